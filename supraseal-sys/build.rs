@@ -1,0 +1,2 @@
+//! Builds the C++ side.
+fn main() {}
