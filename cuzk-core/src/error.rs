@@ -1,0 +1,148 @@
+//! What can go wrong, as types.
+//!
+//! Not a place for messages of other crates to pass through unread: a variant
+//! says whose fault it is (the caller's input, or ours) and what to do. The
+//! invariant: [`Error::is_input`] is true exactly when the caller can mend the
+//! problem by changing a request, a file or the configuration.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::config::ConfigError;
+use crate::params::ParamsError;
+
+/// Everything the engine reports instead of a proof.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A request that no engine could prove. `field` is the request's own name
+    /// of what is wrong, `advice` what to do about it.
+    #[error("{field}: {problem}; {advice}")]
+    InvalidRequest {
+        /// The field, as the request spells it.
+        field: String,
+        /// What is wrong with it: expected and got.
+        problem: String,
+        /// What to do.
+        advice: String,
+    },
+    /// The configuration does not resolve.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Groth16 parameters are missing or not what the circuit needs.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// A compiled circuit's file is not usable.
+    #[error("compiled circuit {path}: {source}")]
+    CircuitFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: cuzk_pce::disk::DiskError,
+    },
+    /// A circuit could not be recorded or its witness not computed.
+    #[error("{stage}: {problem}")]
+    Synthesis {
+        /// The stage that failed.
+        stage: &'static str,
+        /// Why.
+        problem: String,
+    },
+    /// The statement is false: the vanilla proof does not satisfy the circuit.
+    #[error(
+        "partition {partition}: the vanilla proof does not satisfy constraint {row}; \
+         it was altered, or belongs to another sector"
+    )]
+    Unsatisfied {
+        /// The partition.
+        partition: usize,
+        /// The first constraint for which a·b ≠ c.
+        row: usize,
+    },
+    /// The backend failed to prove a partition.
+    #[error("partition {partition}: {backend} backend: {problem}")]
+    Backend {
+        /// The partition.
+        partition: usize,
+        /// The backend's name.
+        backend: &'static str,
+        /// Why.
+        problem: String,
+    },
+    /// A proof was made and the verifier rejected it, so it was withheld.
+    #[error("partition {partition}: the proof does not verify and was withheld: {problem}")]
+    Rejected {
+        /// The partition.
+        partition: usize,
+        /// Why, as far as the verifier can tell.
+        problem: String,
+    },
+    /// The queue is full.
+    #[error("the queue holds {capacity} jobs already; submit again when one has ended")]
+    Busy {
+        /// How many jobs the queue holds.
+        capacity: usize,
+    },
+    /// The engine no longer accepts or runs jobs.
+    #[error("the engine is shutting down; the job was not proved")]
+    ShuttingDown,
+    /// A thread of the engine panicked while it held this job.
+    #[error("internal error in {stage}: {problem}; please report it")]
+    Internal {
+        /// The stage that failed.
+        stage: &'static str,
+        /// The panic's message.
+        problem: String,
+    },
+    /// Reading or writing failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// A request's field that cannot be used.
+    pub fn request(
+        field: impl Into<String>,
+        problem: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self::InvalidRequest {
+            field: field.into(),
+            problem: problem.into(),
+            advice: advice.into(),
+        }
+    }
+
+    /// A file that could not be read or written.
+    pub fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+
+    /// Whether the caller can mend the problem: a bad request, file or
+    /// configuration, as against a failure of the engine.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::InvalidRequest { .. }
+            | Self::Config(_)
+            | Self::Params(_)
+            | Self::CircuitFile { .. }
+            | Self::Unsatisfied { .. }
+            | Self::Io { .. } => true,
+            Self::Synthesis { .. }
+            | Self::Backend { .. }
+            | Self::Rejected { .. }
+            | Self::Busy { .. }
+            | Self::ShuttingDown
+            | Self::Internal { .. } => false,
+        }
+    }
+}
+
+/// A result whose error is the engine's.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,1 @@
+//! The four kinds of proof: what each proves, and what verifies it.

@@ -1,0 +1,4 @@
+//! Groth16 parameters.
+/// Placeholder until the parameters are written.
+#[derive(Debug, thiserror::Error)]
+pub enum ParamsError {}

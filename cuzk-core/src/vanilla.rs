@@ -1,0 +1,1 @@
+//! Makes requests by sealing small sectors.
