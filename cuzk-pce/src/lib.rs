@@ -1,1 +1,39 @@
-//! To be written.
+//! Circuits as data: recorded once, evaluated many times.
+//!
+//! Reading order: [`record()`] takes the rows out of a blank circuit,
+//! [`CsrMatrix`] and [`R1cs`] hold them, [`witness()`] computes a circuit
+//! instance's values, [`evaluate`] multiplies the two under a throttle, and
+//! [`disk`] keeps rows in a file. [`naive`] is the slow twin of the
+//! evaluation. [`Densities`] and [`Fingerprint`] are what a prover asks about
+//! a circuit.
+//!
+//! This crate knows prime fields and threads, nothing of curves, proofs,
+//! Filecoin or configuration. Work runs on rayon's current pool.
+//!
+//! Invariant: rows, variables and densities are those that bellperson's
+//! prover and parameter generator see, in the same order, so parameters made
+//! for a circuit fit what is recorded here.
+
+#![deny(unsafe_code)]
+
+mod csr;
+mod density;
+pub mod disk;
+mod eval;
+mod fingerprint;
+pub mod naive;
+mod r1cs;
+mod record;
+#[cfg(test)]
+mod testing;
+mod throttle;
+mod witness;
+
+pub use csr::{CsrError, CsrMatrix, Row};
+pub use density::{Densities, Density};
+pub use eval::{CHUNK_ROWS, EvalError, Evaluated, THROTTLE_CHUNKS, check, evaluate, spmv_parallel};
+pub use fingerprint::Fingerprint;
+pub use r1cs::R1cs;
+pub use record::{RecordError, record};
+pub use throttle::WAIT_MAX;
+pub use witness::{Witness, WitnessCs, WitnessError, witness};

@@ -1,0 +1,178 @@
+//! The identity of a circuit: a blake3 hash of its dimensions and every row.
+//!
+//! A row is hashed on its own first, with auxiliary columns relative to the
+//! row's greatest one (its *base*) and inputs absolute; the fingerprint is
+//! the hash of the rows' digests and bases in order, then of the dimensions.
+//! A form that keeps each distinct row once can so compute the same
+//! fingerprint and hash each of them once.
+//!
+//! Invariant: two systems have the same fingerprint exactly if they have the
+//! same dimensions and the same terms in the same order, collisions aside.
+//! It does not depend on where in memory or on disk the rows came from.
+
+use crate::{csr::Row, r1cs::R1cs};
+use ff::PrimeField;
+use std::fmt;
+
+/// Separates these hashes from every other use of blake3; a change of what is
+/// hashed changes it.
+const ROW_CONTEXT: &str = "cuzk-pce r1cs row v1";
+const CIRCUIT_CONTEXT: &str = "cuzk-pce r1cs v1";
+
+/// A circuit's identity, 32 bytes, written in hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// A fingerprint read from where it was stored.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Fingerprint(bytes)
+    }
+
+    /// The bytes to store.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub(crate) fn of<S: PrimeField>(r1cs: &R1cs<S>) -> Self {
+        let num_inputs = r1cs.num_inputs();
+        let mut circuit = CircuitHasher::new();
+        let mut row_bytes = Vec::new();
+        let (a, b, c) = (r1cs.a(), r1cs.b(), r1cs.c());
+        for ((a, b), c) in a.rows_from(0).zip(b.rows_from(0)).zip(c.rows_from(0)) {
+            let rows = [a, b, c];
+            let base = base_of(&rows, num_inputs);
+            row_bytes.clear();
+            for row in rows {
+                push_row(&mut row_bytes, row, num_inputs, base);
+            }
+            circuit.push(&digest(&row_bytes), base);
+        }
+        circuit.finish(num_inputs, r1cs.num_aux(), r1cs.rows())
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+/// The greatest auxiliary index in the row, 0 if it has none.
+fn base_of<S>(rows: &[Row<'_, S>; 3], num_inputs: usize) -> u64 {
+    rows.iter()
+        .flat_map(|row| row.cols)
+        .filter_map(|&col| (col as usize).checked_sub(num_inputs))
+        .max()
+        .unwrap_or(0) as u64
+}
+
+/// Appends one matrix's part of a row: the number of terms, then for each
+/// whether it is an input, its index (inputs absolute, auxiliaries back from
+/// the base) and its coefficient.
+fn push_row<S: PrimeField>(bytes: &mut Vec<u8>, row: Row<'_, S>, num_inputs: usize, base: u64) {
+    bytes.extend((row.cols.len() as u64).to_le_bytes());
+    for (&col, value) in row.cols.iter().zip(row.values) {
+        let (is_input, index) = match (col as usize).checked_sub(num_inputs) {
+            None => (1, u64::from(col)),
+            Some(aux) => (0, base - aux as u64),
+        };
+        bytes.push(is_input);
+        bytes.extend(index.to_le_bytes());
+        bytes.extend_from_slice(value.to_repr().as_ref());
+    }
+}
+
+fn digest(row_bytes: &[u8]) -> [u8; 32] {
+    *blake3::Hasher::new_derive_key(ROW_CONTEXT)
+        .update(row_bytes)
+        .finalize()
+        .as_bytes()
+}
+
+/// Hashes rows as they come; the dimensions, known last, close it.
+struct CircuitHasher {
+    hasher: blake3::Hasher,
+    /// Small updates are slow: rows wait here for a block's worth.
+    pending: Vec<u8>,
+}
+
+const PENDING_BYTES: usize = 1 << 16;
+
+impl CircuitHasher {
+    fn new() -> Self {
+        CircuitHasher {
+            hasher: blake3::Hasher::new_derive_key(CIRCUIT_CONTEXT),
+            pending: Vec::with_capacity(PENDING_BYTES + 40),
+        }
+    }
+
+    fn push(&mut self, digest: &[u8; 32], base: u64) {
+        self.pending.extend_from_slice(digest);
+        self.pending.extend(base.to_le_bytes());
+        if self.pending.len() >= PENDING_BYTES {
+            self.hasher.update(&self.pending);
+            self.pending.clear();
+        }
+    }
+
+    fn finish(mut self, num_inputs: usize, num_aux: usize, rows: usize) -> Fingerprint {
+        for dimension in [num_inputs, num_aux, rows] {
+            self.pending.extend((dimension as u64).to_le_bytes());
+        }
+        self.hasher.update(&self.pending);
+        Fingerprint(*self.hasher.finalize().as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csr::CsrMatrix;
+    use blstrs::Scalar;
+
+    /// One row `coeff · x_col · 1 = 0` over two inputs and `aux` auxiliaries.
+    fn circuit(col: u32, coeff: u64, aux: u32) -> Fingerprint {
+        let m = |cols: Vec<u32>, values| {
+            CsrMatrix::new(
+                2 + aux,
+                vec![0, u32::try_from(cols.len()).unwrap()],
+                cols,
+                values,
+            )
+            .unwrap()
+        };
+        let a = m(vec![col], vec![Scalar::from(coeff)]);
+        let b = m(vec![0], vec![Scalar::from(1)]);
+        R1cs::new(a, b, m(vec![], vec![]), 2, aux)
+            .unwrap()
+            .fingerprint()
+    }
+
+    #[test]
+    fn every_part_counts() {
+        let base = circuit(3, 5, 4);
+        assert_eq!(circuit(3, 5, 4), base);
+        for other in [
+            circuit(1, 5, 4),
+            circuit(4, 5, 4),
+            circuit(3, 6, 4),
+            circuit(3, 5, 5),
+        ] {
+            assert_ne!(other, base);
+        }
+    }
+
+    #[test]
+    fn prints_as_hexadecimal() {
+        let print = Fingerprint::from_bytes([0xab; 32]);
+        assert_eq!(print.to_string(), "ab".repeat(32));
+        assert_eq!(format!("{print:?}"), format!("Fingerprint({print})"));
+    }
+}

@@ -1,0 +1,173 @@
+//! What it means to yield to a memory-bound neighbour, and for how long.
+//!
+//! A throttle is a count that work which needs the memory system to itself
+//! (the G2 multiexponentiation beside a device prover) raises by one while it
+//! runs. Evaluation looks at it now and then, and while it is above zero the
+//! looking thread *sleeps*: handing the processor to another runnable thread
+//! would free no bandwidth when the run queue is empty, and rayon's own yield
+//! would run the next chunk of the same work.
+//!
+//! Invariant: a count that never comes down again slows one call by at most
+//! [`WAIT_MAX`] in all, however many threads and checks it has.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longest that one call stands aside, summed over the wall-clock time in
+/// which any of its threads slept.
+///
+/// The work that raises the count takes about half a second with 32 threads
+/// at full size. A call that has waited that long has let one such run pass;
+/// waiting for every further one would starve the device of witnesses.
+pub const WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// One sleep: short against the work that is waited for, long against the
+/// cost of a wake-up.
+const NAP: Duration = Duration::from_micros(100);
+
+/// One call's view of a throttle.
+#[derive(Debug)]
+pub(crate) struct Gate<'a> {
+    raised: Option<&'a AtomicI32>,
+    wait_max: Duration,
+    waited: Mutex<Waited>,
+}
+
+/// Wall-clock time in which at least one thread slept.
+#[derive(Debug, Default)]
+struct Waited {
+    total: Duration,
+    until: Option<Instant>,
+}
+
+impl Waited {
+    /// Adds the part of `start..end` that no earlier sleep covered.
+    fn add(&mut self, start: Instant, end: Instant) -> Duration {
+        let from = self.until.map_or(start, |until| until.max(start));
+        self.total += end.saturating_duration_since(from);
+        self.until = Some(self.until.map_or(end, |until| until.max(end)));
+        self.total
+    }
+}
+
+impl<'a> Gate<'a> {
+    /// A gate that never waits longer than [`WAIT_MAX`]; `None` never waits.
+    pub(crate) fn new(throttle: Option<&'a AtomicI32>) -> Self {
+        Self::with_bound(throttle, WAIT_MAX)
+    }
+
+    fn with_bound(raised: Option<&'a AtomicI32>, wait_max: Duration) -> Self {
+        Gate {
+            raised,
+            wait_max,
+            waited: Mutex::default(),
+        }
+    }
+
+    /// Sleeps while the count is above zero and the call's bound is not used
+    /// up. Costs one atomic load when it is not raised.
+    pub(crate) fn pass(&self) {
+        let Some(raised) = self.raised else { return };
+        if raised.load(Ordering::Acquire) <= 0 || self.waited() >= self.wait_max {
+            return;
+        }
+        loop {
+            let start = Instant::now();
+            thread::sleep(NAP);
+            let waited = self.lock().add(start, Instant::now());
+            if raised.load(Ordering::Acquire) <= 0 || waited >= self.wait_max {
+                return;
+            }
+        }
+    }
+
+    /// How long this call has stood aside so far.
+    pub(crate) fn waited(&self) -> Duration {
+        self.lock().total
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waited> {
+        // Nothing can panic while the lock is held; the sum stays a sum.
+        self.waited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lowered_throttle_never_waits() {
+        let count = AtomicI32::new(0);
+        for gate in [Gate::new(None), Gate::new(Some(&count))] {
+            gate.pass();
+            assert_eq!(gate.waited(), Duration::ZERO);
+        }
+        let negative = AtomicI32::new(-1);
+        let gate = Gate::new(Some(&negative));
+        gate.pass();
+        assert_eq!(gate.waited(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_raised_throttle_waits_until_it_is_lowered() {
+        let count = AtomicI32::new(2);
+        let gate = Gate::with_bound(Some(&count), Duration::from_secs(60));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    thread::sleep(Duration::from_millis(10));
+                    count.fetch_sub(1, Ordering::Release);
+                }
+            });
+            gate.pass();
+            assert_eq!(count.load(Ordering::Acquire), 0);
+        });
+        assert!(gate.waited() > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_lost_decrement_costs_the_bound_once() {
+        let count = AtomicI32::new(1);
+        let bound = Duration::from_millis(20);
+        let gate = Gate::with_bound(Some(&count), bound);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        gate.pass();
+                    }
+                });
+            }
+        });
+        // 200 passes, one bound: had each waited on its own, this were 4 s.
+        let waited = gate.waited();
+        assert!(
+            waited >= bound && waited < Duration::from_secs(1),
+            "{waited:?}"
+        );
+        let start = Instant::now();
+        gate.pass();
+        assert_eq!(gate.waited(), waited);
+        assert!(start.elapsed() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn overlapping_sleeps_count_once() {
+        let t = Instant::now();
+        let at = |ms| t + Duration::from_millis(ms);
+        let mut waited = Waited::default();
+        waited.add(at(0), at(10));
+        waited.add(at(2), at(12));
+        waited.add(at(3), at(11));
+        assert_eq!(waited.total, Duration::from_millis(12));
+        waited.add(at(100), at(105));
+        assert_eq!(waited.total, Duration::from_millis(17));
+    }
+}
