@@ -1,4 +1,99 @@
-//! Configuration.
-/// Placeholder until the configuration is written.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {}
+//! Configuration: strict TOML in, validated values out.
+//!
+//! `file` is what the operator wrote, `host` what the machine and its
+//! environment say, `resolved` what the engine sees, `problem` what can be
+//! wrong. Data flows one way: text → [`FileConfig`] → [`Config`]. Nothing here
+//! starts, opens or watches anything. The invariant: an unknown key, a value
+//! out of range or a value of the wrong type never resolves, and all of a
+//! file's problems are told at once.
+
+mod file;
+mod host;
+mod problem;
+mod resolved;
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+
+pub use file::{
+    DevicesText, Field, FileConfig, GpusSection, LoggingSection, MemorySection, PipelineSection,
+    SECTIONS, SizeText, SrsSection, SynthesisSection,
+};
+pub use host::{Host, PARAM_CACHE_VARIABLE};
+pub use problem::{ConfigError, Problem, ProblemKind};
+pub use resolved::{
+    COUNT_MAX, Config, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, PARAM_CACHE_DEFAULT,
+    Pipeline, SIZE_MAX_BYTES, Srs, Synthesis,
+};
+
+impl Config {
+    /// Reads a file, on this machine and in its environment.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Read`] and [`ConfigError::NotUtf8`] for the file,
+    /// [`ConfigError::Invalid`] with every problem in it for its text.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let read = |source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let bytes = fs::read(path).map_err(read)?;
+        let text = String::from_utf8(bytes).map_err(|error| ConfigError::NotUtf8 {
+            path: path.to_owned(),
+            line: problem::line_of(error.as_bytes(), error.utf8_error().valid_up_to()),
+        })?;
+        Self::parse(&text, &path.display().to_string(), &Host::detect())
+    }
+
+    /// Resolves a file's text for a machine. `origin` names the text in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Invalid`] with every problem in the text.
+    pub fn parse(text: &str, origin: &str, host: &Host) -> Result<Self, ConfigError> {
+        let mut findings = Vec::new();
+        let file = file::parse(text, &mut findings);
+        let config = resolved::resolve(&file, host, &mut findings);
+        if findings.is_empty() {
+            return Ok(config);
+        }
+        let problems = problem::locate(text, findings);
+        Err(ConfigError::Invalid {
+            origin: origin.to_owned(),
+            problems,
+        })
+    }
+
+    /// The built-in configuration for a machine: what an empty file resolves to.
+    #[must_use]
+    pub fn default_for(host: &Host) -> Self {
+        resolved::resolve(&FileConfig::default(), host, &mut Vec::new())
+    }
+
+    /// The effective configuration as TOML, every key written. Reading it again
+    /// gives the same configuration.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        #[expect(
+            clippy::expect_used,
+            reason = "numbers, booleans and texts are all TOML"
+        )]
+        toml::to_string(self).expect("a configuration is TOML")
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FileConfig::from(self).serialize(serializer)
+    }
+}
+
+impl Default for Config {
+    /// The built-in configuration on this machine and in its environment.
+    fn default() -> Self {
+        Self::default_for(&Host::detect())
+    }
+}

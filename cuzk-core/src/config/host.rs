@@ -1,0 +1,153 @@
+//! What the configuration takes from the machine rather than from the file.
+//!
+//! The one place of this crate that reads environment variables. Everything
+//! else gets a [`Host`] by value, so tests describe the machine they need.
+
+use std::env::{self, VarError};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// The environment variable that names the parameter cache, as the proofs
+/// libraries read it.
+pub const PARAM_CACHE_VARIABLE: &str = "FIL_PROOFS_PARAMETER_CACHE";
+
+/// The machine as far as a configuration depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Memory that this process may use, bytes; `None` where it cannot be read.
+    pub memory_bytes: Option<u64>,
+    /// Whether this build drives CUDA devices.
+    pub cuda: bool,
+    /// The value of [`PARAM_CACHE_VARIABLE`], unless unset or empty.
+    pub param_cache: Option<PathBuf>,
+}
+
+impl Host {
+    /// The machine and environment of this process.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self {
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_limit_bytes(Path::new("/")),
+            cuda: cfg!(feature = "cuda"),
+            param_cache: param_cache_variable(),
+        }
+    }
+}
+
+fn param_cache_variable() -> Option<PathBuf> {
+    match env::var(PARAM_CACHE_VARIABLE) {
+        Ok(path) => Some(path)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from),
+        Err(VarError::NotPresent) => None,
+        Err(VarError::NotUnicode(_)) => {
+            tracing::warn!("{PARAM_CACHE_VARIABLE} is ignored: it is not UTF-8");
+            None
+        }
+    }
+}
+
+/// The least of the machine's memory and the limits of this process's control
+/// groups (version 1 or 2, and all their parents), read below `root`.
+fn memory_limit_bytes(root: &Path) -> Option<u64> {
+    let read = |path: &Path| fs::read_to_string(root.join(path)).ok();
+    let meminfo = read(Path::new("proc/meminfo"))?;
+    let total_kib = meminfo.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?
+            .trim()
+            .strip_suffix("kB")?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    })?;
+    let groups = read(Path::new("proc/self/cgroup")).unwrap_or_default();
+    let limits = groups.lines().flat_map(|line| {
+        // A line is `hierarchy:controllers:/path`.
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next(), fields.next(), fields.next());
+        let (mount, file) = match controllers {
+            Some("") => ("sys/fs/cgroup", "memory.max"),
+            Some(list) if list.split(',').any(|name| name == "memory") => {
+                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return Vec::new(),
+        };
+        let path = Path::new(path.unwrap_or_default().trim_start_matches('/'));
+        // Inside a container the path may be the host's; the mount's own root
+        // is always among the ancestors.
+        path.ancestors()
+            .filter_map(|group| read(&Path::new(mount).join(group).join(file)))
+            .filter_map(|limit| limit.trim().parse::<u64>().ok())
+            .filter(|&limit| limit > 0)
+            .collect()
+    });
+    limits.chain([total_kib.saturating_mul(1024)]).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> Option<u64> {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        memory_limit_bytes(root.path())
+    }
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 10 kB\n");
+
+    #[test]
+    fn memory_is_the_least_of_machine_and_control_groups() {
+        let v2 = ("proc/self/cgroup", "0::/a/b\n");
+        let v1 = ("proc/self/cgroup", "4:memory:/x\n0::/\n");
+        type Files<'a> = &'a [(&'a str, &'a str)];
+        let cases: &[(Files<'_>, Option<u64>)] = &[
+            (&[], None),
+            (&[("proc/meminfo", "nothing of use\n")], None),
+            (&[MEMINFO], Some(1_024_000)),
+            (
+                &[MEMINFO, v2, ("sys/fs/cgroup/a/b/memory.max", "max\n")],
+                Some(1_024_000),
+            ),
+            (
+                &[MEMINFO, v2, ("sys/fs/cgroup/a/b/memory.max", "5000\n")],
+                Some(5000),
+            ),
+            (
+                &[MEMINFO, v2, ("sys/fs/cgroup/a/memory.max", "4000\n")],
+                Some(4000),
+            ),
+            (
+                &[MEMINFO, v2, ("sys/fs/cgroup/memory.max", "9999999999\n")],
+                Some(1_024_000),
+            ),
+            (
+                &[
+                    MEMINFO,
+                    v1,
+                    ("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "7\n"),
+                ],
+                Some(7),
+            ),
+            (
+                &[
+                    MEMINFO,
+                    v1,
+                    ("sys/fs/cgroup/memory/memory.limit_in_bytes", "8\n"),
+                ],
+                Some(8),
+            ),
+        ];
+        for (files, expected) in cases {
+            assert_eq!(machine(files), *expected, "{files:?}");
+        }
+    }
+}
