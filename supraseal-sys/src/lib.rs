@@ -1,1 +1,59 @@
-//! To be written.
+//! The C++ side of the proving engine and its FFI: the resources that the
+//! workers of a device share, the B query's multiplication in G2 on the CPU,
+//! and the freeing of large buffers in the background. It knows curves and
+//! threads; it knows nothing of circuits, requests or configuration.
+//!
+//! # Reading order
+//!
+//! | file | what |
+//! |---|---|
+//! | `wrapper.h` | the C ABI, the whole of it |
+//! | [`Status`] (`status.rs`, `csrc/status.*`) | the one place that turns a status into an error; the guard around every `extern "C"` body |
+//! | [`GpuResources`] (`resources.rs`, `csrc/resources.*`) | the lock of a device and its bandwidth throttle |
+//! | [`set_gpu_threads`] (`pool.rs`, `csrc/pool.*`) | the threads that all devices share |
+//! | [`b_g2_msm`] (`b_g2.rs`, `csrc/b_g2_msm.*`), [`naive`] | the multiplication, and its slow twin |
+//! | [`dealloc`] (`dealloc.rs`, `csrc/dealloc.*`) | freeing, one value at a time on each side |
+//!
+//! # Invariants
+//!
+//! 1. No C++ exception crosses the FFI: every `extern "C"` function is
+//!    `noexcept`, and one that can fail returns a status with a message.
+//! 2. The throttle is a count of the bandwidth-bound sections running now.
+//!    Whoever raises it lowers it on every exit, and nothing sets it.
+//! 3. At most one C++ buffer and one Rust value are being freed at a time, and
+//!    what waits to be freed is bounded.
+//! 4. The size of the thread pool is decided once a process.
+//! 5. Nothing that a background thread touches is destroyed when the process
+//!    ends.
+//! 6. `unsafe` is in `bindings.rs` (generated), `resources.rs`, `pool.rs`,
+//!    `b_g2.rs`, `dealloc.rs` and `test_hooks.rs`.
+#![deny(unsafe_code)]
+
+mod b_g2;
+#[cfg(not(feature = "bindgen"))]
+#[rustfmt::skip]
+#[allow(unsafe_code, missing_docs, non_camel_case_types, unreachable_pub, dead_code)] // generated
+mod bindings;
+#[cfg(feature = "bindgen")]
+#[allow(
+    unsafe_code,
+    missing_docs,
+    non_camel_case_types,
+    unreachable_pub,
+    dead_code
+)] // generated
+mod bindings {
+    include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
+}
+pub mod dealloc;
+pub mod naive;
+mod pool;
+mod resources;
+mod status;
+#[cfg(feature = "test-hooks")]
+pub mod test_hooks;
+
+pub use b_g2::{ScratchBytes, b_g2_msm, b_g2_msm_scratch_bytes};
+pub use pool::{gpu_threads, set_gpu_threads};
+pub use resources::{GpuLock, GpuResources, ThrottleGuard};
+pub use status::{Code, Status};

@@ -1,0 +1,128 @@
+#include "dealloc.hpp"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "../wrapper.h"
+
+namespace cuzk {
+namespace {
+
+// Leaked, like everything the background thread touches: it may be freeing
+// while static destructors run.
+std::mutex &dealloc_mtx = *new std::mutex();
+
+// A few values of each worker; they are large, so more would be memory that
+// the next proof needs.
+constexpr std::size_t kQueueMax = 64;
+
+class Queue {
+public:
+    // Takes the garbage, or leaves it when the caller must free it.
+    void push(std::unique_ptr<Garbage> &garbage) noexcept;
+    // Frees it on this thread when it is its turn.
+    void free_now(std::unique_ptr<Garbage> garbage) noexcept;
+    void flush();
+    cuzk_dealloc_stats stats();
+
+private:
+    void start();
+    void work();
+
+    std::mutex mtx_; // never held while freeing
+    std::condition_variable changed_;
+    std::deque<std::unique_ptr<Garbage>> waiting_;
+    uint64_t queued_ever_ = 0;
+    uint64_t freed_of_queued_ = 0;
+    uint64_t freeing_ = 0;
+    uint64_t freed_ = 0;
+    bool started_ = false;
+};
+
+Queue &queue = *new Queue();
+
+void Queue::start() {
+    if (!started_) {
+        std::thread([this] { work(); }).detach();
+        started_ = true;
+    }
+}
+
+void Queue::push(std::unique_ptr<Garbage> &garbage) noexcept {
+    try {
+        std::lock_guard<std::mutex> lock(mtx_);
+        start();
+        if (waiting_.size() < kQueueMax) {
+            waiting_.emplace_back();
+            waiting_.back() = std::move(garbage);
+            ++queued_ever_;
+        }
+    } catch (...) {
+        // No thread or no memory: the garbage is still the caller's.
+    }
+    changed_.notify_all();
+}
+
+void Queue::free_now(std::unique_ptr<Garbage> garbage) noexcept {
+    std::lock_guard<std::mutex> one_at_a_time(dealloc_mtx);
+    {
+        std::lock_guard<std::mutex> lock(mtx_);
+        ++freeing_;
+    }
+    garbage.reset();
+    std::lock_guard<std::mutex> lock(mtx_);
+    --freeing_;
+    ++freed_;
+}
+
+void Queue::work() {
+    for (;;) {
+        std::unique_ptr<Garbage> garbage;
+        {
+            std::unique_lock<std::mutex> lock(mtx_);
+            changed_.wait(lock, [&] { return !waiting_.empty(); });
+            garbage = std::move(waiting_.front());
+            waiting_.pop_front();
+        }
+        free_now(std::move(garbage));
+        {
+            std::lock_guard<std::mutex> lock(mtx_);
+            ++freed_of_queued_;
+        }
+        changed_.notify_all();
+    }
+}
+
+void Queue::flush() {
+    std::unique_lock<std::mutex> lock(mtx_);
+    // The queue is first in, first out, so a count tells which are freed.
+    const uint64_t queued_before = queued_ever_;
+    changed_.wait(lock, [&] { return freed_of_queued_ >= queued_before; });
+}
+
+cuzk_dealloc_stats Queue::stats() {
+    std::lock_guard<std::mutex> lock(mtx_);
+    return {waiting_.size(), freeing_, freed_};
+}
+
+} // namespace
+
+void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
+    queue.push(garbage);
+    if (garbage != nullptr) {
+        queue.free_now(std::move(garbage));
+    }
+}
+
+} // namespace cuzk
+
+extern "C" void cuzk_dealloc_flush(void) noexcept {
+    cuzk::queue.flush();
+}
+
+extern "C" cuzk_dealloc_stats cuzk_dealloc_get_stats(void) noexcept {
+    return cuzk::queue.stats();
+}

@@ -1,0 +1,49 @@
+// Frees large C++ buffers on one background thread, because unmapping hundreds
+// of gigabytes from several threads at once stalls every core with TLB
+// shootdowns. Not for small buffers, and not for Rust's (src/dealloc.rs).
+//
+// Invariants: whoever frees holds dealloc_mtx, so at most one value is being
+// freed at a time; at most kQueueMax values wait, after which the caller frees
+// its own, in its turn, so memory cannot pile up behind a slow free.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace cuzk {
+
+// Something whose destructor frees memory. The destructor may not call back
+// into this file.
+class Garbage {
+public:
+    Garbage() = default;
+    virtual ~Garbage() = default;
+    Garbage(const Garbage &) = delete;
+    Garbage &operator=(const Garbage &) = delete;
+};
+
+// Frees `garbage` soon. Never throws: without memory for the queue or a thread
+// to free it, it is freed here, under the same mutex.
+void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept;
+
+// Frees the owners given (vectors, unique pointers) soon. Without memory for
+// the few bytes that hold them they stay with the caller, who frees them.
+template <class... Owner>
+void dealloc_async_owners(Owner &&...owner) noexcept {
+    static_assert((!std::is_lvalue_reference_v<Owner> && ...), "move what is to be freed");
+    class Holder final : public Garbage {
+    public:
+        explicit Holder(Owner &&...held) : held_(std::move(held)...) {}
+
+    private:
+        std::tuple<Owner...> held_;
+    };
+    if (auto *holder = new (std::nothrow) Holder(std::move(owner)...)) {
+        dealloc_async(std::unique_ptr<Garbage>(holder));
+    }
+}
+
+} // namespace cuzk

@@ -1,0 +1,37 @@
+#include "resources.hpp"
+
+#include "status.hpp"
+
+extern "C" cuzk_status cuzk_gpu_resources_create(gpu_resources **out) noexcept {
+    return cuzk::guard([&] { *out = new gpu_resources(); });
+}
+
+extern "C" void cuzk_gpu_resources_destroy(gpu_resources *resources) noexcept {
+    const bool held =
+        resources != nullptr && resources->gpu_owner.load() != std::thread::id();
+    if (!held) {
+        delete resources;
+    }
+}
+
+extern "C" int32_t *cuzk_gpu_resources_throttle(gpu_resources *resources) noexcept {
+    return reinterpret_cast<int32_t *>(&resources->membw_throttle);
+}
+
+extern "C" cuzk_status cuzk_gpu_lock(gpu_resources *resources) noexcept {
+    return cuzk::guard([&] {
+        // Only this thread can store its own id, so a match is not a race.
+        if (resources->gpu_owner.load() == std::this_thread::get_id()) {
+            throw cuzk::Error(CUZK_GPU_LOCK_HELD,
+                              "this thread already holds the lock of the device: release the "
+                              "first guard before locking again");
+        }
+        resources->gpu_mtx.lock();
+        resources->gpu_owner.store(std::this_thread::get_id());
+    });
+}
+
+extern "C" void cuzk_gpu_unlock(gpu_resources *resources) noexcept {
+    resources->gpu_owner.store(std::thread::id());
+    resources->gpu_mtx.unlock();
+}

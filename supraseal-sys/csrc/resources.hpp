@@ -1,0 +1,43 @@
+// gpu_resources: what the workers of one device share. Not device memory, and
+// not the pool, which all devices share.
+//
+// Invariants: gpu_mtx is locked and unlocked by one thread, which gpu_owner
+// names meanwhile; membw_throttle is the number of bandwidth-bound sections
+// running now, so every raise is matched by one lowering on every exit.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "../wrapper.h"
+
+struct gpu_resources {
+    std::mutex gpu_mtx;
+    std::atomic<int> membw_throttle{0};
+    std::atomic<std::thread::id> gpu_owner{};
+};
+
+// Rust reads and writes the throttle as an AtomicI32 at the same address.
+static_assert(sizeof(std::atomic<int>) == CUZK_THROTTLE_BYTES, "Rust sees an AtomicI32");
+static_assert(alignof(std::atomic<int>) == CUZK_THROTTLE_ALIGN, "Rust sees an AtomicI32");
+static_assert(std::atomic<int>::is_always_lock_free, "a hidden lock would not be Rust's");
+
+namespace cuzk {
+
+// Raises a throttle by one for as long as it lives.
+class ThrottleRaise {
+public:
+    explicit ThrottleRaise(std::atomic<int> &throttle) noexcept : throttle_(throttle) {
+        throttle_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    ~ThrottleRaise() { throttle_.fetch_sub(1, std::memory_order_acq_rel); }
+
+    ThrottleRaise(const ThrottleRaise &) = delete;
+    ThrottleRaise &operator=(const ThrottleRaise &) = delete;
+
+private:
+    std::atomic<int> &throttle_;
+};
+
+} // namespace cuzk

@@ -1,0 +1,140 @@
+// What tests need from the inside: pools of their own size, and failures on
+// demand. Compiled only with the feature `test-hooks`.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "b_g2_msm.hpp"
+#include "dealloc.hpp"
+#include "pool.hpp"
+#include "resources.hpp"
+#include "status.hpp"
+
+namespace {
+
+void throw_what(int32_t what) {
+    switch (what) {
+    case CUZK_TEST_THROW_NOTHING:
+        return;
+    case CUZK_TEST_THROW_RUNTIME_ERROR:
+        throw std::runtime_error("thrown by a test");
+    case CUZK_TEST_THROW_BAD_ALLOC:
+        throw std::bad_alloc();
+    case CUZK_TEST_THROW_INT:
+        throw 7;
+    default:
+        throw cuzk::Error(CUZK_INVALID_ARGUMENT, "throw_what: got " + std::to_string(what));
+    }
+}
+
+// Counts how many of its kind are being destroyed at once.
+struct Concurrency {
+    std::atomic<uint32_t> now{0};
+    std::atomic<uint32_t> max{0};
+};
+
+class Slow final : public cuzk::Garbage {
+public:
+    Slow(Concurrency &concurrency, std::chrono::microseconds free_time)
+        : concurrency_(concurrency), free_time_(free_time) {}
+
+    ~Slow() override {
+        const uint32_t now = concurrency_.now.fetch_add(1) + 1;
+        uint32_t max = concurrency_.max.load();
+        while (max < now && !concurrency_.max.compare_exchange_weak(max, now)) {
+        }
+        std::this_thread::sleep_for(free_time_);
+        concurrency_.now.fetch_sub(1);
+    }
+
+private:
+    Concurrency &concurrency_;
+    std::chrono::microseconds free_time_;
+};
+
+// One caller of a shared pool. Every third throws on its first task and
+// expects to get that exception back; the others count their tasks.
+void call_pool(cuzk::Pool &pool, uint32_t caller, uint32_t tasks, std::atomic<uint64_t> &counted,
+               std::atomic<uint32_t> &failures) {
+    const bool throws = caller % 3 == 0;
+    try {
+        pool.for_each(tasks, [&](std::size_t task, std::size_t worker) {
+            if (worker >= pool.size()) {
+                failures.fetch_add(1);
+            }
+            if (throws && task == 0) {
+                throw static_cast<int>(caller);
+            }
+            if (!throws) {
+                counted.fetch_add(1);
+            }
+        });
+        failures.fetch_add(throws ? 1 : 0);
+    } catch (int thrown) {
+        failures.fetch_add(throws && thrown == static_cast<int>(caller) ? 0 : 1);
+    }
+}
+
+} // namespace
+
+extern "C" cuzk_status cuzk_test_b_g2_msm(gpu_resources *resources, uint32_t threads,
+                                          int32_t what, const blst_p2_affine *bases,
+                                          size_t num_bases, const blst_fr *scalars,
+                                          size_t num_scalars, blst_p2 *out) noexcept {
+    return cuzk::guard([&] {
+        cuzk::Pool pool(threads);
+        *out = cuzk::b_g2_msm(pool, resources->membw_throttle,
+                              {bases, scalars, std::min(num_bases, num_scalars)},
+                              [what] { throw_what(what); });
+    });
+}
+
+extern "C" cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32_t rounds,
+                                      uint32_t tasks, uint64_t *counted) noexcept {
+    return cuzk::guard([&] {
+        cuzk::Pool pool(threads);
+        std::atomic<uint64_t> total{0};
+        std::atomic<uint32_t> failures{0};
+        std::vector<std::thread> running;
+        for (uint32_t caller = 0; caller < callers; ++caller) {
+            running.emplace_back([&, caller] {
+                for (uint32_t round = 0; round < rounds; ++round) {
+                    call_pool(pool, caller, tasks, total, failures);
+                }
+            });
+        }
+        for (std::thread &thread : running) {
+            thread.join();
+        }
+        if (failures.load() != 0) {
+            throw std::runtime_error("an exception was lost, invented or misdelivered");
+        }
+        *counted = total.load();
+    });
+}
+
+extern "C" cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
+                                         uint32_t *concurrent_max) noexcept {
+    return cuzk::guard([&] {
+        Concurrency concurrency;
+        std::vector<std::thread> givers;
+        for (uint32_t giver = 0; giver < 4; ++giver) {
+            givers.emplace_back([&, giver] {
+                for (uint32_t value = giver; value < values; value += 4) {
+                    cuzk::dealloc_async(
+                        std::make_unique<Slow>(concurrency, std::chrono::microseconds(free_us)));
+                }
+            });
+        }
+        for (std::thread &thread : givers) {
+            thread.join();
+        }
+        cuzk_dealloc_flush();
+        *concurrent_max = concurrency.max.load();
+    });
+}

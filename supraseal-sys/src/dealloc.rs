@@ -1,0 +1,182 @@
+//! Frees large values in the background, one at a time: unmapping hundreds of
+//! gigabytes from several threads at once stalls every core with TLB
+//! shootdowns. C++ does the same with its own buffers under its own mutex
+//! (`csrc/dealloc.cpp`). Not for small values.
+//!
+//! Invariants: whoever frees holds [`DEALLOC_MTX`], so at most one value is
+//! being freed at a time; at most [`QUEUE_MAX`] values wait, after which the
+//! caller frees its own, in its turn; nothing here panics, and a panic in a
+//! value's `Drop` ends that value only.
+#![allow(unsafe_code)] // Calls C functions.
+
+use core::cell::Cell;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::bindings as sys;
+
+/// Held while a Rust value is being freed.
+static DEALLOC_MTX: Mutex<()> = Mutex::new(());
+
+/// The most values that wait to be freed. They are large, so more would be
+/// memory that the next proof needs.
+const QUEUE_MAX: usize = 64;
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue {
+    waiting: VecDeque::new(),
+    queued_ever: 0,
+    freed_of_queued: 0,
+    stats: SideStats {
+        queued: 0,
+        freeing: 0,
+        freed: 0,
+    },
+    panicked: 0,
+    started: false,
+});
+static CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    /// Whether this thread is inside a value's `Drop`.
+    static FREEING: Cell<bool> = const { Cell::new(false) };
+}
+
+type Garbage = Box<dyn Any + Send>;
+
+struct Queue {
+    waiting: VecDeque<Garbage>,
+    queued_ever: u64,
+    freed_of_queued: u64,
+    stats: SideStats,
+    panicked: u64,
+    started: bool,
+}
+
+/// Counts of one language's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SideStats {
+    /// Values that wait.
+    pub queued: u64,
+    /// Values being freed now: 0 or 1.
+    pub freeing: u64,
+    /// Values freed since the process started.
+    pub freed: u64,
+}
+
+/// Counts of both sides, each side's taken at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Rust values.
+    pub rust: SideStats,
+    /// C++ buffers.
+    pub cpp: SideStats,
+    /// Rust values whose `Drop` panicked; they count as freed.
+    pub rust_panicked: u64,
+}
+
+/// Drops `value` soon, on the dealloc thread. When too many values wait or no
+/// thread can be started it is dropped here, after those being freed. Called
+/// from a `Drop` that is being run by this file, it drops `value` at once, as
+/// part of that.
+pub fn dealloc_async<T: Send + 'static>(value: T) {
+    if FREEING.get() {
+        drop(value);
+    } else if let Some(left) = enqueue(Box::new(value)) {
+        free(left);
+    }
+}
+
+/// Waits until every Rust value and C++ buffer given before is freed. Inside a
+/// `Drop` that is being run by this file it returns at once, because it would
+/// wait for itself.
+pub fn flush() {
+    if FREEING.get() {
+        return;
+    }
+    let mut queue = lock(&QUEUE);
+    // The queue is first in, first out, so a count tells which are freed.
+    let queued_before = queue.queued_ever;
+    while queue.freed_of_queued < queued_before {
+        queue = CHANGED.wait(queue).unwrap_or_else(PoisonError::into_inner);
+    }
+    drop(queue);
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_flush() }
+}
+
+/// What waits, what is being freed, and what was freed.
+#[must_use]
+pub fn stats() -> Stats {
+    // SAFETY: no pointers are involved.
+    let cpp = unsafe { sys::cuzk_dealloc_get_stats() };
+    let queue = lock(&QUEUE);
+    Stats {
+        rust: SideStats {
+            queued: queue.waiting.len() as u64,
+            ..queue.stats
+        },
+        cpp: SideStats {
+            queued: cpp.queued,
+            freeing: cpp.freeing,
+            freed: cpp.freed,
+        },
+        rust_panicked: queue.panicked,
+    }
+}
+
+/// Queues `value`, or gives it back if the caller must free it.
+fn enqueue(value: Garbage) -> Option<Garbage> {
+    let mut queue = lock(&QUEUE);
+    if !queue.started {
+        let thread = thread::Builder::new().name("cuzk-dealloc".into());
+        queue.started = thread.spawn(free_forever).is_ok();
+    }
+    if !queue.started || queue.waiting.len() >= QUEUE_MAX {
+        return Some(value);
+    }
+    queue.waiting.push_back(value);
+    queue.queued_ever += 1;
+    CHANGED.notify_all();
+    None
+}
+
+/// The dealloc thread. It ends with the process.
+fn free_forever() {
+    let mut queue = lock(&QUEUE);
+    loop {
+        if let Some(value) = queue.waiting.pop_front() {
+            drop(queue);
+            free(value);
+            queue = lock(&QUEUE);
+            queue.freed_of_queued += 1;
+            CHANGED.notify_all();
+        } else {
+            queue = CHANGED.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Drops `value` when no other is being dropped.
+fn free(value: Garbage) {
+    let _one_at_a_time = lock(&DEALLOC_MTX);
+    lock(&QUEUE).stats.freeing += 1;
+    FREEING.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    FREEING.set(false);
+    let mut queue = lock(&QUEUE);
+    queue.stats.freeing -= 1;
+    queue.stats.freed += 1;
+    if let Err(payload) = outcome {
+        queue.panicked += 1;
+        // Dropping the payload could panic again.
+        core::mem::forget(payload);
+    }
+}
+
+/// Nothing is left half-done under either mutex, so poison means nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,62 @@
+//! The size of the C++ thread pool, which all devices share. Not the pool
+//! itself (`csrc/pool.cpp`), and not rayon's.
+//!
+//! Invariant: the size is decided once a process, by [`set_gpu_threads`] or by
+//! the first use, whichever comes first.
+#![allow(unsafe_code)] // Calls C functions.
+
+use core::num::NonZeroU32;
+use std::thread::available_parallelism;
+
+use crate::bindings as sys;
+use crate::status::{Code, Status, check};
+
+/// Starts the process-wide pool of [`b_g2_msm`](crate::b_g2_msm) with
+/// `threads` threads; 0 means one a core. Again with the same number does
+/// nothing.
+///
+/// # Errors
+///
+/// [`Code::PoolSizeFixed`] if the pool already runs with another number,
+/// [`Code::InvalidArgument`] above 4096, [`Code::Exception`] if the system
+/// starts no more threads.
+pub fn set_gpu_threads(threads: u32) -> Result<(), Status> {
+    let threads = if threads == 0 { all_cores()? } else { threads };
+    // SAFETY: no pointers are involved.
+    check(&unsafe { sys::cuzk_gpu_threads_set(threads) })
+}
+
+/// How many threads the pool has; `None` before it is started.
+#[must_use]
+pub fn gpu_threads() -> Option<NonZeroU32> {
+    // SAFETY: no pointers are involved.
+    NonZeroU32::new(unsafe { sys::cuzk_gpu_threads() })
+}
+
+/// Starts the pool with its default size if it does not run yet.
+pub(crate) fn start_default() -> Result<(), Status> {
+    if gpu_threads().is_some() {
+        return Ok(());
+    }
+    match set_gpu_threads(0) {
+        // Another thread was first, and its number counts.
+        Err(error) if error.code() == Code::PoolSizeFixed => Ok(()),
+        result => result,
+    }
+}
+
+/// Counted here and not in C++, because the standard library knows the cgroup's
+/// quota as well as the affinity mask.
+fn all_cores() -> Result<u32, Status> {
+    let cores = available_parallelism().map_err(|error| {
+        Status::new(
+            Code::InvalidArgument,
+            format!(
+                "gpu_threads: 0 means all cores, but their number is unknown ({error}); \
+                 set it to a number"
+            ),
+        )
+    })?;
+    let threads_max = sys::CUZK_THREADS_MAX.unsigned_abs();
+    Ok(u32::try_from(cores.get()).map_or(threads_max, |cores| cores.min(threads_max)))
+}

@@ -1,0 +1,217 @@
+//! The handle of C++'s `gpu_resources`: one per device, shared by its workers.
+//! Not device memory, and not the thread pool.
+//!
+//! Invariants: the handle owns the C++ object, so what it lends (the throttle,
+//! guards) cannot outlive it; a guard is released on the thread that took it.
+#![allow(unsafe_code)] // Owns a C++ object and aliases its atomic.
+
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::bindings as sys;
+use crate::status::{Status, check};
+
+// C++ asserts the same of its std::atomic<int>.
+const _: () = assert!(size_of::<AtomicI32>() == sys::CUZK_THROTTLE_BYTES as usize);
+const _: () = assert!(align_of::<AtomicI32>() == sys::CUZK_THROTTLE_ALIGN as usize);
+
+/// What the workers of one device share: the lock around its kernels, and the
+/// count of memory-bandwidth-bound sections running beside them.
+///
+/// # Threads
+///
+/// Lend it to as many threads as there are workers. The throttle may be read
+/// and raised from any of them at any time.
+#[derive(Debug)]
+pub struct GpuResources {
+    raw: NonNull<sys::gpu_resources>,
+}
+
+// SAFETY: the C++ object has no thread affinity of its own. A held lock has,
+// but its guard borrows the handle and is not Send, so that the handle can
+// move only while no guard exists (or one was forgotten, and then the
+// destructor leaves the held mutex alone).
+unsafe impl Send for GpuResources {}
+// SAFETY: everything reachable through a shared handle is an atomic or a mutex.
+unsafe impl Sync for GpuResources {}
+
+impl GpuResources {
+    /// Allocates the resources of one device, with the throttle at zero.
+    ///
+    /// # Errors
+    ///
+    /// If memory is exhausted.
+    pub fn new() -> Result<Self, Status> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` is writable; it is written if the status is OK.
+        check(&unsafe { sys::cuzk_gpu_resources_create(&raw mut raw) })?;
+        // SAFETY: C++ `new` does not return null.
+        let raw = unsafe { NonNull::new_unchecked(raw) };
+        Ok(Self { raw })
+    }
+
+    /// How many bandwidth-bound sections run now; above zero, others should
+    /// yield. This is C++'s own `std::atomic<int>`, not a copy.
+    #[must_use]
+    pub fn throttle(&self) -> &AtomicI32 {
+        // SAFETY: the object lives as long as `self`. Its atomic has the size,
+        // alignment and lock-freedom of an AtomicI32 (asserted on both sides),
+        // and both languages touch it with atomic instructions only.
+        unsafe { AtomicI32::from_ptr(sys::cuzk_gpu_resources_throttle(self.raw())) }
+    }
+
+    /// Raises the throttle by one until the guard is dropped, for callers whose
+    /// section is made of several calls, such as an MSM over chunks of bases.
+    pub fn raise_throttle(&self) -> ThrottleGuard<'_> {
+        ThrottleGuard::raise(self.throttle())
+    }
+
+    /// Waits for the lock of the device and holds it until the guard is
+    /// dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::GpuLockHeld`](crate::Code::GpuLockHeld) if this thread holds it
+    /// already, instead of waiting for itself.
+    pub fn lock_gpu(&self) -> Result<GpuLock<'_>, Status> {
+        // SAFETY: the object lives as long as `self`.
+        check(&unsafe { sys::cuzk_gpu_lock(self.raw()) })?;
+        Ok(GpuLock {
+            resources: self,
+            on_this_thread: PhantomData,
+        })
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::gpu_resources {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for GpuResources {
+    fn drop(&mut self) {
+        // SAFETY: created by `new`, destroyed once. No borrow is left, so only
+        // a forgotten guard can still hold the mutex, which C++ checks.
+        unsafe { sys::cuzk_gpu_resources_destroy(self.raw()) }
+    }
+}
+
+/// Holds the lock of a device. It cannot be sent to another thread, because
+/// C++ requires that the thread that locked unlocks:
+///
+/// ```compile_fail,E0277
+/// let resources = supraseal_sys::GpuResources::new().unwrap();
+/// let lock = resources.lock_gpu().unwrap();
+/// std::thread::scope(|s| s.spawn(move || drop(lock)));
+/// ```
+///
+/// nor outlive the resources:
+///
+/// ```compile_fail,E0505
+/// let resources = supraseal_sys::GpuResources::new().unwrap();
+/// let lock = resources.lock_gpu().unwrap();
+/// drop(resources);
+/// drop(lock);
+/// ```
+#[derive(Debug)]
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct GpuLock<'a> {
+    resources: &'a GpuResources,
+    on_this_thread: PhantomData<*mut ()>,
+}
+
+impl Drop for GpuLock<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this guard holds the lock, on this thread as it is not Send.
+        unsafe { sys::cuzk_gpu_unlock(self.resources.raw()) }
+    }
+}
+
+/// Keeps a throttle raised by one. Nested and concurrent guards add up.
+#[derive(Debug)]
+#[must_use = "the throttle is lowered when the guard is dropped"]
+pub struct ThrottleGuard<'a> {
+    throttle: &'a AtomicI32,
+}
+
+impl<'a> ThrottleGuard<'a> {
+    /// Raises `throttle` by one.
+    pub fn raise(throttle: &'a AtomicI32) -> Self {
+        throttle.fetch_add(1, Ordering::AcqRel);
+        Self { throttle }
+    }
+}
+
+impl Drop for ThrottleGuard<'_> {
+    fn drop(&mut self) {
+        self.throttle.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Code;
+
+    #[test]
+    fn guards_add_up_and_lower_on_unwind() {
+        let resources = GpuResources::new().unwrap();
+        let level = || resources.throttle().load(Ordering::Acquire);
+        assert_eq!(level(), 0);
+        let outer = resources.raise_throttle();
+        let panicked = std::panic::catch_unwind(|| {
+            let _inner = resources.raise_throttle();
+            assert_eq!(level(), 2);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicked.is_err());
+        assert_eq!(level(), 1);
+        drop(outer);
+        assert_eq!(level(), 0);
+    }
+
+    #[test]
+    fn every_device_has_its_own_throttle() {
+        let devices = [GpuResources::new().unwrap(), GpuResources::new().unwrap()];
+        let _raised = devices[0].raise_throttle();
+        assert_eq!(devices[0].throttle().load(Ordering::Acquire), 1);
+        assert_eq!(devices[1].throttle().load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn the_lock_excludes_other_threads() {
+        let resources = GpuResources::new().unwrap();
+        let inside = AtomicI32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let _lock = resources.lock_gpu().unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn locking_twice_on_a_thread_is_an_error_and_keeps_the_lock() {
+        let resources = GpuResources::new().unwrap();
+        let lock = resources.lock_gpu().unwrap();
+        for _ in 0..2 {
+            assert_eq!(resources.lock_gpu().unwrap_err().code(), Code::GpuLockHeld);
+        }
+        drop(lock);
+        assert!(resources.lock_gpu().is_ok());
+    }
+
+    #[test]
+    fn a_forgotten_lock_does_not_end_in_undefined_behaviour() {
+        let resources = GpuResources::new().unwrap();
+        std::mem::forget(resources.lock_gpu().unwrap());
+        assert_eq!(resources.lock_gpu().unwrap_err().code(), Code::GpuLockHeld);
+        drop(resources);
+    }
+}

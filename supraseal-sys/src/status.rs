@@ -1,0 +1,137 @@
+//! The failures of the C++ side as a typed error. The only place that turns a
+//! status into one; not where statuses are made (`csrc/status.cpp`).
+//!
+//! Invariant: a code this file does not know is still an error.
+
+use core::fmt;
+
+use crate::bindings as sys;
+
+/// What kind of failure a [`Status`] reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Code {
+    /// An argument is out of range.
+    InvalidArgument,
+    /// Two inputs that go together have different lengths.
+    LengthMismatch,
+    /// An allocation failed.
+    OutOfMemory,
+    /// The thread pool runs already, with another number of threads.
+    PoolSizeFixed,
+    /// The thread pool was used before its size was set.
+    PoolNotStarted,
+    /// This thread already holds the lock of the device.
+    GpuLockHeld,
+    /// Another C++ exception; the message is what it says.
+    Exception,
+    /// Something was thrown that is not an exception.
+    UnknownException,
+    /// A code that this version does not know.
+    Unknown(i32),
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidArgument => "invalid argument",
+            Self::LengthMismatch => "length mismatch",
+            Self::OutOfMemory => "out of memory",
+            Self::PoolSizeFixed => "pool size already fixed",
+            Self::PoolNotStarted => "pool not started",
+            Self::GpuLockHeld => "device lock already held",
+            Self::Exception => "C++ exception",
+            Self::UnknownException => "unknown C++ exception",
+            Self::Unknown(code) => return write!(f, "unknown status {code}"),
+        })
+    }
+}
+
+/// A failure of the C++ side.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Status {
+    code: Code,
+    message: String,
+}
+
+impl Status {
+    pub(crate) fn new(code: Code, message: String) -> Self {
+        Self { code, message }
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What failed, and what to do where that is known.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// The status as a result.
+pub(crate) fn check(status: &sys::cuzk_status) -> Result<(), Status> {
+    let code = match status.code {
+        sys::CUZK_OK => return Ok(()),
+        sys::CUZK_INVALID_ARGUMENT => Code::InvalidArgument,
+        sys::CUZK_LENGTH_MISMATCH => Code::LengthMismatch,
+        sys::CUZK_OUT_OF_MEMORY => Code::OutOfMemory,
+        sys::CUZK_POOL_SIZE_FIXED => Code::PoolSizeFixed,
+        sys::CUZK_POOL_NOT_STARTED => Code::PoolNotStarted,
+        sys::CUZK_GPU_LOCK_HELD => Code::GpuLockHeld,
+        sys::CUZK_EXCEPTION => Code::Exception,
+        sys::CUZK_UNKNOWN_EXCEPTION => Code::UnknownException,
+        code => Code::Unknown(code),
+    };
+    let bytes: Vec<u8> = status
+        .message
+        .iter()
+        .flat_map(|char| char.to_ne_bytes())
+        .take_while(|byte| *byte != 0)
+        .collect();
+    let message = String::from_utf8_lossy(&bytes).into_owned();
+    Err(Status { code, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(code: i32, message: &[u8]) -> sys::cuzk_status {
+        let mut status = sys::cuzk_status {
+            code,
+            message: [0; sys::CUZK_MESSAGE_BYTES as usize],
+        };
+        for (to, from) in status.message.iter_mut().zip(message) {
+            *to = core::ffi::c_char::from_ne_bytes([*from]);
+        }
+        status
+    }
+
+    #[test]
+    fn ok_is_no_error_whatever_its_message() {
+        assert_eq!(check(&status(sys::CUZK_OK, b"left over")), Ok(()));
+    }
+
+    #[test]
+    fn unknown_codes_are_errors() {
+        for code in [i32::MIN, -1, 9, 1000] {
+            let error = check(&status(code, b"m")).unwrap_err();
+            assert_eq!(error.code(), Code::Unknown(code));
+            assert_eq!(error.to_string(), format!("unknown status {code}: m"));
+        }
+    }
+
+    #[test]
+    fn a_message_without_end_or_of_bad_utf8_is_read() {
+        let full = [b'x'; sys::CUZK_MESSAGE_BYTES as usize];
+        let error = check(&status(sys::CUZK_EXCEPTION, &full)).unwrap_err();
+        assert_eq!(error.message().len(), full.len());
+        let error = check(&status(sys::CUZK_EXCEPTION, b"a\xffb\0c")).unwrap_err();
+        assert_eq!(error.message(), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,71 @@
+//! What tests need from inside the C++ side: pools of their own size, and
+//! failures on demand. Compiled only with the feature `test-hooks`; not for use
+//! by other crates.
+#![allow(unsafe_code)] // Passes slices to C++.
+#![allow(missing_docs, clippy::missing_errors_doc)]
+
+use blstrs::{G2Affine, G2Projective, Scalar};
+use group::Group;
+
+use crate::bindings as sys;
+use crate::resources::GpuResources;
+use crate::status::{Status, check};
+
+/// What a worker throws before its first piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Throw {
+    Nothing,
+    RuntimeError,
+    BadAlloc,
+    Int,
+}
+
+/// [`b_g2_msm`](crate::b_g2_msm) on a pool of its own of `threads` threads.
+pub fn b_g2_msm_on(
+    threads: u32,
+    throw: Throw,
+    resources: &GpuResources,
+    bases: &[G2Affine],
+    scalars: &[Scalar],
+) -> Result<G2Projective, Status> {
+    let what = match throw {
+        Throw::Nothing => sys::CUZK_TEST_THROW_NOTHING,
+        Throw::RuntimeError => sys::CUZK_TEST_THROW_RUNTIME_ERROR,
+        Throw::BadAlloc => sys::CUZK_TEST_THROW_BAD_ALLOC,
+        Throw::Int => sys::CUZK_TEST_THROW_INT,
+    };
+    let mut sum = G2Projective::identity();
+    // SAFETY: as in `b_g2_msm`; C++ takes the shorter of the two lengths.
+    check(&unsafe {
+        sys::cuzk_test_b_g2_msm(
+            resources.raw(),
+            threads,
+            what,
+            bases.as_ptr().cast(),
+            bases.len(),
+            scalars.as_ptr().cast(),
+            scalars.len(),
+            (&raw mut sum).cast(),
+        )
+    })?;
+    Ok(sum)
+}
+
+/// Calls one pool of `threads` threads from `callers` threads at once, each
+/// `rounds` times with `tasks` tasks; every third caller's first task throws.
+/// Returns how many tasks of the other callers ran.
+pub fn pool(threads: u32, callers: u32, rounds: u32, tasks: u32) -> Result<u64, Status> {
+    let mut counted = 0;
+    // SAFETY: `counted` is writable.
+    check(&unsafe { sys::cuzk_test_pool(threads, callers, rounds, tasks, &raw mut counted) })?;
+    Ok(counted)
+}
+
+/// Gives C++ values to its dealloc thread from four threads, each taking
+/// `free_us` to free; returns the most that were being freed at one time.
+pub fn dealloc_concurrent_max(values: u32, free_us: u32) -> Result<u32, Status> {
+    let mut max = 0;
+    // SAFETY: `max` is writable.
+    check(&unsafe { sys::cuzk_test_dealloc(values, free_us, &raw mut max) })?;
+    Ok(max)
+}
