@@ -31,7 +31,7 @@ impl Density {
     }
 
     /// Adds a variable; one at or past `len` is not there to add.
-    fn insert(&mut self, index: usize) {
+    pub(crate) fn insert(&mut self, index: usize) {
         let mask = 1 << (index % 64);
         if let Some(word) = self.words.get_mut(index / 64).filter(|_| index < self.len) {
             self.count += usize::from(*word & mask == 0);

@@ -16,6 +16,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod cell;
 mod csr;
 mod density;
 pub mod disk;
