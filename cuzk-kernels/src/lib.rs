@@ -1,1 +1,31 @@
-//! To be written.
+//! Groth16 kernels over BLS12-381 on the CPU: transforms of the scalar field,
+//! the quotient polynomial, multi-scalar and fixed-base multiplication in G1
+//! and G2.
+//!
+//! What it is not: it knows nothing of circuits, files or configuration, and
+//! it owns no threads. Everything runs on the *current* rayon pool, so a
+//! caller chooses the threads with `ThreadPool::install`.
+//!
+//! Invariants: results are exact (every kernel has a slow twin in [`naive`]
+//! that it is tested against), lengths are checked and answered with a
+//! [`KernelError`], and working memory is bounded by the functions'
+//! documentation. Running time depends on the values: witnesses of storage
+//! proofs are not secret from the machine that proves, and no constant-time
+//! claim is made.
+//!
+//! Reading order: [`ntt`] and [`quotient`] for the polynomial half, [`affine`]
+//! (crate-private: batches of affine additions, which everything about curves
+//! is made of), then [`msm`] and [`fixed_base`].
+
+#![deny(unsafe_code)]
+
+pub(crate) mod affine;
+pub(crate) mod digits;
+mod error;
+pub mod fixed_base;
+pub mod msm;
+pub mod naive;
+pub mod ntt;
+pub mod quotient;
+
+pub use error::KernelError;

@@ -1,0 +1,156 @@
+//! Batches of additions of affine points.
+//!
+//! Adding two affine points takes one inversion and few multiplications;
+//! Montgomery's trick shares the inversion among a batch. Everything this
+//! crate does with curves is such batches: buckets of a multi-scalar
+//! multiplication, trees that sum selected points, accumulators of a
+//! fixed-base table. This module says what a batch is, and what an
+//! implementation (a [`Kernel`]) must do; it knows no scalars.
+
+mod portable;
+mod sum;
+
+pub(crate) use portable::Portable;
+pub(crate) use sum::sum;
+
+use blstrs::Scalar;
+use group::prime::PrimeCurveAffine;
+
+/// Most additions that share one inversion. Large enough that the inversion
+/// costs a few per cent, small enough that the batch's intermediate values
+/// stay in the second-level cache.
+pub(crate) const BATCH: usize = 2048;
+
+/// `targets[target] += ±sources[source]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addition {
+    /// Index into the targets.
+    pub(crate) target: u32,
+    source_and_sign: u32,
+}
+
+impl Addition {
+    /// Largest index of a source.
+    pub(crate) const SOURCE_MAX: usize = (u32::MAX >> 1) as usize;
+
+    /// Names an addition. Both indices fit 31 bits.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "indices fit 31 bits")]
+    pub(crate) fn new(target: usize, source: usize, negative: bool) -> Addition {
+        debug_assert!(target <= Self::SOURCE_MAX && source <= Self::SOURCE_MAX);
+        Addition {
+            target: target as u32,
+            source_and_sign: ((source as u32) << 1) | u32::from(negative),
+        }
+    }
+
+    /// Index into the sources.
+    #[inline]
+    pub(crate) fn source(self) -> usize {
+        (self.source_and_sign >> 1) as usize
+    }
+
+    /// Whether the source is subtracted.
+    #[inline]
+    pub(crate) fn negative(self) -> bool {
+        self.source_and_sign & 1 != 0
+    }
+}
+
+/// An implementation of batched affine additions on one curve.
+pub(crate) trait Kernel: Copy + Send + Sync {
+    /// The curve's points as callers hold them.
+    type Affine: PrimeCurveAffine<Scalar = Scalar>;
+    /// The curve's points as this implementation holds them.
+    type Point: Copy + Send + Sync;
+    /// Working memory of [`Kernel::accumulate`], kept between calls.
+    type Scratch: Default + Send;
+
+    /// The neutral element.
+    fn infinity(self) -> Self::Point;
+
+    /// Converts points into this implementation's form; the slices are
+    /// equally long.
+    fn import(self, from: &[Self::Affine], to: &mut [Self::Point]);
+
+    /// Converts a point back.
+    fn export(self, point: &Self::Point) -> Self::Affine;
+
+    /// The inverse of a point.
+    fn negate(self, point: &Self::Point) -> Self::Point;
+
+    /// Carries out `additions`, whose targets are pairwise different. Equal,
+    /// opposite and infinite points are all right.
+    fn accumulate(
+        self,
+        targets: &mut [Self::Point],
+        sources: &[Self::Point],
+        additions: &[Addition],
+        scratch: &mut Self::Scratch,
+    );
+
+    /// The point, or its inverse.
+    #[inline]
+    fn signed(self, point: &Self::Point, negative: bool) -> Self::Point {
+        if negative { self.negate(point) } else { *point }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use ff::Field;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// The property every kernel has: a batch does what single additions in
+    /// the group do, whatever the points are.
+    pub(crate) fn check_kernel<K: Kernel>(kernel: K)
+    where
+        K::Affine: From<<K::Affine as PrimeCurveAffine>::Curve>,
+    {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let base = K::Affine::generator();
+        let few: Vec<K::Affine> = [0, 1, 2, 3]
+            .map(|k| (base * Scalar::from(k)).into())
+            .to_vec();
+        let many: Vec<K::Affine> = (0..40)
+            .map(|_| (base * Scalar::random(&mut rng)).into())
+            .collect();
+        for size in [0, 1, 2, 7, 8, 9, 100, BATCH + 37] {
+            for pool in [&few, &many] {
+                check_batch(kernel, pool, size, &mut rng);
+            }
+        }
+    }
+
+    fn check_batch<K: Kernel>(kernel: K, pool: &[K::Affine], size: usize, rng: &mut ChaCha8Rng) {
+        let mut pick = || pool[rng.gen_range(0..pool.len())];
+        let before: Vec<K::Affine> = (0..size + 3).map(|_| pick()).collect();
+        let sources: Vec<K::Affine> = (0..size + 5).map(|_| pick()).collect();
+        let additions: Vec<Addition> = (0..size)
+            .map(|i| Addition::new(size + 2 - i, rng.gen_range(0..size + 5), rng.r#gen()))
+            .collect();
+
+        let mut targets = vec![kernel.infinity(); before.len()];
+        let mut imported = vec![kernel.infinity(); sources.len()];
+        kernel.import(&before, &mut targets);
+        kernel.import(&sources, &mut imported);
+        kernel.accumulate(
+            &mut targets,
+            &imported,
+            &additions,
+            &mut K::Scratch::default(),
+        );
+
+        let mut expected: Vec<_> = before.iter().map(K::Affine::to_curve).collect();
+        for addition in &additions {
+            let source = sources[addition.source()].to_curve();
+            let signed = if addition.negative() { -source } else { source };
+            expected[addition.target as usize] += signed;
+        }
+        for (target, expected) in targets.iter().zip(&expected) {
+            assert_eq!(kernel.export(target).to_curve(), *expected);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a kernel can refuse.
+
+use crate::msm::BasesError;
+
+/// A kernel was asked for something it cannot do.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// Two slices that must have the same length have not.
+    #[error("{what} has {got} elements, expected {expected}")]
+    LengthMismatch {
+        /// The slice that disagrees.
+        what: &'static str,
+        /// The length it should have.
+        expected: usize,
+        /// The length it has.
+        got: usize,
+    },
+    /// The field has no root of unity of this order.
+    #[error(
+        "a domain of 2^{log_size} points is too large: this operation is defined up to 2^{log_size_max}"
+    )]
+    DomainTooLarge {
+        /// Logarithm of the size asked for.
+        log_size: u32,
+        /// Logarithm of the largest possible size.
+        log_size_max: u32,
+    },
+    /// More terms than a 32-bit index can name.
+    #[error("{got} terms are too many for one multi-scalar multiplication, at most {max}")]
+    TooManyTerms {
+        /// Number of terms asked for.
+        got: usize,
+        /// Largest number of terms.
+        max: usize,
+    },
+    /// The bases could not be read.
+    #[error(transparent)]
+    Bases(#[from] BasesError),
+}
+
+/// Checks a slice's length.
+pub(crate) fn expect_len(
+    what: &'static str,
+    expected: usize,
+    got: usize,
+) -> Result<(), KernelError> {
+    if expected == got {
+        Ok(())
+    } else {
+        Err(KernelError::LengthMismatch {
+            what,
+            expected,
+            got,
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! The buckets of one window.
+//!
+//! Terms are collected into batches whose buckets are pairwise different,
+//! because the additions of a batch happen together. A term whose bucket is
+//! taken waits for the next batch. When too many wait (few distinct digits),
+//! terms of the same bucket are first added to each other.
+
+use std::mem;
+
+use group::{Group, prime::PrimeCurveAffine};
+
+use crate::affine::{Addition, BATCH, Kernel};
+
+/// Most terms that wait for a later batch.
+const DEFERRED_MAX: usize = BATCH;
+
+/// A bucket that no term was added to yet.
+const EMPTY: u32 = 0;
+/// A bucket that no batch in preparation names.
+const FREE: u32 = 1;
+
+/// Segments of the buckets whose running sums are taken together.
+const SEGMENTS: usize = 512;
+
+/// One bucket per absolute value of a digit, from 1 on.
+pub(super) struct Buckets<K: Kernel> {
+    kernel: K,
+    points: Vec<K::Point>,
+    /// Per bucket: [`EMPTY`], [`FREE`], or the last batch that named it.
+    taken_by: Vec<u32>,
+    /// Number of the batch in preparation, above [`FREE`].
+    batch: u32,
+    additions: Vec<Addition>,
+    deferred: Vec<Addition>,
+    scratch: K::Scratch,
+}
+
+impl<K: Kernel> Buckets<K> {
+    /// `len` empty buckets.
+    pub(super) fn new(kernel: K, len: usize) -> Buckets<K> {
+        Buckets {
+            kernel,
+            points: vec![kernel.infinity(); len],
+            taken_by: vec![EMPTY; len],
+            batch: FREE + 1,
+            additions: Vec::with_capacity(BATCH),
+            deferred: Vec::with_capacity(DEFERRED_MAX),
+            scratch: K::Scratch::default(),
+        }
+    }
+
+    /// Adds terms to the buckets: pairs of a signed digit (absolute value and
+    /// sign) and the source it multiplies, which is `sources[i]` for the i-th.
+    pub(super) fn add(
+        &mut self,
+        sources: &[K::Point],
+        digits: impl Iterator<Item = (usize, bool)>,
+    ) {
+        for (source, (magnitude, negative)) in digits.enumerate() {
+            if magnitude != 0 {
+                self.schedule(Addition::new(magnitude - 1, source, negative), sources);
+                if self.additions.len() == BATCH {
+                    self.flush(sources);
+                }
+                if self.deferred.len() == DEFERRED_MAX {
+                    self.collapse(sources);
+                }
+            }
+        }
+        self.flush(sources);
+        self.collapse(sources);
+    }
+
+    /// Puts an addition where it belongs: done at once, into the batch in
+    /// preparation, or among those that wait.
+    #[inline]
+    fn schedule(&mut self, addition: Addition, sources: &[K::Point]) {
+        let bucket = addition.target as usize;
+        let taken_by = &mut self.taken_by[bucket];
+        if *taken_by == self.batch {
+            self.deferred.push(addition);
+        } else if *taken_by == EMPTY {
+            *taken_by = FREE;
+            let source = &sources[addition.source()];
+            self.points[bucket] = self.kernel.signed(source, addition.negative());
+        } else {
+            *taken_by = self.batch;
+            self.additions.push(addition);
+        }
+    }
+
+    /// Carries out the batch in preparation, and starts the next one with the
+    /// terms that waited.
+    fn flush(&mut self, sources: &[K::Point]) {
+        self.kernel.accumulate(
+            &mut self.points,
+            sources,
+            &self.additions,
+            &mut self.scratch,
+        );
+        self.additions.clear();
+        self.batch += 1;
+        let waiting = mem::take(&mut self.deferred);
+        for &addition in &waiting {
+            self.schedule(addition, sources);
+        }
+    }
+
+    /// Carries out everything that is scheduled. Terms of the same bucket are
+    /// added to each other in rounds of pairs, so that any number of them
+    /// takes a logarithmic number of batches.
+    fn collapse(&mut self, sources: &[K::Point]) {
+        let mut terms = mem::take(&mut self.deferred);
+        terms.append(&mut self.additions);
+        self.batch += 1;
+
+        terms.sort_unstable_by_key(|term| term.target);
+        let mut sums: Vec<(u32, K::Point)> = terms
+            .iter()
+            .map(|term| {
+                let source = &sources[term.source()];
+                (term.target, self.kernel.signed(source, term.negative()))
+            })
+            .collect();
+        while sums.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            sums = self.add_neighbours(&sums);
+        }
+        let (additions, points): (Vec<_>, Vec<_>) = sums
+            .iter()
+            .enumerate()
+            .map(|(i, (bucket, point))| (Addition::new(*bucket as usize, i, false), *point))
+            .unzip();
+        self.kernel
+            .accumulate(&mut self.points, &points, &additions, &mut self.scratch);
+    }
+
+    /// Adds neighbours that belong to the same bucket, in pairs.
+    fn add_neighbours(&mut self, sums: &[(u32, K::Point)]) -> Vec<(u32, K::Point)> {
+        let (mut buckets, mut firsts) = (Vec::new(), Vec::new());
+        let (mut seconds, mut additions) = (Vec::new(), Vec::new());
+        for run in sums.chunk_by(|a, b| a.0 == b.0) {
+            for pair in run.chunks(2) {
+                if let [_, second] = pair {
+                    additions.push(Addition::new(firsts.len(), seconds.len(), false));
+                    seconds.push(second.1);
+                }
+                buckets.push(pair[0].0);
+                firsts.push(pair[0].1);
+            }
+        }
+        self.kernel
+            .accumulate(&mut firsts, &seconds, &additions, &mut self.scratch);
+        buckets.into_iter().zip(firsts).collect()
+    }
+
+    /// `Σ (i + 1) · bucket[i]`.
+    ///
+    /// Running sums from the top, as usual, but in many segments at a time so
+    /// that each step is a batch: with segments of length L, bucket s·L + j
+    /// counts j + 1 times within its segment, and s·L times more.
+    pub(super) fn weighted_sum(mut self) -> <K::Affine as PrimeCurveAffine>::Curve {
+        let segments = self.points.len().min(SEGMENTS);
+        let length = self.points.len().div_ceil(segments);
+        let mut running = vec![self.kernel.infinity(); segments];
+        let mut totals = running.clone();
+        let same: Vec<_> = (0..segments).map(|s| Addition::new(s, s, false)).collect();
+        for j in (0..length).rev() {
+            let next: Vec<_> = (0..segments)
+                .filter(|s| s * length + j < self.points.len())
+                .map(|s| Addition::new(s, s * length + j, false))
+                .collect();
+            self.kernel
+                .accumulate(&mut running, &self.points, &next, &mut self.scratch);
+            self.kernel
+                .accumulate(&mut totals, &running, &same, &mut self.scratch);
+        }
+        let (mut above, mut weighted) = (
+            K::Affine::identity().to_curve(),
+            K::Affine::identity().to_curve(),
+        );
+        let mut total = K::Affine::identity().to_curve();
+        for s in (0..segments).rev() {
+            weighted += above;
+            above += self.kernel.export(&running[s]);
+            total += self.kernel.export(&totals[s]);
+        }
+        total + multiply_small(weighted, length)
+    }
+}
+
+/// `factor · point` by double-and-add.
+fn multiply_small<G: Group>(point: G, factor: usize) -> G {
+    (0..usize::BITS - factor.leading_zeros())
+        .rev()
+        .fold(G::identity(), |sum, bit| {
+            let doubled = sum.double();
+            if factor >> bit & 1 == 1 {
+                doubled + point
+            } else {
+                doubled
+            }
+        })
+}

@@ -1,0 +1,274 @@
+//! Multi-scalar multiplication `Σ scalars[i] · bases[i]` in G1 and G2.
+//!
+//! Scalars of 0 cost nothing, and their bases are not even read. Scalars of
+//! ±1, most of a Groth16 witness, are sums of points. The others go through
+//! Pippenger's bucket method with signed digits and affine buckets (Bernstein,
+//! Doumen, Lange, Oosterwijk: "Faster batch forgery identification", eprint
+//! 2012/549). Bases are decoded in chunks of [`CHUNK`], so memory is bounded
+//! however many there are.
+
+mod buckets;
+mod stream;
+mod window;
+
+use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use ff::Field;
+use group::{Group, prime::PrimeCurveAffine};
+use rayon::prelude::*;
+
+use crate::affine::{self, Addition, Kernel, Portable};
+use crate::digits::{Recoded, Windows};
+use crate::error::{KernelError, expect_len};
+use buckets::Buckets;
+use window::{Plan, plan};
+
+use stream::read_selected;
+pub use stream::{Bases, BasesError};
+
+/// Bases in memory at a time.
+const CHUNK: usize = 1 << 17;
+
+/// Bases that one task decodes, or sums, at a time.
+const TASK: usize = 1 << 12;
+
+/// `Σ scalars[i] · bases[i]` in G1.
+///
+/// # Errors
+/// [`KernelError::LengthMismatch`] when the slices differ in length,
+/// [`KernelError::TooManyTerms`] above 2^31 terms.
+pub fn g1(bases: &[G1Affine], scalars: &[Scalar]) -> Result<G1Projective, KernelError> {
+    g1_stream(bases, scalars)
+}
+
+/// `Σ scalars[i] · bases[i]` in G2.
+///
+/// # Errors
+/// As [`g1`].
+pub fn g2(bases: &[G2Affine], scalars: &[Scalar]) -> Result<G2Projective, KernelError> {
+    g2_stream(bases, scalars)
+}
+
+/// `Σ scalars[i] · bases[i]` in G1, reading the bases in bounded pieces.
+///
+/// # Errors
+/// As [`g1`], and [`KernelError::Bases`] when a base cannot be read.
+pub fn g1_stream<B>(bases: &B, scalars: &[Scalar]) -> Result<G1Projective, KernelError>
+where
+    B: Bases<G1Affine> + ?Sized,
+{
+    msm(Portable::<G1Affine>::new(), bases, scalars)
+}
+
+/// `Σ scalars[i] · bases[i]` in G2, reading the bases in bounded pieces.
+///
+/// # Errors
+/// As [`g1_stream`].
+pub fn g2_stream<B>(bases: &B, scalars: &[Scalar]) -> Result<G2Projective, KernelError>
+where
+    B: Bases<G2Affine> + ?Sized,
+{
+    msm(Portable::<G2Affine>::new(), bases, scalars)
+}
+
+/// The curve group of a kernel.
+type CurveOf<K> = <<K as Kernel>::Affine as PrimeCurveAffine>::Curve;
+
+fn msm<K, B>(kernel: K, bases: &B, scalars: &[Scalar]) -> Result<CurveOf<K>, KernelError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    expect_len("scalars", bases.len(), scalars.len())?;
+    if scalars.len() > Addition::SOURCE_MAX {
+        return Err(KernelError::TooManyTerms {
+            got: scalars.len(),
+            max: Addition::SOURCE_MAX,
+        });
+    }
+    let terms = Terms::new(scalars);
+    let plus = sum_selected(kernel, bases, &terms.plus_one)?;
+    let minus = sum_selected(kernel, bases, &terms.minus_one)?;
+    let wide = multiply_wide(kernel, bases, scalars, &terms.wide)?;
+    Ok(plus - minus + wide)
+}
+
+/// Indices of the scalars that are not zero, by what has to be done.
+#[derive(Default)]
+struct Terms {
+    plus_one: Vec<u32>,
+    minus_one: Vec<u32>,
+    wide: Vec<u32>,
+}
+
+impl Terms {
+    /// Sorts the scalars, of which there are at most 2^31.
+    fn new(scalars: &[Scalar]) -> Terms {
+        let parts: Vec<Terms> = scalars
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(i, chunk)| Terms::of_chunk(i * CHUNK, chunk))
+            .collect();
+        let mut terms = Terms::default();
+        for part in parts {
+            terms.plus_one.extend(part.plus_one);
+            terms.minus_one.extend(part.minus_one);
+            terms.wide.extend(part.wide);
+        }
+        terms
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 scalars")]
+    fn of_chunk(start: usize, chunk: &[Scalar]) -> Terms {
+        let minus_one = -Scalar::ONE;
+        let mut terms = Terms::default();
+        for (i, scalar) in chunk.iter().enumerate() {
+            let index = (start + i) as u32;
+            if *scalar == Scalar::ZERO {
+            } else if *scalar == Scalar::ONE {
+                terms.plus_one.push(index);
+            } else if *scalar == minus_one {
+                terms.minus_one.push(index);
+            } else {
+                terms.wide.push(index);
+            }
+        }
+        terms
+    }
+}
+
+/// The sum of the bases with these indices.
+fn sum_selected<K, B>(kernel: K, bases: &B, indices: &[u32]) -> Result<CurveOf<K>, BasesError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    indices
+        .par_chunks(TASK)
+        .map_init(K::Scratch::default, |scratch, indices| {
+            let mut points = vec![kernel.infinity(); indices.len()];
+            import_selected(kernel, bases, indices, &mut points)?;
+            Ok(affine::sum(kernel, &mut points, scratch))
+        })
+        .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
+}
+
+/// Reads the bases with these indices into the kernel's form.
+fn import_selected<K, B>(
+    kernel: K,
+    bases: &B,
+    indices: &[u32],
+    points: &mut [K::Point],
+) -> Result<(), BasesError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    let mut decoded = vec![K::Affine::identity(); indices.len()];
+    read_selected(bases, indices, &mut decoded)?;
+    kernel.import(&decoded, points);
+    Ok(())
+}
+
+/// The sum over full-size scalars: Pippenger's method.
+fn multiply_wide<K, B>(
+    kernel: K,
+    bases: &B,
+    scalars: &[Scalar],
+    indices: &[u32],
+) -> Result<CurveOf<K>, BasesError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    if indices.is_empty() {
+        return Ok(CurveOf::<K>::identity());
+    }
+    let plan = plan(indices.len(), rayon::current_num_threads());
+    let mut sets = bucket_sets(kernel, &plan);
+    let chunk_len = indices.len().min(CHUNK);
+    let mut points = vec![kernel.infinity(); chunk_len];
+    let mut recoded = vec![Recoded::default(); chunk_len];
+
+    for indices in indices.chunks(CHUNK) {
+        let points = &mut points[..indices.len()];
+        let recoded = &mut recoded[..indices.len()];
+        load(
+            kernel,
+            bases,
+            scalars,
+            indices,
+            &plan.windows,
+            points,
+            recoded,
+        )?;
+        let share = indices.len().div_ceil(plan.splits);
+        sets.par_iter_mut().with_max_len(1).for_each(|set| {
+            let start = (set.split * share).min(indices.len());
+            let end = (start + share).min(indices.len());
+            let digits = recoded[start..end]
+                .iter()
+                .map(|scalar| plan.windows.digit(scalar, set.window));
+            set.buckets.add(&points[start..end], digits);
+        });
+    }
+    Ok(combine(sets, &plan))
+}
+
+/// The buckets of one window, for one share of the terms.
+struct BucketSet<K: Kernel> {
+    window: usize,
+    split: usize,
+    buckets: Buckets<K>,
+}
+
+fn bucket_sets<K: Kernel>(kernel: K, plan: &Plan) -> Vec<BucketSet<K>> {
+    (0..plan.windows.count() * plan.splits)
+        .into_par_iter()
+        .map(|i| BucketSet {
+            window: i / plan.splits,
+            split: i % plan.splits,
+            buckets: Buckets::new(kernel, plan.windows.digit_max()),
+        })
+        .collect()
+}
+
+/// Decodes bases and recodes scalars, in parallel.
+fn load<K, B>(
+    kernel: K,
+    bases: &B,
+    scalars: &[Scalar],
+    indices: &[u32],
+    windows: &Windows,
+    points: &mut [K::Point],
+    recoded: &mut [Recoded],
+) -> Result<(), BasesError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    points
+        .par_chunks_mut(TASK)
+        .zip(recoded.par_chunks_mut(TASK))
+        .zip(indices.par_chunks(TASK))
+        .try_for_each(|((points, recoded), indices)| {
+            for (recoded, &index) in recoded.iter_mut().zip(indices) {
+                *recoded = windows.recode(&scalars[index as usize]);
+            }
+            import_selected(kernel, bases, indices, points)
+        })
+}
+
+/// `Σ 2^(cw) · W_w`, where W_w is the weighted sum of window w's buckets.
+fn combine<K: Kernel>(sets: Vec<BucketSet<K>>, plan: &Plan) -> CurveOf<K> {
+    let sums: Vec<CurveOf<K>> = sets
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|set| set.buckets.weighted_sum())
+        .collect();
+    sums.chunks(plan.splits)
+        .rev()
+        .fold(CurveOf::<K>::identity(), |total, window| {
+            let shifted = (0..plan.windows.bits()).fold(total, |t, _| t.double());
+            window.iter().fold(shifted, |sum, part| sum + part)
+        })
+}

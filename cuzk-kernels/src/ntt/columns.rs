@@ -1,0 +1,98 @@
+//! Columns of a matrix in place, handed to tasks side by side.
+//!
+//! Rust's slices cannot lend disjoint columns of one slice to several
+//! threads; this file does, and is where the crate's transforms are unsafe.
+
+#![allow(unsafe_code)] // disjoint strided access to one slice from many tasks
+
+use std::marker::PhantomData;
+use std::slice;
+
+use rayon::prelude::*;
+
+/// Columns that a task takes at a time: 256 bytes of scalars a row, so that
+/// whole cache lines are moved.
+const GROUP: usize = 8;
+
+/// How a slice is cut: consecutive matrices of `rows` × `columns` elements,
+/// row by row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+}
+
+/// Calls `task(matrix, width, elements)` for every group of columns of every
+/// matrix, in parallel. `elements` are all rows of `width` columns, row by
+/// row; what the task leaves there is written back.
+///
+/// The slice's length is a multiple of a matrix, else its tail is untouched.
+pub(super) fn for_each_column_group<T, F>(values: &mut [T], shape: Shape, task: F)
+where
+    T: Copy + Default + Send + Sync,
+    F: Fn(usize, usize, &mut [T]) + Sync,
+{
+    let matrix_len = shape.rows * shape.columns;
+    if shape.columns == 1 {
+        values
+            .par_chunks_exact_mut(matrix_len)
+            .enumerate()
+            .for_each(|(matrix, elements)| task(matrix, 1, elements));
+        return;
+    }
+    let width = shape.columns.min(GROUP);
+    let groups = shape.columns / width;
+    let matrices = values.len() / matrix_len;
+    let shared = Shared::new(values);
+    (0..matrices * groups).into_par_iter().for_each_init(
+        || vec![T::default(); shape.rows * width],
+        |buffer, i| {
+            let (matrix, group) = (i / groups, i % groups);
+            let row = |r: usize| matrix * matrix_len + r * shape.columns + group * width;
+            for (r, part) in buffer.chunks_exact_mut(width).enumerate() {
+                // SAFETY: task i alone touches the columns of group `i % groups` of matrix
+                // `i / groups`, and the slice is in bounds, as `width` divides `columns`.
+                part.copy_from_slice(unsafe { shared.slice(row(r), width) });
+            }
+            task(matrix, width, buffer);
+            for (r, part) in buffer.chunks_exact(width).enumerate() {
+                // SAFETY: as above.
+                unsafe { shared.slice(row(r), width) }.copy_from_slice(part);
+            }
+        },
+    );
+}
+
+/// A slice whose disjoint parts several threads use at once.
+pub(super) struct Shared<'a, T> {
+    start: *mut T,
+    len: usize,
+    _borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: `Shared` only hands out references under `slice`'s contract, which
+// makes them exclusive, so sharing it is sending parts of a `&mut [T]`.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    pub(super) fn new(values: &'a mut [T]) -> Shared<'a, T> {
+        Shared {
+            start: values.as_mut_ptr(),
+            len: values.len(),
+            _borrow: PhantomData,
+        }
+    }
+
+    /// `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// `start + len` is at most the slice's length, and while the returned
+    /// slice is in use no other one that overlaps it is.
+    #[expect(clippy::mut_from_ref, reason = "exclusive by contract")]
+    pub(super) unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
+        debug_assert!(start + len <= self.len);
+        // SAFETY: in bounds and exclusive, as the caller promises; the borrow
+        // of the whole slice lasts as long as `self`.
+        unsafe { slice::from_raw_parts_mut(self.start.add(start), len) }
+    }
+}

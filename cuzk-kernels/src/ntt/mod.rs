@@ -1,0 +1,280 @@
+//! Number-theoretic transforms over the scalar field.
+//!
+//! The public transforms take and give natural order and agree with
+//! bellperson's `EvaluationDomain`, coset included. Inside the crate the two
+//! halves of a transform that need no reordering are visible: `scatter`
+//! (natural order in, bit-reversed out) and `gather` (the other way), which
+//! the quotient combines without ever reversing bits in between.
+
+mod columns;
+mod pass;
+mod reverse;
+mod twiddles;
+
+use blstrs::Scalar;
+use ff::{Field, PrimeField};
+use rayon::prelude::*;
+
+use crate::error::{KernelError, expect_len};
+pub(crate) use pass::Direction;
+pub(crate) use reverse::reverse_bits_in_place;
+pub(crate) use twiddles::Twiddles;
+
+/// Scalars per task of pointwise work.
+pub(crate) const TASK: usize = 1 << 12;
+
+/// The subgroup of 2^k-th roots of unity, ready to transform over.
+///
+/// Holds a table of 2^(k − 1) scalars.
+pub struct Domain {
+    log_size: u32,
+    root: Scalar,
+    size_inverse: Scalar,
+    twiddles: Twiddles,
+}
+
+impl Domain {
+    /// The domain of 2^`log_size` points.
+    ///
+    /// # Errors
+    /// [`KernelError::DomainTooLarge`] when the field has no such subgroup.
+    pub fn new(log_size: u32) -> Result<Domain, KernelError> {
+        if log_size > Scalar::S {
+            return Err(KernelError::DomainTooLarge {
+                log_size,
+                log_size_max: Scalar::S,
+            });
+        }
+        let root = root_of_unity(log_size);
+        Ok(Domain {
+            log_size,
+            root,
+            size_inverse: Scalar::TWO_INV.pow_vartime([u64::from(log_size)]),
+            twiddles: Twiddles::new(root, log_size),
+        })
+    }
+
+    /// The smallest domain of at least `len_min` points.
+    ///
+    /// # Errors
+    /// As [`Domain::new`].
+    pub fn for_len(len_min: usize) -> Result<Domain, KernelError> {
+        let log_size = usize::BITS - len_min.saturating_sub(1).leading_zeros();
+        Domain::new(log_size)
+    }
+
+    /// Number of points.
+    pub fn size(&self) -> usize {
+        1 << self.log_size
+    }
+
+    /// Logarithm of the number of points.
+    pub fn log_size(&self) -> u32 {
+        self.log_size
+    }
+
+    /// The generator of the subgroup.
+    pub fn root(&self) -> Scalar {
+        self.root
+    }
+
+    /// 1 / [`Domain::size`].
+    pub(crate) fn size_inverse(&self) -> Scalar {
+        self.size_inverse
+    }
+
+    pub(crate) fn twiddles(&self) -> &Twiddles {
+        &self.twiddles
+    }
+
+    /// Coefficients to values, in place: `values[i] = f(root^i)`.
+    ///
+    /// # Errors
+    /// [`KernelError::LengthMismatch`] when there are not [`Domain::size`]
+    /// values.
+    pub fn ntt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
+        expect_len("values", self.size(), values.len())?;
+        self.scatter(values, Direction::Forward);
+        reverse_bits_in_place(values);
+        Ok(())
+    }
+
+    /// Values to coefficients, in place: the inverse of [`Domain::ntt`].
+    ///
+    /// # Errors
+    /// As [`Domain::ntt`].
+    pub fn intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
+        expect_len("values", self.size(), values.len())?;
+        self.scatter(values, Direction::Inverse);
+        reverse_bits_in_place(values);
+        values
+            .par_iter_mut()
+            .with_min_len(TASK)
+            .for_each(|value| *value *= self.size_inverse);
+        Ok(())
+    }
+
+    /// Coefficients to values on the coset: `values[i] = f(g · root^i)`, where
+    /// g is the field's multiplicative generator.
+    ///
+    /// # Errors
+    /// As [`Domain::ntt`].
+    pub fn coset_ntt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
+        expect_len("values", self.size(), values.len())?;
+        multiply_by_powers(values, Scalar::ONE, Scalar::MULTIPLICATIVE_GENERATOR);
+        self.ntt(values)
+    }
+
+    /// Values on the coset to coefficients: the inverse of
+    /// [`Domain::coset_ntt`].
+    ///
+    /// # Errors
+    /// As [`Domain::ntt`].
+    pub fn coset_intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
+        expect_len("values", self.size(), values.len())?;
+        self.scatter(values, Direction::Inverse);
+        reverse_bits_in_place(values);
+        multiply_by_powers(values, self.size_inverse, generator_inverse());
+        Ok(())
+    }
+
+    /// The transform without scaling, natural order to bit-reversed.
+    pub(crate) fn scatter(&self, values: &mut [Scalar], direction: Direction) {
+        pass::scatter(values, &self.twiddles, direction);
+    }
+
+    /// The transform without scaling, bit-reversed order to natural.
+    pub(crate) fn gather(&self, values: &mut [Scalar], direction: Direction) {
+        pass::gather(values, &self.twiddles, direction);
+    }
+}
+
+/// The root of unity of order 2^`log_order`, as bellperson chooses it;
+/// `log_order` is at most the field's two-adicity.
+pub(crate) fn root_of_unity(log_order: u32) -> Scalar {
+    (log_order..Scalar::S).fold(Scalar::ROOT_OF_UNITY, |root, _| root.square())
+}
+
+fn generator_inverse() -> Scalar {
+    Scalar::MULTIPLICATIVE_GENERATOR
+        .invert()
+        .unwrap_or(Scalar::ZERO)
+}
+
+/// `values[i] *= first · ratio^i`.
+fn multiply_by_powers(values: &mut [Scalar], first: Scalar, ratio: Scalar) {
+    values
+        .par_chunks_mut(TASK)
+        .enumerate()
+        .for_each(|(task, values)| {
+            let mut factor = first * ratio.pow_vartime([(task * TASK) as u64]);
+            for value in values {
+                *value *= factor;
+                factor *= ratio;
+            }
+        });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naive;
+    use bellperson::domain::EvaluationDomain;
+    use ec_gpu_gen::threadpool::Worker;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn random(len: usize, seed: u64) -> Vec<Scalar> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        (0..len).map(|_| Scalar::random(&mut rng)).collect()
+    }
+
+    #[test]
+    fn transforms_agree_with_evaluation() {
+        let generator = Scalar::MULTIPLICATIVE_GENERATOR;
+        for log_size in 0..=9 {
+            let domain = Domain::new(log_size).unwrap();
+            let coefficients = random(domain.size(), u64::from(log_size));
+            let mut values = coefficients.clone();
+            domain.ntt(&mut values).unwrap();
+            let expected = naive::evaluate(&coefficients, domain.root(), Scalar::ONE);
+            assert_eq!(values, expected, "ntt 2^{log_size}");
+            domain.intt(&mut values).unwrap();
+            assert_eq!(values, coefficients, "intt 2^{log_size}");
+
+            domain.coset_ntt(&mut values).unwrap();
+            let expected = naive::evaluate(&coefficients, domain.root(), generator);
+            assert_eq!(values, expected, "coset_ntt 2^{log_size}");
+            domain.coset_intt(&mut values).unwrap();
+            assert_eq!(values, coefficients, "coset_intt 2^{log_size}");
+        }
+    }
+
+    #[test]
+    fn transforms_agree_with_bellperson() {
+        let worker = Worker::new();
+        for log_size in [1, 10, 11, 12, 13, 15, 16, 17] {
+            let domain = Domain::new(log_size).unwrap();
+            let mut ours = random(domain.size(), u64::from(log_size));
+            let mut theirs = EvaluationDomain::from_coeffs(ours.clone()).unwrap();
+            domain.ntt(&mut ours).unwrap();
+            theirs.fft(&worker, &mut None).unwrap();
+            assert_eq!(ours, theirs.as_ref(), "ntt 2^{log_size}");
+            domain.coset_intt(&mut ours).unwrap();
+            theirs.icoset_fft(&worker, &mut None).unwrap();
+            assert_eq!(ours, theirs.as_ref(), "coset_intt 2^{log_size}");
+            domain.coset_ntt(&mut ours).unwrap();
+            theirs.coset_fft(&worker, &mut None).unwrap();
+            assert_eq!(ours, theirs.as_ref(), "coset_ntt 2^{log_size}");
+            domain.intt(&mut ours).unwrap();
+            theirs.ifft(&worker, &mut None).unwrap();
+            assert_eq!(ours, theirs.as_ref(), "intt 2^{log_size}");
+        }
+    }
+
+    #[test]
+    fn scatter_and_gather_are_inverse_up_to_scale() {
+        for log_size in [1, 5, 12, 14] {
+            let domain = Domain::new(log_size).unwrap();
+            let values = random(domain.size(), 3);
+            for (first, second) in [
+                (Direction::Forward, Direction::Inverse),
+                (Direction::Inverse, Direction::Forward),
+            ] {
+                let mut there_and_back = values.clone();
+                domain.scatter(&mut there_and_back, first);
+                domain.gather(&mut there_and_back, second);
+                let scale = Scalar::from(domain.size() as u64);
+                let scaled: Vec<_> = values.iter().map(|v| v * scale).collect();
+                assert_eq!(there_and_back, scaled, "2^{log_size}");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert!(matches!(
+            Domain::new(33),
+            Err(KernelError::DomainTooLarge {
+                log_size: 33,
+                log_size_max: 32
+            })
+        ));
+        let domain = Domain::new(3).unwrap();
+        assert!(matches!(
+            domain.ntt(&mut [Scalar::ONE; 7]),
+            Err(KernelError::LengthMismatch {
+                expected: 8,
+                got: 7,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn the_smallest_sufficient_domain_is_chosen() {
+        for (len, size) in [(0, 1), (1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (1025, 2048)] {
+            assert_eq!(Domain::for_len(len).unwrap().size(), size);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Multi-scalar multiplication against its slow twin, in both groups.
+
+#![allow(clippy::unwrap_used)] // the helpers of tests may panic
+
+use blstrs::{G1Affine, G2Affine, Scalar};
+use cuzk_kernels::msm::{self, Bases, BasesError};
+use cuzk_kernels::{KernelError, naive};
+use ff::Field;
+use group::{Group, prime::PrimeCurveAffine};
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// What the scalars of a case look like.
+#[derive(Clone, Copy, Debug)]
+enum Scalars {
+    Random,
+    Zero,
+    One,
+    MinusOne,
+    Small,
+    Same,
+    /// Mostly zeros and ones, as a witness.
+    Witness,
+}
+
+/// What the bases of a case look like.
+#[derive(Clone, Copy, Debug)]
+enum Points {
+    Random,
+    Repeated,
+    Opposite,
+    Infinity,
+    SomeInfinity,
+}
+
+const SCALARS: [Scalars; 7] = [
+    Scalars::Random,
+    Scalars::Zero,
+    Scalars::One,
+    Scalars::MinusOne,
+    Scalars::Small,
+    Scalars::Same,
+    Scalars::Witness,
+];
+
+const POINTS: [Points; 5] = [
+    Points::Random,
+    Points::Repeated,
+    Points::Opposite,
+    Points::Infinity,
+    Points::SomeInfinity,
+];
+
+fn scalars(kind: Scalars, len: usize, rng: &mut ChaCha8Rng) -> Vec<Scalar> {
+    let same = Scalar::random(&mut *rng);
+    (0..len)
+        .map(|_| match kind {
+            Scalars::Random => Scalar::random(&mut *rng),
+            Scalars::Zero => Scalar::ZERO,
+            Scalars::One => Scalar::ONE,
+            Scalars::MinusOne => -Scalar::ONE,
+            Scalars::Small => Scalar::from(rng.gen_range(0..5)),
+            Scalars::Same => same,
+            Scalars::Witness => match rng.gen_range(0..50) {
+                0..25 => Scalar::ZERO,
+                25..48 => Scalar::ONE,
+                48 => -Scalar::ONE,
+                _ => Scalar::random(&mut *rng),
+            },
+        })
+        .collect()
+}
+
+/// Points without a multiplication each: walks along a few random steps.
+fn points<A>(kind: Points, len: usize, rng: &mut ChaCha8Rng) -> Vec<A>
+where
+    A: PrimeCurveAffine<Scalar = Scalar> + From<A::Curve>,
+{
+    let mut point = A::generator() * Scalar::random(&mut *rng);
+    let step = A::generator() * Scalar::random(&mut *rng);
+    (0..len)
+        .map(|i| match kind {
+            Points::Random => {
+                point += step;
+                A::from(point)
+            }
+            Points::Repeated => A::from(point),
+            Points::Opposite if i % 2 == 0 => A::from(point),
+            Points::Opposite => A::from(-point),
+            Points::SomeInfinity if rng.gen_range(0..3) > 0 => {
+                point += step;
+                A::from(point)
+            }
+            Points::Infinity | Points::SomeInfinity => A::identity(),
+        })
+        .collect()
+}
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn check_g1(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
+    let mut rng = rng(seed);
+    let bases: Vec<G1Affine> = points(points_kind, len, &mut rng);
+    let scalars = scalars(scalars_kind, len, &mut rng);
+    assert_eq!(
+        msm::g1(&bases, &scalars).unwrap(),
+        naive::msm(&bases, &scalars),
+        "{points_kind:?} {scalars_kind:?} {len}"
+    );
+}
+
+fn check_g2(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
+    let mut rng = rng(seed);
+    let bases: Vec<G2Affine> = points(points_kind, len, &mut rng);
+    let scalars = scalars(scalars_kind, len, &mut rng);
+    assert_eq!(
+        msm::g2(&bases, &scalars).unwrap(),
+        naive::msm(&bases, &scalars),
+        "{points_kind:?} {scalars_kind:?} {len}"
+    );
+}
+
+#[test]
+fn every_kind_of_points_and_scalars() {
+    for points in POINTS {
+        for scalars in SCALARS {
+            for len in [1, 2, 33, 700] {
+                check_g1(points, scalars, len, 1);
+            }
+            for len in [1, 2, 65, 300] {
+                check_g2(points, scalars, len, 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_terms() {
+    for (points, scalars) in [
+        (Points::Random, Scalars::Random),
+        (Points::Repeated, Scalars::Random),
+        (Points::Random, Scalars::Same),
+        (Points::SomeInfinity, Scalars::Witness),
+    ] {
+        check_g1(points, scalars, (1 << 12) + 1, 3);
+    }
+    check_g2(Points::Random, Scalars::Random, 1 << 12, 4);
+}
+
+/// More terms than a chunk, checked without a twin: every base is a known
+/// multiple of the generator.
+#[test]
+fn more_terms_than_a_chunk() {
+    let mut rng = rng(5);
+    let len = (1 << 17) + 100;
+    let step = Scalar::random(&mut rng);
+    let factors: Vec<Scalar> = (0..64u64).map(|i| step * Scalar::from(i)).collect();
+    let few: Vec<G1Affine> = naive::fixed_base(G1Affine::generator(), &factors);
+    let bases: Vec<G1Affine> = (0..len).map(|i| few[i % few.len()]).collect();
+    let scalars = scalars(Scalars::Random, len, &mut rng);
+    let sum: Scalar = scalars
+        .iter()
+        .enumerate()
+        .map(|(i, s)| s * factors[i % factors.len()])
+        .sum();
+    assert_eq!(
+        msm::g1(&bases, &scalars).unwrap(),
+        G1Affine::generator() * sum
+    );
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let mut rng = rng(6);
+    let bases: Vec<G1Affine> = points(Points::Random, 1000, &mut rng);
+    let scalars = scalars(Scalars::Random, 1000, &mut rng);
+    let expected = naive::msm(&bases, &scalars);
+    for threads in [1, 3, 64] {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let result = pool.install(|| msm::g1(&bases, &scalars)).unwrap();
+        assert_eq!(result, expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn no_terms_sum_to_infinity() {
+    let none = msm::g1(&[], &[]).unwrap();
+    assert!(bool::from(none.is_identity()));
+}
+
+#[test]
+fn lengths_are_checked() {
+    assert!(matches!(
+        msm::g1(&[G1Affine::generator()], &[]),
+        Err(KernelError::LengthMismatch {
+            expected: 1,
+            got: 0,
+            ..
+        })
+    ));
+}
+
+/// Bases that refuse to decode one index.
+struct Poisoned {
+    bases: Vec<G1Affine>,
+    bad: usize,
+}
+
+impl Bases<G1Affine> for Poisoned {
+    fn len(&self) -> usize {
+        self.bases.len()
+    }
+
+    fn read(&self, start: usize, out: &mut [G1Affine]) -> Result<(), BasesError> {
+        if (start..start + out.len()).contains(&self.bad) {
+            return Err(BasesError::Invalid {
+                index: self.bad,
+                reason: "poisoned".into(),
+            });
+        }
+        self.bases.as_slice().read(start, out)
+    }
+}
+
+#[test]
+fn bases_of_zero_scalars_are_not_read() {
+    let mut rng = rng(7);
+    let bases = Poisoned {
+        bases: points(Points::Random, 100, &mut rng),
+        bad: 50,
+    };
+    let mut scalars = scalars(Scalars::Random, 100, &mut rng);
+    assert!(matches!(
+        msm::g1_stream(&bases, &scalars),
+        Err(KernelError::Bases(BasesError::Invalid { index: 50, .. }))
+    ));
+    scalars[50] = Scalar::ONE;
+    assert!(msm::g1_stream(&bases, &scalars).is_err());
+    scalars[50] = Scalar::ZERO;
+    assert_eq!(
+        msm::g1_stream(&bases, &scalars).unwrap(),
+        naive::msm(&bases.bases, &scalars)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn g1_agrees_with_its_twin(
+        len in 0usize..600,
+        seed: u64,
+        points in prop::sample::select(&POINTS[..]),
+        scalars in prop::sample::select(&SCALARS[..]),
+    ) {
+        check_g1(points, scalars, len, seed);
+    }
+
+    #[test]
+    fn g2_agrees_with_its_twin(
+        len in 0usize..200,
+        seed: u64,
+        points in prop::sample::select(&POINTS[..]),
+        scalars in prop::sample::select(&SCALARS[..]),
+    ) {
+        check_g2(points, scalars, len, seed);
+    }
+}
