@@ -1,0 +1,144 @@
+//! A decoded request, ready to be proved partition by partition.
+
+use bellperson::groth16::{self, MappedParameters};
+use bellperson::util_cs::witness_cs::WitnessCS;
+use bellperson::{Circuit, ConstraintSystem};
+use blstrs::{Bls12, Scalar};
+
+use super::CircuitId;
+use crate::Error;
+
+/// A statement with its verified vanilla proof, shared by all its partitions.
+///
+/// Everything is by partition, `0..partitions()`, and may run at once on
+/// different threads.
+pub trait Job: Send + Sync {
+    /// The circuit that every partition instantiates.
+    fn circuit(&self) -> CircuitId;
+
+    /// How many proofs make up the whole.
+    fn partitions(&self) -> usize;
+
+    /// The partition's witness.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] for a partition that there is not,
+    /// [`Error::Synthesis`] when the circuit fails.
+    fn witness(&self, partition: usize) -> Result<cuzk_pce::Witness<Scalar>, Error>;
+
+    /// The partition's public inputs without the leading ONE, as a verifier
+    /// computes them: from the statement, not from the witness.
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Self::witness).
+    fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error>;
+
+    /// The partition's witness as bellperson computes it, the peer of
+    /// [`witness`](Self::witness). Its inputs start with ONE, and a PoSt's have
+    /// another before each group of sectors, since [`WitnessCS`] starts every
+    /// extension with a ONE of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Self::witness).
+    fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error>;
+
+    /// The partition's proof as bellperson makes it with the given randomness:
+    /// the known answer for the whole prover, and the peer in benchmarks.
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Self::witness).
+    fn reference_proof(
+        &self,
+        partition: usize,
+        parameters: &MappedParameters<Bls12>,
+        r: Scalar,
+        s: Scalar,
+    ) -> Result<groth16::Proof<Bls12>, Error>;
+}
+
+/// What a kind has to say for the rest to follow.
+pub(super) trait Statement: Send + Sync {
+    type Circuit: Circuit<Scalar> + Send;
+
+    fn id(&self) -> CircuitId;
+
+    fn partitions(&self) -> usize;
+
+    /// The circuit of a partition below `partitions()`, with its values.
+    fn instance(&self, partition: usize) -> anyhow::Result<Self::Circuit>;
+
+    /// The public inputs of a partition below `partitions()`.
+    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>>;
+}
+
+/// The instance of a partition, if there is such a partition.
+fn instance<S: Statement>(statement: &S, partition: usize) -> Result<S::Circuit, Error> {
+    check_partition(statement, partition)?;
+    statement
+        .instance(partition)
+        .map_err(|problem| synthesis("circuit", &problem))
+}
+
+fn check_partition<S: Statement>(statement: &S, partition: usize) -> Result<(), Error> {
+    let partitions = statement.partitions();
+    if partition < partitions {
+        return Ok(());
+    }
+    Err(Error::request(
+        "partition",
+        format!("expected a number below {partitions}, got {partition}"),
+        "partitions are numbered from 0",
+    ))
+}
+
+/// A failure of the circuit's own code.
+pub(super) fn synthesis(stage: &'static str, problem: &dyn std::fmt::Display) -> Error {
+    Error::Synthesis {
+        stage,
+        problem: format!("{problem:#}"),
+    }
+}
+
+impl<S: Statement> Job for S {
+    fn circuit(&self) -> CircuitId {
+        self.id()
+    }
+
+    fn partitions(&self) -> usize {
+        Statement::partitions(self)
+    }
+
+    fn witness(&self, partition: usize) -> Result<cuzk_pce::Witness<Scalar>, Error> {
+        cuzk_pce::witness(instance(self, partition)?)
+            .map_err(|problem| synthesis("witness", &problem))
+    }
+
+    fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
+        check_partition(self, partition)?;
+        Statement::public_inputs(self, partition)
+            .map_err(|problem| synthesis("public inputs", &problem))
+    }
+
+    fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error> {
+        let mut system = WitnessCS::new();
+        instance(self, partition)?
+            .synthesize(&mut system)
+            .map_err(|problem| synthesis("reference witness", &problem))?;
+        Ok(system)
+    }
+
+    fn reference_proof(
+        &self,
+        partition: usize,
+        parameters: &MappedParameters<Bls12>,
+        r: Scalar,
+        s: Scalar,
+    ) -> Result<groth16::Proof<Bls12>, Error> {
+        groth16::create_proof(instance(self, partition)?, parameters, r, s)
+            .map_err(|problem| synthesis("reference proof", &problem))
+    }
+}

@@ -1,0 +1,220 @@
+//! Proof of spacetime: sectors are still stored. What both kinds share.
+//!
+//! Circuit and challenges are those of `storage_proofs_post::fallback`. A
+//! proof covers one partition: sectors, each with the same number of
+//! challenges, the last one repeated until the circuit is full.
+
+use blstrs::Scalar;
+use filecoin_proofs::FallbackPoStSectorProof;
+use filecoin_proofs::constants::DefaultTreeDomain;
+use filecoin_proofs_api::SectorId;
+use rayon::prelude::*;
+use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::gadgets::por::PoRCompound;
+use storage_proofs_core::merkle::MerkleProofTrait;
+use storage_proofs_core::por;
+use storage_proofs_core::proof::ProofScheme;
+use storage_proofs_post::fallback::{
+    self, FallbackPoSt, FallbackPoStCircuit, FallbackPoStCompound, PublicSector, SectorProof,
+    generate_leaf_challenge, get_challenge_index,
+};
+
+use super::job::{Statement, synthesis};
+use super::shape::{self, PostSector};
+use super::tree::{Branching, ReplicaTree};
+use super::{CircuitId, CircuitVisitor, Job, SectorSize};
+use crate::Error;
+use crate::request::prover_id;
+
+/// One partition's statement and vanilla proof.
+struct Post<Tree: ReplicaTree> {
+    id: CircuitId,
+    params: fallback::PublicParams,
+    inputs: fallback::PublicInputs<DefaultTreeDomain>,
+    partition: usize,
+    vanilla: fallback::Proof<Tree::Proof>,
+}
+
+/// What a kind knows about its partition before looking at sectors.
+pub(super) struct Partition {
+    pub(super) id: CircuitId,
+    pub(super) params: fallback::PublicParams,
+    pub(super) miner_id: u64,
+    pub(super) randomness: [u8; 32],
+    /// The partition's number within its deadline.
+    pub(super) index: usize,
+}
+
+/// A sector as the circuit sees it.
+pub(super) struct Sector<Tree: ReplicaTree> {
+    pub(super) public: PublicSector<DefaultTreeDomain>,
+    pub(super) vanilla: SectorProof<Tree::Proof>,
+}
+
+/// Decodes sectors, each with `challenges` challenges.
+pub(super) fn decode_sectors<Tree: ReplicaTree>(
+    vanilla_proofs: &[Vec<u8>],
+    challenges: usize,
+    size: SectorSize,
+) -> Result<Vec<Sector<Tree>>, Error> {
+    let replica = Branching::replica(size);
+    vanilla_proofs
+        .par_iter()
+        .enumerate()
+        .map(|(index, bytes)| {
+            decode_sector(bytes, challenges, replica).map_err(|mismatch| {
+                Error::request(
+                    format!("vanilla_proofs[{index}]"),
+                    mismatch,
+                    "send the bytes that generate_single_vanilla_proof returned for this \
+                     registered proof",
+                )
+            })
+        })
+        .collect()
+}
+
+fn decode_sector<Tree: ReplicaTree>(
+    bytes: &[u8],
+    challenges: usize,
+    replica: Branching,
+) -> Result<Sector<Tree>, shape::Mismatch> {
+    shape::from_bincode::<PostSector>(bytes)?.check(challenges, replica)?;
+    let sector: FallbackPoStSectorProof<Tree> = shape::from_bincode(bytes)?;
+    let public = PublicSector {
+        id: sector.sector_id,
+        comm_r: sector.comm_r,
+    };
+    let vanilla = sector
+        .vanilla_proof
+        .sectors
+        .into_iter()
+        .next()
+        .ok_or("has no sector")?;
+    // The library compares comm_r with the paths' root only, the circuit with
+    // this field.
+    if vanilla
+        .inclusion_proofs
+        .iter()
+        .any(|proof| proof.root() != vanilla.comm_r_last)
+    {
+        return Err("comm_r_last is not the root of its Merkle paths".into());
+    }
+    Ok(Sector { public, vanilla })
+}
+
+/// The job, if the vanilla proofs verify. `sectors` are at least one and at
+/// most as many as the circuit has room for.
+pub(super) fn verified<Tree: ReplicaTree>(
+    partition: Partition,
+    sectors: Vec<Sector<Tree>>,
+) -> Result<Box<dyn Job>, Error> {
+    let (public, mut vanilla): (Vec<_>, Vec<_>) = sectors
+        .into_iter()
+        .map(|sector| (sector.public, sector.vanilla))
+        .unzip();
+    let Some(last) = vanilla.last().cloned() else {
+        return Err(Error::request(
+            "vanilla_proofs",
+            "empty",
+            "send at least one sector's",
+        ));
+    };
+    vanilla.resize(partition.params.sector_count, last);
+    let post = Post::<Tree> {
+        inputs: fallback::PublicInputs {
+            randomness: partition.randomness.into(),
+            prover_id: prover_id(partition.miner_id).into(),
+            sectors: public,
+            k: Some(partition.index),
+        },
+        id: partition.id,
+        params: partition.params,
+        partition: partition.index,
+        vanilla: fallback::Proof { sectors: vanilla },
+    };
+    let valid = FallbackPoSt::<Tree>::verify(&post.params, &post.inputs, &post.vanilla)
+        .map_err(|problem| synthesis("vanilla verification", &problem))?;
+    if !valid {
+        return Err(Error::request(
+            "vanilla_proofs",
+            "do not verify for this randomness, these sectors and their comm_r",
+            "generate them again for the challenges of this randomness, or send them unaltered",
+        ));
+    }
+    Ok(Box::new(post))
+}
+
+impl<Tree: ReplicaTree> Post<Tree> {
+    /// The leaf that challenge `n` of sector `i` of this partition asks for.
+    fn challenge(&self, i: usize, id: SectorId, n: usize) -> u64 {
+        let params = &self.params;
+        let index = get_challenge_index(
+            params.api_version,
+            self.partition * params.sector_count + i,
+            params.challenge_count,
+            n,
+        );
+        generate_leaf_challenge(params, self.inputs.randomness, id.into(), index)
+    }
+}
+
+impl<Tree: ReplicaTree> Statement for Post<Tree> {
+    type Circuit = FallbackPoStCircuit<Tree>;
+
+    fn id(&self) -> CircuitId {
+        self.id
+    }
+
+    fn partitions(&self) -> usize {
+        1
+    }
+
+    fn instance(&self, _: usize) -> anyhow::Result<FallbackPoStCircuit<Tree>> {
+        // The inputs hold this partition's sectors only, which are therefore
+        // the first partition to the library.
+        FallbackPoStCompound::<Tree>::circuit(
+            &self.inputs,
+            fallback::ComponentPrivateInputs {},
+            &self.vanilla,
+            &self.params,
+            Some(0),
+        )
+    }
+
+    /// Per sector comm_r and a leaf for each challenge. The library computes
+    /// the same, but from the sectors of all partitions up to this one.
+    fn public_inputs(&self, _: usize) -> anyhow::Result<Vec<Scalar>> {
+        let tree = por::PublicParams {
+            leaves: self.id.sector_size.nodes(),
+            private: true,
+        };
+        let mut sectors = Vec::with_capacity(self.params.sector_count);
+        for (i, sector) in self.inputs.sectors.iter().enumerate() {
+            let mut inputs: Vec<Scalar> = vec![sector.comm_r.into()];
+            for n in 0..self.params.challenge_count {
+                let challenge = usize::try_from(self.challenge(i, sector.id, n))?;
+                let leaf = por::PublicInputs {
+                    challenge,
+                    commitment: None,
+                };
+                inputs.extend(PoRCompound::<Tree>::generate_public_inputs(
+                    &leaf, &tree, None,
+                )?);
+            }
+            sectors.push(inputs);
+        }
+        if let Some(last) = sectors.last().cloned() {
+            sectors.resize(self.params.sector_count, last);
+        }
+        Ok(sectors.concat())
+    }
+}
+
+/// The circuit without values.
+pub(super) fn blank<Tree: ReplicaTree, V: CircuitVisitor>(
+    params: &fallback::PublicParams,
+    visitor: V,
+) -> Result<V::Output, Error> {
+    visitor.visit(FallbackPoStCompound::<Tree>::blank_circuit(params))
+}
