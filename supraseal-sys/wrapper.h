@@ -116,10 +116,17 @@ cuzk_status cuzk_test_b_g2_msm(gpu_resources *resources, uint32_t threads, int32
  * many tasks of the callers that do not throw ran. */
 cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32_t rounds, uint32_t tasks,
                            uint64_t *counted) CUZK_NOEXCEPT;
-/* Gives `values` values to the dealloc thread, each of which takes `free_us`
- * to free; *concurrent_max is the most that were being freed at one time. */
+typedef struct {
+    /* The most values that were being freed at one time. */
+    uint32_t concurrent_max;
+    /* Values that the thread which gave them had to free. */
+    uint32_t freed_by_givers;
+} cuzk_test_dealloc_seen;
+
+/* Gives `values` values to the dealloc thread from four threads; each takes
+ * `free_us` to free. */
 cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
-                              uint32_t *concurrent_max) CUZK_NOEXCEPT;
+                              cuzk_test_dealloc_seen *out) CUZK_NOEXCEPT;
 
 #ifdef __cplusplus
 }

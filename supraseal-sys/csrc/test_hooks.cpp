@@ -32,28 +32,31 @@ void throw_what(int32_t what) {
     }
 }
 
-// Counts how many of its kind are being destroyed at once.
-struct Concurrency {
+thread_local bool is_giver = false;
+
+// What the destructors of the values of one test saw.
+struct Seen {
     std::atomic<uint32_t> now{0};
     std::atomic<uint32_t> max{0};
+    std::atomic<uint32_t> by_givers{0};
 };
 
 class Slow final : public cuzk::Garbage {
 public:
-    Slow(Concurrency &concurrency, std::chrono::microseconds free_time)
-        : concurrency_(concurrency), free_time_(free_time) {}
+    Slow(Seen &seen, std::chrono::microseconds free_time) : seen_(seen), free_time_(free_time) {}
 
     ~Slow() override {
-        const uint32_t now = concurrency_.now.fetch_add(1) + 1;
-        uint32_t max = concurrency_.max.load();
-        while (max < now && !concurrency_.max.compare_exchange_weak(max, now)) {
+        const uint32_t now = seen_.now.fetch_add(1) + 1;
+        uint32_t max = seen_.max.load();
+        while (max < now && !seen_.max.compare_exchange_weak(max, now)) {
         }
         std::this_thread::sleep_for(free_time_);
-        concurrency_.now.fetch_sub(1);
+        seen_.by_givers.fetch_add(is_giver ? 1 : 0);
+        seen_.now.fetch_sub(1);
     }
 
 private:
-    Concurrency &concurrency_;
+    Seen &seen_;
     std::chrono::microseconds free_time_;
 };
 
@@ -119,15 +122,16 @@ extern "C" cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32
 }
 
 extern "C" cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
-                                         uint32_t *concurrent_max) noexcept {
+                                         cuzk_test_dealloc_seen *out) noexcept {
     return cuzk::guard([&] {
-        Concurrency concurrency;
+        Seen seen;
         std::vector<std::thread> givers;
         for (uint32_t giver = 0; giver < 4; ++giver) {
             givers.emplace_back([&, giver] {
+                is_giver = true;
                 for (uint32_t value = giver; value < values; value += 4) {
                     cuzk::dealloc_async(
-                        std::make_unique<Slow>(concurrency, std::chrono::microseconds(free_us)));
+                        std::make_unique<Slow>(seen, std::chrono::microseconds(free_us)));
                 }
             });
         }
@@ -135,6 +139,6 @@ extern "C" cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
             thread.join();
         }
         cuzk_dealloc_flush();
-        *concurrent_max = concurrency.max.load();
+        *out = {seen.max.load(), seen.by_givers.load()};
     });
 }

@@ -146,10 +146,31 @@ unsafe extern "C" {
         counted: *mut u64,
     ) -> cuzk_status;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct cuzk_test_dealloc_seen {
+    pub concurrent_max: u32,
+    pub freed_by_givers: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of cuzk_test_dealloc_seen",
+    ][::core::mem::size_of::<cuzk_test_dealloc_seen>() - 8usize];
+    [
+        "Alignment of cuzk_test_dealloc_seen",
+    ][::core::mem::align_of::<cuzk_test_dealloc_seen>() - 4usize];
+    [
+        "Offset of field: cuzk_test_dealloc_seen::concurrent_max",
+    ][::core::mem::offset_of!(cuzk_test_dealloc_seen, concurrent_max) - 0usize];
+    [
+        "Offset of field: cuzk_test_dealloc_seen::freed_by_givers",
+    ][::core::mem::offset_of!(cuzk_test_dealloc_seen, freed_by_givers) - 4usize];
+};
 unsafe extern "C" {
     pub fn cuzk_test_dealloc(
         values: u32,
         free_us: u32,
-        concurrent_max: *mut u32,
+        out: *mut cuzk_test_dealloc_seen,
     ) -> cuzk_status;
 }

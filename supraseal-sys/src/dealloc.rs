@@ -3,8 +3,8 @@
 //! shootdowns. C++ does the same with its own buffers under its own mutex
 //! (`csrc/dealloc.cpp`). Not for small values.
 //!
-//! Invariants: whoever frees holds [`DEALLOC_MTX`], so at most one value is
-//! being freed at a time; at most [`QUEUE_MAX`] values wait, after which the
+//! Invariants: whoever frees holds `DEALLOC_MTX`, so at most one value is
+//! being freed at a time; at most `QUEUE_MAX` values wait, after which the
 //! caller frees its own, in its turn; nothing here panics, and a panic in a
 //! value's `Drop` ends that value only.
 #![allow(unsafe_code)] // Calls C functions.

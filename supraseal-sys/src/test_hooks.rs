@@ -61,11 +61,26 @@ pub fn pool(threads: u32, callers: u32, rounds: u32, tasks: u32) -> Result<u64, 
     Ok(counted)
 }
 
-/// Gives C++ values to its dealloc thread from four threads, each taking
-/// `free_us` to free; returns the most that were being freed at one time.
-pub fn dealloc_concurrent_max(values: u32, free_us: u32) -> Result<u32, Status> {
-    let mut max = 0;
-    // SAFETY: `max` is writable.
-    check(&unsafe { sys::cuzk_test_dealloc(values, free_us, &raw mut max) })?;
-    Ok(max)
+/// What the destructors of C++ values given to the dealloc thread saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeallocSeen {
+    /// The most that were being freed at one time.
+    pub concurrent_max: u32,
+    /// How many were freed by the thread that gave them.
+    pub freed_by_givers: u32,
+}
+
+/// Gives C++ values to their dealloc thread from four threads; each takes
+/// `free_us` to free.
+pub fn dealloc(values: u32, free_us: u32) -> Result<DeallocSeen, Status> {
+    let mut seen = sys::cuzk_test_dealloc_seen {
+        concurrent_max: 0,
+        freed_by_givers: 0,
+    };
+    // SAFETY: `seen` is writable.
+    check(&unsafe { sys::cuzk_test_dealloc(values, free_us, &raw mut seen) })?;
+    Ok(DeallocSeen {
+        concurrent_max: seen.concurrent_max,
+        freed_by_givers: seen.freed_by_givers,
+    })
 }

@@ -7,6 +7,7 @@ use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 use supraseal_sys::GpuResources;
 use supraseal_sys::test_hooks::{Throw, b_g2_msm_on};
 
@@ -15,7 +16,9 @@ fn level(throttle: &AtomicI32) -> i32 {
 }
 
 fn wait_for(mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
     while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never came");
         std::thread::yield_now();
     }
 }

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Runs the C++ side under ThreadSanitizer, and under AddressSanitizer with
+# UndefinedBehaviorSanitizer and LeakSanitizer. Cargo is only asked where blst's
+# source is. Needs a C and a C++ compiler with those runtimes.
+set -eu
+cd "$(dirname "$0")"
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+
+manifest=$(cargo metadata --format-version 1 --locked |
+    grep -o '"manifest_path":"[^"]*/blst-[0-9.]*/Cargo.toml"' | head -n 1 | cut -d '"' -f 4)
+blst=$(dirname "$manifest")/blst
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# blst itself is not instrumented: assembly could not be, and it has no threads.
+$CC -O2 -D__BLST_PORTABLE__ -c "$blst/src/server.c" -o "$out/server.o"
+$CC -c "$blst/build/assembly.S" -o "$out/assembly.o"
+
+for sanitizer in thread address,undefined; do
+    echo "sanitize: -fsanitize=$sanitizer"
+    $CXX -std=c++17 -O1 -g -Wall -Wextra -pthread -fno-omit-frame-pointer \
+        -fsanitize="$sanitizer" -fno-sanitize-recover=all -I"$blst/bindings" \
+        csrc/*.cpp "$out/server.o" "$out/assembly.o" -o "$out/main"
+    TSAN_OPTIONS=halt_on_error=1 ASAN_OPTIONS=detect_leaks=1 "$out/main"
+done
