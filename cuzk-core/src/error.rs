@@ -8,6 +8,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use cuzk_pce::disk::DiskError;
+
 use crate::config::ConfigError;
 use crate::params::ParamsError;
 
@@ -33,13 +35,8 @@ pub enum Error {
     #[error(transparent)]
     Params(#[from] ParamsError),
     /// A compiled circuit's file is not usable.
-    #[error("compiled circuit {path}: {source}")]
-    CircuitFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: cuzk_pce::disk::DiskError,
-    },
+    #[error("compiled circuit {0}")]
+    CircuitFile(#[from] DiskError),
     /// A circuit could not be recorded or its witness not computed.
     #[error("{stage}: {problem}")]
     Synthesis {
@@ -75,6 +72,12 @@ pub enum Error {
         /// The partition.
         partition: usize,
         /// Why, as far as the verifier can tell.
+        problem: String,
+    },
+    /// The engine's threads or its C++ side could not be set up.
+    #[error("the engine cannot start: {problem}")]
+    Start {
+        /// Why.
         problem: String,
     },
     /// The queue is full.
@@ -120,7 +123,10 @@ impl Error {
 
     /// A file that could not be read or written.
     pub fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Io { path: path.into(), source }
+        Self::Io {
+            path: path.into(),
+            source,
+        }
     }
 
     /// Whether the caller can mend the problem: a bad request, file or
@@ -131,12 +137,13 @@ impl Error {
             Self::InvalidRequest { .. }
             | Self::Config(_)
             | Self::Params(_)
-            | Self::CircuitFile { .. }
+            | Self::CircuitFile(_)
             | Self::Unsatisfied { .. }
             | Self::Io { .. } => true,
             Self::Synthesis { .. }
             | Self::Backend { .. }
             | Self::Rejected { .. }
+            | Self::Start { .. }
             | Self::Busy { .. }
             | Self::ShuttingDown
             | Self::Internal { .. } => false,

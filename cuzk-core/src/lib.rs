@@ -1,15 +1,46 @@
 //! A Groth16 proving engine for Filecoin storage proofs, to be embedded.
 //!
-//! To be completed: engine, pipeline, backend and timeline.
+//! A request with a vanilla proof goes in, a verified proof comes out. Start an
+//! [`Engine`] from a [`Config`], submit [`ProofRequest`]s, wait on the handles.
+//!
+//! # Reading order
+//!
+//! [`request`] (what is asked) → [`kinds`] (what each kind proves, and what
+//! verifies it) → [`pipeline`] (the way of one partition, on one screen) →
+//! [`backend`] (where a partition becomes a proof) → [`engine`] (threads and
+//! lifetimes). [`circuit`] and [`params`] are what partitions share, [`config`]
+//! what an operator can set, [`timeline`] where the time went.
+//!
+//! # Invariants
+//!
+//! * Proof bytes leave only through [`verify`].
+//! * A job that was accepted ends: with a proof or with an error.
+//! * Input is never trusted: a bad request, file or configuration is a typed
+//!   error that says what to do, and never a panic.
+//! * Nothing here is constant-time: the witness of a storage proof is no secret
+//!   from the machine that proves it.
 
 #![deny(unsafe_code)]
 
+pub mod backend;
+pub mod circuit;
 pub mod config;
+pub mod engine;
 pub mod error;
+pub mod files;
+pub mod job;
 pub mod kinds;
+pub mod once_map;
 pub mod params;
+pub mod pipeline;
 pub mod request;
+pub mod scheduler;
+pub mod timeline;
 pub mod vanilla;
+pub mod verify;
 
+pub use config::Config;
+pub use engine::Engine;
 pub use error::{Error, Result};
+pub use job::JobHandle;
 pub use request::ProofRequest;

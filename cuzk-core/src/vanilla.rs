@@ -1,1 +1,279 @@
-//! Makes requests by sealing small sectors.
+//! Makes requests to try the engine with, by sealing a small sector.
+//!
+//! Not for sectors of a network: the data is random, and the challenges are
+//! drawn here. The sector lives in a temporary directory and is gone when the
+//! request is returned. The invariant: the same seed gives the same request.
+//!
+//! The proofs library keeps the parents of a sector's graph, 56 bytes a node,
+//! in the directory that `FIL_PROOFS_PARENT_CACHE` names (by default under
+//! `/var/tmp`), and reads them from there the next time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use filecoin_proofs_api::post::{
+    generate_fallback_sector_challenges, generate_single_vanilla_proof,
+};
+use filecoin_proofs_api::seal::{
+    SealPreCommitPhase2Output, add_piece, seal_commit_phase1, seal_pre_commit_phase1,
+    seal_pre_commit_phase2,
+};
+use filecoin_proofs_api::update::{empty_sector_update_encode_into, generate_partition_proofs};
+use filecoin_proofs_api::{
+    PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, SectorId,
+    UnpaddedBytesAmount,
+};
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use storage_proofs_core::settings::SETTINGS;
+use tempfile::TempDir;
+use tracing::info_span;
+
+use crate::kinds::{ProofKind, SectorSize, registered};
+use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
+use crate::{Error, ProofRequest};
+
+/// The miner that the sectors made here belong to.
+const MINER_ID: u64 = 1000;
+
+/// Seals a sector of `size` with data drawn from `seed`, and makes a request
+/// for a proof of `kind` over it. A sector of 2 KiB takes a second, of 8 MiB
+/// minutes; disk use is some twenty times the sector's size.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] for a size above 8 MiB, [`Error::Io`] when a
+/// directory cannot be written, [`Error::Synthesis`] when sealing fails.
+pub fn make(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest, Error> {
+    if size > SectorSize::MiB8 {
+        return Err(Error::request(
+            "sector_size",
+            format!("a {size} sector is too large to be sealed here"),
+            "use 2KiB or 8MiB",
+        ));
+    }
+    let sector = Sector::seal(size, seed)?;
+    match kind {
+        ProofKind::Porep => sector.porep(),
+        ProofKind::WinningPost => sector.winning_post(),
+        ProofKind::WindowPost => sector.window_post(),
+        ProofKind::SnapDeals => sector.snap_deals(),
+    }
+}
+
+/// A sector as far as its replica.
+struct Sector {
+    size: SectorSize,
+    number: u64,
+    ticket: [u8; 32],
+    pieces: [PieceInfo; 1],
+    commitments: SealPreCommitPhase2Output,
+    directory: TempDir,
+    rng: ChaCha8Rng,
+}
+
+impl Sector {
+    fn seal(size: SectorSize, seed: u64) -> Result<Self, Error> {
+        let _span = info_span!("seal", %size).entered();
+        let parents = PathBuf::from(&SETTINGS.parent_cache);
+        create_directory(&parents)?;
+        let directory = TempDir::with_prefix("cuzk-sector-")
+            .map_err(|error| Error::io(std::env::temp_dir(), error))?;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let registered = registered::seal_proof(size);
+        let number = u64::from(rng.next_u32());
+        let ticket = field_element(&mut rng);
+        let pieces = [write_piece(size, &mut rng, &directory.path().join("data"))?];
+        create_directory(&directory.path().join("cache"))?;
+        create_file(&directory.path().join("replica"), 0)?;
+        let phase1 = seal_pre_commit_phase1(
+            registered,
+            directory.path().join("cache"),
+            directory.path().join("data"),
+            directory.path().join("replica"),
+            prover_id(MINER_ID),
+            SectorId::from(number),
+            ticket,
+            &pieces,
+        )
+        .map_err(|problem| failed("seal_pre_commit_phase1", &problem))?;
+        let commitments = seal_pre_commit_phase2(
+            phase1,
+            directory.path().join("cache"),
+            directory.path().join("replica"),
+        )
+        .map_err(|problem| failed("seal_pre_commit_phase2", &problem))?;
+        Ok(Self {
+            size,
+            number,
+            ticket,
+            pieces,
+            commitments,
+            directory,
+            rng,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn porep(mut self) -> Result<ProofRequest, Error> {
+        let seed = field_element(&mut self.rng);
+        let output = seal_commit_phase1(
+            self.path("cache"),
+            self.path("replica"),
+            prover_id(MINER_ID),
+            SectorId::from(self.number),
+            self.ticket,
+            seed,
+            self.commitments,
+            &self.pieces,
+        )
+        .map_err(|problem| failed("seal_commit_phase1", &problem))?;
+        let phase1_output =
+            serde_json::to_vec(&output).map_err(|problem| failed("C1 output", &problem))?;
+        Ok(ProofRequest::PorepC2(PorepC2 {
+            registered_proof: output.registered_proof,
+            miner_id: Some(MINER_ID),
+            sector_number: Some(self.number),
+            phase1_output,
+        }))
+    }
+
+    fn winning_post(mut self) -> Result<ProofRequest, Error> {
+        let registered_proof = registered::winning_post_proof(self.size);
+        let (randomness, vanilla_proof) = self.post(registered_proof)?;
+        Ok(ProofRequest::WinningPost(WinningPost {
+            registered_proof,
+            miner_id: MINER_ID,
+            randomness,
+            vanilla_proofs: vec![vanilla_proof],
+        }))
+    }
+
+    fn window_post(mut self) -> Result<ProofRequest, Error> {
+        let registered_proof = registered::window_post_proof(self.size);
+        let (randomness, vanilla_proof) = self.post(registered_proof)?;
+        Ok(ProofRequest::WindowPost(WindowPost {
+            registered_proof,
+            miner_id: MINER_ID,
+            randomness,
+            partition_index: 0,
+            vanilla_proofs: vec![vanilla_proof],
+        }))
+    }
+
+    /// Randomness, and the vanilla proof for the challenges that follow.
+    fn post(&mut self, registered: RegisteredPoStProof) -> Result<([u8; 32], Vec<u8>), Error> {
+        let randomness = field_element(&mut self.rng);
+        let id = SectorId::from(self.number);
+        let challenges = generate_fallback_sector_challenges(
+            registered,
+            &randomness,
+            &[id],
+            prover_id(MINER_ID),
+        )
+        .map_err(|problem| failed("PoSt challenges", &problem))?;
+        let replica = PrivateReplicaInfo::new(
+            registered,
+            self.commitments.comm_r,
+            self.path("cache"),
+            self.path("replica"),
+        );
+        let challenges = challenges.get(&id).map(Vec::as_slice).unwrap_or_default();
+        let vanilla_proof = generate_single_vanilla_proof(registered, id, &replica, challenges)
+            .map_err(|problem| failed("PoSt vanilla proof", &problem))?;
+        Ok((randomness, vanilla_proof))
+    }
+
+    fn snap_deals(mut self) -> Result<ProofRequest, Error> {
+        let registered_proof = registered::update_proof(self.size);
+        let data = self.path("new-data");
+        let pieces = [write_piece(self.size, &mut self.rng, &data)?];
+        create_directory(&self.path("new-cache"))?;
+        create_file(&self.path("new-replica"), self.size.bytes())?;
+        let encoded = empty_sector_update_encode_into(
+            registered_proof,
+            self.path("new-replica"),
+            self.path("new-cache"),
+            self.path("replica"),
+            self.path("cache"),
+            data,
+            &pieces,
+        )
+        .map_err(|problem| failed("sector update", &problem))?;
+        let vanilla_proofs = generate_partition_proofs(
+            registered_proof,
+            self.commitments.comm_r,
+            encoded.comm_r_new,
+            encoded.comm_d_new,
+            self.path("replica"),
+            self.path("cache"),
+            self.path("new-replica"),
+            self.path("new-cache"),
+        )
+        .map_err(|problem| failed("update vanilla proofs", &problem))?;
+        Ok(ProofRequest::SnapDeals(SnapDeals {
+            registered_proof,
+            comm_r_old: self.commitments.comm_r,
+            comm_r_new: encoded.comm_r_new,
+            comm_d_new: encoded.comm_d_new,
+            vanilla_proofs: vanilla_proofs.into_iter().map(|proof| proof.0).collect(),
+        }))
+    }
+}
+
+/// Fills `path` with one piece of random data, as large as the sector holds.
+fn write_piece(size: SectorSize, rng: &mut ChaCha8Rng, path: &Path) -> Result<PieceInfo, Error> {
+    let file = create_file(path, 0)?;
+    let length = UnpaddedBytesAmount::from(PaddedBytesAmount(size.bytes()));
+    let registered = registered::seal_proof(size);
+    let data = RandomData(rng).take(length.0);
+    let (piece, _) = add_piece(registered, data, file, length, &[])
+        .map_err(|problem| failed("piece", &problem))?;
+    Ok(piece)
+}
+
+/// A generator's output as a file.
+struct RandomData<'a>(&'a mut ChaCha8Rng);
+
+impl Read for RandomData<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.fill_bytes(buffer);
+        Ok(buffer.len())
+    }
+}
+
+/// 32 bytes below 2²⁵⁴, as the chain's randomness is.
+fn field_element(rng: &mut ChaCha8Rng) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    rng.fill_bytes(&mut bytes);
+    bytes[31] &= 0x3f;
+    bytes
+}
+
+fn create_directory(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|error| Error::io(path, error))
+}
+
+fn create_file(path: &Path, length: u64) -> Result<File, Error> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| Error::io(path, error))?;
+    file.set_len(length)
+        .map_err(|error| Error::io(path, error))?;
+    Ok(file)
+}
+
+fn failed(stage: &'static str, problem: &dyn std::fmt::Display) -> Error {
+    Error::Synthesis {
+        stage,
+        problem: format!("{problem:#}"),
+    }
+}

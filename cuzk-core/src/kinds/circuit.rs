@@ -8,12 +8,12 @@ use std::fmt;
 use bellperson::Circuit;
 use blstrs::Scalar;
 use cuzk_pce::R1cs;
-use filecoin_proofs_api::{RegisteredPoStProof, RegisteredSealProof, RegisteredUpdateProof};
 use storage_proofs_core::parameter_cache::{parameter_id, verifying_key_id};
 
 use super::job::synthesis;
-use super::{ProofKind, SectorSize, porep, snap_deals, window_post, winning_post};
+use super::{ProofKind, SectorSize, porep, registered, snap_deals, window_post, winning_post};
 use crate::Error;
+use crate::params::ParameterFiles;
 
 /// The structure that all proofs of one kind and sector size share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,12 +56,28 @@ impl CircuitId {
         Ok(verifying_key_id(&self.cache_identifier()?))
     }
 
+    /// Both files.
+    ///
+    /// # Errors
+    ///
+    /// As [`params_file_name`](Self::params_file_name).
+    pub fn parameter_files(self) -> Result<ParameterFiles, Error> {
+        Ok(ParameterFiles {
+            params: self.params_file_name()?,
+            vk: self.vk_file_name()?,
+        })
+    }
+
     fn cache_identifier(self) -> Result<String, Error> {
         match self.kind {
-            ProofKind::Porep => seal_proof(self.sector_size).circuit_identifier(),
-            ProofKind::WinningPost => winning_post_proof(self.sector_size).circuit_identifier(),
-            ProofKind::WindowPost => window_post_proof(self.sector_size).circuit_identifier(),
-            ProofKind::SnapDeals => update_proof(self.sector_size).circuit_identifier(),
+            ProofKind::Porep => registered::seal_proof(self.sector_size).circuit_identifier(),
+            ProofKind::WinningPost => {
+                registered::winning_post_proof(self.sector_size).circuit_identifier()
+            }
+            ProofKind::WindowPost => {
+                registered::window_post_proof(self.sector_size).circuit_identifier()
+            }
+            ProofKind::SnapDeals => registered::update_proof(self.sector_size).circuit_identifier(),
         }
         .map_err(|problem| synthesis("parameter name", &problem))
     }
@@ -103,50 +119,5 @@ impl CircuitId {
 impl fmt::Display for CircuitId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.kind, self.sector_size)
-    }
-}
-
-/// A seal proof with the circuit of this size. Circuits do not depend on the
-/// proof's version: any interactive one would do.
-pub(super) fn seal_proof(size: SectorSize) -> RegisteredSealProof {
-    match size {
-        SectorSize::KiB2 => RegisteredSealProof::StackedDrg2KiBV1_1,
-        SectorSize::MiB8 => RegisteredSealProof::StackedDrg8MiBV1_1,
-        SectorSize::MiB512 => RegisteredSealProof::StackedDrg512MiBV1_1,
-        SectorSize::GiB32 => RegisteredSealProof::StackedDrg32GiBV1_1,
-        SectorSize::GiB64 => RegisteredSealProof::StackedDrg64GiBV1_1,
-    }
-}
-
-/// The WinningPoSt proof of this size.
-pub(crate) fn winning_post_proof(size: SectorSize) -> RegisteredPoStProof {
-    match size {
-        SectorSize::KiB2 => RegisteredPoStProof::StackedDrgWinning2KiBV1,
-        SectorSize::MiB8 => RegisteredPoStProof::StackedDrgWinning8MiBV1,
-        SectorSize::MiB512 => RegisteredPoStProof::StackedDrgWinning512MiBV1,
-        SectorSize::GiB32 => RegisteredPoStProof::StackedDrgWinning32GiBV1,
-        SectorSize::GiB64 => RegisteredPoStProof::StackedDrgWinning64GiBV1,
-    }
-}
-
-/// The WindowPoSt proof of this size.
-pub(crate) fn window_post_proof(size: SectorSize) -> RegisteredPoStProof {
-    match size {
-        SectorSize::KiB2 => RegisteredPoStProof::StackedDrgWindow2KiBV1_2,
-        SectorSize::MiB8 => RegisteredPoStProof::StackedDrgWindow8MiBV1_2,
-        SectorSize::MiB512 => RegisteredPoStProof::StackedDrgWindow512MiBV1_2,
-        SectorSize::GiB32 => RegisteredPoStProof::StackedDrgWindow32GiBV1_2,
-        SectorSize::GiB64 => RegisteredPoStProof::StackedDrgWindow64GiBV1_2,
-    }
-}
-
-/// The update proof of this size.
-pub(crate) fn update_proof(size: SectorSize) -> RegisteredUpdateProof {
-    match size {
-        SectorSize::KiB2 => RegisteredUpdateProof::StackedDrg2KiBV1,
-        SectorSize::MiB8 => RegisteredUpdateProof::StackedDrg8MiBV1,
-        SectorSize::MiB512 => RegisteredUpdateProof::StackedDrg512MiBV1,
-        SectorSize::GiB32 => RegisteredUpdateProof::StackedDrg32GiBV1,
-        SectorSize::GiB64 => RegisteredUpdateProof::StackedDrg64GiBV1,
     }
 }

@@ -14,6 +14,7 @@ mod job;
 mod porep;
 mod post;
 pub mod reference;
+pub(crate) mod registered;
 mod sector_size;
 mod shape;
 mod snap_deals;

@@ -19,8 +19,8 @@ use storage_proofs_porep::stacked::{
     self, StackedCircuit, StackedCompound, StackedDrg, TOTAL_PARENTS, Tau, generate_replica_id,
 };
 
-use super::circuit::seal_proof;
 use super::job::{Statement, synthesis};
+use super::registered::seal_proof;
 use super::shape::{PorepChallenge, PorepShape};
 use super::tree::{Branching, ReplicaTree, with_tree};
 use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize};

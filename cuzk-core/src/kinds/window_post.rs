@@ -4,9 +4,9 @@ use filecoin_proofs::parameters::window_post_public_params;
 use filecoin_proofs_api::RegisteredPoStProof;
 use storage_proofs_post::fallback;
 
-use super::circuit::window_post_proof;
 use super::job::synthesis;
 use super::post::{self, Partition, Sector};
+use super::registered::window_post_proof;
 use super::tree::{ReplicaTree, with_tree};
 use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize};
 use crate::Error;

@@ -6,9 +6,9 @@
 use filecoin_proofs::parameters::winning_post_public_params;
 use storage_proofs_post::fallback::{self, SectorProof};
 
-use super::circuit::winning_post_proof;
 use super::job::synthesis;
 use super::post::{self, Partition, Sector};
+use super::registered::winning_post_proof;
 use super::tree::{ReplicaTree, with_tree};
 use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize};
 use crate::Error;

@@ -1,4 +1,23 @@
-//! Groth16 parameters.
-/// Placeholder until the parameters are written.
-#[derive(Debug, thiserror::Error)]
-pub enum ParamsError {}
+//! Groth16 parameters: the proving and verifying keys of a circuit, in
+//! bellperson's `.params` and `.vk` formats.
+//!
+//! `file` maps and checks them, `manager` knows where they are and opens each
+//! once, `generate` makes insecure ones for tests (`toxic_waste` → `qap` →
+//! points). Nothing here fetches anything or knows a circuit by name. The
+//! invariants: a file's lengths are checked against its real size before any of
+//! it is used, a parameter file is never copied whole, and a file that is there
+//! is never overwritten.
+
+mod error;
+mod file;
+mod generate;
+mod manager;
+mod map;
+mod qap;
+mod toxic_waste;
+
+pub use error::{GenerateError, ParamsError};
+pub use file::{MappedParams, Query, QueryLengths, QueryName, read_verifying_key};
+pub use generate::{Generated, generate};
+pub use manager::{GenerateOptions, LoadedParams, Outcome, ParamCache, ParameterFiles};
+pub use toxic_waste::ToxicWaste;

@@ -1,0 +1,109 @@
+//! Where a synthesized partition becomes a proof.
+//!
+//! A backend is a value, chosen when the engine starts. It is not told of
+//! jobs, queues or requests. The invariants: [`Backend::prove_start`] holds the
+//! device's lock for the device region only, [`Pending::finish`] runs outside
+//! it, and what a backend returns has not been verified yet.
+
+mod assemble;
+mod cpu;
+
+use std::sync::Arc;
+
+use bellperson::groth16::Proof;
+use blstrs::{Bls12, Scalar};
+use cuzk_kernels::KernelError;
+use cuzk_pce::{Evaluated, Witness};
+use ff::Field;
+use supraseal_sys::Status;
+
+use crate::circuit::Circuit;
+use crate::params::{MappedParams, ParamsError};
+use crate::timeline::Trace;
+
+pub use cpu::CpuBackend;
+
+/// A partition after synthesis: all a backend needs to prove it.
+#[derive(Debug)]
+pub struct Synthesized {
+    /// The circuit, for its densities.
+    pub circuit: Arc<Circuit>,
+    /// The circuit's Groth16 parameters.
+    pub params: Arc<MappedParams>,
+    /// `[inputs | aux]`.
+    pub witness: Witness<Scalar>,
+    /// A·w and B·w.
+    pub evaluated: Evaluated<Scalar>,
+}
+
+/// The two scalars that make a proof zero-knowledge.
+#[derive(Clone, Copy, Debug)]
+pub struct Randomness {
+    /// Blinds π_A.
+    pub r: Scalar,
+    /// Blinds π_B.
+    pub s: Scalar,
+}
+
+impl Randomness {
+    /// Fresh scalars from the operating system's generator.
+    #[must_use]
+    pub fn from_os() -> Self {
+        let mut rng = rand::rngs::OsRng;
+        Self {
+            r: Scalar::random(&mut rng),
+            s: Scalar::random(&mut rng),
+        }
+    }
+}
+
+/// Turns synthesized partitions into proofs, on one device.
+pub trait Backend: Send + Sync {
+    /// The backend's name in messages and metrics.
+    fn name(&self) -> &'static str;
+
+    /// Runs the device region: the quotient and the sums in G1.
+    ///
+    /// # Errors
+    /// Parameters with an undecodable point, or a failing device.
+    fn prove_start<'a>(
+        &'a self,
+        partition: Synthesized,
+        trace: Trace<'_>,
+    ) -> Result<Box<dyn Pending + 'a>, BackendError>;
+}
+
+/// A proof whose device region is over.
+pub trait Pending: Send {
+    /// Runs what is left, outside the device's lock, and assembles the proof.
+    ///
+    /// # Errors
+    /// As [`Backend::prove_start`].
+    fn finish(
+        self: Box<Self>,
+        randomness: Randomness,
+        trace: Trace<'_>,
+    ) -> Result<Proof<Bls12>, BackendError>;
+}
+
+/// Why a backend made no proof.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// A transform or a sum on the CPU.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A parameter that cannot be used.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// The C++ side.
+    #[error(transparent)]
+    Native(#[from] Status),
+    /// The verifying key's δ is the identity: whoever made the parameters can
+    /// learn the witness from a proof.
+    #[error(
+        "the parameters' delta is the identity, which is an attack on the prover; \
+         fetch the parameters anew"
+    )]
+    IdentityDelta,
+}

@@ -1,0 +1,44 @@
+//! Files that are whole or not there.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// Writes `bytes` to `path` under another name, and renames it when it is on
+/// the disk: no reader sees half a file, and a failure leaves what was there.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_is_replaced_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("proof");
+        write_whole(&path, &[1; 1000]).unwrap();
+        write_whole(&path, &[2; 10]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), [2; 10]);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_directory_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(write_whole(&directory.path().join("no/proof"), &[]).is_err());
+    }
+}

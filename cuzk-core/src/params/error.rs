@@ -1,0 +1,180 @@
+//! What can be wrong with parameters, and how it is told.
+//!
+//! No checking happens here. The invariant: an error about a file names it and
+//! says how to get a good one.
+
+use std::io;
+use std::path::PathBuf;
+
+use cuzk_kernels::KernelError;
+
+use super::file::QueryName;
+
+/// Parameters that cannot be used or made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParamsError {
+    /// A file is not there.
+    #[error(
+        "the Groth16 parameter file {path} is missing; for small sectors make test parameters \
+         with `cuzk params generate`, for production sectors fetch the network's, or point \
+         srs.param_cache or FIL_PROOFS_PARAMETER_CACHE at the folder that has them"
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file has no bytes.
+    #[error("{path} is empty; delete it, then generate or fetch it again")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file is shorter than what it says it holds.
+    #[error(
+        "{path} is truncated in {part}: expected at least {expected_bytes} bytes, got \
+         {got_bytes}; delete it, then generate or fetch it again"
+    )]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Where it ends.
+        part: QueryName,
+        /// Bytes that the counts read so far need.
+        expected_bytes: u64,
+        /// Bytes of the file.
+        got_bytes: u64,
+    },
+    /// A file is longer than what it says it holds.
+    #[error(
+        "{path} is not a Groth16 parameter file or is damaged: expected {expected_bytes} bytes, \
+         got {got_bytes}; delete it, then generate or fetch it again"
+    )]
+    TrailingBytes {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that its counts need.
+        expected_bytes: u64,
+        /// Bytes of the file.
+        got_bytes: u64,
+    },
+    /// A verifying key does not decode.
+    #[error(
+        "the verifying key in {path} is not usable: {problem}; delete the file, then generate or \
+         fetch it again"
+    )]
+    VerifyingKey {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// The parameters are another circuit's.
+    #[error(
+        "{path} belongs to another circuit: expected {expected} points in {query}, got {got}; put \
+         the parameters of this circuit there"
+    )]
+    OtherCircuit {
+        /// The file.
+        path: PathBuf,
+        /// The first query whose length differs.
+        query: QueryName,
+        /// The length that the circuit needs.
+        expected: u64,
+        /// The length found.
+        got: u64,
+    },
+    /// A `.params` file and its `.vk` file do not belong together.
+    #[error(
+        "{params} and {vk} do not belong together: {field} differs; delete both, then generate or \
+         fetch them again"
+    )]
+    KeysDiffer {
+        /// The parameters.
+        params: PathBuf,
+        /// The verifying key.
+        vk: PathBuf,
+        /// The first part of the key that differs.
+        field: &'static str,
+    },
+    /// Insecure parameters for sectors of real networks.
+    #[error(
+        "test parameters are insecure, and sectors of {sector_size_bytes} bytes are in use on \
+         networks: fetch the network's parameters, or give --i-know-these-are-insecure"
+    )]
+    InsecureNotAcknowledged {
+        /// The sector size, bytes.
+        sector_size_bytes: u64,
+    },
+    /// A verifying key whose parameters are absent, which new ones would not fit.
+    #[error(
+        "{vk} is there without its parameters, and generated parameters have another key; fetch \
+         the parameters it belongs to, or move it away"
+    )]
+    KeyWithoutParams {
+        /// The verifying key.
+        vk: PathBuf,
+    },
+    /// Parameters could not be generated.
+    #[error("cannot generate {path}: {source}")]
+    Generate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: GenerateError,
+    },
+}
+
+impl ParamsError {
+    /// A file that could not be read or written; [`ParamsError::Missing`] when
+    /// it is not there.
+    pub(super) fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let path = path.into();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path },
+            _ => Self::Io { path, source },
+        }
+    }
+}
+
+/// Parameters that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// Writing failed.
+    #[error("{0}")]
+    Write(#[from] io::Error),
+    /// A multiplication failed.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A variable without any constraint, for which Groth16 is not sound.
+    #[error("variable {index} is in no constraint; every variable needs one")]
+    UnconstrainedVariable {
+        /// The variable, counted from ONE through the inputs to the aux.
+        index: usize,
+    },
+    /// Toxic waste that makes parameters for nothing.
+    #[error("{what} of the toxic waste is degenerate; use another seed")]
+    DegenerateWaste {
+        /// Which part.
+        what: &'static str,
+    },
+    /// A query longer than the format can say.
+    #[error("expected at most {max} {what}, got {got}")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// The most that the format or the field takes.
+        max: u64,
+        /// How many there are.
+        got: u64,
+    },
+}

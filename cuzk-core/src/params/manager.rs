@@ -1,0 +1,309 @@
+//! The parameter cache: a folder of `.params` and `.vk` files.
+//!
+//! Knows files by the names it is given, not circuits. The invariants: each
+//! file is opened at most once and shared, and a file comes into the folder
+//! whole, by renaming, in one process at a time, and never over another.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
+use blstrs::{Bls12, Scalar};
+use cuzk_pce::R1cs;
+use tempfile::TempPath;
+
+use super::error::ParamsError;
+use super::file::{MappedParams, QueryLengths, read_verifying_key};
+use super::generate::generate;
+use super::toxic_waste::ToxicWaste;
+use crate::once_map::OnceMap;
+
+/// Sectors from this size on, bytes, are in use on networks, where insecure
+/// parameters do harm.
+const NETWORK_SECTOR_MIN_BYTES: u64 = 512 << 20;
+
+/// The files of one circuit, by name within the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ParameterFiles {
+    /// The `.params` file.
+    pub params: String,
+    /// The `.vk` file.
+    pub vk: String,
+}
+
+/// How test parameters are made.
+#[derive(Debug, Clone, Copy)]
+pub struct GenerateOptions {
+    /// Seed of the toxic waste; see [`ToxicWaste::from_seed`].
+    pub seed: u64,
+    /// Whether the caller knows that anyone can forge proofs for them. Needed
+    /// for sectors of 512 MiB and more.
+    pub acknowledge_insecure: bool,
+}
+
+/// What [`ParamCache::ensure_generated`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Usable parameters were there, from whichever seed or source.
+    AlreadyThere,
+    /// They were made.
+    Made,
+}
+
+/// Parameters in use, with their verifying key prepared for verification.
+pub struct LoadedParams {
+    mapped: Arc<MappedParams>,
+    prepared_key: PreparedVerifyingKey<Bls12>,
+}
+
+impl fmt::Debug for LoadedParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadedParams")
+            .field("path", &self.mapped.path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LoadedParams {
+    /// The parameters.
+    #[must_use]
+    pub fn mapped(&self) -> &Arc<MappedParams> {
+        &self.mapped
+    }
+
+    /// The verifying key, ready to verify with.
+    #[must_use]
+    pub fn prepared_key(&self) -> &PreparedVerifyingKey<Bls12> {
+        &self.prepared_key
+    }
+}
+
+/// A folder of parameters.
+pub struct ParamCache {
+    dir: PathBuf,
+    loaded: OnceMap<ParameterFiles, LoadedParams>,
+    keys: OnceMap<String, PreparedVerifyingKey<Bls12>>,
+}
+
+impl fmt::Debug for ParamCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParamCache")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ParamCache {
+    /// The cache in `dir`, which need not exist yet.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            loaded: OnceMap::default(),
+            keys: OnceMap::default(),
+        }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the parameters of `files` are, or would be.
+    #[must_use]
+    pub fn params_path(&self, files: &ParameterFiles) -> PathBuf {
+        self.dir.join(&files.params)
+    }
+
+    /// Where the verifying key of `files` is, or would be.
+    #[must_use]
+    pub fn vk_path(&self, files: &ParameterFiles) -> PathBuf {
+        self.dir.join(&files.vk)
+    }
+
+    /// Whether both files are there. Says nothing of what is in them.
+    #[must_use]
+    pub fn has(&self, files: &ParameterFiles) -> bool {
+        self.params_path(files).is_file() && self.vk_path(files).is_file()
+    }
+
+    /// The parameters of a circuit, mapped by the first who asks.
+    ///
+    /// # Errors
+    ///
+    /// As [`MappedParams::open`] for either file, and
+    /// [`ParamsError::KeysDiffer`] and [`ParamsError::OtherCircuit`] when they
+    /// fit neither each other nor the circuit.
+    pub fn load(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+    ) -> Result<Arc<LoadedParams>, ParamsError> {
+        let loaded = self
+            .loaded
+            .get_or_make(files.clone(), || self.open(files))?;
+        loaded.mapped.check_circuit(lengths)?;
+        Ok(loaded)
+    }
+
+    fn open(&self, files: &ParameterFiles) -> Result<LoadedParams, ParamsError> {
+        let mapped = MappedParams::open(&self.params_path(files))?;
+        let vk_path = self.vk_path(files);
+        let vk = read_verifying_key(&vk_path)?;
+        mapped.check_key(&vk_path, &vk)?;
+        Ok(LoadedParams {
+            mapped: Arc::new(mapped),
+            prepared_key: prepare_verifying_key(&vk),
+        })
+    }
+
+    /// The verifying key alone, which is enough to verify.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_verifying_key`].
+    pub fn verifying_key(
+        &self,
+        files: &ParameterFiles,
+    ) -> Result<Arc<PreparedVerifyingKey<Bls12>>, ParamsError> {
+        self.keys.get_or_make(files.vk.clone(), || {
+            Ok(prepare_verifying_key(&read_verifying_key(
+                &self.vk_path(files),
+            )?))
+        })
+    }
+
+    /// Makes insecure test parameters for `r1cs` unless there are some. Several
+    /// processes may ask at once: one makes them, the others wait. `progress`
+    /// is told points done and points in all.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::InsecureNotAcknowledged`] for sectors of 512 MiB and
+    /// more; what is wrong with files that are there; what writing says. No
+    /// file is left half written, and none is replaced.
+    pub fn ensure_generated(
+        &self,
+        files: &ParameterFiles,
+        sector_size_bytes: u64,
+        r1cs: &R1cs<Scalar>,
+        options: GenerateOptions,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Outcome, ParamsError> {
+        let lengths = QueryLengths::of(r1cs, &r1cs.densities());
+        if self.has(files) {
+            return self.load(files, &lengths).map(|_| Outcome::AlreadyThere);
+        }
+        if sector_size_bytes >= NETWORK_SECTOR_MIN_BYTES && !options.acknowledge_insecure {
+            return Err(ParamsError::InsecureNotAcknowledged { sector_size_bytes });
+        }
+        fs::create_dir_all(&self.dir).map_err(|source| created(&self.dir, source))?;
+        let _lock = self.lock(files)?;
+        let outcome = if self.has(files) {
+            Outcome::AlreadyThere
+        } else {
+            self.make(files, &lengths, r1cs, options.seed, progress)?
+        };
+        self.load(files, &lengths)?;
+        Ok(outcome)
+    }
+
+    /// Waits until no other process makes these files. The lock goes with the
+    /// returned file; its name stays, since removing it would race.
+    fn lock(&self, files: &ParameterFiles) -> Result<File, ParamsError> {
+        let path = self.dir.join(format!("{}.lock", files.params));
+        let file = File::create(&path).map_err(|source| created(&path, source))?;
+        file.lock().map_err(|source| created(&path, source))?;
+        Ok(file)
+    }
+
+    /// Makes what is not there, under the lock.
+    fn make(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+        r1cs: &R1cs<Scalar>,
+        seed: u64,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Outcome, ParamsError> {
+        let (params_path, vk_path) = (self.params_path(files), self.vk_path(files));
+        if vk_path.exists() {
+            return Err(ParamsError::KeyWithoutParams { vk: vk_path });
+        }
+        if params_path.exists() {
+            // Only the key was lost, or not yet written.
+            let mapped = MappedParams::open(&params_path)?;
+            mapped.check_circuit(lengths)?;
+            self.write_key(&vk_path, mapped.vk())?;
+            return Ok(Outcome::Made);
+        }
+        let mut partial = Partial::new(&params_path)?;
+        let waste = ToxicWaste::from_seed(seed);
+        let generated =
+            generate(r1cs, &waste, &mut partial.writer, progress).map_err(|source| {
+                ParamsError::Generate {
+                    path: params_path.clone(),
+                    source,
+                }
+            })?;
+        partial.publish(&params_path)?;
+        self.write_key(&vk_path, &generated.vk)?;
+        Ok(Outcome::Made)
+    }
+
+    fn write_key(&self, path: &Path, vk: &VerifyingKey<Bls12>) -> Result<(), ParamsError> {
+        let mut partial = Partial::new(path)?;
+        vk.write(&mut partial.writer)
+            .map_err(|source| created(path, source))?;
+        partial.publish(path)?;
+        // The names are on the disk when the folder is.
+        let folder = File::open(&self.dir).and_then(|folder| folder.sync_all());
+        folder.map_err(|source| created(&self.dir, source))
+    }
+}
+
+/// A failure to create or write `path`; unlike when reading, a missing folder
+/// is just that.
+fn created(path: &Path, source: io::Error) -> ParamsError {
+    ParamsError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// A file in the making, beside where it will be. Dropped, it is gone. Its name
+/// is fixed, so that what a killed process left is used up by the next.
+struct Partial {
+    writer: BufWriter<File>,
+    path: TempPath,
+}
+
+impl Partial {
+    fn new(target: &Path) -> Result<Self, ParamsError> {
+        let mut name = target.as_os_str().to_owned();
+        name.push(".partial");
+        let path = PathBuf::from(name);
+        let file = File::create(&path).map_err(|source| created(&path, source))?;
+        let temporary = TempPath::try_from_path(&path).map_err(|source| created(&path, source))?;
+        Ok(Self {
+            writer: BufWriter::new(file),
+            path: temporary,
+        })
+    }
+
+    /// Puts the file at `target` once all of it is on the disk.
+    fn publish(mut self, target: &Path) -> Result<(), ParamsError> {
+        let flushed = self
+            .writer
+            .flush()
+            .and_then(|()| self.writer.get_ref().sync_all());
+        flushed.map_err(|source| created(target, source))?;
+        self.path
+            .persist_noclobber(target)
+            .map_err(|error| created(target, error.error))
+    }
+}

@@ -1,0 +1,36 @@
+//! A file's bytes without copying them: the one place that maps memory.
+
+#![allow(unsafe_code)] // A mapping is only as good as the file behind it.
+
+use std::fs::File;
+use std::io;
+
+use memmap2::Mmap;
+
+/// A whole file, mapped for reading.
+#[derive(Debug)]
+pub(super) struct Map(Mmap);
+
+impl Map {
+    /// Maps all of `file` as it is now.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub(super) fn new(file: &File) -> io::Result<Self> {
+        // SAFETY: nobody may shorten or rewrite the file while it is mapped.
+        // The generator never does: it writes under another name and renames,
+        // which leaves the mapped file as it was. Others who put files into the
+        // parameter cache must do the same, as the documentation of
+        // `MappedParams` says. The bytes are only ever copied out and decoded,
+        // so a change could give wrong points, which verification rejects, but
+        // no invalid value.
+        let map = unsafe { Mmap::map(file) }?;
+        Ok(Self(map))
+    }
+
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}

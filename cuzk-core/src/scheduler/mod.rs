@@ -1,0 +1,3 @@
+//! How work waits: bounded queues between the stages.
+
+pub mod queue;
