@@ -34,6 +34,9 @@ const COUNT_BYTES: u64 = 4;
 /// Bytes of the six points that open a verifying key.
 const KEY_POINTS_BYTES: u64 = 3 * G1_BYTES + 3 * G2_BYTES;
 
+/// The bit of a point's first byte that says it is compressed.
+const COMPRESSED_FLAG: u8 = 0x80;
+
 /// A part of a parameter file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryName {
@@ -372,6 +375,14 @@ fn decode_key(path: &Path, bytes: &[u8]) -> Result<VerifyingKey<Bls12>, ParamsEr
     {
         return Err(unusable(format!("{name} is the point at infinity")));
     }
+    let mut encoded = Vec::with_capacity(bytes.len());
+    vk.write(&mut encoded)
+        .map_err(|error| unusable(error.to_string()))?;
+    if encoded != bytes {
+        return Err(unusable(
+            "a point is compressed, where uncompressed ones are due".to_owned(),
+        ));
+    }
     if vk.ic.is_empty() {
         return Err(unusable("it has no public input, not even ONE".to_owned()));
     }
@@ -433,6 +444,13 @@ fn decode<P>(bytes: &[u8]) -> Result<P, &'static str>
 where
     P: UncompressedEncoding + PrimeCurveAffine,
 {
+    // blst would take the first half of such a point for all of it.
+    if bytes
+        .first()
+        .is_some_and(|first| first & COMPRESSED_FLAG != 0)
+    {
+        return Err("a compressed point, where uncompressed ones are due");
+    }
     let mut encoded = P::Uncompressed::default();
     encoded.as_mut().copy_from_slice(bytes);
     // Checks the encoding and the curve equation, though not the subgroup.
