@@ -159,7 +159,11 @@ impl Engine {
                 .time(Stage::Decode, || decode(request))?,
         );
         shared.check_parameters(job.circuit())?;
-        let state = Arc::new(JobState::new(number, job.partitions()));
+        let state = Arc::new(JobState::new(
+            number,
+            job.circuit(),
+            job.partitions(),
+        ));
         let priority = priority_of(job.circuit().kind);
         let since = Instant::now();
         let tasks = (0..job.partitions())

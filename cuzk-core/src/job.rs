@@ -8,6 +8,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::kinds::CircuitId;
 use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::verify::VerifiedProof;
 use crate::{Error, Result};
@@ -95,6 +96,12 @@ impl JobHandle {
         self.state.lock().outcome.clone()
     }
 
+    /// The circuit that every partition of the job proves.
+    #[must_use]
+    pub fn circuit(&self) -> CircuitId {
+        self.state.circuit
+    }
+
     /// How far the job is.
     #[must_use]
     pub fn progress(&self) -> Progress {
@@ -110,6 +117,7 @@ impl JobHandle {
 #[derive(Debug)]
 pub(crate) struct JobState {
     number: u64,
+    circuit: CircuitId,
     parts: Mutex<Parts>,
     ended: Condvar,
 }
@@ -121,9 +129,10 @@ struct Parts {
 }
 
 impl JobState {
-    pub(crate) fn new(number: u64, partitions: usize) -> Self {
+    pub(crate) fn new(number: u64, circuit: CircuitId, partitions: usize) -> Self {
         Self {
             number,
+            circuit,
             parts: Mutex::new(Parts {
                 proofs: vec![None; partitions],
                 outcome: None,
@@ -176,10 +185,15 @@ fn assembled(proofs: &[VerifiedProof]) -> ProofOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::{ProofKind, SectorSize};
 
     #[test]
     fn the_first_error_ends_a_job_and_stays() {
-        let state = Arc::new(JobState::new(1, 2));
+        let circuit = CircuitId {
+            kind: ProofKind::Porep,
+            sector_size: SectorSize::KiB2,
+        };
+        let state = Arc::new(JobState::new(1, circuit, 2));
         let handle = JobHandle::new(Arc::clone(&state));
         assert!(handle.poll().is_none());
         state.settle(1, Err(Error::ShuttingDown));

@@ -1,2 +1,55 @@
-//! To be written.
-fn main() {}
+//! The command line of the cuzk proving engine.
+//!
+//! Not the engine: every command is a thin layer over `cuzk-core`. The
+//! invariants: results go to standard output and everything else to standard
+//! error; the exit code is 0 for success, 2 for bad input and 1 for a failure.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod commands;
+mod failure;
+mod logging;
+mod memory;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::commands::Context;
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    // It reports every error of a file by itself, so it comes before the
+    // configuration is loaded.
+    if let Command::Config(command) = &cli.command {
+        return commands::config::run(command, cli.json);
+    }
+    let context = Context::new(cli.config.as_deref(), cli.json)?;
+    match cli.command {
+        Command::Demo(args) => commands::demo::run(&context, &args),
+        Command::Prove(args) => commands::prove::run(&context, &args),
+        Command::Verify(args) => commands::verify::run(&context, &args),
+        Command::Params(args) => commands::params::run(&context, &args),
+        Command::Vanilla(args) => commands::vanilla::run(&context, &args),
+        Command::Pce(args) => commands::pce::run(&context, &args),
+        Command::Synth(args) => commands::synth::run(&context, &args),
+        Command::Config(args) => commands::config::run(&args, cli.json),
+        Command::Bench(args) => bench::run(&context, &args),
+    }
+}

@@ -1,0 +1,217 @@
+//! The command line, as the user writes it.
+//!
+//! Nothing is read or checked here beyond the shape of each argument.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+
+/// Proves Filecoin storage: a vanilla proof in, a verified Groth16 proof out.
+#[derive(Debug, Parser)]
+#[command(version, about, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Read the configuration from FILE instead of using the defaults.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON object instead of text.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Prove the bundled 2 KiB sector from nothing, and print where the time went.
+    Demo(Demo),
+    /// Prove a request and verify the proof.
+    Prove(Prove),
+    /// Verify a proof against its request.
+    Verify(Verify),
+    /// Make and check Groth16 parameters.
+    #[command(subcommand)]
+    Params(Params),
+    /// Make a request by sealing a small sector.
+    Vanilla(Vanilla),
+    /// Compile circuits and look into compiled ones.
+    #[command(subcommand)]
+    Pce(Pce),
+    /// Compute the witness and the constraint evaluations of one partition.
+    Synth(Synth),
+    /// Check and show the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Measure a stage and its peer, alternating, in one run.
+    Bench(Bench),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// What to prove: porep, winning-post, window-post or snap-deals.
+    #[arg(long, default_value_t = ProofKind::Porep)]
+    pub(crate) kind: ProofKind,
+    /// Keep the proof in FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    /// A request, a bare C1 output or a C1 wrapper, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: PathBuf,
+    /// Where the proof goes, as the raw bytes that the chain expects.
+    #[arg(long, value_name = "PROOF")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The request that was proved.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: PathBuf,
+    /// The proof, as raw bytes.
+    #[arg(long, value_name = "PROOF")]
+    pub(crate) proof: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Params {
+    /// Make insecure test parameters, under the names the proofs libraries use.
+    Generate(ParamsGenerate),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsGenerate {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// The seed from which the toxic waste is drawn; the same seed gives the
+    /// same parameters.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Needed for 512MiB and larger, where real parameters have the same name.
+    #[arg(long)]
+    pub(crate) i_know_these_are_insecure: bool,
+}
+
+/// Which circuit.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CircuitArgs {
+    /// porep, winning-post, window-post or snap-deals.
+    #[arg(long)]
+    pub(crate) kind: ProofKind,
+    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB.
+    #[arg(long)]
+    pub(crate) sector_size: SectorSize,
+}
+
+impl CircuitArgs {
+    pub(crate) fn id(self) -> CircuitId {
+        CircuitId { kind: self.kind, sector_size: self.sector_size }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Vanilla {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// Where the request goes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// The seed from which the sector's data and randomness are drawn.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pce {
+    /// Compile a circuit into a file.
+    Build(PceBuild),
+    /// Check a compiled circuit's file and say what is in it.
+    Inspect(PceInspect),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PceBuild {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// Where the compiled circuit goes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PceInspect {
+    /// A compiled circuit.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Synth {
+    /// The request.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: PathBuf,
+    /// The partition, counted from 0.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) partition: usize,
+    /// Check every constraint, and name the first that does not hold.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the configuration that a file resolves to, or every error in it.
+    Check(ConfigCheck),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheck {
+    /// The configuration file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchStage {
+    /// Compile a circuit.
+    Pce,
+    /// Compute a witness.
+    Witness,
+    /// Evaluate the constraints on a witness.
+    Eval,
+    /// One transform over the scalar field.
+    Ntt,
+    /// A multi-scalar multiplication in G1.
+    MsmG1,
+    /// A multi-scalar multiplication in G2.
+    MsmG2,
+    /// Generate test parameters.
+    Params,
+    /// A whole proof from its request.
+    Prove,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// What to measure.
+    #[arg(value_enum)]
+    pub(crate) stage: BenchStage,
+    /// The circuit's kind, for stages that have one.
+    #[arg(long, default_value_t = ProofKind::WindowPost)]
+    pub(crate) kind: ProofKind,
+    /// The circuit's sector size; only 2KiB has a bundled request.
+    #[arg(long, default_value_t = SectorSize::KiB2)]
+    pub(crate) sector_size: SectorSize,
+    /// The base-2 logarithm of the length, for transforms and sums.
+    #[arg(long, value_name = "LOG2", default_value_t = 18, value_parser = clap::value_parser!(u32).range(1..=26))]
+    pub(crate) size: u32,
+    /// How many threads to use; 0 is one for each core.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// How many alternating runs the medians are taken over.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+}

@@ -1,0 +1,149 @@
+//! Compiling, witnesses, evaluation, parameters and whole proofs, against
+//! bellperson on the same bundled request.
+
+use bellperson::Circuit as BellpersonCircuit;
+use bellperson::groth16::{Parameters, generate_random_parameters};
+use blstrs::{Bls12, Scalar};
+use cuzk_core::Engine;
+use cuzk_core::backend::Randomness;
+use cuzk_core::circuit::Circuit;
+use cuzk_core::kinds::{CircuitId, CircuitVisitor, Job, SectorSize, decode};
+use cuzk_core::params::{ParamCache, ToxicWaste, generate};
+use cuzk_core::pipeline::evaluate_partition;
+use cuzk_pce::spmv_parallel;
+use rand::rngs::OsRng;
+
+use super::{Comparison, alternate, differs, seconds};
+use crate::args::Bench;
+use crate::commands::Context;
+use crate::commands::demo::bundled_request;
+use crate::commands::params::ensure_parameters;
+use crate::failure::Failure;
+
+fn bundled_job(args: &Bench) -> Result<Box<dyn Job>, Failure> {
+    if args.sector_size != SectorSize::KiB2 {
+        return Err(Failure::input(format!(
+            "--sector-size: no request of {} is bundled; use 2KiB",
+            args.sector_size
+        )));
+    }
+    Ok(decode(&bundled_request(args.kind)?)?)
+}
+
+fn of_circuit(comparison: Comparison, args: &Bench) -> Vec<Comparison> {
+    vec![Comparison { kind: Some(args.kind.to_string()), ..comparison }]
+}
+
+pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let id = bundled_job(args)?.circuit();
+    let mut bytes = 0;
+    let mut compile = || {
+        let circuit = Circuit::compile(id)?;
+        bytes = circuit.r1cs().resident_bytes();
+        Ok(circuit)
+    };
+    let mut times = Vec::new();
+    for _ in 0..args.runs {
+        times.push(seconds(&mut compile)?);
+    }
+    let comparison = Comparison::alone("pce", args.sector_size.to_string(), times);
+    Ok(of_circuit(Comparison { ours_bytes: Some(bytes), ..comparison }, args))
+}
+
+pub(crate) fn witness(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let job = bundled_job(args)?;
+    let ours = || Ok(job.witness(0)?);
+    let peer = || Ok(job.reference_witness(0)?);
+    let (witness, reference) = (ours()?, peer()?);
+    let (inputs, aux) = (reference.scalar_inputs(), reference.scalar_aux());
+    if witness.inputs() != inputs || witness.aux() != aux {
+        return Err(differs("witness"));
+    }
+    let ours_bytes = witness.resident_bytes();
+    let peer_bytes = size_of::<Scalar>() * (inputs.len() + aux.len());
+    let medians = alternate(args.runs, ours, peer)?;
+    let comparison =
+        medians.into_comparison("witness", args.sector_size.to_string(), "bellperson");
+    Ok(of_circuit(
+        Comparison { ours_bytes: Some(ours_bytes), peer_bytes: Some(peer_bytes), ..comparison },
+        args,
+    ))
+}
+
+/// The peer is the plain product: A, B and C, one multiplication a nonzero.
+pub(crate) fn eval(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let job = bundled_job(args)?;
+    let circuit = Circuit::compile(job.circuit())?;
+    let witness = job.witness(0)?;
+    let r1cs = circuit.r1cs();
+    let ours = || Ok(evaluate_partition(&circuit, &witness, None)?);
+    let peer = || {
+        let product = |matrix| {
+            spmv_parallel(matrix, witness.values(), None)
+                .map_err(|error| Failure::failed(error.to_string()))
+        };
+        Ok((product(r1cs.a())?, product(r1cs.b())?, product(r1cs.c())?))
+    };
+    let (evaluated, (a, b, _)) = (ours()?, peer()?);
+    if evaluated.a[..a.len()] != a || evaluated.b[..b.len()] != b {
+        return Err(differs("eval"));
+    }
+    let medians = alternate(args.runs, ours, peer)?;
+    let comparison =
+        medians.into_comparison("eval", args.sector_size.to_string(), "plain CSR, a, b and c");
+    Ok(of_circuit(comparison, args))
+}
+
+pub(crate) fn params(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    /// bellperson's generator, whatever the circuit's type.
+    struct Peer;
+
+    impl CircuitVisitor for Peer {
+        type Output = Parameters<Bls12>;
+
+        fn visit<C: BellpersonCircuit<Scalar> + Send>(self, circuit: C) -> cuzk_core::Result<Self::Output> {
+            generate_random_parameters(circuit, &mut OsRng).map_err(|error| {
+                cuzk_core::Error::Synthesis { stage: "bellperson", problem: error.to_string() }
+            })
+        }
+    }
+
+    let id = CircuitId { kind: args.kind, sector_size: args.sector_size };
+    let waste = ToxicWaste::from_seed(0);
+    let ours = || {
+        let circuit = Circuit::compile(id)?;
+        let mut bytes = Vec::new();
+        generate(circuit.r1cs(), &waste, &mut bytes, |_, _| ())
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        Ok(bytes)
+    };
+    let medians = alternate(args.runs, ours, || Ok(id.with_blank(Peer)?))?;
+    let comparison =
+        medians.into_comparison("params", args.sector_size.to_string(), "bellperson");
+    Ok(of_circuit(comparison, args))
+}
+
+/// From the request to the verified proof, against the proof alone.
+pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let request = bundled_request(args.kind)?;
+    let job = bundled_job(args)?;
+    let id = job.circuit();
+    ensure_parameters(context, id, 0, false)?;
+    let path = ParamCache::new(&context.config.srs.param_cache)
+        .params_path(&id.parameter_files()?);
+    let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let mut config = context.config.clone();
+    config.synthesis.threads = rayon::current_num_threads();
+    let engine = Engine::start(config)?;
+    // The circuit is compiled once an engine, not once a proof.
+    engine.submit(&request)?.wait()?;
+    let ours = || Ok(engine.submit(&request)?.wait()?);
+    let peer = || {
+        let Randomness { r, s } = Randomness::from_os();
+        Ok(job.reference_proof(0, &mapped, r, s)?)
+    };
+    let medians = alternate(args.runs, ours, peer)?;
+    let comparison = medians.into_comparison("prove", args.sector_size.to_string(), "bellperson");
+    Ok(of_circuit(comparison, args))
+}

@@ -1,0 +1,136 @@
+//! Transforms and sums against bellperson and blst.
+//!
+//! The peers have thread pools of their own and use every core, whatever
+//! `--threads` says of ours.
+
+use std::sync::Arc;
+
+use bellperson::domain::EvaluationDomain;
+use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
+use blstrs::{G1Projective, G2Projective, Scalar};
+use cuzk_kernels::{KernelError, msm};
+use cuzk_kernels::ntt::Domain;
+use ec_gpu_gen::multiexp_cpu::{FullDensity, multiexp_cpu};
+use ec_gpu_gen::threadpool::Worker;
+use ff::{Field, PrimeField};
+use group::Curve;
+use group::prime::{PrimeCurve, PrimeCurveAffine};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::{Comparison, alternate, differs};
+use crate::args::Bench;
+use crate::failure::Failure;
+
+/// The bits of a scalar, for blst.
+const SCALAR_BITS: usize = 255;
+
+/// How many bases are distinct. Drawing a point costs as much as adding a
+/// hundred, and a sum over repeated bases costs what any other does.
+const DISTINCT_BASES_MAX: usize = 1 << 14;
+
+fn scalars(log_size: u32) -> Vec<Scalar> {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    (0..1_usize << log_size).map(|_| Scalar::random(&mut rng)).collect()
+}
+
+fn bases<G: PrimeCurve>(log_size: u32) -> Vec<G::Affine> {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let size = 1_usize << log_size;
+    let points: Vec<G> =
+        (0..size.min(DISTINCT_BASES_MAX)).map(|_| G::random(&mut rng)).collect();
+    points.iter().map(Curve::to_affine).cycle().take(size).collect()
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+pub(crate) fn ntt(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let domain = Domain::new(args.size).map_err(failed)?;
+    let mut ours = scalars(args.size);
+    let mut peer = EvaluationDomain::from_coeffs(ours.clone()).map_err(failed)?;
+    let worker = Worker::new();
+    domain.ntt(&mut ours).map_err(failed)?;
+    peer.fft(&worker, &mut None).map_err(failed)?;
+    if peer.as_ref() != ours {
+        return Err(differs("ntt"));
+    }
+    let medians = alternate(
+        args.runs,
+        || domain.ntt(&mut ours).map_err(failed),
+        || peer.fft(&worker, &mut None).map_err(failed),
+    )?;
+    Ok(vec![medians.into_comparison("ntt", size(args), "bellperson")])
+}
+
+pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let bases = bases::<G1Projective>(args.size);
+    let blst_bases: Vec<blst_p1_affine> = bases.iter().map(|base| *base.as_ref()).collect();
+    let stage = Stage { name: "msm-g1", args };
+    stage.compare(
+        |scalars| msm::g1(&bases, scalars),
+        |bytes| blst_bases.mult(bytes, SCALAR_BITS),
+        |ours, blst| ours.as_ref() == blst,
+        &bases,
+    )
+}
+
+pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let bases = bases::<G2Projective>(args.size);
+    let blst_bases: Vec<blst_p2_affine> = bases.iter().map(|base| *base.as_ref()).collect();
+    let stage = Stage { name: "msm-g2", args };
+    stage.compare(
+        |scalars| msm::g2(&bases, scalars),
+        |bytes| blst_bases.mult(bytes, SCALAR_BITS),
+        |ours, blst| ours.as_ref() == blst,
+        &bases,
+    )
+}
+
+/// A sum in one of the two groups.
+struct Stage<'a> {
+    name: &'static str,
+    args: &'a Bench,
+}
+
+impl Stage<'_> {
+    /// Ours against blst, then ours against bellperson.
+    fn compare<G: PrimeCurve<Scalar = Scalar>, B>(
+        &self,
+        ours: impl Fn(&[Scalar]) -> Result<G, KernelError>,
+        blst: impl Fn(&[u8]) -> B,
+        agree: impl Fn(&G, &B) -> bool,
+        bases: &[G::Affine],
+    ) -> Result<Vec<Comparison>, Failure>
+    where
+        G::Affine: PrimeCurveAffine<Curve = G, Scalar = Scalar>,
+    {
+        let scalars = scalars(self.args.size);
+        let reprs: Arc<Vec<_>> = Arc::new(scalars.iter().map(PrimeField::to_repr).collect());
+        let bytes: Vec<u8> = reprs.iter().flatten().copied().collect();
+        let source = (Arc::new(bases.to_vec()), 0);
+        let worker = Worker::new();
+        let ours = || ours(&scalars).map_err(failed);
+        let blst = || Ok(blst(&bytes));
+        let bellperson = || {
+            multiexp_cpu(&worker, source.clone(), FullDensity, Arc::clone(&reprs))
+                .wait()
+                .map_err(failed)
+        };
+        let sum = ours()?;
+        if !agree(&sum, &blst()?) || sum != bellperson()? {
+            return Err(differs(self.name));
+        }
+        let against_blst = alternate(self.args.runs, ours, blst)?;
+        let against_bellperson = alternate(self.args.runs, ours, bellperson)?;
+        Ok(vec![
+            against_blst.into_comparison(self.name, size(self.args), "blst"),
+            against_bellperson.into_comparison(self.name, size(self.args), "bellperson"),
+        ])
+    }
+}
+
+fn size(args: &Bench) -> String {
+    format!("2^{}", args.size)
+}

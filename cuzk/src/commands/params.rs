@@ -1,0 +1,91 @@
+//! `cuzk params generate`
+
+use std::time::Instant;
+
+use cuzk_core::circuit::Circuit;
+use cuzk_core::kinds::CircuitId;
+use cuzk_core::params::{GenerateOptions, ParamCache};
+use serde::Serialize;
+
+use super::Context;
+use crate::args::{Params, ParamsGenerate};
+use crate::failure::Failure;
+use crate::memory::peak_rss_bytes;
+use crate::{output, progress};
+
+#[derive(Debug, Serialize)]
+struct GenerateReport {
+    circuit: String,
+    params: String,
+    vk: String,
+    params_bytes: u64,
+    seed: u64,
+    generate_s: f64,
+    peak_rss_bytes: Option<u64>,
+}
+
+pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {
+    let Params::Generate(args) = command;
+    generate(context, args)
+}
+
+fn generate(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {
+    let id = args.circuit.id();
+    let started = Instant::now();
+    ensure_parameters(context, id, args.seed, args.i_know_these_are_insecure)?;
+    let generate_s = started.elapsed().as_secs_f64();
+    let cache = ParamCache::new(&context.config.srs.param_cache);
+    let files = id.parameter_files()?;
+    let params = cache.params_path(&files);
+    let metadata = std::fs::metadata(&params).map_err(|error| Failure::file(&params, &error))?;
+    let report = GenerateReport {
+        circuit: id.to_string(),
+        params: params.display().to_string(),
+        vk: cache.vk_path(&files).display().to_string(),
+        params_bytes: metadata.len(),
+        seed: args.seed,
+        generate_s,
+        peak_rss_bytes: peak_rss_bytes(),
+    };
+    output::print(context.json, &report, |report| {
+        format!(
+            "{}\n{}\n{} bytes in {:.1} s",
+            report.params, report.vk, report.params_bytes, report.generate_s
+        )
+    })
+}
+
+/// Makes test parameters for `id` in the parameter cache, unless they are
+/// there.
+pub(crate) fn ensure_parameters(
+    context: &Context,
+    id: CircuitId,
+    seed: u64,
+    acknowledge_insecure: bool,
+) -> Result<(), Failure> {
+    let cache = ParamCache::new(&context.config.srs.param_cache);
+    let files = id.parameter_files()?;
+    if cache.has(&files) {
+        return Ok(());
+    }
+    eprintln!(
+        "warning: making INSECURE test parameters for {id} in {}: whoever knows the seed can \
+         forge proofs",
+        context.config.srs.param_cache.display()
+    );
+    let spinner = progress::spinner("compiling the circuit");
+    let circuit = Circuit::compile(id)?;
+    spinner.finish_and_clear();
+    let bar = progress::bar("making test parameters");
+    let pool = context.config.synthesis.pool()?;
+    let options = GenerateOptions { seed, acknowledge_insecure };
+    let result = pool.install(|| {
+        cache.ensure_generated(&files, id.sector_size.bytes(), circuit.r1cs(), options, |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        })
+    });
+    bar.finish_and_clear();
+    result.map_err(cuzk_core::Error::from)?;
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! `cuzk synth --request FILE --partition N [--check]`
+
+use std::time::Instant;
+
+use cuzk_core::circuit::Circuit;
+use cuzk_core::kinds::decode;
+use serde::Serialize;
+
+use super::{Context, read_request};
+use crate::args::Synth;
+use crate::failure::Failure;
+use crate::memory::peak_rss_bytes;
+use crate::output;
+
+#[derive(Debug, Serialize)]
+struct SynthReport {
+    rows: usize,
+    witness_s: f64,
+    evaluate_s: f64,
+    witness_bytes: usize,
+    peak_rss_bytes: Option<u64>,
+    #[serde(flatten)]
+    check: Option<Check>,
+}
+
+/// What `--check` found. No row is bad in a satisfied circuit.
+#[derive(Debug, Serialize)]
+struct Check {
+    satisfied: bool,
+    first_bad_row: Option<usize>,
+}
+
+pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
+    let request = read_request(&args.request)?;
+    let job = decode(&request)?;
+    if args.partition >= job.partitions() {
+        return Err(Failure::input(format!(
+            "--partition: {} is out of range; this request has {} partition(s), counted from 0",
+            args.partition,
+            job.partitions()
+        )));
+    }
+    let circuit = Circuit::compile(job.circuit())?;
+    let pool = context.config.synthesis.pool()?;
+
+    let started = Instant::now();
+    let witness = pool.install(|| job.witness(args.partition))?;
+    let witness_s = started.elapsed().as_secs_f64();
+
+    let started = Instant::now();
+    let evaluated = pool
+        .install(|| cuzk_core::pipeline::evaluate_partition(&circuit, &witness, None))?;
+    let evaluate_s = started.elapsed().as_secs_f64();
+    drop(evaluated);
+
+    let check = match args.check {
+        false => None,
+        true => {
+            let first_bad_row = pool.install(|| circuit.first_bad_row(&witness))?;
+            Some(Check { satisfied: first_bad_row.is_none(), first_bad_row })
+        }
+    };
+    let report = SynthReport {
+        rows: circuit.r1cs().rows(),
+        witness_s,
+        evaluate_s,
+        witness_bytes: witness.resident_bytes(),
+        peak_rss_bytes: peak_rss_bytes(),
+        check,
+    };
+    output::print(context.json, &report, text)?;
+    match report.check.and_then(|check| check.first_bad_row) {
+        None => Ok(()),
+        Some(row) => {
+            Err(cuzk_core::Error::Unsatisfied { partition: args.partition, row }.into())
+        }
+    }
+}
+
+fn text(report: &SynthReport) -> String {
+    let mut text = format!(
+        "{} rows: witness {:.3} s ({} bytes), a and b {:.3} s",
+        report.rows, report.witness_s, report.witness_bytes, report.evaluate_s
+    );
+    match &report.check {
+        None => {}
+        Some(Check { first_bad_row: None, .. }) => text.push_str("; every constraint holds"),
+        Some(Check { first_bad_row: Some(row), .. }) => {
+            text.push_str(&format!("; constraint {row} is the first that does not hold"));
+        }
+    }
+    text
+}

@@ -1,0 +1,41 @@
+//! `cuzk verify --request FILE --proof PROOF`
+
+use cuzk_core::kinds::decode;
+use cuzk_core::kinds::verify::{Verdict, verify};
+use cuzk_core::params::ParamCache;
+use serde::Serialize;
+
+use super::{Context, read, read_request};
+use crate::args::Verify;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Serialize)]
+struct VerifyReport {
+    valid: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
+    let request = read_request(&args.request)?;
+    let proof = read(&args.proof)?;
+    let job = decode(&request)?;
+    let cache = ParamCache::new(&context.config.srs.param_cache);
+    let key = cache
+        .verifying_key(&job.circuit().parameter_files()?)
+        .map_err(cuzk_core::Error::from)?;
+    let problem = match verify(&*job, &proof, &key)? {
+        Verdict::Valid => None,
+        Verdict::Invalid(rejection) => Some(rejection.to_string()),
+    };
+    let report = VerifyReport { valid: problem.is_none(), problem };
+    output::print(context.json, &report, |report| match &report.problem {
+        None => "valid".to_owned(),
+        Some(problem) => format!("not valid: {problem}"),
+    })?;
+    match report.problem {
+        None => Ok(()),
+        Some(problem) => Err(Failure::failed(format!("the proof is not valid: {problem}"))),
+    }
+}

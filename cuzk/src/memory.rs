@@ -1,0 +1,21 @@
+//! How much memory this process has used, as the kernel counts it.
+
+/// The largest resident set so far, in bytes; none where the kernel does not
+/// say (it does on Linux).
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #[test]
+    fn it_grows_with_what_is_touched() {
+        let before = super::peak_rss_bytes().unwrap();
+        let touched = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let after = super::peak_rss_bytes().unwrap();
+        assert!(after >= before.max(touched.len() as u64));
+    }
+}

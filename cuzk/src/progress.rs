@@ -1,0 +1,28 @@
+//! Bars and spinners on standard error, for long work; they draw nothing when
+//! it is not a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// A bar for work whose length is known.
+pub(crate) fn bar(what: &str) -> ProgressBar {
+    let bar = ProgressBar::new(0).with_message(what.to_owned());
+    styled(bar, "{msg:<32} {wide_bar} {percent:>3} % {eta:>4}")
+}
+
+/// A spinner for work whose length is not known.
+pub(crate) fn spinner(what: &str) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
+    spinner.enable_steady_tick(TICK);
+    styled(spinner, "{spinner} {msg} {elapsed}")
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
