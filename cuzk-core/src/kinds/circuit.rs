@@ -77,7 +77,7 @@ impl CircuitId {
             ProofKind::WindowPost => {
                 registered::window_post_proof(self.sector_size).circuit_identifier()
             }
-            ProofKind::SnapDeals => registered::update_proof(self.sector_size).circuit_identifier(),
+            ProofKind::SnapDeals => Ok(snap_deals::cache_identifier(self.sector_size)),
         }
         .map_err(|problem| synthesis("parameter name", &problem))
     }

@@ -7,6 +7,7 @@
 use anyhow::Context as _;
 use rayon::prelude::*;
 use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::parameter_cache::CacheableParameters;
 use storage_proofs_core::proof::ProofScheme;
 use storage_proofs_update::constants::h_default;
 use storage_proofs_update::{
@@ -27,6 +28,19 @@ struct Update<Tree: ReplicaTree> {
     params: PublicParams,
     inputs: PublicInputs,
     vanilla: Vec<PartitionProof<Tree>>,
+}
+
+/// The identifier under which the proofs libraries keep the parameters.
+/// (`RegisteredUpdateProof::circuit_identifier` gives the seal proof's.)
+pub(super) fn cache_identifier(size: SectorSize) -> String {
+    with_tree!(size, cache_identifier_of(size))
+}
+
+fn cache_identifier_of<Tree: ReplicaTree>(size: SectorSize) -> String {
+    <EmptySectorUpdateCompound<Tree> as CacheableParameters<
+        EmptySectorUpdateCircuit<Tree>,
+        PublicParams,
+    >>::cache_identifier(&PublicParams::from_sector_size(size.bytes()))
 }
 
 /// Decodes and verifies a request's vanilla proofs.
