@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bellperson::ConstraintSystem as _;
@@ -137,12 +138,20 @@ fn there_are_no_other_partitions() {
 /// The parameters that the network has published are found under our names.
 #[test]
 fn files_are_named_as_published() {
+    let mut names = BTreeSet::new();
     for kind in ProofKind::ALL {
+        let prefix = match kind {
+            ProofKind::Porep => "v28-stacked-proof-of-replication-",
+            ProofKind::WinningPost | ProofKind::WindowPost => "v28-proof-of-spacetime-fallback-",
+            ProofKind::SnapDeals => "v28-empty-sector-update-",
+        };
         for sector_size in SectorSize::ALL {
             let id = CircuitId { kind, sector_size };
             for name in [id.params_file_name().unwrap(), id.vk_file_name().unwrap()] {
+                assert!(name.starts_with(prefix), "{id}: {name}");
                 let published = PARAMETERS.get(&name).map(|data| data.sector_size);
                 assert_eq!(published, Some(sector_size.bytes()), "{id}: {name}");
+                assert!(names.insert(name), "{id}");
             }
         }
     }

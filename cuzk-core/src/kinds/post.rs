@@ -218,3 +218,67 @@ pub(super) fn blank<Tree: ReplicaTree, V: CircuitVisitor>(
 ) -> Result<V::Output, Error> {
     visitor.visit(FallbackPoStCompound::<Tree>::blank_circuit(params))
 }
+
+#[cfg(test)]
+mod tests {
+    use filecoin_proofs::parameters::window_post_public_params;
+    use filecoin_proofs_api::RegisteredPoStProof;
+
+    use super::super::ProofKind;
+    use super::super::tree::BaseTree;
+    use super::*;
+
+    fn sectors(count: u64) -> Vec<PublicSector<DefaultTreeDomain>> {
+        (0..count)
+            .map(|n| PublicSector {
+                id: (100 + n).into(),
+                comm_r: Scalar::from(1000 + n).into(),
+            })
+            .collect()
+    }
+
+    /// A partition's public inputs, computed from its own sectors, are those
+    /// that the library computes from all sectors of the deadline.
+    #[test]
+    fn public_inputs_are_the_librarys() {
+        for proof in [
+            RegisteredPoStProof::StackedDrgWindow2KiBV1,
+            RegisteredPoStProof::StackedDrgWindow2KiBV1_2,
+        ] {
+            let params = window_post_public_params::<BaseTree>(&proof.as_v1_config()).unwrap();
+            let all = fallback::PublicInputs {
+                randomness: Scalar::from(5).into(),
+                prover_id: prover_id(1001).into(),
+                sectors: sectors(5),
+                k: None,
+            };
+            let chunks: Vec<_> = all.sectors.chunks(params.sector_count).collect();
+            assert_eq!(chunks.len(), 3);
+            for (partition, chunk) in chunks.into_iter().enumerate() {
+                let post = Post::<BaseTree> {
+                    id: CircuitId {
+                        kind: ProofKind::WindowPost,
+                        sector_size: SectorSize::KiB2,
+                    },
+                    params: params.clone(),
+                    inputs: fallback::PublicInputs {
+                        sectors: chunk.to_vec(),
+                        ..all.clone()
+                    },
+                    partition,
+                    vanilla: fallback::Proof {
+                        sectors: Vec::new(),
+                    },
+                };
+                let expected = FallbackPoStCompound::<BaseTree>::generate_public_inputs(
+                    &all,
+                    &params,
+                    Some(partition),
+                )
+                .unwrap();
+                let ours = Statement::public_inputs(&post, 0).unwrap();
+                assert_eq!(ours, expected, "{proof:?}");
+            }
+        }
+    }
+}

@@ -79,6 +79,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ProofRequest, Error> {
     if probe.proof_kind.is_some() {
         return Fields::parse(bytes)?.into_request();
     }
+    if probe.phase1_out.is_none() && probe.replica_id.is_none() {
+        return Err(Error::request(
+            "proof_kind",
+            "missing, and the file is neither a C1 output nor its wrapper",
+            "name the kind of proof to make",
+        ));
+    }
     let (sector_number, phase1_output) = phase1_output(bytes, None)?;
     let header: Phase1Header = serde_json::from_slice(&phase1_output)
         .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
@@ -123,8 +130,7 @@ pub(super) fn phase1_output(
             return Err(Error::request(
                 "vanilla_proof",
                 "has neither Phase1Out nor replica_id",
-                "send the output of seal_commit_phase1, or the wrapper around it; a whole \
-                 request needs proof_kind",
+                "send the output of seal_commit_phase1, or the wrapper around it",
             ));
         }
         return Ok((None, bytes.to_vec()));
