@@ -12,19 +12,41 @@ use rayon::prelude::*;
 use crate::affine::{Addition, BATCH, Kernel, Portable};
 use crate::digits::{Recoded, Windows};
 use crate::error::{KernelError, expect_len};
+#[cfg(target_arch = "x86_64")]
+use crate::ifma;
+use crate::isa::{Implementation, Isa};
 
 /// Widest window: the table has 2^(bits − 1) points a window, and a window's
 /// part should fit a last-level cache.
 const BITS_MAX: u32 = 16;
 
 /// Multiples of one point of G1.
-pub struct G1Table(Table<Portable<G1Affine>>);
+pub struct G1Table(G1Implementation);
+
+enum G1Implementation {
+    Portable(Table<Portable<G1Affine>>),
+    #[cfg(target_arch = "x86_64")]
+    Ifma(Table<ifma::G1>),
+}
 
 impl G1Table {
     /// Prepares multiplications of `base`; about `expected_len` of them are
     /// expected, which decides the size of the table (at most 100 MB).
     pub fn new(base: G1Affine, expected_len: usize) -> G1Table {
-        G1Table(Table::new(Portable::new(), base, expected_len))
+        G1Table::with(Isa::best(), base, expected_len)
+    }
+
+    /// [`G1Table::new`] with chosen instructions.
+    pub fn with(isa: Isa, base: G1Affine, expected_len: usize) -> G1Table {
+        G1Table(match isa.implementation() {
+            Implementation::Portable => {
+                G1Implementation::Portable(Table::new(Portable::new(), base, expected_len))
+            }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(token) => {
+                G1Implementation::Ifma(Table::new(ifma::G1::new(token), base, expected_len))
+            }
+        })
     }
 
     /// `out[i] = scalars[i] · base`.
@@ -32,18 +54,41 @@ impl G1Table {
     /// # Errors
     /// [`KernelError::LengthMismatch`] when the slices differ in length.
     pub fn mul_many(&self, scalars: &[Scalar], out: &mut [G1Affine]) -> Result<(), KernelError> {
-        self.0.mul_many(scalars, out)
+        match &self.0 {
+            G1Implementation::Portable(table) => table.mul_many(scalars, out),
+            #[cfg(target_arch = "x86_64")]
+            G1Implementation::Ifma(table) => table.mul_many(scalars, out),
+        }
     }
 }
 
 /// Multiples of one point of G2.
-pub struct G2Table(Table<Portable<G2Affine>>);
+pub struct G2Table(G2Implementation);
+
+enum G2Implementation {
+    Portable(Table<Portable<G2Affine>>),
+    #[cfg(target_arch = "x86_64")]
+    Ifma(Table<ifma::G2>),
+}
 
 impl G2Table {
     /// Prepares multiplications of `base`; about `expected_len` of them are
     /// expected, which decides the size of the table (at most 100 MB).
     pub fn new(base: G2Affine, expected_len: usize) -> G2Table {
-        G2Table(Table::new(Portable::new(), base, expected_len))
+        G2Table::with(Isa::best(), base, expected_len)
+    }
+
+    /// [`G2Table::new`] with chosen instructions.
+    pub fn with(isa: Isa, base: G2Affine, expected_len: usize) -> G2Table {
+        G2Table(match isa.implementation() {
+            Implementation::Portable => {
+                G2Implementation::Portable(Table::new(Portable::new(), base, expected_len))
+            }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(token) => {
+                G2Implementation::Ifma(Table::new(ifma::G2::new(token), base, expected_len))
+            }
+        })
     }
 
     /// `out[i] = scalars[i] · base`.
@@ -51,7 +96,11 @@ impl G2Table {
     /// # Errors
     /// [`KernelError::LengthMismatch`] when the slices differ in length.
     pub fn mul_many(&self, scalars: &[Scalar], out: &mut [G2Affine]) -> Result<(), KernelError> {
-        self.0.mul_many(scalars, out)
+        match &self.0 {
+            G2Implementation::Portable(table) => table.mul_many(scalars, out),
+            #[cfg(target_arch = "x86_64")]
+            G2Implementation::Ifma(table) => table.mul_many(scalars, out),
+        }
     }
 }
 
@@ -88,9 +137,7 @@ where
                 || Accumulators::new(self.kernel),
                 |accumulators, (scalars, out)| {
                     accumulators.multiply(self, scalars);
-                    for (out, point) in out.iter_mut().zip(&accumulators.points) {
-                        *out = self.kernel.export(point);
-                    }
+                    self.kernel.export(&accumulators.points[..out.len()], out);
                 },
             );
         Ok(())

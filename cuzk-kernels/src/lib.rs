@@ -23,9 +23,13 @@ pub(crate) mod affine;
 pub(crate) mod digits;
 mod error;
 pub mod fixed_base;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+mod isa;
 pub mod msm;
 pub mod naive;
 pub mod ntt;
 pub mod quotient;
 
 pub use error::KernelError;
+pub use isa::{Isa, IsaError};

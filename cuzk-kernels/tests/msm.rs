@@ -4,7 +4,7 @@
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::msm::{self, Bases, BasesError};
-use cuzk_kernels::{KernelError, naive};
+use cuzk_kernels::{Isa, KernelError, naive};
 use ff::Field;
 use group::{Group, prime::PrimeCurveAffine};
 use proptest::prelude::*;
@@ -105,22 +105,28 @@ fn check_g1(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
     let mut rng = rng(seed);
     let bases: Vec<G1Affine> = points(points_kind, len, &mut rng);
     let scalars = scalars(scalars_kind, len, &mut rng);
-    assert_eq!(
-        msm::g1(&bases, &scalars).unwrap(),
-        naive::msm(&bases, &scalars),
-        "{points_kind:?} {scalars_kind:?} {len}"
-    );
+    let expected = naive::msm(&bases, &scalars);
+    for isa in Isa::all() {
+        assert_eq!(
+            msm::g1_with(isa, bases.as_slice(), &scalars).unwrap(),
+            expected,
+            "{isa} {points_kind:?} {scalars_kind:?} {len}"
+        );
+    }
 }
 
 fn check_g2(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
     let mut rng = rng(seed);
     let bases: Vec<G2Affine> = points(points_kind, len, &mut rng);
     let scalars = scalars(scalars_kind, len, &mut rng);
-    assert_eq!(
-        msm::g2(&bases, &scalars).unwrap(),
-        naive::msm(&bases, &scalars),
-        "{points_kind:?} {scalars_kind:?} {len}"
-    );
+    let expected = naive::msm(&bases, &scalars);
+    for isa in Isa::all() {
+        assert_eq!(
+            msm::g2_with(isa, bases.as_slice(), &scalars).unwrap(),
+            expected,
+            "{isa} {points_kind:?} {scalars_kind:?} {len}"
+        );
+    }
 }
 
 #[test]
@@ -166,10 +172,13 @@ fn more_terms_than_a_chunk() {
         .enumerate()
         .map(|(i, s)| s * factors[i % factors.len()])
         .sum();
-    assert_eq!(
-        msm::g1(&bases, &scalars).unwrap(),
-        G1Affine::generator() * sum
-    );
+    for isa in Isa::all() {
+        assert_eq!(
+            msm::g1_with(isa, bases.as_slice(), &scalars).unwrap(),
+            G1Affine::generator() * sum,
+            "{isa}"
+        );
+    }
 }
 
 #[test]

@@ -10,11 +10,11 @@
 mod portable;
 mod sum;
 
-pub(crate) use portable::Portable;
+pub(crate) use portable::{Coordinates, Portable};
 pub(crate) use sum::sum;
 
 use blstrs::Scalar;
-use group::prime::PrimeCurveAffine;
+use group::{Group, prime::PrimeCurveAffine};
 
 /// Most additions that share one inversion. Large enough that the inversion
 /// costs a few per cent, small enough that the batch's intermediate values
@@ -57,6 +57,9 @@ impl Addition {
     }
 }
 
+/// The curve group of a kernel.
+pub(crate) type CurveOf<K> = <<K as Kernel>::Affine as PrimeCurveAffine>::Curve;
+
 /// An implementation of batched affine additions on one curve.
 pub(crate) trait Kernel: Copy + Send + Sync {
     /// The curve's points as callers hold them.
@@ -73,8 +76,8 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     /// equally long.
     fn import(self, from: &[Self::Affine], to: &mut [Self::Point]);
 
-    /// Converts a point back.
-    fn export(self, point: &Self::Point) -> Self::Affine;
+    /// Converts points back; the slices are equally long.
+    fn export(self, from: &[Self::Point], to: &mut [Self::Affine]);
 
     /// The inverse of a point.
     fn negate(self, point: &Self::Point) -> Self::Point;
@@ -88,6 +91,15 @@ pub(crate) trait Kernel: Copy + Send + Sync {
         additions: &[Addition],
         scratch: &mut Self::Scratch,
     );
+
+    /// The sum of a few points, taken one by one.
+    fn sum_few(self, points: &[Self::Point]) -> CurveOf<Self> {
+        let mut affine = vec![Self::Affine::identity(); points.len()];
+        self.export(points, &mut affine);
+        affine
+            .iter()
+            .fold(CurveOf::<Self>::identity(), |sum, point| sum + point)
+    }
 
     /// The point, or its inverse.
     #[inline]
@@ -149,8 +161,10 @@ pub(crate) mod tests {
             let signed = if addition.negative() { -source } else { source };
             expected[addition.target as usize] += signed;
         }
-        for (target, expected) in targets.iter().zip(&expected) {
-            assert_eq!(kernel.export(target).to_curve(), *expected);
+        let mut after = vec![K::Affine::identity(); targets.len()];
+        kernel.export(&targets, &mut after);
+        for (after, expected) in after.iter().zip(&expected) {
+            assert_eq!(after.to_curve(), *expected);
         }
     }
 }

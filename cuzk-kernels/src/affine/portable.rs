@@ -77,8 +77,8 @@ impl<A: Coordinates> Kernel for Portable<A> {
         to.copy_from_slice(from);
     }
 
-    fn export(self, point: &A) -> A {
-        *point
+    fn export(self, from: &[A], to: &mut [A]) {
+        to.copy_from_slice(from);
     }
 
     fn negate(self, point: &A) -> A {
@@ -125,11 +125,11 @@ impl<A: Coordinates> Portable<A> {
             let mut denominator = source.x() - target.x();
             let doubles = bool::from(denominator.is_zero());
             if doubles {
-                if source.y() != target.y() {
+                denominator = source.y() + target.y();
+                if bool::from(denominator.is_zero()) {
                     *target = A::identity();
                     continue;
                 }
-                denominator = source.y().double();
             }
             steps.push(Step {
                 addition,

@@ -1,8 +1,6 @@
 //! The sum of many points: a tree whose levels are batches.
 
-use group::prime::PrimeCurveAffine;
-
-use super::{Addition, Kernel};
+use super::{Addition, CurveOf, Kernel};
 
 /// Below this many points an inversion costs more than it saves.
 const TREE_MIN: usize = 32;
@@ -12,7 +10,7 @@ pub(crate) fn sum<K: Kernel>(
     kernel: K,
     mut points: &mut [K::Point],
     scratch: &mut K::Scratch,
-) -> <K::Affine as PrimeCurveAffine>::Curve {
+) -> CurveOf<K> {
     let pairs: Vec<Addition> = (0..points.len() / 2)
         .map(|i| Addition::new(i, i, false))
         .collect();
@@ -22,9 +20,5 @@ pub(crate) fn sum<K: Kernel>(
         kernel.accumulate(low, high, &pairs[..half], scratch);
         points = low;
     }
-    points
-        .iter()
-        .fold(K::Affine::identity().to_curve(), |sum, point| {
-            sum + kernel.export(point)
-        })
+    kernel.sum_few(points)
 }

@@ -9,7 +9,7 @@ use std::mem;
 
 use group::{Group, prime::PrimeCurveAffine};
 
-use crate::affine::{Addition, BATCH, Kernel};
+use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
 
 /// Most terms that wait for a later batch.
 const DEFERRED_MAX: usize = BATCH;
@@ -158,7 +158,7 @@ impl<K: Kernel> Buckets<K> {
     /// Running sums from the top, as usual, but in many segments at a time so
     /// that each step is a batch: with segments of length L, bucket s·L + j
     /// counts j + 1 times within its segment, and s·L times more.
-    pub(super) fn weighted_sum(mut self) -> <K::Affine as PrimeCurveAffine>::Curve {
+    pub(super) fn weighted_sum(mut self) -> CurveOf<K> {
         let segments = self.points.len().min(SEGMENTS);
         let length = self.points.len().div_ceil(segments);
         let mut running = vec![self.kernel.infinity(); segments];
@@ -174,16 +174,14 @@ impl<K: Kernel> Buckets<K> {
             self.kernel
                 .accumulate(&mut totals, &running, &same, &mut self.scratch);
         }
-        let (mut above, mut weighted) = (
-            K::Affine::identity().to_curve(),
-            K::Affine::identity().to_curve(),
-        );
-        let mut total = K::Affine::identity().to_curve();
-        for s in (0..segments).rev() {
+        let mut segment_sums = vec![K::Affine::identity(); segments];
+        self.kernel.export(&running, &mut segment_sums);
+        let (mut above, mut weighted) = (CurveOf::<K>::identity(), CurveOf::<K>::identity());
+        for segment_sum in segment_sums.iter().rev() {
             weighted += above;
-            above += self.kernel.export(&running[s]);
-            total += self.kernel.export(&totals[s]);
+            above += segment_sum;
         }
+        let total = affine::sum(self.kernel, &mut totals, &mut self.scratch);
         total + multiply_small(weighted, length)
     }
 }

@@ -16,9 +16,12 @@ use ff::Field;
 use group::{Group, prime::PrimeCurveAffine};
 use rayon::prelude::*;
 
-use crate::affine::{self, Addition, Kernel, Portable};
+use crate::affine::{self, Addition, CurveOf, Kernel, Portable};
 use crate::digits::{Recoded, Windows};
 use crate::error::{KernelError, expect_len};
+#[cfg(target_arch = "x86_64")]
+use crate::ifma;
+use crate::isa::{Implementation, Isa};
 use buckets::Buckets;
 use window::{Plan, plan};
 
@@ -56,7 +59,7 @@ pub fn g1_stream<B>(bases: &B, scalars: &[Scalar]) -> Result<G1Projective, Kerne
 where
     B: Bases<G1Affine> + ?Sized,
 {
-    msm(Portable::<G1Affine>::new(), bases, scalars)
+    g1_with(Isa::best(), bases, scalars)
 }
 
 /// `Σ scalars[i] · bases[i]` in G2, reading the bases in bounded pieces.
@@ -67,11 +70,38 @@ pub fn g2_stream<B>(bases: &B, scalars: &[Scalar]) -> Result<G2Projective, Kerne
 where
     B: Bases<G2Affine> + ?Sized,
 {
-    msm(Portable::<G2Affine>::new(), bases, scalars)
+    g2_with(Isa::best(), bases, scalars)
 }
 
-/// The curve group of a kernel.
-type CurveOf<K> = <<K as Kernel>::Affine as PrimeCurveAffine>::Curve;
+/// [`g1_stream`] with chosen instructions.
+///
+/// # Errors
+/// As [`g1_stream`].
+pub fn g1_with<B>(isa: Isa, bases: &B, scalars: &[Scalar]) -> Result<G1Projective, KernelError>
+where
+    B: Bases<G1Affine> + ?Sized,
+{
+    match isa.implementation() {
+        Implementation::Portable => msm(Portable::<G1Affine>::new(), bases, scalars),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm(ifma::G1::new(token), bases, scalars),
+    }
+}
+
+/// [`g2_stream`] with chosen instructions.
+///
+/// # Errors
+/// As [`g1_stream`].
+pub fn g2_with<B>(isa: Isa, bases: &B, scalars: &[Scalar]) -> Result<G2Projective, KernelError>
+where
+    B: Bases<G2Affine> + ?Sized,
+{
+    match isa.implementation() {
+        Implementation::Portable => msm(Portable::<G2Affine>::new(), bases, scalars),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm(ifma::G2::new(token), bases, scalars),
+    }
+}
 
 fn msm<K, B>(kernel: K, bases: &B, scalars: &[Scalar]) -> Result<CurveOf<K>, KernelError>
 where

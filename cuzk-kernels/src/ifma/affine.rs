@@ -1,0 +1,374 @@
+//! Batched affine additions, eight at a time.
+
+#![allow(unsafe_code)] // enters functions that enable the instructions, prefetches
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::marker::PhantomData;
+
+use blstrs::{G1Affine, G2Affine};
+
+use super::Ifma;
+use super::coordinate::Coordinate;
+use super::fp::Fp;
+use super::fp2::Fp2;
+use super::lanes::LANES;
+use crate::affine::{Addition, BATCH, Coordinates, Kernel};
+
+/// Groups of lanes between asking for a point and using it.
+const PREFETCH_GROUPS: usize = 4;
+
+/// The [`Kernel`] on points `A` with coordinates `C`.
+pub(crate) struct Affine<A, C> {
+    token: Ifma,
+    curve: PhantomData<(A, C)>,
+}
+
+/// G1.
+pub(crate) type G1 = Affine<G1Affine, Fp>;
+
+/// G2.
+pub(crate) type G2 = Affine<G2Affine, Fp2>;
+
+impl<A, C> Affine<A, C> {
+    pub(crate) fn new(token: Ifma) -> Self {
+        Affine {
+            token,
+            curve: PhantomData,
+        }
+    }
+}
+
+impl<A, C> Clone for Affine<A, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A, C> Copy for Affine<A, C> {}
+
+/// A point in memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Point<S> {
+    x: S,
+    y: S,
+}
+
+/// Eight additions in progress.
+pub(crate) struct Group<C> {
+    /// Denominators of the slopes, never zero.
+    denominator: C,
+    /// Product of the denominators before these.
+    prefix: C,
+    /// Lanes whose sum is still to be computed and stored.
+    active: u8,
+    /// Lanes that double a point.
+    doubles: u8,
+}
+
+impl<A, C> Kernel for Affine<A, C>
+where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate + Send + Sync,
+{
+    type Affine = A;
+    type Point = Point<C::Stored>;
+    type Scratch = Vec<Group<C>>;
+
+    fn infinity(self) -> Self::Point {
+        Point {
+            x: C::infinity(),
+            y: C::infinity(),
+        }
+    }
+
+    fn import(self, from: &[A], to: &mut [Self::Point]) {
+        for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+            let point = |i: usize| from.get(i).copied().unwrap_or_else(A::identity);
+            let points: [A; LANES] = std::array::from_fn(point);
+            // SAFETY: the token proves the instructions.
+            unsafe { self.import_group(&points, to) }
+        }
+    }
+
+    fn export(self, from: &[Self::Point], to: &mut [A]) {
+        for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+            // SAFETY: the token proves the instructions.
+            unsafe { self.export_group(from, to) }
+        }
+    }
+
+    fn negate(self, point: &Self::Point) -> Self::Point {
+        if C::is_infinity(&point.x) {
+            *point
+        } else {
+            Point {
+                x: point.x,
+                y: C::negative(&point.y),
+            }
+        }
+    }
+
+    fn accumulate(
+        self,
+        targets: &mut [Self::Point],
+        sources: &[Self::Point],
+        additions: &[Addition],
+        groups: &mut Vec<Group<C>>,
+    ) {
+        for batch in additions.chunks(BATCH) {
+            // SAFETY: the token proves the instructions.
+            unsafe {
+                let product = self.prepare(targets, sources, batch, groups);
+                self.complete(targets, sources, batch, groups, product.invert(self.token));
+            }
+        }
+    }
+}
+
+impl<A, C> Affine<A, C>
+where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate + Send + Sync,
+{
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn import_group(self, from: &[A; LANES], to: &mut [Point<C::Stored>]) {
+        let x = C::import_x(self.token, from.each_ref().map(A::x)).rows(self.token);
+        let y = C::import_y(self.token, from.each_ref().map(A::y)).rows(self.token);
+        for (lane, (to, from)) in to.iter_mut().zip(from).enumerate() {
+            if bool::from(from.is_identity()) {
+                *to = self.infinity();
+            } else {
+                C::store(&x, lane, &mut to.x);
+                C::store(&y, lane, &mut to.y);
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn export_group(self, from: &[Point<C::Stored>], to: &mut [A]) {
+        let lane = |i: usize| &from[i.min(from.len() - 1)];
+        let points: [&Point<C::Stored>; LANES] = std::array::from_fn(lane);
+        let x = C::load(self.token, points.map(|point| &point.x)).export_x(self.token);
+        let y = C::load(self.token, points.map(|point| &point.y)).export_y(self.token);
+        for (lane, (to, from)) in to.iter_mut().zip(from).enumerate() {
+            *to = if C::is_infinity(&from.x) {
+                A::identity()
+            } else {
+                A::from_xy(x[lane], y[lane])
+            };
+        }
+    }
+
+    /// Computes the denominators and their running product, and carries out
+    /// the additions that need none.
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn prepare(
+        self,
+        targets: &mut [Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        batch: &[Addition],
+        groups: &mut Vec<Group<C>>,
+    ) -> C {
+        groups.clear();
+        let mut product = C::one(self.token);
+        for (i, additions) in batch.chunks(LANES).enumerate() {
+            self.prefetch(targets, sources, batch, i + PREFETCH_GROUPS);
+            let x1 = self.load_targets(targets, additions, |point| &point.x);
+            let x2 = self.load_sources(sources, additions, |point| &point.x);
+            let mut group = Group {
+                denominator: x2.sub(&x1),
+                prefix: product,
+                active: active_lanes(additions.len()),
+                doubles: 0,
+            };
+            let unusual = group.denominator.perhaps_zero() | x1.infinite() | x2.infinite();
+            if unusual != 0 || additions.len() < LANES {
+                self.settle(&mut group, unusual, targets, sources, additions);
+            }
+            product = product.mul(&group.denominator);
+            groups.push(group);
+        }
+        product
+    }
+
+    /// Settles the lanes of a group that need no slope or that double, and
+    /// makes every denominator a nonzero one.
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn settle(
+        self,
+        group: &mut Group<C>,
+        unusual: u8,
+        targets: &mut [Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        additions: &[Addition],
+    ) {
+        for (lane, addition) in additions.iter().enumerate() {
+            if unusual >> lane & 1 == 0 {
+                continue;
+            }
+            let target = &mut targets[addition.target as usize];
+            let source = self.signed(&sources[addition.source()], addition.negative());
+            if C::is_infinity(&source.x) {
+                group.active &= !(1 << lane);
+            } else if C::is_infinity(&target.x) {
+                group.active &= !(1 << lane);
+                *target = source;
+            } else if C::equal(&target.x, &source.x) {
+                if C::equal(&target.y, &C::negative(&source.y)) {
+                    group.active &= !(1 << lane);
+                    *target = self.infinity();
+                } else {
+                    group.doubles |= 1 << lane;
+                }
+            }
+        }
+        if group.doubles != 0 {
+            let y = self.load_targets(targets, additions, |point| &point.y);
+            group.denominator = group.denominator.blend(&y.add(&y), group.doubles);
+        }
+        let one = C::one(self.token);
+        group.denominator = group.denominator.blend(&one, !group.active);
+    }
+
+    /// Computes and stores the sums, last group first; `inverse` is that of
+    /// the product of all denominators.
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn complete(
+        self,
+        targets: &mut [Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        batch: &[Addition],
+        groups: &[Group<C>],
+        mut inverse: C,
+    ) {
+        for (additions, group) in batch.chunks(LANES).zip(groups).rev() {
+            let this_inverse = inverse.mul(&group.prefix);
+            inverse = inverse.mul(&group.denominator);
+
+            let x1 = self.load_targets(targets, additions, |point| &point.x);
+            let y1 = self.load_targets(targets, additions, |point| &point.y);
+            let x2 = self.load_sources(sources, additions, |point| &point.x);
+            let y2 = self.load_sources(sources, additions, |point| &point.y);
+            let mut numerator = y2.signed_sub(&y1, negative_lanes(additions));
+            if group.doubles != 0 {
+                let square = x1.square();
+                numerator = numerator.blend(&square.add(&square).add(&square), group.doubles);
+            }
+            let slope = numerator.mul(&this_inverse);
+            let x3 = slope.square().sub_both_reduced(&x1, &x2);
+            let y3 = slope.mul(&x1.sub(&x3)).sub_reduced(&y1);
+            self.store_targets(targets, additions, group.active, &x3, &y3);
+        }
+    }
+
+    #[inline(always)]
+    fn load_targets<'a>(
+        self,
+        targets: &'a [Point<C::Stored>],
+        additions: &[Addition],
+        coordinate: impl Fn(&'a Point<C::Stored>) -> &'a C::Stored,
+    ) -> C {
+        let stored = lanes(additions).map(|a| coordinate(&targets[a.target as usize]));
+        C::load(self.token, stored)
+    }
+
+    #[inline(always)]
+    fn load_sources<'a>(
+        self,
+        sources: &'a [Point<C::Stored>],
+        additions: &[Addition],
+        coordinate: impl Fn(&'a Point<C::Stored>) -> &'a C::Stored,
+    ) -> C {
+        let stored = lanes(additions).map(|a| coordinate(&sources[a.source()]));
+        C::load(self.token, stored)
+    }
+
+    /// Writes the active lanes.
+    #[inline(always)]
+    fn store_targets(
+        self,
+        targets: &mut [Point<C::Stored>],
+        additions: &[Addition],
+        active: u8,
+        x: &C,
+        y: &C,
+    ) {
+        let (x, y) = (x.rows(self.token), y.rows(self.token));
+        for (lane, addition) in additions.iter().enumerate() {
+            if active >> lane & 1 != 0 {
+                let target = &mut targets[addition.target as usize];
+                C::store(&x, lane, &mut target.x);
+                C::store(&y, lane, &mut target.y);
+            }
+        }
+    }
+
+    /// Asks for the points of a later group.
+    #[inline(always)]
+    fn prefetch(
+        self,
+        targets: &[Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        batch: &[Addition],
+        group: usize,
+    ) {
+        for addition in batch.iter().skip(group * LANES).take(LANES) {
+            prefetch(&targets[addition.target as usize]);
+            prefetch(&sources[addition.source()]);
+        }
+    }
+}
+
+/// Asks for the cache lines of a value.
+#[inline(always)]
+fn prefetch<T>(value: &T) {
+    let start: *const i8 = std::ptr::from_ref(value).cast();
+    for offset in (0..size_of::<T>()).step_by(64) {
+        // SAFETY: a prefetch touches nothing, and the address is within the value.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
+    }
+}
+
+/// One addition a lane; a short group repeats its last.
+#[inline(always)]
+fn lanes(additions: &[Addition]) -> [Addition; LANES] {
+    std::array::from_fn(|lane| additions[lane.min(additions.len() - 1)])
+}
+
+/// The first `len` lanes.
+#[inline(always)]
+fn active_lanes(len: usize) -> u8 {
+    u8::MAX >> (LANES - len)
+}
+
+/// The lanes whose source is subtracted.
+#[inline(always)]
+fn negative_lanes(additions: &[Addition]) -> u8 {
+    additions
+        .iter()
+        .enumerate()
+        .fold(0, |mask, (lane, a)| mask | u8::from(a.negative()) << lane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affine::tests::check_kernel;
+
+    #[test]
+    fn g1_additions_agree_with_the_group_law() {
+        if let Some(token) = Ifma::detect() {
+            check_kernel(G1::new(token));
+        }
+    }
+
+    #[test]
+    fn g2_additions_agree_with_the_group_law() {
+        if let Some(token) = Ifma::detect() {
+            check_kernel(G2::new(token));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the coordinates of eight points can do.
+//!
+//! Three kinds of values are told apart, all in limbs of 52 bits: *stored*
+//! ones, below 2.25 p in each component, are what points in memory have;
+//! *products* are below 4.2 p; every result is a *factor*, below 32 p.
+//!
+//! Montgomery's radix is 2^416 here and 2^384 in blst. Instead of multiplying
+//! x and y by 2^32, points move to the isomorphic curve of (u²x, u³y) with
+//! u = 2^-16, on which blst's own limbs are x in the new form, and only y is
+//! multiplied. The addition law does not see the difference.
+
+use ff::Field;
+
+use super::Ifma;
+use super::lanes::LANES;
+
+/// A coordinate of eight points.
+pub(crate) trait Coordinate: Copy {
+    /// The coordinate of one point in memory.
+    type Stored: Copy + Send + Sync;
+    /// The rows of a transposed value.
+    type Rows;
+    /// The coordinate as blst has it.
+    type Base: Field;
+
+    fn one(token: Ifma) -> Self;
+    fn load(token: Ifma, from: [&Self::Stored; LANES]) -> Self;
+    fn rows(&self, token: Ifma) -> Self::Rows;
+    fn store(rows: &Self::Rows, lane: usize, to: &mut Self::Stored);
+
+    /// A product of factors.
+    fn mul(&self, other: &Self) -> Self;
+    /// A product.
+    fn square(&self) -> Self;
+    /// A sum, to be used as a factor only.
+    fn add(&self, other: &Self) -> Self;
+    /// `self − other` of stored values.
+    fn sub(&self, other: &Self) -> Self;
+    /// `±self − other` of stored values, negated in the lanes of `negative`.
+    fn signed_sub(&self, other: &Self, negative: u8) -> Self;
+    /// `self − a`, fit to be stored, of a product and a stored value.
+    fn sub_reduced(&self, a: &Self) -> Self;
+    /// `self − a − b`, fit to be stored, of a product and stored values.
+    fn sub_both_reduced(&self, a: &Self, b: &Self) -> Self;
+    /// The lanes of `other` where `mask` has a bit, else those of `self`.
+    fn blend(&self, other: &Self, mask: u8) -> Self;
+    /// The lanes of a difference that may be zero: all that are, and hardly
+    /// any others.
+    fn perhaps_zero(&self) -> u8;
+    /// The inverse of a product, none of whose lanes is zero.
+    fn invert(&self, token: Ifma) -> Self;
+
+    /// An x of blst's curve.
+    fn import_x(token: Ifma, from: [Self::Base; LANES]) -> Self;
+    /// A y of blst's curve.
+    fn import_y(token: Ifma, from: [Self::Base; LANES]) -> Self;
+    /// An x for blst.
+    fn export_x(&self, token: Ifma) -> [Self::Base; LANES];
+    /// A y for blst.
+    fn export_y(&self, token: Ifma) -> [Self::Base; LANES];
+
+    /// The x that marks infinity.
+    fn infinity() -> Self::Stored;
+    /// Whether a stored x marks infinity.
+    fn is_infinity(x: &Self::Stored) -> bool;
+    /// The lanes of an x that mark infinity.
+    fn infinite(&self) -> u8;
+    /// Whether two stored values are equal modulo p.
+    fn equal(a: &Self::Stored, b: &Self::Stored) -> bool;
+    /// The negative of a stored value.
+    fn negative(a: &Self::Stored) -> Self::Stored;
+}

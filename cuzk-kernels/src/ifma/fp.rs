@@ -1,0 +1,298 @@
+//! The base field of BLS12-381, eight elements at a time: coordinates in G1.
+
+#![allow(unsafe_code)] // operations enable the instructions that `Ifma` proves
+
+use std::arch::x86_64::*;
+
+use blst::blst_fp;
+use blstrs::Fp as BlstFp;
+use ff::Field;
+
+use super::Ifma;
+use super::coordinate::Coordinate;
+use super::element::{Element, Modulus, carry, multiple};
+use super::lanes::{LANES, Row, load, rows, store, to_limbs, to_words};
+
+/// The modulus p in 64-bit words.
+const MODULUS_WORDS: [u64; 6] = [
+    0xb9fe_ffff_ffff_aaab,
+    0x1eab_fffe_b153_ffff,
+    0x6730_d2a0_f6b0_f624,
+    0x6477_4b84_f385_12bf,
+    0x4b1b_a7b6_434b_acd7,
+    0x1a01_11ea_397f_e69a,
+];
+
+/// Marks infinity in the last limb of x, where no coordinate reaches.
+const INFINITY: u64 = 1 << 40;
+
+/// The base field.
+#[derive(Clone, Copy)]
+pub(crate) struct P;
+
+impl Modulus<8> for P {
+    const LIMBS: [u64; 8] = to_limbs(&MODULUS_WORDS);
+    const NEGATIVE_INVERSE: u64 = 0x3_fffc_fffc_fffd;
+}
+
+/// Eight elements of the base field.
+pub(crate) type Fp = Element<P, 8>;
+
+/// 2^e modulo p, in limbs: by doubling.
+const fn power_of_two(e: u32) -> [u64; 8] {
+    let mut words = [1, 0, 0, 0, 0, 0];
+    let mut i = 0;
+    while i < e {
+        words = double(&words);
+        i += 1;
+    }
+    to_limbs(&words)
+}
+
+/// Twice a reduced number, reduced.
+const fn double(words: &[u64; 6]) -> [u64; 6] {
+    let mut sum = [0; 6];
+    let (mut i, mut top) = (0, 0);
+    while i < 6 {
+        sum[i] = words[i] << 1 | top;
+        top = words[i] >> 63;
+        i += 1;
+    }
+    reduce_once(&sum)
+}
+
+/// The number, less p if it is at least p.
+const fn reduce_once(words: &[u64; 6]) -> [u64; 6] {
+    let mut difference = [0; 6];
+    let (mut i, mut borrow) = (0, false);
+    while i < 6 {
+        let (d, b1) = words[i].overflowing_sub(MODULUS_WORDS[i]);
+        let (d, b2) = d.overflowing_sub(borrow as u64);
+        difference[i] = d;
+        borrow = b1 | b2;
+        i += 1;
+    }
+    if borrow { *words } else { difference }
+}
+
+/// Montgomery form of 1.
+const ONE: [u64; 8] = power_of_two(416);
+/// Factor that takes blst's y to ours: 2^-16.
+const IMPORT_Y: [u64; 8] = power_of_two(400);
+/// Factor that takes our y to blst's: 2^16.
+const EXPORT_Y: [u64; 8] = power_of_two(432);
+/// Factor that takes blst's inverse of a Montgomery form to the Montgomery
+/// form of the inverse: 2^64.
+const INVERSE: [u64; 8] = power_of_two(480);
+
+/// What [`Fp::reduce`] adds, by the quotient of the last limb by 2^17 modulo
+/// eight: limb j of the multiples 1, −1, −2, −3, 5, 4, 3 and 2 of p.
+const CORRECTIONS: [[i64; 8]; 8] = {
+    let factors = [1i64, -1, -2, -3, 5, 4, 3, 2];
+    let mut table = [[0; 8]; 8];
+    let mut i = 0;
+    while i < 8 {
+        let limbs = multiple(&P::LIMBS, factors[i].unsigned_abs());
+        let mut j = 0;
+        while j < 8 {
+            table[j][i] = limbs[j].cast_signed() * factors[i].signum();
+            j += 1;
+        }
+        i += 1;
+    }
+    table
+};
+
+impl Fp {
+    /// Adds the multiple of p that brings a value in (−4.9 p, 4.9 p), with
+    /// limbs not carried, to (0, 2.25 p).
+    #[inline(always)]
+    fn reduce(&self) -> Fp {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { reduce(self.limbs) })
+    }
+
+    /// The difference, with limbs not carried.
+    #[inline(always)]
+    fn sub_lazy(&self, other: &Fp) -> Fp {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(std::array::from_fn(|i| unsafe {
+            _mm512_sub_epi64(self.limbs[i], other.limbs[i])
+        }))
+    }
+
+    /// The product with a constant, as blst's limbs.
+    fn to_blst(self, token: Ifma, factor: &[u64; 8]) -> [BlstFp; LANES] {
+        let scaled = self.mul(&Fp::splat(token, *factor));
+        let rows = scaled.rows(token);
+        std::array::from_fn(|lane| {
+            let mut limbs = Row([0; 8]);
+            store(rows[lane], &mut limbs);
+            let l = reduce_once(&to_words(&limbs.0));
+            BlstFp::from(blst_fp { l })
+        })
+    }
+
+    /// blst's limbs, as they are.
+    fn from_blst(token: Ifma, from: [BlstFp; LANES]) -> Fp {
+        let rows = from.map(|value| Row(to_limbs(&blst_fp::from(value).l)));
+        Fp::from_limbs(token, load(token, rows.each_ref()))
+    }
+}
+
+/// The last limb of p has 17 bits, so its quotient by 2^17 says within which
+/// multiples of p a value lies.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn reduce(mut limbs: [__m512i; 8]) -> [__m512i; 8] {
+    let quotient = _mm512_srli_epi64::<17>(limbs[7]);
+    for (limb, table) in limbs.iter_mut().zip(&CORRECTIONS) {
+        // SAFETY: a table has eight words.
+        let table = unsafe { _mm512_loadu_si512(table.as_ptr().cast()) };
+        *limb = _mm512_add_epi64(*limb, _mm512_permutexvar_epi64(quotient, table));
+    }
+    carry(limbs)
+}
+
+/// The value of stored limbs, fully reduced.
+fn canonical(row: &Row) -> [u64; 6] {
+    let words = to_words(&row.0);
+    reduce_once(&reduce_once(&words))
+}
+
+impl Coordinate for Fp {
+    type Stored = Row;
+    type Rows = [__m512i; LANES];
+    type Base = BlstFp;
+
+    #[inline(always)]
+    fn one(token: Ifma) -> Fp {
+        Fp::splat(token, ONE)
+    }
+
+    #[inline(always)]
+    fn load(token: Ifma, from: [&Row; LANES]) -> Fp {
+        Fp::from_limbs(token, load(token, from))
+    }
+
+    #[inline(always)]
+    fn rows(&self, token: Ifma) -> [__m512i; LANES] {
+        rows(token, self.limbs)
+    }
+
+    #[inline(always)]
+    fn store(rows: &[__m512i; LANES], lane: usize, to: &mut Row) {
+        store(rows[lane], to);
+    }
+
+    #[inline(always)]
+    fn mul(&self, other: &Fp) -> Fp {
+        Element::mul(self, other)
+    }
+
+    #[inline(always)]
+    fn square(&self) -> Fp {
+        Element::mul(self, self)
+    }
+
+    #[inline(always)]
+    fn add(&self, other: &Fp) -> Fp {
+        Element::add(self, other)
+    }
+
+    #[inline(always)]
+    fn sub(&self, other: &Fp) -> Fp {
+        self.sub_multiple::<3>(other)
+    }
+
+    #[inline(always)]
+    fn signed_sub(&self, other: &Fp, negative: u8) -> Fp {
+        self.signed_sub_multiple::<6>(other, negative)
+    }
+
+    #[inline(always)]
+    fn sub_reduced(&self, a: &Fp) -> Fp {
+        self.sub_lazy(a).reduce()
+    }
+
+    #[inline(always)]
+    fn sub_both_reduced(&self, a: &Fp, b: &Fp) -> Fp {
+        self.sub_lazy(a).sub_lazy(b).reduce()
+    }
+
+    #[inline(always)]
+    fn blend(&self, other: &Fp, mask: u8) -> Fp {
+        Element::blend(self, other, mask)
+    }
+
+    #[inline(always)]
+    fn perhaps_zero(&self) -> u8 {
+        Element::perhaps_zero(self)
+    }
+
+    fn invert(&self, token: Ifma) -> Fp {
+        let mut values = self.to_blst(token, &ONE);
+        invert_all(&mut values);
+        Fp::from_blst(token, values).mul(&Fp::splat(token, INVERSE))
+    }
+
+    fn import_x(token: Ifma, from: [BlstFp; LANES]) -> Fp {
+        Fp::from_blst(token, from)
+    }
+
+    fn import_y(token: Ifma, from: [BlstFp; LANES]) -> Fp {
+        Fp::from_blst(token, from).mul(&Fp::splat(token, IMPORT_Y))
+    }
+
+    fn export_x(&self, token: Ifma) -> [BlstFp; LANES] {
+        self.to_blst(token, &ONE)
+    }
+
+    fn export_y(&self, token: Ifma) -> [BlstFp; LANES] {
+        self.to_blst(token, &EXPORT_Y)
+    }
+
+    fn infinity() -> Row {
+        Row([0, 0, 0, 0, 0, 0, 0, INFINITY])
+    }
+
+    #[inline(always)]
+    fn is_infinity(x: &Row) -> bool {
+        x.0[7] == INFINITY
+    }
+
+    #[inline(always)]
+    fn infinite(&self) -> u8 {
+        // SAFETY: `self` exists, which proves the instructions.
+        unsafe {
+            let mark = _mm512_set1_epi64(INFINITY.cast_signed());
+            _mm512_cmpeq_epi64_mask(self.limbs[7], mark)
+        }
+    }
+
+    fn equal(a: &Row, b: &Row) -> bool {
+        canonical(a) == canonical(b)
+    }
+
+    fn negative(a: &Row) -> Row {
+        let l = canonical(a);
+        let negative = -BlstFp::from(blst_fp { l });
+        Row(to_limbs(&blst_fp::from(negative).l))
+    }
+}
+
+/// Replaces values, none of which is zero, by their inverses.
+fn invert_all(values: &mut [BlstFp; LANES]) {
+    let mut prefixes = [BlstFp::ONE; LANES];
+    let mut product = BlstFp::ONE;
+    for (prefix, value) in prefixes.iter_mut().zip(values.iter()) {
+        *prefix = product;
+        product *= value;
+    }
+    let mut inverse = product.invert().unwrap_or(BlstFp::ZERO);
+    for (value, prefix) in values.iter_mut().zip(&prefixes).rev() {
+        let this = inverse * prefix;
+        inverse *= *value;
+        *value = this;
+    }
+}

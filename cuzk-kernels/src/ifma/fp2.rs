@@ -1,0 +1,185 @@
+//! The quadratic extension of the base field, c0 + c1·i with i² = −1, eight
+//! elements at a time: coordinates in G2.
+
+use blst::blst_fp2;
+use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
+
+use super::Ifma;
+use super::coordinate::Coordinate;
+use super::fp::Fp;
+use super::lanes::{LANES, Row};
+
+/// Eight elements of the extension.
+#[derive(Clone, Copy)]
+pub(crate) struct Fp2 {
+    c0: Fp,
+    c1: Fp,
+}
+
+impl Fp2 {
+    /// Applies a function to both components of two elements.
+    #[inline(always)]
+    fn zip(&self, other: &Fp2, f: impl Fn(&Fp, &Fp) -> Fp) -> Fp2 {
+        Fp2 {
+            c0: f(&self.c0, &other.c0),
+            c1: f(&self.c1, &other.c1),
+        }
+    }
+}
+
+fn components(values: [BlstFp2; LANES]) -> [[BlstFp; LANES]; 2] {
+    let component = |c: usize| values.map(|value| BlstFp::from(blst_fp2::from(value).fp[c]));
+    [component(0), component(1)]
+}
+
+fn join(c0: [BlstFp; LANES], c1: [BlstFp; LANES]) -> [BlstFp2; LANES] {
+    std::array::from_fn(|lane| {
+        let fp = [c0[lane].into(), c1[lane].into()];
+        BlstFp2::from(blst_fp2 { fp })
+    })
+}
+
+impl Coordinate for Fp2 {
+    type Stored = [Row; 2];
+    type Rows = [<Fp as Coordinate>::Rows; 2];
+    type Base = BlstFp2;
+
+    #[inline(always)]
+    fn one(token: Ifma) -> Fp2 {
+        let one = Fp::one(token);
+        let zero = Fp::splat(token, [0; 8]);
+        Fp2 { c0: one, c1: zero }
+    }
+
+    #[inline(always)]
+    fn load(token: Ifma, from: [&[Row; 2]; LANES]) -> Fp2 {
+        Fp2 {
+            c0: Coordinate::load(token, from.map(|stored| &stored[0])),
+            c1: Coordinate::load(token, from.map(|stored| &stored[1])),
+        }
+    }
+
+    #[inline(always)]
+    fn rows(&self, token: Ifma) -> Self::Rows {
+        [self.c0.rows(token), self.c1.rows(token)]
+    }
+
+    #[inline(always)]
+    fn store(rows: &Self::Rows, lane: usize, to: &mut [Row; 2]) {
+        Fp::store(&rows[0], lane, &mut to[0]);
+        Fp::store(&rows[1], lane, &mut to[1]);
+    }
+
+    /// Karatsuba's three products.
+    #[inline(always)]
+    fn mul(&self, other: &Fp2) -> Fp2 {
+        let low = self.c0.mul(&other.c0);
+        let high = self.c1.mul(&other.c1);
+        let mixed = (self.c0.add(&self.c1)).mul(&other.c0.add(&other.c1));
+        Fp2 {
+            c0: low.sub_multiple::<2>(&high),
+            c1: mixed.sub_multiple::<3>(&low.add(&high)),
+        }
+    }
+
+    /// Complex squaring: two products.
+    #[inline(always)]
+    fn square(&self) -> Fp2 {
+        let sum = self.c0.add(&self.c1);
+        let difference = self.c0.sub_multiple::<32>(&self.c1);
+        let product = self.c0.mul(&self.c1);
+        Fp2 {
+            c0: sum.mul(&difference),
+            c1: product.add(&product),
+        }
+    }
+
+    #[inline(always)]
+    fn add(&self, other: &Fp2) -> Fp2 {
+        self.zip(other, Fp::add)
+    }
+
+    #[inline(always)]
+    fn sub(&self, other: &Fp2) -> Fp2 {
+        self.zip(other, Coordinate::sub)
+    }
+
+    #[inline(always)]
+    fn signed_sub(&self, other: &Fp2, negative: u8) -> Fp2 {
+        self.zip(other, |a, b| Coordinate::signed_sub(a, b, negative))
+    }
+
+    #[inline(always)]
+    fn sub_reduced(&self, a: &Fp2) -> Fp2 {
+        self.zip(a, Fp::sub_reduced)
+    }
+
+    #[inline(always)]
+    fn sub_both_reduced(&self, a: &Fp2, b: &Fp2) -> Fp2 {
+        Fp2 {
+            c0: self.c0.sub_both_reduced(&a.c0, &b.c0),
+            c1: self.c1.sub_both_reduced(&a.c1, &b.c1),
+        }
+    }
+
+    #[inline(always)]
+    fn blend(&self, other: &Fp2, mask: u8) -> Fp2 {
+        self.zip(other, |a, b| Coordinate::blend(a, b, mask))
+    }
+
+    #[inline(always)]
+    fn perhaps_zero(&self) -> u8 {
+        Coordinate::perhaps_zero(&self.c0) & Coordinate::perhaps_zero(&self.c1)
+    }
+
+    /// The conjugate over the norm.
+    fn invert(&self, token: Ifma) -> Fp2 {
+        let norm = self.c0.square().add(&self.c1.square());
+        let inverse = norm.invert(token);
+        let zero = Fp::splat(token, [0; 8]);
+        Fp2 {
+            c0: self.c0.mul(&inverse),
+            c1: zero.sub_multiple::<2>(&self.c1.mul(&inverse)),
+        }
+    }
+
+    fn import_x(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
+        let [c0, c1] = components(from).map(|c| Fp::import_x(token, c));
+        Fp2 { c0, c1 }
+    }
+
+    fn import_y(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
+        let [c0, c1] = components(from).map(|c| Fp::import_y(token, c));
+        Fp2 { c0, c1 }
+    }
+
+    fn export_x(&self, token: Ifma) -> [BlstFp2; LANES] {
+        join(self.c0.export_x(token), self.c1.export_x(token))
+    }
+
+    fn export_y(&self, token: Ifma) -> [BlstFp2; LANES] {
+        join(self.c0.export_y(token), self.c1.export_y(token))
+    }
+
+    fn infinity() -> [Row; 2] {
+        [Fp::infinity(); 2]
+    }
+
+    #[inline(always)]
+    fn is_infinity(x: &[Row; 2]) -> bool {
+        Fp::is_infinity(&x[0])
+    }
+
+    #[inline(always)]
+    fn infinite(&self) -> u8 {
+        self.c0.infinite()
+    }
+
+    fn equal(a: &[Row; 2], b: &[Row; 2]) -> bool {
+        Fp::equal(&a[0], &b[0]) && Fp::equal(&a[1], &b[1])
+    }
+
+    fn negative(a: &[Row; 2]) -> [Row; 2] {
+        [Fp::negative(&a[0]), Fp::negative(&a[1])]
+    }
+}

@@ -1,0 +1,35 @@
+//! Arithmetic with AVX-512 IFMA: eight field elements at a time.
+//!
+//! An element is cut into limbs of 52 bits, the width of `vpmadd52luq` and
+//! `vpmadd52huq`; a vector register holds the same limb of eight elements.
+//! Montgomery's radix is 2^(52·limbs).
+//!
+//! How safety is kept: a value of [`Ifma`] exists only where the processor
+//! has the instructions, every constructor of a vector type asks for one, and
+//! so every operation on vectors may use them. Operations are
+//! `inline(always)` around functions that enable the instructions, and meet
+//! again inside the kernels' entry points, which enable them too.
+
+mod affine;
+mod coordinate;
+mod element;
+mod fp;
+mod fp2;
+mod lanes;
+
+pub(crate) use affine::{G1, G2};
+
+/// Proof that this processor has the instructions this module uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ifma(());
+
+impl Ifma {
+    /// The proof, if there is one.
+    pub(crate) fn detect() -> Option<Ifma> {
+        let detected = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512ifma")
+            && is_x86_feature_detected!("avx512vbmi2");
+        detected.then_some(Ifma(()))
+    }
+}
