@@ -358,8 +358,7 @@ impl Check<'_> {
         let budget = self.size("total_budget", &section.total_budget);
         let margin = self.size("safety_margin", &section.safety_margin);
         let budget_bytes = budget.or(host_bytes).unwrap_or(MEMORY_UNKNOWN_BYTES);
-        let margin_auto_bytes = (budget_bytes / 10).clamp(1, MARGIN_AUTO_MAX_BYTES);
-        let margin_bytes = margin.unwrap_or(margin_auto_bytes);
+        let margin_bytes = margin.unwrap_or_else(|| margin_auto_bytes(budget_bytes));
         if margin_bytes >= budget_bytes {
             let kind = ProblemKind::MarginExceedsBudget {
                 margin_bytes,
@@ -429,6 +428,17 @@ impl Check<'_> {
     }
 }
 
+/// A tenth of the budget, in whole MiB where it has any.
+fn margin_auto_bytes(budget_bytes: u64) -> u64 {
+    let tenth_bytes = (budget_bytes / 10).clamp(1, MARGIN_AUTO_MAX_BYTES);
+    let below_mib = tenth_bytes % (1 << 20);
+    if below_mib == tenth_bytes {
+        tenth_bytes
+    } else {
+        tenth_bytes - below_mib
+    }
+}
+
 fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
     if list.is_empty() {
         return Err(ProblemKind::NoDevice);
@@ -483,7 +493,6 @@ fn size_text(bytes: u64) -> SizeText {
 }
 
 /// A value that stands in no file.
-#[expect(clippy::unnecessary_wraps, reason = "a present field is a Some")]
 fn written<T>(value: T) -> Field<T> {
     Some(Spanned::new(0..0, value))
 }

@@ -105,12 +105,20 @@ impl QueryLengths {
 ///
 /// The file must not be changed or shortened while it is open; replace it by
 /// renaming another over it.
-#[derive(Debug)]
 pub struct MappedParams {
     path: PathBuf,
     map: Map,
     vk: VerifyingKey<Bls12>,
     layout: Layout,
+}
+
+impl fmt::Debug for MappedParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappedParams")
+            .field("path", &self.path)
+            .field("file_bytes", &self.file_bytes())
+            .finish_non_exhaustive()
+    }
 }
 
 impl MappedParams {
@@ -395,12 +403,19 @@ fn decode_key(path: &Path, bytes: &[u8]) -> Result<VerifyingKey<Bls12>, ParamsEr
 /// is in the subgroup of prime order is not: bellperson does not check it
 /// either, it would take longer than the proof, and a proof made from another
 /// point does not verify.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Query<'a, P> {
     path: &'a Path,
     name: QueryName,
     bytes: &'a [u8],
     points: PhantomData<fn() -> P>,
+}
+
+impl<P> fmt::Debug for Query<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, path) = (self.name, self.path.display());
+        write!(f, "{name} of {path} ({} bytes)", self.bytes.len())
+    }
 }
 
 impl<P: UncompressedEncoding> Query<'_, P> {

@@ -38,7 +38,7 @@ pub struct Generated {
 
 /// Writes the parameters of `r1cs` for `waste` to `out`, in bellperson's format,
 /// and returns their verifying key. Work runs on rayon's current pool.
-/// `progress` is told points done and points in all, about once a second.
+/// `progress` is told points done and points in all after every chunk.
 ///
 /// # Errors
 ///
