@@ -1,15 +1,16 @@
 //! Configuration: strict TOML in, validated values out.
 //!
 //! `file` is what the operator wrote, `host` what the machine and its
-//! environment say, `resolved` what the engine sees, `problem` what can be
-//! wrong. Data flows one way: text → [`FileConfig`] → [`Config`]. Nothing here
-//! starts, opens or watches anything. The invariant: an unknown key, a value
-//! out of range or a value of the wrong type never resolves, and all of a
-//! file's problems are told at once.
+//! environment say, `resolve` the way from there to `resolved`, what the engine
+//! sees; `problem` is what can be wrong. Data flows one way: text →
+//! [`FileConfig`] → [`Config`]. Nothing here watches a file or changes at run
+//! time. The invariant: an unknown key, a value out of range or a value of the
+//! wrong type never resolves, and all of a file's problems are told at once.
 
 mod file;
 mod host;
 mod problem;
+mod resolve;
 mod resolved;
 
 use std::fs;
@@ -23,10 +24,12 @@ pub use file::{
 };
 pub use host::{Host, PARAM_CACHE_VARIABLE};
 pub use problem::{ConfigError, Problem, ProblemKind};
+pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SIZE_MAX_BYTES};
 pub use resolved::{
-    COUNT_MAX, Config, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, PARAM_CACHE_DEFAULT,
-    Pipeline, SIZE_MAX_BYTES, Srs, Synthesis,
+    Config, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
 };
+
+use resolve::resolve;
 
 impl Config {
     /// Reads a file, on this machine and in its environment.
@@ -56,7 +59,7 @@ impl Config {
     pub fn parse(text: &str, origin: &str, host: &Host) -> Result<Self, ConfigError> {
         let mut findings = Vec::new();
         let file = file::parse(text, &mut findings);
-        let config = resolved::resolve(&file, host, &mut findings);
+        let config = resolve(&file, host, &mut findings);
         if findings.is_empty() {
             return Ok(config);
         }
@@ -70,7 +73,7 @@ impl Config {
     /// The built-in configuration for a machine: what an empty file resolves to.
     #[must_use]
     pub fn default_for(host: &Host) -> Self {
-        resolved::resolve(&FileConfig::default(), host, &mut Vec::new())
+        resolve(&FileConfig::default(), host, &mut Vec::new())
     }
 
     /// The effective configuration as TOML, every key written. Reading it again

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use cuzk_kernels::KernelError;
 
-use super::file::QueryName;
+use super::query::QueryName;
 
 /// Parameters that cannot be used or made.
 #[derive(Debug, thiserror::Error)]

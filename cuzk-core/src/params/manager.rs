@@ -16,8 +16,9 @@ use cuzk_pce::R1cs;
 use tempfile::TempPath;
 
 use super::error::ParamsError;
-use super::file::{MappedParams, QueryLengths, read_verifying_key};
+use super::file::{MappedParams, read_verifying_key};
 use super::generate::generate;
+use super::query::QueryLengths;
 use super::toxic_waste::ToxicWaste;
 use crate::once_map::OnceMap;
 

@@ -1,7 +1,7 @@
 //! Groth16 parameters: the proving and verifying keys of a circuit, in
 //! bellperson's `.params` and `.vk` formats.
 //!
-//! `file` maps and checks them, `manager` knows where they are and opens each
+//! `file` maps and checks them, `query` decodes their points, `manager` knows where they are and opens each
 //! once, `generate` makes insecure ones for tests (`toxic_waste` → `qap` →
 //! points). Nothing here fetches anything or knows a circuit by name. The
 //! invariants: a file's lengths are checked against its real size before any of
@@ -14,10 +14,12 @@ mod generate;
 mod manager;
 mod map;
 mod qap;
+mod query;
 mod toxic_waste;
 
 pub use error::{GenerateError, ParamsError};
-pub use file::{MappedParams, Query, QueryLengths, QueryName, read_verifying_key};
+pub use file::{MappedParams, read_verifying_key};
 pub use generate::{Generated, generate};
 pub use manager::{GenerateOptions, LoadedParams, Outcome, ParamCache, ParameterFiles};
+pub use query::{Query, QueryLengths, QueryName};
 pub use toxic_waste::ToxicWaste;

@@ -1,0 +1,309 @@
+//! From what the operator wrote to what the engine sees.
+//!
+//! Nothing here reads a file or the environment. The invariant: where nothing
+//! is noted, the [`Config`] needs no further check.
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use toml::Spanned;
+
+use super::file::{self, DevicesText, Field, FileConfig, SizeText};
+use super::host::Host;
+use super::problem::{Finding, ProblemKind};
+use super::resolved::{
+    Config, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
+};
+
+/// Where the proofs libraries keep parameters unless told otherwise.
+pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
+
+/// More threads, workers or waiting partitions than this is a typing error.
+pub const COUNT_MAX: u64 = 4096;
+
+/// Larger sizes than this (1 EiB) are typing errors; the unit was wrong.
+pub const SIZE_MAX_BYTES: u64 = 1 << 60;
+
+/// Assumed where the machine does not tell its memory: small enough to be
+/// there, large enough for test sectors.
+const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
+
+/// The automatic safety margin is a tenth of the budget, at most this.
+const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
+
+/// What the file says, completed and checked against the machine. Everything
+/// that is wrong goes to `findings`; where there is any, the result must not be
+/// used.
+pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding>) -> Config {
+    let mut check = Check { host, findings };
+    Config {
+        srs: Srs {
+            param_cache: check.param_cache(&file.srs.param_cache),
+        },
+        synthesis: Synthesis {
+            threads: check.threads("synthesis", "threads", &file.synthesis.threads),
+            partition_workers: check.count(
+                "synthesis",
+                "partition_workers",
+                &file.synthesis.partition_workers,
+                1,
+            ),
+        },
+        gpus: Gpus {
+            devices: check.devices(&file.gpus.devices),
+            gpu_threads: check.threads("gpus", "gpu_threads", &file.gpus.gpu_threads),
+            gpu_workers_per_device: check.count(
+                "gpus",
+                "gpu_workers_per_device",
+                &file.gpus.gpu_workers_per_device,
+                2,
+            ),
+        },
+        memory: check.memory(&file.memory),
+        pipeline: Pipeline {
+            synthesis_lookahead: check.count(
+                "pipeline",
+                "synthesis_lookahead",
+                &file.pipeline.synthesis_lookahead,
+                1,
+            ),
+            throttle: file
+                .pipeline
+                .throttle
+                .as_ref()
+                .is_none_or(|throttle| *throttle.get_ref()),
+        },
+        logging: Logging {
+            level: check
+                .word(
+                    "level",
+                    &file.logging.level,
+                    &LogLevel::ALL,
+                    LogLevel::as_str,
+                )
+                .unwrap_or(LogLevel::Info),
+            format: check
+                .word(
+                    "format",
+                    &file.logging.format,
+                    &LogFormat::ALL,
+                    LogFormat::as_str,
+                )
+                .unwrap_or(LogFormat::Text),
+        },
+    }
+}
+
+/// The checks of single values; what fails them is noted and defaulted, so
+/// that the rest is checked too.
+struct Check<'a> {
+    host: &'a Host,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Check<'_> {
+    fn note<T>(&mut self, section: &str, key: &str, at: &Spanned<T>, kind: ProblemKind) {
+        self.findings.push(Finding {
+            at: at.span().start,
+            section: section.to_owned(),
+            key: key.to_owned(),
+            kind,
+        });
+    }
+
+    fn param_cache(&mut self, field: &Field<String>) -> PathBuf {
+        match field {
+            Some(path) if path.get_ref().is_empty() => {
+                let expected = file::expected("srs", "param_cache");
+                self.note("srs", "param_cache", path, ProblemKind::Empty { expected });
+                PathBuf::new()
+            }
+            Some(path) => path.get_ref().into(),
+            None => self
+                .host
+                .param_cache
+                .clone()
+                .unwrap_or_else(|| PARAM_CACHE_DEFAULT.into()),
+        }
+    }
+
+    /// A number of threads: 0, and no number, mean all cores.
+    fn threads(&mut self, section: &str, key: &str, field: &Field<i64>) -> usize {
+        let cores = self.host.cores.max(1);
+        match field {
+            Some(value) if *value.get_ref() == 0 => cores,
+            field => self.count(section, key, field, cores),
+        }
+    }
+
+    /// A number from 1 to [`COUNT_MAX`].
+    fn count(&mut self, section: &str, key: &str, field: &Field<i64>, default: usize) -> usize {
+        let Some(value) = field else { return default };
+        let expected = file::expected(section, key);
+        let problem = match (*value.get_ref(), u64::try_from(*value.get_ref())) {
+            (got, Err(_)) => ProblemKind::Negative { expected, got },
+            (_, Ok(0)) => ProblemKind::Zero { expected },
+            (_, Ok(got)) => match usize::try_from(got) {
+                Ok(count) if got <= COUNT_MAX => return count,
+                _ => ProblemKind::TooLarge {
+                    max: COUNT_MAX,
+                    got,
+                },
+            },
+        };
+        self.note(section, key, value, problem);
+        default
+    }
+
+    fn devices(&mut self, field: &Field<DevicesText>) -> Devices {
+        let auto = if self.host.cuda {
+            Devices::Auto
+        } else {
+            Devices::Cpu
+        };
+        let Some(value) = field else { return auto };
+        match value.get_ref() {
+            DevicesText::Keyword(word) if word == "cpu" => Devices::Cpu,
+            DevicesText::Keyword(word) if word == "auto" => auto,
+            DevicesText::Keyword(word) => {
+                let expected = file::expected("gpus", "devices");
+                let kind = ProblemKind::UnknownValue {
+                    expected,
+                    got: word.clone(),
+                };
+                self.note("gpus", "devices", value, kind);
+                auto
+            }
+            DevicesText::Ordinals(list) => match ordinals(list, self.host.cuda) {
+                Ok(ordinals) => Devices::Ordinals(ordinals),
+                Err(kind) => {
+                    self.note("gpus", "devices", value, kind);
+                    auto
+                }
+            },
+        }
+    }
+
+    fn memory(&mut self, section: &file::MemorySection) -> Memory {
+        let host_bytes = self.host.memory_bytes.filter(|&bytes| bytes > 0);
+        let budget = self.size("total_budget", &section.total_budget);
+        let margin = self.size("safety_margin", &section.safety_margin);
+        let budget_bytes = budget.or(host_bytes).unwrap_or(MEMORY_UNKNOWN_BYTES);
+        let margin_bytes = margin.unwrap_or_else(|| margin_auto_bytes(budget_bytes));
+        if margin_bytes >= budget_bytes {
+            let kind = ProblemKind::MarginExceedsBudget {
+                margin_bytes,
+                budget_bytes,
+            };
+            match (&section.safety_margin, &section.total_budget) {
+                (Some(at), _) => self.note("memory", "safety_margin", at, kind),
+                (None, Some(at)) => self.note("memory", "total_budget", at, kind),
+                (None, None) => {}
+            }
+        }
+        Memory {
+            total_budget_bytes: budget_bytes,
+            safety_margin_bytes: margin_bytes,
+        }
+    }
+
+    /// A size in bytes; `None` for `"auto"`, for no value, and for a bad one.
+    fn size(&mut self, key: &str, field: &Field<SizeText>) -> Option<u64> {
+        let value = field.as_ref()?;
+        let expected = file::expected("memory", key);
+        let bytes = match value.get_ref() {
+            SizeText::Text(text) if text == "auto" => return None,
+            SizeText::Text(text) => size_with_unit(text).ok_or_else(|| ProblemKind::BadSize {
+                expected,
+                got: text.clone(),
+            }),
+            SizeText::Bytes(got) => u64::try_from(*got).map_err(|_| ProblemKind::Negative {
+                expected,
+                got: *got,
+            }),
+        };
+        let problem = match bytes {
+            Ok(0) => ProblemKind::Zero { expected },
+            Ok(got) if got > SIZE_MAX_BYTES => ProblemKind::TooLarge {
+                max: SIZE_MAX_BYTES,
+                got,
+            },
+            Ok(bytes) => return Some(bytes),
+            Err(kind) => kind,
+        };
+        self.note("memory", key, value, problem);
+        None
+    }
+
+    /// One of `values`, all of section `[logging]`.
+    fn word<T: Copy>(
+        &mut self,
+        key: &str,
+        field: &Field<String>,
+        values: &[T],
+        name: impl Fn(T) -> &'static str,
+    ) -> Option<T> {
+        let value = field.as_ref()?;
+        let found = values
+            .iter()
+            .find(|&&candidate| name(candidate) == value.get_ref());
+        if found.is_none() {
+            let expected = file::expected("logging", key);
+            let kind = ProblemKind::UnknownValue {
+                expected,
+                got: value.get_ref().clone(),
+            };
+            self.note("logging", key, value, kind);
+        }
+        found.copied()
+    }
+}
+
+/// A tenth of the budget, in whole MiB where it has any.
+fn margin_auto_bytes(budget_bytes: u64) -> u64 {
+    let tenth_bytes = (budget_bytes / 10).clamp(1, MARGIN_AUTO_MAX_BYTES);
+    let below_mib = tenth_bytes % (1 << 20);
+    if below_mib == tenth_bytes {
+        tenth_bytes
+    } else {
+        tenth_bytes - below_mib
+    }
+}
+
+fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
+    if list.is_empty() {
+        return Err(ProblemKind::NoDevice);
+    }
+    if !cuda {
+        return Err(ProblemKind::NoCuda);
+    }
+    let mut ordinals = Vec::with_capacity(list.len());
+    for &got in list {
+        let ordinal = match (u32::try_from(got), u64::try_from(got)) {
+            (Ok(ordinal), Ok(got)) if got <= COUNT_MAX => ordinal,
+            (_, Ok(got)) => {
+                return Err(ProblemKind::TooLarge {
+                    max: COUNT_MAX,
+                    got,
+                });
+            }
+            (_, Err(_)) => {
+                let expected = file::expected("gpus", "devices");
+                return Err(ProblemKind::Negative { expected, got });
+            }
+        };
+        if ordinals.contains(&ordinal) {
+            return Err(ProblemKind::DuplicateDevice { ordinal });
+        }
+        ordinals.push(ordinal);
+    }
+    Ok(ordinals)
+}
+
+/// `"16GiB"` in bytes. A number without a unit is refused: as text it is as
+/// likely meant in GiB as in bytes.
+fn size_with_unit(text: &str) -> Option<u64> {
+    let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+    let size: ByteSize = text.parse().ok().filter(|_| has_unit)?;
+    Some(size.as_u64())
+}

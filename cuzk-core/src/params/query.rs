@@ -1,0 +1,174 @@
+//! The queries of a parameter file: their names, their lengths, their points.
+//!
+//! Not the file: a query is given its bytes, whose number has been checked. The
+//! invariant: a point that is read is on the curve, not at infinity, and was
+//! written the way the format says.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use blstrs::Scalar;
+use cuzk_kernels::msm::{Bases, BasesError};
+use cuzk_pce::{Densities, R1cs};
+use group::UncompressedEncoding;
+use group::prime::PrimeCurveAffine;
+
+/// The bit of a point's first byte that says it is compressed.
+const COMPRESSED_FLAG: u8 = 0x80;
+
+/// A part of a parameter file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryName {
+    /// The verifying key's six points.
+    Key,
+    /// The verifying key's points for the public inputs.
+    Ic,
+    /// Powers of τ times the vanishing polynomial.
+    H,
+    /// The aux variables.
+    L,
+    /// A, in G1.
+    A,
+    /// B, in G1.
+    BG1,
+    /// B, in G2.
+    BG2,
+}
+
+impl fmt::Display for QueryName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "the verifying key",
+            Self::Ic => "the query IC",
+            Self::H => "the query H",
+            Self::L => "the query L",
+            Self::A => "the query A",
+            Self::BG1 => "the query B in G1",
+            Self::BG2 => "the query B in G2",
+        })
+    }
+}
+
+/// How many points a circuit has in each query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLengths {
+    /// Public inputs, with ONE.
+    pub ic: usize,
+    /// The domain's size less one.
+    pub h: usize,
+    /// Aux variables.
+    pub l: usize,
+    /// Public inputs, and aux variables in A.
+    pub a: usize,
+    /// Variables in B, for both of its queries.
+    pub b: usize,
+}
+
+impl QueryLengths {
+    /// The lengths for a circuit, whose rows are completed by one of the form
+    /// `input · 0 = 0` for each public input.
+    #[must_use]
+    pub fn of(r1cs: &R1cs<Scalar>, densities: &Densities) -> Self {
+        let rows = r1cs.rows() + r1cs.num_inputs();
+        Self {
+            ic: r1cs.num_inputs(),
+            h: rows.next_power_of_two() - 1,
+            l: r1cs.num_aux(),
+            a: r1cs.num_inputs() + densities.a_aux.count(),
+            b: densities.b_input.count() + densities.b_aux.count(),
+        }
+    }
+}
+
+/// The points of one query, decoded from the file as they are read.
+///
+/// Every point read is checked to be on the curve and not at infinity. That it
+/// is in the subgroup of prime order is not: bellperson does not check it
+/// either, it would take longer than the proof, and a proof made from another
+/// point does not verify.
+#[derive(Clone, Copy)]
+pub struct Query<'a, P> {
+    path: &'a Path,
+    name: QueryName,
+    bytes: &'a [u8],
+    points: PhantomData<fn() -> P>,
+}
+
+impl<'a, P> Query<'a, P> {
+    /// The query `name` of the file `path`, whose points are `bytes`.
+    pub(super) fn new(path: &'a Path, name: QueryName, bytes: &'a [u8]) -> Self {
+        Self {
+            path,
+            name,
+            bytes,
+            points: PhantomData,
+        }
+    }
+}
+
+impl<P> fmt::Debug for Query<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, path) = (self.name, self.path.display());
+        write!(f, "{name} of {path} ({} bytes)", self.bytes.len())
+    }
+}
+
+impl<P: UncompressedEncoding> Query<'_, P> {
+    fn point_bytes() -> usize {
+        P::Uncompressed::default().as_ref().len()
+    }
+}
+
+impl<P> Bases<P> for Query<'_, P>
+where
+    P: UncompressedEncoding + PrimeCurveAffine,
+{
+    fn len(&self) -> usize {
+        self.bytes.len() / Self::point_bytes()
+    }
+
+    fn read(&self, start: usize, out: &mut [P]) -> Result<(), BasesError> {
+        let point_bytes = Self::point_bytes();
+        let end = start.saturating_add(out.len());
+        let range = start.saturating_mul(point_bytes)..end.saturating_mul(point_bytes);
+        let bytes = self.bytes.get(range).ok_or(BasesError::OutOfRange {
+            start,
+            end,
+            len: self.len(),
+        })?;
+        for (offset, (point, bytes)) in out
+            .iter_mut()
+            .zip(bytes.chunks_exact(point_bytes))
+            .enumerate()
+        {
+            *point = decode(bytes).map_err(|problem| BasesError::Invalid {
+                index: start + offset,
+                reason: format!("{problem}, in {} of {}", self.name, self.path.display()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn decode<P>(bytes: &[u8]) -> Result<P, &'static str>
+where
+    P: UncompressedEncoding + PrimeCurveAffine,
+{
+    // blst would take the first half of such a point for all of it.
+    if bytes
+        .first()
+        .is_some_and(|first| first & COMPRESSED_FLAG != 0)
+    {
+        return Err("a compressed point, where uncompressed ones are due");
+    }
+    let mut encoded = P::Uncompressed::default();
+    encoded.as_mut().copy_from_slice(bytes);
+    // Checks the encoding and the curve equation, though not the subgroup.
+    let point = Option::<P>::from(P::from_uncompressed_unchecked(&encoded));
+    match point {
+        None => Err("not a point of the curve"),
+        Some(point) if bool::from(point.is_identity()) => Err("the point at infinity"),
+        Some(point) => Ok(point),
+    }
+}
