@@ -9,10 +9,9 @@
 
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
-use rayon::prelude::*;
 
 use crate::error::{KernelError, expect_len};
-use crate::ntt::{Direction, Domain, TASK, Twiddles, reverse_bits_in_place, root_of_unity};
+use crate::ntt::{Direction, Domain, reverse_bits_in_place, root_of_unity};
 
 /// Computes the quotient h from `a` and `b`, the values of A·w and B·w on
 /// `domain`, padded with zeros to its size N.
@@ -34,15 +33,17 @@ pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(
         });
     }
     let coset = Coset::new(domain);
+    let engine = domain.engine();
 
-    let mut sum = product(a, b);
+    let mut sum = a.to_vec();
+    engine.multiply(&mut sum, b);
     domain.scatter(&mut sum, Direction::Inverse);
     for factor in [&mut *a, &mut *b] {
         domain.scatter(factor, Direction::Inverse);
         coset.shift(factor);
         domain.gather(factor, Direction::Forward);
     }
-    multiply(a, b);
+    engine.multiply(a, b);
     domain.scatter(a, Direction::Inverse);
     coset.halve_difference(&sum, a);
     drop(sum);
@@ -51,6 +52,11 @@ pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(
 }
 
 /// The coset of g, the root of order 2N whose square is the domain's root.
+///
+/// With rev over the whole domain, g^rev(i) for i in the lower half of the
+/// indices is entry i of the table of twiddles, and an index of the upper half
+/// has one more factor g. That is how values in bit-reversed order are moved
+/// to the coset and back without a table of their own.
 struct Coset<'a> {
     domain: &'a Domain,
     generator: Scalar,
@@ -66,73 +72,33 @@ impl<'a> Coset<'a> {
     }
 
     /// `values[i] *= g^rev(i)`.
-    ///
-    /// With rev over the whole domain, g^rev(i) = root^rev'(i) for the lower
-    /// half of the indices, which is the table of twiddles; an index of the
-    /// upper half has one more factor g.
     fn shift(&self, values: &mut [Scalar]) {
-        self.for_each_half(values, |twiddles, upper, i, value| {
-            let twiddle = twiddles.get(i, Direction::Forward);
-            *value *= if upper {
-                twiddle * self.generator
-            } else {
-                twiddle
-            };
-        });
+        let (low, high) = values.split_at_mut(values.len().div_ceil(2));
+        self.domain.engine().shift(low, Scalar::ONE);
+        self.domain.engine().shift(high, self.generator);
     }
 
     /// From N·(L + U) and N^3·g^i·(L − U), both in bit-reversed order, makes
     /// U, in place of the latter. (Three unscaled transforms lie behind it.)
-    fn halve_difference(&self, sum: &[Scalar], difference: &mut [Scalar]) {
+    fn halve_difference(&self, sums: &[Scalar], differences: &mut [Scalar]) {
         let inverse = self.domain.size_inverse();
         let sum_scale = inverse * Scalar::TWO_INV;
         let scale = sum_scale * inverse.square();
-        let upper_scale = scale * self.generator.invert().unwrap_or(Scalar::ZERO);
-        let half = difference.len() / 2;
-        self.for_each_half(difference, |twiddles, upper, i, value| {
-            let unshift = twiddles.get(i, Direction::Inverse);
-            let scale = if upper { upper_scale } else { scale };
-            let index = if upper { half + i } else { i };
-            *value = sum[index] * sum_scale - *value * unshift * scale;
-        });
+        let high_scale = scale * self.generator.invert().unwrap_or(Scalar::ZERO);
+
+        let middle = differences.len().div_ceil(2);
+        let (low, high) = differences.split_at_mut(middle);
+        let (low_sums, high_sums) = sums.split_at(middle);
+        let engine = self.domain.engine();
+        engine.unshift_from((low_sums, sum_scale), low, scale);
+        engine.unshift_from((high_sums, sum_scale), high, high_scale);
     }
-
-    /// Calls `f(twiddles, upper, i, value)` for the i-th value of each half.
-    fn for_each_half(
-        &self,
-        values: &mut [Scalar],
-        f: impl Fn(&Twiddles, bool, usize, &mut Scalar) + Sync,
-    ) {
-        let twiddles = self.domain.twiddles();
-        let (low, high) = values.split_at_mut(values.len().div_ceil(2));
-        for (upper, half) in [(false, low), (true, high)] {
-            half.par_iter_mut()
-                .enumerate()
-                .with_min_len(TASK)
-                .for_each(|(i, value)| f(twiddles, upper, i, value));
-        }
-    }
-}
-
-fn product(a: &[Scalar], b: &[Scalar]) -> Vec<Scalar> {
-    a.par_iter()
-        .zip(b)
-        .with_min_len(TASK)
-        .map(|(a, b)| a * b)
-        .collect()
-}
-
-fn multiply(a: &mut [Scalar], b: &[Scalar]) {
-    a.par_iter_mut()
-        .zip(b)
-        .with_min_len(TASK)
-        .for_each(|(a, b)| *a *= b);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::naive;
+    use crate::{Isa, naive};
     use bellperson::domain::EvaluationDomain;
     use ec_gpu_gen::threadpool::Worker;
     use rand::SeedableRng;
@@ -146,8 +112,12 @@ mod tests {
     /// h as bellperson's prover computes it, from a, b and c = a∘b.
     fn bellperson_quotient(a: &[Scalar], b: &[Scalar]) -> Vec<Scalar> {
         let worker = Worker::new();
-        let [mut a, mut b, mut c] = [a.to_vec(), b.to_vec(), product(a, b)]
-            .map(|values| EvaluationDomain::from_coeffs(values).unwrap());
+        let [mut a, mut b, mut c] = [
+            a.to_vec(),
+            b.to_vec(),
+            a.iter().zip(b).map(|(a, b)| a * b).collect(),
+        ]
+        .map(|values| EvaluationDomain::from_coeffs(values).unwrap());
         for domain in [&mut a, &mut b, &mut c] {
             domain.ifft(&worker, &mut None).unwrap();
             domain.coset_fft(&worker, &mut None).unwrap();
@@ -160,11 +130,13 @@ mod tests {
     }
 
     fn check(a: &[Scalar], b: &[Scalar], expected: &[Scalar]) {
-        let domain = Domain::for_len(a.len()).unwrap();
-        let (mut h, mut scratch) = (a.to_vec(), b.to_vec());
-        quotient(&domain, &mut h, &mut scratch).unwrap();
-        assert_eq!(h, expected, "size {}", a.len());
-        assert_eq!(h.last(), Some(&Scalar::ZERO));
+        for isa in Isa::all() {
+            let domain = Domain::with(isa, a.len().ilog2()).unwrap();
+            let (mut h, mut scratch) = (a.to_vec(), b.to_vec());
+            quotient(&domain, &mut h, &mut scratch).unwrap();
+            assert_eq!(h, expected, "{isa} size {}", a.len());
+            assert_eq!(h.last(), Some(&Scalar::ZERO));
+        }
     }
 
     #[test]

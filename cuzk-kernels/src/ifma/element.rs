@@ -52,7 +52,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     #[inline(always)]
     pub(super) fn mul(&self, other: &Self) -> Self {
         // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { product::<M, N>(&self.limbs, &other.limbs) })
+        self.with(unsafe { carry(product_columns::<M, N>(&self.limbs, &other.limbs)) })
     }
 
     /// `self − other + K·p`, which must not be negative.
@@ -185,12 +185,16 @@ struct Columns<const N: usize> {
 }
 
 /// Operand scanning with the reduction interleaved (Koç, Acar, Kaliski,
-/// "Analyzing and comparing Montgomery multiplication algorithms", 1996).
+/// "Analyzing and comparing Montgomery multiplication algorithms", 1996). The
+/// result's limbs are not carried.
 ///
 /// A round's first sums, on which the next round waits, are taken first.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn product<M: Modulus<N>, const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
+pub(super) fn product_columns<M: Modulus<N>, const N: usize>(
+    a: &[__m512i; N],
+    b: &[__m512i; N],
+) -> [__m512i; N] {
     let p = splat(&M::LIMBS);
     let mut columns = first_column::<M, N>(a, b[0]);
     // Unrolled by hand: the compiler keeps the columns in registers only if
@@ -208,7 +212,7 @@ fn product<M: Modulus<N>, const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) ->
     if N > 7 {
         columns = round::<M, N>(columns, a, &p, b[6], b[7]);
     }
-    carry(last_round(columns, a, &p, b[N - 1]))
+    last_round(columns, a, &p, b[N - 1])
 }
 
 #[inline]

@@ -12,12 +12,16 @@
 
 mod affine;
 mod coordinate;
+pub(crate) mod coset;
 mod element;
 mod fp;
 mod fp2;
+mod fr;
 mod lanes;
+pub(crate) mod ntt;
 
 pub(crate) use affine::{G1, G2};
+pub(crate) use fr::{word, words, words_mut};
 
 /// Proof that this processor has the instructions this module uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,7 +64,7 @@ where
 }
 
 /// A slice whose disjoint parts several threads use at once.
-pub(super) struct Shared<'a, T> {
+pub(crate) struct Shared<'a, T> {
     start: *mut T,
     len: usize,
     _borrow: PhantomData<&'a mut [T]>,
@@ -75,7 +75,7 @@ pub(super) struct Shared<'a, T> {
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
 
 impl<'a, T> Shared<'a, T> {
-    pub(super) fn new(values: &'a mut [T]) -> Shared<'a, T> {
+    pub(crate) fn new(values: &'a mut [T]) -> Shared<'a, T> {
         Shared {
             start: values.as_mut_ptr(),
             len: values.len(),
@@ -89,10 +89,22 @@ impl<'a, T> Shared<'a, T> {
     /// `start + len` is at most the slice's length, and while the returned
     /// slice is in use no other one that overlaps it is.
     #[expect(clippy::mut_from_ref, reason = "exclusive by contract")]
-    pub(super) unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
+    pub(crate) unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
         debug_assert!(start + len <= self.len);
         // SAFETY: in bounds and exclusive, as the caller promises; the borrow
         // of the whole slice lasts as long as `self`.
         unsafe { slice::from_raw_parts_mut(self.start.add(start), len) }
+    }
+
+    /// One element.
+    ///
+    /// # Safety
+    /// As [`Shared::slice`].
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "exclusive by contract")]
+    pub(crate) unsafe fn element(&self, index: usize) -> &mut T {
+        debug_assert!(index < self.len);
+        // SAFETY: as in `slice`.
+        unsafe { &mut *self.start.add(index) }
     }
 }

@@ -7,7 +7,9 @@
 //! the quotient combines without ever reversing bits in between.
 
 mod columns;
+mod engine;
 mod pass;
+mod pointwise;
 mod reverse;
 mod twiddles;
 
@@ -16,12 +18,14 @@ use ff::{Field, PrimeField};
 use rayon::prelude::*;
 
 use crate::error::{KernelError, expect_len};
+use crate::isa::Isa;
+pub(crate) use columns::Shared;
+pub(crate) use engine::Engine;
 pub(crate) use pass::Direction;
 pub(crate) use reverse::reverse_bits_in_place;
-pub(crate) use twiddles::Twiddles;
 
 /// Scalars per task of pointwise work.
-pub(crate) const TASK: usize = 1 << 12;
+const TASK: usize = 1 << 12;
 
 /// The subgroup of 2^k-th roots of unity, ready to transform over.
 ///
@@ -30,7 +34,7 @@ pub struct Domain {
     log_size: u32,
     root: Scalar,
     size_inverse: Scalar,
-    twiddles: Twiddles,
+    engine: Engine,
 }
 
 impl Domain {
@@ -39,6 +43,14 @@ impl Domain {
     /// # Errors
     /// [`KernelError::DomainTooLarge`] when the field has no such subgroup.
     pub fn new(log_size: u32) -> Result<Domain, KernelError> {
+        Domain::with(Isa::best(), log_size)
+    }
+
+    /// [`Domain::new`] with chosen instructions.
+    ///
+    /// # Errors
+    /// As [`Domain::new`].
+    pub fn with(isa: Isa, log_size: u32) -> Result<Domain, KernelError> {
         if log_size > Scalar::S {
             return Err(KernelError::DomainTooLarge {
                 log_size,
@@ -50,7 +62,7 @@ impl Domain {
             log_size,
             root,
             size_inverse: Scalar::TWO_INV.pow_vartime([u64::from(log_size)]),
-            twiddles: Twiddles::new(root, log_size),
+            engine: Engine::new(isa, root, log_size),
         })
     }
 
@@ -83,8 +95,8 @@ impl Domain {
         self.size_inverse
     }
 
-    pub(crate) fn twiddles(&self) -> &Twiddles {
-        &self.twiddles
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Coefficients to values, in place: `values[i] = f(root^i)`.
@@ -140,12 +152,12 @@ impl Domain {
 
     /// The transform without scaling, natural order to bit-reversed.
     pub(crate) fn scatter(&self, values: &mut [Scalar], direction: Direction) {
-        pass::scatter(values, &self.twiddles, direction);
+        self.engine.scatter(values, direction);
     }
 
     /// The transform without scaling, bit-reversed order to natural.
     pub(crate) fn gather(&self, values: &mut [Scalar], direction: Direction) {
-        pass::gather(values, &self.twiddles, direction);
+        self.engine.gather(values, direction);
     }
 }
 
@@ -189,53 +201,61 @@ mod tests {
         (0..len).map(|_| Scalar::random(&mut rng)).collect()
     }
 
+    fn each_isa(
+        log_sizes: impl IntoIterator<Item = u32> + Clone,
+    ) -> impl Iterator<Item = (Isa, u32)> {
+        Isa::all()
+            .into_iter()
+            .flat_map(move |isa| log_sizes.clone().into_iter().map(move |log| (isa, log)))
+    }
+
     #[test]
     fn transforms_agree_with_evaluation() {
         let generator = Scalar::MULTIPLICATIVE_GENERATOR;
-        for log_size in 0..=9 {
-            let domain = Domain::new(log_size).unwrap();
+        for (isa, log_size) in each_isa(0..=11) {
+            let domain = Domain::with(isa, log_size).unwrap();
             let coefficients = random(domain.size(), u64::from(log_size));
             let mut values = coefficients.clone();
             domain.ntt(&mut values).unwrap();
             let expected = naive::evaluate(&coefficients, domain.root(), Scalar::ONE);
-            assert_eq!(values, expected, "ntt 2^{log_size}");
+            assert_eq!(values, expected, "{isa} ntt 2^{log_size}");
             domain.intt(&mut values).unwrap();
-            assert_eq!(values, coefficients, "intt 2^{log_size}");
+            assert_eq!(values, coefficients, "{isa} intt 2^{log_size}");
 
             domain.coset_ntt(&mut values).unwrap();
             let expected = naive::evaluate(&coefficients, domain.root(), generator);
-            assert_eq!(values, expected, "coset_ntt 2^{log_size}");
+            assert_eq!(values, expected, "{isa} coset_ntt 2^{log_size}");
             domain.coset_intt(&mut values).unwrap();
-            assert_eq!(values, coefficients, "coset_intt 2^{log_size}");
+            assert_eq!(values, coefficients, "{isa} coset_intt 2^{log_size}");
         }
     }
 
     #[test]
     fn transforms_agree_with_bellperson() {
         let worker = Worker::new();
-        for log_size in [1, 10, 11, 12, 13, 15, 16, 17] {
-            let domain = Domain::new(log_size).unwrap();
+        for (isa, log_size) in each_isa([1, 8, 12, 13, 15, 16, 17]) {
+            let domain = Domain::with(isa, log_size).unwrap();
             let mut ours = random(domain.size(), u64::from(log_size));
             let mut theirs = EvaluationDomain::from_coeffs(ours.clone()).unwrap();
             domain.ntt(&mut ours).unwrap();
             theirs.fft(&worker, &mut None).unwrap();
-            assert_eq!(ours, theirs.as_ref(), "ntt 2^{log_size}");
+            assert_eq!(ours, theirs.as_ref(), "{isa} ntt 2^{log_size}");
             domain.coset_intt(&mut ours).unwrap();
             theirs.icoset_fft(&worker, &mut None).unwrap();
-            assert_eq!(ours, theirs.as_ref(), "coset_intt 2^{log_size}");
+            assert_eq!(ours, theirs.as_ref(), "{isa} coset_intt 2^{log_size}");
             domain.coset_ntt(&mut ours).unwrap();
             theirs.coset_fft(&worker, &mut None).unwrap();
-            assert_eq!(ours, theirs.as_ref(), "coset_ntt 2^{log_size}");
+            assert_eq!(ours, theirs.as_ref(), "{isa} coset_ntt 2^{log_size}");
             domain.intt(&mut ours).unwrap();
             theirs.ifft(&worker, &mut None).unwrap();
-            assert_eq!(ours, theirs.as_ref(), "intt 2^{log_size}");
+            assert_eq!(ours, theirs.as_ref(), "{isa} intt 2^{log_size}");
         }
     }
 
     #[test]
     fn scatter_and_gather_are_inverse_up_to_scale() {
-        for log_size in [1, 5, 12, 14] {
-            let domain = Domain::new(log_size).unwrap();
+        for (isa, log_size) in each_isa([1, 5, 6, 7, 9, 12, 14]) {
+            let domain = Domain::with(isa, log_size).unwrap();
             let values = random(domain.size(), 3);
             for (first, second) in [
                 (Direction::Forward, Direction::Inverse),
@@ -246,7 +266,7 @@ mod tests {
                 domain.gather(&mut there_and_back, second);
                 let scale = Scalar::from(domain.size() as u64);
                 let scaled: Vec<_> = values.iter().map(|v| v * scale).collect();
-                assert_eq!(there_and_back, scaled, "2^{log_size}");
+                assert_eq!(there_and_back, scaled, "{isa} 2^{log_size}");
             }
         }
     }

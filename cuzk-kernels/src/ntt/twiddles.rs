@@ -17,10 +17,10 @@ pub(crate) struct Twiddles {
 }
 
 impl Twiddles {
-    /// The table for a `root` of order 2^`log_size`.
-    pub(crate) fn new(root: Scalar, log_size: u32) -> Twiddles {
+    /// The table for a `root` of order 2^`log_size`, every entry times `scale`.
+    pub(crate) fn new(root: Scalar, log_size: u32, scale: Scalar) -> Twiddles {
         let half = (1usize << log_size).div_ceil(2);
-        let mut table = vec![Scalar::ONE; half];
+        let mut table = vec![scale; half];
         // Doubling the prefix sets the index bit that stands for root^step.
         let mut factors: Vec<Scalar> = Vec::new();
         let mut factor = root;
@@ -40,7 +40,13 @@ impl Twiddles {
         Twiddles { table }
     }
 
-    /// `root^rev(i)`, or its inverse.
+    /// The entries, times the scale.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn entries(&self) -> &[Scalar] {
+        &self.table
+    }
+
+    /// `root^rev(i)`, or its inverse, of a table whose scale is one.
     ///
     /// The inverse needs no table: within [m, 2m), flipping all bits of i
     /// below m negates the exponent but for half a turn, which is −1.
@@ -63,7 +69,7 @@ mod tests {
     fn entries_are_bit_reversed_powers() {
         for log_size in 1..10 {
             let root = root_of_unity(log_size);
-            let twiddles = Twiddles::new(root, log_size);
+            let twiddles = Twiddles::new(root, log_size, Scalar::ONE);
             for i in 0..1usize << (log_size - 1) {
                 let exponent = if log_size == 1 {
                     0

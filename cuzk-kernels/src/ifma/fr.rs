@@ -1,0 +1,312 @@
+//! The scalar field of BLS12-381, eight elements at a time.
+//!
+//! In memory scalars stay as blst has them, with radix 2^256. A factor 16
+//! times as large makes up for this module's radix 2^260, so that the product
+//! with it is again in blst's form: tables of factors are kept like that.
+//!
+//! Values may be up to 35 r, and between products their limbs need not be
+//! carried.
+
+#![allow(unsafe_code)] // operations enable the instructions that `Ifma` proves
+
+use std::arch::x86_64::*;
+use std::slice;
+
+use blstrs::Scalar;
+
+use super::Ifma;
+use super::element::{Element, LIMB_MASK, Modulus, carry, product_columns};
+use super::lanes::{LANES, to_limbs};
+
+/// A scalar in memory: blst's words.
+pub(crate) type Words = [u64; 4];
+
+/// The modulus r in 64-bit words.
+const MODULUS_WORDS: Words = [
+    0xffff_ffff_0000_0001,
+    0x53bd_a402_fffe_5bfe,
+    0x3339_d808_09a1_d805,
+    0x73ed_a753_299d_7d48,
+];
+
+/// The scalar field.
+#[derive(Clone, Copy)]
+pub(crate) struct R;
+
+impl Modulus<5> for R {
+    const LIMBS: [u64; 5] = to_limbs(&MODULUS_WORDS);
+    const NEGATIVE_INVERSE: u64 = 0xf_fffe_ffff_ffff;
+}
+
+/// Eight elements of the scalar field.
+pub(crate) type Fr = Element<R, 5>;
+
+/// The words of scalars.
+pub(crate) fn words(scalars: &[Scalar]) -> &[Words] {
+    const { assert!(size_of::<Scalar>() == size_of::<Words>()) };
+    const { assert!(align_of::<Scalar>() == align_of::<Words>()) };
+    // SAFETY: `Scalar` is transparent over `blst_fr`, whose one field is `[u64; 4]`; size
+    // and alignment are asserted, and every word is a valid one.
+    unsafe { slice::from_raw_parts(scalars.as_ptr().cast(), scalars.len()) }
+}
+
+/// The words of a scalar.
+pub(crate) fn word(scalar: &Scalar) -> &Words {
+    &words(slice::from_ref(scalar))[0]
+}
+
+/// The words of scalars. What is written must be below r.
+pub(crate) fn words_mut(scalars: &mut [Scalar]) -> &mut [Words] {
+    // SAFETY: as in `words`; a `Scalar` has no invalid bit patterns, only
+    // values that arithmetic does not expect.
+    unsafe { slice::from_raw_parts_mut(scalars.as_mut_ptr().cast(), scalars.len()) }
+}
+
+impl Fr {
+    /// One scalar in every lane.
+    #[inline(always)]
+    pub(super) fn broadcast(token: Ifma, words: &Words) -> Fr {
+        Fr::splat(token, to_limbs(words))
+    }
+
+    /// One scalar a lane.
+    #[inline(always)]
+    pub(super) fn gather(token: Ifma, from: [&Words; LANES]) -> Fr {
+        // SAFETY: the token proves the instructions.
+        Fr::from_limbs(token, unsafe { to_lanes(from) })
+    }
+
+    /// The scalars of the lanes, fully reduced; the value is below 32 r.
+    #[inline(always)]
+    pub(super) fn scatter(&self, to: [&mut Words; LANES]) {
+        let reduced = self.reduce();
+        // SAFETY: `self` exists, which proves the instructions.
+        unsafe { from_lanes(subtract_once(reduced.limbs), to) }
+    }
+
+    /// The product, with limbs not carried: below r + ab / 2^260.
+    #[inline(always)]
+    pub(super) fn mul_lazy(&self, factor: &Fr) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { product_columns::<R, 5>(&self.limbs, &factor.limbs) })
+    }
+
+    /// The same value with limbs carried.
+    #[inline(always)]
+    pub(super) fn carried(&self) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(self.limbs) })
+    }
+
+    /// `self + other`, limbs not carried.
+    #[inline(always)]
+    pub(super) fn add_lazy(&self, other: &Fr) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(std::array::from_fn(|i| unsafe {
+            _mm512_add_epi64(self.limbs[i], other.limbs[i])
+        }))
+    }
+
+    /// `self − other + K·r`, limbs not carried.
+    #[inline(always)]
+    pub(super) fn sub_lazy<const K: u64>(&self, other: &Fr) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { sub_plus_multiple::<K>(&self.limbs, &other.limbs) })
+    }
+
+    /// Subtracts the multiple of r that leaves a value in [0, 1.01 r), of one
+    /// below 32 r; carries.
+    #[inline(always)]
+    pub(super) fn reduce(&self) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { reduce(carry(self.limbs)) })
+    }
+
+    /// Sixteen times the value, which is below 2 r.
+    #[inline(always)]
+    pub(super) fn times_16(&self) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(self.limbs.map(|limb| _mm512_slli_epi64::<4>(limb))) })
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sub_plus_multiple<const K: u64>(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 5] {
+    let multiple = super::element::multiple(&R::LIMBS, K);
+    std::array::from_fn(|i| {
+        let plus = _mm512_add_epi64(a[i], _mm512_set1_epi64(multiple[i].cast_signed()));
+        _mm512_sub_epi64(plus, b[i])
+    })
+}
+
+/// Barrett's estimate of the quotient by r from the last limb: too small by
+/// at most one part in 2^20 of r.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn reduce(limbs: [__m512i; 5]) -> [__m512i; 5] {
+    /// 2^58 · 2^228 / r, below 2^32.
+    const RECIPROCAL: u64 = {
+        let top = (MODULUS_WORDS[3] >> 36) + 1; // r / 2^228, rounded up
+        (1 << 58) / top
+    };
+    let top = _mm512_srli_epi64::<20>(limbs[4]);
+    let reciprocal = _mm512_set1_epi64(RECIPROCAL.cast_signed());
+    let quotient = _mm512_srli_epi64::<58>(_mm512_mul_epu32(top, reciprocal));
+    let mut difference = limbs;
+    for i in 0..5 {
+        let r = _mm512_set1_epi64(R::LIMBS[i].cast_signed());
+        let zero = _mm512_setzero_si512();
+        let low = _mm512_madd52lo_epu64(zero, quotient, r);
+        difference[i] = _mm512_sub_epi64(difference[i], low);
+        if i + 1 < 5 {
+            let high = _mm512_madd52hi_epu64(zero, quotient, r);
+            difference[i + 1] = _mm512_sub_epi64(difference[i + 1], high);
+        }
+    }
+    carry(difference)
+}
+
+/// Subtracts r where the value is at least r.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn subtract_once(limbs: [__m512i; 5]) -> [__m512i; 5] {
+    let zero = [_mm512_setzero_si512(); 5];
+    let mut difference = limbs;
+    let r = sub_plus_multiple::<1>(&zero, &zero);
+    for i in 0..5 {
+        difference[i] = _mm512_sub_epi64(limbs[i], r[i]);
+    }
+    let difference = carry(difference);
+    let negative = _mm512_movepi64_mask(difference[4]);
+    std::array::from_fn(|i| _mm512_mask_mov_epi64(difference[i], negative, limbs[i]))
+}
+
+/// Scalars to limbs, one a lane. (The order of the lanes is this function's
+/// and [`from_lanes`]' own.)
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi2")]
+fn to_lanes(from: [&Words; LANES]) -> [__m512i; 5] {
+    let pair = |i: usize| {
+        // SAFETY: `Words` are 32 bytes.
+        let (low, high) = unsafe {
+            (
+                _mm256_loadu_si256(from[i].as_ptr().cast()),
+                _mm256_loadu_si256(from[i + 1].as_ptr().cast()),
+            )
+        };
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    };
+    let (p, q, s, t) = (pair(0), pair(2), pair(4), pair(6));
+    let even = [_mm512_unpacklo_epi64(p, q), _mm512_unpacklo_epi64(s, t)];
+    let odd = [_mm512_unpackhi_epi64(p, q), _mm512_unpackhi_epi64(s, t)];
+    let [w0, w2] = join_chunks(even);
+    let [w1, w3] = join_chunks(odd);
+    let mask = _mm512_set1_epi64(LIMB_MASK.cast_signed());
+    [
+        _mm512_and_si512(w0, mask),
+        _mm512_and_si512(_mm512_shrdi_epi64::<52>(w0, w1), mask),
+        _mm512_and_si512(_mm512_shrdi_epi64::<40>(w1, w2), mask),
+        _mm512_and_si512(_mm512_shrdi_epi64::<28>(w2, w3), mask),
+        _mm512_srli_epi64::<16>(w3),
+    ]
+}
+
+/// Limbs to scalars: the inverse of [`to_lanes`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi2")]
+fn from_lanes(limbs: [__m512i; 5], mut to: [&mut Words; LANES]) {
+    let [a, b, c, d, e] = limbs;
+    let w0 = _mm512_or_si512(a, _mm512_slli_epi64::<52>(b));
+    let w1 = _mm512_or_si512(_mm512_srli_epi64::<12>(b), _mm512_slli_epi64::<40>(c));
+    let w2 = _mm512_or_si512(_mm512_srli_epi64::<24>(c), _mm512_slli_epi64::<28>(d));
+    let w3 = _mm512_or_si512(_mm512_srli_epi64::<36>(d), _mm512_slli_epi64::<16>(e));
+    let [even_low, even_high] = split_chunks([w0, w2]);
+    let [odd_low, odd_high] = split_chunks([w1, w3]);
+    let pairs = [
+        _mm512_unpacklo_epi64(even_low, odd_low),
+        _mm512_unpackhi_epi64(even_low, odd_low),
+        _mm512_unpacklo_epi64(even_high, odd_high),
+        _mm512_unpackhi_epi64(even_high, odd_high),
+    ];
+    for (pair, to) in pairs.into_iter().zip(to.as_chunks_mut::<2>().0) {
+        // SAFETY: `Words` are 32 bytes.
+        unsafe {
+            _mm256_storeu_si256(to[0].as_mut_ptr().cast(), _mm512_castsi512_si256(pair));
+            let high = _mm512_extracti64x4_epi64::<1>(pair);
+            _mm256_storeu_si256(to[1].as_mut_ptr().cast(), high);
+        }
+    }
+}
+
+/// Even and odd 128-bit chunks of two registers.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn join_chunks([low, high]: [__m512i; 2]) -> [__m512i; 2] {
+    [
+        _mm512_shuffle_i64x2::<0b10_00_10_00>(low, high),
+        _mm512_shuffle_i64x2::<0b11_01_11_01>(low, high),
+    ]
+}
+
+/// The inverse of [`join_chunks`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn split_chunks([even, odd]: [__m512i; 2]) -> [__m512i; 2] {
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    [
+        _mm512_permutex2var_epi64(even, low, odd),
+        _mm512_permutex2var_epi64(even, high, odd),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ff::Field;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn random() -> [Scalar; LANES] {
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        let mut scalars: [Scalar; LANES] = std::array::from_fn(|_| Scalar::random(&mut rng));
+        scalars[0] = Scalar::ZERO;
+        scalars[1] = -Scalar::ONE;
+        scalars
+    }
+
+    fn load(token: Ifma, scalars: &[Scalar; LANES]) -> Fr {
+        Fr::gather(token, std::array::from_fn(|i| &words(scalars)[i]))
+    }
+
+    fn store(value: &Fr) -> [Scalar; LANES] {
+        let mut scalars = [Scalar::ZERO; LANES];
+        let (rows, _) = words_mut(&mut scalars).as_chunks_mut::<LANES>();
+        value.scatter(rows[0].each_mut());
+        scalars
+    }
+
+    #[test]
+    fn lanes_come_back_reduced() {
+        let Some(token) = Ifma::detect() else { return };
+        let scalars = random();
+        let value = load(token, &scalars);
+        assert_eq!(store(&value), scalars);
+        let zero = Fr::splat(token, [0; 5]);
+        assert_eq!(store(&value.sub_lazy::<30>(&zero)), scalars);
+        assert_eq!(store(&zero.sub_lazy::<31>(&zero)), [Scalar::ZERO; LANES]);
+    }
+
+    #[test]
+    fn operations_agree_with_blst() {
+        let Some(token) = Ifma::detect() else { return };
+        let (a, mut b) = (random(), random());
+        b.rotate_left(3);
+        let (x, y) = (load(token, &a), load(token, &b));
+        let pairwise = |f: fn(Scalar, Scalar) -> Scalar| std::array::from_fn(|i| f(a[i], b[i]));
+        assert_eq!(store(&x.add_lazy(&y)), pairwise(|a, b| a + b));
+        assert_eq!(store(&x.sub_lazy::<2>(&y)), pairwise(|a, b| a - b));
+        assert_eq!(store(&x.mul_lazy(&y.times_16())), pairwise(|a, b| a * b));
+    }
+}

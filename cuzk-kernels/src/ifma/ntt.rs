@@ -1,0 +1,360 @@
+//! Transforms over the scalar field, eight columns or eight blocks at a time.
+//!
+//! The passes are those of the portable transform. In all but the last, the
+//! lanes are neighbouring columns, which share their twiddles. In the last a
+//! block is one column, and the lanes are neighbouring blocks. Within a pass
+//! two layers are done together, so that values are loaded and stored half
+//! as often.
+
+#![allow(unsafe_code)] // enters functions that enable the instructions, shares slices
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Ifma;
+use super::fr::{Fr, Words};
+use super::lanes::LANES;
+use crate::ntt::Shared;
+
+/// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
+const LAYERS_MAX: u32 = 11;
+
+/// Smallest transform: both kinds of passes need eight lanes.
+pub(crate) const LOG_SIZE_MIN: u32 = 6;
+
+/// The lanes of a task.
+#[derive(Clone, Copy)]
+enum Lanes {
+    /// Eight columns of one block.
+    Columns { block: usize, first: usize },
+    /// Eight blocks of one column.
+    Blocks { first: usize },
+}
+
+/// One pass over the values: the blocks of its first layer are matrices with
+/// a row for every combination of its layers' choices.
+struct Pass {
+    layers: u32,
+    rows: usize,
+    columns: usize,
+    blocks: usize,
+}
+
+impl Pass {
+    fn new(len: usize, layers: &Range<u32>) -> Pass {
+        Pass {
+            layers: layers.end - layers.start,
+            rows: 1 << layers.len(),
+            columns: len >> layers.end,
+            blocks: 1 << layers.start,
+        }
+    }
+
+    fn tasks(&self) -> usize {
+        self.columns * self.blocks / LANES
+    }
+
+    /// The lanes of a task. Columns and blocks are powers of two, and one of
+    /// them at least eight.
+    fn lanes(&self, task: usize) -> Lanes {
+        if self.columns == 1 {
+            Lanes::Blocks {
+                first: task * LANES,
+            }
+        } else {
+            let groups = self.columns / LANES;
+            Lanes::Columns {
+                block: task / groups,
+                first: task % groups * LANES,
+            }
+        }
+    }
+
+    /// Where the value of a row and lane is.
+    #[inline(always)]
+    fn index(&self, lanes: Lanes, row: usize, lane: usize) -> usize {
+        match lanes {
+            Lanes::Columns { block, first } => {
+                (block * self.rows + row) * self.columns + first + lane
+            }
+            Lanes::Blocks { first } => (first + lane) * self.rows + row,
+        }
+    }
+}
+
+/// Splits the layers evenly into at least two passes.
+fn passes(layers: u32) -> Vec<Range<u32>> {
+    let count = layers.div_ceil(LAYERS_MAX).max(2);
+    (0..count)
+        .map(|i| layers * i / count..layers * (i + 1) / count)
+        .collect()
+}
+
+/// The table of twiddles, each sixteen times as large, as [`Fr`] wants
+/// factors.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    token: Ifma,
+    entries: &'a [Words],
+    minus_one: &'a Words,
+}
+
+impl<'a> Table<'a> {
+    /// `minus_one` is sixteen times −1.
+    pub(crate) fn new(token: Ifma, entries: &'a [Words], minus_one: &'a Words) -> Table<'a> {
+        Table {
+            token,
+            entries,
+            minus_one,
+        }
+    }
+
+    pub(super) fn token(&self) -> Ifma {
+        self.token
+    }
+
+    /// The twiddle of block i; for the inverse, its negative inverse.
+    #[inline(always)]
+    fn entry<const INVERSE: bool>(&self, i: usize) -> &'a Words {
+        match (INVERSE, i) {
+            (false, _) => &self.entries[i],
+            (true, 0) => self.minus_one,
+            (true, _) => &self.entries[i ^ ((1 << i.ilog2()) - 1)],
+        }
+    }
+
+    /// The twiddles of block j at a depth below the blocks of the lanes.
+    #[inline(always)]
+    fn get<const INVERSE: bool>(&self, lanes: Lanes, depth: u32, j: usize) -> Fr {
+        match lanes {
+            Lanes::Columns { block, .. } => {
+                Fr::broadcast(self.token, self.entry::<INVERSE>((block << depth) + j))
+            }
+            Lanes::Blocks { first } => {
+                let index = |lane: usize| ((first + lane) << depth) + j;
+                let entries = std::array::from_fn(|lane| self.entry::<INVERSE>(index(lane)));
+                Fr::gather(self.token, entries)
+            }
+        }
+    }
+
+    /// Eight consecutive entries.
+    #[inline(always)]
+    pub(super) fn run<const INVERSE: bool>(&self, start: usize) -> Fr {
+        let entries = std::array::from_fn(|lane| self.entry::<INVERSE>(start + lane));
+        Fr::gather(self.token, entries)
+    }
+}
+
+/// Natural order in, bit-reversed order out.
+pub(crate) fn scatter(values: &mut [Words], table: Table<'_>, inverse: bool) {
+    if inverse {
+        scatter_passes::<true>(values, table);
+    } else {
+        scatter_passes::<false>(values, table);
+    }
+}
+
+fn scatter_passes<const INVERSE: bool>(values: &mut [Words], table: Table<'_>) {
+    for layers in passes(values.len().ilog2()) {
+        let pass = Pass::new(values.len(), &layers);
+        for_each_task(values, &pass, |rows, values, lanes| {
+            // SAFETY: the token proves the instructions; the task's values are its own.
+            unsafe {
+                load(table.token, &pass, lanes, values, rows);
+                scatter_rows::<INVERSE>(rows, pass.layers, table, lanes);
+                store(&pass, lanes, values, rows);
+            }
+        });
+    }
+}
+
+/// Bit-reversed order in, natural order out.
+pub(crate) fn gather(values: &mut [Words], table: Table<'_>, inverse: bool) {
+    if inverse {
+        gather_passes::<true>(values, table);
+    } else {
+        gather_passes::<false>(values, table);
+    }
+}
+
+fn gather_passes<const INVERSE: bool>(values: &mut [Words], table: Table<'_>) {
+    for layers in passes(values.len().ilog2()).into_iter().rev() {
+        let pass = Pass::new(values.len(), &layers);
+        for_each_task(values, &pass, |rows, values, lanes| {
+            // SAFETY: the token proves the instructions; the task's values are its own.
+            unsafe {
+                load(table.token, &pass, lanes, values, rows);
+                gather_rows::<INVERSE>(rows, pass.layers, table, lanes);
+                store(&pass, lanes, values, rows);
+            }
+        });
+    }
+}
+
+/// Runs the tasks of a pass in parallel, each with a buffer for its rows.
+fn for_each_task(
+    values: &mut [Words],
+    pass: &Pass,
+    task: impl Fn(&mut Vec<Fr>, &Shared<'_, Words>, Lanes) + Sync,
+) {
+    let shared = Shared::new(values);
+    // Few long runs of tasks, because each allocates its buffer.
+    let run = pass.tasks().div_ceil(4 * rayon::current_num_threads());
+    (0..pass.tasks())
+        .into_par_iter()
+        .with_min_len(run)
+        .for_each_init(
+            || Vec::with_capacity(pass.rows),
+            |rows, i| task(rows, &shared, pass.lanes(i)),
+        );
+}
+
+/// Reads a task's rows.
+///
+/// # Safety
+/// Nobody else uses the values of these lanes.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+unsafe fn load(
+    token: Ifma,
+    pass: &Pass,
+    lanes: Lanes,
+    values: &Shared<'_, Words>,
+    rows: &mut Vec<Fr>,
+) {
+    rows.clear();
+    for row in 0..pass.rows {
+        let from = std::array::from_fn(|lane| {
+            // SAFETY: in bounds by construction of the pass, and the caller's alone.
+            unsafe { &*values.element(pass.index(lanes, row, lane)) }
+        });
+        rows.push(Fr::gather(token, from));
+    }
+}
+
+/// Writes a task's rows back.
+///
+/// # Safety
+/// As [`load`].
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+unsafe fn store(pass: &Pass, lanes: Lanes, values: &Shared<'_, Words>, rows: &[Fr]) {
+    for (row, value) in rows.iter().enumerate() {
+        let to = std::array::from_fn(|lane| {
+            // SAFETY: as in `load`, and lanes are different elements.
+            unsafe { values.element(pass.index(lanes, row, lane)) }
+        });
+        value.scatter(to);
+    }
+}
+
+/// All layers of a pass on rows below 1.01 r. A layer adds at most 2 r, so
+/// they stay below 24 r.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+fn scatter_rows<const INVERSE: bool>(rows: &mut [Fr], layers: u32, table: Table<'_>, lanes: Lanes) {
+    let mut depth = layers % 2;
+    if depth == 1 {
+        let twiddle = table.get::<INVERSE>(lanes, 0, 0);
+        let (upper, lower) = rows.split_at_mut(rows.len() / 2);
+        for (u, l) in upper.iter_mut().zip(lower) {
+            scatter_butterfly::<INVERSE>(u, l, &twiddle);
+        }
+    }
+    while depth < layers {
+        let block_len = rows.len() >> depth;
+        for (j, block) in rows.chunks_exact_mut(block_len).enumerate() {
+            let twiddles = Twiddles::new::<INVERSE>(table, lanes, depth, j);
+            for_each_quarter(block, |x| {
+                let [a, b, c, d] = x;
+                scatter_butterfly::<INVERSE>(a, c, &twiddles.outer);
+                scatter_butterfly::<INVERSE>(b, d, &twiddles.outer);
+                scatter_butterfly::<INVERSE>(a, b, &twiddles.inner[0]);
+                scatter_butterfly::<INVERSE>(c, d, &twiddles.inner[1]);
+            });
+        }
+        depth += 2;
+    }
+}
+
+/// All layers of a pass on rows below 1.01 r. After every two layers rows
+/// are below 3.4 r, because the one that only adds is reduced.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
+fn gather_rows<const INVERSE: bool>(rows: &mut [Fr], layers: u32, table: Table<'_>, lanes: Lanes) {
+    let mut depth = layers;
+    while depth >= 2 {
+        depth -= 2;
+        let block_len = rows.len() >> depth;
+        for (j, block) in rows.chunks_exact_mut(block_len).enumerate() {
+            let twiddles = Twiddles::new::<INVERSE>(table, lanes, depth, j);
+            for_each_quarter(block, |x| {
+                let [a, b, c, d] = x;
+                gather_butterfly::<INVERSE>(a, b, &twiddles.inner[0]);
+                gather_butterfly::<INVERSE>(c, d, &twiddles.inner[1]);
+                gather_butterfly::<INVERSE>(a, c, &twiddles.outer);
+                gather_butterfly::<INVERSE>(b, d, &twiddles.outer);
+                *a = a.reduce();
+            });
+        }
+    }
+    if depth == 1 {
+        let twiddle = table.get::<INVERSE>(lanes, 0, 0);
+        let (upper, lower) = rows.split_at_mut(rows.len() / 2);
+        for (u, l) in upper.iter_mut().zip(lower) {
+            gather_butterfly::<INVERSE>(u, l, &twiddle);
+        }
+    }
+}
+
+/// The twiddles of a block at two layers: its own, and its two halves'.
+struct Twiddles {
+    outer: Fr,
+    inner: [Fr; 2],
+}
+
+impl Twiddles {
+    #[inline(always)]
+    fn new<const INVERSE: bool>(table: Table<'_>, lanes: Lanes, depth: u32, j: usize) -> Twiddles {
+        Twiddles {
+            outer: table.get::<INVERSE>(lanes, depth, j),
+            inner: [0, 1].map(|half| table.get::<INVERSE>(lanes, depth + 1, 2 * j + half)),
+        }
+    }
+}
+
+/// Calls `f` with one row of each quarter of a block.
+#[inline(always)]
+fn for_each_quarter(block: &mut [Fr], mut f: impl FnMut([&mut Fr; 4])) {
+    let quarter = block.len() / 4;
+    let (ab, cd) = block.split_at_mut(2 * quarter);
+    let (a, b) = ab.split_at_mut(quarter);
+    let (c, d) = cd.split_at_mut(quarter);
+    for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
+        f([a, b, c, d]);
+    }
+}
+
+/// `(u, l) → (u + l·w, u − l·w)`, the inverse with −w for w. The product is
+/// below 2 r for `l` below 32 r.
+#[inline(always)]
+fn scatter_butterfly<const INVERSE: bool>(u: &mut Fr, l: &mut Fr, twiddle: &Fr) {
+    let product = l.carried().mul_lazy(twiddle);
+    let (sum, difference) = (u.add_lazy(&product), u.sub_lazy::<2>(&product));
+    (*u, *l) = if INVERSE {
+        (difference, sum)
+    } else {
+        (sum, difference)
+    };
+}
+
+/// `(u, l) → (u + l, (u − l)·w)`, the inverse with −w for w; `u` and `l` are
+/// below 12 r.
+#[inline(always)]
+fn gather_butterfly<const INVERSE: bool>(u: &mut Fr, l: &mut Fr, twiddle: &Fr) {
+    let difference = if INVERSE {
+        l.sub_lazy::<12>(u)
+    } else {
+        u.sub_lazy::<12>(l)
+    };
+    *u = u.add_lazy(l);
+    *l = difference.carried().mul_lazy(twiddle);
+}
