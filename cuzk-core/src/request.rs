@@ -9,6 +9,8 @@
 
 mod field;
 mod json;
+mod members;
+mod phase1;
 
 use filecoin_proofs_api::{RegisteredPoStProof, RegisteredSealProof, RegisteredUpdateProof};
 
@@ -126,7 +128,7 @@ impl PorepC2 {
     ) -> Result<Self, Error> {
         let registered_proof = field::seal_proof(registered_proof)?;
         let size = field::sector_size(sector_size, registered_proof.sector_size().into())?;
-        let (wrapped_number, phase1_output) = json::phase1_output(vanilla_proof, Some(size))?;
+        let (wrapped_number, phase1_output) = phase1::phase1_output(vanilla_proof, Some(size))?;
         if let (Some(ours), Some(wrapped)) = (sector_number, wrapped_number)
             && ours != wrapped
         {
@@ -283,7 +285,7 @@ pub(crate) fn claimed_sector(vanilla_proof: &[u8]) -> Option<PublicSector> {
 }
 
 pub(crate) use field::{commitment, field_element};
-pub(crate) use json::bad_phase1_output;
+pub(crate) use phase1::bad_phase1_output;
 
 #[cfg(test)]
 mod tests {

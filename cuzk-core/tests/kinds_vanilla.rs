@@ -3,7 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cuzk_core::kinds::{ProofKind, SectorSize, decode};
+use cuzk_core::request::{PorepC2, prover_id};
 use cuzk_core::{ProofRequest, vanilla};
+use filecoin_proofs_api::seal::{
+    add_piece, generate_synth_proofs, seal_commit_phase1, seal_pre_commit_phase1,
+    seal_pre_commit_phase2,
+};
+use filecoin_proofs_api::{ApiFeature, RegisteredSealProof, SectorId, UnpaddedBytesAmount};
 
 #[test]
 fn a_sealed_sector_gives_a_request_of_each_kind() {
@@ -39,4 +45,70 @@ fn large_sectors_are_refused() {
         error.is_input() && error.to_string().starts_with("sector_size: "),
         "{error}"
     );
+}
+
+/// Seals 2 KiB with a given version of PoRep, as far as the C1 output.
+fn commit_phase1(registered: RegisteredSealProof) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let [data, cache, replica] =
+        ["data", "cache", "replica"].map(|name| directory.path().join(name));
+    std::fs::create_dir(&cache).unwrap();
+    std::fs::write(&replica, b"").unwrap();
+    let file = std::fs::File::options()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .open(&data);
+    let length = UnpaddedBytesAmount(2032);
+    let (piece, _) = add_piece(registered, &[5; 2032][..], file.unwrap(), length, &[]).unwrap();
+    let (pieces, prover, sector) = ([piece], prover_id(1000), SectorId::from(9));
+    let (ticket, seed) = ([1; 32], [2; 32]);
+    let phase1 = seal_pre_commit_phase1(
+        registered, &cache, &data, &replica, prover, sector, ticket, &pieces,
+    )
+    .unwrap();
+    let sealed = seal_pre_commit_phase2(phase1, &cache, &replica).unwrap();
+    if registered.feature_enabled(ApiFeature::SyntheticPoRep) {
+        let sealed = sealed.clone();
+        generate_synth_proofs(&cache, &replica, prover, sector, ticket, sealed, &pieces).unwrap();
+    }
+    let output = seal_commit_phase1(
+        &cache, &replica, prover, sector, ticket, seed, sealed, &pieces,
+    )
+    .unwrap();
+    serde_json::to_vec(&output).unwrap()
+}
+
+#[test]
+fn every_version_of_porep_is_the_same_circuit() {
+    let versions = [
+        (0, RegisteredSealProof::StackedDrg2KiBV1),
+        (5, RegisteredSealProof::StackedDrg2KiBV1_1),
+        (
+            10,
+            RegisteredSealProof::StackedDrg2KiBV1_1_Feat_SyntheticPoRep,
+        ),
+    ];
+    for (number, registered) in versions {
+        let output = commit_phase1(registered);
+        let request = PorepC2::new(number, 2048, Some(1000), Some(9), &output).unwrap();
+        let job = decode(&ProofRequest::PorepC2(request)).unwrap();
+        let witness = job.witness(0).unwrap();
+        assert_eq!(
+            (witness.num_inputs(), witness.aux().len()),
+            (40, 2_685_673),
+            "{registered:?}"
+        );
+        assert_eq!(
+            witness.inputs()[1..],
+            job.public_inputs(0).unwrap(),
+            "{registered:?}"
+        );
+
+        let other = PorepC2::new(number, 2048, Some(1001), Some(9), &output).unwrap();
+        assert!(
+            decode(&ProofRequest::PorepC2(other)).is_err(),
+            "{registered:?}"
+        );
+    }
 }

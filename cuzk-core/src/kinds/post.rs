@@ -14,6 +14,7 @@ use storage_proofs_core::gadgets::por::PoRCompound;
 use storage_proofs_core::merkle::MerkleProofTrait;
 use storage_proofs_core::por;
 use storage_proofs_core::proof::ProofScheme;
+use storage_proofs_core::settings::SETTINGS;
 use storage_proofs_post::fallback::{
     self, FallbackPoSt, FallbackPoStCircuit, FallbackPoStCompound, PublicSector, SectorProof,
     generate_leaf_challenge, get_challenge_index,
@@ -103,12 +104,26 @@ fn decode_sector<Tree: ReplicaTree>(
     Ok(Sector { public, vanilla })
 }
 
+/// The circuit spreads its sectors over as many threads as this setting says,
+/// and divides by it.
+fn check_settings() -> Result<(), Error> {
+    if SETTINGS.window_post_synthesis_num_cpus == 0 {
+        return Err(Error::request(
+            "FIL_PROOFS_WINDOW_POST_SYNTHESIS_NUM_CPUS",
+            "is 0",
+            "set it to at least 1, or unset it",
+        ));
+    }
+    Ok(())
+}
+
 /// The job, if the vanilla proofs verify. `sectors` are at least one and at
 /// most as many as the circuit has room for.
 pub(super) fn verified<Tree: ReplicaTree>(
     partition: Partition,
     sectors: Vec<Sector<Tree>>,
 ) -> Result<Box<dyn Job>, Error> {
+    check_settings()?;
     let (public, mut vanilla): (Vec<_>, Vec<_>) = sectors
         .into_iter()
         .map(|sector| (sector.public, sector.vanilla))
@@ -216,6 +231,7 @@ pub(super) fn blank<Tree: ReplicaTree, V: CircuitVisitor>(
     params: &fallback::PublicParams,
     visitor: V,
 ) -> Result<V::Output, Error> {
+    check_settings()?;
     visitor.visit(FallbackPoStCompound::<Tree>::blank_circuit(params))
 }
 
