@@ -74,6 +74,10 @@ pub(crate) struct Verify {
     /// The proof, as raw bytes.
     #[arg(long, value_name = "PROOF")]
     pub(crate) proof: PathBuf,
+    /// Ask filecoin-proofs-api's own verifier too. It finds the verifying key
+    /// only through FIL_PROOFS_PARAMETER_CACHE.
+    #[arg(long)]
+    pub(crate) reference: bool,
 }
 
 #[derive(Debug, Subcommand)]

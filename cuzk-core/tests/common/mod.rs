@@ -43,7 +43,7 @@ pub fn config() -> Config {
 pub fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
     let id = CircuitId { kind, sector_size: SectorSize::KiB2 };
     let circuit = Circuit::compile(id).unwrap();
-    let cache = ParamCache::new(&param_cache());
+    let cache = ParamCache::new(param_cache());
     let options = GenerateOptions { seed: 0, acknowledge_insecure: false };
     cache
         .ensure_generated(

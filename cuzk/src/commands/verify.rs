@@ -1,7 +1,7 @@
 //! `cuzk verify --request FILE --proof PROOF`
 
-use cuzk_core::kinds::decode;
 use cuzk_core::kinds::verify::{Verdict, verify};
+use cuzk_core::kinds::{decode, reference};
 use cuzk_core::params::ParamCache;
 use serde::Serialize;
 
@@ -25,7 +25,11 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let key = cache
         .verifying_key(&job.circuit().parameter_files()?)
         .map_err(cuzk_core::Error::from)?;
-    let problem = match verify(&*job, &proof, &key)? {
+    let mut verdict = verify(&*job, &proof, &key)?;
+    if args.reference && verdict.is_valid() {
+        verdict = reference::verify(&request, &proof)?;
+    }
+    let problem = match verdict {
         Verdict::Valid => None,
         Verdict::Invalid(rejection) => Some(rejection.to_string()),
     };

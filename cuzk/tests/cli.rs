@@ -1,0 +1,239 @@
+//! The command line as a user runs it: what it prints, where, and its exit
+//! codes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib").join(name)
+}
+
+/// Shared with the other tests that prove, and kept between runs.
+fn param_cache() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn cuzk_in(cache: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cuzk"))
+        .args(arguments)
+        .env("FIL_PROOFS_PARAMETER_CACHE", cache)
+        .output()
+        .unwrap()
+}
+
+fn cuzk(arguments: &[&str]) -> Output {
+    cuzk_in(&param_cache(), arguments)
+}
+
+/// The one JSON object that a command that succeeded printed.
+fn json(arguments: &[&str]) -> Value {
+    let output = cuzk(&[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A command that must fail with `code`, printing nothing but an error that
+/// contains `message`.
+fn fails(code: i32, message: &str, output: &Output) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.contains(message), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(output.stdout.is_empty());
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Makes the parameters if need be, proves, and has both verifiers look at the
+/// proof; then alters the proof and has them look again.
+fn prove_and_verify(kind: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let proof = directory.path().join("proof");
+    let request = data(&format!("{kind}.json"));
+    json(&["params", "generate", "--kind", kind, "--sector-size", "2KiB"]);
+
+    let report = json(&["prove", "--request", text(&request), "--out", text(&proof)]);
+    assert_eq!(report["verified"], true);
+    assert_eq!(report["kind"], kind);
+    assert_eq!(report["proof_bytes"], 192);
+    let stages: Vec<_> = report["timeline"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|span| span["stage"].as_str().unwrap())
+        .collect();
+    assert_eq!(stages.first(), Some(&"decode"));
+    assert_eq!(stages.last(), Some(&"verify"));
+
+    let verify = ["verify", "--reference", "--request", text(&request), "--proof", text(&proof)];
+    assert_eq!(json(&verify)["valid"], true);
+
+    let mut altered = std::fs::read(&proof).unwrap();
+    altered.swap(0, 48);
+    std::fs::write(&proof, altered).unwrap();
+    let output = cuzk(&verify);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("not valid: "));
+}
+
+#[test]
+fn porep() {
+    prove_and_verify("porep");
+}
+
+#[test]
+fn winning_post() {
+    prove_and_verify("winning-post");
+}
+
+#[test]
+fn window_post() {
+    prove_and_verify("window-post");
+}
+
+#[test]
+fn snap_deals() {
+    prove_and_verify("snap-deals");
+}
+
+#[test]
+fn a_request_that_is_no_request_writes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("proof");
+    for (name, bytes) in [
+        ("empty", &b""[..]),
+        ("text", b"a proof, please"),
+        ("truncated", &std::fs::read(data("porep.json")).unwrap()[..1000]),
+        ("wrong kind", br#"{"proof_kind":"SEALED","sector_size":2048}"#),
+    ] {
+        let request = directory.path().join("request.json");
+        std::fs::write(&request, bytes).unwrap();
+        let output = cuzk(&["prove", "--request", text(&request), "--out", text(&out)]);
+        fails(2, "request.json", &output);
+        assert!(!out.exists(), "{name}");
+    }
+    let missing = directory.path().join("missing.json");
+    fails(
+        2,
+        "missing.json",
+        &cuzk(&["prove", "--request", text(&missing), "--out", text(&out)]),
+    );
+}
+
+#[test]
+fn missing_parameters_say_which_file_and_where() {
+    let empty = tempfile::tempdir().unwrap();
+    let out = empty.path().join("proof");
+    let request = data("window-post.json");
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let output = cuzk_in(empty.path(), &prove);
+    fails(2, text(empty.path()), &output);
+    fails(2, "v28-proof-of-spacetime-fallback", &output);
+    fails(2, "cuzk params generate", &output);
+    assert!(!out.exists());
+}
+
+#[test]
+fn parameters_of_another_circuit_truncated_or_empty() {
+    let cache = tempfile::tempdir().unwrap();
+    let out = cache.path().join("proof");
+    let request = data("window-post.json");
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    json(&["params", "generate", "--kind", "window-post", "--sector-size", "2KiB"]);
+    json(&["params", "generate", "--kind", "winning-post", "--sector-size", "2KiB"]);
+    let report = |kind| json(&["params", "generate", "--kind", kind, "--sector-size", "2KiB"]);
+    let (window, winning) = (report("window-post"), report("winning-post"));
+    let place = |from: &Value, to: &Value, length: usize| {
+        for file in ["params", "vk"] {
+            let bytes = std::fs::read(from[file].as_str().unwrap()).unwrap();
+            let name = Path::new(to[file].as_str().unwrap()).file_name().unwrap();
+            let length = bytes.len().min(length);
+            std::fs::write(cache.path().join(name), &bytes[..length]).unwrap();
+        }
+    };
+    for (from, length, message) in [
+        (&winning, usize::MAX, "another circuit"),
+        (&window, 5000, "params"),
+        (&window, 0, "params"),
+    ] {
+        place(from, &window, length);
+        fails(2, message, &cuzk_in(cache.path(), &prove));
+        assert!(!out.exists());
+    }
+    place(&window, &window, usize::MAX);
+    assert!(cuzk_in(cache.path(), &prove).status.success());
+}
+
+#[test]
+fn insecure_parameters_of_real_sizes_need_a_word() {
+    let output = cuzk(&["params", "generate", "--kind", "winning-post", "--sector-size", "512MiB"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("--i-know-these-are-insecure"), "{stderr}");
+}
+
+#[test]
+fn a_compiled_circuit_reads_back_and_a_damaged_one_does_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("window-post.pce");
+    let built = json(&[
+        "pce", "build", "--kind", "window-post", "--sector-size", "2KiB", "--out", text(&file),
+    ]);
+    assert_eq!(built["inputs"], 23);
+    assert_eq!(built["aux"], 22_128);
+    assert_eq!(built["rows"], 21_866);
+    let read = json(&["pce", "inspect", text(&file)]);
+    assert_eq!(read["fingerprint"], built["fingerprint"]);
+
+    let bytes = std::fs::read(&file).unwrap();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 2] ^= 1;
+    for damaged in [&flipped[..], &bytes[..bytes.len() - 1], &bytes[..10], &[]] {
+        std::fs::write(&file, damaged).unwrap();
+        fails(2, "window-post.pce", &cuzk(&["pce", "inspect", text(&file)]));
+    }
+}
+
+#[test]
+fn synthesis_checks_every_constraint() {
+    let request = data("winning-post.json");
+    let synth = json(&["synth", "--check", "--request", text(&request), "--partition", "0"]);
+    assert_eq!(synth["rows"], 90_750);
+    assert_eq!(synth["satisfied"], true);
+    assert_eq!(synth["first_bad_row"], Value::Null);
+    let out_of_range = ["synth", "--request", text(&request), "--partition", "1"];
+    fails(2, "--partition", &cuzk(&out_of_range));
+}
+
+#[test]
+fn a_sealed_sector_makes_a_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let request = directory.path().join("request.json");
+    let report = json(&[
+        "vanilla", "--kind", "window-post", "--sector-size", "2KiB", "--out", text(&request),
+    ]);
+    assert_eq!(report["circuit"], "window-post-2KiB");
+    let synth = json(&["synth", "--check", "--request", text(&request)]);
+    assert_eq!(synth["satisfied"], true);
+}
+
+#[test]
+fn a_misspelt_key_is_named_with_what_was_meant() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("cuzk.toml");
+    std::fs::write(&config, "[gpus]\ngpu_thread = 4\n\n[pipeline]\nsynthesis_lookahead = 0\n")
+        .unwrap();
+    let output = cuzk(&["config", "check", text(&config)]);
+    fails(2, "gpu_threads", &output);
+    fails(2, "synthesis_lookahead", &output);
+    fails(2, "gpu_threads", &cuzk(&["--config", text(&config), "demo"]));
+
+    std::fs::write(&config, "[gpus]\ngpu_threads = 4\n").unwrap();
+    assert_eq!(json(&["config", "check", text(&config)])["gpus"]["gpu_threads"], 4);
+}
