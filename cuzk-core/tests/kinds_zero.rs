@@ -20,7 +20,6 @@ use storage_proofs_update::constants::{apex_leaf_count, partition_count};
 use storage_proofs_update::{ChallengeProof, Challenges, PartitionProof};
 
 const MINER: u64 = 1001;
-const SECTOR: u64 = 7;
 const RANDOMNESS: [u8; 32] = [9; 32];
 
 /// The number of children at each level of a size's replica tree, leaves first.
@@ -85,18 +84,15 @@ fn comm_c() -> PoseidonDomain {
 }
 
 fn post_sector<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(
-    registered: RegisteredPoStProof,
     size: SectorSize,
+    id: SectorId,
+    challenges: &[u64],
 ) -> Vec<u8> {
     let arities = arities(size);
     let roots = zero_roots(&arities, poseidon);
-    let id = SectorId::from(SECTOR);
-    let challenges =
-        generate_fallback_sector_challenges(registered, &RANDOMNESS, &[id], prover_id(MINER))
-            .unwrap();
     let comm_r_last = *roots.last().unwrap();
     let sector = SectorProof {
-        inclusion_proofs: challenges[&id]
+        inclusion_proofs: challenges
             .iter()
             .map(|leaf| path(&arities, &roots, *leaf))
             .collect(),
@@ -113,12 +109,18 @@ fn post_sector<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(
     bincode::serialize(&sector).unwrap()
 }
 
-fn post_bytes(registered: RegisteredPoStProof, size: SectorSize) -> Vec<u8> {
-    match size {
-        SectorSize::GiB32 => post_sector::<SectorShapeSub8>(registered, size),
-        SectorSize::GiB64 => post_sector::<SectorShapeTop2>(registered, size),
-        _ => post_sector::<SectorShapeBase>(registered, size),
-    }
+/// Vanilla proofs of the sectors of a deadline, in order.
+fn post_bytes(registered: RegisteredPoStProof, size: SectorSize, sectors: &[u64]) -> Vec<Vec<u8>> {
+    let ids: Vec<SectorId> = sectors.iter().copied().map(SectorId::from).collect();
+    let challenges =
+        generate_fallback_sector_challenges(registered, &RANDOMNESS, &ids, prover_id(MINER))
+            .unwrap();
+    let sector = |id: &SectorId| match size {
+        SectorSize::GiB32 => post_sector::<SectorShapeSub8>(size, *id, &challenges[id]),
+        SectorSize::GiB64 => post_sector::<SectorShapeTop2>(size, *id, &challenges[id]),
+        _ => post_sector::<SectorShapeBase>(size, *id, &challenges[id]),
+    };
+    ids.iter().map(sector).collect()
 }
 
 fn winning_post(size: SectorSize) -> Box<dyn Job> {
@@ -130,7 +132,7 @@ fn winning_post(size: SectorSize) -> Box<dyn Job> {
         SectorSize::GiB32 => (3, StackedDrgWinning32GiBV1),
         SectorSize::GiB64 => (4, StackedDrgWinning64GiBV1),
     };
-    let vanilla = vec![post_bytes(registered, size)];
+    let vanilla = post_bytes(registered, size, &[7]);
     let request = WinningPost::new(number, size.bytes(), MINER, &RANDOMNESS, vanilla).unwrap();
     decode(&ProofRequest::WinningPost(request)).unwrap()
 }
@@ -173,12 +175,44 @@ fn winning_post_of_32gib_satisfies_its_circuit() {
 #[test]
 fn window_post_of_32gib_is_padded() {
     let registered = RegisteredPoStProof::StackedDrgWindow32GiBV1_2;
-    let vanilla = vec![post_bytes(registered, SectorSize::GiB32)];
+    let vanilla = post_bytes(registered, SectorSize::GiB32, &[7]);
     for partition in [0, 3] {
         let request =
             WindowPost::new(13, 32 << 30, MINER, &RANDOMNESS, partition, vanilla.clone()).unwrap();
         let job = decode(&ProofRequest::WindowPost(request)).unwrap();
         assert_eq!(job.public_inputs(0).unwrap().len(), 2349 * 11);
+    }
+}
+
+/// A later partition, whose challenges in the first version depend on where
+/// its sectors are within the deadline.
+#[test]
+fn window_post_of_a_later_partition() {
+    use RegisteredPoStProof::{StackedDrgWindow2KiBV1, StackedDrgWindow2KiBV1_2};
+    for (number, registered) in [(5, StackedDrgWindow2KiBV1), (10, StackedDrgWindow2KiBV1_2)] {
+        let all = post_bytes(registered, SectorSize::KiB2, &[3, 4, 7, 9, 12]);
+        for (partition, vanilla) in all.chunks(2).enumerate() {
+            let request = |partition: usize, vanilla: &[Vec<u8>]| {
+                let index = u32::try_from(partition).unwrap();
+                WindowPost::new(number, 2048, MINER, &RANDOMNESS, index, vanilla.to_vec())
+                    .map(ProofRequest::WindowPost)
+            };
+            let job = decode(&request(partition, vanilla).unwrap()).unwrap();
+            let witness = job.witness(0).unwrap();
+            let r1cs = job.circuit().record().unwrap();
+            assert_eq!(cuzk_pce::check(&r1cs, &witness).unwrap(), None);
+            assert_eq!(
+                witness.inputs()[1..],
+                job.public_inputs(0).unwrap(),
+                "{registered:?}"
+            );
+
+            let elsewhere = decode(&request(partition + 1, vanilla).unwrap());
+            assert_eq!(elsewhere.is_ok(), number == 10, "{registered:?}");
+            let reversed: Vec<_> = vanilla.iter().rev().cloned().collect();
+            let reversed = decode(&request(partition, &reversed).unwrap());
+            assert_eq!(reversed.is_ok(), vanilla.len() == 1, "{registered:?}");
+        }
     }
 }
 

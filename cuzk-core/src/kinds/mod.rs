@@ -5,9 +5,9 @@
 //! a vanilla proof that was decoded, checked for shape and verified, so nothing
 //! that a client sends reaches a circuit unchecked.
 //!
-//! Reading order: [`decode`] here, then one kind ([`porep`] is the largest),
-//! [`shape`] for what is checked before the proofs library sees a byte, and
-//! [`verify`] for proofs.
+//! Reading order: [`decode`] here, then one kind (`porep` is the largest),
+//! `shape` for what is checked before the proofs library sees a byte, and
+//! [`mod@verify`] for proofs.
 
 mod circuit;
 mod job;
