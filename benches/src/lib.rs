@@ -1,1 +1,28 @@
-//! To be written.
+//! What the criterion targets share.
+//!
+//! Reading order: [`mode`] says how a target was started, [`study`] runs its
+//! arms in turns and hands the samples to criterion, [`counters`] is what is
+//! read beside the clock, and [`table`] and [`plot`] print. The rest is the
+//! work that is measured: [`vm`] for cells, [`victim`] and [`working_set`]
+//! for freeing, [`circuit`], [`msm`] and [`throttled`] for what runs beside
+//! b_g2_msm, [`child`] for what a process can do only once.
+//!
+//! Nothing here is part of the engine.
+
+#![deny(unsafe_code)]
+
+pub mod child;
+pub mod circuit;
+pub mod counters;
+pub mod mode;
+pub mod msm;
+pub mod plot;
+pub mod study;
+pub mod table;
+pub mod throttled;
+pub mod victim;
+pub mod vm;
+pub mod working_set;
+
+/// What a target's `main` returns.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

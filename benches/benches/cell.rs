@@ -1,0 +1,212 @@
+//! The cell: many recorded machine runs, executed again over several threads,
+//! with the packed cell and the two that it replaces.
+
+use benches::{
+    Result,
+    counters::{Counters, Usage},
+    mode::{Mode, plot_path, thread_counts},
+    plot::{self, Line},
+    study::{Study, Timed, mean, median, time},
+    table,
+    vm::{BigFelt, Felt, Mismatch, Program, Trace, re_execute},
+};
+use criterion::Criterion;
+use cuzk_pce::cell::{EnumCell, PackedCell};
+use std::{cell::RefCell, time::Duration};
+
+/// Cells written by all traces of one run together.
+const CELLS_IN_ALL: u64 = 1 << 21;
+/// Cells of one machine: within the L1, about the L2, and beyond it.
+const MEMORY_CELLS: [u64; 3] = [1 << 10, 1 << 16, 1 << 20];
+const ROUNDS: usize = 5;
+
+struct Arm {
+    name: &'static str,
+    cell_bytes: usize,
+    run: fn(&[Trace], usize) -> std::result::Result<(), Mismatch>,
+}
+
+/// The first is the article's starting point, the second what the third
+/// replaces.
+const ARMS: [Arm; 3] = [
+    Arm {
+        name: "enum, heap integer",
+        cell_bytes: size_of::<EnumCell<BigFelt>>(),
+        run: re_execute::<EnumCell<BigFelt>>,
+    },
+    Arm {
+        name: "enum, limbs",
+        cell_bytes: size_of::<EnumCell<Felt>>(),
+        run: re_execute::<EnumCell<Felt>>,
+    },
+    Arm {
+        name: "packed",
+        cell_bytes: size_of::<PackedCell<Felt>>(),
+        run: re_execute::<PackedCell<Felt>>,
+    },
+];
+
+struct Sample {
+    wall: Duration,
+    usage: Usage,
+}
+
+impl Timed for Sample {
+    fn wall(&self) -> Duration {
+        self.wall
+    }
+}
+
+struct Workload {
+    program: Program,
+    cells: u64,
+    traces: Vec<Trace>,
+}
+
+impl Workload {
+    fn record(program: Program, cells: u64, cells_in_all: u64, threads: usize) -> Result<Self> {
+        // A whole number of traces a thread, so that none waits at the end.
+        let threads = threads as u64;
+        let traces = (cells_in_all / cells).max(1).next_multiple_of(threads);
+        let traces = (0..traces)
+            .map(|seed| Trace::record(program, cells, seed))
+            .collect::<std::result::Result<_, _>>()?;
+        Ok(Workload {
+            program,
+            cells,
+            traces,
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.program.name(), self.cells)
+    }
+}
+
+fn main() -> Result<()> {
+    let mode = Mode::current();
+    let counters = RefCell::new(Counters::open());
+    let mut criterion = Criterion::default().configure_from_args();
+    let (cells_in_all, sizes) = mode.pick((CELLS_IN_ALL, &MEMORY_CELLS[..]), (64, &[16]));
+    let threads_max = thread_counts().last().copied().unwrap_or(1);
+    let mut rows = Vec::new();
+    for program in Program::ALL {
+        for &cells in sizes {
+            let workload = Workload::record(program, cells, cells_in_all, threads_max)?;
+            let measured = measure(&workload, &counters, &mut criterion, mode)?;
+            rows.extend(measured.rows(&workload));
+            measured.draw(&workload)?;
+        }
+    }
+    if mode == Mode::Measure {
+        print_sizes();
+        table::print(
+            "re_execute: means over the rounds; `faster` is the enum of limbs against the \
+             packed cell, the median over rounds",
+            &[
+                "workload",
+                "threads",
+                "arm",
+                "mean",
+                "user",
+                "system",
+                "faults",
+                "cache misses",
+                "faster",
+            ],
+            &rows,
+        );
+    }
+    criterion.final_summary();
+    Ok(())
+}
+
+fn print_sizes() {
+    let rows: Vec<_> = (ARMS.iter())
+        .map(|arm| vec![arm.name.to_owned(), arm.cell_bytes.to_string()])
+        .collect();
+    table::print(
+        "bytes of a cell (the heap integer allocates 32 more, with the allocator's own)",
+        &["arm", "bytes"],
+        &rows,
+    );
+}
+
+/// A study a number of threads.
+struct Measured<'a> {
+    sweeps: Vec<(usize, Study<'a, Sample>)>,
+}
+
+fn measure<'a>(
+    workload: &'a Workload,
+    counters: &'a RefCell<Counters>,
+    criterion: &mut Criterion,
+    mode: Mode,
+) -> Result<Measured<'a>> {
+    let mut sweeps = Vec::new();
+    for threads in thread_counts() {
+        let mut study = Study::new();
+        for arm in &ARMS {
+            study.arm(arm.name, move || {
+                let run = || time(|| (arm.run)(&workload.traces, threads));
+                let ((result, wall), usage) = counters.borrow_mut().count(run)?;
+                result?;
+                Ok(Sample { wall, usage })
+            });
+        }
+        let group = format!("cell/{}/{threads} threads", workload.name());
+        study.bench(criterion, &group, mode, ROUNDS)?;
+        sweeps.push((threads, study));
+    }
+    Ok(Measured { sweeps })
+}
+
+impl Measured<'_> {
+    fn rows(&self, workload: &Workload) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        for (threads, study) in &self.sweeps {
+            for arm in 0..ARMS.len() {
+                rows.push(row(workload, *threads, study, arm));
+            }
+        }
+        rows
+    }
+
+    fn draw(&self, workload: &Workload) -> Result<()> {
+        let name = format!("cell-{}-{}", workload.program.name(), workload.cells);
+        let Some(path) = plot_path(&name) else {
+            return Ok(());
+        };
+        let line = |arm: usize| Line {
+            name: ARMS[arm].name.to_owned(),
+            points: (self.sweeps.iter())
+                .filter_map(|(threads, study)| Some((*threads as f64, study.median_s(arm)?)))
+                .collect(),
+        };
+        let lines: Vec<_> = (0..ARMS.len()).map(line).collect();
+        plot::draw(&path, &workload.name(), "seconds", &lines)
+    }
+}
+
+fn row(workload: &Workload, threads: usize, study: &Study<'_, Sample>, arm: usize) -> Vec<String> {
+    let samples = study.samples(arm);
+    let mean_of = |of: fn(&Sample) -> f64| mean(samples.iter().map(of));
+    let misses = samples.iter().map(|s| s.usage.cache_misses);
+    // One round that could not be counted leaves nothing to average.
+    let misses: Option<Vec<f64>> = misses
+        .map(|count| count.map(|count| count as f64))
+        .collect();
+    let packed = ARMS.len() - 1;
+    let faster = study.ratio(arm, packed, |sample| sample.wall.as_secs_f64());
+    vec![
+        workload.name(),
+        threads.to_string(),
+        study.name(arm).to_owned(),
+        table::figure(mean_of(|s| s.wall.as_secs_f64()), table::seconds),
+        table::figure(mean_of(|s| s.usage.user.as_secs_f64()), table::seconds),
+        table::figure(mean_of(|s| s.usage.system.as_secs_f64()), table::seconds),
+        table::figure(mean_of(|s| s.usage.page_faults as f64), table::count),
+        table::figure(misses.and_then(|m| median(m.into_iter())), table::count),
+        table::figure(faster, table::times),
+    ]
+}

@@ -1,0 +1,175 @@
+//! What is read beside the clock: processor time, page faults, TLB shootdowns
+//! and cache misses.
+//!
+//! Invariant: what cannot be counted here is `None`, never zero.
+
+use crate::Result;
+use nix::sys::{
+    resource::{Usage as Rusage, UsageWho, getrusage},
+    time::{TimeVal, TimeValLike},
+};
+use std::{fs, time::Duration};
+
+/// Counts over an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time of this process in its own code.
+    pub user: Duration,
+    /// Processor time of this process in the kernel.
+    pub system: Duration,
+    /// Pages that this process had to be given.
+    pub page_faults: u64,
+    /// Interrupts that made a core forget translations. The whole machine's,
+    /// other processes' among them.
+    pub tlb_shootdowns: Option<u64>,
+    /// Last-level cache misses of this process, if the machine counts them.
+    pub cache_misses: Option<u64>,
+}
+
+/// The counters of this process and of the threads it starts from now on.
+#[derive(Debug)]
+pub struct Counters {
+    cache_misses: Option<perf::Misses>,
+}
+
+impl Counters {
+    /// Opens what can be opened. Call it before threads are started, or what
+    /// they miss is not counted.
+    pub fn open() -> Self {
+        Counters {
+            cache_misses: perf::Misses::open(),
+        }
+    }
+
+    /// Runs `work` and counts meanwhile.
+    ///
+    /// # Errors
+    /// If the kernel does not tell this process's own use of it.
+    pub fn count<R>(&mut self, work: impl FnOnce() -> R) -> Result<(R, Usage)> {
+        let (tlb, misses) = (tlb_shootdowns(), self.read_cache_misses());
+        let before = getrusage(UsageWho::RUSAGE_SELF)?;
+        let result = work();
+        let after = getrusage(UsageWho::RUSAGE_SELF)?;
+        let usage = Usage {
+            user: between(&before, &after, Rusage::user_time),
+            system: between(&before, &after, Rusage::system_time),
+            page_faults: faults(&after).saturating_sub(faults(&before)),
+            tlb_shootdowns: difference(tlb, tlb_shootdowns()),
+            cache_misses: difference(misses, self.read_cache_misses()),
+        };
+        Ok((result, usage))
+    }
+
+    fn read_cache_misses(&mut self) -> Option<u64> {
+        self.cache_misses.as_mut()?.read()
+    }
+}
+
+fn between(before: &Rusage, after: &Rusage, time: fn(&Rusage) -> TimeVal) -> Duration {
+    let micros = time(after).num_microseconds() - time(before).num_microseconds();
+    Duration::from_micros(micros.max(0).unsigned_abs())
+}
+
+fn faults(usage: &Rusage) -> u64 {
+    let faults = usage.minor_page_faults() + usage.major_page_faults();
+    faults.max(0).unsigned_abs()
+}
+
+fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    after?.checked_sub(before?)
+}
+
+fn tlb_shootdowns() -> Option<u64> {
+    sum_of_line(&fs::read_to_string("/proc/interrupts").ok()?, "TLB:")
+}
+
+/// The counts of all cores on the line that starts with `label`.
+fn sum_of_line(interrupts: &str, label: &str) -> Option<u64> {
+    let mut words = interrupts
+        .lines()
+        .map(str::split_whitespace)
+        .find_map(|mut words| (words.next() == Some(label)).then_some(words))?
+        .map_while(|word| word.parse::<u64>().ok())
+        .peekable();
+    words.peek()?;
+    Some(words.sum())
+}
+
+#[cfg(target_os = "linux")]
+mod perf {
+    //! Hardware counters, where there are any: a virtual machine often has
+    //! none.
+
+    use perf_event::{Builder, Counter, events::Hardware};
+
+    #[derive(Debug)]
+    pub(super) struct Misses(Counter);
+
+    impl Misses {
+        pub(super) fn open() -> Option<Self> {
+            let mut counter = Builder::new(Hardware::CACHE_MISSES)
+                .inherit(true)
+                .build()
+                .ok()?;
+            counter.enable().ok()?;
+            Some(Misses(counter))
+        }
+
+        pub(super) fn read(&mut self) -> Option<u64> {
+            self.0.read().ok()
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod perf {
+    #[derive(Debug)]
+    pub(super) enum Misses {}
+
+    impl Misses {
+        pub(super) fn open() -> Option<Self> {
+            None
+        }
+
+        pub(super) fn read(&mut self) -> Option<u64> {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn counts_processor_time_and_faults() {
+        let (touched, usage) = Counters::open()
+            .count(|| {
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_millis(30) {}
+                vec![1u8; 64 << 20]
+            })
+            .unwrap();
+        assert_eq!(touched.len(), 64 << 20);
+        assert!(usage.user + usage.system >= Duration::from_millis(10));
+        // 64 MiB in pages of 2 MiB at the most.
+        assert!(usage.page_faults >= 32, "{}", usage.page_faults);
+    }
+
+    #[test]
+    fn reads_the_line_of_all_cores() {
+        let text =
+            "           CPU0       CPU1\n  0:  5  6  IO-APIC\n TLB:  30  12   TLB shootdowns\n";
+        assert_eq!(sum_of_line(text, "TLB:"), Some(42));
+        assert_eq!(sum_of_line(text, "RES:"), None);
+        assert_eq!(sum_of_line("TLB: none", "TLB:"), None);
+    }
+
+    #[test]
+    fn what_was_not_counted_is_not_zero() {
+        assert_eq!(difference(None, Some(1)), None);
+        assert_eq!(difference(Some(1), None), None);
+        assert_eq!(difference(Some(1), Some(1)), Some(0));
+    }
+}

@@ -1,0 +1,110 @@
+//! Foreground work that suffers from what happens to memory behind its back.
+
+use std::{
+    hint::black_box,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What a victim does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Reads and writes its own memory, a cache line at a time, all over it:
+    /// it needs translations, and loses them to shootdowns.
+    Walk,
+    /// Asks for memory and touches every page, again and again: it needs the
+    /// locks that an unmapping thread holds.
+    Allocate,
+}
+
+/// Threads that do a fixed amount of work.
+#[derive(Debug)]
+pub struct Victim {
+    deed: Deed,
+    rounds: usize,
+    memories: Vec<Vec<u64>>,
+}
+
+const PAGE_WORDS: usize = 512;
+const LINE_WORDS: usize = 8;
+/// Bytes that a victim's thread has, or asks for at a time.
+const MEMORY_BYTES: usize = 32 << 20;
+
+impl Victim {
+    /// `threads` threads, each of which goes through its memory `rounds`
+    /// times.
+    pub fn new(deed: Deed, threads: usize, rounds: usize) -> Self {
+        let words = match deed {
+            Deed::Walk => MEMORY_BYTES / size_of::<u64>(),
+            Deed::Allocate => 0,
+        };
+        Victim {
+            deed,
+            rounds,
+            memories: vec![vec![1; words]; threads],
+        }
+    }
+
+    /// Does the work once; returns how long it took until the last thread was
+    /// done.
+    pub fn work(&mut self) -> Duration {
+        let (deed, rounds) = (self.deed, self.rounds);
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for memory in &mut self.memories {
+                scope.spawn(move || match deed {
+                    Deed::Walk => walk(memory, rounds),
+                    Deed::Allocate => allocate(rounds),
+                });
+            }
+        });
+        start.elapsed()
+    }
+}
+
+/// Visits every cache line `rounds` times, in an order in which the next page
+/// is not the one that the processor expects.
+fn walk(memory: &mut [u64], rounds: usize) {
+    let lines = memory.len() / LINE_WORDS;
+    // Odd, so that it meets every one of a power of two of lines.
+    let stride = (lines / 3) | 1;
+    for _ in 0..rounds {
+        let mut at = 0;
+        for _ in 0..lines {
+            memory[at * LINE_WORDS] += 1;
+            at = (at + stride) % lines;
+        }
+    }
+}
+
+fn allocate(rounds: usize) {
+    for _ in 0..rounds {
+        let mut memory = vec![0u64; MEMORY_BYTES / size_of::<u64>()];
+        memory
+            .iter_mut()
+            .step_by(PAGE_WORDS)
+            .for_each(|word| *word = 1);
+        black_box(&memory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_visits_every_line() {
+        let mut memory = vec![0; 1 << 10];
+        walk(&mut memory, 3);
+        for (at, &word) in memory.iter().enumerate() {
+            assert_eq!(word, if at % LINE_WORDS == 0 { 3 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn work_takes_time() {
+        for deed in [Deed::Walk, Deed::Allocate] {
+            assert!(Victim::new(deed, 2, 1).work() > Duration::ZERO);
+        }
+    }
+}
