@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use tempfile::NamedTempFile;
-
 /// Writes `bytes` to `path` under another name, and renames it when it is on
 /// the disk: no reader sees half a file, and a failure leaves what was there.
 ///
@@ -15,11 +13,19 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut file = NamedTempFile::new_in(directory)?;
+    let mut file = as_umask_says().tempfile_in(directory)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Temporary files are private by default, which what they become is not.
+fn as_umask_says() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 #[cfg(test)]

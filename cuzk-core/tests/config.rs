@@ -127,7 +127,7 @@ fn the_gpu_files_name_their_devices() {
         let text = fs::read_to_string(shipped(name)).unwrap();
         let problems = problems_on(&text, &host_without_cuda());
         assert_eq!(problems.len(), 1);
-        assert!(problems[0].contains("--features cuda"), "{problems:?}");
+        assert!(problems[0].contains("CPU only"), "{problems:?}");
     }
 }
 
@@ -456,7 +456,7 @@ fn bad_input_is_told_with_line_and_key() {
 fn ordinals_without_cuda_are_refused() {
     let problems = problems_on("[gpus]\ndevices = [0]\n", &host_without_cuda());
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].starts_with("line 2: [gpus] devices: device ordinals need a build with"));
+    assert!(problems[0].starts_with("line 2: [gpus] devices: this build proves on the CPU only"));
     let error = Config::parse("[gpus]\ndevices = [0]\n", "x", &host_without_cuda()).unwrap_err();
     let ConfigError::Invalid { problems, .. } = error else {
         panic!("{error}")

@@ -23,6 +23,10 @@ use crate::timeline::Trace;
 
 pub use cpu::CpuBackend;
 
+/// Whether this build can prove on a GPU. The configuration refuses to name one
+/// that nothing would use.
+pub const PROVES_ON_GPU: bool = false;
+
 /// A partition after synthesis: all a backend needs to prove it.
 #[derive(Debug)]
 pub struct Synthesized {

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use crate::backend::PROVES_ON_GPU;
+
 /// The environment variable that names the parameter cache, as the proofs
 /// libraries read it.
 pub const PARAM_CACHE_VARIABLE: &str = "FIL_PROOFS_PARAMETER_CACHE";
@@ -19,7 +21,7 @@ pub struct Host {
     pub cores: usize,
     /// Memory that this process may use, bytes; `None` where it cannot be read.
     pub memory_bytes: Option<u64>,
-    /// Whether this build drives CUDA devices.
+    /// Whether this build proves on CUDA devices.
     pub cuda: bool,
     /// The value of [`PARAM_CACHE_VARIABLE`], unless unset or empty.
     pub param_cache: Option<PathBuf>,
@@ -32,7 +34,7 @@ impl Host {
         Self {
             cores: thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_limit_bytes(Path::new("/")),
-            cuda: cfg!(feature = "cuda"),
+            cuda: PROVES_ON_GPU,
             param_cache: param_cache_variable(),
         }
     }

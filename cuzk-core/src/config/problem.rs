@@ -156,8 +156,7 @@ pub enum ProblemKind {
     },
     /// GPU ordinals in a program that drives none.
     #[error(
-        "device ordinals need a build with the feature `cuda`, and this one has none; \
-         write \"cpu\", or build with `--features cuda`"
+        "this build proves on the CPU only, so it has no devices to name; write \"cpu\" or \"auto\""
     )]
     NoCuda,
     /// A device twice in the list.
