@@ -89,7 +89,7 @@ impl<'a, T: Timed> Study<'a, T> {
         self.run(mode.rounds(rounds))?;
         let mut group = criterion.benchmark_group(group);
         group.sampling_mode(SamplingMode::Flat);
-        group.warm_up_time(Duration::from_millis(1));
+        group.warm_up_time(Duration::from_nanos(1));
         for arm in &self.arms {
             let walls: Vec<Duration> = arm.samples.iter().map(Timed::wall).collect();
             // Ten is criterion's least. It asks for many iterations, because a
@@ -100,7 +100,8 @@ impl<'a, T: Timed> Study<'a, T> {
             group.bench_function(&arm.name, |bencher| {
                 bencher.iter_custom(|iterations| {
                     let sample = replay.next().copied().unwrap_or_default();
-                    Duration::from_secs_f64(sample.as_secs_f64() * iterations as f64)
+                    let all = sample.as_secs_f64() * iterations as f64;
+                    Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX)
                 });
             });
         }

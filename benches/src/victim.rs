@@ -17,6 +17,16 @@ pub enum Deed {
     Allocate,
 }
 
+impl Deed {
+    /// A word for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Deed::Walk => "walks",
+            Deed::Allocate => "allocates",
+        }
+    }
+}
+
 /// Threads that do a fixed amount of work.
 #[derive(Debug)]
 pub struct Victim {
