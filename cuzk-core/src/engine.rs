@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rayon::ThreadPool;
-use supraseal_sys::{GpuResources, set_gpu_threads};
+use supraseal_sys::set_gpu_threads;
 
-use crate::backend::{Backend, CpuBackend, Randomness, Synthesized};
+use crate::backend::{self, Backend, Device, Randomness, Synthesized};
 use crate::circuit::{Circuit, Circuits};
 use crate::config::Config;
 use crate::job::{JobHandle, JobState};
@@ -63,9 +63,7 @@ struct Shared {
     circuits: Circuits,
     params: ParamCache,
     pool: Arc<ThreadPool>,
-    /// One for each device.
-    resources: Vec<Arc<GpuResources>>,
-    backends: Vec<Box<dyn Backend>>,
+    devices: Vec<Device>,
     queued: Queue<Task>,
     synthesized: Queue<SynthesizedTask>,
     jobs_accepted: AtomicU64,
@@ -100,7 +98,18 @@ impl Engine {
     /// # Errors
     /// A configuration that asks for what this machine or build does not have.
     pub fn start(config: Config) -> Result<Self> {
-        let shared = Arc::new(Shared::new(config)?);
+        let pool = Arc::new(config.synthesis.pool()?);
+        let devices = backend::devices(&pool).map_err(cannot_start)?;
+        Self::start_on(config, pool, devices)
+    }
+
+    /// Starts the engine's threads on devices of the caller's making, such as a
+    /// test's. Synthesis runs on `pool`.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_on(config: Config, pool: Arc<ThreadPool>, devices: Vec<Device>) -> Result<Self> {
+        let shared = Arc::new(Shared::new(config, pool, devices)?);
         let engine = Self {
             synthesis_workers: Mutex::default(),
             device_workers: Mutex::default(),
@@ -114,7 +123,7 @@ impl Engine {
                 work,
             )?;
         }
-        for device in 0..engine.shared.backends.len() {
+        for device in 0..engine.shared.devices.len() {
             for worker in 0..engine.shared.config.gpus.gpu_workers_per_device {
                 let work = move |shared: &Shared| shared.prove_until_closed(device);
                 let name = format!("cuzk-dev{device}-{worker}");
@@ -159,11 +168,7 @@ impl Engine {
                 .time(Stage::Decode, || decode(request))?,
         );
         shared.check_parameters(job.circuit())?;
-        let state = Arc::new(JobState::new(
-            number,
-            job.circuit(),
-            job.partitions(),
-        ));
+        let state = Arc::new(JobState::new(number, job.circuit(), job.partitions()));
         let priority = priority_of(job.circuit().kind);
         let since = Instant::now();
         let tasks = (0..job.partitions())
@@ -231,19 +236,15 @@ fn join_all(workers: &Mutex<Vec<JoinHandle<()>>>) {
 }
 
 impl Shared {
-    fn new(config: Config) -> Result<Self> {
+    fn new(config: Config, pool: Arc<ThreadPool>, devices: Vec<Device>) -> Result<Self> {
         let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
         set_gpu_threads(gpu_threads).map_err(cannot_start)?;
-        let pool = Arc::new(config.synthesis.pool()?);
-        let resources = Arc::new(GpuResources::new().map_err(cannot_start)?);
-        let cpu = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
         Ok(Self {
             timeline: Timeline::default(),
             circuits: Circuits::default(),
             params: ParamCache::new(&config.srs.param_cache),
             pool,
-            resources: vec![resources],
-            backends: vec![Box::new(cpu)],
+            devices,
             queued: Queue::new(QUEUED_PARTITIONS_MAX),
             synthesized: Queue::new(config.pipeline.synthesis_lookahead),
             jobs_accepted: AtomicU64::new(0),
@@ -255,11 +256,11 @@ impl Shared {
     /// for as long as the device's resources live. Memory bandwidth is the
     /// machine's, so the first device's throttle stands for all.
     fn throttle(&self) -> Option<&AtomicI32> {
-        let first = self
-            .resources
-            .first()
-            .filter(|_| self.config.pipeline.throttle)?;
-        Some(first.throttle())
+        let first = self.devices.first()?;
+        self.config
+            .pipeline
+            .throttle
+            .then(|| first.resources.throttle())
     }
 
     fn synthesize_until_closed(&self) {
@@ -334,7 +335,7 @@ impl Shared {
     }
 
     fn prove_until_closed(&self, device: usize) {
-        let backend = &*self.backends[device];
+        let backend = &*self.devices[device].backend;
         while let Some(ready) = self.synthesized.pop() {
             let SynthesizedTask {
                 task,

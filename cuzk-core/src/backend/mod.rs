@@ -8,6 +8,7 @@
 mod assemble;
 mod cpu;
 
+use std::fmt;
 use std::sync::Arc;
 
 use bellperson::groth16::Proof;
@@ -15,7 +16,8 @@ use blstrs::{Bls12, Scalar};
 use cuzk_kernels::KernelError;
 use cuzk_pce::{Evaluated, Witness};
 use ff::Field;
-use supraseal_sys::Status;
+use rayon::ThreadPool;
+use supraseal_sys::{GpuResources, Status};
 
 use crate::circuit::Circuit;
 use crate::params::{MappedParams, ParamsError};
@@ -26,6 +28,32 @@ pub use cpu::CpuBackend;
 /// Whether this build can prove on a GPU. The configuration refuses to name one
 /// that nothing would use.
 pub const PROVES_ON_GPU: bool = false;
+
+/// One device of an engine: what proves on it, and the C++ side's resources that
+/// guard it.
+pub struct Device {
+    /// The device's lock and throttle.
+    pub resources: Arc<GpuResources>,
+    /// What proves on it.
+    pub backend: Box<dyn Backend>,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.backend.name()).finish()
+    }
+}
+
+/// The devices that the configuration names. Without a GPU that is the CPU,
+/// whose device region runs on `pool`.
+///
+/// # Errors
+/// What the C++ side says.
+pub fn devices(pool: &Arc<ThreadPool>) -> Result<Vec<Device>, Status> {
+    let resources = Arc::new(GpuResources::new()?);
+    let backend = Box::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(pool)));
+    Ok(vec![Device { resources, backend }])
+}
 
 /// A partition after synthesis: all a backend needs to prove it.
 #[derive(Debug)]

@@ -10,41 +10,42 @@ use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, ProofRequest};
 
-pub const KINDS: [ProofKind; 4] = [
-    ProofKind::Porep,
-    ProofKind::WinningPost,
-    ProofKind::WindowPost,
-    ProofKind::SnapDeals,
-];
-
-pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib").join(name)
+pub(crate) fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../data/sector-2kib")
+        .join(name)
 }
 
-pub fn bundled_request(kind: ProofKind) -> ProofRequest {
+pub(crate) fn bundled_request(kind: ProofKind) -> ProofRequest {
     let json = std::fs::read(data(&format!("{kind}.json"))).unwrap();
     ProofRequest::from_json(&json).unwrap()
 }
 
 /// Shared by all test binaries, and kept between runs.
-pub fn param_cache() -> PathBuf {
+pub(crate) fn param_cache() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
     std::fs::create_dir_all(&directory).unwrap();
     directory
 }
 
-pub fn config() -> Config {
+pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.srs.param_cache = param_cache();
     config
 }
 
 /// The circuit, with its parameters (seed 0) in the cache.
-pub fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
-    let id = CircuitId { kind, sector_size: SectorSize::KiB2 };
+pub(crate) fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
+    let id = CircuitId {
+        kind,
+        sector_size: SectorSize::KiB2,
+    };
     let circuit = Circuit::compile(id).unwrap();
     let cache = ParamCache::new(param_cache());
-    let options = GenerateOptions { seed: 0, acknowledge_insecure: false };
+    let options = GenerateOptions {
+        seed: 0,
+        acknowledge_insecure: false,
+    };
     cache
         .ensure_generated(
             &id.parameter_files().unwrap(),

@@ -1,0 +1,246 @@
+//! The engine under more than one job, on good devices and on bad ones.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bellperson::groth16::Proof;
+use blstrs::Bls12;
+use cuzk_core::backend::{
+    Backend, BackendError, CpuBackend, Device, Pending, Randomness, Synthesized,
+};
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::timeline::{Stage, Trace};
+use cuzk_core::{Engine, Error, ProofRequest};
+use supraseal_sys::GpuResources;
+
+fn request() -> ProofRequest {
+    common::bundled_request(ProofKind::WindowPost)
+}
+
+fn engine() -> Engine {
+    common::circuit_with_params(ProofKind::WindowPost);
+    Engine::start(common::config()).unwrap()
+}
+
+/// What a bad device does, once; after that it is a good one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    PanicInStart,
+    PanicInFinish,
+    WrongPoint,
+    ErrorInStart,
+}
+
+/// A CPU with a fault in its first partition.
+struct Faulty {
+    inner: CpuBackend,
+    fault: Fault,
+    started: AtomicUsize,
+}
+
+struct FaultyPending<'a> {
+    inner: Box<dyn Pending + 'a>,
+    fault: Option<Fault>,
+}
+
+impl Backend for Faulty {
+    fn name(&self) -> &'static str {
+        "faulty"
+    }
+
+    fn prove_start<'a>(
+        &'a self,
+        partition: Synthesized,
+        trace: Trace<'_>,
+    ) -> Result<Box<dyn Pending + 'a>, BackendError> {
+        let first = self.started.fetch_add(1, Ordering::Relaxed) == 0;
+        let fault = first.then_some(self.fault);
+        match fault {
+            Some(Fault::PanicInStart) => panic!("a device's start"),
+            Some(Fault::ErrorInStart) => return Err(BackendError::IdentityDelta),
+            _ => {}
+        }
+        let inner = self.inner.prove_start(partition, trace)?;
+        Ok(Box::new(FaultyPending { inner, fault }))
+    }
+}
+
+impl Pending for FaultyPending<'_> {
+    fn finish(
+        self: Box<Self>,
+        randomness: Randomness,
+        trace: Trace<'_>,
+    ) -> Result<Proof<Bls12>, BackendError> {
+        let mut proof = self.inner.finish(randomness, trace)?;
+        match self.fault {
+            Some(Fault::PanicInFinish) => panic!("a device's finish"),
+            Some(Fault::WrongPoint) => proof.c = -proof.c,
+            _ => {}
+        }
+        Ok(proof)
+    }
+}
+
+/// An engine whose only device has a fault.
+fn engine_with(fault: Fault) -> Engine {
+    common::circuit_with_params(ProofKind::WindowPost);
+    let config = common::config();
+    let pool = Arc::new(config.synthesis.pool().unwrap());
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let inner = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
+    let backend = Box::new(Faulty {
+        inner,
+        fault,
+        started: AtomicUsize::new(0),
+    });
+    Engine::start_on(config, pool, vec![Device { resources, backend }]).unwrap()
+}
+
+#[test]
+fn many_jobs_end_with_proofs_and_a_whole_timeline() {
+    let engine = engine();
+    let jobs: Vec<_> = (0..5).map(|_| engine.submit(&request()).unwrap()).collect();
+    for job in &jobs {
+        let proof = job.wait().unwrap();
+        assert_eq!(proof.as_bytes().len(), 192);
+        assert_eq!(job.progress().partitions_done, 1);
+        let stages: Vec<_> = engine
+            .timeline()
+            .of_job(job.number())
+            .iter()
+            .map(|span| span.stage)
+            .collect();
+        let expected = [
+            Stage::Decode,
+            Stage::QueueWait,
+            Stage::Circuit,
+            Stage::Params,
+            Stage::Witness,
+            Stage::Evaluate,
+            Stage::ReadyWait,
+            Stage::LockWait,
+            Stage::Quotient,
+            Stage::Msm,
+            Stage::BG2,
+            Stage::Assemble,
+            Stage::Verify,
+        ];
+        assert_eq!(stages, expected);
+    }
+    let proofs: Vec<_> = jobs.iter().map(|job| job.wait().unwrap()).collect();
+    assert_ne!(proofs[0], proofs[1], "each proof has randomness of its own");
+}
+
+#[test]
+fn shutting_down_finishes_what_was_accepted() {
+    let engine = engine();
+    let jobs: Vec<_> = (0..3).map(|_| engine.submit(&request()).unwrap()).collect();
+    engine.shutdown();
+    for job in jobs {
+        assert!(job.poll().unwrap().is_ok());
+    }
+}
+
+#[test]
+fn dropping_ends_every_job_one_way_or_the_other() {
+    let engine = engine();
+    let jobs: Vec<_> = (0..20)
+        .map(|_| engine.submit(&request()).unwrap())
+        .collect();
+    drop(engine);
+    let outcomes: Vec<_> = jobs.iter().map(|job| job.poll().unwrap()).collect();
+    let ended_early = |outcome: &cuzk_core::job::Outcome| matches!(outcome, Err(error) if matches!(**error, Error::ShuttingDown));
+    assert!(
+        outcomes
+            .iter()
+            .all(|outcome| outcome.is_ok() || ended_early(outcome))
+    );
+    assert!(
+        outcomes.iter().any(ended_early),
+        "twenty proofs do not fit into the time of a drop"
+    );
+}
+
+#[test]
+fn a_full_queue_says_so_and_takes_nothing_in() {
+    let engine = engine();
+    let request = request();
+    let mut jobs = Vec::new();
+    let error = loop {
+        match engine.submit(&request) {
+            Ok(job) => jobs.push(job),
+            Err(error) => break error,
+        }
+        assert!(jobs.len() < 5000, "the queue has no end");
+    };
+    let Error::Busy { capacity } = error else {
+        panic!("{error}")
+    };
+    assert!(jobs.len() >= capacity);
+    drop(engine);
+    assert!(jobs.iter().all(|job| job.poll().is_some()));
+}
+
+#[test]
+fn a_fault_ends_its_job_and_the_next_one_is_proved() {
+    for fault in [
+        Fault::PanicInStart,
+        Fault::PanicInFinish,
+        Fault::WrongPoint,
+        Fault::ErrorInStart,
+    ] {
+        let engine = engine_with(fault);
+        let error = engine.submit(&request()).unwrap().wait().unwrap_err();
+        let expected = match fault {
+            Fault::PanicInStart | Fault::PanicInFinish => {
+                matches!(&*error, Error::Internal { problem, .. } if problem.contains("a device's"))
+            }
+            Fault::WrongPoint => matches!(&*error, Error::Rejected { partition: 0, .. }),
+            Fault::ErrorInStart => {
+                matches!(
+                    &*error,
+                    Error::Backend {
+                        backend: "faulty",
+                        partition: 0,
+                        ..
+                    }
+                )
+            }
+        };
+        assert!(expected, "{fault:?}: {error}");
+        assert!(!error.is_input());
+        engine.submit(&request()).unwrap().wait().unwrap();
+        engine.shutdown();
+    }
+}
+
+#[test]
+fn evaluation_stands_aside_while_the_throttle_is_raised() {
+    common::circuit_with_params(ProofKind::WindowPost);
+    let evaluate = |throttle: bool| {
+        let mut config = common::config();
+        config.pipeline.throttle = throttle;
+        let pool = Arc::new(config.synthesis.pool().unwrap());
+        let resources = Arc::new(GpuResources::new().unwrap());
+        let backend = Box::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
+        let device = Device {
+            resources: Arc::clone(&resources),
+            backend,
+        };
+        let engine = Engine::start_on(config, pool, vec![device]).unwrap();
+        // As a b_g2_msm of another partition that does not end would.
+        let _raised = resources.raise_throttle();
+        let job = engine.submit(&request()).unwrap();
+        job.wait().unwrap();
+        let spans = engine.timeline().of_job(job.number());
+        spans
+            .iter()
+            .find(|span| span.stage == Stage::Evaluate)
+            .unwrap()
+            .length()
+    };
+    assert!(evaluate(true) >= cuzk_pce::WAIT_MAX);
+    assert!(evaluate(false) < cuzk_pce::WAIT_MAX);
+}
