@@ -40,7 +40,7 @@ pub(crate) struct Windows {
     offset: [u64; 4],
 }
 
-/// A scalar prepared for [`Windows::digit`].
+/// A scalar prepared for [`Window::digit`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recoded([u64; 4]);
 
@@ -87,41 +87,48 @@ impl Windows {
         Recoded(sum)
     }
 
-    /// The digit of window `window`, as its absolute value and whether it is
-    /// negative.
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "windows number at most 128, digits have at most 24 bits"
-    )]
-    pub(crate) fn digit(&self, recoded: &Recoded, window: usize) -> (usize, bool) {
-        let raw = extract(&recoded.0, window as u32 * self.bits, self.bits);
-        let biased = if window + 1 < self.count {
-            raw as i64 - (1 << (self.bits - 1))
-        } else {
-            raw as i64
-        };
-        let negative = recoded.0[3] & SIGN != 0;
-        (biased.unsigned_abs() as usize, (biased < 0) != negative)
+    /// How to cut the digits of one window.
+    pub(crate) fn window(&self, window: usize) -> Window {
+        let start = window as u32 * self.bits;
+        let word = (start / 64) as usize;
+        let last = window + 1 == self.count;
+        Window {
+            word,
+            shift: start % 64,
+            // The last window ends before the sign.
+            mask: (1 << self.bits.min(255 - start)) - 1,
+            next_mask: if word < 3 { u64::MAX } else { 0 },
+            bias: if last { 0 } else { 1 << (self.bits - 1) },
+        }
     }
 }
 
-/// `bits` bits of a recoded scalar's words from bit `start`, without its sign.
-#[inline]
-fn extract(words: &[u64; 4], start: u32, bits: u32) -> u64 {
-    let (word, shift) = ((start / 64) as usize, start % 64);
-    let at = |i: usize| match i {
-        0..=2 => words[i],
-        3 => words[3] & !SIGN,
-        _ => 0,
-    };
-    let low = at(word) >> shift;
-    let high = if shift == 0 {
-        0
-    } else {
-        at(word + 1) << (64 - shift)
-    };
-    (low | high) & ((1 << bits) - 1)
+/// Where the digits of one window are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    word: usize,
+    shift: u32,
+    mask: u64,
+    next_mask: u64,
+    bias: i64,
+}
+
+impl Window {
+    /// A scalar's digit, as its absolute value and whether it is negative.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "digits have at most 24 bits"
+    )]
+    pub(crate) fn digit(&self, recoded: &Recoded) -> (usize, bool) {
+        let words = &recoded.0;
+        let low = words[self.word & 3] >> self.shift;
+        // In two steps, because a shift by 64 is none.
+        let high = (words[(self.word + 1) & 3] & self.next_mask) << 1 << (63 - self.shift);
+        let biased = ((low | high) & self.mask).cast_signed() - self.bias;
+        let negative = words[3] & SIGN != 0;
+        (biased.unsigned_abs() as usize, (biased < 0) != negative)
+    }
 }
 
 fn words(bytes: &[u8; 32]) -> [u64; 4] {
@@ -170,7 +177,7 @@ mod tests {
     fn recompose(windows: &Windows, recoded: &Recoded) -> Scalar {
         let radix = Scalar::from(1 << windows.bits());
         (0..windows.count()).rev().fold(Scalar::ZERO, |sum, w| {
-            let (magnitude, negative) = windows.digit(recoded, w);
+            let (magnitude, negative) = windows.window(w).digit(recoded);
             assert!(magnitude <= windows.digit_max());
             let digit = Scalar::from(magnitude as u64);
             sum * radix + if negative { -digit } else { digit }

@@ -228,9 +228,10 @@ impl<K: Kernel> Accumulators<K> {
 
     /// Lists one window's additions; a scalar's first is a copy.
     fn schedule(&mut self, table: &Table<K>, window: usize, multiples: &[K::Point]) {
+        let window = table.windows.window(window);
         self.additions.clear();
         for (i, recoded) in self.recoded.iter().enumerate() {
-            let (magnitude, negative) = table.windows.digit(recoded, window);
+            let (magnitude, negative) = window.digit(recoded);
             if magnitude == 0 {
             } else if self.started[i] {
                 self.additions

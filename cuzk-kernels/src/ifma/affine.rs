@@ -11,7 +11,7 @@ use super::Ifma;
 use super::coordinate::Coordinate;
 use super::fp::Fp;
 use super::fp2::Fp2;
-use super::lanes::LANES;
+use super::lanes::{LANES, each_lane};
 use crate::affine::{Addition, BATCH, Coordinates, Kernel};
 
 /// Groups of lanes between asking for a point and using it.
@@ -55,6 +55,7 @@ pub(crate) struct Point<S> {
 }
 
 /// Eight additions in progress.
+#[derive(Clone, Copy)]
 pub(crate) struct Group<C> {
     /// Denominators of the slopes, never zero.
     denominator: C,
@@ -64,6 +65,17 @@ pub(crate) struct Group<C> {
     active: u8,
     /// Lanes that double a point.
     doubles: u8,
+}
+
+impl<C: Coordinate> Group<C> {
+    fn new(token: Ifma) -> Group<C> {
+        Group {
+            denominator: C::one(token),
+            prefix: C::one(token),
+            active: 0,
+            doubles: 0,
+        }
+    }
 }
 
 impl<A, C> Kernel for Affine<A, C>
@@ -116,6 +128,7 @@ where
         additions: &[Addition],
         groups: &mut Vec<Group<C>>,
     ) {
+        groups.resize(BATCH / LANES, Group::new(self.token));
         for batch in additions.chunks(BATCH) {
             // SAFETY: the token proves the instructions.
             unsafe {
@@ -168,15 +181,16 @@ where
         targets: &mut [Point<C::Stored>],
         sources: &[Point<C::Stored>],
         batch: &[Addition],
-        groups: &mut Vec<Group<C>>,
+        groups: &mut [Group<C>],
     ) -> C {
-        groups.clear();
         let mut product = C::one(self.token);
         for (i, additions) in batch.chunks(LANES).enumerate() {
             self.prefetch(targets, sources, batch, i + PREFETCH_GROUPS);
-            let x1 = self.load_targets(targets, additions, |point| &point.x);
-            let x2 = self.load_sources(sources, additions, |point| &point.x);
-            let mut group = Group {
+            let (first, second) = operands(targets, sources, additions);
+            let x1 = C::load(self.token, each_lane(|lane| &first[lane].x));
+            let x2 = C::load(self.token, each_lane(|lane| &second[lane].x));
+            let group = &mut groups[i];
+            *group = Group {
                 denominator: x2.sub(&x1),
                 prefix: product,
                 active: active_lanes(additions.len()),
@@ -184,10 +198,9 @@ where
             };
             let unusual = group.denominator.perhaps_zero() | x1.infinite() | x2.infinite();
             if unusual != 0 || additions.len() < LANES {
-                self.settle(&mut group, unusual, targets, sources, additions);
+                self.settle(group, unusual, targets, sources, additions);
             }
             product = product.mul(&group.denominator);
-            groups.push(group);
         }
         product
     }
@@ -226,7 +239,8 @@ where
             }
         }
         if group.doubles != 0 {
-            let y = self.load_targets(targets, additions, |point| &point.y);
+            let (first, _) = operands(targets, sources, additions);
+            let y = C::load(self.token, each_lane(|lane| &first[lane].y));
             group.denominator = group.denominator.blend(&y.add(&y), group.doubles);
         }
         let one = C::one(self.token);
@@ -244,14 +258,16 @@ where
         groups: &[Group<C>],
         mut inverse: C,
     ) {
-        for (additions, group) in batch.chunks(LANES).zip(groups).rev() {
+        for (i, (additions, group)) in batch.chunks(LANES).zip(groups).enumerate().rev() {
+            self.prefetch(targets, sources, batch, i.wrapping_sub(PREFETCH_GROUPS));
             let this_inverse = inverse.mul(&group.prefix);
             inverse = inverse.mul(&group.denominator);
 
-            let x1 = self.load_targets(targets, additions, |point| &point.x);
-            let y1 = self.load_targets(targets, additions, |point| &point.y);
-            let x2 = self.load_sources(sources, additions, |point| &point.x);
-            let y2 = self.load_sources(sources, additions, |point| &point.y);
+            let (first, second) = operands(targets, sources, additions);
+            let x1 = C::load(self.token, each_lane(|lane| &first[lane].x));
+            let y1 = C::load(self.token, each_lane(|lane| &first[lane].y));
+            let x2 = C::load(self.token, each_lane(|lane| &second[lane].x));
+            let y2 = C::load(self.token, each_lane(|lane| &second[lane].y));
             let mut numerator = y2.signed_sub(&y1, negative_lanes(additions));
             if group.doubles != 0 {
                 let square = x1.square();
@@ -262,28 +278,6 @@ where
             let y3 = slope.mul(&x1.sub(&x3)).sub_reduced(&y1);
             self.store_targets(targets, additions, group.active, &x3, &y3);
         }
-    }
-
-    #[inline(always)]
-    fn load_targets<'a>(
-        self,
-        targets: &'a [Point<C::Stored>],
-        additions: &[Addition],
-        coordinate: impl Fn(&'a Point<C::Stored>) -> &'a C::Stored,
-    ) -> C {
-        let stored = lanes(additions).map(|a| coordinate(&targets[a.target as usize]));
-        C::load(self.token, stored)
-    }
-
-    #[inline(always)]
-    fn load_sources<'a>(
-        self,
-        sources: &'a [Point<C::Stored>],
-        additions: &[Addition],
-        coordinate: impl Fn(&'a Point<C::Stored>) -> &'a C::Stored,
-    ) -> C {
-        let stored = lanes(additions).map(|a| coordinate(&sources[a.source()]));
-        C::load(self.token, stored)
     }
 
     /// Writes the active lanes.
@@ -315,7 +309,7 @@ where
         batch: &[Addition],
         group: usize,
     ) {
-        for addition in batch.iter().skip(group * LANES).take(LANES) {
+        for addition in batch.chunks(LANES).nth(group).unwrap_or_default() {
             prefetch(&targets[addition.target as usize]);
             prefetch(&sources[addition.source()]);
         }
@@ -332,10 +326,18 @@ fn prefetch<T>(value: &T) {
     }
 }
 
-/// One addition a lane; a short group repeats its last.
+/// The target and the source of each lane; a short group repeats its last.
 #[inline(always)]
-fn lanes(additions: &[Addition]) -> [Addition; LANES] {
-    std::array::from_fn(|lane| additions[lane.min(additions.len() - 1)])
+fn operands<'a, S>(
+    targets: &'a [Point<S>],
+    sources: &'a [Point<S>],
+    additions: &[Addition],
+) -> ([&'a Point<S>; LANES], [&'a Point<S>; LANES]) {
+    let last = additions.len() - 1;
+    (
+        each_lane(|lane| &targets[additions[lane.min(last)].target as usize]),
+        each_lane(|lane| &sources[additions[lane.min(last)].source()]),
+    )
 }
 
 /// The first `len` lanes.

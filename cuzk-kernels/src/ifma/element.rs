@@ -52,7 +52,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     #[inline(always)]
     pub(super) fn mul(&self, other: &Self) -> Self {
         // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(product_columns::<M, N>(&self.limbs, &other.limbs)) })
+        self.with(unsafe { product::<M, N>(&self.limbs, &other.limbs) })
     }
 
     /// `self − other + K·p`, which must not be negative.
@@ -184,6 +184,14 @@ struct Columns<const N: usize> {
     factor: __m512i,
 }
 
+/// The product with limbs carried. Not inlined: it is long, and its operands
+/// come from memory anyway.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn product<M: Modulus<N>, const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
+    carry(product_columns::<M, N>(a, b))
+}
+
 /// Operand scanning with the reduction interleaved (Koç, Acar, Kaliski,
 /// "Analyzing and comparing Montgomery multiplication algorithms", 1996). The
 /// result's limbs are not carried.
@@ -235,6 +243,10 @@ fn factor<M: Modulus<N>, const N: usize>(lowest: __m512i) -> __m512i {
 /// limb's products.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "iterators cost a tenth of the speed"
+)]
 fn round<M: Modulus<N>, const N: usize>(
     columns: Columns<N>,
     a: &[__m512i; N],
@@ -242,60 +254,78 @@ fn round<M: Modulus<N>, const N: usize>(
     b: __m512i,
     b_next: __m512i,
 ) -> Columns<N> {
-    let first = _mm512_madd52lo_epu64(lowest(&columns, a, p, b), a[0], b_next);
-    let factor = factor::<M, N>(first);
-    let mut sums = [first; N];
+    let next = |i: usize| {
+        let sum = _mm512_madd52lo_epu64(product_sum(&columns, a, b, i), a[i], b_next);
+        reduced_sum(&columns, p, sum, i)
+    };
+    let mut sums = [_mm512_add_epi64(next(0), carried(&columns, p)); N];
+    let factor = factor::<M, N>(sums[0]);
     for i in 1..N {
-        let sum = column(&columns, a, p, b, i);
-        sums[i] = _mm512_madd52lo_epu64(sum, a[i], b_next);
+        sums[i] = next(i);
     }
     Columns { sums, factor }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "iterators cost a tenth of the speed"
+)]
 fn last_round<const N: usize>(
     columns: Columns<N>,
     a: &[__m512i; N],
     p: &[__m512i; N],
     b: __m512i,
 ) -> [__m512i; N] {
-    std::array::from_fn(|i| match i {
-        0 => lowest(&columns, a, p, b),
-        _ => column(&columns, a, p, b, i),
-    })
+    let last = |i: usize| reduced_sum(&columns, p, product_sum(&columns, a, b, i), i);
+    let mut sums = [_mm512_add_epi64(last(0), carried(&columns, p)); N];
+    for i in 1..N {
+        sums[i] = last(i);
+    }
+    sums
 }
 
-/// The second column, with what the cleared first one carries into it.
+/// Column i + 1 with the high halves of the round's products.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn lowest<const N: usize>(
+fn product_sum<const N: usize>(
     columns: &Columns<N>,
     a: &[__m512i; N],
-    p: &[__m512i; N],
-    b: __m512i,
-) -> __m512i {
-    let cleared = _mm512_madd52lo_epu64(columns.sums[0], p[0], columns.factor);
-    let sum = column(columns, a, p, b, 0);
-    _mm512_add_epi64(sum, _mm512_srli_epi64::<LIMB_BITS>(cleared))
-}
-
-/// Column i + 1 after the round: low halves of the multiple of the modulus
-/// and high halves of both products.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn column<const N: usize>(
-    columns: &Columns<N>,
-    a: &[__m512i; N],
-    p: &[__m512i; N],
     b: __m512i,
     i: usize,
 ) -> __m512i {
     let sum = if i + 1 < N {
-        _mm512_madd52lo_epu64(columns.sums[i + 1], p[i + 1], columns.factor)
+        columns.sums[i + 1]
     } else {
         _mm512_setzero_si512()
     };
-    let sum = _mm512_madd52hi_epu64(sum, a[i], b);
+    _mm512_madd52hi_epu64(sum, a[i], b)
+}
+
+/// Column i + 1 with the multiple of the modulus. This comes last, because
+/// the multiple is known last.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn reduced_sum<const N: usize>(
+    columns: &Columns<N>,
+    p: &[__m512i; N],
+    sum: __m512i,
+    i: usize,
+) -> __m512i {
+    let sum = if i + 1 < N {
+        _mm512_madd52lo_epu64(sum, p[i + 1], columns.factor)
+    } else {
+        sum
+    };
     _mm512_madd52hi_epu64(sum, p[i], columns.factor)
+}
+
+/// What the lowest column, cleared by the multiple of the modulus, carries
+/// into the next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn carried<const N: usize>(columns: &Columns<N>, p: &[__m512i; N]) -> __m512i {
+    let cleared = _mm512_madd52lo_epu64(columns.sums[0], p[0], columns.factor);
+    _mm512_srli_epi64::<LIMB_BITS>(cleared)
 }

@@ -7,7 +7,7 @@ use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
 use super::Ifma;
 use super::coordinate::Coordinate;
 use super::fp::Fp;
-use super::lanes::{LANES, Row};
+use super::lanes::{LANES, Row, each_lane};
 
 /// Eight elements of the extension.
 #[derive(Clone, Copy)]
@@ -54,8 +54,8 @@ impl Coordinate for Fp2 {
     #[inline(always)]
     fn load(token: Ifma, from: [&[Row; 2]; LANES]) -> Fp2 {
         Fp2 {
-            c0: Coordinate::load(token, from.map(|stored| &stored[0])),
-            c1: Coordinate::load(token, from.map(|stored| &stored[1])),
+            c0: Coordinate::load(token, each_lane(|i| &from[i][0])),
+            c1: Coordinate::load(token, each_lane(|i| &from[i][1])),
         }
     }
 

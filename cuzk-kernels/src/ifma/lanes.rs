@@ -15,14 +15,18 @@ pub(super) const LANES: usize = 8;
 #[repr(C, align(64))]
 pub(crate) struct Row(pub(crate) [u64; 8]);
 
+/// An element per lane. Unlike `array::from_fn` this is certain to be inlined,
+/// which values in registers need.
+#[inline(always)]
+pub(super) fn each_lane<T>(mut f: impl FnMut(usize) -> T) -> [T; LANES] {
+    [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
+}
+
 /// Limb j of element i, from the j-th limb of the i-th row.
 #[inline(always)]
 pub(super) fn load(_: Ifma, rows: [&Row; LANES]) -> [__m512i; 8] {
     // SAFETY: a row is 64 bytes, and the token proves the instructions.
-    unsafe {
-        let rows = rows.map(|row| _mm512_load_si512(row.0.as_ptr().cast()));
-        transpose(rows)
-    }
+    unsafe { transpose(each_lane(|i| _mm512_load_si512(rows[i].0.as_ptr().cast()))) }
 }
 
 /// The inverse of [`load`]: the i-th row of limbs of the i-th element.

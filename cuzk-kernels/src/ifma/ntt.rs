@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::Ifma;
 use super::fr::{Fr, Words};
-use super::lanes::LANES;
+use super::lanes::{LANES, each_lane};
 use crate::ntt::Shared;
 
 /// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
             }
             Lanes::Blocks { first } => {
                 let index = |lane: usize| ((first + lane) << depth) + j;
-                let entries = std::array::from_fn(|lane| self.entry::<INVERSE>(index(lane)));
+                let entries = each_lane(|lane| self.entry::<INVERSE>(index(lane)));
                 Fr::gather(self.token, entries)
             }
         }
@@ -142,7 +142,7 @@ impl<'a> Table<'a> {
     /// Eight consecutive entries.
     #[inline(always)]
     pub(super) fn run<const INVERSE: bool>(&self, start: usize) -> Fr {
-        let entries = std::array::from_fn(|lane| self.entry::<INVERSE>(start + lane));
+        let entries = each_lane(|lane| self.entry::<INVERSE>(start + lane));
         Fr::gather(self.token, entries)
     }
 }
@@ -225,7 +225,7 @@ unsafe fn load(
 ) {
     rows.clear();
     for row in 0..pass.rows {
-        let from = std::array::from_fn(|lane| {
+        let from = each_lane(|lane| {
             // SAFETY: in bounds by construction of the pass, and the caller's alone.
             unsafe { &*values.element(pass.index(lanes, row, lane)) }
         });
@@ -240,7 +240,7 @@ unsafe fn load(
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
 unsafe fn store(pass: &Pass, lanes: Lanes, values: &Shared<'_, Words>, rows: &[Fr]) {
     for (row, value) in rows.iter().enumerate() {
-        let to = std::array::from_fn(|lane| {
+        let to = each_lane(|lane| {
             // SAFETY: as in `load`, and lanes are different elements.
             unsafe { values.element(pass.index(lanes, row, lane)) }
         });
@@ -316,7 +316,10 @@ impl Twiddles {
     fn new<const INVERSE: bool>(table: Table<'_>, lanes: Lanes, depth: u32, j: usize) -> Twiddles {
         Twiddles {
             outer: table.get::<INVERSE>(lanes, depth, j),
-            inner: [0, 1].map(|half| table.get::<INVERSE>(lanes, depth + 1, 2 * j + half)),
+            inner: [
+                table.get::<INVERSE>(lanes, depth + 1, 2 * j),
+                table.get::<INVERSE>(lanes, depth + 1, 2 * j + 1),
+            ],
         }
     }
 }

@@ -14,11 +14,6 @@ use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
 /// Most terms that wait for a later batch.
 const DEFERRED_MAX: usize = BATCH;
 
-/// A bucket that no term was added to yet.
-const EMPTY: u32 = 0;
-/// A bucket that no batch in preparation names.
-const FREE: u32 = 1;
-
 /// Segments of the buckets whose running sums are taken together.
 const SEGMENTS: usize = 512;
 
@@ -26,10 +21,10 @@ const SEGMENTS: usize = 512;
 pub(super) struct Buckets<K: Kernel> {
     kernel: K,
     points: Vec<K::Point>,
-    /// Per bucket: [`EMPTY`], [`FREE`], or the last batch that named it.
-    taken_by: Vec<u32>,
-    /// Number of the batch in preparation, above [`FREE`].
-    batch: u32,
+    /// Buckets that a term was added to.
+    filled: BitSet,
+    /// Buckets that the batch in preparation names.
+    taken: BitSet,
     additions: Vec<Addition>,
     deferred: Vec<Addition>,
     scratch: K::Scratch,
@@ -41,8 +36,8 @@ impl<K: Kernel> Buckets<K> {
         Buckets {
             kernel,
             points: vec![kernel.infinity(); len],
-            taken_by: vec![EMPTY; len],
-            batch: FREE + 1,
+            filled: BitSet::new(len),
+            taken: BitSet::new(len),
             additions: Vec::with_capacity(BATCH),
             deferred: Vec::with_capacity(DEFERRED_MAX),
             scratch: K::Scratch::default(),
@@ -76,16 +71,13 @@ impl<K: Kernel> Buckets<K> {
     #[inline]
     fn schedule(&mut self, addition: Addition, sources: &[K::Point]) {
         let bucket = addition.target as usize;
-        let taken_by = &mut self.taken_by[bucket];
-        if *taken_by == self.batch {
-            self.deferred.push(addition);
-        } else if *taken_by == EMPTY {
-            *taken_by = FREE;
+        if self.filled.insert(bucket) {
             let source = &sources[addition.source()];
             self.points[bucket] = self.kernel.signed(source, addition.negative());
-        } else {
-            *taken_by = self.batch;
+        } else if self.taken.insert(bucket) {
             self.additions.push(addition);
+        } else {
+            self.deferred.push(addition);
         }
     }
 
@@ -99,7 +91,7 @@ impl<K: Kernel> Buckets<K> {
             &mut self.scratch,
         );
         self.additions.clear();
-        self.batch += 1;
+        self.taken.clear();
         let waiting = mem::take(&mut self.deferred);
         for &addition in &waiting {
             self.schedule(addition, sources);
@@ -112,7 +104,7 @@ impl<K: Kernel> Buckets<K> {
     fn collapse(&mut self, sources: &[K::Point]) {
         let mut terms = mem::take(&mut self.deferred);
         terms.append(&mut self.additions);
-        self.batch += 1;
+        self.taken.clear();
 
         terms.sort_unstable_by_key(|term| term.target);
         let mut sums: Vec<(u32, K::Point)> = terms
@@ -183,6 +175,29 @@ impl<K: Kernel> Buckets<K> {
         }
         let total = affine::sum(self.kernel, &mut totals, &mut self.scratch);
         total + multiply_small(weighted, length)
+    }
+}
+
+/// A set of small numbers, small enough itself for the first-level cache.
+struct BitSet(Vec<u64>);
+
+impl BitSet {
+    fn new(len: usize) -> BitSet {
+        BitSet(vec![0; len.div_ceil(64)])
+    }
+
+    /// Adds a number; whether it was not there before.
+    #[inline]
+    fn insert(&mut self, number: usize) -> bool {
+        let word = &mut self.0[number / 64];
+        let bit = 1 << (number % 64);
+        let absent = *word & bit == 0;
+        *word |= bit;
+        absent
+    }
+
+    fn clear(&mut self) {
+        self.0.fill(0);
     }
 }
 

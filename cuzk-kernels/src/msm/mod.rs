@@ -235,9 +235,8 @@ where
         sets.par_iter_mut().with_max_len(1).for_each(|set| {
             let start = (set.split * share).min(indices.len());
             let end = (start + share).min(indices.len());
-            let digits = recoded[start..end]
-                .iter()
-                .map(|scalar| plan.windows.digit(scalar, set.window));
+            let window = plan.windows.window(set.window);
+            let digits = recoded[start..end].iter().map(|s| window.digit(s));
             set.buckets.add(&points[start..end], digits);
         });
     }
