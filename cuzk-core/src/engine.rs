@@ -22,6 +22,8 @@ use crate::circuit::{Circuit, Circuits};
 use crate::config::Config;
 use crate::job::{JobHandle, JobState};
 use crate::kinds::{CircuitId, Job, ProofKind, decode};
+use crate::memory::budget::{Budget, Reservation};
+use crate::memory::footprint::{circuit_bytes, partition_bytes};
 use crate::params::{LoadedParams, ParamCache, ParamsError};
 use crate::pipeline::{prove_finish, prove_start, synthesize_partition};
 use crate::request::ProofRequest;
@@ -64,6 +66,7 @@ struct Shared {
     params: ParamCache,
     pool: Arc<ThreadPool>,
     devices: Vec<Device>,
+    budget: Arc<Budget>,
     queued: Queue<Task>,
     synthesized: Queue<SynthesizedTask>,
     jobs_accepted: AtomicU64,
@@ -87,9 +90,16 @@ impl Task {
 /// A partition that waits for a device.
 struct SynthesizedTask {
     task: Task,
+    ready: Ready,
+    since: Instant,
+}
+
+/// What synthesis leaves for a device.
+struct Ready {
     synthesized: Synthesized,
     params: Arc<LoadedParams>,
-    since: Instant,
+    /// The partition's memory, given back when it is proved.
+    memory: Reservation,
 }
 
 impl Engine {
@@ -245,6 +255,9 @@ impl Shared {
             params: ParamCache::new(&config.srs.param_cache),
             pool,
             devices,
+            budget: Budget::new(
+                config.memory.total_budget_bytes - config.memory.safety_margin_bytes,
+            ),
             queued: Queue::new(QUEUED_PARTITIONS_MAX),
             synthesized: Queue::new(config.pipeline.synthesis_lookahead),
             jobs_accepted: AtomicU64::new(0),
@@ -271,16 +284,11 @@ impl Shared {
                 continue;
             }
             match unwinding_is_an_error("synthesis", || self.synthesize(&task)) {
-                Ok((synthesized, params)) => {
-                    let since = Instant::now();
-                    let ready = SynthesizedTask {
-                        task,
-                        synthesized,
-                        params,
-                        since,
-                    };
-                    self.hand_over(ready);
-                }
+                Ok(ready) => self.hand_over(SynthesizedTask {
+                    task,
+                    ready,
+                    since: Instant::now(),
+                }),
                 Err(error) => task.state.settle(task.partition, Err(error)),
             }
         }
@@ -297,7 +305,7 @@ impl Shared {
         }
     }
 
-    fn synthesize(&self, task: &Task) -> Result<(Synthesized, Arc<LoadedParams>)> {
+    fn synthesize(&self, task: &Task) -> Result<Ready> {
         let trace = task.trace(&self.timeline);
         let id = task.job.circuit();
         let circuit = trace.time(Stage::Circuit, || self.circuit(id))?;
@@ -306,6 +314,9 @@ impl Shared {
                 self.params
                     .load(&id.parameter_files()?, &circuit.query_lengths())?,
             )
+        })?;
+        let memory = trace.time(Stage::MemoryWait, || {
+            self.budget.reserve(partition_bytes(&circuit))
         })?;
         let synthesized = synthesize_partition(
             &*task.job,
@@ -316,7 +327,11 @@ impl Shared {
             self.throttle(),
             trace,
         )?;
-        Ok((synthesized, params))
+        Ok(Ready {
+            synthesized,
+            params,
+            memory,
+        })
     }
 
     /// Parameters that are not there are the caller's to mend, and known before
@@ -331,38 +346,35 @@ impl Shared {
     }
 
     fn circuit(&self, id: CircuitId) -> Result<Arc<Circuit>> {
-        self.circuits.get_or_make(id, || Circuit::compile(id))
+        self.circuits.get_or_make(id, || {
+            let circuit = Circuit::compile(id)?;
+            self.budget.hold(circuit_bytes(&circuit))?;
+            Ok(circuit)
+        })
     }
 
     fn prove_until_closed(&self, device: usize) {
         let backend = &*self.devices[device].backend;
         while let Some(ready) = self.synthesized.pop() {
-            let SynthesizedTask {
-                task,
-                synthesized,
-                params,
-                since,
-            } = ready;
+            let SynthesizedTask { task, ready, since } = ready;
             task.trace(&self.timeline).waited(Stage::ReadyWait, since);
             if task.state.has_ended() {
                 continue;
             }
-            let result =
-                unwinding_is_an_error("prove", || self.prove(backend, &task, synthesized, &params));
+            let result = unwinding_is_an_error("prove", || self.prove(backend, &task, ready));
             task.state.settle(task.partition, result);
         }
     }
 
-    fn prove(
-        &self,
-        backend: &dyn Backend,
-        task: &Task,
-        synthesized: Synthesized,
-        params: &LoadedParams,
-    ) -> Result<VerifiedProof> {
+    fn prove(&self, backend: &dyn Backend, task: &Task, ready: Ready) -> Result<VerifiedProof> {
+        let Ready {
+            synthesized,
+            params,
+            memory,
+        } = ready;
         let trace = task.trace(&self.timeline);
         let pending = prove_start(backend, synthesized, task.partition, trace)?;
-        prove_finish(
+        let proof = prove_finish(
             pending,
             backend,
             &*task.job,
@@ -370,7 +382,9 @@ impl Shared {
             params.prepared_key(),
             Randomness::from_os(),
             trace,
-        )
+        );
+        drop(memory);
+        proof
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
+use crate::memory::budget::OverBudget;
 use crate::params::ParamsError;
 
 /// Everything the engine reports instead of a proof.
@@ -37,6 +38,9 @@ pub enum Error {
     /// A compiled circuit's file is not usable.
     #[error("compiled circuit {0}")]
     CircuitFile(#[from] DiskError),
+    /// The request needs more memory than the configuration allows.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// A circuit could not be recorded or its witness not computed.
     #[error("{stage}: {problem}")]
     Synthesis {
@@ -138,6 +142,7 @@ impl Error {
             | Self::Config(_)
             | Self::Params(_)
             | Self::CircuitFile(_)
+            | Self::OverBudget(_)
             | Self::Unsatisfied { .. }
             | Self::Io { .. } => true,
             Self::Synthesis { .. }

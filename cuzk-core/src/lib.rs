@@ -8,13 +8,15 @@
 //! [`request`] (what is asked) → [`kinds`] (what each kind proves, and what
 //! verifies it) → [`pipeline`] (the way of one partition, on one screen) →
 //! [`backend`] (where a partition becomes a proof) → [`engine`] (threads and
-//! lifetimes). [`circuit`] and [`params`] are what partitions share, [`config`]
-//! what an operator can set, [`timeline`] where the time went.
+//! lifetimes). [`circuit`] and [`params`] are what partitions share, [`memory`]
+//! what they may use, [`config`] what an operator can set, [`timeline`] where the
+//! time went.
 //!
 //! # Invariants
 //!
 //! * Proof bytes leave only through [`verify`].
 //! * A job that was accepted ends: with a proof or with an error.
+//! * Memory is reserved before it is used, and what can never be is an error.
 //! * Input is never trusted: a bad request, file or configuration is a typed
 //!   error that says what to do, and never a panic.
 //! * Nothing here is constant-time: the witness of a storage proof is no secret
@@ -30,6 +32,7 @@ pub mod error;
 pub mod files;
 pub mod job;
 pub mod kinds;
+pub mod memory;
 pub mod once_map;
 pub mod params;
 pub mod pipeline;

@@ -27,6 +27,8 @@ pub enum Stage {
     Circuit,
     /// Mapping and checking the Groth16 parameters.
     Params,
+    /// Waiting until the partition's memory is free.
+    MemoryWait,
     /// Computing the witness.
     Witness,
     /// Evaluating A·w and B·w.
@@ -56,6 +58,7 @@ impl Stage {
             Self::QueueWait => "queue_wait",
             Self::Circuit => "circuit",
             Self::Params => "params",
+            Self::MemoryWait => "memory_wait",
             Self::Witness => "witness",
             Self::Evaluate => "evaluate",
             Self::ReadyWait => "ready_wait",

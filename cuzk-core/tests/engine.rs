@@ -117,6 +117,7 @@ fn many_jobs_end_with_proofs_and_a_whole_timeline() {
             Stage::QueueWait,
             Stage::Circuit,
             Stage::Params,
+            Stage::MemoryWait,
             Stage::Witness,
             Stage::Evaluate,
             Stage::ReadyWait,
@@ -181,6 +182,18 @@ fn a_full_queue_says_so_and_takes_nothing_in() {
     assert!(jobs.len() >= capacity);
     drop(engine);
     assert!(jobs.iter().all(|job| job.poll().is_some()));
+}
+
+#[test]
+fn a_partition_larger_than_the_budget_is_an_error_at_once() {
+    common::circuit_with_params(ProofKind::WindowPost);
+    let mut config = common::config();
+    config.memory.total_budget_bytes = 100 << 20;
+    config.memory.safety_margin_bytes = 1 << 20;
+    let engine = Engine::start(config).unwrap();
+    let error = engine.submit(&request()).unwrap().wait().unwrap_err();
+    assert!(matches!(*error, Error::OverBudget(_)), "{error}");
+    assert!(error.is_input());
 }
 
 #[test]

@@ -23,7 +23,10 @@ use supraseal_sys::GpuResources;
 
 /// The randomness of the known answers.
 fn randomness() -> Randomness {
-    Randomness { r: Scalar::from(0x5eed), s: Scalar::from(0x0dd5) }
+    Randomness {
+        r: Scalar::from(0x5eed),
+        s: Scalar::from(0x0dd5),
+    }
 }
 
 /// A kind's statement, circuit and parameters.
@@ -72,7 +75,11 @@ impl Case {
         let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false).unwrap();
         let Randomness { r, s } = randomness();
         let mut bytes = Vec::new();
-        self.job.reference_proof(0, &mapped, r, s).unwrap().write(&mut bytes).unwrap();
+        self.job
+            .reference_proof(0, &mapped, r, s)
+            .unwrap()
+            .write(&mut bytes)
+            .unwrap();
         bytes
     }
 }
@@ -88,7 +95,11 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn check_known_answer(kind: ProofKind) {
-    assert_eq!(hex(Case::new(kind).ours().as_bytes()), known_answer(kind), "{kind}");
+    assert_eq!(
+        hex(Case::new(kind).ours().as_bytes()),
+        known_answer(kind),
+        "{kind}"
+    );
 }
 
 #[test]
@@ -114,7 +125,11 @@ fn snap_deals() {
 #[test]
 fn the_quick_kinds_are_bellpersons() {
     for kind in [ProofKind::WindowPost, ProofKind::WinningPost] {
-        assert_eq!(hex(&Case::new(kind).bellperson()), known_answer(kind), "{kind}");
+        assert_eq!(
+            hex(&Case::new(kind).bellperson()),
+            known_answer(kind),
+            "{kind}"
+        );
     }
 }
 
@@ -122,6 +137,10 @@ fn the_quick_kinds_are_bellpersons() {
 #[ignore = "bellperson takes minutes for PoRep and SnapDeals"]
 fn the_slow_kinds_are_bellpersons() {
     for kind in [ProofKind::Porep, ProofKind::SnapDeals] {
-        assert_eq!(hex(&Case::new(kind).bellperson()), known_answer(kind), "{kind}");
+        assert_eq!(
+            hex(&Case::new(kind).bellperson()),
+            known_answer(kind),
+            "{kind}"
+        );
     }
 }

@@ -1,0 +1,32 @@
+//! How much memory a partition needs, from its circuit's dimensions.
+//!
+//! Upper bounds of what the stages hold at once, so that it can be reserved
+//! before it is allocated.
+
+use blstrs::Scalar;
+
+use crate::circuit::Circuit;
+
+/// Buckets, recoded scalars and decoded points of the sums, which are decoded
+/// in bounded chunks.
+const SUMS_BYTES: u64 = 192 << 20;
+
+/// What proving a partition holds at once, in bytes: the witness, the scalars of
+/// the A and B queries gathered from it, and a and b, before and after they are
+/// padded to the domain.
+#[must_use]
+pub fn partition_bytes(circuit: &Circuit) -> u64 {
+    let scalar_bytes = size_of::<Scalar>() as u64;
+    let lengths = circuit.query_lengths();
+    let variables = circuit.r1cs().num_variables();
+    let rows = circuit.r1cs().rows() + circuit.r1cs().num_inputs();
+    let domain = lengths.h + 1;
+    let scalars = variables + lengths.a + lengths.b + 2 * domain + rows;
+    scalars as u64 * scalar_bytes + SUMS_BYTES
+}
+
+/// What a compiled circuit holds for as long as it is kept, in bytes.
+#[must_use]
+pub fn circuit_bytes(circuit: &Circuit) -> u64 {
+    circuit.r1cs().resident_bytes() as u64
+}

@@ -1,0 +1,4 @@
+//! How much memory the engine may use, and what uses it.
+
+pub mod budget;
+pub mod footprint;
