@@ -24,7 +24,7 @@ pub struct ProofOutput {
 
 impl ProofOutput {
     /// The proof as the chain expects it: the partitions' proofs in order,
-    /// [`PROOF_BYTES`] each.
+    /// [`PARTITION_PROOF_BYTES`] each.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

@@ -28,7 +28,7 @@ use crate::{Error, Result};
 /// Computes the witness of a partition and evaluates A and B on it.
 ///
 /// While `throttle` is above zero the evaluation yields the memory to whoever
-/// raised it; see [`cuzk_pce::throttle`].
+/// raised it; see [`cuzk_pce::WAIT_MAX`].
 ///
 /// # Errors
 /// A vanilla proof from which the circuit cannot be satisfied, or a witness of
