@@ -1,5 +1,11 @@
 //! The engine under more than one job, on good devices and on bad ones.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
 mod common;
 
 use std::sync::Arc;

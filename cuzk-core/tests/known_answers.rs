@@ -5,6 +5,12 @@
 //! The quick kinds are compared with bellperson itself. For the others it takes
 //! minutes, so that test is ignored by default; continuous integration runs it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;

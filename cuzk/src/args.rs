@@ -112,7 +112,10 @@ pub(crate) struct CircuitArgs {
 
 impl CircuitArgs {
     pub(crate) fn id(self) -> CircuitId {
-        CircuitId { kind: self.kind, sector_size: self.sector_size }
+        CircuitId {
+            kind: self.kind,
+            sector_size: self.sector_size,
+        }
     }
 }
 

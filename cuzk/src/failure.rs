@@ -15,12 +15,18 @@ pub(crate) struct Failure {
 impl Failure {
     /// The user can mend it by changing an argument or a file: exit code 2.
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_input: true }
+        Self {
+            message: message.into(),
+            is_input: true,
+        }
     }
 
     /// Something failed on good input: exit code 1.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_input: false }
+        Self {
+            message: message.into(),
+            is_input: false,
+        }
     }
 
     /// A file that the user named could not be read or written.
@@ -41,7 +47,10 @@ impl fmt::Display for Failure {
 
 impl From<&cuzk_core::Error> for Failure {
     fn from(error: &cuzk_core::Error) -> Self {
-        Self { message: error.to_string(), is_input: error.is_input() }
+        Self {
+            message: error.to_string(),
+            is_input: error.is_input(),
+        }
     }
 }
 

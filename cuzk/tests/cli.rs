@@ -1,13 +1,21 @@
 //! The command line as a user runs it: what it prints, where, and its exit
 //! codes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../data/sector-2kib")
+        .join(name)
 }
 
 /// Shared with the other tests that prove, and kept between runs.
@@ -32,7 +40,11 @@ fn cuzk(arguments: &[&str]) -> Output {
 /// The one JSON object that a command that succeeded printed.
 fn json(arguments: &[&str]) -> Value {
     let output = cuzk(&[arguments, &["--json"]].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -56,7 +68,14 @@ fn prove_and_verify(kind: &str) {
     let directory = tempfile::tempdir().unwrap();
     let proof = directory.path().join("proof");
     let request = data(&format!("{kind}.json"));
-    json(&["params", "generate", "--kind", kind, "--sector-size", "2KiB"]);
+    json(&[
+        "params",
+        "generate",
+        "--kind",
+        kind,
+        "--sector-size",
+        "2KiB",
+    ]);
 
     let report = json(&["prove", "--request", text(&request), "--out", text(&proof)]);
     assert_eq!(report["verified"], true);
@@ -71,7 +90,14 @@ fn prove_and_verify(kind: &str) {
     assert_eq!(stages.first(), Some(&"decode"));
     assert_eq!(stages.last(), Some(&"verify"));
 
-    let verify = ["verify", "--reference", "--request", text(&request), "--proof", text(&proof)];
+    let verify = [
+        "verify",
+        "--reference",
+        "--request",
+        text(&request),
+        "--proof",
+        text(&proof),
+    ];
     assert_eq!(json(&verify)["valid"], true);
 
     let mut altered = std::fs::read(&proof).unwrap();
@@ -109,8 +135,14 @@ fn a_request_that_is_no_request_writes_nothing() {
     for (name, bytes) in [
         ("empty", &b""[..]),
         ("text", b"a proof, please"),
-        ("truncated", &std::fs::read(data("porep.json")).unwrap()[..1000]),
-        ("wrong kind", br#"{"proof_kind":"SEALED","sector_size":2048}"#),
+        (
+            "truncated",
+            &std::fs::read(data("porep.json")).unwrap()[..1000],
+        ),
+        (
+            "wrong kind",
+            br#"{"proof_kind":"SEALED","sector_size":2048}"#,
+        ),
     ] {
         let request = directory.path().join("request.json");
         std::fs::write(&request, bytes).unwrap();
@@ -145,9 +177,32 @@ fn parameters_of_another_circuit_truncated_or_empty() {
     let out = cache.path().join("proof");
     let request = data("window-post.json");
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
-    json(&["params", "generate", "--kind", "window-post", "--sector-size", "2KiB"]);
-    json(&["params", "generate", "--kind", "winning-post", "--sector-size", "2KiB"]);
-    let report = |kind| json(&["params", "generate", "--kind", kind, "--sector-size", "2KiB"]);
+    json(&[
+        "params",
+        "generate",
+        "--kind",
+        "window-post",
+        "--sector-size",
+        "2KiB",
+    ]);
+    json(&[
+        "params",
+        "generate",
+        "--kind",
+        "winning-post",
+        "--sector-size",
+        "2KiB",
+    ]);
+    let report = |kind| {
+        json(&[
+            "params",
+            "generate",
+            "--kind",
+            kind,
+            "--sector-size",
+            "2KiB",
+        ])
+    };
     let (window, winning) = (report("window-post"), report("winning-post"));
     let place = |from: &Value, to: &Value, length: usize| {
         for file in ["params", "vk"] {
@@ -172,7 +227,14 @@ fn parameters_of_another_circuit_truncated_or_empty() {
 
 #[test]
 fn insecure_parameters_of_real_sizes_need_a_word() {
-    let output = cuzk(&["params", "generate", "--kind", "winning-post", "--sector-size", "512MiB"]);
+    let output = cuzk(&[
+        "params",
+        "generate",
+        "--kind",
+        "winning-post",
+        "--sector-size",
+        "512MiB",
+    ]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("--i-know-these-are-insecure"), "{stderr}");
@@ -183,7 +245,14 @@ fn a_compiled_circuit_reads_back_and_a_damaged_one_does_not() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("window-post.pce");
     let built = json(&[
-        "pce", "build", "--kind", "window-post", "--sector-size", "2KiB", "--out", text(&file),
+        "pce",
+        "build",
+        "--kind",
+        "window-post",
+        "--sector-size",
+        "2KiB",
+        "--out",
+        text(&file),
     ]);
     assert_eq!(built["inputs"], 23);
     assert_eq!(built["aux"], 22_128);
@@ -196,14 +265,25 @@ fn a_compiled_circuit_reads_back_and_a_damaged_one_does_not() {
     flipped[bytes.len() / 2] ^= 1;
     for damaged in [&flipped[..], &bytes[..bytes.len() - 1], &bytes[..10], &[]] {
         std::fs::write(&file, damaged).unwrap();
-        fails(2, "window-post.pce", &cuzk(&["pce", "inspect", text(&file)]));
+        fails(
+            2,
+            "window-post.pce",
+            &cuzk(&["pce", "inspect", text(&file)]),
+        );
     }
 }
 
 #[test]
 fn synthesis_checks_every_constraint() {
     let request = data("winning-post.json");
-    let synth = json(&["synth", "--check", "--request", text(&request), "--partition", "0"]);
+    let synth = json(&[
+        "synth",
+        "--check",
+        "--request",
+        text(&request),
+        "--partition",
+        "0",
+    ]);
     assert_eq!(synth["rows"], 90_750);
     assert_eq!(synth["satisfied"], true);
     assert_eq!(synth["first_bad_row"], Value::Null);
@@ -216,7 +296,13 @@ fn a_sealed_sector_makes_a_request() {
     let directory = tempfile::tempdir().unwrap();
     let request = directory.path().join("request.json");
     let report = json(&[
-        "vanilla", "--kind", "window-post", "--sector-size", "2KiB", "--out", text(&request),
+        "vanilla",
+        "--kind",
+        "window-post",
+        "--sector-size",
+        "2KiB",
+        "--out",
+        text(&request),
     ]);
     assert_eq!(report["circuit"], "window-post-2KiB");
     let synth = json(&["synth", "--check", "--request", text(&request)]);
@@ -227,13 +313,23 @@ fn a_sealed_sector_makes_a_request() {
 fn a_misspelt_key_is_named_with_what_was_meant() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("cuzk.toml");
-    std::fs::write(&config, "[gpus]\ngpu_thread = 4\n\n[pipeline]\nsynthesis_lookahead = 0\n")
-        .unwrap();
+    std::fs::write(
+        &config,
+        "[gpus]\ngpu_thread = 4\n\n[pipeline]\nsynthesis_lookahead = 0\n",
+    )
+    .unwrap();
     let output = cuzk(&["config", "check", text(&config)]);
     fails(2, "gpu_threads", &output);
     fails(2, "synthesis_lookahead", &output);
-    fails(2, "gpu_threads", &cuzk(&["--config", text(&config), "demo"]));
+    fails(
+        2,
+        "gpu_threads",
+        &cuzk(&["--config", text(&config), "demo"]),
+    );
 
     std::fs::write(&config, "[gpus]\ngpu_threads = 4\n").unwrap();
-    assert_eq!(json(&["config", "check", text(&config)])["gpus"]["gpu_threads"], 4);
+    assert_eq!(
+        json(&["config", "check", text(&config)])["gpus"]["gpu_threads"],
+        4
+    );
 }

@@ -1,6 +1,7 @@
 //! What the tests that prove share: the bundled requests, and one cache of
 //! insecure parameters under the target directory, made when first needed.
 #![allow(dead_code, reason = "each test binary uses some of it")]
+#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -31,7 +31,10 @@ fn bundled_job(args: &Bench) -> Result<Box<dyn Job>, Failure> {
 }
 
 fn of_circuit(comparison: Comparison, args: &Bench) -> Vec<Comparison> {
-    vec![Comparison { kind: Some(args.kind.to_string()), ..comparison }]
+    vec![Comparison {
+        kind: Some(args.kind.to_string()),
+        ..comparison
+    }]
 }
 
 pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
@@ -47,7 +50,13 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         times.push(seconds(&mut compile)?);
     }
     let comparison = Comparison::alone("pce", args.sector_size.to_string(), times);
-    Ok(of_circuit(Comparison { ours_bytes: Some(bytes), ..comparison }, args))
+    Ok(of_circuit(
+        Comparison {
+            ours_bytes: Some(bytes),
+            ..comparison
+        },
+        args,
+    ))
 }
 
 pub(crate) fn witness(args: &Bench) -> Result<Vec<Comparison>, Failure> {
@@ -62,10 +71,13 @@ pub(crate) fn witness(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let ours_bytes = witness.resident_bytes();
     let peer_bytes = size_of::<Scalar>() * (inputs.len() + aux.len());
     let medians = alternate(args.runs, ours, peer)?;
-    let comparison =
-        medians.into_comparison("witness", args.sector_size.to_string(), "bellperson");
+    let comparison = medians.into_comparison("witness", args.sector_size.to_string(), "bellperson");
     Ok(of_circuit(
-        Comparison { ours_bytes: Some(ours_bytes), peer_bytes: Some(peer_bytes), ..comparison },
+        Comparison {
+            ours_bytes: Some(ours_bytes),
+            peer_bytes: Some(peer_bytes),
+            ..comparison
+        },
         args,
     ))
 }
@@ -89,8 +101,11 @@ pub(crate) fn eval(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         return Err(differs("eval"));
     }
     let medians = alternate(args.runs, ours, peer)?;
-    let comparison =
-        medians.into_comparison("eval", args.sector_size.to_string(), "plain CSR, a, b and c");
+    let comparison = medians.into_comparison(
+        "eval",
+        args.sector_size.to_string(),
+        "plain CSR, a, b and c",
+    );
     Ok(of_circuit(comparison, args))
 }
 
@@ -101,14 +116,23 @@ pub(crate) fn params(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     impl CircuitVisitor for Peer {
         type Output = Parameters<Bls12>;
 
-        fn visit<C: BellpersonCircuit<Scalar> + Send>(self, circuit: C) -> cuzk_core::Result<Self::Output> {
+        fn visit<C: BellpersonCircuit<Scalar> + Send>(
+            self,
+            circuit: C,
+        ) -> cuzk_core::Result<Self::Output> {
             generate_random_parameters(circuit, &mut OsRng).map_err(|error| {
-                cuzk_core::Error::Synthesis { stage: "bellperson", problem: error.to_string() }
+                cuzk_core::Error::Synthesis {
+                    stage: "bellperson",
+                    problem: error.to_string(),
+                }
             })
         }
     }
 
-    let id = CircuitId { kind: args.kind, sector_size: args.sector_size };
+    let id = CircuitId {
+        kind: args.kind,
+        sector_size: args.sector_size,
+    };
     let waste = ToxicWaste::from_seed(0);
     let ours = || {
         let circuit = Circuit::compile(id)?;
@@ -118,8 +142,7 @@ pub(crate) fn params(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         Ok(bytes)
     };
     let medians = alternate(args.runs, ours, || Ok(id.with_blank(Peer)?))?;
-    let comparison =
-        medians.into_comparison("params", args.sector_size.to_string(), "bellperson");
+    let comparison = medians.into_comparison("params", args.sector_size.to_string(), "bellperson");
     Ok(of_circuit(comparison, args))
 }
 
@@ -129,8 +152,7 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
     let job = bundled_job(args)?;
     let id = job.circuit();
     ensure_parameters(context, id, 0, false)?;
-    let path = ParamCache::new(&context.config.srs.param_cache)
-        .params_path(&id.parameter_files()?);
+    let path = ParamCache::new(&context.config.srs.param_cache).params_path(&id.parameter_files()?);
     let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let mut config = context.config.clone();

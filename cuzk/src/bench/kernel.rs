@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bellperson::domain::EvaluationDomain;
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Projective, G2Projective, Scalar};
-use cuzk_kernels::{KernelError, msm};
 use cuzk_kernels::ntt::Domain;
+use cuzk_kernels::{KernelError, msm};
 use ec_gpu_gen::multiexp_cpu::{FullDensity, multiexp_cpu};
 use ec_gpu_gen::threadpool::Worker;
 use ff::{Field, PrimeField};
@@ -31,15 +31,23 @@ const DISTINCT_BASES_MAX: usize = 1 << 14;
 
 fn scalars(log_size: u32) -> Vec<Scalar> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    (0..1_usize << log_size).map(|_| Scalar::random(&mut rng)).collect()
+    (0..1_usize << log_size)
+        .map(|_| Scalar::random(&mut rng))
+        .collect()
 }
 
 fn bases<G: PrimeCurve>(log_size: u32) -> Vec<G::Affine> {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let size = 1_usize << log_size;
-    let points: Vec<G> =
-        (0..size.min(DISTINCT_BASES_MAX)).map(|_| G::random(&mut rng)).collect();
-    points.iter().map(Curve::to_affine).cycle().take(size).collect()
+    let points: Vec<G> = (0..size.min(DISTINCT_BASES_MAX))
+        .map(|_| G::random(&mut rng))
+        .collect();
+    points
+        .iter()
+        .map(Curve::to_affine)
+        .cycle()
+        .take(size)
+        .collect()
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -61,13 +69,20 @@ pub(crate) fn ntt(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         || domain.ntt(&mut ours).map_err(failed),
         || peer.fft(&worker, &mut None).map_err(failed),
     )?;
-    Ok(vec![medians.into_comparison("ntt", size(args), "bellperson")])
+    Ok(vec![medians.into_comparison(
+        "ntt",
+        size(args),
+        "bellperson",
+    )])
 }
 
 pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G1Projective>(args.size);
     let blst_bases: Vec<blst_p1_affine> = bases.iter().map(|base| *base.as_ref()).collect();
-    let stage = Stage { name: "msm-g1", args };
+    let stage = Stage {
+        name: "msm-g1",
+        args,
+    };
     stage.compare(
         |scalars| msm::g1(&bases, scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
@@ -79,7 +94,10 @@ pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G2Projective>(args.size);
     let blst_bases: Vec<blst_p2_affine> = bases.iter().map(|base| *base.as_ref()).collect();
-    let stage = Stage { name: "msm-g2", args };
+    let stage = Stage {
+        name: "msm-g2",
+        args,
+    };
     stage.compare(
         |scalars| msm::g2(&bases, scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),

@@ -104,7 +104,10 @@ pub(crate) fn alternate<A, B>(
         ours_s.push(seconds(&mut ours)?);
         peer_s.push(seconds(&mut peer)?);
     }
-    Ok(Medians { ours_s: median(ours_s), peer_s: median(peer_s) })
+    Ok(Medians {
+        ours_s: median(ours_s),
+        peer_s: median(peer_s),
+    })
 }
 
 /// How long `work` takes; its result is dropped after the clock has stopped.
@@ -124,7 +127,9 @@ fn median(mut seconds: Vec<f64>) -> f64 {
 
 /// The two sides disagree: nothing that follows would mean anything.
 pub(crate) fn differs(stage: &str) -> Failure {
-    Failure::failed(format!("{stage}: the peer's result differs from ours; please report it"))
+    Failure::failed(format!(
+        "{stage}: the peer's result differs from ours; please report it"
+    ))
 }
 
 fn text(comparison: &Comparison) -> String {
@@ -132,7 +137,10 @@ fn text(comparison: &Comparison) -> String {
         Some(kind) => format!("{} {kind} {}", comparison.stage, comparison.size),
         None => format!("{} {}", comparison.stage, comparison.size),
     };
-    let ours = format!("{what}, {} thread(s): {:.3} s", comparison.threads, comparison.ours_s);
+    let ours = format!(
+        "{what}, {} thread(s): {:.3} s",
+        comparison.threads, comparison.ours_s
+    );
     match (comparison.peer, comparison.peer_s, comparison.ratio) {
         (Some(peer), Some(peer_s), Some(ratio)) => {
             format!("{ours}, {peer} {peer_s:.3} s, ratio {ratio:.2}")

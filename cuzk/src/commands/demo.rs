@@ -14,7 +14,10 @@ const SEED: u64 = 0;
 
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
     let request = bundled_request(args.kind)?;
-    let circuit = CircuitId { kind: args.kind, sector_size: SectorSize::KiB2 };
+    let circuit = CircuitId {
+        kind: args.kind,
+        sector_size: SectorSize::KiB2,
+    };
     ensure_parameters(context, circuit, SEED, false)?;
     prove(context, &request, args.out.as_deref())
 }

@@ -78,12 +78,21 @@ pub(crate) fn ensure_parameters(
     spinner.finish_and_clear();
     let bar = progress::bar("making test parameters");
     let pool = context.config.synthesis.pool()?;
-    let options = GenerateOptions { seed, acknowledge_insecure };
+    let options = GenerateOptions {
+        seed,
+        acknowledge_insecure,
+    };
     let result = pool.install(|| {
-        cache.ensure_generated(&files, id.sector_size.bytes(), circuit.r1cs(), options, |done, total| {
-            bar.set_length(total);
-            bar.set_position(done);
-        })
+        cache.ensure_generated(
+            &files,
+            id.sector_size.bytes(),
+            circuit.r1cs(),
+            options,
+            |done, total| {
+                bar.set_length(total);
+                bar.set_position(done);
+            },
+        )
     });
     bar.finish_and_clear();
     result.map_err(cuzk_core::Error::from)?;

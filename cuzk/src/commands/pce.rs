@@ -78,11 +78,18 @@ fn text(report: &PceReport) -> String {
         format!("inputs         {}", report.inputs),
         format!("aux            {}", report.aux),
         format!("rows           {}", report.rows),
-        format!("nonzeros       A {}, B {}, C {}", report.nnz_a, report.nnz_b, report.nnz_c),
+        format!(
+            "nonzeros       A {}, B {}, C {}",
+            report.nnz_a, report.nnz_b, report.nnz_c
+        ),
         format!("resident bytes {}", report.resident_bytes),
         format!("file bytes     {}", report.file_bytes),
         format!("fingerprint    {}", report.fingerprint),
     ];
-    lines.extend(report.build_s.map(|seconds| format!("built in       {seconds:.2} s")));
+    lines.extend(
+        report
+            .build_s
+            .map(|seconds| format!("built in       {seconds:.2} s")),
+    );
     lines.join("\n")
 }

@@ -83,12 +83,16 @@ fn wait(job: &JobHandle) -> Result<Arc<ProofOutput>, Failure> {
 }
 
 fn text(report: &ProveReport) -> String {
-    let mut lines = vec![format!("{:<12} {:>9} {:>10} {:>10}", "stage", "partition", "start s", "length s")];
+    let mut lines = vec![format!(
+        "{:<12} {:>9} {:>10} {:>10}",
+        "stage", "partition", "start s", "length s"
+    )];
     lines.extend(report.timeline.iter().map(|span| {
         format!(
             "{:<12} {:>9} {:>10.3} {:>10.3}",
             span.stage,
-            span.partition.map_or_else(|| "-".to_owned(), |partition| partition.to_string()),
+            span.partition
+                .map_or_else(|| "-".to_owned(), |partition| partition.to_string()),
             span.start.as_secs_f64(),
             span.length().as_secs_f64(),
         )
@@ -102,7 +106,10 @@ fn text(report: &ProveReport) -> String {
         report.prove_s,
         report
             .peak_rss_bytes
-            .map_or_else(String::new, |bytes| format!(", peak memory {} MiB", bytes >> 20)),
+            .map_or_else(String::new, |bytes| format!(
+                ", peak memory {} MiB",
+                bytes >> 20
+            )),
     ));
     lines.join("\n")
 }

@@ -48,8 +48,8 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let witness_s = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
-    let evaluated = pool
-        .install(|| cuzk_core::pipeline::evaluate_partition(&circuit, &witness, None))?;
+    let evaluated =
+        pool.install(|| cuzk_core::pipeline::evaluate_partition(&circuit, &witness, None))?;
     let evaluate_s = started.elapsed().as_secs_f64();
     drop(evaluated);
 
@@ -57,7 +57,10 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         false => None,
         true => {
             let first_bad_row = pool.install(|| circuit.first_bad_row(&witness))?;
-            Some(Check { satisfied: first_bad_row.is_none(), first_bad_row })
+            Some(Check {
+                satisfied: first_bad_row.is_none(),
+                first_bad_row,
+            })
         }
     };
     let report = SynthReport {
@@ -71,9 +74,11 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     output::print(context.json, &report, text)?;
     match report.check.and_then(|check| check.first_bad_row) {
         None => Ok(()),
-        Some(row) => {
-            Err(cuzk_core::Error::Unsatisfied { partition: args.partition, row }.into())
+        Some(row) => Err(cuzk_core::Error::Unsatisfied {
+            partition: args.partition,
+            row,
         }
+        .into()),
     }
 }
 
@@ -84,9 +89,17 @@ fn text(report: &SynthReport) -> String {
     );
     match &report.check {
         None => {}
-        Some(Check { first_bad_row: None, .. }) => text.push_str("; every constraint holds"),
-        Some(Check { first_bad_row: Some(row), .. }) => {
-            text.push_str(&format!("; constraint {row} is the first that does not hold"));
+        Some(Check {
+            first_bad_row: None,
+            ..
+        }) => text.push_str("; every constraint holds"),
+        Some(Check {
+            first_bad_row: Some(row),
+            ..
+        }) => {
+            text.push_str(&format!(
+                "; constraint {row} is the first that does not hold"
+            ));
         }
     }
     text

@@ -36,6 +36,9 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
         peak_rss_bytes: peak_rss_bytes(),
     };
     output::print(context.json, &report, |report| {
-        format!("{}: {} request, sealed in {:.1} s", report.request, report.circuit, report.seal_s)
+        format!(
+            "{}: {} request, sealed in {:.1} s",
+            report.request, report.circuit, report.seal_s
+        )
     })
 }

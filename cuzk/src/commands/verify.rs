@@ -33,13 +33,18 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
         Verdict::Valid => None,
         Verdict::Invalid(rejection) => Some(rejection.to_string()),
     };
-    let report = VerifyReport { valid: problem.is_none(), problem };
+    let report = VerifyReport {
+        valid: problem.is_none(),
+        problem,
+    };
     output::print(context.json, &report, |report| match &report.problem {
         None => "valid".to_owned(),
         Some(problem) => format!("not valid: {problem}"),
     })?;
     match report.problem {
         None => Ok(()),
-        Some(problem) => Err(Failure::failed(format!("the proof is not valid: {problem}"))),
+        Some(problem) => Err(Failure::failed(format!(
+            "the proof is not valid: {problem}"
+        ))),
     }
 }
