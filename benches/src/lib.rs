@@ -5,7 +5,8 @@
 //! read beside the clock, and [`table`] and [`plot`] print. The rest is the
 //! work that is measured: [`vm`] for cells, [`victim`] and [`working_set`]
 //! for freeing, [`circuit`], [`msm`] and [`throttled`] for what runs beside
-//! b_g2_msm, [`child`] for what a process can do only once.
+//! b_g2_msm, [`child`] for what a process can do only once, [`stage`] for the
+//! stages of a proof.
 //!
 //! Nothing here is part of the engine.
 
@@ -17,6 +18,7 @@ pub mod counters;
 pub mod mode;
 pub mod msm;
 pub mod plot;
+pub mod stage;
 pub mod study;
 pub mod table;
 pub mod throttled;
