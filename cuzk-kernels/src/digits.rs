@@ -88,6 +88,10 @@ impl Windows {
     }
 
     /// How to cut the digits of one window.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "windows number at most 128"
+    )]
     pub(crate) fn window(&self, window: usize) -> Window {
         let start = window as u32 * self.bits;
         let word = (start / 64) as usize;

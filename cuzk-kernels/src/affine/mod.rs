@@ -8,9 +8,11 @@
 //! implementation (a [`Kernel`]) must do; it knows no scalars.
 
 mod portable;
+mod prefetch;
 mod sum;
 
 pub(crate) use portable::{Coordinates, Portable};
+pub(crate) use prefetch::prefetch;
 pub(crate) use sum::sum;
 
 use blstrs::Scalar;

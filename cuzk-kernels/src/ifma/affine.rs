@@ -1,8 +1,7 @@
 //! Batched affine additions, eight at a time.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions, prefetches
+#![allow(unsafe_code)] // enters functions that enable the instructions
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
 use blstrs::{G1Affine, G2Affine};
@@ -12,7 +11,7 @@ use super::coordinate::Coordinate;
 use super::fp::Fp;
 use super::fp2::Fp2;
 use super::lanes::{LANES, each_lane};
-use crate::affine::{Addition, BATCH, Coordinates, Kernel};
+use crate::affine::{Addition, BATCH, Coordinates, Kernel, prefetch};
 
 /// Groups of lanes between asking for a point and using it.
 const PREFETCH_GROUPS: usize = 4;
@@ -313,16 +312,6 @@ where
             prefetch(&targets[addition.target as usize]);
             prefetch(&sources[addition.source()]);
         }
-    }
-}
-
-/// Asks for the cache lines of a value.
-#[inline(always)]
-fn prefetch<T>(value: &T) {
-    let start: *const i8 = std::ptr::from_ref(value).cast();
-    for offset in (0..size_of::<T>()).step_by(64) {
-        // SAFETY: a prefetch touches nothing, and the address is within the value.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
     }
 }
 
