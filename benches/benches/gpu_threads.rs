@@ -10,19 +10,27 @@ use benches::{
     mode::{Mode, cores, plot_path, thread_counts},
     msm::{self, Scalars},
     plot::{self, Line},
-    study::{Study, Timed, time},
+    study::{Study, Timed},
     table,
 };
 use blstrs::{G2Affine, G2Projective, Scalar};
 use criterion::Criterion;
 use cuzk_pce::{R1cs, evaluate, record, witness};
-use std::{cell::RefCell, hint::black_box, rc::Rc, thread, time::Duration};
+use std::{
+    cell::RefCell,
+    hint::black_box,
+    rc::Rc,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 use supraseal_sys::{GpuResources, b_g2_msm, b_g2_msm_scratch_bytes, set_gpu_threads};
 
 const ROUNDS: usize = 6;
 
-/// Work of both sides in one sample, chosen to take about as long on all
-/// cores of two.
+/// The least work of both sides in one sample. Beside each other, the side
+/// that is done goes on until the other is done too, so that there is never
+/// one side alone.
 #[derive(Clone, Copy)]
 struct Load {
     points: usize,
@@ -61,24 +69,24 @@ fn loads(mode: Mode) -> &'static [Load] {
     mode.pick(&LOADS[..], &SMOKE_LOADS)
 }
 
-/// What a child answers: how long each side took, in nanoseconds; 0 for a side
-/// that did not run.
+/// What a child answers: how long one b_g2_msm and one synthesis took, on
+/// average over the sample; 0 for a side that did not run.
 #[derive(Clone, Copy)]
 struct Sample {
-    msms: Duration,
-    syntheses: Duration,
+    msm: Duration,
+    synthesis: Duration,
 }
 
 impl Timed for Sample {
-    /// Until both sides were done.
+    /// The slower side's: what a pipeline of the two would be held up by.
     fn wall(&self) -> Duration {
-        self.msms.max(self.syntheses)
+        self.msm.max(self.synthesis)
     }
 }
 
 impl Sample {
     fn write(self) -> String {
-        format!("{} {}", self.msms.as_nanos(), self.syntheses.as_nanos())
+        format!("{} {}", self.msm.as_nanos(), self.synthesis.as_nanos())
     }
 
     fn read(line: &str) -> Result<Self> {
@@ -87,9 +95,9 @@ impl Sample {
             .map(str::parse)
             .map(|n| n.map(Duration::from_nanos));
         match (nanos.next(), nanos.next()) {
-            (Some(msms), Some(syntheses)) => Ok(Sample {
-                msms: msms?,
-                syntheses: syntheses?,
+            (Some(msm), Some(synthesis)) => Ok(Sample {
+                msm: msm?,
+                synthesis: synthesis?,
             }),
             _ => Err(format!("expected two durations, got {line:?}").into()),
         }
@@ -120,45 +128,77 @@ impl Work {
         })
     }
 
-    fn msms(&self) -> Result<()> {
-        for _ in 0..self.load.msms {
-            black_box(b_g2_msm(&self.resources, &self.bases, &self.scalars)?);
-        }
+    fn msm(&self) -> Result<()> {
+        black_box(b_g2_msm(&self.resources, &self.bases, &self.scalars)?);
         Ok(())
     }
 
     /// Witness and evaluation, on rayon's threads, unthrottled: what this
     /// compares is what the number of threads alone does.
-    fn syntheses(&self) -> Result<()> {
-        for _ in 0..self.load.syntheses {
-            let witness = witness(Hashes {
-                count: self.load.hashes,
-                blank: false,
-            })?;
-            black_box(evaluate(&self.r1cs, &witness, None)?);
-        }
+    fn synthesis(&self) -> Result<()> {
+        let witness = witness(Hashes {
+            count: self.load.hashes,
+            blank: false,
+        })?;
+        black_box(evaluate(&self.r1cs, &witness, None)?);
         Ok(())
     }
 
     fn answer(&self, question: &str) -> Result<Sample> {
-        let run = |side: &str, work: &dyn Fn() -> Result<()>| {
-            if question != side && question != "both" {
-                return Ok(Duration::ZERO);
-            }
-            let (result, wall) = time(work);
-            result.map(|()| wall)
-        };
+        let side = |name: &str, quota| Side::new(quota, question == name || question == "both");
+        let msms = side("msm", self.load.msms);
+        let syntheses = side("synthesis", self.load.syntheses);
         thread::scope(|scope| {
-            let msms = scope.spawn(|| run("msm", &|| self.msms()));
-            let syntheses = run("synthesis", &|| self.syntheses())?;
-            match msms.join() {
-                Ok(msms) => Ok(Sample {
-                    msms: msms?,
-                    syntheses,
+            let msm = scope.spawn(|| msms.repeat(&syntheses, || self.msm()));
+            let synthesis = syntheses.repeat(&msms, || self.synthesis())?;
+            match msm.join() {
+                Ok(msm) => Ok(Sample {
+                    msm: msm?,
+                    synthesis,
                 }),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
+    }
+}
+
+/// One of the two sides: how much it has done, and must do.
+struct Side {
+    quota: usize,
+    runs: bool,
+    done: AtomicUsize,
+}
+
+impl Side {
+    fn new(quota: usize, runs: bool) -> Self {
+        Side {
+            quota,
+            runs,
+            done: AtomicUsize::new(0),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        !self.runs || self.done.load(Ordering::Relaxed) >= self.quota
+    }
+
+    /// Works until both sides have done their quota; returns the mean time of
+    /// a piece of work.
+    fn repeat(&self, other: &Side, work: impl Fn() -> Result<()>) -> Result<Duration> {
+        if !self.runs {
+            return Ok(Duration::ZERO);
+        }
+        let start = Instant::now();
+        while !(self.is_done() && other.is_done()) {
+            if let Err(error) = work() {
+                // The other side must not wait for this one.
+                self.done.store(self.quota, Ordering::Relaxed);
+                return Err(error);
+            }
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+        let done = u32::try_from(self.done.load(Ordering::Relaxed))?;
+        Ok(start.elapsed() / done)
     }
 }
 
@@ -179,6 +219,14 @@ fn serve(argument: &str) -> Result<()> {
         .ok_or("no such load")?;
     let work = Work::new(*load)?;
     child::serve(|question| Ok(work.answer(question)?.write()))
+}
+
+fn msm_s(sample: &Sample) -> f64 {
+    sample.msm.as_secs_f64()
+}
+
+fn synthesis_s(sample: &Sample) -> f64 {
+    sample.synthesis.as_secs_f64()
 }
 
 /// The arms of one number of threads.
@@ -235,28 +283,31 @@ impl Measured<'_> {
         self.arms.iter().map(|arms| self.row(arms)).collect()
     }
 
+    /// Both sides' rates beside each other, each as a part of its own rate
+    /// alone on all cores. Without any loss or gain the sum is 1.
+    fn combined(&self, arms: &Arms) -> Option<f64> {
+        let all_cores = self.arms.last()?;
+        let study = &self.study;
+        let msm = study.median(all_cores.msm, msm_s)? / study.median(arms.both, msm_s)?;
+        let synthesis = study.median(all_cores.synthesis, synthesis_s)?
+            / study.median(arms.both, synthesis_s)?;
+        Some(msm + synthesis)
+    }
+
     fn row(&self, arms: &Arms) -> Vec<String> {
         let study = &self.study;
-        let msm = |sample: &Sample| sample.msms.as_secs_f64() / self.load.msms as f64;
-        let synthesis =
-            |sample: &Sample| sample.syntheses.as_secs_f64() / self.load.syntheses as f64;
-        let all_cores = self.arms.last().map_or(arms.both, |last| last.both);
-        let throughput = study.ratio(all_cores, arms.both, |sample| sample.wall().as_secs_f64());
         let threads = u32::try_from(arms.threads).unwrap_or(u32::MAX);
         let scratch = b_g2_msm_scratch_bytes(self.load.points, threads);
+        let slow_down = study.ratio(arms.both, arms.synthesis, synthesis_s);
         vec![
             format!("{} {}", self.load.scalars.name(), self.load.points),
             arms.threads.to_string(),
-            table::figure(study.median(arms.msm, msm), table::seconds),
-            table::figure(study.median(arms.both, msm), table::seconds),
-            table::figure(study.median(arms.synthesis, synthesis), table::seconds),
-            table::figure(study.median(arms.both, synthesis), table::seconds),
-            table::figure(
-                study.ratio(arms.both, arms.synthesis, synthesis),
-                table::percent_over,
-            ),
-            table::figure(study.median_s(arms.both), table::seconds),
-            table::figure(throughput, table::times),
+            table::figure(study.median(arms.msm, msm_s), table::seconds),
+            table::figure(study.median(arms.both, msm_s), table::seconds),
+            table::figure(study.median(arms.synthesis, synthesis_s), table::seconds),
+            table::figure(study.median(arms.both, synthesis_s), table::seconds),
+            table::figure(slow_down, table::percent_over),
+            table::figure(self.combined(arms), table::times),
             table::mebibytes(scratch.buckets as f64),
         ]
     }
@@ -275,12 +326,12 @@ impl Measured<'_> {
         let lines = [
             line("b_g2_msm alone", &|arms| study.median_s(arms.msm)),
             line("b_g2_msm beside synthesis", &|arms| {
-                study.median(arms.both, |sample| sample.msms.as_secs_f64())
+                study.median(arms.both, msm_s)
             }),
+            line("synthesis alone", &|arms| study.median_s(arms.synthesis)),
             line("synthesis beside b_g2_msm", &|arms| {
-                study.median(arms.both, |sample| sample.syntheses.as_secs_f64())
+                study.median(arms.both, synthesis_s)
             }),
-            line("both", &|arms| study.median_s(arms.both)),
         ];
         plot::draw(&path, "gpu_threads", "seconds", &lines)
     }
@@ -300,9 +351,9 @@ fn main() -> Result<()> {
     }
     if mode == Mode::Measure {
         let title = format!(
-            "gpu_threads on {} cores, beside synthesis on as many; medians, of one b_g2_msm and one \
-             synthesis. `both` is until both sides are done, `throughput` its inverse against \
-             all cores",
+            "gpu_threads on {} cores, beside synthesis on as many; medians, of one b_g2_msm and \
+             one synthesis. `combined` is the sum of both sides' rates beside each other, each \
+             by its own alone on all cores",
             cores()
         );
         let header = [
@@ -313,8 +364,7 @@ fn main() -> Result<()> {
             "synthesis alone",
             "synthesis beside",
             "slow-down",
-            "both",
-            "throughput",
+            "combined",
             "buckets",
         ];
         table::print(&title, &header, &rows);
