@@ -70,3 +70,58 @@ pub(crate) trait Coordinate: Copy {
     /// The negative of a stored value.
     fn negative(a: &Self::Stored) -> Self::Stored;
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::lanes::each_lane;
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// The property every coordinate has: operations agree with blst's field.
+    ///
+    /// An imported value stands for itself times 2^-32, so a product of two
+    /// comes back times 2^-32, and the inverse of a product times 2^96.
+    pub(crate) fn check_coordinate<C: Coordinate>() {
+        let Some(token) = Ifma::detect() else { return };
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let shift = (0..32).fold(C::Base::ONE, |power, _| power.double());
+        for _ in 0..20 {
+            let mut random = || -> [C::Base; LANES] {
+                each_lane(|lane| match lane {
+                    0 => -C::Base::ONE,
+                    _ => C::Base::random(&mut rng),
+                })
+            };
+            let (a, b) = (random(), random());
+            let (x, y) = (C::import_x(token, a), C::import_x(token, b));
+            let check = |result: C, expected: &dyn Fn(usize) -> C::Base| {
+                assert_eq!(result.export_x(token), std::array::from_fn(expected));
+            };
+            check(x, &|i| a[i]);
+            check(x.mul(&y).mul(&C::one(token)), &|i| {
+                a[i] * b[i] * inverse(shift)
+            });
+            check(x.square(), &|i| a[i].square() * inverse(shift));
+            check(x.add(&y), &|i| a[i] + b[i]);
+            check(x.sub(&y), &|i| a[i] - b[i]);
+            check(x.signed_sub(&y, 0x55), &|i| match i % 2 {
+                0 => -a[i] - b[i],
+                _ => a[i] - b[i],
+            });
+            check(x.mul(&y).sub_both_reduced(&x, &y), &|i| {
+                a[i] * b[i] * inverse(shift) - a[i] - b[i]
+            });
+            check(x.square().sub_reduced(&y), &|i| {
+                a[i].square() * inverse(shift) - b[i]
+            });
+            check(x.mul(&y).invert(token), &|i| {
+                inverse(a[i] * b[i]) * shift * shift * shift
+            });
+        }
+    }
+
+    fn inverse<F: Field>(value: F) -> F {
+        value.invert().unwrap()
+    }
+}

@@ -55,6 +55,13 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         self.with(unsafe { product::<M, N>(&self.limbs, &other.limbs) })
     }
 
+    /// Montgomery square: below p + a² / radix.
+    #[inline(always)]
+    pub(super) fn square(&self) -> Self {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { square::<M, N>(&self.limbs) })
+    }
+
     /// `self − other + K·p`, which must not be negative.
     #[inline(always)]
     pub(super) fn sub_multiple<const K: u64>(&self, other: &Self) -> Self {
@@ -127,19 +134,19 @@ pub(super) const fn multiple<const N: usize>(limbs: &[u64; N], k: u64) -> [u64; 
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn splat<const N: usize>(limbs: &[u64; N]) -> [__m512i; N] {
+pub(super) fn splat<const N: usize>(limbs: &[u64; N]) -> [__m512i; N] {
     limbs.map(|limb| _mm512_set1_epi64(limb.cast_signed()))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
+pub(super) fn add<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
     std::array::from_fn(|i| _mm512_add_epi64(a[i], b[i]))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn sub<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
+pub(super) fn sub<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
     std::array::from_fn(|i| _mm512_sub_epi64(a[i], b[i]))
 }
 
@@ -190,6 +197,90 @@ struct Columns<const N: usize> {
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn product<M: Modulus<N>, const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
     carry(product_columns::<M, N>(a, b))
+}
+
+/// The columns of a product before reduction: 0 to N − 1 and N to 2N − 1.
+pub(super) type Wide<const N: usize> = [[__m512i; N]; 2];
+
+/// The square with limbs carried. Every product of two different limbs is
+/// taken once and doubled; the reduction comes after.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn square<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) -> [__m512i; N] {
+    let mut wide = [[_mm512_setzero_si512(); N]; 2];
+    for i in 0..N {
+        for j in i + 1..N {
+            multiply_limbs(&mut wide, i + j, a[i], a[j]);
+        }
+    }
+    for column in wide.as_flattened_mut() {
+        *column = _mm512_add_epi64(*column, *column);
+    }
+    for (i, a) in a.iter().enumerate() {
+        multiply_limbs(&mut wide, 2 * i, *a, *a);
+    }
+    carry(reduce_wide::<M, N>(wide))
+}
+
+/// The product without reduction.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn wide_product<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> Wide<N> {
+    let mut wide = [[_mm512_setzero_si512(); N]; 2];
+    for (i, b) in b.iter().enumerate() {
+        for (j, a) in a.iter().enumerate() {
+            multiply_limbs(&mut wide, i + j, *a, *b);
+        }
+    }
+    wide
+}
+
+/// Adds the halves of a product of limbs to a column and the next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_limbs<const N: usize>(wide: &mut Wide<N>, column: usize, a: __m512i, b: __m512i) {
+    let columns = wide.as_flattened_mut();
+    columns[column] = _mm512_madd52lo_epu64(columns[column], a, b);
+    columns[column + 1] = _mm512_madd52hi_epu64(columns[column + 1], a, b);
+}
+
+/// Montgomery's reduction of signed columns, limbs not carried: the value over
+/// the radix, and less than p more.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn reduce_wide<M: Modulus<N>, const N: usize>(mut wide: Wide<N>) -> [__m512i; N] {
+    let p = splat(&M::LIMBS);
+    // Unrolled by hand, as the rounds of a product.
+    clear::<M, N>(&mut wide, 0, &p);
+    clear::<M, N>(&mut wide, 1, &p);
+    clear::<M, N>(&mut wide, 2, &p);
+    clear::<M, N>(&mut wide, 3, &p);
+    clear::<M, N>(&mut wide, 4, &p);
+    if N > 5 {
+        clear::<M, N>(&mut wide, 5, &p);
+    }
+    if N > 6 {
+        clear::<M, N>(&mut wide, 6, &p);
+    }
+    if N > 7 {
+        clear::<M, N>(&mut wide, 7, &p);
+    }
+    wide[1]
+}
+
+/// Clears a column with a multiple of the modulus, and carries it into the
+/// next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn clear<M: Modulus<N>, const N: usize>(wide: &mut Wide<N>, i: usize, p: &[__m512i; N]) {
+    let columns = &mut wide.as_flattened_mut()[i..=i + N];
+    let factor = factor::<M, N>(columns[0]);
+    for (j, p) in p.iter().enumerate() {
+        columns[j] = _mm512_madd52lo_epu64(columns[j], *p, factor);
+        columns[j + 1] = _mm512_madd52hi_epu64(columns[j + 1], *p, factor);
+    }
+    let carry = _mm512_srai_epi64::<LIMB_BITS>(columns[0]);
+    columns[1] = _mm512_add_epi64(columns[1], carry);
 }
 
 /// Operand scanning with the reduction interleaved (Koç, Acar, Kaliski,

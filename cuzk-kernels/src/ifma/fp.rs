@@ -192,7 +192,7 @@ impl Coordinate for Fp {
 
     #[inline(always)]
     fn square(&self) -> Fp {
-        Element::mul(self, self)
+        Element::square(self)
     }
 
     #[inline(always)]
@@ -294,5 +294,16 @@ fn invert_all(values: &mut [BlstFp; LANES]) {
         let this = inverse * prefix;
         inverse *= *value;
         *value = this;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::coordinate::tests::check_coordinate;
+    use super::*;
+
+    #[test]
+    fn operations_agree_with_blst() {
+        check_coordinate::<Fp>();
     }
 }

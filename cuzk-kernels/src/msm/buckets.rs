@@ -14,6 +14,9 @@ use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
 /// Most terms that wait for a later batch.
 const DEFERRED_MAX: usize = BATCH;
 
+/// Fewest additions worth a batch of their own.
+const BATCH_MIN: usize = 256;
+
 /// Segments of the buckets whose running sums are taken together.
 const SEGMENTS: usize = 512;
 
@@ -54,16 +57,23 @@ impl<K: Kernel> Buckets<K> {
         for (source, (magnitude, negative)) in digits.enumerate() {
             if magnitude != 0 {
                 self.schedule(Addition::new(magnitude - 1, source, negative), sources);
-                if self.additions.len() == BATCH {
-                    self.flush(sources);
-                }
-                if self.deferred.len() == DEFERRED_MAX {
-                    self.collapse(sources);
+                if self.additions.len() >= BATCH || self.deferred.len() >= DEFERRED_MAX {
+                    self.advance(sources);
                 }
             }
         }
-        self.flush(sources);
-        self.collapse(sources);
+        while !self.additions.is_empty() {
+            self.advance(sources);
+        }
+    }
+
+    /// Carries out scheduled additions in the way that suits their number.
+    fn advance(&mut self, sources: &[K::Point]) {
+        if self.additions.len() < BATCH_MIN {
+            self.collapse(sources);
+        } else {
+            self.flush(sources);
+        }
     }
 
     /// Puts an addition where it belongs: done at once, into the batch in
