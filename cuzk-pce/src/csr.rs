@@ -53,6 +53,14 @@ pub enum CsrError {
         /// The number of columns.
         num_cols: u32,
     },
+    /// A row names a variable before the circuit allocates it.
+    #[error("variables: a row names variable {index}, but only {allocated} are allocated so far")]
+    NotAllocated {
+        /// The index it names.
+        index: usize,
+        /// How many there are.
+        allocated: usize,
+    },
     /// A count does not fit the 32 bits that this form gives it.
     #[error("{what}: {got} is more than the {limit} that 32-bit indices can name")]
     TooLarge {

@@ -13,6 +13,7 @@
 use crate::{
     csr::{CsrError, CsrMatrix},
     fingerprint::Fingerprint,
+    program::TablesError,
     r1cs::R1cs,
 };
 use ff::PrimeField;
@@ -24,7 +25,7 @@ use std::{
 
 const MAGIC: [u8; 8] = *b"CUZKR1CS";
 const VERSION: u32 = 1;
-const CHECKSUM_BYTES: usize = 32;
+pub(crate) const CHECKSUM_BYTES: usize = 32;
 
 /// Magic, version, label length, field, fingerprint, six dimensions.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 32 + 32 + 6 * 8;
@@ -52,14 +53,18 @@ pub enum DiskFault {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// It is another kind of file.
-    #[error("not a constraint-system file: its first bytes are {got:02x?}, expected {MAGIC:02x?}")]
+    #[error("another kind of file: its first bytes are {got:02x?}, expected {expected:02x?}")]
     Magic {
+        /// The bytes this kind of file starts with.
+        expected: [u8; 8],
         /// The first eight bytes.
         got: [u8; 8],
     },
     /// It was written by another version of this format.
-    #[error("format version {got}, expected {VERSION}: delete it and build it again")]
+    #[error("format version {got}, expected {expected}: delete it and build it again")]
     Version {
+        /// The version this crate writes.
+        expected: u32,
         /// The version in the file.
         got: u32,
     },
@@ -99,9 +104,18 @@ pub enum DiskFault {
         /// Which nonzero, from 0.
         index: usize,
     },
+    /// A coefficient of a program is not reduced.
+    #[error("coefficient {index} is not below the field's modulus")]
+    Coefficient {
+        /// Which coefficient, from 0.
+        index: usize,
+    },
     /// The rows break an invariant.
     #[error("its rows are not a constraint system: {0}")]
     Rows(#[from] CsrError),
+    /// The tables of a program break an invariant.
+    #[error("its tables are inconsistent: {0}")]
+    Tables(#[from] TablesError),
 }
 
 /// What a file says about the circuit in it.
@@ -165,11 +179,11 @@ pub struct Stored<S> {
 }
 
 /// Names a field by its modulus.
-fn field_id<S: PrimeField>() -> [u8; 32] {
+pub(crate) fn field_id<S: PrimeField>() -> [u8; 32] {
     *blake3::hash(S::MODULUS.as_bytes()).as_bytes()
 }
 
-fn scalar_bytes<S: PrimeField>() -> usize {
+pub(crate) fn scalar_bytes<S: PrimeField>() -> usize {
     S::Repr::default().as_ref().len()
 }
 
@@ -205,7 +219,7 @@ pub fn read<S: PrimeField>(
     read_file(path, expected).map_err(at(path))
 }
 
-fn at(path: &Path) -> impl FnOnce(DiskFault) -> DiskError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(DiskFault) -> DiskError {
     move |fault| DiskError {
         path: path.to_owned(),
         fault,
@@ -223,6 +237,17 @@ fn write_file<S: PrimeField>(path: &Path, r1cs: &R1cs<S>, label: &str) -> Result
         nnz: matrices.map(|m| m.nnz() as u64),
     };
     let header = header.to_bytes::<S>()?;
+    write_whole(path, |out| {
+        out.write_all(&header)?;
+        matrices.into_iter().try_for_each(|m| write_matrix(out, m))
+    })
+}
+
+/// Makes the file at `path`, complete with its checksum or not at all.
+pub(crate) fn write_whole(
+    path: &Path,
+    content: impl FnOnce(&mut HashingWriter<'_>) -> io::Result<()>,
+) -> Result<(), DiskFault> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -230,10 +255,7 @@ fn write_file<S: PrimeField>(path: &Path, r1cs: &R1cs<S>, label: &str) -> Result
     // In the same directory, so that the rename does not cross file systems.
     let file = tempfile::Builder::new().make_in(directory, create_new)?;
     let mut out = HashingWriter::new(file.as_file());
-    out.write_all(&header)?;
-    for matrix in matrices {
-        write_matrix(&mut out, matrix)?;
-    }
+    content(&mut out)?;
     out.finish()?.sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     // The rename itself is durable only once the directory is.
@@ -267,7 +289,7 @@ fn write_matrix<S: PrimeField>(out: &mut impl Write, matrix: &CsrMatrix<S>) -> i
 }
 
 /// Hashes what it writes.
-struct HashingWriter<'a> {
+pub(crate) struct HashingWriter<'a> {
     out: BufWriter<&'a File>,
     hasher: blake3::Hasher,
 }
@@ -317,7 +339,7 @@ fn read_file<S: PrimeField>(
     Ok(Stored { header, r1cs })
 }
 
-fn check_fingerprint(expected: Fingerprint, got: Fingerprint) -> Result<(), DiskFault> {
+pub(crate) fn check_fingerprint(expected: Fingerprint, got: Fingerprint) -> Result<(), DiskFault> {
     if expected == got {
         Ok(())
     } else {
@@ -356,11 +378,17 @@ fn verified<S: PrimeField>(file: &mut File) -> Result<Header, DiskFault> {
 fn read_header<S: PrimeField>(file: &mut File) -> Result<Header, DiskFault> {
     let magic = read_array::<8>(file)?;
     if magic != MAGIC {
-        return Err(DiskFault::Magic { got: magic });
+        return Err(DiskFault::Magic {
+            expected: MAGIC,
+            got: magic,
+        });
     }
     let version = u32::from_le_bytes(read_array(file)?);
     if version != VERSION {
-        return Err(DiskFault::Version { got: version });
+        return Err(DiskFault::Version {
+            expected: VERSION,
+            got: version,
+        });
     }
     let label_bytes = u32::from_le_bytes(read_array(file)?) as usize;
     if read_array::<32>(file)? != field_id::<S>() {

@@ -35,6 +35,16 @@ pub enum EvalError {
         /// Public inputs of the witness.
         got: usize,
     },
+    /// A lent buffer has another length than the result.
+    #[error("buffer {name}: expected {expected} places, got {got}")]
+    BufferLength {
+        /// Which buffer: `a`, `b` or `c`.
+        name: &'static str,
+        /// Rows and public inputs of the circuit.
+        expected: usize,
+        /// Length of the buffer.
+        got: usize,
+    },
 }
 
 impl EvalError {

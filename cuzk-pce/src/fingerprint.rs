@@ -44,9 +44,16 @@ impl Fingerprint {
             let base = base_of(&rows, num_inputs);
             row_bytes.clear();
             for row in rows {
-                push_row(&mut row_bytes, row, num_inputs, base);
+                let cols = row.cols.iter().map(|&col| col as usize);
+                let terms =
+                    cols.zip(row.values)
+                        .map(|(col, value)| match col.checked_sub(num_inputs) {
+                            None => (true, col as u64, *value),
+                            Some(aux) => (false, base - aux as u64, *value),
+                        });
+                push_part(&mut row_bytes, terms);
             }
-            circuit.push(&digest(&row_bytes), base);
+            circuit.push(&row_digest(&row_bytes), base);
         }
         circuit.finish(num_inputs, r1cs.num_aux(), r1cs.rows())
     }
@@ -76,20 +83,20 @@ fn base_of<S>(rows: &[Row<'_, S>; 3], num_inputs: usize) -> u64 {
 /// Appends one matrix's part of a row: the number of terms, then for each
 /// whether it is an input, its index (inputs absolute, auxiliaries back from
 /// the base) and its coefficient.
-fn push_row<S: PrimeField>(bytes: &mut Vec<u8>, row: Row<'_, S>, num_inputs: usize, base: u64) {
-    bytes.extend((row.cols.len() as u64).to_le_bytes());
-    for (&col, value) in row.cols.iter().zip(row.values) {
-        let (is_input, index) = match (col as usize).checked_sub(num_inputs) {
-            None => (1, u64::from(col)),
-            Some(aux) => (0, base - aux as u64),
-        };
-        bytes.push(is_input);
+pub(crate) fn push_part<S: PrimeField>(
+    bytes: &mut Vec<u8>,
+    terms: impl ExactSizeIterator<Item = (bool, u64, S)>,
+) {
+    bytes.extend((terms.len() as u64).to_le_bytes());
+    for (is_input, index, value) in terms {
+        bytes.push(u8::from(is_input));
         bytes.extend(index.to_le_bytes());
         bytes.extend_from_slice(value.to_repr().as_ref());
     }
 }
 
-fn digest(row_bytes: &[u8]) -> [u8; 32] {
+/// The digest of a row whose three parts have been appended.
+pub(crate) fn row_digest(row_bytes: &[u8]) -> [u8; 32] {
     *blake3::Hasher::new_derive_key(ROW_CONTEXT)
         .update(row_bytes)
         .finalize()
@@ -97,7 +104,8 @@ fn digest(row_bytes: &[u8]) -> [u8; 32] {
 }
 
 /// Hashes rows as they come; the dimensions, known last, close it.
-struct CircuitHasher {
+#[derive(Debug)]
+pub(crate) struct CircuitHasher {
     hasher: blake3::Hasher,
     /// Small updates are slow: rows wait here for a block's worth.
     pending: Vec<u8>,
@@ -106,14 +114,14 @@ struct CircuitHasher {
 const PENDING_BYTES: usize = 1 << 16;
 
 impl CircuitHasher {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         CircuitHasher {
             hasher: blake3::Hasher::new_derive_key(CIRCUIT_CONTEXT),
             pending: Vec::with_capacity(PENDING_BYTES + 40),
         }
     }
 
-    fn push(&mut self, digest: &[u8; 32], base: u64) {
+    pub(crate) fn push(&mut self, digest: &[u8; 32], base: u64) {
         self.pending.extend_from_slice(digest);
         self.pending.extend(base.to_le_bytes());
         if self.pending.len() >= PENDING_BYTES {
@@ -122,7 +130,7 @@ impl CircuitHasher {
         }
     }
 
-    fn finish(mut self, num_inputs: usize, num_aux: usize, rows: usize) -> Fingerprint {
+    pub(crate) fn finish(mut self, num_inputs: usize, num_aux: usize, rows: usize) -> Fingerprint {
         for dimension in [num_inputs, num_aux, rows] {
             self.pending.extend((dimension as u64).to_le_bytes());
         }

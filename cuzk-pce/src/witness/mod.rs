@@ -4,9 +4,13 @@
 //! the constant ONE. That says nothing about satisfying a circuit: see
 //! [`crate::check`].
 
+mod columns;
 mod cs;
+mod packed;
 
+pub use columns::Columns;
 pub use cs::WitnessCs;
+pub use packed::PackedWitness;
 
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use ff::PrimeField;

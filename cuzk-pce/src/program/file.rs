@@ -1,0 +1,492 @@
+//! A compiled circuit in a file, used where it lies.
+//!
+//! Little-endian throughout: a fixed header (magic, version, field, circuit
+//! fingerprint, dimensions, section counts), a label, the coefficients, the
+//! words of the tables at a multiple of four bytes, and a blake3 checksum of
+//! all that came before.
+//!
+//! Invariant: nothing from a file is used before it is checked. The size that
+//! the header announces must be that of the file, the checksum must hold, and
+//! the tables must pass their own check before a program is made of them. A
+//! file appears under its name complete or not at all, so two processes that
+//! build at once end with one good file.
+
+use super::{
+    Dimensions, Program,
+    tables::{Counts, Tables},
+};
+use crate::{
+    bytes::{self, Words},
+    disk::{
+        CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX, at, check_fingerprint, field_id,
+        scalar_bytes, write_whole,
+    },
+    fingerprint::Fingerprint,
+    r1cs::variables,
+};
+use ff::PrimeField;
+use memmap2::Mmap;
+use std::{fs::File, io::Write, path::Path};
+
+const MAGIC: [u8; 8] = *b"CUZKPROG";
+const VERSION: u32 = 1;
+
+/// Magic, version, label length, field, fingerprint, four dimensions, three
+/// numbers of nonzeros, six counts.
+const HEADER_BYTES: usize = 8 + 4 + 4 + 32 + 32 + 4 * 4 + 3 * 8 + 6 * 4;
+
+/// What a file says about the circuit in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramHeader {
+    /// The writer's name for the circuit.
+    pub label: String,
+    /// The identity of the circuit.
+    pub fingerprint: Fingerprint,
+    /// Public inputs, ONE among them.
+    pub num_inputs: u32,
+    /// Auxiliary variables.
+    pub num_aux: u32,
+    /// Constraints.
+    pub rows: u32,
+    /// Nonzeros of A, B and C.
+    pub nnz: [u64; 3],
+    coefficients: u32,
+    counts: Counts,
+}
+
+/// Where the parts of a file are, in bytes from its start.
+#[derive(Debug, Clone, Copy)]
+struct Offsets {
+    coefficients: u64,
+    words: u64,
+    checksum: u64,
+}
+
+impl ProgramHeader {
+    fn of<S: PrimeField>(program: &Program<S>, label: &str) -> Result<Self, DiskFault> {
+        let got = program.coefficients.len();
+        let limit = u32::MAX as usize;
+        let what = "coefficients";
+        let coefficients =
+            u32::try_from(got).map_err(|_| crate::CsrError::TooLarge { what, got, limit })?;
+        Ok(ProgramHeader {
+            label: label.to_owned(),
+            fingerprint: program.fingerprint,
+            num_inputs: program.dimensions.num_inputs,
+            num_aux: program.dimensions.num_aux,
+            rows: program.dimensions.rows,
+            nnz: program.dimensions.nnz,
+            coefficients,
+            counts: program.tables.counts(),
+        })
+    }
+
+    fn dimensions(&self) -> Dimensions {
+        Dimensions {
+            num_inputs: self.num_inputs,
+            num_aux: self.num_aux,
+            rows: self.rows,
+            nnz: self.nnz,
+        }
+    }
+
+    /// Counts are 32 bits, so no sum of these overflows 64.
+    fn offsets(&self, scalar_bytes: usize) -> Offsets {
+        let coefficients = (HEADER_BYTES + self.label.len()).next_multiple_of(4) as u64;
+        let coefficient_bytes = u64::from(self.coefficients) * scalar_bytes as u64;
+        let words = (coefficients + coefficient_bytes).next_multiple_of(4);
+        let checksum = words + 4 * self.counts.words();
+        Offsets {
+            coefficients,
+            words,
+            checksum,
+        }
+    }
+
+    fn to_bytes<S: PrimeField>(&self) -> Result<Vec<u8>, DiskFault> {
+        let got = self.label.len();
+        let label_bytes = u32::try_from(got).map_err(|_| DiskFault::Label { got })?;
+        if got > LABEL_BYTES_MAX {
+            return Err(DiskFault::Label { got });
+        }
+        let Counts {
+            parts,
+            items,
+            shapes,
+            nodes,
+            children,
+            root,
+        } = self.counts;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(label_bytes.to_le_bytes());
+        bytes.extend(field_id::<S>());
+        bytes.extend(self.fingerprint.as_bytes());
+        for word in [self.num_inputs, self.num_aux, self.rows, root] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for nnz in self.nnz {
+            bytes.extend(nnz.to_le_bytes());
+        }
+        for word in [self.coefficients, parts, items, shapes, nodes, children] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(self.label.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        Ok(bytes)
+    }
+
+    fn from_bytes<S: PrimeField>(file: &[u8]) -> Result<Self, DiskFault> {
+        let least = (HEADER_BYTES + CHECKSUM_BYTES) as u64;
+        if (file.len() as u64) < least {
+            return Err(too_short(least, file));
+        }
+        let mut rest = file;
+        let mut word = || take(&mut rest).map(u32::from_le_bytes);
+        let magic = [word(), word()].map(|word| word.unwrap_or(0).to_le_bytes());
+        let mut got = [0; 8];
+        got.copy_from_slice(magic.as_flattened());
+        if got != MAGIC {
+            let expected = MAGIC;
+            return Err(DiskFault::Magic { expected, got });
+        }
+        let version = word().unwrap_or(0);
+        if version != VERSION {
+            let expected = VERSION;
+            return Err(DiskFault::Version {
+                expected,
+                got: version,
+            });
+        }
+        let label_bytes = word().unwrap_or(0) as usize;
+        Self::after_version::<S>(rest, label_bytes).ok_or_else(|| too_short(least, file))?
+    }
+
+    /// The rest of the header; `None` if the file ends before it.
+    fn after_version<S: PrimeField>(
+        mut rest: &[u8],
+        label_bytes: usize,
+    ) -> Option<Result<Self, DiskFault>> {
+        if take(&mut rest)? != field_id::<S>() {
+            return Some(Err(DiskFault::Field));
+        }
+        let fingerprint = Fingerprint::from_bytes(take(&mut rest)?);
+        let mut word = || take(&mut rest).map(u32::from_le_bytes);
+        let [num_inputs, num_aux, rows, root] = [word()?, word()?, word()?, word()?];
+        let mut long = || take(&mut rest).map(u64::from_le_bytes);
+        let nnz = [long()?, long()?, long()?];
+        let mut word = || take(&mut rest).map(u32::from_le_bytes);
+        let coefficients = word()?;
+        let counts = Counts {
+            parts: word()?,
+            items: word()?,
+            shapes: word()?,
+            nodes: word()?,
+            children: word()?,
+            root,
+        };
+        let not_a_label = DiskFault::Label { got: label_bytes };
+        if label_bytes > LABEL_BYTES_MAX {
+            return Some(Err(not_a_label));
+        }
+        let Ok(label) = std::str::from_utf8(rest.get(..label_bytes)?) else {
+            return Some(Err(not_a_label));
+        };
+        Some(Ok(ProgramHeader {
+            label: label.to_owned(),
+            fingerprint,
+            num_inputs,
+            num_aux,
+            rows,
+            nnz,
+            coefficients,
+            counts,
+        }))
+    }
+}
+
+/// The next `N` bytes, if there are so many.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (&bytes, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(bytes)
+}
+
+fn too_short(expected: u64, file: &[u8]) -> DiskFault {
+    DiskFault::Size {
+        expected: expected.into(),
+        got: file.len() as u64,
+    }
+}
+
+/// Writes `program` to `path`, replacing what was there in one step. `label`
+/// is the caller's name for the circuit, its kind and sector size for example.
+///
+/// # Errors
+/// [`DiskFault::Io`], or [`DiskFault::Label`] if the label is too long.
+pub fn write<S: PrimeField>(
+    path: &Path,
+    program: &Program<S>,
+    label: &str,
+) -> Result<(), DiskError> {
+    write_file(path, program, label).map_err(at(path))
+}
+
+fn write_file<S: PrimeField>(
+    path: &Path,
+    program: &Program<S>,
+    label: &str,
+) -> Result<(), DiskFault> {
+    let mut content = ProgramHeader::of(program, label)?.to_bytes::<S>()?;
+    for value in &program.coefficients {
+        content.extend_from_slice(value.to_repr().as_ref());
+    }
+    content.resize(content.len().next_multiple_of(4), 0);
+    content.extend(
+        program
+            .tables
+            .words()
+            .iter()
+            .flat_map(|word| word.to_le_bytes()),
+    );
+    write_whole(path, |out| out.write_all(&content))
+}
+
+/// Checks the whole file but its tables and returns its header.
+///
+/// # Errors
+/// Every [`DiskFault`] that can be seen without looking at the tables.
+pub fn inspect<S: PrimeField>(path: &Path) -> Result<ProgramHeader, DiskError> {
+    let open = || verified::<S>(path).map(|(header, _)| header);
+    open().map_err(at(path))
+}
+
+/// Maps a program, checking everything about it but the fingerprint of its
+/// rows, which is announced by the writer and covered by the checksum. With
+/// `expected`, a file of any other circuit is refused.
+///
+/// # Errors
+/// Every [`DiskFault`].
+pub fn read<S: PrimeField>(
+    path: &Path,
+    expected: Option<Fingerprint>,
+) -> Result<(ProgramHeader, Program<S>), DiskError> {
+    read_file(path, expected).map_err(at(path))
+}
+
+fn read_file<S: PrimeField>(
+    path: &Path,
+    expected: Option<Fingerprint>,
+) -> Result<(ProgramHeader, Program<S>), DiskFault> {
+    let (header, map) = verified::<S>(path)?;
+    if let Some(expected) = expected {
+        check_fingerprint(expected, header.fingerprint)?;
+    }
+    let offsets = header.offsets(scalar_bytes::<S>());
+    let got = map.len() as u64;
+    let gone = || DiskFault::Size {
+        expected: offsets.checksum.into(),
+        got,
+    };
+    // The sum of them has been compared with the length of the map.
+    let [from, words, end] = [offsets.coefficients, offsets.words, offsets.checksum]
+        .map(|offset| usize::try_from(offset).unwrap_or(usize::MAX));
+    let count = header.coefficients as usize;
+    let coefficients = coefficients(map.get(from..words).ok_or_else(gone)?, count)?;
+    let words = Words::from_file(map, words..end).ok_or_else(gone)?;
+    variables(header.num_inputs, header.num_aux)?;
+    let tables = Tables::from_words(words, header.counts)?;
+    tables.check(
+        coefficients.len(),
+        header.num_inputs,
+        header.num_aux,
+        header.rows,
+    )?;
+    let program = Program::new(
+        header.dimensions(),
+        header.fingerprint,
+        coefficients,
+        tables,
+    );
+    Ok((header, program))
+}
+
+/// The header of a file whose size and checksum are right, and its bytes.
+fn verified<S: PrimeField>(path: &Path) -> Result<(ProgramHeader, Mmap), DiskFault> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        // An empty file cannot be mapped.
+        return Err(too_short((HEADER_BYTES + CHECKSUM_BYTES) as u64, &[]));
+    }
+    let map = bytes::map(&file)?;
+    let header = ProgramHeader::from_bytes::<S>(&map)?;
+    let expected = header.offsets(scalar_bytes::<S>()).checksum + CHECKSUM_BYTES as u64;
+    if map.len() as u64 != expected {
+        return Err(too_short(expected, &map));
+    }
+    match map.split_last_chunk::<CHECKSUM_BYTES>() {
+        Some((content, checksum)) if blake3::hash(content) == *checksum => Ok((header, map)),
+        _ => Err(DiskFault::Checksum),
+    }
+}
+
+fn coefficients<S: PrimeField>(bytes: &[u8], count: usize) -> Result<Vec<S>, DiskFault> {
+    let size = scalar_bytes::<S>();
+    let scalars = bytes.chunks_exact(size).take(count).enumerate();
+    scalars
+        .map(|(index, bytes)| {
+            let mut repr = S::Repr::default();
+            repr.as_mut().copy_from_slice(bytes);
+            S::from_repr_vartime(repr).ok_or(DiskFault::Coefficient { index })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{compile, program::check, record, testing::*, witness};
+    use blstrs::Scalar;
+    use ff::Field;
+    use proptest::prelude::*;
+    use std::fs;
+
+    fn some_program(rows: usize) -> Program<Scalar> {
+        compile(RandomCircuit::squares(rows).blank()).unwrap()
+    }
+
+    fn fault(path: &Path) -> DiskFault {
+        let error = read::<Scalar>(path, None).unwrap_err();
+        assert!(error.to_string().contains(&path.display().to_string()));
+        error.fault
+    }
+
+    /// Rewrites the checksum, as a hostile writer would.
+    fn sign(bytes: &mut [u8]) {
+        let end = bytes.len() - CHECKSUM_BYTES;
+        let checksum = blake3::hash(&bytes[..end]);
+        bytes[end..].copy_from_slice(checksum.as_bytes());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn reads_what_was_written(circuit in random_circuit(), label in ".{0,9}") {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("circuit.pce");
+            let program = compile(circuit.blank()).unwrap();
+            write(&path, &program, &label).unwrap();
+            let header = inspect::<Scalar>(&path).unwrap();
+            prop_assert_eq!(header.fingerprint, program.fingerprint());
+            prop_assert_eq!(&header.label, &label);
+            let (again, stored) = read(&path, Some(program.fingerprint())).unwrap();
+            prop_assert_eq!(again, header);
+            prop_assert_eq!(stored.to_r1cs().unwrap(), record(circuit.blank()).unwrap());
+            prop_assert_eq!(stored.nnz(), program.nnz());
+            prop_assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn every_flipped_byte_and_every_truncation_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        write(&path, &some_program(2), "label").unwrap();
+        let good = fs::read(&path).unwrap();
+        for i in 0..good.len() {
+            let mut bad = good.clone();
+            bad[i] ^= 0x10;
+            fs::write(&path, &bad).unwrap();
+            match (i, fault(&path)) {
+                (0..8, DiskFault::Magic { .. })
+                | (8..12, DiskFault::Version { .. })
+                | (12..16, DiskFault::Label { .. } | DiskFault::Size { .. })
+                | (16..48, DiskFault::Field)
+                | (120..144, DiskFault::Size { .. })
+                | (48..120 | 144.., DiskFault::Checksum) => {}
+                (i, other) => panic!("byte {i}: {other}"),
+            }
+            fs::write(&path, &good[..i]).unwrap();
+            assert!(matches!(fault(&path), DiskFault::Size { .. }), "cut at {i}");
+        }
+        fs::write(&path, [&good[..], &[0]].concat()).unwrap();
+        assert!(matches!(fault(&path), DiskFault::Size { .. }));
+    }
+
+    /// Whatever a writer of good checksums puts into a file, it is refused or
+    /// it is a program: nothing is out of bounds when it runs.
+    #[test]
+    fn a_hostile_file_with_a_good_checksum_is_an_error_or_a_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        let (circuit, _) = RandomCircuit::gadgets();
+        write(&path, &compile(circuit.blank()).unwrap(), "label").unwrap();
+        let good = fs::read(&path).unwrap();
+        let values = witness(circuit).unwrap();
+        let mut refused = 0;
+        for i in 0..good.len() - CHECKSUM_BYTES {
+            for change in [0x01, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[i] ^= change;
+                sign(&mut bad);
+                fs::write(&path, &bad).unwrap();
+                let Ok((_, program)) = read::<Scalar>(&path, None) else {
+                    refused += 1;
+                    continue;
+                };
+                let checked = check(&program, &values);
+                if program.num_inputs() == values.num_inputs() && checked.is_ok() {
+                    let len = program.rows() + program.num_inputs();
+                    let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+                    program
+                        .evaluate_into(&values, &mut a, &mut b, None)
+                        .unwrap();
+                }
+                program.boolean_columns();
+                assert_eq!(program.unfold().count(), program.rows());
+            }
+        }
+        // Most changes make no sense; coefficients and the fingerprint may.
+        assert!(refused > good.len(), "{refused}");
+    }
+
+    #[test]
+    fn another_circuit_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        write(&path, &some_program(2), "").unwrap();
+        let other = some_program(3).fingerprint();
+        let error = read::<Scalar>(&path, Some(other)).unwrap_err();
+        assert!(matches!(error.fault, DiskFault::Fingerprint { .. }));
+    }
+
+    #[test]
+    fn two_writers_leave_one_good_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        let program = some_program(100);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10).for_each(|_| write(&path, &program, "same").unwrap()));
+            }
+            for _ in 0..50 {
+                if path.exists() {
+                    read::<Scalar>(&path, Some(program.fingerprint())).unwrap();
+                }
+            }
+        });
+        read::<Scalar>(&path, Some(program.fingerprint())).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        let long = "x".repeat(LABEL_BYTES_MAX + 1);
+        let error = write(&path, &some_program(2), &long).unwrap_err();
+        assert!(matches!(error.fault, DiskFault::Label { got: 256 }));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(matches!(fault(&path), DiskFault::Io(_)));
+    }
+}

@@ -1,0 +1,160 @@
+//! Properties of whole programs, on random circuits.
+
+use super::*;
+use crate::{
+    Witness, evaluate, naive, record,
+    testing::*,
+    witness::{PackedWitness, witness},
+};
+use blstrs::Scalar;
+use ff::Field;
+use proptest::prelude::*;
+
+/// a and b of a program, over buffers full of garbage.
+fn run<W: crate::Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> [Vec<Scalar>; 3] {
+    let garbage = || vec![Scalar::from(77); program.rows() + program.num_inputs()];
+    let [mut a, mut b, mut c] = [(); 3].map(|()| garbage());
+    let (mut a2, mut b2) = (garbage(), garbage());
+    program.evaluate_into(w, &mut a2, &mut b2, None).unwrap();
+    let abc = [&mut a[..], &mut b[..], &mut c[..]];
+    program.evaluate_abc_into(w, abc, None).unwrap();
+    assert!(a == a2 && b == b2);
+    [a, b, c]
+}
+
+proptest! {
+    #[test]
+    fn a_program_is_the_recorded_system(circuit in random_circuit()) {
+        let r1cs = record(circuit.blank()).unwrap();
+        let program = compile(circuit.blank()).unwrap();
+        prop_assert_eq!(program.fingerprint(), r1cs.fingerprint());
+        prop_assert_eq!(program.recompute_fingerprint(), r1cs.fingerprint());
+        prop_assert_eq!(program.densities(), r1cs.densities());
+        let nnz = [r1cs.a(), r1cs.b(), r1cs.c()].map(|m| m.nnz() as u64);
+        prop_assert_eq!(program.nnz(), nnz);
+        prop_assert_eq!(program.to_r1cs().unwrap(), r1cs);
+    }
+
+    #[test]
+    fn evaluation_is_the_oracles(circuit in random_circuit()) {
+        let r1cs = record(circuit.blank()).unwrap();
+        let program = compile(circuit.blank()).unwrap();
+        let plain = witness(circuit).unwrap();
+        let oracle = evaluate(&r1cs, &plain, None).unwrap();
+        let c = naive::spmv(r1cs.c(), plain.values()).unwrap();
+        let packed = PackedWitness::pack(&plain);
+        for [a2, b2, c2] in [run(&program, &plain), run(&program, &packed)] {
+            prop_assert_eq!(&a2, &oracle.a);
+            prop_assert_eq!(&b2, &oracle.b);
+            prop_assert_eq!(&c2[..c.len()], &c[..]);
+            prop_assert!(c2[c.len()..].iter().all(|c| c.is_zero_vartime()));
+        }
+        let first_bad = naive::check(&r1cs, &plain).unwrap();
+        prop_assert_eq!(check(&program, &plain).unwrap(), first_bad);
+        prop_assert_eq!(check(&program, &packed).unwrap(), first_bad);
+    }
+
+    /// Evaluation is exact for any values, also where bits were expected.
+    #[test]
+    fn evaluation_does_not_trust_the_witness(
+        circuit in random_circuit(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..5u64), 0..20),
+    ) {
+        let r1cs = record(circuit.blank()).unwrap();
+        let program = compile(circuit.blank()).unwrap();
+        let (mut values, num_inputs) = witness(circuit).unwrap().into_parts();
+        for (at, value) in changes {
+            let at = at.index(values.len());
+            if at > 0 {
+                values[at] = Scalar::from(value);
+            }
+        }
+        let plain = Witness::new(values, num_inputs).unwrap();
+        let oracle = evaluate(&r1cs, &plain, None).unwrap();
+        for [a, b, _] in [run(&program, &plain), run(&program, &PackedWitness::pack(&plain))] {
+            prop_assert_eq!(&a, &oracle.a);
+            prop_assert_eq!(&b, &oracle.b);
+        }
+    }
+
+    /// What is called boolean is, in a witness that satisfies the rows; and a
+    /// system with any other value there is not satisfied or not called so.
+    #[test]
+    fn boolean_columns_are_boolean(circuit in random_circuit()) {
+        let program = compile(circuit.blank()).unwrap();
+        let witness = witness(circuit).unwrap();
+        if check(&program, &witness).unwrap().is_none() {
+            for column in program.boolean_columns().iter() {
+                let value = witness.aux()[column];
+                prop_assert!(value == Scalar::ZERO || value == Scalar::ONE);
+            }
+        }
+    }
+}
+
+#[test]
+fn gadgets_of_bits_are_recognised() {
+    let (circuit, bits) = RandomCircuit::gadgets();
+    let program = compile(circuit.blank()).unwrap();
+    let columns = program.boolean_columns();
+    assert_eq!(columns.iter().collect::<Vec<_>>(), bits);
+}
+
+#[test]
+fn a_throttle_that_never_falls_slows_but_does_not_hang() {
+    let circuit = RandomCircuit::squares(100);
+    let program = compile(circuit.blank()).unwrap();
+    let w = witness(circuit).unwrap();
+    let raised = std::sync::atomic::AtomicI32::new(1);
+    let len = program.rows() + program.num_inputs();
+    let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+    program
+        .evaluate_into(&w, &mut a, &mut b, Some(&raised))
+        .unwrap();
+    let [a2, b2, _] = run(&program, &w);
+    assert!(a == a2 && b == b2);
+}
+
+#[test]
+fn other_dimensions_are_an_error() {
+    use crate::EvalError::*;
+    let program = compile(RandomCircuit::squares(10).blank()).unwrap();
+    let w = witness(RandomCircuit::squares(10)).unwrap();
+    let other = witness(RandomCircuit::squares(11)).unwrap();
+    let len = program.rows() + program.num_inputs();
+    let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+    let mut run = |w, b: &mut [Scalar]| program.evaluate_into(w, &mut a, b, None);
+    assert!(matches!(run(&other, &mut b), Err(WitnessLength { .. })));
+    assert!(matches!(
+        run(&w, &mut b[1..]),
+        Err(BufferLength { name: "b", .. })
+    ));
+    assert!(matches!(check(&program, &other), Err(WitnessLength { .. })));
+    let moved = Witness::new(w.values().to_vec(), 3).unwrap();
+    assert!(matches!(run(&moved, &mut b), Err(InputCount { .. })));
+}
+
+/// The rows of many chunks, so that blocks start in the middle of things.
+#[test]
+fn long_circuits_evaluate_in_blocks() {
+    let circuit = RandomCircuit::long();
+    let r1cs = record(circuit.blank()).unwrap();
+    assert!(r1cs.rows() > 3 * crate::CHUNK_ROWS);
+    let program = compile(circuit.blank()).unwrap();
+    assert!(program.resident_bytes() * 20 < r1cs.resident_bytes());
+    let w = witness(circuit).unwrap();
+    let oracle = evaluate(&r1cs, &w, None).unwrap();
+    let [a, b, _] = run(&program, &PackedWitness::pack(&w));
+    assert!(a == oracle.a && b == oracle.b);
+    assert_eq!(check(&program, &w).unwrap(), None);
+    for row in [0, 8_191, 8_192, r1cs.rows() - 1] {
+        let mut values = w.values().to_vec();
+        let (cols, _) = (r1cs.c().row(row).unwrap().cols, ());
+        let Some(&col) = cols.last() else { continue };
+        values[col as usize] += Scalar::from(5);
+        let bad = Witness::new(values, w.num_inputs()).unwrap();
+        let expected = naive::check(&r1cs, &bad).unwrap();
+        assert!(expected.is_some());
+        assert_eq!(check(&program, &bad).unwrap(), expected);
+    }
+}

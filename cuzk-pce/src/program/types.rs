@@ -1,0 +1,198 @@
+//! Which columns are boolean, told from the rows alone.
+//!
+//! A row proves a column z boolean in one of two ways. Either z is its only
+//! variable and 0 and 1 are exactly the solutions of what it says; or z stands
+//! in C only, every other variable of the row is already known to be boolean,
+//! and z = (A·B − C′) / c_z is 0 or 1 for *every* choice of them (that is how
+//! products, XOR, NOR and choice look). The second proof is by trying all
+//! choices, so it holds for any gadget and needs none to be recognised.
+//!
+//! One gadget needs more: SHA-256's majority of x, y, z uses an auxiliary
+//! yz = y·z, and is boolean only because of that. So a variable that an
+//! earlier row fixed may, in place of being chosen, be computed from that
+//! row, if the row's variables are among those chosen.
+//!
+//! Invariant: a column that is called boolean is 0 or 1 in every witness that
+//! satisfies the rows. The converse is not promised.
+
+use super::rows::{INPUT_BIT, Term};
+use ff::PrimeField;
+
+/// A row of more variables than this is not tried: 2^4 choices at most.
+const VARIABLES_MAX: usize = 5;
+
+/// What a shape says about a column, given the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// It proves nothing.
+    Nothing,
+    /// It proves this column, counted back from the cursor, on its own.
+    Alone { z: u32 },
+    /// It fixes `z` given `others`, and z is boolean if they all are, unless
+    /// `only_if_linked`: then one of the others must be fixed by the rest.
+    Given {
+        z: u32,
+        others: Vec<u32>,
+        only_if_linked: bool,
+    },
+}
+
+/// The three parts of a row, in relative form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RowTerms {
+    pub(super) a: Vec<Term>,
+    pub(super) b: Vec<Term>,
+    pub(super) c: Vec<Term>,
+}
+
+impl RowTerms {
+    fn all(&self) -> impl Iterator<Item = &Term> {
+        self.a.iter().chain(&self.b).chain(&self.c)
+    }
+
+    /// The newest auxiliary column, counted back; 0 if there is none.
+    pub(super) fn newest(&self) -> u32 {
+        let aux = self.all().filter(|term| term.col & INPUT_BIT == 0);
+        aux.map(|term| term.col).min().unwrap_or(0)
+    }
+
+    /// The auxiliary columns, newest first; `None` if an input other than ONE
+    /// is there, whose value nothing is known about.
+    fn variables(&self) -> Option<Vec<u32>> {
+        if self
+            .all()
+            .any(|term| term.col & !INPUT_BIT != 0 && term.col & INPUT_BIT != 0)
+        {
+            return None;
+        }
+        let mut cols: Vec<u32> = self.all().map(|term| term.col).collect();
+        cols.retain(|col| col & INPUT_BIT == 0);
+        cols.sort_unstable();
+        cols.dedup();
+        Some(cols)
+    }
+
+    /// The rule of this row. `values` are the coefficients by name.
+    pub(super) fn rule<S: PrimeField>(&self, values: &[S]) -> Rule {
+        // Most long rows are packings; finding that out must stay cheap.
+        if self.a.len().max(self.b.len()).max(self.c.len()) > 2 * VARIABLES_MAX {
+            return Rule::Nothing;
+        }
+        match self.variables() {
+            Some(cols) if cols.len() == 1 && self.is_boolean_constraint(cols[0], values) => {
+                Rule::Alone { z: cols[0] }
+            }
+            Some(cols) if !cols.is_empty() && cols.len() <= VARIABLES_MAX => {
+                self.rule_given(&cols, values)
+            }
+            _ => Rule::Nothing,
+        }
+    }
+
+    /// Whether the row is a quadratic equation in `z` with solutions 0 and 1.
+    fn is_boolean_constraint<S: PrimeField>(&self, z: u32, values: &[S]) -> bool {
+        let holds = |value: S| {
+            let at = |part: &[Term]| sum(part, values, |col| (col == z).then_some(value));
+            match (at(&self.a), at(&self.b), at(&self.c)) {
+                (Some(a), Some(b), Some(c)) => a * b == c,
+                _ => false,
+            }
+        };
+        let slope = |part: &[Term]| {
+            let terms = part.iter().filter(|term| term.col == z);
+            terms
+                .map(|term| values[term.coefficient as usize])
+                .sum::<S>()
+        };
+        let is_quadratic = !(slope(&self.a) * slope(&self.b)).is_zero_vartime();
+        is_quadratic && holds(S::ZERO) && holds(S::ONE)
+    }
+
+    fn rule_given<S: PrimeField>(&self, cols: &[u32], values: &[S]) -> Rule {
+        let is_fixed = |&z: &u32| {
+            let in_factors = self.a.iter().chain(&self.b).any(|term| term.col == z);
+            !in_factors && self.c.iter().any(|term| term.col == z)
+        };
+        let Some(z) = cols.iter().copied().find(is_fixed) else {
+            return Rule::Nothing;
+        };
+        let others: Vec<u32> = cols.iter().copied().filter(|&col| col != z).collect();
+        let only_if_linked = !self.always_boolean(z, &others, None, values);
+        Rule::Given {
+            z,
+            others,
+            only_if_linked,
+        }
+    }
+
+    /// Whether `z` is 0 or 1 for every boolean choice of `others`. A `link`
+    /// says that one of them is not chosen but fixed by another row.
+    pub(super) fn always_boolean<S: PrimeField>(
+        &self,
+        z: u32,
+        others: &[u32],
+        link: Option<&Link<'_>>,
+        values: &[S],
+    ) -> bool {
+        (0u32..1 << others.len()).all(|choice| {
+            let chosen = |col| {
+                let at = others.iter().position(|&other| other == col)?;
+                Some(if choice >> at & 1 == 1 {
+                    S::ONE
+                } else {
+                    S::ZERO
+                })
+            };
+            if let Some(link) = link {
+                let known = |col: u32| chosen(col.checked_add(link.distance)?);
+                match link.row.solve(link.z, values, known) {
+                    // It does not follow from the choices, so nothing does.
+                    None => return false,
+                    // No witness has these values.
+                    fixed if fixed != known(link.z) => return true,
+                    Some(_) => {}
+                }
+            }
+            let z = self.solve(z, values, chosen);
+            z.is_some_and(|z| z == S::ZERO || z == S::ONE)
+        })
+    }
+
+    /// The value of `z`, which stands in C only, given the others.
+    fn solve<S: PrimeField>(
+        &self,
+        z: u32,
+        values: &[S],
+        known: impl Fn(u32) -> Option<S>,
+    ) -> Option<S> {
+        let known_or_zero = |col| if col == z { Some(S::ZERO) } else { known(col) };
+        let a = sum(&self.a, values, known_or_zero)?;
+        let b = sum(&self.b, values, known_or_zero)?;
+        let rest = sum(&self.c, values, known_or_zero)?;
+        let own = self.c.iter().find(|term| term.col == z)?;
+        let inverse = Option::<S>::from(values[own.coefficient as usize].invert())?;
+        Some((a * b - rest) * inverse)
+    }
+}
+
+/// An earlier row that fixes one of a row's variables.
+#[derive(Debug)]
+pub(super) struct Link<'a> {
+    /// The earlier row.
+    pub(super) row: &'a RowTerms,
+    /// The variable it fixes, counted back from its own cursor.
+    pub(super) z: u32,
+    /// How far the cursor has moved since.
+    pub(super) distance: u32,
+}
+
+/// The sum of a part; `None` if a variable's value is not known.
+fn sum<S: PrimeField>(part: &[Term], values: &[S], known: impl Fn(u32) -> Option<S>) -> Option<S> {
+    part.iter().try_fold(S::ZERO, |sum, term| {
+        let value = match term.col {
+            INPUT_BIT => S::ONE,
+            col => known(col)?,
+        };
+        Some(sum + value * values[term.coefficient as usize])
+    })
+}
