@@ -103,8 +103,8 @@ fn main() -> Result<()> {
     if mode == Mode::Measure {
         print_sizes();
         table::print(
-            "re_execute: means over the rounds; `faster` is the enum of limbs against the \
-             packed cell, the median over rounds",
+            "re_execute: means over the rounds; `faster` is by how much the packed cell is, and \
+             `processor` the same in user and system time, medians over the rounds",
             &[
                 "workload",
                 "threads",
@@ -115,6 +115,7 @@ fn main() -> Result<()> {
                 "faults",
                 "cache misses",
                 "faster",
+                "processor",
             ],
             &rows,
         );
@@ -200,6 +201,9 @@ fn row(workload: &Workload, threads: usize, study: &Study<'_, Sample>, arm: usiz
         .collect();
     let packed = ARMS.len() - 1;
     let faster = study.ratio(arm, packed, |sample| sample.wall.as_secs_f64());
+    let processor = study.ratio(arm, packed, |sample| {
+        (sample.usage.user + sample.usage.system).as_secs_f64()
+    });
     vec![
         workload.name(),
         threads.to_string(),
@@ -210,5 +214,6 @@ fn row(workload: &Workload, threads: usize, study: &Study<'_, Sample>, arm: usiz
         table::figure(mean_of(|s| s.usage.page_faults as f64), table::count),
         table::figure(misses.and_then(|m| median(m.into_iter())), table::count),
         table::figure(faster, table::times),
+        table::figure(processor, table::times),
     ]
 }

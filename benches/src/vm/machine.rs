@@ -229,10 +229,10 @@ where
             segment.resize(offset + 1, C::NONE);
         }
         let cell = &mut segment[offset];
-        match cell.value() {
-            None => cell.write(value),
-            Some(there) if there == value => {}
-            Some(_) => return Err(Fault::Rewritten(address)),
+        if cell.is_none() {
+            cell.write(value);
+        } else if cell.value() != Some(value) {
+            return Err(Fault::Rewritten(address));
         }
         Ok(())
     }
