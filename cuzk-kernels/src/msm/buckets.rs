@@ -1,4 +1,4 @@
-//! The buckets of one window.
+//! The buckets of one window, or of a few.
 //!
 //! Terms are collected into batches whose buckets are pairwise different,
 //! because the additions of a batch happen together. A term whose bucket is
@@ -20,7 +20,10 @@ const BATCH_MIN: usize = 256;
 /// Segments of the buckets whose running sums are taken together.
 const SEGMENTS: usize = 512;
 
-/// One bucket per absolute value of a digit, from 1 on.
+/// Shortest segment: what segments add up to is summed point by point.
+const SEGMENT_MIN: usize = 16;
+
+/// Per window, one bucket for each absolute value of a digit, from 1 on.
 pub(super) struct Buckets<K: Kernel> {
     kernel: K,
     points: Vec<K::Point>,
@@ -47,21 +50,18 @@ impl<K: Kernel> Buckets<K> {
         }
     }
 
-    /// Adds terms to the buckets: pairs of a signed digit (absolute value and
-    /// sign) and the source it multiplies, which is `sources[i]` for the i-th.
-    pub(super) fn add(
-        &mut self,
-        sources: &[K::Point],
-        digits: impl Iterator<Item = (usize, bool)>,
-    ) {
-        for (source, (magnitude, negative)) in digits.enumerate() {
-            if magnitude != 0 {
-                self.schedule(Addition::new(magnitude - 1, source, negative), sources);
-                if self.additions.len() >= BATCH || self.deferred.len() >= DEFERRED_MAX {
-                    self.advance(sources);
-                }
-            }
+    /// Adds a term to a bucket: `sources[source]` or its inverse. The same
+    /// sources are used until [`Buckets::finish`].
+    #[inline]
+    pub(super) fn add(&mut self, addition: Addition, sources: &[K::Point]) {
+        self.schedule(addition, sources);
+        if self.additions.len() >= BATCH || self.deferred.len() >= DEFERRED_MAX {
+            self.advance(sources);
         }
+    }
+
+    /// Carries out all that was scheduled.
+    pub(super) fn finish(&mut self, sources: &[K::Point]) {
         while !self.additions.is_empty() {
             self.advance(sources);
         }
@@ -155,20 +155,22 @@ impl<K: Kernel> Buckets<K> {
         buckets.into_iter().zip(firsts).collect()
     }
 
-    /// `Σ (i + 1) · bucket[i]`.
+    /// `Σ (i + 1) · bucket[i]` for each window's `len` buckets, a power of two.
     ///
     /// Running sums from the top, as usual, but in many segments at a time so
-    /// that each step is a batch: with segments of length L, bucket s·L + j
-    /// counts j + 1 times within its segment, and s·L times more.
-    pub(super) fn weighted_sum(mut self) -> CurveOf<K> {
-        let segments = self.points.len().min(SEGMENTS);
-        let length = self.points.len().div_ceil(segments);
+    /// that each step is a batch. Bucket j of segment s counts j + 1 times
+    /// within the segment, and as often again as there are buckets below the
+    /// segment.
+    pub(super) fn weighted_sums(mut self, len: usize) -> Vec<CurveOf<K>> {
+        let length = (self.points.len() / SEGMENTS)
+            .next_power_of_two()
+            .clamp(SEGMENT_MIN.min(len), len);
+        let segments = self.points.len() / length;
         let mut running = vec![self.kernel.infinity(); segments];
         let mut totals = running.clone();
         let same: Vec<_> = (0..segments).map(|s| Addition::new(s, s, false)).collect();
         for j in (0..length).rev() {
             let next: Vec<_> = (0..segments)
-                .filter(|s| s * length + j < self.points.len())
                 .map(|s| Addition::new(s, s * length + j, false))
                 .collect();
             self.kernel
@@ -176,15 +178,26 @@ impl<K: Kernel> Buckets<K> {
             self.kernel
                 .accumulate(&mut totals, &running, &same, &mut self.scratch);
         }
-        let mut segment_sums = vec![K::Affine::identity(); segments];
-        self.kernel.export(&running, &mut segment_sums);
-        let (mut above, mut weighted) = (CurveOf::<K>::identity(), CurveOf::<K>::identity());
-        for segment_sum in segment_sums.iter().rev() {
-            weighted += above;
-            above += segment_sum;
+        running
+            .chunks(len / length)
+            .zip(totals.chunks_mut(len / length))
+            .map(|(running, totals)| {
+                let within = affine::sum(self.kernel, totals, &mut self.scratch);
+                within + multiply_small(self.weighted_by_index(running), length)
+            })
+            .collect()
+    }
+
+    /// `Σ i · points[i]`.
+    fn weighted_by_index(&self, points: &[K::Point]) -> CurveOf<K> {
+        let mut affine = vec![K::Affine::identity(); points.len()];
+        self.kernel.export(points, &mut affine);
+        let (mut above, mut sum) = (CurveOf::<K>::identity(), CurveOf::<K>::identity());
+        for point in affine.iter().rev() {
+            sum += above;
+            above += point;
         }
-        let total = affine::sum(self.kernel, &mut totals, &mut self.scratch);
-        total + multiply_small(weighted, length)
+        sum
     }
 }
 

@@ -11,13 +11,15 @@ mod buckets;
 mod stream;
 mod window;
 
+use std::ops::Range;
+
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use ff::Field;
 use group::{Group, prime::PrimeCurveAffine};
 use rayon::prelude::*;
 
 use crate::affine::{self, Addition, CurveOf, Kernel, Portable};
-use crate::digits::{Recoded, Windows};
+use crate::digits::{Recoded, Window, Windows};
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
@@ -231,32 +233,59 @@ where
             points,
             recoded,
         )?;
-        let share = indices.len().div_ceil(plan.splits);
-        sets.par_iter_mut().with_max_len(1).for_each(|set| {
-            let start = (set.split * share).min(indices.len());
-            let end = (start + share).min(indices.len());
-            let window = plan.windows.window(set.window);
-            let digits = recoded[start..end].iter().map(|s| window.digit(s));
-            set.buckets.add(&points[start..end], digits);
-        });
+        sets.par_iter_mut()
+            .with_max_len(1)
+            .for_each(|set| set.add(&plan, points, recoded));
     }
     Ok(combine(sets, &plan))
 }
 
-/// The buckets of one window, for one share of the terms.
+/// The buckets of some windows, for one share of the terms.
 struct BucketSet<K: Kernel> {
-    window: usize,
+    windows: Range<usize>,
     split: usize,
     buckets: Buckets<K>,
 }
 
+impl<K: Kernel> BucketSet<K> {
+    /// Adds this set's share of the terms.
+    fn add(&mut self, plan: &Plan, points: &[K::Point], recoded: &[Recoded]) {
+        let share = points.len().div_ceil(plan.splits);
+        let start = (self.split * share).min(points.len());
+        let end = (start + share).min(points.len());
+        let points = &points[start..end];
+        let windows: Vec<Window> = self
+            .windows
+            .clone()
+            .map(|w| plan.windows.window(w))
+            .collect();
+        for (source, recoded) in recoded[start..end].iter().enumerate() {
+            for (w, window) in windows.iter().enumerate() {
+                let (magnitude, negative) = window.digit(recoded);
+                if magnitude != 0 {
+                    let bucket = w * plan.windows.digit_max() + magnitude - 1;
+                    let addition = Addition::new(bucket, source, negative);
+                    self.buckets.add(addition, points);
+                }
+            }
+        }
+        self.buckets.finish(points);
+    }
+}
+
+/// Empty buckets for all windows, those of the first windows first.
 fn bucket_sets<K: Kernel>(kernel: K, plan: &Plan) -> Vec<BucketSet<K>> {
-    (0..plan.windows.count() * plan.splits)
+    let count = plan.windows.count();
+    (0..count.div_ceil(plan.together) * plan.splits)
         .into_par_iter()
-        .map(|i| BucketSet {
-            window: i / plan.splits,
-            split: i % plan.splits,
-            buckets: Buckets::new(kernel, plan.windows.digit_max()),
+        .map(|i| {
+            let first = i / plan.splits * plan.together;
+            let windows = first..(first + plan.together).min(count);
+            BucketSet {
+                split: i % plan.splits,
+                buckets: Buckets::new(kernel, windows.len() * plan.windows.digit_max()),
+                windows,
+            }
         })
         .collect()
 }
@@ -289,15 +318,24 @@ where
 
 /// `Σ 2^(cw) · W_w`, where W_w is the weighted sum of window w's buckets.
 fn combine<K: Kernel>(sets: Vec<BucketSet<K>>, plan: &Plan) -> CurveOf<K> {
-    let sums: Vec<CurveOf<K>> = sets
+    let sums: Vec<(usize, Vec<CurveOf<K>>)> = sets
         .into_par_iter()
         .with_max_len(1)
-        .map(|set| set.buckets.weighted_sum())
+        .map(|set| {
+            let sums = set.buckets.weighted_sums(plan.windows.digit_max());
+            (set.windows.start, sums)
+        })
         .collect();
-    sums.chunks(plan.splits)
+    let mut windows = vec![CurveOf::<K>::identity(); plan.windows.count()];
+    for (start, sums) in sums {
+        for (window, sum) in windows.iter_mut().skip(start).zip(sums) {
+            *window += sum;
+        }
+    }
+    windows
+        .iter()
         .rev()
         .fold(CurveOf::<K>::identity(), |total, window| {
-            let shifted = (0..plan.windows.bits()).fold(total, |t, _| t.double());
-            window.iter().fold(shifted, |sum, part| sum + part)
+            (0..plan.windows.bits()).fold(total, |t, _| t.double()) + window
         })
 }
