@@ -196,3 +196,85 @@ fn sum<S: PrimeField>(part: &[Term], values: &[S], known: impl Fn(u32) -> Option
         Some(sum + value * values[term.coefficient as usize])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::compile;
+    use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError, Variable};
+    use blstrs::Scalar;
+
+    /// Two bits x and y, a free u, a public input p, then z and one more row.
+    #[derive(Clone, Copy)]
+    enum Last {
+        Product,
+        ProductWithFree,
+        Sum,
+        TwiceTheProduct,
+        ZeroOrTwo,
+        ZeroOrOneOrAnything,
+        MajorityOfUnlinkedBits,
+        ProductWithInput,
+        LinearInZ,
+    }
+
+    impl Circuit<Scalar> for Last {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            cs: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            const NO: SynthesisError = SynthesisError::AssignmentMissing;
+            let p = cs.alloc_input(|| "p", || Err(NO))?;
+            let mut bit = || {
+                let x = cs.alloc(|| "x", || Err(NO))?;
+                cs.enforce(|| "x", |lc| lc + x, |lc| lc + CS::one() - x, |lc| lc);
+                Ok::<_, SynthesisError>(x)
+            };
+            let [x, y, w] = [bit()?, bit()?, bit()?];
+            let u = cs.alloc(|| "u", || Err(NO))?;
+            let z = cs.alloc(|| "z", || Err(NO))?;
+            let [a, b, c] = self.row([x, y, w, u, z, p, CS::one()]);
+            cs.enforce(|| "row", |_| a, |_| b, |_| c);
+            Ok(())
+        }
+    }
+
+    impl Last {
+        fn row(self, [x, y, w, u, z, p, one]: [Variable; 7]) -> [LinearCombination<Scalar>; 3] {
+            let two = Scalar::from(2);
+            let lc = LinearCombination::zero;
+            match self {
+                Last::Product => [lc() + x, lc() + y, lc() + z],
+                Last::ProductWithFree => [lc() + x, lc() + u, lc() + z],
+                Last::Sum => [lc() + x + y, lc() + one, lc() + z],
+                Last::TwiceTheProduct => [lc() + (two, x), lc() + y, lc() + z],
+                Last::ZeroOrTwo => [lc() + z, lc() + (two, one) - z, lc()],
+                Last::ZeroOrOneOrAnything => [lc() + z - z, lc() + one - z, lc()],
+                // w stands where the product of x and y would have to.
+                Last::MajorityOfUnlinkedBits => [lc() + (two, w) - x - y, lc() + x, lc() + w - z],
+                Last::ProductWithInput => [lc() + x, lc() + p, lc() + z],
+                Last::LinearInZ => [lc() + z, lc() + x, lc() + y],
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_follows_is_called_boolean() {
+        let columns = |last: Last| {
+            let columns = compile(last).unwrap().boolean_columns();
+            columns.iter().collect::<Vec<_>>()
+        };
+        assert_eq!(columns(Last::Product), [0, 1, 2, 4]);
+        for last in [
+            Last::ProductWithFree,
+            Last::Sum,
+            Last::TwiceTheProduct,
+            Last::ZeroOrTwo,
+            Last::ZeroOrOneOrAnything,
+            Last::MajorityOfUnlinkedBits,
+            Last::ProductWithInput,
+            Last::LinearInZ,
+        ] {
+            assert_eq!(columns(last), [0, 1, 2]);
+        }
+    }
+}

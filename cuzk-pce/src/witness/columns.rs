@@ -49,7 +49,7 @@ impl<S: PrimeField> Columns<S> for Witness<S> {
         for (k, value) in self.aux()[start..start + length].iter().enumerate() {
             if *value == S::ONE {
                 bits |= 1 << k;
-            } else if !value.is_zero_vartime() {
+            } else if *value != S::ZERO {
                 return None;
             }
         }

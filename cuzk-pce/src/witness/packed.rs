@@ -44,7 +44,7 @@ impl<S: PrimeField> PackedWitness<S> {
             for (k, value) in chunk.iter().enumerate() {
                 if *value == S::ONE {
                     packed.bits[at] |= 1 << k;
-                } else if !value.is_zero_vartime() {
+                } else if *value != S::ZERO {
                     packed.wide[at] |= 1 << k;
                     packed.wide_values.push(*value);
                 }
