@@ -1,5 +1,5 @@
 //! The stage of synthesis: the witness of a circuit of hashes, and A and B
-//! over it.
+//! over it, from plain rows and from the compiled circuit.
 
 use bellperson::{Circuit, ConstraintSystem, util_cs::witness_cs::WitnessCS};
 use benches::{
@@ -10,7 +10,8 @@ use benches::{
 };
 use blstrs::Scalar;
 use criterion::Criterion;
-use cuzk_pce::{R1cs, Witness, evaluate, naive, record, witness};
+use cuzk_pce::{PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record, witness};
+use ff::Field;
 use std::hint::black_box;
 
 const ROUNDS: usize = 10;
@@ -72,6 +73,33 @@ fn evaluation_stage<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) ->
     })
 }
 
+fn compiled_stage<'a>(
+    program: &'a Program<Scalar>,
+    packed: &'a PackedWitness<Scalar>,
+    r1cs: &'a R1cs<Scalar>,
+    witness: &'a Witness<Scalar>,
+) -> Result<Stage<'a>> {
+    let expected = evaluate(r1cs, witness, None)?;
+    let zeros = vec![Scalar::ZERO; expected.a.len()];
+    let (mut a, mut b) = (zeros.clone(), zeros.clone());
+    program.evaluate_into(packed, &mut a, &mut b, None)?;
+    stage::agree(a == expected.a && b == expected.b, "compiled")?;
+    Ok(Stage {
+        name: format!("compiled/{} rows", program.rows()),
+        ours: Box::new(move || -> Work<'a> {
+            let (mut a, mut b) = (zeros.clone(), zeros.clone());
+            Box::new(move || Ok(program.evaluate_into(packed, &mut a, &mut b, None)?))
+        }),
+        peer: (
+            "our plain rows",
+            Box::new(move || {
+                black_box(evaluate(r1cs, witness, None)?);
+                Ok(())
+            }),
+        ),
+    })
+}
+
 fn main() -> Result<()> {
     let mode = Mode::current();
     let mut criterion = Criterion::default().configure_from_args();
@@ -83,10 +111,13 @@ fn main() -> Result<()> {
         };
         let blank = Hashes { count, blank: true };
         let r1cs: R1cs<Scalar> = record(blank)?;
+        let program = compile(blank)?;
         let values = witness(circuit)?;
+        let packed = PackedWitness::pack(&values);
         for stage in [
             witness_stage(circuit, &values)?,
             evaluation_stage(&r1cs, &values)?,
+            compiled_stage(&program, &packed, &r1cs, &values)?,
         ] {
             rows.extend(stage.bench(&mut criterion, mode, ROUNDS)?);
         }

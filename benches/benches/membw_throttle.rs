@@ -13,10 +13,17 @@ use benches::{
 };
 use blstrs::{G2Affine, G2Projective, Scalar};
 use criterion::Criterion;
-use cuzk_pce::{CHUNK_ROWS, R1cs, THROTTLE_CHUNKS, Witness, evaluate, record, witness};
+use cuzk_pce::{
+    CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate, record,
+    witness,
+};
+use ff::Field;
 use std::{
     hint::black_box,
-    sync::atomic::{AtomicBool, AtomicI32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI32, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -26,6 +33,9 @@ const ROUNDS: usize = 6;
 
 /// How long evaluation runs before b_g2_msm starts beside it.
 const LEAD: Duration = Duration::from_millis(20);
+
+/// How many evaluations of the compiled circuit stand for one over CSR.
+const COMPILED_FASTER: usize = 8;
 
 /// Loads, on how many loads a check's cost is averaged.
 const CHECKS: u32 = 10_000_000;
@@ -59,10 +69,19 @@ enum Arm {
     Yield,
     Engine,
     ParkEveryChunk,
+    CompiledOff,
+    CompiledEngine,
 }
 
 impl Arm {
-    const ALL: [Arm; 4] = [Arm::Off, Arm::Yield, Arm::Engine, Arm::ParkEveryChunk];
+    const ALL: [Arm; 6] = [
+        Arm::Off,
+        Arm::Yield,
+        Arm::Engine,
+        Arm::ParkEveryChunk,
+        Arm::CompiledOff,
+        Arm::CompiledEngine,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -70,7 +89,13 @@ impl Arm {
             Arm::Yield => "yield every 64",
             Arm::Engine => "engine",
             Arm::ParkEveryChunk => "park every chunk",
+            Arm::CompiledOff => "compiled, off",
+            Arm::CompiledEngine => "compiled, engine",
         }
+    }
+
+    fn is_compiled(self) -> bool {
+        matches!(self, Arm::CompiledOff | Arm::CompiledEngine)
     }
 }
 
@@ -78,6 +103,10 @@ impl Arm {
 struct Work {
     r1cs: R1cs<Scalar>,
     witness: Witness<Scalar>,
+    program: Program<Scalar>,
+    packed: PackedWitness<Scalar>,
+    /// Where the compiled circuit's a and b go.
+    out: Mutex<[Vec<Scalar>; 2]>,
     evaluations: usize,
     bases: Vec<G2Affine>,
     scalars: Vec<Scalar>,
@@ -90,9 +119,15 @@ impl Work {
             count: hashes,
             blank,
         };
+        let r1cs = record(circuit(true))?;
+        let witness = witness(circuit(false))?;
+        let zeros = vec![Scalar::ZERO; r1cs.rows() + r1cs.num_inputs()];
         Ok(Work {
-            r1cs: record(circuit(true))?,
-            witness: witness(circuit(false))?,
+            program: compile(circuit(true))?,
+            packed: PackedWitness::pack(&witness),
+            out: Mutex::new([zeros.clone(), zeros]),
+            r1cs,
+            witness,
             evaluations,
             bases: msm::bases::<G2Projective>(load.points),
             scalars: load.scalars.make(load.points),
@@ -117,12 +152,28 @@ impl Work {
             Arm::ParkEveryChunk => {
                 throttled::evaluate(r1cs, witness, Policy::ParkEveryChunk, throttle)?
             }
+            Arm::CompiledOff => return self.evaluate_compiled(None),
+            Arm::CompiledEngine => return self.evaluate_compiled(Some(throttle)),
         });
         Ok(())
     }
 
+    fn evaluate_compiled(&self, throttle: Option<&AtomicI32>) -> Result<()> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let [a, b] = &mut *out;
+        self.program.evaluate_into(&self.packed, a, b, throttle)?;
+        Ok(())
+    }
+
+    /// As many evaluations as last clearly longer than b_g2_msm.
     fn evaluations(&self, arm: Arm) -> Result<Duration> {
-        let (result, wall) = time(|| (0..self.evaluations).try_for_each(|_| self.evaluate(arm)));
+        let faster = if arm.is_compiled() {
+            COMPILED_FASTER
+        } else {
+            1
+        };
+        let count = self.evaluations * faster;
+        let (result, wall) = time(|| (0..count).try_for_each(|_| self.evaluate(arm)));
         result.map(|()| wall)
     }
 
@@ -215,10 +266,16 @@ fn beside(
             evaluations: Duration::ZERO,
         })
     });
-    let evaluation_alone = study.arm("evaluation alone", || {
-        Ok(Sample {
-            msm: Duration::ZERO,
-            evaluations: work.evaluations(Arm::Off)?,
+    let [alone, compiled_alone] = [
+        ("evaluation alone", Arm::Off),
+        ("compiled, alone", Arm::CompiledOff),
+    ]
+    .map(|(name, arm)| {
+        study.arm(name, move || {
+            Ok(Sample {
+                msm: Duration::ZERO,
+                evaluations: work.evaluations(arm)?,
+            })
         })
     });
     let arms = Arm::ALL.map(|arm| study.arm(arm.name(), move || work.both(arm)));
@@ -226,29 +283,34 @@ fn beside(
     study.bench(criterion, &group, mode, ROUNDS)?;
 
     let name = format!("{} {}", load.scalars.name(), load.points);
-    let row = |arm: usize| {
-        let msm = study.median(arm, msm_s);
-        let evaluations = study.median(arm, evaluations_s);
-        let alone = study.samples(evaluation_alone).iter().map(evaluations_s);
-        let losses = (study.samples(arm).iter().zip(alone))
-            .map(|(sample, alone)| (evaluations_s(sample) - alone) / msm_s(sample));
-        let losses = (arm != msm_alone && arm != evaluation_alone).then_some(losses);
-        let beside = msm.filter(|&msm| msm > 0.0);
+    let row = |(arm, alone): (usize, Option<usize>)| {
+        let msm = study.median(arm, msm_s).filter(|&msm| msm > 0.0);
+        let evaluations = study.median(arm, evaluations_s).filter(|&s| s > 0.0);
+        let losses = alone.map(|alone| {
+            let alone = study.samples(alone).iter().map(evaluations_s);
+            (study.samples(arm).iter().zip(alone))
+                .map(|(sample, alone)| (evaluations_s(sample) - alone) / msm_s(sample))
+        });
+        let slow_down = msm.and_then(|_| study.ratio(arm, msm_alone, msm_s));
         vec![
             name.clone(),
             study.name(arm).to_owned(),
-            table::figure(beside, table::seconds),
-            table::figure(
-                beside.and_then(|_| study.ratio(arm, msm_alone, msm_s)),
-                table::percent_over,
-            ),
-            table::figure(evaluations.filter(|&s| s > 0.0), table::seconds),
+            table::figure(msm, table::seconds),
+            table::figure(slow_down, table::percent_over),
+            table::figure(evaluations, table::seconds),
             table::figure(losses.and_then(benches::study::median), table::times),
-            table::figure(study.median_s(arm), table::seconds),
         ]
     };
-    let all = [msm_alone, evaluation_alone].into_iter().chain(arms);
-    Ok(all.map(row).collect())
+    let beside = Arm::ALL.into_iter().zip(arms).map(|(arm, at)| {
+        let alone = if arm.is_compiled() {
+            compiled_alone
+        } else {
+            alone
+        };
+        (at, Some(alone))
+    });
+    let by_themselves = [msm_alone, alone, compiled_alone].map(|at| (at, None));
+    Ok(by_themselves.into_iter().chain(beside).map(row).collect())
 }
 
 /// Evaluation with no throttle and with one that is never raised, and what the
@@ -329,9 +391,9 @@ fn main() -> Result<()> {
 
 fn report(rows: &[Vec<String>], checks: &[Vec<String>], counts: &[(Load, (i32, i32))]) {
     let title = format!(
-        "membw_throttle: one b_g2_msm beside evaluations of A and B over CSR, both on {} cores; \
-         medians. `loss` is what evaluation lost, in b_g2_msm's time beside it; `both` is until \
-         both sides are done",
+        "membw_throttle: one b_g2_msm beside evaluations of A and B over CSR or, eight times \
+         as many, of the compiled circuit, both on {} cores; medians. `loss` is what evaluation \
+         lost, in b_g2_msm's time beside it",
         cores()
     );
     let header = [
@@ -341,7 +403,6 @@ fn report(rows: &[Vec<String>], checks: &[Vec<String>], counts: &[(Load, (i32, i
         "against alone",
         "evaluations",
         "loss",
-        "both",
     ];
     table::print(&title, &header, rows);
     table::print("the check", &["what", "figure"], checks);
