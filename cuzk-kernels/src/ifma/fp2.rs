@@ -8,9 +8,10 @@ use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
 
 use super::Ifma;
 use super::coordinate::Coordinate;
-use super::element::{Modulus, add, carry, reduce_wide, splat, sub, wide_product};
+use super::element::{Modulus, add, carry, splat, sub};
 use super::fp::{Fp, P};
 use super::lanes::{LANES, Row, each_lane};
+use super::wide::{reduce_wide, wide_product};
 
 /// Eight elements of the extension.
 #[derive(Clone, Copy)]

@@ -15,8 +15,9 @@ use std::slice;
 use blstrs::Scalar;
 
 use super::Ifma;
-use super::element::{Element, LIMB_MASK, Modulus, carry, product_columns};
+use super::element::{Element, LIMB_MASK, Modulus, carry, splat, sub};
 use super::lanes::{LANES, to_limbs};
+use super::product::product_columns;
 
 /// A scalar in memory: blst's words.
 pub(crate) type Words = [u64; 4];
@@ -171,13 +172,7 @@ fn reduce(limbs: [__m512i; 5]) -> [__m512i; 5] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn subtract_once(limbs: [__m512i; 5]) -> [__m512i; 5] {
-    let zero = [_mm512_setzero_si512(); 5];
-    let mut difference = limbs;
-    let r = sub_plus_multiple::<1>(&zero, &zero);
-    for i in 0..5 {
-        difference[i] = _mm512_sub_epi64(limbs[i], r[i]);
-    }
-    let difference = carry(difference);
+    let difference = carry(sub(&limbs, &splat(&R::LIMBS)));
     let negative = _mm512_movepi64_mask(difference[4]);
     std::array::from_fn(|i| _mm512_mask_mov_epi64(difference[i], negative, limbs[i]))
 }

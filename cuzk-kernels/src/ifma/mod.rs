@@ -4,6 +4,10 @@
 //! `vpmadd52huq`; a vector register holds the same limb of eight elements.
 //! Montgomery's radix is 2^(52·limbs).
 //!
+//! How near the bound it is, on a processor that starts one multiply-add a
+//! cycle (Zen 4): a product in the base field takes 278 cycles for 264 of
+//! them, a square 236 for 208, a product in the scalar field 111 for 105.
+//!
 //! How safety is kept: a value of [`Ifma`] exists only where the processor
 //! has the instructions, every constructor of a vector type asks for one, and
 //! so every operation on vectors may use them. Operations are
@@ -19,6 +23,8 @@ mod fp2;
 mod fr;
 mod lanes;
 pub(crate) mod ntt;
+mod product;
+mod wide;
 
 pub(crate) use affine::{G1, G2};
 pub(crate) use fr::{word, words, words_mut};

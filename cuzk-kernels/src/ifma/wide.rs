@@ -1,0 +1,90 @@
+//! Products that are reduced later: squares, and sums of products.
+
+use std::arch::x86_64::*;
+
+use super::element::{LIMB_BITS, Modulus, carry, splat};
+use super::product::factor;
+
+/// The columns of a product before reduction: 0 to N − 1 and N to 2N − 1.
+pub(super) type Wide<const N: usize> = [[__m512i; N]; 2];
+
+/// The square with limbs carried. Every product of two different limbs is
+/// taken once and doubled; the reduction comes after.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn square<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) -> [__m512i; N] {
+    let mut wide = [[_mm512_setzero_si512(); N]; 2];
+    for i in 0..N {
+        for j in i + 1..N {
+            multiply_limbs(&mut wide, i + j, a[i], a[j]);
+        }
+    }
+    for column in wide.as_flattened_mut() {
+        *column = _mm512_add_epi64(*column, *column);
+    }
+    for (i, a) in a.iter().enumerate() {
+        multiply_limbs(&mut wide, 2 * i, *a, *a);
+    }
+    carry(reduce_wide::<M, N>(wide))
+}
+
+/// The product without reduction.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn wide_product<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> Wide<N> {
+    let mut wide = [[_mm512_setzero_si512(); N]; 2];
+    for (i, b) in b.iter().enumerate() {
+        for (j, a) in a.iter().enumerate() {
+            multiply_limbs(&mut wide, i + j, *a, *b);
+        }
+    }
+    wide
+}
+
+/// Adds the halves of a product of limbs to a column and the next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_limbs<const N: usize>(wide: &mut Wide<N>, column: usize, a: __m512i, b: __m512i) {
+    let columns = wide.as_flattened_mut();
+    columns[column] = _mm512_madd52lo_epu64(columns[column], a, b);
+    columns[column + 1] = _mm512_madd52hi_epu64(columns[column + 1], a, b);
+}
+
+/// Montgomery's reduction of signed columns, limbs not carried: the value over
+/// the radix, and less than p more.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn reduce_wide<M: Modulus<N>, const N: usize>(mut wide: Wide<N>) -> [__m512i; N] {
+    let p = splat(&M::LIMBS);
+    // Unrolled by hand, as the rounds of a product.
+    clear::<M, N>(&mut wide, 0, &p);
+    clear::<M, N>(&mut wide, 1, &p);
+    clear::<M, N>(&mut wide, 2, &p);
+    clear::<M, N>(&mut wide, 3, &p);
+    clear::<M, N>(&mut wide, 4, &p);
+    if N > 5 {
+        clear::<M, N>(&mut wide, 5, &p);
+    }
+    if N > 6 {
+        clear::<M, N>(&mut wide, 6, &p);
+    }
+    if N > 7 {
+        clear::<M, N>(&mut wide, 7, &p);
+    }
+    wide[1]
+}
+
+/// Clears a column with a multiple of the modulus, and carries it into the
+/// next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn clear<M: Modulus<N>, const N: usize>(wide: &mut Wide<N>, i: usize, p: &[__m512i; N]) {
+    let columns = &mut wide.as_flattened_mut()[i..=i + N];
+    let factor = factor::<M, N>(columns[0]);
+    for (j, p) in p.iter().enumerate() {
+        columns[j] = _mm512_madd52lo_epu64(columns[j], *p, factor);
+        columns[j + 1] = _mm512_madd52hi_epu64(columns[j + 1], *p, factor);
+    }
+    let carry = _mm512_srai_epi64::<LIMB_BITS>(columns[0]);
+    columns[1] = _mm512_add_epi64(columns[1], carry);
+}
