@@ -13,7 +13,7 @@
 //! proofs are not secret from the machine that proves, and no constant-time
 //! claim is made.
 //!
-//! Reading order: [`ntt`] and [`quotient`] for the polynomial half, [`affine`]
+//! Reading order: [`ntt`] and [`quotient`] for the polynomial half, `affine`
 //! (crate-private: batches of affine additions, which everything about curves
 //! is made of), then [`msm`] and [`fixed_base`].
 

@@ -4,7 +4,7 @@
 //! ±1, most of a Groth16 witness, are sums of points. The others go through
 //! Pippenger's bucket method with signed digits and affine buckets (Bernstein,
 //! Doumen, Lange, Oosterwijk: "Faster batch forgery identification", eprint
-//! 2012/549). Bases are decoded in chunks of [`CHUNK`], so memory is bounded
+//! 2012/549). Bases are decoded in chunks of 2^17, so memory is bounded
 //! however many there are.
 
 mod buckets;
