@@ -27,7 +27,7 @@ pub struct Stage<'a> {
 
 impl Stage<'_> {
     /// Runs ours on 1, 2, … all cores and the peer, in turns; returns the rows
-    /// of [`print`].
+    /// of [`print()`].
     ///
     /// # Errors
     /// The first of either's errors.
