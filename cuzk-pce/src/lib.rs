@@ -42,4 +42,6 @@ pub use program::{Program, compile};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use throttle::WAIT_MAX;
-pub use witness::{Columns, PackedWitness, Witness, WitnessCs, WitnessError, witness};
+pub use witness::{
+    Columns, PackedBuilder, PackedWitness, Witness, WitnessCs, WitnessError, witness,
+};

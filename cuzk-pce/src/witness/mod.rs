@@ -4,10 +4,12 @@
 //! the constant ONE. That says nothing about satisfying a circuit: see
 //! [`crate::check`].
 
+mod builder;
 mod columns;
 mod cs;
 mod packed;
 
+pub use builder::PackedBuilder;
 pub use columns::Columns;
 pub use cs::WitnessCs;
 pub use packed::PackedWitness;

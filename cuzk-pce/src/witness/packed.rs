@@ -8,55 +8,50 @@
 //! Invariant: an auxiliary variable is *wide* exactly if it is neither 0 nor
 //! 1. Wide values stand in order, and `ranks` counts those before each word.
 
-use super::{Columns, Witness};
+use super::{Columns, PackedBuilder, Witness};
 use ff::PrimeField;
 
 /// The values of every variable, packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedWitness<S> {
-    inputs: Vec<S>,
-    num_aux: usize,
+    pub(super) inputs: Vec<S>,
+    pub(super) num_aux: usize,
     /// Bit i of word i / 64 is auxiliary i, or 0 if that is wide. There is one
     /// word more than needed, so that 64 bits from anywhere are in two words.
-    bits: Vec<u64>,
+    pub(super) bits: Vec<u64>,
     /// Bit i of word i / 64: auxiliary i is wide.
-    wide: Vec<u64>,
+    pub(super) wide: Vec<u64>,
     /// By word: wide auxiliaries before it.
-    ranks: Vec<u32>,
-    wide_values: Vec<S>,
+    pub(super) ranks: Vec<u32>,
+    pub(super) wide_values: Vec<S>,
 }
 
 impl<S: PrimeField> PackedWitness<S> {
     /// Packs a plain witness.
     pub fn pack(witness: &Witness<S>) -> Self {
-        let aux = witness.aux();
-        let words = aux.len() / 64 + 2;
-        let mut packed = PackedWitness {
-            inputs: witness.inputs().to_vec(),
-            num_aux: aux.len(),
-            bits: vec![0; words],
-            wide: vec![0; words],
-            ranks: Vec::with_capacity(words),
-            wide_values: Vec::new(),
-        };
-        for (at, chunk) in aux.chunks(64).enumerate() {
-            packed.ranks.push(packed.rank());
-            for (k, value) in chunk.iter().enumerate() {
-                if *value == S::ONE {
-                    packed.bits[at] |= 1 << k;
-                } else if *value != S::ZERO {
-                    packed.wide[at] |= 1 << k;
-                    packed.wide_values.push(*value);
-                }
-            }
+        let mut builder = PackedBuilder::with_capacity(witness.aux().len(), 0);
+        for input in witness.inputs() {
+            builder.push_input(*input);
         }
-        packed.ranks.resize(words, packed.rank());
-        packed
+        for value in witness.aux() {
+            builder.push(*value);
+        }
+        builder.into_witness()
     }
 
-    fn rank(&self) -> u32 {
-        // Variables are numbered with 32 bits.
-        u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX)
+    /// The plain form, twenty times as large or so.
+    pub fn to_plain(&self) -> Witness<S> {
+        let aux = (0..self.num_aux).map(|index| self.aux(index));
+        let values = self.inputs.iter().copied().chain(aux).collect();
+        Witness {
+            values,
+            num_inputs: self.inputs.len(),
+        }
+    }
+
+    /// Public inputs, ONE first.
+    pub fn inputs(&self) -> &[S] {
+        &self.inputs
     }
 
     /// Number of auxiliary variables that are neither 0 nor 1.
@@ -136,6 +131,7 @@ mod tests {
             let values: Vec<_> = [1, 7].into_iter().chain(values).map(Scalar::from).collect();
             let plain = Witness::new(values, 2).unwrap();
             let packed = PackedWitness::pack(&plain);
+            prop_assert_eq!(&packed.to_plain(), &plain);
             prop_assert_eq!(packed.num_inputs(), 2);
             prop_assert_eq!(packed.num_aux(), Columns::num_aux(&plain));
             prop_assert_eq!(packed.input(1), Scalar::from(7));

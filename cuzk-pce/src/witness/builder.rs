@@ -1,0 +1,263 @@
+//! A packed witness while it is being written, variable by variable.
+//!
+//! Whoever knows a word of bits gives it as a word; whoever knows one value
+//! gives that, and it is kept as a bit if it is one. Parts that were built
+//! apart are joined in order, so that they can be built at once.
+//!
+//! Not checked against any circuit: the order of the variables is the
+//! writer's promise. Invariant: `bits`, `wide` and `ranks` have a word for
+//! every 64 variables begun, with nothing set past the last variable.
+
+use super::{PackedWitness, WitnessError};
+use ff::PrimeField;
+
+/// Collects the values of a witness, in the order of allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedBuilder<S> {
+    inputs: Vec<S>,
+    num_aux: usize,
+    bits: Vec<u64>,
+    wide: Vec<u64>,
+    ranks: Vec<u32>,
+    wide_values: Vec<S>,
+}
+
+impl<S: PrimeField> Default for PackedBuilder<S> {
+    fn default() -> Self {
+        Self::with_capacity(0, 0)
+    }
+}
+
+impl<S: PrimeField> PackedBuilder<S> {
+    /// An empty one, with room for `num_aux` auxiliary variables of which
+    /// `num_wide` are neither 0 nor 1. It grows when there are more.
+    pub fn with_capacity(num_aux: usize, num_wide: usize) -> Self {
+        let words = num_aux / 64 + 2;
+        PackedBuilder {
+            inputs: Vec::new(),
+            num_aux: 0,
+            bits: Vec::with_capacity(words),
+            wide: Vec::with_capacity(words),
+            ranks: Vec::with_capacity(words),
+            wide_values: Vec::with_capacity(num_wide),
+        }
+    }
+
+    /// Auxiliary variables so far.
+    pub fn num_aux(&self) -> usize {
+        self.num_aux
+    }
+
+    /// The public inputs so far.
+    pub fn inputs(&self) -> &[S] {
+        &self.inputs
+    }
+
+    /// The next public input. The first one of a witness is ONE.
+    pub fn push_input(&mut self, value: S) {
+        self.inputs.push(value);
+    }
+
+    /// The next auxiliary variable, whatever its value.
+    #[inline]
+    pub fn push(&mut self, value: S) {
+        if value == S::ONE {
+            self.push_bits(1, 1);
+        } else if value == S::ZERO {
+            self.push_bits(0, 1);
+        } else {
+            let shift = self.num_aux % 64;
+            self.begin_word_if(shift == 0);
+            if let Some(wide) = self.wide.last_mut() {
+                *wide |= 1 << shift;
+            }
+            self.wide_values.push(value);
+            self.num_aux += 1;
+        }
+    }
+
+    /// The next `length` auxiliary variables are bits, the lowest of `word`
+    /// the first. Bits of `word` from `length` on do not matter.
+    ///
+    /// # Panics
+    /// If `length` is more than 64.
+    #[inline]
+    pub fn push_bits(&mut self, word: u64, length: u32) {
+        assert!(length <= 64, "a word has 64 bits");
+        if length == 0 {
+            return;
+        }
+        let word = word & u64::MAX >> (64 - length);
+        let shift = self.num_aux % 64;
+        self.begin_word_if(shift == 0);
+        if let Some(last) = self.bits.last_mut() {
+            *last |= word << shift;
+        }
+        if shift + length as usize > 64 {
+            self.begin_word_if(true);
+            if let Some(last) = self.bits.last_mut() {
+                *last = word >> (64 - shift);
+            }
+        }
+        self.num_aux += length as usize;
+    }
+
+    /// What another builder collected, after what this one has: its public
+    /// inputs and its auxiliary variables.
+    pub fn append(&mut self, other: &Self) {
+        self.inputs.extend_from_slice(&other.inputs);
+        let mut values = other.wide_values.iter();
+        let words = other.bits.iter().zip(&other.wide).enumerate();
+        for (at, (&bits, &wide)) in words {
+            let length = (other.num_aux - at * 64).min(64);
+            self.append_word(bits, wide, length, &mut values);
+        }
+    }
+
+    /// Up to 64 variables: `bits` where `wide` is not set, the next of
+    /// `values` where it is.
+    fn append_word<'a>(
+        &mut self,
+        bits: u64,
+        mut wide: u64,
+        length: usize,
+        values: &mut impl Iterator<Item = &'a S>,
+    ) where
+        S: 'a,
+    {
+        let shift = self.num_aux % 64;
+        // The bits first; they are zero at the wide places, whose marks and
+        // values follow.
+        let ranks = self.ranks.len();
+        self.push_bits(bits, u32::try_from(length).unwrap_or(64));
+        let (first_word, split) = ((self.num_aux - length) / 64, 64 - shift);
+        self.wide[first_word] |= wide << shift;
+        if shift + length > 64 {
+            self.wide[first_word + 1] |= wide >> split;
+        }
+        // A word that begins here counts what stands before it.
+        let mut in_first = 0;
+        while wide != 0 {
+            let place = wide.trailing_zeros() as usize;
+            wide &= wide - 1;
+            in_first += usize::from(place < split || shift == 0);
+            self.wide_values.extend(values.next().copied());
+        }
+        if shift != 0 && self.ranks.len() > ranks {
+            if let Some(rank) = self.ranks.last_mut() {
+                *rank += u32::try_from(in_first).unwrap_or(u32::MAX);
+            }
+        }
+    }
+
+    #[inline]
+    fn begin_word_if(&mut self, begins: bool) {
+        if begins {
+            self.bits.push(0);
+            self.wide.push(0);
+            // Variables are numbered with 32 bits.
+            let rank = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
+            self.ranks.push(rank);
+        }
+    }
+
+    /// The witness.
+    ///
+    /// # Errors
+    /// [`WitnessError::NotOne`] if the first public input is not ONE.
+    pub fn finish(self) -> Result<PackedWitness<S>, WitnessError> {
+        if self.inputs.first() != Some(&S::ONE) {
+            return Err(WitnessError::NotOne);
+        }
+        Ok(self.into_witness())
+    }
+
+    /// The witness, of which it is known that ONE comes first.
+    pub(super) fn into_witness(mut self) -> PackedWitness<S> {
+        // 64 bits from anywhere are in two words.
+        for _ in self.bits.len()..self.num_aux / 64 + 2 {
+            self.begin_word_if(true);
+        }
+        PackedWitness {
+            inputs: self.inputs,
+            num_aux: self.num_aux,
+            bits: self.bits,
+            wide: self.wide,
+            ranks: self.ranks,
+            wide_values: self.wide_values,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Witness;
+    use blstrs::Scalar;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Write {
+        Value(u64),
+        Bits(u64, u32),
+    }
+
+    fn write() -> impl Strategy<Value = Write> {
+        prop_oneof![
+            (0..4u64).prop_map(Write::Value),
+            (any::<u64>(), 0..=64u32).prop_map(|(word, length)| Write::Bits(word, length)),
+        ]
+    }
+
+    fn build(writes: &[Write]) -> (PackedBuilder<Scalar>, Vec<Scalar>) {
+        let mut builder = PackedBuilder::default();
+        let mut plain = Vec::new();
+        for write in writes {
+            match *write {
+                Write::Value(value) => {
+                    builder.push(Scalar::from(value));
+                    plain.push(Scalar::from(value));
+                }
+                Write::Bits(word, length) => {
+                    builder.push_bits(word, length);
+                    plain.extend((0..length).map(|k| Scalar::from(word >> k & 1)));
+                }
+            }
+            assert_eq!(builder.num_aux(), plain.len());
+        }
+        (builder, plain)
+    }
+
+    proptest! {
+        #[test]
+        fn builds_what_packing_gives(parts in prop::collection::vec(
+            prop::collection::vec(write(), 0..12), 0..8)
+        ) {
+            let mut whole = PackedBuilder::with_capacity(100, 3);
+            let mut plain = Vec::new();
+            let inputs = [Scalar::from(1), Scalar::from(7)];
+            for input in inputs {
+                whole.push_input(input);
+            }
+            for part in &parts {
+                let (builder, values) = build(part);
+                whole.append(&builder);
+                plain.extend(values);
+                prop_assert_eq!(whole.num_aux(), plain.len());
+            }
+            let plain = Witness::new([&inputs[..], &plain].concat(), 2).unwrap();
+            prop_assert_eq!(whole.finish().unwrap(), PackedWitness::pack(&plain));
+        }
+    }
+
+    #[test]
+    fn one_comes_first() {
+        let mut builder = PackedBuilder::default();
+        assert!(matches!(
+            builder.clone().finish(),
+            Err(WitnessError::NotOne)
+        ));
+        builder.push_input(Scalar::from(2));
+        assert!(matches!(builder.finish(), Err(WitnessError::NotOne)));
+    }
+}
