@@ -143,10 +143,11 @@ impl<S: PrimeField> PackedBuilder<S> {
             in_first += usize::from(place < split || shift == 0);
             self.wide_values.extend(values.next().copied());
         }
-        if shift != 0 && self.ranks.len() > ranks {
-            if let Some(rank) = self.ranks.last_mut() {
-                *rank += u32::try_from(in_first).unwrap_or(u32::MAX);
-            }
+        if shift != 0
+            && self.ranks.len() > ranks
+            && let Some(rank) = self.ranks.last_mut()
+        {
+            *rank += u32::try_from(in_first).unwrap_or(u32::MAX);
         }
     }
 
