@@ -1,12 +1,15 @@
 //! A circuit, compiled once and shared by every partition that uses it.
 //!
 //! Not a statement: it holds no input and no witness. The invariant: what is
-//! kept under an id is what recording that id's blank circuit gives.
+//! kept under an id is what compiling that id's blank circuit gives, in memory
+//! or in the parameter cache.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use blstrs::Scalar;
-use cuzk_pce::{Densities, Fingerprint, R1cs, Witness, disk};
+use cuzk_pce::disk::{DiskError, DiskFault};
+use cuzk_pce::{Columns, Densities, Fingerprint, Program, program};
 
 use crate::kinds::CircuitId;
 use crate::once_map::OnceMap;
@@ -17,31 +20,82 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Circuit {
     id: CircuitId,
-    r1cs: R1cs<Scalar>,
-    densities: Densities,
-    fingerprint: Fingerprint,
+    program: Program<Scalar>,
+    densities: OnceLock<Densities>,
 }
 
 impl Circuit {
-    /// Compiles the blank circuit of `id`.
+    /// Compiles the blank circuit of `id`, which takes minutes at 32 GiB.
     ///
     /// # Errors
     /// A circuit that does not synthesize, or is too large for this format.
     pub fn compile(id: CircuitId) -> Result<Self> {
-        Ok(Self::new(id, id.record()?))
+        Ok(Self::new(id, id.compile()?))
     }
 
-    /// A circuit that was compiled before.
-    #[must_use]
-    pub fn new(id: CircuitId, r1cs: R1cs<Scalar>) -> Self {
-        let densities = r1cs.densities();
-        let fingerprint = r1cs.fingerprint();
+    fn new(id: CircuitId, program: Program<Scalar>) -> Self {
         Self {
             id,
-            r1cs,
-            densities,
-            fingerprint,
+            program,
+            densities: OnceLock::new(),
         }
+    }
+
+    /// Maps the circuit of `id` from a file that [`Circuit::write`] made.
+    ///
+    /// # Errors
+    /// A file that is damaged, of another version, or of another circuit.
+    pub fn open(id: CircuitId, path: &Path) -> Result<Self> {
+        let (header, program) = program::read(path, None)?;
+        if header.label != id.to_string() {
+            return Err(Error::OtherCircuit {
+                path: path.to_owned(),
+                expected: id,
+                got: header.label,
+            });
+        }
+        Ok(Self::new(id, program))
+    }
+
+    /// The circuit of `id`, mapped from the folder `cache` if it is there, else
+    /// compiled and put there for the next start. A file that cannot be used is
+    /// replaced; a folder that cannot be written costs the next start its time
+    /// and nothing else. Processes that build at once end with one good file.
+    ///
+    /// # Errors
+    /// As [`Circuit::compile`].
+    pub fn cached(id: CircuitId, cache: &Path) -> Result<Self> {
+        let path = Self::cache_path(id, cache)?;
+        match Self::open(id, &path) {
+            Ok(circuit) => return Ok(circuit),
+            Err(Error::CircuitFile(error)) if is_missing(&error) => {
+                tracing::info!(circuit = %id, "compiling the circuit, once for this machine");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "compiling the circuit again, since its file cannot be used");
+            }
+        }
+        let circuit = Self::compile(id)?;
+        let written = std::fs::create_dir_all(cache)
+            .map_err(|error| Error::io(cache, error))
+            .and_then(|()| circuit.write(&path));
+        match written {
+            // Used where it lies, so that all processes share one copy.
+            Ok(()) => Self::open(id, &path).or(Ok(circuit)),
+            Err(error) => {
+                tracing::warn!(%error, "the compiled circuit was not kept for the next start");
+                Ok(circuit)
+            }
+        }
+    }
+
+    /// Where [`Circuit::cached`] keeps the circuit: beside its parameters,
+    /// under their name, which changes whenever the circuit does.
+    ///
+    /// # Errors
+    /// [`Error::Synthesis`] when the proofs library cannot name it.
+    pub fn cache_path(id: CircuitId, cache: &Path) -> Result<PathBuf> {
+        Ok(cache.join(id.params_file_name()?).with_extension("circuit"))
     }
 
     /// Which circuit this is.
@@ -52,34 +106,42 @@ impl Circuit {
 
     /// The constraints.
     #[must_use]
-    pub fn r1cs(&self) -> &R1cs<Scalar> {
-        &self.r1cs
+    pub fn program(&self) -> &Program<Scalar> {
+        &self.program
     }
 
-    /// Which variables the queries of a proof run over.
+    /// Which variables the queries of a proof run over. Counted when first
+    /// asked for, which takes a second or two at 32 GiB.
     #[must_use]
     pub fn densities(&self) -> &Densities {
-        &self.densities
+        self.densities.get_or_init(|| self.program.densities())
     }
 
     /// A digest of the constraints.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
+        self.program.fingerprint()
     }
 
     /// How many points each query of the circuit's parameters has.
     #[must_use]
     pub fn query_lengths(&self) -> QueryLengths {
-        QueryLengths::of(&self.r1cs, &self.densities)
+        QueryLengths::of(&self.program, self.densities())
+    }
+
+    /// The size of the domain of a proof's polynomials: the constraints, one row
+    /// more for each public input, and what is missing to a power of two.
+    #[must_use]
+    pub fn domain_len(&self) -> usize {
+        (self.program.rows() + self.program.num_inputs()).next_power_of_two()
     }
 
     /// The first row that `witness` does not satisfy, if there is one.
     ///
     /// # Errors
     /// A witness of another circuit's shape.
-    pub fn first_bad_row(&self, witness: &Witness<Scalar>) -> Result<Option<usize>> {
-        cuzk_pce::check(&self.r1cs, witness).map_err(|error| Error::Synthesis {
+    pub fn first_bad_row<W: Columns<Scalar>>(&self, witness: &W) -> Result<Option<usize>> {
+        program::check(&self.program, witness).map_err(|error| Error::Synthesis {
             stage: "check",
             problem: error.to_string(),
         })
@@ -90,9 +152,13 @@ impl Circuit {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, path: &Path) -> Result<()> {
-        Ok(disk::write(path, &self.r1cs, &self.id.to_string())?)
+        Ok(program::write(path, &self.program, &self.id.to_string())?)
     }
 }
 
-/// The circuits of an engine, each compiled when it is first asked for.
+fn is_missing(error: &DiskError) -> bool {
+    matches!(&error.fault, DiskFault::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// The circuits of an engine, each made when it is first asked for.
 pub type Circuits = OnceMap<CircuitId, Circuit>;

@@ -347,7 +347,7 @@ impl Shared {
 
     fn circuit(&self, id: CircuitId) -> Result<Arc<Circuit>> {
         self.circuits.get_or_make(id, || {
-            let circuit = Circuit::compile(id)?;
+            let circuit = Circuit::cached(id, &self.config.srs.param_cache)?;
             self.budget.hold(circuit_bytes(&circuit))?;
             Ok(circuit)
         })

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
+use crate::kinds::CircuitId;
 use crate::memory::budget::OverBudget;
 use crate::params::ParamsError;
 
@@ -38,6 +39,16 @@ pub enum Error {
     /// A compiled circuit's file is not usable.
     #[error("compiled circuit {0}")]
     CircuitFile(#[from] DiskError),
+    /// A compiled circuit's file is of another circuit than the one asked for.
+    #[error("compiled circuit {}: expected {expected}, got {got}; build it again", path.display())]
+    OtherCircuit {
+        /// The file.
+        path: PathBuf,
+        /// The circuit asked for.
+        expected: CircuitId,
+        /// The circuit it says it is.
+        got: String,
+    },
     /// The request needs more memory than the configuration allows.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -142,6 +153,7 @@ impl Error {
             | Self::Config(_)
             | Self::Params(_)
             | Self::CircuitFile(_)
+            | Self::OtherCircuit { .. }
             | Self::OverBudget(_)
             | Self::Unsatisfied { .. }
             | Self::Io { .. } => true,

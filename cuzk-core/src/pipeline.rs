@@ -14,7 +14,8 @@ use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
-use cuzk_pce::{Evaluated, Witness};
+use cuzk_pce::{Columns, Evaluated, PackedWitness};
+use ff::Field;
 use rayon::ThreadPool;
 
 use crate::backend::{Backend, BackendError, Pending, Randomness, Synthesized};
@@ -60,13 +61,19 @@ pub fn synthesize_partition(
 /// A witness of another circuit's shape.
 pub fn evaluate_partition(
     circuit: &Circuit,
-    witness: &Witness<Scalar>,
+    witness: &PackedWitness<Scalar>,
     throttle: Option<&AtomicI32>,
 ) -> Result<Evaluated<Scalar>> {
-    cuzk_pce::evaluate(circuit.r1cs(), witness, throttle).map_err(|error| Error::Synthesis {
-        stage: "evaluate",
-        problem: error.to_string(),
-    })
+    let rows = circuit.program().rows() + witness.num_inputs();
+    let [mut a, mut b] = [(); 2].map(|()| vec![Scalar::ZERO; rows]);
+    circuit
+        .program()
+        .evaluate_into(witness, &mut a, &mut b, throttle)
+        .map_err(|error| Error::Synthesis {
+            stage: "evaluate",
+            problem: error.to_string(),
+        })?;
+    Ok(Evaluated { a, b })
 }
 
 /// Runs the device region of a partition.

@@ -87,7 +87,7 @@ fn check_circuit(name: &str, inputs: usize, aux: usize, rows: usize) {
         "{name}"
     );
 
-    let witness = job.witness(0).unwrap();
+    let witness = job.witness(0).unwrap().to_plain();
     assert_eq!(cuzk_pce::check(&r1cs, &witness).unwrap(), None, "{name}");
     assert_eq!(
         witness.inputs()[1..],

@@ -5,6 +5,7 @@
 use cuzk_core::kinds::{ProofKind, SectorSize, decode};
 use cuzk_core::request::{PorepC2, prover_id};
 use cuzk_core::{ProofRequest, vanilla};
+use cuzk_pce::Columns;
 use filecoin_proofs_api::seal::{
     add_piece, generate_synth_proofs, seal_commit_phase1, seal_pre_commit_phase1,
     seal_pre_commit_phase2,
@@ -95,7 +96,7 @@ fn every_version_of_porep_is_the_same_circuit() {
         let job = decode(&ProofRequest::PorepC2(request)).unwrap();
         let witness = job.witness(0).unwrap();
         assert_eq!(
-            (witness.num_inputs(), witness.aux().len()),
+            (witness.num_inputs(), witness.num_aux()),
             (40, 2_685_673),
             "{registered:?}"
         );

@@ -160,13 +160,13 @@ fn winning_post_of_every_size() {
 #[test]
 fn winning_post_of_32gib_satisfies_its_circuit() {
     let job = winning_post(SectorSize::GiB32);
-    let r1cs = job.circuit().record().unwrap();
+    let circuit = job.circuit().compile().unwrap();
     assert_eq!(
-        (r1cs.num_inputs(), r1cs.num_aux(), r1cs.rows()),
+        (circuit.num_inputs(), circuit.num_aux(), circuit.rows()),
         (133, 375_210, 370_590)
     );
     assert_eq!(
-        cuzk_pce::check(&r1cs, &job.witness(0).unwrap()).unwrap(),
+        cuzk_pce::program::check(&circuit, &job.witness(0).unwrap()).unwrap(),
         None
     );
 }
@@ -199,8 +199,8 @@ fn window_post_of_a_later_partition() {
             };
             let job = decode(&request(partition, vanilla).unwrap()).unwrap();
             let witness = job.witness(0).unwrap();
-            let r1cs = job.circuit().record().unwrap();
-            assert_eq!(cuzk_pce::check(&r1cs, &witness).unwrap(), None);
+            let circuit = job.circuit().compile().unwrap();
+            assert_eq!(cuzk_pce::program::check(&circuit, &witness).unwrap(), None);
             assert_eq!(
                 witness.inputs()[1..],
                 job.public_inputs(0).unwrap(),
@@ -290,9 +290,9 @@ fn snap_deals_of_every_size() {
         );
     }
     let small = snap_deals(SectorSize::KiB2);
-    let r1cs = small.circuit().record().unwrap();
+    let circuit = small.circuit().compile().unwrap();
     assert_eq!(
-        cuzk_pce::check(&r1cs, &small.witness(0).unwrap()).unwrap(),
+        cuzk_pce::program::check(&circuit, &small.witness(0).unwrap()).unwrap(),
         None
     );
 }

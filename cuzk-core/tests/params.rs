@@ -166,9 +166,12 @@ fn bytes_of(params: &Parameters<Bls12>) -> Vec<u8> {
 }
 
 fn ours<C: Circuit<Scalar> + Send>(circuit: C, waste: &ToxicWaste) -> Vec<u8> {
-    let r1cs = cuzk_pce::record(circuit).unwrap();
+    let program = cuzk_pce::compile(circuit).unwrap();
     let (mut bytes, mut last) = (Vec::new(), (0, 0));
-    let generated = generate(&r1cs, waste, &mut bytes, |done, total| last = (done, total)).unwrap();
+    let generated = generate(&program, waste, &mut bytes, |done, total| {
+        last = (done, total)
+    })
+    .unwrap();
     assert_eq!(
         last,
         (generated.points, generated.points),
@@ -214,9 +217,9 @@ proptest! {
 #[test]
 fn generated_bytes_equal_bellpersons_over_several_chunks() {
     let circuit = Chain::of((1 << 16) + 1000);
-    let r1cs = cuzk_pce::record(circuit.clone()).unwrap();
+    let program = cuzk_pce::compile(circuit.clone()).unwrap();
     let mut bytes = Vec::new();
-    generate(&r1cs, &waste(1), &mut bytes, |_, _| {}).unwrap();
+    generate(&program, &waste(1), &mut bytes, |_, _| {}).unwrap();
     let params = Parameters::<Bls12>::read(&bytes[..], false).unwrap();
     assert!(params.h.len() > 1 << 16 && params.b_g2.len() > 1 << 16);
     // Checked by what they are for: bellperson itself takes minutes to make them.
@@ -245,16 +248,16 @@ fn unusable_circuits_and_waste_are_refused() {
             Ok(())
         }
     }
-    let r1cs = cuzk_pce::record(Unconstrained).unwrap();
+    let program = cuzk_pce::compile(Unconstrained).unwrap();
     let mut out = Vec::new();
-    let error = generate(&r1cs, &waste(1), &mut out, |_, _| {}).unwrap_err();
+    let error = generate(&program, &waste(1), &mut out, |_, _| {}).unwrap_err();
     assert!(
         matches!(error, GenerateError::UnconstrainedVariable { index: 2 }),
         "{error}"
     );
     assert!(out.is_empty());
 
-    let r1cs = cuzk_pce::record(Chain::of(3)).unwrap();
+    let program = cuzk_pce::compile(Chain::of(3)).unwrap();
     let good = waste(1);
     let cases = [
         (
@@ -316,7 +319,7 @@ fn unusable_circuits_and_waste_are_refused() {
         ),
     ];
     for (expected, waste) in cases {
-        match generate(&r1cs, &waste, &mut out, |_, _| {}) {
+        match generate(&program, &waste, &mut out, |_, _| {}) {
             Err(GenerateError::DegenerateWaste { what }) => assert_eq!(what, expected),
             other => assert!(other.is_err(), "{expected}: {other:?}"),
         }
@@ -364,8 +367,8 @@ fn mapped_parameters_are_what_bellperson_reads() {
 #[test]
 fn a_circuit_is_told_from_its_neighbours() {
     let lengths = |circuit: Chain| {
-        let r1cs = cuzk_pce::record(circuit).unwrap();
-        QueryLengths::of(&r1cs, &r1cs.densities())
+        let program = cuzk_pce::compile(circuit).unwrap();
+        QueryLengths::of(&program, &program.densities())
     };
     let (_folder, path) = file_of(&ours(Chain::of(20), &waste(5)));
     let mapped = MappedParams::open(&path).unwrap();
@@ -700,15 +703,15 @@ fn a_cache_generates_once_and_shares() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("not/there/yet");
     let cache = ParamCache::new(&dir);
-    let r1cs = cuzk_pce::record(Chain::of(30)).unwrap();
-    let lengths = QueryLengths::of(&r1cs, &r1cs.densities());
+    let program = cuzk_pce::compile(Chain::of(30)).unwrap();
+    let lengths = QueryLengths::of(&program, &program.densities());
     assert!(!cache.has(&files()));
     let error = cache.load(&files(), &lengths).unwrap_err();
     assert!(matches!(error, ParamsError::Missing { .. }), "{error}");
 
     let make = || {
         cache
-            .ensure_generated(&files(), 2048, &r1cs, OPTIONS, |_, _| {})
+            .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
             .unwrap()
     };
     assert_eq!(make(), Outcome::Made);
@@ -742,19 +745,19 @@ fn a_cache_generates_once_and_shares() {
 #[test]
 fn asked_at_once_one_makes_them_and_all_have_them() {
     let folder = tempfile::tempdir().unwrap();
-    let r1cs = cuzk_pce::record(Chain::of(500)).unwrap();
+    let program = cuzk_pce::compile(Chain::of(500)).unwrap();
     let start = Barrier::new(4);
     let outcomes = thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|seed| {
-                let (r1cs, start, dir) = (&r1cs, &start, folder.path());
+                let (program, start, dir) = (&program, &start, folder.path());
                 scope.spawn(move || {
                     // A cache of its own, as another process would have.
                     let cache = ParamCache::new(dir);
                     let options = GenerateOptions { seed, ..OPTIONS };
                     start.wait();
                     cache
-                        .ensure_generated(&files(), 2048, r1cs, options, |_, _| {})
+                        .ensure_generated(&files(), 2048, program, options, |_, _| {})
                         .unwrap()
                 })
             })
@@ -775,7 +778,7 @@ fn asked_at_once_one_makes_them_and_all_have_them() {
         names_in(folder.path()),
         ["test.params", "test.params.lock", "test.vk"]
     );
-    let lengths = QueryLengths::of(&r1cs, &r1cs.densities());
+    let lengths = QueryLengths::of(&program, &program.densities());
     ParamCache::new(folder.path())
         .load(&files(), &lengths)
         .unwrap();
@@ -785,13 +788,13 @@ fn asked_at_once_one_makes_them_and_all_have_them() {
 fn sectors_of_networks_need_an_acknowledgement() {
     let folder = tempfile::tempdir().unwrap();
     let cache = ParamCache::new(folder.path());
-    let r1cs = cuzk_pce::record(Chain::of(3)).unwrap();
+    let program = cuzk_pce::compile(Chain::of(3)).unwrap();
     let make = |sector_size_bytes, acknowledge_insecure| {
         let options = GenerateOptions {
             acknowledge_insecure,
             ..OPTIONS
         };
-        cache.ensure_generated(&files(), sector_size_bytes, &r1cs, options, |_, _| {})
+        cache.ensure_generated(&files(), sector_size_bytes, &program, options, |_, _| {})
     };
     for sector_size_bytes in [512 << 20, 32 << 30, 64 << 30] {
         let error = make(sector_size_bytes, false).unwrap_err();
@@ -808,7 +811,7 @@ fn sectors_of_networks_need_an_acknowledgement() {
 /// Nothing that is there is overwritten, and what is wrong with it is told.
 #[test]
 fn what_is_there_is_kept() {
-    let r1cs = cuzk_pce::record(Chain::of(3)).unwrap();
+    let program = cuzk_pce::compile(Chain::of(3)).unwrap();
     let good = ours(Chain::of(3), &waste(4));
     let mut vk = Vec::new();
     Parameters::<Bls12>::read(&good[..], true)
@@ -857,7 +860,7 @@ fn what_is_there_is_kept() {
         }
         let before = names_in(folder.path());
         let error = cache
-            .ensure_generated(&files(), 2048, &r1cs, OPTIONS, |_, _| {})
+            .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
             .unwrap_err();
         assert!(is_expected(&error), "{error}");
         let mut after = names_in(folder.path());
@@ -874,12 +877,12 @@ fn what_is_there_is_kept() {
 fn interrupted_generation_is_completed() {
     let folder = tempfile::tempdir().unwrap();
     let cache = ParamCache::new(folder.path());
-    let r1cs = cuzk_pce::record(Chain::of(3)).unwrap();
+    let program = cuzk_pce::compile(Chain::of(3)).unwrap();
     let good = ours(Chain::of(3), &waste(4));
     fs::write(cache.params_path(&files()), &good).unwrap();
     fs::write(folder.path().join("test.params.partial"), b"half").unwrap();
     cache
-        .ensure_generated(&files(), 2048, &r1cs, OPTIONS, |_, _| {})
+        .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
         .unwrap();
     assert!(fs::read(cache.params_path(&files())).unwrap() == good);
 
@@ -887,7 +890,7 @@ fn interrupted_generation_is_completed() {
     fs::remove_file(cache.vk_path(&files())).unwrap();
     let fresh = ParamCache::new(folder.path());
     fresh
-        .ensure_generated(&files(), 2048, &r1cs, OPTIONS, |_, _| {})
+        .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
         .unwrap();
     assert_eq!(
         names_in(folder.path()),
@@ -901,9 +904,9 @@ fn a_circuit_that_cannot_be_generated_leaves_nothing() {
     let blocked = folder.path().join("file");
     fs::write(&blocked, b"in the way").unwrap();
     let cache = ParamCache::new(blocked.join("cache"));
-    let r1cs = cuzk_pce::record(Chain::of(3)).unwrap();
+    let program = cuzk_pce::compile(Chain::of(3)).unwrap();
     let error = cache
-        .ensure_generated(&files(), 2048, &r1cs, OPTIONS, |_, _| {})
+        .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
         .unwrap_err();
     assert!(matches!(error, ParamsError::Io { .. }), "{error}");
     assert_eq!(fs::read(&blocked).unwrap(), b"in the way");

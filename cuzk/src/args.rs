@@ -222,3 +222,13 @@ pub(crate) struct Bench {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 }
+
+impl Bench {
+    /// The circuit that is asked for.
+    pub(crate) fn circuit(&self) -> CircuitId {
+        CircuitId {
+            kind: self.kind,
+            sector_size: self.sector_size,
+        }
+    }
+}

@@ -13,7 +13,7 @@ use cuzk_kernels::KernelError;
 use cuzk_kernels::msm::{self, Bases};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient;
-use cuzk_pce::{Evaluated, Witness};
+use cuzk_pce::{Evaluated, PackedWitness};
 use ff::Field;
 use group::Group;
 use group::prime::PrimeCurveAffine;
@@ -50,11 +50,12 @@ impl CpuBackend {
         &self,
         circuit: &Circuit,
         params: &MappedParams,
-        witness: &Witness<Scalar>,
+        witness: &PackedWitness<Scalar>,
         h: &[Scalar],
     ) -> Result<SumsInG1, BackendError> {
         let densities = circuit.densities();
-        let (inputs, aux) = (witness.inputs(), witness.aux());
+        let plain = witness.to_plain();
+        let (inputs, aux) = (plain.inputs(), plain.aux());
         let a = gather(inputs, aux, 0..inputs.len(), densities.a_aux.iter());
         let b = gather(
             inputs,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::KernelError;
-use cuzk_pce::{Evaluated, Witness};
+use cuzk_pce::{Evaluated, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
 use supraseal_sys::{GpuResources, Status};
@@ -62,8 +62,8 @@ pub struct Synthesized {
     pub circuit: Arc<Circuit>,
     /// The circuit's Groth16 parameters.
     pub params: Arc<MappedParams>,
-    /// `[inputs | aux]`.
-    pub witness: Witness<Scalar>,
+    /// The value of every variable.
+    pub witness: PackedWitness<Scalar>,
     /// A·w and B·w.
     pub evaluated: Evaluated<Scalar>,
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use bellperson::Circuit;
 use blstrs::Scalar;
-use cuzk_pce::R1cs;
+use cuzk_pce::{Program, R1cs};
 use storage_proofs_core::parameter_cache::{parameter_id, verifying_key_id};
 
 use super::job::synthesis;
@@ -96,7 +96,30 @@ impl CircuitId {
         }
     }
 
-    /// Records the circuit's rows.
+    /// Compiles the circuit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Synthesis`] when the circuit fails.
+    pub fn compile(self) -> Result<Program<Scalar>, Error> {
+        struct Compile;
+
+        impl CircuitVisitor for Compile {
+            type Output = Program<Scalar>;
+
+            fn visit<C: Circuit<Scalar> + Send>(
+                self,
+                circuit: C,
+            ) -> Result<Program<Scalar>, Error> {
+                cuzk_pce::compile(circuit).map_err(|problem| synthesis("compile", &problem))
+            }
+        }
+
+        self.with_blank(Compile)
+    }
+
+    /// Records the circuit's rows in plain form, a thousand times the size of
+    /// the compiled one: 570 MB for a PoRep of 2 KiB, 27.6 GB at 32 GiB.
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@ use bellperson::groth16::{self, MappedParameters};
 use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
+use cuzk_pce::PackedWitness;
 
 use super::CircuitId;
 use crate::Error;
@@ -25,7 +26,7 @@ pub trait Job: Send + Sync {
     ///
     /// [`Error::InvalidRequest`] for a partition that there is not,
     /// [`Error::Synthesis`] when the circuit fails.
-    fn witness(&self, partition: usize) -> Result<cuzk_pce::Witness<Scalar>, Error>;
+    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error>;
 
     /// The partition's public inputs without the leading ONE, as a verifier
     /// computes them: from the statement, not from the witness.
@@ -112,8 +113,9 @@ impl<S: Statement> Job for S {
         Statement::partitions(self)
     }
 
-    fn witness(&self, partition: usize) -> Result<cuzk_pce::Witness<Scalar>, Error> {
+    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
         cuzk_pce::witness(instance(self, partition)?)
+            .map(|witness| PackedWitness::pack(&witness))
             .map_err(|problem| synthesis("witness", &problem))
     }
 

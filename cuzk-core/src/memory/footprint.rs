@@ -19,7 +19,7 @@ const SUMS_BYTES: u64 = 192 << 20;
 pub fn partition_bytes(circuit: &Circuit) -> u64 {
     let scalar_bytes = size_of::<Scalar>() as u64;
     let lengths = circuit.query_lengths();
-    let variables = circuit.r1cs().num_variables();
+    let variables = circuit.program().num_variables();
     let domain = lengths.h + 1;
     let scalars = variables + lengths.a + lengths.b + 3 * domain;
     scalars as u64 * scalar_bytes + SUMS_BYTES
@@ -28,5 +28,6 @@ pub fn partition_bytes(circuit: &Circuit) -> u64 {
 /// What a compiled circuit holds for as long as it is kept, in bytes.
 #[must_use]
 pub fn circuit_bytes(circuit: &Circuit) -> u64 {
-    circuit.r1cs().resident_bytes() as u64
+    let densities = 3 * circuit.program().num_variables() / 8;
+    (circuit.program().resident_bytes() + densities) as u64
 }

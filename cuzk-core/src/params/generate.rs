@@ -11,7 +11,7 @@ use bellperson::groth16::VerifyingKey;
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
 use cuzk_kernels::KernelError;
 use cuzk_kernels::fixed_base::{G1Table, G2Table};
-use cuzk_pce::R1cs;
+use cuzk_pce::Program;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use group::{Curve, UncompressedEncoding};
@@ -36,7 +36,7 @@ pub struct Generated {
     pub points: u64,
 }
 
-/// Writes the parameters of `r1cs` for `waste` to `out`, in bellperson's format,
+/// Writes the parameters of `circuit` for `waste` to `out`, in bellperson's format,
 /// and returns their verifying key. Work runs on rayon's current pool.
 /// `progress` is told points done and points in all after every chunk.
 ///
@@ -45,13 +45,13 @@ pub struct Generated {
 /// A variable without constraints, degenerate toxic waste, a circuit too large
 /// for the format, and what writing says.
 pub fn generate(
-    r1cs: &R1cs<Scalar>,
+    circuit: &Program<Scalar>,
     waste: &ToxicWaste,
     out: &mut impl Write,
     progress: impl FnMut(u64, u64),
 ) -> Result<Generated, GenerateError> {
     waste.check()?;
-    let scalars = Scalars::new(r1cs, waste)?;
+    let scalars = Scalars::new(circuit, waste)?;
     let points = scalars.points();
     let g1 = G1Table::new(waste.g1, scalars.points_in_g1());
     let g2 = G2Table::new(waste.g2, scalars.b.len());
@@ -89,20 +89,20 @@ struct Scalars {
 }
 
 impl Scalars {
-    fn new(r1cs: &R1cs<Scalar>, waste: &ToxicWaste) -> Result<Self, GenerateError> {
+    fn new(circuit: &Program<Scalar>, waste: &ToxicWaste) -> Result<Self, GenerateError> {
         let Qap {
             mut a,
             mut b,
             c,
             domain_len,
             vanishing,
-        } = Qap::evaluate(r1cs, waste.tau)?;
+        } = Qap::evaluate(circuit, waste.tau)?;
         let invert = |value: Scalar, what| {
             Option::<Scalar>::from(value.invert()).ok_or(GenerateError::DegenerateWaste { what })
         };
         let gamma_inverse = invert(waste.gamma, "gamma")?;
         let delta_inverse = invert(waste.delta, "delta")?;
-        let num_inputs = r1cs.num_inputs();
+        let num_inputs = circuit.num_inputs();
         let mut ic = c;
         ic.par_iter_mut()
             .zip(&a)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
 use blstrs::{Bls12, Scalar};
-use cuzk_pce::R1cs;
+use cuzk_pce::Program;
 use tempfile::TempPath;
 
 use super::error::ParamsError;
@@ -178,7 +178,7 @@ impl ParamCache {
         })
     }
 
-    /// Makes insecure test parameters for `r1cs` unless there are some. Several
+    /// Makes insecure test parameters for `circuit` unless there are some. Several
     /// processes may ask at once: one makes them, the others wait. `progress`
     /// is told points done and points in all.
     ///
@@ -191,11 +191,11 @@ impl ParamCache {
         &self,
         files: &ParameterFiles,
         sector_size_bytes: u64,
-        r1cs: &R1cs<Scalar>,
+        circuit: &Program<Scalar>,
         options: GenerateOptions,
         progress: impl FnMut(u64, u64),
     ) -> Result<Outcome, ParamsError> {
-        let lengths = QueryLengths::of(r1cs, &r1cs.densities());
+        let lengths = QueryLengths::of(circuit, &circuit.densities());
         if self.has(files) {
             return self.load(files, &lengths).map(|_| Outcome::AlreadyThere);
         }
@@ -207,7 +207,7 @@ impl ParamCache {
         let outcome = if self.has(files) {
             Outcome::AlreadyThere
         } else {
-            self.make(files, &lengths, r1cs, options.seed, progress)?
+            self.make(files, &lengths, circuit, options.seed, progress)?
         };
         self.load(files, &lengths)?;
         Ok(outcome)
@@ -227,7 +227,7 @@ impl ParamCache {
         &self,
         files: &ParameterFiles,
         lengths: &QueryLengths,
-        r1cs: &R1cs<Scalar>,
+        circuit: &Program<Scalar>,
         seed: u64,
         progress: impl FnMut(u64, u64),
     ) -> Result<Outcome, ParamsError> {
@@ -245,7 +245,7 @@ impl ParamCache {
         let mut partial = Partial::new(&params_path)?;
         let waste = ToxicWaste::from_seed(seed);
         let generated =
-            generate(r1cs, &waste, &mut partial.writer, progress).map_err(|source| {
+            generate(circuit, &waste, &mut partial.writer, progress).map_err(|source| {
                 ParamsError::Generate {
                     path: params_path.clone(),
                     source,

@@ -7,7 +7,7 @@
 //! transform: nothing here needs one.
 
 use blstrs::Scalar;
-use cuzk_pce::{CsrMatrix, R1cs};
+use cuzk_pce::Program;
 use ff::{BatchInvert, Field, PrimeField};
 use rayon::prelude::*;
 
@@ -32,15 +32,15 @@ pub(super) struct Qap {
 }
 
 impl Qap {
-    /// Evaluates the polynomials of `r1cs`, completed by a row
+    /// Evaluates the polynomials of `circuit`, completed by a row
     /// `inputᵢ · 0 = 0` for each public input, at `tau`.
     ///
     /// # Errors
     ///
     /// [`GenerateError::TooLarge`] for more rows than the field has roots of
     /// unity, [`GenerateError::DegenerateWaste`] for a τ of the domain.
-    pub(super) fn evaluate(r1cs: &R1cs<Scalar>, tau: Scalar) -> Result<Self, GenerateError> {
-        let rows = r1cs.rows() + r1cs.num_inputs();
+    pub(super) fn evaluate(circuit: &Program<Scalar>, tau: Scalar) -> Result<Self, GenerateError> {
+        let rows = circuit.rows() + circuit.num_inputs();
         let log_domain_len = rows.next_power_of_two().trailing_zeros();
         if log_domain_len > Scalar::S {
             return Err(GenerateError::TooLarge {
@@ -53,16 +53,8 @@ impl Qap {
         if vanishing.is_zero_vartime() {
             return Err(GenerateError::DegenerateWaste { what: "tau" });
         }
-        let (mut a, (b, c)) = rayon::join(
-            || columns(r1cs.a(), &lagrange),
-            || {
-                rayon::join(
-                    || columns(r1cs.b(), &lagrange),
-                    || columns(r1cs.c(), &lagrange),
-                )
-            },
-        );
-        for (value, weight) in a.iter_mut().zip(lagrange.iter().skip(r1cs.rows())) {
+        let [mut a, b, c] = columns(circuit, &lagrange);
+        for (value, weight) in a.iter_mut().zip(lagrange.iter().skip(circuit.rows())) {
             *value += weight;
         }
         Ok(Self {
@@ -75,12 +67,14 @@ impl Qap {
     }
 }
 
-/// Σᵢ weightsᵢ·mᵢⱼ for every column j.
-fn columns(matrix: &CsrMatrix<Scalar>, weights: &[Scalar]) -> Vec<Scalar> {
-    let mut sums = vec![Scalar::ZERO; matrix.num_cols()];
-    for (row, weight) in matrix.rows_from(0).zip(weights) {
-        for (&col, value) in row.cols.iter().zip(row.values) {
-            sums[col as usize] += weight * value;
+/// Σᵢ weightsᵢ·mᵢⱼ for every column j of A, B and C.
+fn columns(circuit: &Program<Scalar>, weights: &[Scalar]) -> [Vec<Scalar>; 3] {
+    let mut sums = [(); 3].map(|()| vec![Scalar::ZERO; circuit.num_variables()]);
+    for (row, weight) in circuit.unfold().zip(weights) {
+        for (sums, terms) in sums.iter_mut().zip(row) {
+            for (col, value) in terms {
+                sums[col as usize] += weight * value;
+            }
         }
     }
     sums

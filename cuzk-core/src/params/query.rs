@@ -10,7 +10,7 @@ use std::path::Path;
 
 use blstrs::Scalar;
 use cuzk_kernels::msm::{Bases, BasesError};
-use cuzk_pce::{Densities, R1cs};
+use cuzk_pce::{Densities, Program};
 use group::UncompressedEncoding;
 use group::prime::PrimeCurveAffine;
 
@@ -69,13 +69,13 @@ impl QueryLengths {
     /// The lengths for a circuit, whose rows are completed by one of the form
     /// `input · 0 = 0` for each public input.
     #[must_use]
-    pub fn of(r1cs: &R1cs<Scalar>, densities: &Densities) -> Self {
-        let rows = r1cs.rows() + r1cs.num_inputs();
+    pub fn of(circuit: &Program<Scalar>, densities: &Densities) -> Self {
+        let rows = circuit.rows() + circuit.num_inputs();
         Self {
-            ic: r1cs.num_inputs(),
+            ic: circuit.num_inputs(),
             h: rows.next_power_of_two() - 1,
-            l: r1cs.num_aux(),
-            a: r1cs.num_inputs() + densities.a_aux.count(),
+            l: circuit.num_aux(),
+            a: circuit.num_inputs() + densities.a_aux.count(),
             b: densities.b_input.count() + densities.b_aux.count(),
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
         kind,
         sector_size: SectorSize::KiB2,
     };
-    let circuit = Circuit::compile(id).unwrap();
+    let circuit = Circuit::cached(id, &param_cache()).unwrap();
     let cache = ParamCache::new(param_cache());
     let options = GenerateOptions {
         seed: 0,
@@ -51,7 +51,7 @@ pub(crate) fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
         .ensure_generated(
             &id.parameter_files().unwrap(),
             id.sector_size.bytes(),
-            circuit.r1cs(),
+            circuit.program(),
             options,
             |_, _| (),
         )

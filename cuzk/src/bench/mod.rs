@@ -5,6 +5,7 @@
 //! measured.
 
 mod circuit;
+mod eval;
 mod kernel;
 
 use std::time::Instant;
@@ -33,9 +34,9 @@ pub(crate) struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ours_bytes: Option<usize>,
+    ours_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    peer_bytes: Option<usize>,
+    peer_bytes: Option<u64>,
 }
 
 impl Comparison {
@@ -81,7 +82,7 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     let comparisons = pool.install(|| match args.stage {
         BenchStage::Pce => circuit::pce(args),
         BenchStage::Witness => circuit::witness(args),
-        BenchStage::Eval => circuit::eval(args),
+        BenchStage::Eval => eval::eval(context, args),
         BenchStage::Params => circuit::params(args),
         BenchStage::Prove => circuit::prove(context, args),
         BenchStage::Ntt => kernel::ntt(args),
@@ -145,7 +146,16 @@ fn text(comparison: &Comparison) -> String {
         (Some(peer), Some(peer_s), Some(ratio)) => {
             format!("{ours}, {peer} {peer_s:.3} s, ratio {ratio:.2}")
         }
-        _ => ours,
+        _ => match (
+            comparison.peer,
+            comparison.ours_bytes,
+            comparison.peer_bytes,
+        ) {
+            (Some(peer), Some(ours_bytes), Some(peer_bytes)) => {
+                format!("{ours}, {ours_bytes} bytes, {peer} {peer_bytes} bytes")
+            }
+            _ => ours,
+        },
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn ensure_parameters(
         context.config.srs.param_cache.display()
     );
     let spinner = progress::spinner("compiling the circuit");
-    let circuit = Circuit::compile(id)?;
+    let circuit = Circuit::cached(id, &context.config.srs.param_cache)?;
     spinner.finish_and_clear();
     let bar = progress::bar("making test parameters");
     let pool = context.config.synthesis.pool()?;
@@ -86,7 +86,7 @@ pub(crate) fn ensure_parameters(
         cache.ensure_generated(
             &files,
             id.sector_size.bytes(),
-            circuit.r1cs(),
+            circuit.program(),
             options,
             |done, total| {
                 bar.set_length(total);

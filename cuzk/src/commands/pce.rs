@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use blstrs::Scalar;
 use cuzk_core::circuit::Circuit;
-use cuzk_pce::disk::{self, Stored};
+use cuzk_pce::{Program, program};
 use serde::Serialize;
 
 use super::Context;
@@ -19,10 +19,12 @@ struct PceReport {
     inputs: usize,
     aux: usize,
     rows: usize,
-    nnz_a: usize,
-    nnz_b: usize,
-    nnz_c: usize,
+    nnz_a: u64,
+    nnz_b: u64,
+    nnz_c: u64,
     resident_bytes: usize,
+    /// What the same rows take as plain matrices.
+    plain_bytes: u64,
     file_bytes: u64,
     fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,23 +55,32 @@ fn inspect(context: &Context, args: &PceInspect) -> Result<(), Failure> {
 }
 
 fn report(context: &Context, file: &Path, build_s: Option<f64>) -> Result<(), Failure> {
-    let Stored { header, r1cs } =
-        disk::read::<Scalar>(file, None).map_err(cuzk_core::Error::from)?;
+    let (header, program) = program::read::<Scalar>(file, None).map_err(cuzk_core::Error::from)?;
     let metadata = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
+    let [nnz_a, nnz_b, nnz_c] = program.nnz();
     let report = PceReport {
         circuit: header.label,
-        inputs: r1cs.num_inputs(),
-        aux: r1cs.num_aux(),
-        rows: r1cs.rows(),
-        nnz_a: r1cs.a().nnz(),
-        nnz_b: r1cs.b().nnz(),
-        nnz_c: r1cs.c().nnz(),
-        resident_bytes: r1cs.resident_bytes(),
+        inputs: program.num_inputs(),
+        aux: program.num_aux(),
+        rows: program.rows(),
+        nnz_a,
+        nnz_b,
+        nnz_c,
+        resident_bytes: program.resident_bytes(),
+        plain_bytes: plain_bytes(&program),
         file_bytes: metadata.len(),
         fingerprint: header.fingerprint.to_string(),
         build_s,
     };
     output::print(context.json, &report, text)
+}
+
+/// Three matrices of a row pointer for each row and one more, and of a column
+/// and a coefficient for each nonzero.
+pub(crate) fn plain_bytes(program: &Program<Scalar>) -> u64 {
+    let nonzero_bytes = (size_of::<u32>() + size_of::<Scalar>()) as u64;
+    let row_pointers = 3 * (program.rows() as u64 + 1);
+    row_pointers * size_of::<u32>() as u64 + program.nnz().iter().sum::<u64>() * nonzero_bytes
 }
 
 fn text(report: &PceReport) -> String {
@@ -82,7 +93,10 @@ fn text(report: &PceReport) -> String {
             "nonzeros       A {}, B {}, C {}",
             report.nnz_a, report.nnz_b, report.nnz_c
         ),
-        format!("resident bytes {}", report.resident_bytes),
+        format!(
+            "resident bytes {} (as plain matrices {})",
+            report.resident_bytes, report.plain_bytes
+        ),
         format!("file bytes     {}", report.file_bytes),
         format!("fingerprint    {}", report.fingerprint),
     ];

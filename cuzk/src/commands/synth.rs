@@ -10,7 +10,7 @@ use super::{Context, read_request};
 use crate::args::Synth;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
-use crate::output;
+use crate::{output, progress};
 
 #[derive(Debug, Serialize)]
 struct SynthReport {
@@ -40,7 +40,9 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
             job.partitions()
         )));
     }
-    let circuit = Circuit::compile(job.circuit())?;
+    let spinner = progress::spinner("getting the compiled circuit");
+    let circuit = Circuit::cached(job.circuit(), &context.config.srs.param_cache)?;
+    spinner.finish_and_clear();
     let pool = context.config.synthesis.pool()?;
 
     let started = Instant::now();
@@ -64,7 +66,7 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         }
     };
     let report = SynthReport {
-        rows: circuit.r1cs().rows(),
+        rows: circuit.program().rows(),
         witness_s,
         evaluate_s,
         witness_bytes: witness.resident_bytes(),

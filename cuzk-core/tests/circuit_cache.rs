@@ -1,0 +1,106 @@
+//! A compiled circuit is made once and found again; whatever lies in its place
+//! in the cache costs time at most.
+#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+
+use std::fs;
+use std::sync::Barrier;
+
+use cuzk_core::Error;
+use cuzk_core::circuit::Circuit;
+use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+
+/// The smallest circuit there is.
+const WINDOW: CircuitId = CircuitId {
+    kind: ProofKind::WindowPost,
+    sector_size: SectorSize::KiB2,
+};
+
+const WINNING: CircuitId = CircuitId {
+    kind: ProofKind::WinningPost,
+    ..WINDOW
+};
+
+#[test]
+fn the_first_start_compiles_and_the_next_one_maps() {
+    let cache = tempfile::tempdir().unwrap();
+    let folder = cache.path().join("not/there/yet");
+    let path = Circuit::cache_path(WINDOW, &folder).unwrap();
+    let compiled = Circuit::cached(WINDOW, &folder).unwrap();
+    let made = fs::metadata(&path).unwrap().modified().unwrap();
+    let mapped = Circuit::cached(WINDOW, &folder).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), made);
+    assert_eq!(mapped.fingerprint(), compiled.fingerprint());
+    assert_eq!(
+        mapped.program().recompute_fingerprint(),
+        Circuit::compile(WINDOW).unwrap().fingerprint()
+    );
+    assert_eq!(mapped.densities(), compiled.densities());
+}
+
+#[test]
+fn many_builders_end_with_one_good_file() {
+    let cache = tempfile::tempdir().unwrap();
+    let start = Barrier::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                start.wait();
+                Circuit::cached(WINDOW, cache.path()).unwrap();
+            });
+        }
+    });
+    let path = Circuit::cache_path(WINDOW, cache.path()).unwrap();
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+    Circuit::open(WINDOW, &path).unwrap();
+}
+
+#[test]
+fn what_cannot_be_used_is_replaced() {
+    let cache = tempfile::tempdir().unwrap();
+    let path = Circuit::cache_path(WINDOW, cache.path()).unwrap();
+    let fingerprint = Circuit::cached(WINDOW, cache.path()).unwrap().fingerprint();
+    let good = fs::read(&path).unwrap();
+    let mut damaged = good.clone();
+    damaged[good.len() / 2] ^= 1;
+    for bad in [
+        &b""[..],
+        b"not a circuit",
+        &good[..good.len() - 1],
+        &damaged,
+    ] {
+        fs::write(&path, bad).unwrap();
+        assert!(Circuit::open(WINDOW, &path).is_err());
+        let circuit = Circuit::cached(WINDOW, cache.path()).unwrap();
+        assert_eq!(circuit.fingerprint(), fingerprint);
+        assert_eq!(fs::read(&path).unwrap(), good);
+    }
+}
+
+#[test]
+fn a_file_of_another_circuit_is_named_and_replaced() {
+    let cache = tempfile::tempdir().unwrap();
+    let path = Circuit::cache_path(WINDOW, cache.path()).unwrap();
+    let other = Circuit::compile(WINNING).unwrap();
+    other.write(&path).unwrap();
+    let error = Circuit::open(WINDOW, &path).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::OtherCircuit {
+            expected: WINDOW,
+            ..
+        }
+    ));
+    assert!(error.to_string().contains("winning-post-2KiB"), "{error}");
+    let circuit = Circuit::cached(WINDOW, cache.path()).unwrap();
+    assert_ne!(circuit.fingerprint(), other.fingerprint());
+    Circuit::open(WINDOW, &path).unwrap();
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_done_without() {
+    let cache = tempfile::tempdir().unwrap();
+    let file = cache.path().join("file");
+    fs::write(&file, "no folder").unwrap();
+    let circuit = Circuit::cached(WINDOW, &file).unwrap();
+    assert_eq!(circuit.id(), WINDOW);
+}

@@ -1,0 +1,152 @@
+//! Evaluation of the constraints, into buffers that are lent.
+//!
+//! At 2 KiB the witness is that of the bundled request, and the peer the plain
+//! product of A, B and C: one multiplication a nonzero. At other sizes plain
+//! matrices would not fit, so the witness is made up (random bits where the rows
+//! say that a column is boolean, random values elsewhere) and the peer is filling
+//! the same buffers, which nothing that writes them can beat.
+
+use std::cell::RefCell;
+
+use blstrs::Scalar;
+use cuzk_core::circuit::Circuit;
+use cuzk_core::kinds::SectorSize;
+use cuzk_pce::{PackedBuilder, PackedWitness, Program, R1cs, spmv_parallel};
+use ff::Field;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::circuit::{bundled_job, of_circuit};
+use super::{Comparison, alternate, differs};
+use crate::args::Bench;
+use crate::commands::Context;
+use crate::failure::Failure;
+
+/// Scalars that one task fills at a time.
+const TASK: usize = 1 << 14;
+
+pub(crate) fn eval(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let circuit = Circuit::cached(args.circuit(), &context.config.srs.param_cache)?;
+    let program = circuit.program();
+    if args.sector_size == SectorSize::KiB2 {
+        against_plain(program, args)
+    } else {
+        against_filling(program, args)
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn buffers<const N: usize>(program: &Program<Scalar>) -> [Vec<Scalar>; N] {
+    let len = program.rows() + program.num_inputs();
+    [(); N].map(|()| vec![Scalar::ONE; len])
+}
+
+/// A, B and C times the witness, plainly.
+fn plain(r1cs: &R1cs<Scalar>, values: &[Scalar]) -> Result<[Vec<Scalar>; 3], Failure> {
+    let product = |matrix| spmv_parallel(matrix, values, None).map_err(failed);
+    Ok([product(r1cs.a())?, product(r1cs.b())?, product(r1cs.c())?])
+}
+
+fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    const PEER: &str = "plain CSR, a, b and c";
+    let witness = bundled_job(args)?.witness(0)?;
+    let values = witness.to_plain();
+    let r1cs = args.circuit().record()?;
+    let [mut a, mut b, mut c] = buffers(program);
+    program
+        .evaluate_abc_into(&witness, [&mut a, &mut b, &mut c], None)
+        .map_err(failed)?;
+    let expected = plain(&r1cs, values.values())?;
+    if [&a, &b, &c]
+        .iter()
+        .zip(&expected)
+        .any(|(ours, peer)| ours[..peer.len()] != peer[..])
+    {
+        return Err(differs("eval"));
+    }
+    drop(expected);
+    let ab = alternate(
+        args.runs,
+        || {
+            program
+                .evaluate_into(&witness, &mut a, &mut b, None)
+                .map_err(failed)
+        },
+        || plain(&r1cs, values.values()),
+    )?;
+    let abc = alternate(
+        args.runs,
+        || {
+            let out = [&mut a[..], &mut b, &mut c];
+            program
+                .evaluate_abc_into(&witness, out, None)
+                .map_err(failed)
+        },
+        || plain(&r1cs, values.values()),
+    )?;
+    let size = args.sector_size.to_string();
+    let lines = [("eval", ab), ("eval-abc", abc)].map(|(stage, medians)| {
+        let comparison = medians.into_comparison(stage, size.clone(), PEER);
+        let sizes = Comparison {
+            ours_bytes: Some(program.resident_bytes() as u64),
+            peer_bytes: Some(r1cs.resident_bytes() as u64),
+            ..comparison
+        };
+        of_circuit(sizes, args)
+    });
+    Ok(lines.into_iter().flatten().collect())
+}
+
+fn against_filling(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let witness = made_up(program)?;
+    // Both sides write the same buffers, which are most of the memory there is.
+    let lent = RefCell::new(buffers(program));
+    let ours = || {
+        let [a, b] = &mut *lent.borrow_mut();
+        program.evaluate_into(&witness, a, b, None).map_err(failed)
+    };
+    let fill = |values: &mut [Scalar], value: Scalar| {
+        values
+            .par_chunks_mut(TASK)
+            .for_each(|task| task.fill(value));
+    };
+    let peer = || {
+        let [a, b] = &mut *lent.borrow_mut();
+        fill(a, Scalar::ONE);
+        fill(b, Scalar::ZERO);
+        Ok(())
+    };
+    let medians = alternate(args.runs, ours, peer)?;
+    let size = args.sector_size.to_string();
+    let comparison = medians.into_comparison("eval", size, "filling a and b");
+    Ok(of_circuit(
+        Comparison {
+            ours_bytes: Some(program.resident_bytes() as u64),
+            ..comparison
+        },
+        args,
+    ))
+}
+
+/// A witness of the right mix, which satisfies nothing.
+fn made_up(program: &Program<Scalar>) -> Result<PackedWitness<Scalar>, Failure> {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let boolean = program.boolean_columns();
+    let mut builder = PackedBuilder::with_capacity(program.num_aux(), 0);
+    builder.push_input(Scalar::ONE);
+    for _ in 1..program.num_inputs() {
+        builder.push_input(Scalar::random(&mut rng));
+    }
+    for column in 0..program.num_aux() {
+        if boolean.contains(column) {
+            builder.push_bits(rng.r#gen(), 1);
+        } else {
+            builder.push(Scalar::random(&mut rng));
+        }
+    }
+    builder.finish().map_err(failed)
+}
