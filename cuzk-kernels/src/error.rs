@@ -33,6 +33,14 @@ pub enum KernelError {
         /// Largest number of terms.
         max: usize,
     },
+    /// A Poseidon state that there are no registers for.
+    #[error("a Poseidon state of {got} elements, expected 2 to {max}")]
+    PoseidonWidth {
+        /// Elements of the state.
+        got: usize,
+        /// The largest width.
+        max: usize,
+    },
     /// The bases could not be read.
     #[error(transparent)]
     Bases(#[from] BasesError),

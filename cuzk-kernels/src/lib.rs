@@ -1,6 +1,6 @@
 //! Groth16 kernels over BLS12-381 on the CPU: transforms of the scalar field,
 //! the quotient polynomial, multi-scalar and fixed-base multiplication in G1
-//! and G2.
+//! and G2, and Poseidon hashes with their circuit's values.
 //!
 //! What it is not: it knows nothing of circuits, files or configuration, and
 //! it owns no threads. Everything runs on the *current* rayon pool, so a
@@ -15,7 +15,7 @@
 //!
 //! Reading order: [`ntt`] and [`quotient`] for the polynomial half, `affine`
 //! (crate-private: batches of affine additions, which everything about curves
-//! is made of), then [`msm`] and [`fixed_base`].
+//! is made of), then [`msm`] and [`fixed_base`]; [`poseidon`] stands alone.
 
 #![deny(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod isa;
 pub mod msm;
 pub mod naive;
 pub mod ntt;
+pub mod poseidon;
 pub mod quotient;
 
 pub use error::KernelError;

@@ -10,7 +10,23 @@
 //! Invariant: for any inputs of the right shape, satisfying or not, what a
 //! writer gives is bit for bit what bellperson's witness constraint system
 //! gives for the same circuit instance.
+//!
+//! Reading order: [`mod@poseidon`] and [`insertion`], [`por`] which is made
+//! of them, then one kind.
 
 #![deny(unsafe_code)]
 
+mod error;
+pub mod insertion;
+pub mod num;
+pub mod por;
+pub mod poseidon;
+#[cfg(test)]
+mod testing;
+
+pub use cuzk_kernels::Isa;
 pub use cuzk_pce::{PackedBuilder, PackedWitness};
+pub use error::ShapeError;
+
+/// A packed witness over BLS12-381's scalar field, while it is being written.
+pub type Builder = PackedBuilder<blstrs::Scalar>;

@@ -18,6 +18,7 @@ use super::Ifma;
 use super::element::{Element, LIMB_MASK, Modulus, carry, splat, sub};
 use super::lanes::{LANES, to_limbs};
 use super::product::product_columns;
+use super::wide::{multiply_add, reduce_wide};
 
 /// A scalar in memory: blst's words.
 pub(crate) type Words = [u64; 4];
@@ -123,6 +124,39 @@ impl Fr {
         self.with(unsafe { reduce(carry(self.limbs)) })
     }
 
+    /// The scalars of the lanes, fully reduced; the value is below 2 r, and its
+    /// limbs are carried.
+    #[inline(always)]
+    pub(super) fn scatter_below_2r(&self, to: [&mut Words; LANES]) {
+        // SAFETY: `self` exists, which proves the instructions.
+        unsafe { from_lanes(subtract_once(self.limbs), to) }
+    }
+
+    /// Σ `elements[i]` · `factors[i]`, limbs not carried, of elements below
+    /// 31 r with carried limbs, as many as a sum of columns has room for: 100.
+    #[inline(always)]
+    pub(super) fn dot(token: Ifma, elements: &[Fr], factors: &[[u64; 5]]) -> Fr {
+        Fr::dot2(token, (elements, factors), (&[], &[]))
+    }
+
+    /// The sum of two such sums.
+    #[inline(always)]
+    pub(super) fn dot2(
+        token: Ifma,
+        first: (&[Fr], &[[u64; 5]]),
+        second: (&[Fr], &[[u64; 5]]),
+    ) -> Fr {
+        // SAFETY: the token proves the instructions.
+        Fr::from_limbs(token, unsafe { sum_of_products(first, second) })
+    }
+
+    /// Four times the value, which is below 8 r.
+    #[inline(always)]
+    pub(super) fn times_4(&self) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(self.limbs.map(|limb| _mm512_slli_epi64::<2>(limb))) })
+    }
+
     /// Sixteen times the value, which is below 2 r.
     #[inline(always)]
     pub(super) fn times_16(&self) -> Fr {
@@ -139,6 +173,19 @@ fn sub_plus_multiple<const K: u64>(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m51
         let plus = _mm512_add_epi64(a[i], _mm512_set1_epi64(multiple[i].cast_signed()));
         _mm512_sub_epi64(plus, b[i])
     })
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn sum_of_products(first: (&[Fr], &[[u64; 5]]), second: (&[Fr], &[[u64; 5]])) -> [__m512i; 5] {
+    let mut wide = [[_mm512_setzero_si512(); 5]; 2];
+    for (element, factor) in first.0.iter().zip(first.1) {
+        wide = multiply_add(wide, &element.limbs, factor);
+    }
+    for (element, factor) in second.0.iter().zip(second.1) {
+        wide = multiply_add(wide, &element.limbs, factor);
+    }
+    reduce_wide::<R, 5>(wide)
 }
 
 /// Barrett's estimate of the quotient by r from the last limb: too small by

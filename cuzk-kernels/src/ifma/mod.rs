@@ -23,6 +23,7 @@ mod fp2;
 mod fr;
 mod lanes;
 pub(crate) mod ntt;
+pub(crate) mod poseidon;
 mod product;
 mod wide;
 

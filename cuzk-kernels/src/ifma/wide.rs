@@ -41,6 +41,23 @@ pub(super) fn wide_product<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -
     wide
 }
 
+/// Adds the product with the same factor in every lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn multiply_add<const N: usize>(
+    mut wide: Wide<N>,
+    a: &[__m512i; N],
+    factor: &[u64; N],
+) -> Wide<N> {
+    for (i, b) in factor.iter().enumerate() {
+        let b = _mm512_set1_epi64(b.cast_signed());
+        for (j, a) in a.iter().enumerate() {
+            multiply_limbs(&mut wide, i + j, *a, b);
+        }
+    }
+    wide
+}
+
 /// Adds the halves of a product of limbs to a column and the next.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]

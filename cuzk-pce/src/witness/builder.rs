@@ -76,6 +76,14 @@ impl<S: PrimeField> PackedBuilder<S> {
         }
     }
 
+    /// The next auxiliary variables, whatever their values.
+    #[inline]
+    pub fn extend(&mut self, values: &[S]) {
+        for value in values {
+            self.push(*value);
+        }
+    }
+
     /// The next `length` auxiliary variables are bits, the lowest of `word`
     /// the first. Bits of `word` from `length` on do not matter.
     ///
