@@ -21,6 +21,7 @@ pub mod insertion;
 pub mod num;
 pub mod por;
 pub mod poseidon;
+pub mod post;
 #[cfg(test)]
 mod testing;
 

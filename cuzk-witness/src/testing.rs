@@ -70,3 +70,11 @@ pub(crate) fn options(
         })
         .collect()
 }
+
+/// Does it on one thread, and on three.
+pub(crate) fn in_pools(work: impl Fn() + Sync) {
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(&work);
+    }
+}

@@ -114,59 +114,56 @@ impl<S: PrimeField> PackedBuilder<S> {
     /// inputs and its auxiliary variables.
     pub fn append(&mut self, other: &Self) {
         self.inputs.extend_from_slice(&other.inputs);
-        let mut values = other.wide_values.iter();
-        let words = other.bits.iter().zip(&other.wide).enumerate();
-        for (at, (&bits, &wide)) in words {
+        // Variables are numbered with 32 bits.
+        let before = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
+        let shift = self.num_aux % 64;
+        let words = other.bits.iter().zip(&other.wide).zip(&other.ranks);
+        for (at, ((&bits, &wide), &rank)) in words.enumerate() {
             let length = (other.num_aux - at * 64).min(64);
-            self.append_word(bits, wide, length, &mut values);
+            let rank = before + rank;
+            if shift == 0 {
+                self.push_word(bits, wide, rank);
+                continue;
+            }
+            if let (Some(last), Some(last_wide)) = (self.bits.last_mut(), self.wide.last_mut()) {
+                *last |= bits << shift;
+                *last_wide |= wide << shift;
+            }
+            if shift + length > 64 {
+                let in_last = (wide << shift).count_ones();
+                self.push_word(bits >> (64 - shift), wide >> (64 - shift), rank + in_last);
+            }
+        }
+        self.num_aux += other.num_aux;
+        self.wide_values.extend_from_slice(&other.wide_values);
+    }
+
+    /// What other builders collected, in order.
+    pub fn append_all(&mut self, others: &[Self]) {
+        let sum = |count: fn(&Self) -> usize| others.iter().map(count).sum::<usize>();
+        let words = sum(Self::num_aux) / 64 + 2;
+        self.bits.reserve(words);
+        self.wide.reserve(words);
+        self.ranks.reserve(words);
+        self.wide_values
+            .reserve(sum(|other| other.wide_values.len()));
+        for other in others {
+            self.append(other);
         }
     }
 
-    /// Up to 64 variables: `bits` where `wide` is not set, the next of
-    /// `values` where it is.
-    fn append_word<'a>(
-        &mut self,
-        bits: u64,
-        mut wide: u64,
-        length: usize,
-        values: &mut impl Iterator<Item = &'a S>,
-    ) where
-        S: 'a,
-    {
-        let shift = self.num_aux % 64;
-        // The bits first; they are zero at the wide places, whose marks and
-        // values follow.
-        let ranks = self.ranks.len();
-        self.push_bits(bits, u32::try_from(length).unwrap_or(64));
-        let (first_word, split) = ((self.num_aux - length) / 64, 64 - shift);
-        self.wide[first_word] |= wide << shift;
-        if shift + length > 64 {
-            self.wide[first_word + 1] |= wide >> split;
-        }
-        // A word that begins here counts what stands before it.
-        let mut in_first = 0;
-        while wide != 0 {
-            let place = wide.trailing_zeros() as usize;
-            wide &= wide - 1;
-            in_first += usize::from(place < split || shift == 0);
-            self.wide_values.extend(values.next().copied());
-        }
-        if shift != 0
-            && self.ranks.len() > ranks
-            && let Some(rank) = self.ranks.last_mut()
-        {
-            *rank += u32::try_from(in_first).unwrap_or(u32::MAX);
-        }
+    fn push_word(&mut self, bits: u64, wide: u64, rank: u32) {
+        self.bits.push(bits);
+        self.wide.push(wide);
+        self.ranks.push(rank);
     }
 
     #[inline]
     fn begin_word_if(&mut self, begins: bool) {
         if begins {
-            self.bits.push(0);
-            self.wide.push(0);
             // Variables are numbered with 32 bits.
             let rank = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
-            self.ranks.push(rank);
+            self.push_word(0, 0, rank);
         }
     }
 
@@ -255,7 +252,16 @@ mod tests {
                 prop_assert_eq!(whole.num_aux(), plain.len());
             }
             let plain = Witness::new([&inputs[..], &plain].concat(), 2).unwrap();
-            prop_assert_eq!(whole.finish().unwrap(), PackedWitness::pack(&plain));
+            let packed = PackedWitness::pack(&plain);
+            prop_assert_eq!(whole.finish().unwrap(), packed.clone());
+
+            let mut joined = PackedBuilder::default();
+            for input in inputs {
+                joined.push_input(input);
+            }
+            let parts: Vec<_> = parts.iter().map(|part| build(part).0).collect();
+            joined.append_all(&parts);
+            prop_assert_eq!(joined.finish().unwrap(), packed);
         }
     }
 

@@ -1,0 +1,129 @@
+//! WinningPoSt and WindowPoSt: sectors are still stored.
+//!
+//! The circuit is `storage_proofs_post::fallback::FallbackPoStCircuit`. Its
+//! sectors share nothing, so they are written apart, in groups that fill the
+//! lanes of the hash, and joined in order.
+
+use crate::error::expect_len;
+use crate::por::{Climb, MerklePath, TreeShape};
+use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
+use crate::{Builder, Isa, PackedWitness, ShapeError};
+use blstrs::Scalar;
+use ff::Field;
+use rayon::prelude::*;
+
+/// Paths whose hashes are held at once on a thread.
+const GROUP_PATHS: usize = 5 * HASHES_AT_ONCE;
+
+/// What all proofs of a kind and a sector size have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostShape {
+    /// The tree over a sector's replica.
+    pub tree: TreeShape,
+    /// Sectors of a partition.
+    pub sectors: usize,
+    /// Challenges of each.
+    pub challenges: usize,
+}
+
+/// A sector of the partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sector {
+    /// Commitment to both trees; public.
+    pub comm_r: Scalar,
+    /// Root of the tree over the columns.
+    pub comm_c: Scalar,
+    /// Root of the tree over the replica.
+    pub comm_r_last: Scalar,
+    /// From each challenged leaf to `comm_r_last`; the leaf's index is public.
+    pub paths: Vec<MerklePath>,
+}
+
+/// Writes the witness of one partition.
+///
+/// # Errors
+/// If there are more or fewer sectors, challenges or nodes than the shape
+/// says, or a leaf's index is out of range.
+pub fn write(
+    isa: Isa,
+    shape: PostShape,
+    sectors: &[Sector],
+) -> Result<PackedWitness<Scalar>, ShapeError> {
+    expect_len("sectors", shape.sectors, sectors.len())?;
+    for (number, sector) in sectors.iter().enumerate() {
+        check(sector, shape).map_err(|error| error.within(format!("sector {number}")))?;
+    }
+    let group = GROUP_PATHS.div_ceil(shape.challenges.max(1));
+    let groups: Vec<Builder> = sectors
+        .par_chunks(group)
+        .map(|sectors| write_group(isa, shape, sectors))
+        .collect::<Result<_, _>>()?;
+    let mut witness = Builder::default();
+    witness.push_input(Scalar::ONE);
+    witness.append_all(&groups);
+    witness.finish().map_err(|error| {
+        // ONE is the first public input.
+        ShapeError::new("public inputs", "ONE", error)
+    })
+}
+
+fn check(sector: &Sector, shape: PostShape) -> Result<(), ShapeError> {
+    expect_len("challenges", shape.challenges, sector.paths.len())?;
+    for (number, path) in sector.paths.iter().enumerate() {
+        path.check(shape.tree)
+            .map_err(|error| error.within(format!("challenge {number}")))?;
+    }
+    Ok(())
+}
+
+fn write_group(isa: Isa, shape: PostShape, sectors: &[Sector]) -> Result<Builder, ShapeError> {
+    let paths: Vec<&MerklePath> = sectors.iter().flat_map(|sector| &sector.paths).collect();
+    let (commitments, climbs) = rayon::join(
+        || commitments(isa, sectors),
+        || climb(isa, shape.tree, &paths),
+    );
+    let climbs = climbs?;
+    let mut builder = reserve(shape, sectors.len());
+    let mut path = 0;
+    for (i, sector) in sectors.iter().enumerate() {
+        builder.extend(&[sector.comm_r_last, sector.comm_c, sector.comm_r]);
+        builder.push_input(sector.comm_r);
+        commitments.write(i, &mut builder);
+        for inclusion in &sector.paths {
+            builder.push(inclusion.leaf);
+            climbs[path / HASHES_AT_ONCE].write(path % HASHES_AT_ONCE, &mut builder)?;
+            builder.push_input(Scalar::from(inclusion.index));
+            path += 1;
+        }
+    }
+    Ok(builder)
+}
+
+/// comm_r of every sector, from comm_c and comm_r_last.
+fn commitments(isa: Isa, sectors: &[Sector]) -> Hashes {
+    let preimages: Vec<Scalar> = sectors
+        .iter()
+        .flat_map(|sector| [sector.comm_c, sector.comm_r_last])
+        .collect();
+    Hash::Nodes2.function().hash(isa, &preimages)
+}
+
+fn climb<'a>(
+    isa: Isa,
+    tree: TreeShape,
+    paths: &[&'a MerklePath],
+) -> Result<Vec<Climb<'a>>, ShapeError> {
+    paths
+        .par_chunks(HASHES_AT_ONCE)
+        .map(|paths| Climb::new(isa, tree, paths.to_vec()))
+        .collect()
+}
+
+fn reserve(shape: PostShape, sectors: usize) -> Builder {
+    let inclusion = shape.tree.variables() + 1;
+    let sector = Hash::Nodes2.function().variables() + 3 + shape.challenges * inclusion;
+    Builder::with_capacity(sectors * sector, sectors * sector)
+}
+
+#[cfg(test)]
+mod tests;
