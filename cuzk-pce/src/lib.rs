@@ -43,5 +43,6 @@ pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use throttle::WAIT_MAX;
 pub use witness::{
-    Columns, PackedBuilder, PackedWitness, Witness, WitnessCs, WitnessError, witness,
+    Columns, PackedBuilder, PackedWitness, PackedWitnessCs, Witness, WitnessCs, WitnessError,
+    packed_witness, witness,
 };

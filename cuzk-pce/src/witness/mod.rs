@@ -8,11 +8,13 @@ mod builder;
 mod columns;
 mod cs;
 mod packed;
+mod packed_cs;
 
 pub use builder::PackedBuilder;
 pub use columns::Columns;
 pub use cs::WitnessCs;
 pub use packed::PackedWitness;
+pub use packed_cs::PackedWitnessCs;
 
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use ff::PrimeField;
@@ -100,6 +102,19 @@ impl<S> Witness<S> {
 /// [`WitnessError::Synthesis`] if the circuit has no complete witness.
 pub fn witness<S: PrimeField, C: Circuit<S>>(circuit: C) -> Result<Witness<S>, WitnessError> {
     let mut cs = WitnessCs::new();
+    cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
+    circuit.synthesize(&mut cs)?;
+    cs.finish()
+}
+
+/// As [`witness()`], packed value by value.
+///
+/// # Errors
+/// As [`witness()`].
+pub fn packed_witness<S: PrimeField, C: Circuit<S>>(
+    circuit: C,
+) -> Result<PackedWitness<S>, WitnessError> {
+    let mut cs = PackedWitnessCs::new();
     cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
     circuit.synthesize(&mut cs)?;
     cs.finish()
