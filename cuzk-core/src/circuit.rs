@@ -22,6 +22,7 @@ pub struct Circuit {
     id: CircuitId,
     program: Program<Scalar>,
     densities: OnceLock<Densities>,
+    num_boolean: OnceLock<usize>,
 }
 
 impl Circuit {
@@ -38,6 +39,7 @@ impl Circuit {
             id,
             program,
             densities: OnceLock::new(),
+            num_boolean: OnceLock::new(),
         }
     }
 
@@ -115,6 +117,14 @@ impl Circuit {
     #[must_use]
     pub fn densities(&self) -> &Densities {
         self.densities.get_or_init(|| self.program.densities())
+    }
+
+    /// How many auxiliary variables the rows prove to be bits. Counted when first
+    /// asked for, as the densities are.
+    #[must_use]
+    pub fn num_boolean(&self) -> usize {
+        let count = || self.program.boolean_columns().count();
+        *self.num_boolean.get_or_init(count)
     }
 
     /// A digest of the constraints.

@@ -23,9 +23,10 @@ use crate::config::Config;
 use crate::job::{JobHandle, JobState};
 use crate::kinds::{CircuitId, Job, ProofKind, decode};
 use crate::memory::budget::{Budget, Reservation};
-use crate::memory::footprint::{circuit_bytes, partition_bytes};
+use crate::memory::buffer::BufferPool;
+use crate::memory::footprint::{buffer_bytes, circuit_bytes, partition_bytes};
 use crate::params::{LoadedParams, ParamCache, ParamsError};
-use crate::pipeline::{prove_finish, prove_start, synthesize_partition};
+use crate::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use crate::request::ProofRequest;
 use crate::scheduler::queue::{Priority, PushError, Queue};
 use crate::timeline::{Stage, Timeline, Trace};
@@ -67,6 +68,7 @@ struct Shared {
     pool: Arc<ThreadPool>,
     devices: Vec<Device>,
     budget: Arc<Budget>,
+    buffers: Arc<BufferPool>,
     queued: Queue<Task>,
     synthesized: Queue<SynthesizedTask>,
     jobs_accepted: AtomicU64,
@@ -109,7 +111,7 @@ impl Engine {
     /// A configuration that asks for what this machine or build does not have.
     pub fn start(config: Config) -> Result<Self> {
         let pool = Arc::new(config.synthesis.pool()?);
-        let devices = backend::devices(&pool).map_err(cannot_start)?;
+        let devices = backend::devices(&config, &pool)?;
         Self::start_on(config, pool, devices)
     }
 
@@ -249,15 +251,15 @@ impl Shared {
     fn new(config: Config, pool: Arc<ThreadPool>, devices: Vec<Device>) -> Result<Self> {
         let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
         set_gpu_threads(gpu_threads).map_err(cannot_start)?;
+        let budget_bytes = config.memory.total_budget_bytes - config.memory.safety_margin_bytes;
         Ok(Self {
             timeline: Timeline::default(),
             circuits: Circuits::default(),
             params: ParamCache::new(&config.srs.param_cache),
             pool,
             devices,
-            budget: Budget::new(
-                config.memory.total_budget_bytes - config.memory.safety_margin_bytes,
-            ),
+            budget: Budget::new(budget_bytes),
+            buffers: BufferPool::new(config.memory.dealloc, budget_bytes),
             queued: Queue::new(QUEUED_PARTITIONS_MAX),
             synthesized: Queue::new(config.pipeline.synthesis_lookahead),
             jobs_accepted: AtomicU64::new(0),
@@ -315,16 +317,17 @@ impl Shared {
                     .load(&id.parameter_files()?, &circuit.query_lengths())?,
             )
         })?;
-        let memory = trace.time(Stage::MemoryWait, || {
-            self.budget.reserve(partition_bytes(&circuit))
-        })?;
+        let memory = trace.time(Stage::MemoryWait, || self.reserve(&circuit))?;
         let synthesized = synthesize_partition(
             &*task.job,
             task.partition,
             circuit,
             Arc::clone(params.mapped()),
-            &self.pool,
-            self.throttle(),
+            SynthesisResources {
+                pool: &self.pool,
+                buffers: &self.buffers,
+                throttle: self.throttle(),
+            },
             trace,
         )?;
         Ok(Ready {
@@ -332,6 +335,15 @@ impl Shared {
             params,
             memory,
         })
+    }
+
+    /// The memory of a partition. Of the buffers kept from other partitions, those
+    /// give way that this one will not use and that there is no room for.
+    fn reserve(&self, circuit: &Circuit) -> Result<Reservation> {
+        let memory = self.budget.reserve(partition_bytes(circuit))?;
+        let room = self.budget.free_bytes() + buffer_bytes(circuit);
+        self.buffers.shrink_to(room);
+        Ok(memory)
     }
 
     /// Parameters that are not there are the caller's to mend, and known before

@@ -14,22 +14,36 @@ use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
-use cuzk_pce::{Columns, Evaluated, PackedWitness};
+use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
+use rayon::prelude::*;
 
 use crate::backend::{Backend, BackendError, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::kinds::Job;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
 use crate::verify::{VerifiedProof, verify_partition};
 use crate::{Error, Result};
 
+/// Scalars that one task zeroes at a time.
+const FILL_TASK: usize = 1 << 14;
+
+/// What synthesis runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct SynthesisResources<'a> {
+    /// Its threads.
+    pub pool: &'a ThreadPool,
+    /// Where it takes the vectors over the domain from.
+    pub buffers: &'a Arc<BufferPool>,
+    /// While this is above zero, evaluation yields the memory to whoever raised
+    /// it; see [`cuzk_pce::WAIT_MAX`].
+    pub throttle: Option<&'a AtomicI32>,
+}
+
 /// Computes the witness of a partition and evaluates A and B on it.
-///
-/// While `throttle` is above zero the evaluation yields the memory to whoever
-/// raised it; see [`cuzk_pce::WAIT_MAX`].
 ///
 /// # Errors
 /// A vanilla proof from which the circuit cannot be satisfied, or a witness of
@@ -39,41 +53,69 @@ pub fn synthesize_partition(
     partition: usize,
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
-    pool: &ThreadPool,
-    throttle: Option<&AtomicI32>,
+    resources: SynthesisResources<'_>,
     trace: Trace<'_>,
 ) -> Result<Synthesized> {
+    let SynthesisResources {
+        pool,
+        buffers,
+        throttle,
+    } = resources;
     let witness = trace.time(Stage::Witness, || pool.install(|| job.witness(partition)))?;
-    let evaluated = trace.time(Stage::Evaluate, || {
-        pool.install(|| evaluate_partition(&circuit, &witness, throttle))
+    let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
+    trace.time(Stage::Evaluate, || {
+        pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], throttle))
     })?;
     Ok(Synthesized {
         circuit,
         params,
         witness,
-        evaluated,
+        a,
+        b,
     })
 }
 
-/// A·w and B·w, with the rows that Groth16 appends for the inputs.
+/// Two vectors over the circuit's domain, of unspecified values.
 ///
 /// # Errors
-/// A witness of another circuit's shape.
+/// When the system has no memory.
+pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[Buffer; 2]> {
+    let take = || {
+        buffers
+            .take(circuit.domain_len())
+            .map_err(|error| Error::Synthesis {
+                stage: "buffers",
+                problem: format!("{error}; lower memory.total_budget"),
+            })
+    };
+    Ok([take()?, take()?])
+}
+
+/// A·w and B·w over the circuit's domain: its rows, those that Groth16 appends
+/// for the inputs, then zeros.
+///
+/// # Errors
+/// A witness or buffers of another circuit's shape.
 pub fn evaluate_partition(
     circuit: &Circuit,
     witness: &PackedWitness<Scalar>,
+    [a, b]: [&mut [Scalar]; 2],
     throttle: Option<&AtomicI32>,
-) -> Result<Evaluated<Scalar>> {
+) -> Result<()> {
     let rows = circuit.program().rows() + witness.num_inputs();
-    let [mut a, mut b] = [(); 2].map(|()| vec![Scalar::ZERO; rows]);
+    let (a, a_rest) = a.split_at_mut(rows.min(a.len()));
+    let (b, b_rest) = b.split_at_mut(rows.min(b.len()));
+    for rest in [a_rest, b_rest] {
+        rest.par_chunks_mut(FILL_TASK)
+            .for_each(|task| task.fill(Scalar::ZERO));
+    }
     circuit
         .program()
-        .evaluate_into(witness, &mut a, &mut b, throttle)
+        .evaluate_into(witness, a, b, throttle)
         .map_err(|error| Error::Synthesis {
             stage: "evaluate",
             problem: error.to_string(),
-        })?;
-    Ok(Evaluated { a, b })
+        })
 }
 
 /// Runs the device region of a partition.

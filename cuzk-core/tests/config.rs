@@ -7,9 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cuzk_core::config::{
-    Config, ConfigError, Devices, Gpus, Host, LogFormat, LogLevel, Logging, Memory, Pipeline,
+    Config, ConfigError, Cpu, Devices, Gpus, Host, LogFormat, LogLevel, Logging, Memory, Pipeline,
     ProblemKind, SECTIONS, Srs, Synthesis,
 };
+use cuzk_core::memory::buffer::Dealloc;
+use cuzk_kernels::Isa;
 use proptest::prelude::*;
 
 /// A machine with two GPUs, whatever this one is.
@@ -200,6 +202,9 @@ fn good_values_resolve() {
         [memory]
         total_budget = "1.5GiB"
         safety_margin = 1048576
+        dealloc = "serial"
+        [cpu]
+        isa = "portable"
         [pipeline]
         synthesis_lookahead = 4
         throttle = false
@@ -223,7 +228,9 @@ fn good_values_resolve() {
         memory: Memory {
             total_budget_bytes: 3 << 29,
             safety_margin_bytes: 1 << 20,
+            dealloc: Dealloc::Serial,
         },
+        cpu: Cpu { isa: Isa::PORTABLE },
         pipeline: Pipeline {
             synthesis_lookahead: 4,
             throttle: false,
@@ -372,6 +379,14 @@ fn bad_input_is_told_with_line_and_key() {
             &["line 2: [logging] level: expected one of \"off\""],
         ),
         (
+            "[cpu]\nisa = \"sse\"\n",
+            &["line 2: [cpu] isa: expected one of \"auto\", \"portable\", \"ifma\", got \"sse\""],
+        ),
+        (
+            "[memory]\ndealloc = \"never\"\n",
+            &["line 2: [memory] dealloc: expected one of \"recycle\""],
+        ),
+        (
             "[logging]\nformat = \"xml\"\n",
             &["expected \"text\" or \"json\", got \"xml\""],
         ),
@@ -506,6 +521,7 @@ fn any_memory() -> impl Strategy<Value = Memory> {
         Memory {
             total_budget_bytes,
             safety_margin_bytes,
+            dealloc: Dealloc::ALL[zeros as usize % Dealloc::ALL.len()],
         }
     })
 }
@@ -524,6 +540,7 @@ prop_compose! {
             srs: Srs { param_cache: param_cache.into() },
             synthesis: Synthesis { threads: counts[0], partition_workers: counts[1] },
             gpus: Gpus { devices, gpu_threads: counts[2], gpu_workers_per_device: counts[3] },
+            cpu: Cpu { isa: Isa::all()[counts[0] % Isa::all().len()] },
             memory,
             pipeline: Pipeline { synthesis_lookahead: counts[4], throttle },
             logging: Logging { level: LogLevel::ALL[level], format: LogFormat::ALL[format] },

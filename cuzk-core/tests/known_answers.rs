@@ -21,8 +21,9 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::backend::{Backend, CpuBackend, Randomness};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
+use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
-use cuzk_core::pipeline::{prove_finish, prove_start, synthesize_partition};
+use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::Timeline;
 use cuzk_core::verify::VerifiedProof;
 use supraseal_sys::GpuResources;
@@ -65,8 +66,11 @@ impl Case {
             0,
             Arc::clone(&self.circuit),
             Arc::clone(self.params.mapped()),
-            &pool,
-            Some(resources.throttle()),
+            SynthesisResources {
+                pool: &pool,
+                buffers: &BufferPool::new(Dealloc::Recycle, 0),
+                throttle: Some(resources.throttle()),
+            },
             trace,
         )
         .unwrap();

@@ -41,6 +41,10 @@ pub enum KernelError {
         /// The largest width.
         max: usize,
     },
+    /// Packed scalars that say two things about one scalar, or anything about
+    /// one that is not there.
+    #[error("packed scalars: a scalar is both one and wide, or past the end")]
+    PackedScalars,
     /// The bases could not be read.
     #[error(transparent)]
     Bases(#[from] BasesError),

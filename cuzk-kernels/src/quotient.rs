@@ -9,22 +9,42 @@
 
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
+use rayon::prelude::*;
 
 use crate::error::{KernelError, expect_len};
 use crate::ntt::{Direction, Domain, reverse_bits_in_place, root_of_unity};
+
+/// Scalars that one task copies.
+const TASK: usize = 1 << 14;
 
 /// Computes the quotient h from `a` and `b`, the values of A·w and B·w on
 /// `domain`, padded with zeros to its size N.
 ///
 /// `a` is overwritten with the coefficients of h, the last of which is 0, and
-/// `b` with values of no use. One more vector of N scalars is allocated.
+/// `b` with values of no use. One more vector of N scalars is allocated; see
+/// [`quotient_with`].
 ///
 /// # Errors
 /// [`KernelError::LengthMismatch`] when a slice is not N long,
 /// [`KernelError::DomainTooLarge`] when there is no root of order 2N.
 pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(), KernelError> {
+    quotient_with(domain, a, b, &mut vec![Scalar::ZERO; a.len()])
+}
+
+/// [`quotient`] that allocates nothing: `scratch` is N scalars, whatever they
+/// are.
+///
+/// # Errors
+/// As [`quotient`].
+pub fn quotient_with(
+    domain: &Domain,
+    a: &mut [Scalar],
+    b: &mut [Scalar],
+    scratch: &mut [Scalar],
+) -> Result<(), KernelError> {
     expect_len("a", domain.size(), a.len())?;
     expect_len("b", domain.size(), b.len())?;
+    expect_len("scratch", domain.size(), scratch.len())?;
     let log_size_max = Scalar::S - 1;
     if domain.log_size() > log_size_max {
         return Err(KernelError::DomainTooLarge {
@@ -35,9 +55,12 @@ pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(
     let coset = Coset::new(domain);
     let engine = domain.engine();
 
-    let mut sum = a.to_vec();
-    engine.multiply(&mut sum, b);
-    domain.scatter(&mut sum, Direction::Inverse);
+    let sum = scratch;
+    sum.par_chunks_mut(TASK)
+        .zip(a.par_chunks(TASK))
+        .for_each(|(sum, a)| sum.copy_from_slice(a));
+    engine.multiply(sum, b);
+    domain.scatter(sum, Direction::Inverse);
     for factor in [&mut *a, &mut *b] {
         domain.scatter(factor, Direction::Inverse);
         coset.shift(factor);
@@ -45,8 +68,7 @@ pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(
     }
     engine.multiply(a, b);
     domain.scatter(a, Direction::Inverse);
-    coset.halve_difference(&sum, a);
-    drop(sum);
+    coset.halve_difference(sum, a);
     reverse_bits_in_place(a);
     Ok(())
 }

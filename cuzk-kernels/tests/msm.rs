@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // the helpers of tests may panic
 
 use blstrs::{G1Affine, G2Affine, Scalar};
-use cuzk_kernels::msm::{self, Bases, BasesError};
+use cuzk_kernels::msm::{self, Bases, BasesError, PackedScalars};
 use cuzk_kernels::{Isa, KernelError, naive};
 use ff::Field;
 use group::{Group, prime::PrimeCurveAffine};
@@ -101,6 +101,21 @@ fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
+/// The same scalars with ones as bits: ones, marks of the others, the others.
+fn pack(scalars: &[Scalar]) -> (Vec<u64>, Vec<u64>, Vec<Scalar>) {
+    let words = scalars.len().div_ceil(64);
+    let (mut ones, mut wide, mut values) = (vec![0; words], vec![0; words], Vec::new());
+    for (i, scalar) in scalars.iter().enumerate() {
+        if *scalar == Scalar::ONE {
+            ones[i / 64] |= 1 << (i % 64);
+        } else if *scalar != Scalar::ZERO {
+            wide[i / 64] |= 1 << (i % 64);
+            values.push(*scalar);
+        }
+    }
+    (ones, wide, values)
+}
+
 fn check_g1(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
     let mut rng = rng(seed);
     let bases: Vec<G1Affine> = points(points_kind, len, &mut rng);
@@ -111,6 +126,13 @@ fn check_g1(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
             msm::g1_with(isa, bases.as_slice(), &scalars).unwrap(),
             expected,
             "{isa} {points_kind:?} {scalars_kind:?} {len}"
+        );
+        let (ones, wide, values) = pack(&scalars);
+        let packed = PackedScalars::new(len, &ones, &wide, &values).unwrap();
+        assert_eq!(
+            msm::g1_packed(isa, bases.as_slice(), &packed).unwrap(),
+            expected,
+            "packed, {isa} {points_kind:?} {scalars_kind:?} {len}"
         );
     }
 }
@@ -125,6 +147,13 @@ fn check_g2(points_kind: Points, scalars_kind: Scalars, len: usize, seed: u64) {
             msm::g2_with(isa, bases.as_slice(), &scalars).unwrap(),
             expected,
             "{isa} {points_kind:?} {scalars_kind:?} {len}"
+        );
+        let (ones, wide, values) = pack(&scalars);
+        let packed = PackedScalars::new(len, &ones, &wide, &values).unwrap();
+        assert_eq!(
+            msm::g2_packed(isa, bases.as_slice(), &packed).unwrap(),
+            expected,
+            "packed, {isa} {points_kind:?} {scalars_kind:?} {len}"
         );
     }
 }
@@ -177,6 +206,13 @@ fn more_terms_than_a_chunk() {
             msm::g1_with(isa, bases.as_slice(), &scalars).unwrap(),
             G1Affine::generator() * sum,
             "{isa}"
+        );
+        let (ones, wide, values) = pack(&scalars);
+        let packed = PackedScalars::new(len, &ones, &wide, &values).unwrap();
+        assert_eq!(
+            msm::g1_packed(isa, bases.as_slice(), &packed).unwrap(),
+            G1Affine::generator() * sum,
+            "packed, {isa}"
         );
     }
 }

@@ -60,6 +60,11 @@ impl Density {
         word >> (index % 64) & 1 == 1
     }
 
+    /// Bit i of word i / 64: whether variable i is in the set.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// The variables in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, &word)| {

@@ -43,6 +43,6 @@ pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use throttle::WAIT_MAX;
 pub use witness::{
-    Columns, PackedBuilder, PackedWitness, PackedWitnessCs, Witness, WitnessCs, WitnessError,
-    packed_witness, witness,
+    Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
+    WitnessCs, WitnessError, packed_witness, witness,
 };

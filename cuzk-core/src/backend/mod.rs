@@ -14,14 +14,17 @@ use std::sync::Arc;
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::KernelError;
-use cuzk_pce::{Evaluated, PackedWitness};
+use cuzk_pce::PackedWitness;
 use ff::Field;
 use rayon::ThreadPool;
 use supraseal_sys::{GpuResources, Status};
 
 use crate::circuit::Circuit;
+use crate::config::Config;
+use crate::memory::buffer::Buffer;
 use crate::params::{MappedParams, ParamsError};
 use crate::timeline::Trace;
+use crate::{Error, Result};
 
 pub use cpu::CpuBackend;
 
@@ -48,10 +51,16 @@ impl fmt::Debug for Device {
 /// whose device region runs on `pool`.
 ///
 /// # Errors
-/// What the C++ side says.
-pub fn devices(pool: &Arc<ThreadPool>) -> Result<Vec<Device>, Status> {
-    let resources = Arc::new(GpuResources::new()?);
-    let backend = Box::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(pool)));
+/// What the C++ side says, or the operating system of threads.
+pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
+    let cannot_start = |error: Status| Error::Start {
+        problem: error.to_string(),
+    };
+    let resources = Arc::new(GpuResources::new().map_err(cannot_start)?);
+    let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(pool))
+        .with_b_g2_pool(Arc::new(config.gpus.pool()?))
+        .with_isa(config.cpu.isa);
+    let backend = Box::new(backend);
     Ok(vec![Device { resources, backend }])
 }
 
@@ -64,8 +73,11 @@ pub struct Synthesized {
     pub params: Arc<MappedParams>,
     /// The value of every variable.
     pub witness: PackedWitness<Scalar>,
-    /// A·w and B·w.
-    pub evaluated: Evaluated<Scalar>,
+    /// A·w over the circuit's domain: its rows, a row for each public input,
+    /// zeros.
+    pub a: Buffer,
+    /// B·w, likewise.
+    pub b: Buffer,
 }
 
 /// The two scalars that make a proof zero-knowledge.
@@ -102,7 +114,7 @@ pub trait Backend: Send + Sync {
         &'a self,
         partition: Synthesized,
         trace: Trace<'_>,
-    ) -> Result<Box<dyn Pending + 'a>, BackendError>;
+    ) -> std::result::Result<Box<dyn Pending + 'a>, BackendError>;
 }
 
 /// A proof whose device region is over.
@@ -115,7 +127,7 @@ pub trait Pending: Send {
         self: Box<Self>,
         randomness: Randomness,
         trace: Trace<'_>,
-    ) -> Result<Proof<Bls12>, BackendError>;
+    ) -> std::result::Result<Proof<Bls12>, BackendError>;
 }
 
 /// Why a backend made no proof.
@@ -131,6 +143,9 @@ pub enum BackendError {
     /// The C++ side.
     #[error(transparent)]
     Native(#[from] Status),
+    /// Memory for a vector over the domain.
+    #[error("no memory for a vector over the domain: {0}; lower memory.total_budget")]
+    Memory(#[from] std::io::Error),
     /// The verifying key's δ is the identity: whoever made the parameters can
     /// learn the witness from a proof.
     #[error(

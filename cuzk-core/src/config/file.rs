@@ -65,6 +65,14 @@ pub struct GpusSection {
     pub gpu_workers_per_device: Field<i64>,
 }
 
+/// `[cpu]`: how the CPU computes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CpuSection {
+    /// Instructions.
+    pub isa: Field<String>,
+}
+
 /// `[memory]`: how much may be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -73,6 +81,8 @@ pub struct MemorySection {
     pub total_budget: Field<SizeText>,
     /// The part of it that is never reserved.
     pub safety_margin: Field<SizeText>,
+    /// What becomes of vectors that are done with.
+    pub dealloc: Field<String>,
 }
 
 /// `[pipeline]`: how far stages run ahead and when they yield.
@@ -105,6 +115,8 @@ pub struct FileConfig {
     pub synthesis: SynthesisSection,
     /// `[gpus]`
     pub gpus: GpusSection,
+    /// `[cpu]`
+    pub cpu: CpuSection,
     /// `[memory]`
     pub memory: MemorySection,
     /// `[pipeline]`
@@ -137,6 +149,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ("gpu_workers_per_device", "a whole number, at least 1"),
         ],
     ),
+    ("cpu", &[("isa", "one of \"auto\", \"portable\", \"ifma\"")]),
     (
         "memory",
         &[
@@ -148,6 +161,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
                 "safety_margin",
                 "a size such as \"2GiB\", a number of bytes, or \"auto\"",
             ),
+            ("dealloc", "one of \"recycle\", \"serial\", \"unbounded\""),
         ],
     ),
     (

@@ -19,14 +19,14 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 
 pub use file::{
-    DevicesText, Field, FileConfig, GpusSection, LoggingSection, MemorySection, PipelineSection,
-    SECTIONS, SizeText, SrsSection, SynthesisSection,
+    CpuSection, DevicesText, Field, FileConfig, GpusSection, LoggingSection, MemorySection,
+    PipelineSection, SECTIONS, SizeText, SrsSection, SynthesisSection,
 };
 pub use host::{Host, PARAM_CACHE_VARIABLE};
 pub use problem::{ConfigError, Problem, ProblemKind};
 pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SIZE_MAX_BYTES};
 pub use resolved::{
-    Config, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
+    Config, Cpu, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
 };
 
 use resolve::resolve;

@@ -159,6 +159,9 @@ pub enum ProblemKind {
         "this build proves on the CPU only, so it has no devices to name; write \"cpu\" or \"auto\""
     )]
     NoCuda,
+    /// Instructions that this machine does not have.
+    #[error("this machine has no AVX-512 IFMA; write \"auto\" or \"portable\"")]
+    NoIfma,
     /// A device twice in the list.
     #[error("device {ordinal} stands in the list twice")]
     DuplicateDevice {

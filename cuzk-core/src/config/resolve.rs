@@ -6,14 +6,16 @@
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
+use cuzk_kernels::{Isa, IsaError};
 use toml::Spanned;
 
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::host::Host;
 use super::problem::{Finding, ProblemKind};
 use super::resolved::{
-    Config, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
+    Config, Cpu, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
 };
+use crate::memory::buffer::Dealloc;
 
 /// Where the proofs libraries keep parameters unless told otherwise.
 pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
@@ -59,6 +61,9 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
                 2,
             ),
         },
+        cpu: Cpu {
+            isa: check.isa(&file.cpu.isa),
+        },
         memory: check.memory(&file.memory),
         pipeline: Pipeline {
             synthesis_lookahead: check.count(
@@ -76,6 +81,7 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
         logging: Logging {
             level: check
                 .word(
+                    "logging",
                     "level",
                     &file.logging.level,
                     &LogLevel::ALL,
@@ -84,6 +90,7 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
                 .unwrap_or(LogLevel::Info),
             format: check
                 .word(
+                    "logging",
                     "format",
                     &file.logging.format,
                     &LogFormat::ALL,
@@ -204,7 +211,34 @@ impl Check<'_> {
         Memory {
             total_budget_bytes: budget_bytes,
             safety_margin_bytes: margin_bytes,
+            dealloc: self
+                .word(
+                    "memory",
+                    "dealloc",
+                    &section.dealloc,
+                    &Dealloc::ALL,
+                    Dealloc::as_str,
+                )
+                .unwrap_or(Dealloc::Recycle),
         }
+    }
+
+    /// Instructions that this machine has.
+    fn isa(&mut self, field: &Field<String>) -> Isa {
+        let Some(value) = field else {
+            return Isa::best();
+        };
+        value.get_ref().parse().unwrap_or_else(|error| {
+            let kind = match error {
+                IsaError::Unknown(got) => ProblemKind::UnknownValue {
+                    expected: file::expected("cpu", "isa"),
+                    got,
+                },
+                IsaError::Unsupported => ProblemKind::NoIfma,
+            };
+            self.note("cpu", "isa", value, kind);
+            Isa::best()
+        })
     }
 
     /// A size in bytes; `None` for `"auto"`, for no value, and for a bad one.
@@ -238,6 +272,7 @@ impl Check<'_> {
     /// One of `values`, all of section `[logging]`.
     fn word<T: Copy>(
         &mut self,
+        section: &str,
         key: &str,
         field: &Field<String>,
         values: &[T],
@@ -248,12 +283,12 @@ impl Check<'_> {
             .iter()
             .find(|&&candidate| name(candidate) == value.get_ref());
         if found.is_none() {
-            let expected = file::expected("logging", key);
+            let expected = file::expected(section, key);
             let kind = ProblemKind::UnknownValue {
                 expected,
                 got: value.get_ref().clone(),
             };
-            self.note("logging", key, value, kind);
+            self.note(section, key, value, kind);
         }
         found.copied()
     }

@@ -6,12 +6,14 @@
 
 use std::path::PathBuf;
 
+use cuzk_kernels::Isa;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use toml::Spanned;
 
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
 use crate::Error;
+use crate::memory::buffer::Dealloc;
 
 /// The whole configuration, resolved. Serialised, it has the keys of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Config {
     pub synthesis: Synthesis,
     /// What proves.
     pub gpus: Gpus,
+    /// How the CPU computes.
+    pub cpu: Cpu,
     /// How much memory may be used.
     pub memory: Memory,
     /// How far stages run ahead and when they yield.
@@ -54,15 +58,16 @@ impl Synthesis {
     ///
     /// [`ConfigError::Threads`] when the operating system gives fewer.
     pub fn pool(&self) -> Result<ThreadPool, Error> {
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .thread_name(|index| format!("cuzk-pool-{index}"))
-            .build();
-        Ok(pool.map_err(|source| ConfigError::Threads {
-            threads: self.threads,
-            source,
-        })?)
+        pool(self.threads, "pool")
     }
+}
+
+fn pool(threads: usize, name: &'static str) -> Result<ThreadPool, Error> {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(move |index| format!("cuzk-{name}-{index}"))
+        .build();
+    Ok(pool.map_err(|source| ConfigError::Threads { threads, source })?)
 }
 
 /// What proves.
@@ -74,6 +79,24 @@ pub struct Gpus {
     pub gpu_threads: usize,
     /// Workers of each device, at least 1.
     pub gpu_workers_per_device: usize,
+}
+
+impl Gpus {
+    /// A pool of `gpu_threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Threads`] when the operating system gives fewer.
+    pub fn pool(&self) -> Result<ThreadPool, Error> {
+        pool(self.gpu_threads, "gpu-threads")
+    }
+}
+
+/// How the CPU computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpu {
+    /// The instructions of transforms and sums.
+    pub isa: Isa,
 }
 
 /// The devices that prove.
@@ -96,6 +119,8 @@ pub struct Memory {
     /// The part of it that is never reserved, bytes, above zero and below
     /// `total_budget_bytes`.
     pub safety_margin_bytes: u64,
+    /// What becomes of the vectors of a partition that is done.
+    pub dealloc: Dealloc,
 }
 
 /// How far stages run ahead and when they yield.
@@ -228,9 +253,13 @@ impl From<&Config> for FileConfig {
                 gpu_threads: count(config.gpus.gpu_threads),
                 gpu_workers_per_device: count(config.gpus.gpu_workers_per_device),
             },
+            cpu: file::CpuSection {
+                isa: written(config.cpu.isa.name().to_owned()),
+            },
             memory: file::MemorySection {
                 total_budget: written(size_text(config.memory.total_budget_bytes)),
                 safety_margin: written(size_text(config.memory.safety_margin_bytes)),
+                dealloc: written(config.memory.dealloc.as_str().to_owned()),
             },
             pipeline: file::PipelineSection {
                 synthesis_lookahead: count(config.pipeline.synthesis_lookahead),

@@ -94,6 +94,12 @@ impl Budget {
         used.held_bytes + used.reserved_bytes
     }
 
+    /// What could be reserved now.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.total_bytes.saturating_sub(self.used_bytes())
+    }
+
     fn check(&self, used: &Used, bytes: u64) -> Result<(), OverBudget> {
         let available_bytes = self.total_bytes.saturating_sub(used.held_bytes);
         if bytes > available_bytes {

@@ -12,22 +12,33 @@ use crate::circuit::Circuit;
 /// with the circuit as the rest does.
 const SUMS_BYTES: u64 = 192 << 20;
 
-/// What proving a partition holds at once, in bytes: the witness, the scalars of
-/// the A and B queries gathered from it, and three vectors over the domain: a, b
-/// and what the quotient needs beside them.
+const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
+
+/// A packed variable takes two bits, and a rank every 64 of them.
+const PACKED_BITS: u64 = 3;
+
+/// What proving a partition holds at once, in bytes: the vectors over the
+/// domain, and the witness three times: as it is, and as the scalars of the A and
+/// B queries.
 #[must_use]
 pub fn partition_bytes(circuit: &Circuit) -> u64 {
-    let scalar_bytes = size_of::<Scalar>() as u64;
-    let lengths = circuit.query_lengths();
-    let variables = circuit.program().num_variables();
-    let domain = lengths.h + 1;
-    let scalars = variables + lengths.a + lengths.b + 3 * domain;
-    scalars as u64 * scalar_bytes + SUMS_BYTES
+    let wide = circuit.program().num_variables() - circuit.num_boolean();
+    let packed = circuit.program().num_aux() as u64 * PACKED_BITS / 8;
+    buffer_bytes(circuit) + 3 * (packed + wide as u64 * SCALAR_BYTES) + SUMS_BYTES
 }
 
-/// What a compiled circuit holds for as long as it is kept, in bytes.
+/// The vectors over the domain, in bytes: a, b and what the quotient needs beside
+/// them.
+#[must_use]
+pub fn buffer_bytes(circuit: &Circuit) -> u64 {
+    3 * circuit.domain_len() as u64 * SCALAR_BYTES
+}
+
+/// What a circuit holds for as long as it is kept, in bytes: its compiled form,
+/// the densities, and its domain's table of twiddles.
 #[must_use]
 pub fn circuit_bytes(circuit: &Circuit) -> u64 {
     let densities = 3 * circuit.program().num_variables() / 8;
-    (circuit.program().resident_bytes() + densities) as u64
+    let twiddles = circuit.domain_len() / 2 * size_of::<Scalar>();
+    (circuit.program().resident_bytes() + densities + twiddles) as u64
 }

@@ -8,6 +8,7 @@
 //! however many there are.
 
 mod buckets;
+mod packed;
 mod stream;
 mod window;
 
@@ -27,6 +28,8 @@ use crate::isa::{Implementation, Isa};
 use buckets::Buckets;
 use window::{Plan, plan};
 
+pub use packed::PackedScalars;
+use packed::push_indices;
 use stream::read_selected;
 pub use stream::{Bases, BasesError};
 
@@ -35,6 +38,9 @@ const CHUNK: usize = 1 << 17;
 
 /// Bases that one task decodes, or sums, at a time.
 const TASK: usize = 1 << 12;
+
+/// Words of packed scalars that one task sums: some 4096 ones.
+const TASK_WORDS: usize = 128;
 
 /// `Σ scalars[i] · bases[i]` in G1.
 ///
@@ -105,23 +111,83 @@ where
     }
 }
 
+/// [`g1_with`] over packed scalars.
+///
+/// # Errors
+/// As [`g1_stream`].
+pub fn g1_packed<B>(
+    isa: Isa,
+    bases: &B,
+    scalars: &PackedScalars<'_>,
+) -> Result<G1Projective, KernelError>
+where
+    B: Bases<G1Affine> + ?Sized,
+{
+    match isa.implementation() {
+        Implementation::Portable => msm_packed(Portable::<G1Affine>::new(), bases, scalars),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm_packed(ifma::G1::new(token), bases, scalars),
+    }
+}
+
+/// [`g2_with`] over packed scalars.
+///
+/// # Errors
+/// As [`g1_stream`].
+pub fn g2_packed<B>(
+    isa: Isa,
+    bases: &B,
+    scalars: &PackedScalars<'_>,
+) -> Result<G2Projective, KernelError>
+where
+    B: Bases<G2Affine> + ?Sized,
+{
+    match isa.implementation() {
+        Implementation::Portable => msm_packed(Portable::<G2Affine>::new(), bases, scalars),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm_packed(ifma::G2::new(token), bases, scalars),
+    }
+}
+
+fn check_terms(bases: usize, scalars: usize) -> Result<(), KernelError> {
+    expect_len("scalars", bases, scalars)?;
+    if scalars > Addition::SOURCE_MAX {
+        return Err(KernelError::TooManyTerms {
+            got: scalars,
+            max: Addition::SOURCE_MAX,
+        });
+    }
+    Ok(())
+}
+
 fn msm<K, B>(kernel: K, bases: &B, scalars: &[Scalar]) -> Result<CurveOf<K>, KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
 {
-    expect_len("scalars", bases.len(), scalars.len())?;
-    if scalars.len() > Addition::SOURCE_MAX {
-        return Err(KernelError::TooManyTerms {
-            got: scalars.len(),
-            max: Addition::SOURCE_MAX,
-        });
-    }
+    check_terms(bases.len(), scalars.len())?;
     let terms = Terms::new(scalars);
     let plus = sum_selected(kernel, bases, &terms.plus_one)?;
     let minus = sum_selected(kernel, bases, &terms.minus_one)?;
-    let wide = multiply_wide(kernel, bases, scalars, &terms.wide)?;
+    let scalar = |_, index: u32| scalars[index as usize];
+    let wide = multiply_wide(kernel, bases, scalar, &terms.wide)?;
     Ok(plus - minus + wide)
+}
+
+fn msm_packed<K, B>(
+    kernel: K,
+    bases: &B,
+    scalars: &PackedScalars<'_>,
+) -> Result<CurveOf<K>, KernelError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    check_terms(bases.len(), scalars.len())?;
+    let ones = sum_ones(kernel, bases, scalars.ones())?;
+    let scalar = |place: usize, _| scalars.values()[place];
+    let wide = multiply_wide(kernel, bases, scalar, &scalars.wide_indices())?;
+    Ok(ones + wide)
 }
 
 /// Indices of the scalars that are not zero, by what has to be done.
@@ -184,6 +250,28 @@ where
         .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
 }
 
+/// The sum of the bases whose bit is set.
+fn sum_ones<K, B>(kernel: K, bases: &B, words: &[u64]) -> Result<CurveOf<K>, BasesError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    words
+        .par_chunks(TASK_WORDS)
+        .enumerate()
+        .map_init(
+            || (K::Scratch::default(), Vec::new()),
+            |(scratch, indices), (task, words)| {
+                indices.clear();
+                push_indices(words, task * TASK_WORDS * 64, indices);
+                let mut points = vec![kernel.infinity(); indices.len()];
+                import_selected(kernel, bases, indices, &mut points)?;
+                Ok(affine::sum(kernel, &mut points, scratch))
+            },
+        )
+        .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
+}
+
 /// Reads the bases with these indices into the kernel's form.
 fn import_selected<K, B>(
     kernel: K,
@@ -201,16 +289,18 @@ where
     Ok(())
 }
 
-/// The sum over full-size scalars: Pippenger's method.
-fn multiply_wide<K, B>(
+/// The sum over full-size scalars: Pippenger's method. `scalar` is told the
+/// place of an index among `indices`, and the index.
+fn multiply_wide<K, B, F>(
     kernel: K,
     bases: &B,
-    scalars: &[Scalar],
+    scalar: F,
     indices: &[u32],
 ) -> Result<CurveOf<K>, BasesError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
+    F: Fn(usize, u32) -> Scalar + Sync,
 {
     if indices.is_empty() {
         return Ok(CurveOf::<K>::identity());
@@ -221,13 +311,14 @@ where
     let mut points = vec![kernel.infinity(); chunk_len];
     let mut recoded = vec![Recoded::default(); chunk_len];
 
-    for indices in indices.chunks(CHUNK) {
+    for (chunk, indices) in indices.chunks(CHUNK).enumerate() {
+        let scalar = |place, index| scalar(chunk * CHUNK + place, index);
         let points = &mut points[..indices.len()];
         let recoded = &mut recoded[..indices.len()];
         load(
             kernel,
             bases,
-            scalars,
+            scalar,
             indices,
             &plan.windows,
             points,
@@ -291,10 +382,10 @@ fn bucket_sets<K: Kernel>(kernel: K, plan: &Plan) -> Vec<BucketSet<K>> {
 }
 
 /// Decodes bases and recodes scalars, in parallel.
-fn load<K, B>(
+fn load<K, B, F>(
     kernel: K,
     bases: &B,
-    scalars: &[Scalar],
+    scalar: F,
     indices: &[u32],
     windows: &Windows,
     points: &mut [K::Point],
@@ -303,14 +394,16 @@ fn load<K, B>(
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
+    F: Fn(usize, u32) -> Scalar + Sync,
 {
     points
         .par_chunks_mut(TASK)
         .zip(recoded.par_chunks_mut(TASK))
         .zip(indices.par_chunks(TASK))
-        .try_for_each(|((points, recoded), indices)| {
-            for (recoded, &index) in recoded.iter_mut().zip(indices) {
-                *recoded = windows.recode(&scalars[index as usize]);
+        .enumerate()
+        .try_for_each(|(task, ((points, recoded), indices))| {
+            for (k, (recoded, &index)) in recoded.iter_mut().zip(indices).enumerate() {
+                *recoded = windows.recode(&scalar(task * TASK + k, index));
             }
             import_selected(kernel, bases, indices, points)
         })

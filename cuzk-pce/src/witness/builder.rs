@@ -116,26 +116,46 @@ impl<S: PrimeField> PackedBuilder<S> {
         self.inputs.extend_from_slice(&other.inputs);
         // Variables are numbered with 32 bits.
         let before = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
-        let shift = self.num_aux % 64;
         let words = other.bits.iter().zip(&other.wide).zip(&other.ranks);
         for (at, ((&bits, &wide), &rank)) in words.enumerate() {
             let length = (other.num_aux - at * 64).min(64);
-            let rank = before + rank;
-            if shift == 0 {
-                self.push_word(bits, wide, rank);
-                continue;
-            }
-            if let (Some(last), Some(last_wide)) = (self.bits.last_mut(), self.wide.last_mut()) {
-                *last |= bits << shift;
-                *last_wide |= wide << shift;
-            }
-            if shift + length > 64 {
-                let in_last = (wide << shift).count_ones();
-                self.push_word(bits >> (64 - shift), wide >> (64 - shift), rank + in_last);
-            }
+            self.append_marks((bits, wide), length, before + rank);
         }
-        self.num_aux += other.num_aux;
         self.wide_values.extend_from_slice(&other.wide_values);
+    }
+
+    /// Up to 64 variables: the next of `values` where `wide` is set, else `bits`.
+    pub(super) fn append_word(
+        &mut self,
+        (bits, wide): (u64, u64),
+        length: usize,
+        values: impl Iterator<Item = S>,
+    ) {
+        // Variables are numbered with 32 bits.
+        let rank = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
+        self.append_marks((bits, wide), length, rank);
+        self.wide_values.extend(values);
+    }
+
+    /// Words of up to 64 variables, before which `rank` variables are wide.
+    fn append_marks(&mut self, (bits, wide): (u64, u64), length: usize, rank: u32) {
+        let shift = self.num_aux % 64;
+        self.num_aux += length;
+        if length == 0 {
+            return;
+        }
+        if shift == 0 {
+            self.push_word(bits, wide, rank);
+            return;
+        }
+        if let (Some(last), Some(last_wide)) = (self.bits.last_mut(), self.wide.last_mut()) {
+            *last |= bits << shift;
+            *last_wide |= wide << shift;
+        }
+        if shift + length > 64 {
+            let in_last = (wide << shift).count_ones();
+            self.push_word(bits >> (64 - shift), wide >> (64 - shift), rank + in_last);
+        }
     }
 
     /// What other builders collected, in order.

@@ -9,12 +9,14 @@ mod columns;
 mod cs;
 mod packed;
 mod packed_cs;
+mod query;
 
 pub use builder::PackedBuilder;
 pub use columns::Columns;
 pub use cs::WitnessCs;
 pub use packed::PackedWitness;
 pub use packed_cs::PackedWitnessCs;
+pub use query::{PackedQuery, PackedSlice};
 
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use ff::PrimeField;

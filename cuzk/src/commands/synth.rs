@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::decode;
+use cuzk_core::memory::buffer::{BufferPool, Dealloc};
+use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
 use serde::Serialize;
 
 use super::{Context, read_request};
@@ -49,11 +51,11 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let witness = pool.install(|| job.witness(args.partition))?;
     let witness_s = started.elapsed().as_secs_f64();
 
+    let buffers = BufferPool::new(Dealloc::Recycle, 0);
+    let [mut a, mut b] = domain_buffers(&circuit, &buffers)?;
     let started = Instant::now();
-    let evaluated =
-        pool.install(|| cuzk_core::pipeline::evaluate_partition(&circuit, &witness, None))?;
+    pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], None))?;
     let evaluate_s = started.elapsed().as_secs_f64();
-    drop(evaluated);
 
     let check = match args.check {
         false => None,

@@ -1,0 +1,299 @@
+//! Vectors of scalars over a circuit's domain, recycled.
+//!
+//! A partition needs three of them, gigabytes at 32 GiB. Mapping and unmapping
+//! them for every partition costs page faults now and stalls every core later
+//! (each unmapped page must leave every core's TLB), so what one partition has
+//! done with, the next one takes. The pages are huge where the system grants it.
+//!
+//! Not zeroed: whoever takes a buffer overwrites it. The invariants: a buffer's
+//! scalars are initialised, whatever they are, and belong to one owner; what the
+//! pool keeps is never more than it is allowed to.
+#![allow(unsafe_code)] // Views mapped bytes as scalars.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, slice, thread};
+
+use blstrs::Scalar;
+use memmap2::MmapMut;
+use supraseal_sys::dealloc::dealloc_async;
+
+/// What becomes of a buffer that nobody needs any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dealloc {
+    /// Each is unmapped on a thread of its own, at once.
+    Unbounded,
+    /// They are unmapped on one thread, one after the other.
+    Serial,
+    /// They are kept for the next partition.
+    Recycle,
+}
+
+impl Dealloc {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Unbounded, Self::Serial, Self::Recycle];
+
+    /// The name, as the configuration spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unbounded => "unbounded",
+            Self::Serial => "serial",
+            Self::Recycle => "recycle",
+        }
+    }
+}
+
+/// Buffers that nobody uses at the moment.
+#[derive(Debug)]
+pub struct BufferPool {
+    dealloc: Dealloc,
+    /// The pool never keeps more bytes than this.
+    kept_bytes_max: u64,
+    free: Mutex<Vec<Block>>,
+}
+
+/// Mapped bytes: a whole number of scalars.
+#[derive(Debug)]
+struct Block(MmapMut);
+
+impl Block {
+    fn len(&self) -> usize {
+        self.0.len() / size_of::<Scalar>()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Scalars on loan from a [`BufferPool`].
+pub struct Buffer {
+    /// Taken out when this is dropped, and then only.
+    block: Option<Block>,
+    len: usize,
+    pool: Arc<BufferPool>,
+}
+
+impl BufferPool {
+    /// An empty pool that keeps at most `kept_bytes_max` bytes.
+    #[must_use]
+    pub fn new(dealloc: Dealloc, kept_bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self {
+            dealloc,
+            kept_bytes_max,
+            free: Mutex::default(),
+        })
+    }
+
+    /// `len` scalars of unspecified values.
+    ///
+    /// # Errors
+    /// When the system has no memory to map.
+    pub fn take(self: &Arc<Self>, len: usize) -> io::Result<Buffer> {
+        let block = match self.take_free(len) {
+            Some(block) => block,
+            None => map(len)?,
+        };
+        Ok(Buffer {
+            block: Some(block),
+            len,
+            pool: Arc::clone(self),
+        })
+    }
+
+    /// The least block that is large enough, unless half of it were wasted.
+    fn take_free(&self, len: usize) -> Option<Block> {
+        let mut free = self.lock();
+        let fits = |block: &Block| (len..=2 * len).contains(&block.len());
+        let candidates = free.iter().enumerate().filter(|(_, block)| fits(block));
+        let (index, _) = candidates.min_by_key(|(_, block)| block.len())?;
+        Some(free.swap_remove(index))
+    }
+
+    /// Bytes that are kept and that nobody uses.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        self.lock().iter().map(Block::bytes).sum()
+    }
+
+    /// Gives up buffers, those kept longest first, until at most `bytes` are
+    /// kept.
+    pub fn shrink_to(&self, bytes: u64) {
+        let mut surplus = Vec::new();
+        let mut free = self.lock();
+        let mut kept: u64 = free.iter().map(Block::bytes).sum();
+        while kept > bytes && !free.is_empty() {
+            let block = free.remove(0);
+            kept -= block.bytes();
+            surplus.push(block);
+        }
+        drop(free);
+        // Unmapped before whoever asked goes on, since it is about to map.
+        drop(surplus);
+    }
+
+    fn give_back(&self, block: Block) {
+        match self.dealloc {
+            Dealloc::Unbounded => {
+                // Where there is no thread to be had, the caller unmaps it.
+                drop(thread::Builder::new().spawn(move || drop(block)));
+            }
+            Dealloc::Serial => dealloc_async(block),
+            Dealloc::Recycle => {
+                self.lock().push(block);
+                self.shrink_to(self.kept_bytes_max);
+            }
+        }
+    }
+
+    // Every change under the lock leaves a list of blocks.
+    fn lock(&self) -> MutexGuard<'_, Vec<Block>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn map(len: usize) -> io::Result<Block> {
+    let bytes = len.max(1).checked_mul(size_of::<Scalar>());
+    let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
+    let map = MmapMut::map_anon(bytes)?;
+    // Advice only: without huge pages everything works the same.
+    #[cfg(target_os = "linux")]
+    map.advise(memmap2::Advice::HugePage).ok();
+    Ok(Block(map))
+}
+
+impl Buffer {
+    /// The pool it came from.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.pool
+    }
+
+    fn bytes(&self) -> (*const u8, usize) {
+        self.block
+            .as_ref()
+            .map_or((std::ptr::dangling(), 0), |block| {
+                (block.0.as_ptr(), block.0.len())
+            })
+    }
+}
+
+// A scalar is four words of which all values are valid, and nothing else.
+const _: () = assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() <= 4096);
+
+impl Deref for Buffer {
+    type Target = [Scalar];
+
+    fn deref(&self) -> &[Scalar] {
+        let (start, bytes) = self.bytes();
+        debug_assert!(self.len * size_of::<Scalar>() <= bytes);
+        // SAFETY: the mapping is private, page-aligned, at least `len` scalars
+        // long and lives as long as `self`. Its bytes are initialised: zero
+        // when mapped, scalars once written; a scalar is four integers.
+        unsafe { slice::from_raw_parts(start.cast(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [Scalar] {
+        let len = self.len;
+        let Some(block) = &mut self.block else {
+            return &mut [];
+        };
+        // SAFETY: as above, and `self`, which alone owns the mapping, is
+        // borrowed mutably.
+        unsafe { slice::from_raw_parts_mut(block.0.as_mut_ptr().cast(), len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            self.pool.give_back(block);
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} scalars)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ff::Field;
+
+    fn pool(dealloc: Dealloc, kept: usize) -> Arc<BufferPool> {
+        BufferPool::new(dealloc, (kept * size_of::<Scalar>()) as u64)
+    }
+
+    #[test]
+    fn a_new_buffer_is_zero_and_a_recycled_one_is_what_it_was() {
+        let pool = pool(Dealloc::Recycle, 1000);
+        let mut first = pool.take(500).unwrap();
+        assert!(first.iter().all(Field::is_zero_vartime));
+        first.fill(Scalar::ONE);
+        let place = first.as_ptr();
+        drop(first);
+        assert_eq!(pool.kept_bytes(), 16_000);
+        let again = pool.take(400).unwrap();
+        assert_eq!((again.as_ptr(), again.len()), (place, 400));
+        assert!(again.iter().all(|scalar| *scalar == Scalar::ONE));
+        assert_eq!(pool.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn buffers_in_use_are_apart() {
+        let pool = pool(Dealloc::Recycle, 1000);
+        let mut buffers = [1, 2, 3].map(|len| pool.take(len * 100).unwrap());
+        for (value, buffer) in (1..).zip(&mut buffers) {
+            buffer.fill(Scalar::from(value));
+        }
+        for (value, buffer) in (1..).zip(&buffers) {
+            assert!(buffer.iter().all(|scalar| *scalar == Scalar::from(value)));
+        }
+    }
+
+    #[test]
+    fn the_best_fit_is_taken_and_a_poor_one_is_not() {
+        let pool = pool(Dealloc::Recycle, 10_000);
+        drop([100, 300, 200].map(|len| pool.take(len).unwrap()));
+        let fit = pool.take(150).unwrap();
+        assert_eq!(fit.block.as_ref().unwrap().len(), 200);
+        let poor = pool.take(49).unwrap();
+        assert_eq!(poor.block.as_ref().unwrap().len(), 49);
+        assert_eq!(pool.kept_bytes(), 400 * 32);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_allowed() {
+        let pool = pool(Dealloc::Recycle, 500);
+        drop([200, 200, 200].map(|len| pool.take(len).unwrap()));
+        assert_eq!(pool.kept_bytes(), 400 * 32);
+        pool.shrink_to(399 * 32);
+        assert_eq!(pool.kept_bytes(), 200 * 32);
+        pool.shrink_to(0);
+        assert_eq!(pool.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_unless_recycling() {
+        for dealloc in [Dealloc::Unbounded, Dealloc::Serial] {
+            let pool = pool(dealloc, 1000);
+            drop(pool.take(100).unwrap());
+            assert_eq!(pool.kept_bytes(), 0, "{dealloc:?}");
+        }
+    }
+
+    #[test]
+    fn more_than_there_can_be_is_an_error() {
+        let pool = pool(Dealloc::Recycle, 0);
+        assert!(pool.take(usize::MAX / 2).is_err());
+        assert!(pool.take(usize::MAX / 64).is_err());
+        assert!(pool.take(0).unwrap().is_empty());
+    }
+}

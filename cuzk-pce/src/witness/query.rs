@@ -1,0 +1,148 @@
+//! The scalars of a Groth16 query, chosen from a packed witness.
+//!
+//! A query ranges over some of the variables: those that stand in A, or in B.
+//! What is chosen stays packed, so no value is widened on the way to a sum.
+//!
+//! Invariant: scalar k of a query is the value of the k-th variable chosen,
+//! inputs before auxiliaries; `bits` and `wide` are as in [`PackedWitness`].
+
+use super::{PackedBuilder, PackedWitness};
+use crate::Density;
+use ff::PrimeField;
+
+/// Values in order: bit i of word i / 64 of `bits`, or the next of `values`
+/// where `wide` has a bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedSlice<'a, S> {
+    /// Number of values.
+    pub len: usize,
+    /// The values that are 1.
+    pub bits: &'a [u64],
+    /// The values that are neither 0 nor 1.
+    pub wide: &'a [u64],
+    /// Those values.
+    pub values: &'a [S],
+}
+
+/// The scalars of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedQuery<S>(PackedWitness<S>);
+
+impl<S> PackedQuery<S> {
+    /// The scalars.
+    pub fn as_slice(&self) -> PackedSlice<'_, S> {
+        self.0.aux_slice()
+    }
+}
+
+impl<S> PackedWitness<S> {
+    /// All auxiliary variables: the scalars of the query L.
+    pub fn aux_slice(&self) -> PackedSlice<'_, S> {
+        PackedSlice {
+            len: self.num_aux,
+            bits: &self.bits,
+            wide: &self.wide,
+            values: &self.wide_values,
+        }
+    }
+}
+
+impl<S: PrimeField> PackedWitness<S> {
+    /// The values of the public inputs with these indices, then those of the
+    /// auxiliary variables in `aux`.
+    ///
+    /// # Panics
+    /// If an index is not below the number of inputs, or `aux` is over more
+    /// variables than there are.
+    pub fn query(&self, inputs: impl Iterator<Item = usize>, aux: &Density) -> PackedQuery<S> {
+        let mut query = PackedBuilder::with_capacity(aux.count(), self.wide_values.len());
+        for index in inputs {
+            query.push(self.inputs[index]);
+        }
+        for (at, &mask) in aux.words().iter().enumerate() {
+            let (bits, wide) = (self.bits[at], self.wide[at]);
+            let values = &self.wide_values[self.ranks[at] as usize..];
+            let chosen = set_bits(wide)
+                .zip(values)
+                .filter(|(place, _)| mask >> place & 1 == 1);
+            query.append_word(
+                (compress(bits, mask), compress(wide, mask)),
+                mask.count_ones() as usize,
+                chosen.map(|(_, value)| *value),
+            );
+        }
+        PackedQuery(query.into_witness())
+    }
+}
+
+fn set_bits(word: u64) -> impl Iterator<Item = u32> {
+    let mut left = word;
+    std::iter::from_fn(move || {
+        let bit = left.trailing_zeros();
+        left &= left.checked_sub(1)?;
+        Some(bit)
+    })
+}
+
+/// The bits of `word` where `mask` has one, moved together at the low end.
+fn compress(word: u64, mask: u64) -> u64 {
+    if mask == u64::MAX {
+        return word;
+    }
+    let (mut left, mut place, mut result) = (mask, 0, 0);
+    while left != 0 {
+        // A run of chosen bits at a time: masks are mostly long runs.
+        let start = left.trailing_zeros();
+        let length = (left >> start).trailing_ones();
+        let run = u64::MAX >> (64 - length);
+        result |= (word >> start & run) << place;
+        place += length;
+        left &= !(run << start);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Columns, Witness};
+    use blstrs::Scalar;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn compresses_bit_by_bit(word: u64, mask: u64) {
+            let chosen = set_bits(mask).enumerate();
+            let expected = chosen.fold(0, |sum, (k, place)| sum | (word >> place & 1) << k);
+            prop_assert_eq!(compress(word, mask), expected);
+        }
+
+        #[test]
+        fn chooses_the_values_of_the_variables(
+            values in prop::collection::vec((0..4u64, any::<bool>()), 0..400),
+            none_before in 0..200usize,
+            inputs in prop::collection::vec(0..3usize, 0..5),
+        ) {
+            let aux = values.iter().map(|(value, _)| Scalar::from(*value));
+            let plain: Vec<_> = [1, 5, 6].map(Scalar::from).into_iter().chain(aux).collect();
+            let witness = PackedWitness::pack(&Witness::new(plain, 3).unwrap());
+            let mut density = Density::new(values.len());
+            for (index, (_, chosen)) in values.iter().enumerate().skip(none_before) {
+                if *chosen {
+                    density.insert(index);
+                }
+            }
+            let query = witness.query(inputs.iter().copied(), &density);
+            let expected: Vec<_> = inputs
+                .iter()
+                .map(|&index| witness.input(index))
+                .chain(density.iter().map(|index| witness.aux(index)))
+                .collect();
+            let got: Vec<_> = (0..query.0.num_aux()).map(|index| query.0.aux(index)).collect();
+            prop_assert_eq!(got, expected);
+            let slice = query.as_slice();
+            let wide: u32 = slice.wide.iter().map(|word| word.count_ones()).sum();
+            prop_assert_eq!(wide as usize, slice.values.len());
+        }
+    }
+}
