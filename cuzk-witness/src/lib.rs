@@ -16,14 +16,17 @@
 
 #![deny(unsafe_code)]
 
+mod bits;
 mod error;
 pub mod insertion;
 pub mod num;
 pub mod por;
 pub mod poseidon;
 pub mod post;
+mod sha256;
 #[cfg(test)]
 mod testing;
+mod uint32;
 
 pub use cuzk_kernels::Isa;
 pub use cuzk_pce::{PackedBuilder, PackedWitness};

@@ -110,6 +110,26 @@ impl<S: PrimeField> PackedBuilder<S> {
         self.num_aux += length as usize;
     }
 
+    /// The next `64 * words.len()` auxiliary variables are bits, the lowest of
+    /// the first word the first.
+    pub fn push_words(&mut self, words: &[u64]) {
+        let shift = self.num_aux % 64;
+        if shift == 0 {
+            self.bits.extend_from_slice(words);
+        } else {
+            for word in words {
+                if let Some(last) = self.bits.last_mut() {
+                    *last |= word << shift;
+                }
+                self.bits.push(word >> (64 - shift));
+            }
+        }
+        self.wide.resize(self.bits.len(), 0);
+        let rank = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
+        self.ranks.resize(self.bits.len(), rank);
+        self.num_aux += 64 * words.len();
+    }
+
     /// What another builder collected, after what this one has: its public
     /// inputs and its auxiliary variables.
     pub fn append(&mut self, other: &Self) {
@@ -226,12 +246,14 @@ mod tests {
     enum Write {
         Value(u64),
         Bits(u64, u32),
+        Words(Vec<u64>),
     }
 
     fn write() -> impl Strategy<Value = Write> {
         prop_oneof![
             (0..4u64).prop_map(Write::Value),
             (any::<u64>(), 0..=64u32).prop_map(|(word, length)| Write::Bits(word, length)),
+            prop::collection::vec(any::<u64>(), 0..4).prop_map(Write::Words),
         ]
     }
 
@@ -239,14 +261,19 @@ mod tests {
         let mut builder = PackedBuilder::default();
         let mut plain = Vec::new();
         for write in writes {
-            match *write {
+            match write {
                 Write::Value(value) => {
-                    builder.push(Scalar::from(value));
-                    plain.push(Scalar::from(value));
+                    builder.push(Scalar::from(*value));
+                    plain.push(Scalar::from(*value));
                 }
                 Write::Bits(word, length) => {
-                    builder.push_bits(word, length);
-                    plain.extend((0..length).map(|k| Scalar::from(word >> k & 1)));
+                    builder.push_bits(*word, *length);
+                    plain.extend((0..*length).map(|k| Scalar::from(word >> k & 1)));
+                }
+                Write::Words(words) => {
+                    builder.push_words(words);
+                    let bits = words.iter().flat_map(|word| (0..64).map(move |k| word >> k & 1));
+                    plain.extend(bits.map(Scalar::from));
                 }
             }
             assert_eq!(builder.num_aux(), plain.len());
