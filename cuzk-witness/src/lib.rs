@@ -12,18 +12,22 @@
 //! gives for the same circuit instance.
 //!
 //! Reading order: [`mod@poseidon`] and [`insertion`], [`por`] which is made
-//! of them, then one kind.
+//! of them, [`sha256_path`] with the hash below it, then one kind.
 
 #![deny(unsafe_code)]
 
 mod bits;
 mod error;
 pub mod insertion;
+mod label;
 pub mod num;
+mod pack;
 pub mod por;
+pub mod porep;
 pub mod poseidon;
 pub mod post;
 mod sha256;
+pub mod sha256_path;
 #[cfg(test)]
 mod testing;
 mod uint32;

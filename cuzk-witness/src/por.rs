@@ -106,7 +106,10 @@ impl MerklePath {
     }
 
     /// By level: its arity, the place on it, and the siblings.
-    fn levels(&self, shape: TreeShape) -> impl Iterator<Item = (usize, usize, &[Scalar])> {
+    pub(crate) fn levels(
+        &self,
+        shape: TreeShape,
+    ) -> impl Iterator<Item = (usize, usize, &[Scalar])> {
         let mut index = self.index;
         shape
             .arities()
@@ -124,6 +127,7 @@ impl MerklePath {
 #[derive(Debug)]
 pub struct Climb<'a> {
     shape: TreeShape,
+    leaves: Vec<Scalar>,
     paths: Vec<&'a MerklePath>,
     levels: Vec<Hashes>,
 }
@@ -139,10 +143,26 @@ impl<'a> Climb<'a> {
         shape: TreeShape,
         paths: Vec<&'a MerklePath>,
     ) -> Result<Climb<'a>, ShapeError> {
+        let leaves = paths.iter().map(|path| path.leaf).collect();
+        Climb::from_leaves(isa, shape, leaves, paths)
+    }
+
+    /// The same from other leaves than the paths have: those that the circuit
+    /// computes.
+    ///
+    /// # Errors
+    /// As [`MerklePath::check`], or if there are more or fewer leaves.
+    pub fn from_leaves(
+        isa: Isa,
+        shape: TreeShape,
+        leaves: Vec<Scalar>,
+        paths: Vec<&'a MerklePath>,
+    ) -> Result<Climb<'a>, ShapeError> {
+        expect_len("leaves of Merkle paths", paths.len(), leaves.len())?;
         for path in &paths {
             path.check(shape)?;
         }
-        let mut nodes: Vec<Scalar> = paths.iter().map(|path| path.leaf).collect();
+        let mut nodes = leaves.clone();
         let mut levels = Vec::new();
         let mut climbing: Vec<_> = paths.iter().map(|path| path.levels(shape)).collect();
         for arity in shape.arities() {
@@ -159,6 +179,7 @@ impl<'a> Climb<'a> {
         drop(climbing);
         Ok(Climb {
             shape,
+            leaves,
             paths,
             levels,
         })
@@ -169,7 +190,7 @@ impl<'a> Climb<'a> {
     /// # Panics
     /// If there are fewer.
     pub fn root(&self, index: usize) -> Scalar {
-        let leaf = self.paths[index].leaf;
+        let leaf = self.leaves[index];
         self.levels
             .last()
             .map_or(leaf, |hashes| hashes.digest(index))
@@ -214,7 +235,7 @@ impl<'a> Climb<'a> {
         with_index: bool,
     ) -> Result<(), ShapeError> {
         let path = self.paths[index];
-        let mut node = path.leaf;
+        let mut node = self.leaves[index];
         for ((arity, place, siblings), hashes) in path.levels(self.shape).zip(&self.levels) {
             if with_index {
                 builder.push_bits(place as u64, arity.trailing_zeros());

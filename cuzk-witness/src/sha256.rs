@@ -42,10 +42,13 @@ const ROUND: [u32; 64] = [
 /// Bits of a sum of six, seven or eight words.
 const SUM_BITS: u32 = 35;
 
-/// Words that the bits of one compression fit into: 48 words of the schedule
-/// (four exclusive ors, a sum), 64 rounds (two sums, four exclusive ors, a
-/// choice, a majority of two variables a bit) and eight sums.
-const ROOM: usize = (48 * (4 * 32 + 34) + 64 * (2 * 35 + 4 * 32 + 32 + 64) + 8 * 35) / 64 + 1;
+/// No compression allocates more: 48 words of the schedule (four exclusive
+/// ors, a sum), 64 rounds (two sums, four exclusive ors, a choice, a majority
+/// of two variables a bit) and eight sums.
+pub(crate) const COMPRESSION_BITS_AT_MOST: usize =
+    48 * (4 * 32 + 34) + 64 * (2 * 35 + 4 * 32 + 32 + 64) + 8 * 35;
+
+const ROOM: usize = COMPRESSION_BITS_AT_MOST.div_ceil(64);
 
 /// Hashes a message of whole words; its padding is constant. Gives the
 /// digest's words.
@@ -206,7 +209,9 @@ impl Working {
     }
 
     fn round(self, constant: u32, word: Word, run: &mut BitRun<'_>) -> Self {
-        let Working { b, c, d, f, g, h, .. } = self;
+        let Working {
+            b, c, d, f, g, h, ..
+        } = self;
         let e = self.e.resolve(run);
         let s1 = big_sigma(e, [6, 11, 25], run);
         let ch = e.ch(f, g, run);
@@ -268,7 +273,9 @@ impl Working {
 
     /// Adds the working variables to the state.
     fn add_to(self, state: &mut [Word; 8], run: &mut BitRun<'_>) {
-        let Working { b, c, d, f, g, h, .. } = self;
+        let Working {
+            b, c, d, f, g, h, ..
+        } = self;
         let pending = Pending::Word;
         let parts = [
             self.a,
@@ -301,10 +308,13 @@ mod tests {
         prop_oneof![
             // Most often what is hashed is variables, or nearly.
             prop::collection::vec(any::<u32>().prop_map(Word::variables), count),
-            prop::collection::vec(prop_oneof![
-                9 => any::<u32>().prop_map(Word::variables),
-                1 => any::<u32>().prop_map(Word::constant),
-            ], count),
+            prop::collection::vec(
+                prop_oneof![
+                    9 => any::<u32>().prop_map(Word::variables),
+                    1 => any::<u32>().prop_map(Word::constant),
+                ],
+                count
+            ),
             prop::collection::vec(word(), count),
             prop::collection::vec(any::<u32>().prop_map(Word::constant), count),
         ]
@@ -341,7 +351,7 @@ mod tests {
             assert_same(builder, &cs.aux_slice()[before..]);
             for (ours, theirs) in ours.iter().zip(out) {
                 let bits = theirs.into_bits();
-                let value = (0..32).map(|k| u32::from(bits[k].get_value().unwrap()) << k).sum();
+                let value: u32 = (0..32).map(|k| u32::from(bits[k].get_value().unwrap()) << k).sum();
                 prop_assert_eq!(ours.value, value);
                 prop_assert_eq!(ours.is_variables(), !bits[0].is_constant());
             }

@@ -48,6 +48,11 @@ impl<S: PrimeField> PackedBuilder<S> {
         self.num_aux
     }
 
+    /// Those of them that are neither 0 nor 1.
+    pub fn num_wide(&self) -> usize {
+        self.wide_values.len()
+    }
+
     /// The public inputs so far.
     pub fn inputs(&self) -> &[S] {
         &self.inputs
@@ -272,7 +277,9 @@ mod tests {
                 }
                 Write::Words(words) => {
                     builder.push_words(words);
-                    let bits = words.iter().flat_map(|word| (0..64).map(move |k| word >> k & 1));
+                    let bits = words
+                        .iter()
+                        .flat_map(|word| (0..64).map(move |k| word >> k & 1));
                     plain.extend(bits.map(Scalar::from));
                 }
             }

@@ -1,0 +1,306 @@
+//! PoRep: a sector was sealed as its commitments say.
+//!
+//! The circuit is `storage_proofs_porep::stacked::StackedCircuit`. Its
+//! challenges share only the commitments and the replica's id, so they are
+//! written apart and joined in order; and within one, the path of the data,
+//! eight of the parents, and everything else. A challenge's sixteen paths in
+//! the replica's trees fill the lanes of the hash twice.
+//!
+//! What it is not: it does not ask whether a label is one, or a root the
+//! right one. That the circuit's rows say.
+
+use crate::error::expect_len;
+use crate::label;
+use crate::num::write_bits;
+use crate::por::{Climb, MerklePath, TreeShape};
+use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
+use crate::sha256::COMPRESSION_BITS_AT_MOST;
+use crate::{Builder, Isa, PackedWitness, ShapeError, sha256_path};
+use blstrs::Scalar;
+use ff::Field;
+use rayon::prelude::*;
+
+/// Parents of a node in the graph of its own layer.
+const DRG_PARENTS: usize = 6;
+/// Parents of a node in the layer before.
+const EXP_PARENTS: usize = 8;
+const PARENTS: usize = DRG_PARENTS + EXP_PARENTS;
+
+/// What all proofs of a sector size have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PorepShape {
+    /// The binary tree over the data.
+    pub data: TreeShape,
+    /// The trees over the columns and over the replica.
+    pub replica: TreeShape,
+    /// Layers of labels: 2 or 11.
+    pub layers: usize,
+    /// Challenges of a partition.
+    pub challenges: usize,
+}
+
+/// What a partition proves, and what all its challenges share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Who sealed what; public.
+    pub replica_id: Scalar,
+    /// Root of the tree over the data; public.
+    pub comm_d: Scalar,
+    /// Commitment to both of the replica's trees; public.
+    pub comm_r: Scalar,
+    /// Root of the tree over the replica.
+    pub comm_r_last: Scalar,
+    /// Root of the tree over the columns.
+    pub comm_c: Scalar,
+}
+
+/// A challenged node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// The node's number; public.
+    pub node: u64,
+    /// From the node's data to `comm_d`.
+    pub data: MerklePath,
+    /// From the node's replica to `comm_r_last`. The circuit computes the
+    /// leaf, so the path's own does not count.
+    pub replica: MerklePath,
+    /// From the hash of the node's column to `comm_c`. The circuit computes
+    /// the leaf, so the path's own does not count.
+    pub column: MerklePath,
+    /// The columns of its parents: six in the graph of the layer, then eight
+    /// in the layer before.
+    pub parents: Vec<Column>,
+}
+
+/// The labels of a node, and that they are committed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// A label a layer.
+    pub labels: Vec<Scalar>,
+    /// From the labels' hash to `comm_c`. The circuit computes the leaf, so
+    /// the path's own does not count.
+    pub path: MerklePath,
+}
+
+/// Writes the witness of one partition.
+///
+/// # Errors
+/// If there are more or fewer challenges, parents, labels or nodes than the
+/// shape says, or a leaf's index is out of range.
+pub fn write(
+    isa: Isa,
+    shape: PorepShape,
+    statement: &Statement,
+    challenges: &[Challenge],
+) -> Result<PackedWitness<Scalar>, ShapeError> {
+    check(shape, challenges)?;
+    let parts: Vec<Parts> = challenges
+        .par_iter()
+        .map(|challenge| write_challenge(isa, shape, statement, challenge))
+        .collect::<Result<_, _>>()?;
+    let parts = parts.as_flattened();
+    let variables = parts.iter().map(Builder::num_aux).sum::<usize>() + STATEMENT_VARIABLES;
+    let wide = parts.iter().map(Builder::num_wide).sum::<usize>() + STATEMENT_VARIABLES;
+    let mut witness = Builder::with_capacity(variables, wide);
+    write_statement(isa, statement, &mut witness);
+    for part in parts {
+        witness.append(part);
+    }
+    witness.finish().map_err(|error| {
+        // ONE is the first public input.
+        ShapeError::new("public inputs", "ONE", error)
+    })
+}
+
+fn check(shape: PorepShape, challenges: &[Challenge]) -> Result<(), ShapeError> {
+    expect_len("challenges", shape.challenges, challenges.len())?;
+    Hash::column(shape.layers)?;
+    for (number, challenge) in challenges.iter().enumerate() {
+        check_challenge(shape, challenge)
+            .map_err(|error| error.within(format!("challenge {number}")))?;
+    }
+    Ok(())
+}
+
+fn check_challenge(shape: PorepShape, challenge: &Challenge) -> Result<(), ShapeError> {
+    let paths = [
+        ("comm_d", shape.data, &challenge.data),
+        ("comm_r_last", shape.replica, &challenge.replica),
+        ("comm_c", shape.replica, &challenge.column),
+    ];
+    for (root, tree, path) in paths {
+        path.check(tree)
+            .map_err(|error| error.within(format!("path to {root}")))?;
+    }
+    expect_len("parents", PARENTS, challenge.parents.len())?;
+    for (number, parent) in challenge.parents.iter().enumerate() {
+        expect_len("labels", shape.layers, parent.labels.len())
+            .and_then(|()| parent.path.check(shape.replica))
+            .map_err(|error| error.within(format!("parent {number}")))?;
+    }
+    Ok(())
+}
+
+/// More than the statement has.
+const STATEMENT_VARIABLES: usize = 1024;
+
+/// The commitments, and that the replica's are those of its trees.
+fn write_statement(isa: Isa, statement: &Statement, builder: &mut Builder) {
+    builder.push_input(Scalar::ONE);
+    builder.push(statement.replica_id);
+    builder.push_input(statement.replica_id);
+    write_bits(&statement.replica_id, builder);
+    for public in [statement.comm_d, statement.comm_r] {
+        builder.push(public);
+        builder.push_input(public);
+    }
+    builder.extend(&[statement.comm_r_last, statement.comm_c]);
+    let roots = [statement.comm_c, statement.comm_r_last];
+    Hash::Nodes2.function().write(isa, &roots, builder);
+}
+
+/// The parts of a challenge, in order: the data, its first parents, the other
+/// parents, and the node itself.
+type Parts = [Builder; 4];
+
+fn write_challenge(
+    isa: Isa,
+    shape: PorepShape,
+    statement: &Statement,
+    challenge: &Challenge,
+) -> Result<Parts, ShapeError> {
+    let (first, others) = challenge.parents.split_at(HASHES_AT_ONCE.min(PARENTS));
+    let (data, (first, rest)) = rayon::join(
+        || write_data(shape, challenge),
+        || {
+            rayon::join(
+                || write_parents(isa, shape, first),
+                || write_node_and_parents(isa, shape, statement, challenge, others),
+            )
+        },
+    );
+    let [others, node] = rest?;
+    Ok([data?, first?, others, node])
+}
+
+/// The node's data, in the tree over all of it.
+fn write_data(shape: PorepShape, challenge: &Challenge) -> Result<Builder, ShapeError> {
+    let levels = challenge.data.siblings.len();
+    let mut builder = Builder::with_capacity(2 * COMPRESSION_BITS_AT_MOST * levels, 4 * levels + 1);
+    builder.push(challenge.data.leaf);
+    sha256_path::write(shape.data, &challenge.data, &mut builder)?;
+    builder.push_input(Scalar::from(challenge.data.index));
+    Ok(builder)
+}
+
+fn write_parents(isa: Isa, shape: PorepShape, parents: &[Column]) -> Result<Builder, ShapeError> {
+    let columns = hash_columns(isa, shape, parents.iter().map(|parent| &parent.labels[..]))?;
+    let paths = parents.iter().map(|parent| &parent.path).collect();
+    let climb = Climb::from_leaves(isa, shape.replica, columns.digests().collect(), paths)?;
+    let mut builder = reserve(shape, parents.len(), 0)?;
+    for (i, parent) in parents.iter().enumerate() {
+        write_parent(parent, i, &columns, &climb, &mut builder)?;
+    }
+    Ok(builder)
+}
+
+/// Two parts: `parents`, and everything about the node but its data. Its
+/// labels come first, since its own two paths are climbed with the parents'.
+fn write_node_and_parents(
+    isa: Isa,
+    shape: PorepShape,
+    statement: &Statement,
+    challenge: &Challenge,
+    parents: &[Column],
+) -> Result<[Builder; 2], ShapeError> {
+    let mut node = reserve(shape, 2, shape.layers)?;
+    node.push_bits(challenge.node, 64);
+    node.push_input(Scalar::from(challenge.node));
+    let labels = write_labels(shape, statement, challenge, &mut node)?;
+    let key = labels.last().copied().unwrap_or_default();
+    let encoded = key + challenge.data.leaf;
+
+    let rows = parents.iter().map(|parent| &parent.labels[..]);
+    let columns = hash_columns(isa, shape, rows.chain([&labels[..]]))?;
+    let leaves = columns.digests().chain([encoded]).collect();
+    let paths = parents.iter().map(|parent| &parent.path);
+    let paths = paths
+        .chain([&challenge.column, &challenge.replica])
+        .collect();
+    let climb = Climb::from_leaves(isa, shape.replica, leaves, paths)?;
+
+    let mut others = reserve(shape, parents.len(), 0)?;
+    for (i, parent) in parents.iter().enumerate() {
+        write_parent(parent, i, &columns, &climb, &mut others)?;
+    }
+    let (column, replica) = (parents.len(), parents.len() + 1);
+    node.push(encoded);
+    climb.write(replica, &mut node)?;
+    node.push_input(Scalar::from(challenge.replica.index));
+    columns.write(column, &mut node);
+    climb.write(column, &mut node)?;
+    node.push_input(Scalar::from(challenge.column.index));
+    Ok([others, node])
+}
+
+/// The node's labels, each with the bits of the labels that it comes from.
+fn write_labels(
+    shape: PorepShape,
+    statement: &Statement,
+    challenge: &Challenge,
+    builder: &mut Builder,
+) -> Result<Vec<Scalar>, ShapeError> {
+    let (drg, exp) = challenge.parents.split_at(DRG_PARENTS);
+    let row = |columns: &[Column], layer: usize| -> Vec<Scalar> {
+        let labels = columns.iter().map(|column| column.labels.get(layer));
+        labels.flatten().copied().collect()
+    };
+    let mut labels = Vec::with_capacity(shape.layers);
+    for (layer, number) in (0..shape.layers).zip(1..) {
+        let mut parents = row(drg, layer);
+        if let Some(before) = layer.checked_sub(1) {
+            parents.extend(row(exp, before));
+        }
+        for parent in &parents {
+            write_bits(parent, builder);
+        }
+        let (replica_id, node) = (&statement.replica_id, challenge.node);
+        labels.push(label::write(replica_id, number, node, &parents, builder));
+    }
+    Ok(labels)
+}
+
+fn hash_columns<'a>(
+    isa: Isa,
+    shape: PorepShape,
+    columns: impl Iterator<Item = &'a [Scalar]>,
+) -> Result<Hashes, ShapeError> {
+    let preimages: Vec<Scalar> = columns.flatten().copied().collect();
+    Ok(Hash::column(shape.layers)?.function().hash(isa, &preimages))
+}
+
+/// A parent's labels, their hash, and that they are committed to.
+fn write_parent(
+    parent: &Column,
+    index: usize,
+    columns: &Hashes,
+    climb: &Climb<'_>,
+    builder: &mut Builder,
+) -> Result<(), ShapeError> {
+    builder.extend(&parent.labels);
+    columns.write(index, builder);
+    climb.write(index, builder)?;
+    builder.push_input(Scalar::from(parent.path.index));
+    Ok(())
+}
+
+/// Room for so many columns or nodes with their paths, and so many labels.
+fn reserve(shape: PorepShape, paths: usize, labels: usize) -> Result<Builder, ShapeError> {
+    let column = shape.layers + Hash::column(shape.layers)?.function().variables();
+    let wide = paths * (column + shape.replica.variables());
+    let bits = labels * (label::VARIABLES_AT_MOST + PARENTS * 256);
+    Ok(Builder::with_capacity(wide + bits, wide + labels))
+}
+
+#[cfg(test)]
+mod tests;
