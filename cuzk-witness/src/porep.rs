@@ -98,14 +98,9 @@ pub fn write(
         .par_iter()
         .map(|challenge| write_challenge(isa, shape, statement, challenge))
         .collect::<Result<_, _>>()?;
-    let parts = parts.as_flattened();
-    let variables = parts.iter().map(Builder::num_aux).sum::<usize>() + STATEMENT_VARIABLES;
-    let wide = parts.iter().map(Builder::num_wide).sum::<usize>() + STATEMENT_VARIABLES;
-    let mut witness = Builder::with_capacity(variables, wide);
+    let mut witness = Builder::default();
     write_statement(isa, statement, &mut witness);
-    for part in parts {
-        witness.append(part);
-    }
+    witness.append_all(parts.as_flattened());
     witness.finish().map_err(|error| {
         // ONE is the first public input.
         ShapeError::new("public inputs", "ONE", error)
@@ -140,9 +135,6 @@ fn check_challenge(shape: PorepShape, challenge: &Challenge) -> Result<(), Shape
     }
     Ok(())
 }
-
-/// More than the statement has.
-const STATEMENT_VARIABLES: usize = 1024;
 
 /// The commitments, and that the replica's are those of its trees.
 fn write_statement(isa: Isa, statement: &Statement, builder: &mut Builder) {

@@ -48,11 +48,6 @@ impl<S: PrimeField> PackedBuilder<S> {
         self.num_aux
     }
 
-    /// Those of them that are neither 0 nor 1.
-    pub fn num_wide(&self) -> usize {
-        self.wide_values.len()
-    }
-
     /// The public inputs so far.
     pub fn inputs(&self) -> &[S] {
         &self.inputs

@@ -1,7 +1,7 @@
 //! The writer beside the circuit, with values that prove nothing.
 
 use super::*;
-use crate::testing::{path, scalars};
+use crate::testing::{in_pools, path, scalars};
 use bellperson::ConstraintSystem;
 use bellperson::util_cs::witness_cs::WitnessCS;
 use filecoin_hashers::Hasher;
@@ -127,14 +127,16 @@ fn check<S: PoseidonArity + 'static, T: PoseidonArity + 'static>(shape: PorepSha
     let statement = statement(seed);
     let challenges = challenges(shape, seed);
     let theirs = reference::<S, T>(shape, &statement, &challenges);
-    for isa in Isa::all() {
-        let ours = write(isa, shape, &statement, &challenges).unwrap();
-        assert_eq!(ours.inputs(), theirs.inputs_slice());
-        let ours = ours.to_plain();
-        assert_eq!(ours.aux().len(), theirs.aux_slice().len());
-        let pairs = ours.aux().iter().zip(theirs.aux_slice());
-        assert_eq!(pairs.enumerate().find(|(_, (a, b))| a != b), None, "{isa}");
-    }
+    in_pools(|| {
+        for isa in Isa::all() {
+            let ours = write(isa, shape, &statement, &challenges).unwrap();
+            assert_eq!(ours.inputs(), theirs.inputs_slice());
+            let ours = ours.to_plain();
+            assert_eq!(ours.aux().len(), theirs.aux_slice().len());
+            let pairs = ours.aux().iter().zip(theirs.aux_slice());
+            assert_eq!(pairs.enumerate().find(|(_, (a, b))| a != b), None, "{isa}");
+        }
+    });
 }
 
 #[test]
