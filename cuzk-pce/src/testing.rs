@@ -26,11 +26,12 @@ pub(crate) enum Op {
     /// Allocates a function of bits, once for each of so many consecutive
     /// bits, and the row that fixes it.
     Gate(Gate, [usize; 3], usize),
-    /// A row that packs consecutive bits, lowest or highest first, into a new
-    /// variable.
+    /// A row that packs bits, each so many or every second, lowest or highest
+    /// first, into a new variable.
     Pack {
         start: usize,
         length: usize,
+        gap: usize,
         lowest_first: bool,
     },
     /// The same steps several times over.
@@ -108,6 +109,7 @@ impl RandomCircuit {
         ops.push(Op::Pack {
             start,
             length,
+            gap: 1,
             lowest_first,
         });
         // ONE and the packed word are in scope.
@@ -122,11 +124,12 @@ impl RandomCircuit {
         for gate in [Gate::Xor, Gate::Choice, Gate::Majority, Gate::Nor] {
             round.push(Op::Gate(gate, [0, 40, 80], 32));
         }
-        for (start, lowest_first) in [(3, true), (70, false)] {
+        for (start, gap, lowest_first) in [(3, 1, true), (70, 1, false), (128, 2, true)] {
             let length = 100;
             round.push(Op::Pack {
                 start,
                 length,
+                gap,
                 lowest_first,
             });
         }
@@ -217,8 +220,9 @@ impl Run {
             Op::Pack {
                 start,
                 length,
+                gap,
                 lowest_first,
-            } => self.pack(cs, [*start, *length], *lowest_first, scope),
+            } => self.pack(cs, [*start, *length, *gap], *lowest_first, scope),
             Op::Loop(ops, times) => {
                 (0..*times).try_for_each(|_| ops.iter().try_for_each(|op| self.step(cs, op, scope)))
             }
@@ -322,12 +326,13 @@ impl Run {
     fn pack<CS: ConstraintSystem<Scalar>>(
         &mut self,
         cs: &mut CS,
-        [start, length]: [usize; 2],
+        [start, length, gap]: [usize; 3],
         lowest_first: bool,
         scope: &mut Scope,
     ) -> Result<(), SynthesisError> {
         let start = start.checked_rem(scope.bits.len()).unwrap_or(0);
         let bits = &scope.bits[start..(start + length).min(scope.bits.len())];
+        let bits: Vec<_> = bits.iter().step_by(gap).collect();
         let weight = |k: usize| {
             let exponent = if lowest_first { k } else { bits.len() - 1 - k };
             Scalar::from(2).pow_vartime([exponent as u64])
@@ -395,13 +400,14 @@ fn op() -> impl Strategy<Value = Op> {
         prop::collection::vec(any::<bool>(), 0..20).prop_map(Op::Bits),
         (gate(), any::<[usize; 3]>(), 1..8usize)
             .prop_map(|(gate, bits, times)| Op::Gate(gate, bits, times)),
-        (any::<usize>(), 0..260usize, any::<bool>()).prop_map(|(start, length, lowest_first)| {
-            Op::Pack {
+        (any::<usize>(), 0..260usize, 1..3usize, any::<bool>()).prop_map(
+            |(start, length, gap, lowest_first)| Op::Pack {
                 start,
                 length,
+                gap,
                 lowest_first,
             }
-        }),
+        ),
     ];
     step.prop_recursive(2, 40, 8, |step| {
         let steps = || prop::collection::vec(step.clone(), 0..8);

@@ -3,7 +3,7 @@
 //! Reading order: `rows` (distinct rows in relative form), `sequence` (their
 //! order as a grammar that can be entered at any row), `tables` (both as one
 //! checked block of words), `compile` (from a blank circuit, streaming),
-//! `types` (which columns are boolean), `run` (evaluation), `file`.
+//! `types` (which columns are boolean), `drift` and `run` (evaluation), `file`.
 //!
 //! Invariant: a program unfolds to exactly the rows that [`crate::record()`]
 //! records of the same circuit, terms in the same order; it is immutable and
@@ -11,6 +11,7 @@
 
 mod coefficients;
 mod compile;
+mod drift;
 mod file;
 mod interner;
 mod rows;
@@ -33,7 +34,8 @@ use crate::{
     r1cs::{R1cs, variables},
 };
 use ff::PrimeField;
-use rows::{INPUT_BIT, Item, PROVEN, Shape, Step, Term};
+use rows::{INPUT_BIT, Item, PROVEN, Run, Shape, Step, Term};
+use sequence::Stretch;
 use tables::{Tables, View};
 
 /// The dimensions of a compiled circuit.
@@ -243,13 +245,13 @@ impl<S: PrimeField> Program<S> {
                     .iter()
                     .filter_map(|&words| Item::decode(words))
                 {
-                    let (first, length) = match item {
-                        Item::One(term) => (term, 1),
-                        Item::Run { first, length, .. } => (first, length),
-                    };
+                    let Run {
+                        first, length, gap, ..
+                    } = item.as_run();
                     match first.col & INPUT_BIT {
-                        0 => (0..length)
-                            .for_each(|k| aux_set.insert((cursor - first.col + k) as usize)),
+                        0 => (0..length).for_each(|k| {
+                            aux_set.insert((cursor - first.col + k * gap) as usize);
+                        }),
                         _ if is_b => densities.b_input.insert((first.col & !INPUT_BIT) as usize),
                         _ => {}
                     }
@@ -261,11 +263,9 @@ impl<S: PrimeField> Program<S> {
 
     /// Every row's shape, terminal and cursor.
     fn places<'a>(&self, view: View<'a>) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
-        let (walk, mut cursor) = view.grammar.walk(0);
-        walk.filter_map(move |(terminal, count)| Some((terminal, count, view.shape(terminal)?)))
-            .flat_map(|(terminal, count, shape)| {
-                std::iter::repeat_n((shape, terminal), count as usize)
-            })
+        let (walk, mut cursor) = view.grammar.walk(0, None);
+        walk.flat_map(Stretch::unfold)
+            .filter_map(move |terminal| Some((view.shape(terminal)?, terminal)))
             .map(move |(shape, terminal)| {
                 cursor += shape.advance;
                 (shape, terminal, cursor)
@@ -283,14 +283,12 @@ impl<S: PrimeField> Program<S> {
             .iter()
             .filter_map(|&words| Item::decode(words));
         items.flat_map(move |item| {
-            let (first, length, step) = match item {
-                Item::One(term) => (term, 1, Step::Stay),
-                Item::Run {
-                    first,
-                    length,
-                    step,
-                } => (first, length, step),
-            };
+            let Run {
+                first,
+                length,
+                gap,
+                step,
+            } = item.as_run();
             let value = self.coefficient(first);
             let next = move |value: &S| {
                 Some(match step {
@@ -302,7 +300,7 @@ impl<S: PrimeField> Program<S> {
             let values = std::iter::successors(Some(value), next);
             (0..length)
                 .zip(values)
-                .map(move |(k, value)| (first.col - k, value))
+                .map(move |(k, value)| (first.col - k * gap, value))
         })
     }
 

@@ -8,18 +8,21 @@
 //! shapes are kept once; a *terminal* names a shape.
 //!
 //! In the finished form the terms of a part are *items* of two words: a
-//! column, and either one coefficient, or a run of consecutive columns whose
-//! coefficients stay, double or halve from each to the next. Items keep the
-//! order of the terms, so a row decodes to exactly what was recorded.
+//! column, and either one coefficient, or a run: columns that follow each
+//! other, or every second one, whose coefficients stay, double or halve from
+//! each to the next. Items keep the order of the terms, so a row decodes to
+//! exactly what was recorded.
 
 use ff::PrimeField;
 
 /// Marks a column that is a public input.
 pub(super) const INPUT_BIT: u32 = 1 << 31;
 
-/// Marks an item that is a run: then follow two bits of [`Step`], eight of
-/// length and twenty of the first coefficient's name.
+/// Marks an item that is a run: then follow one bit that is set if its gap is
+/// 2, two of [`Step`], eight of length and twenty of the first coefficient's
+/// name.
 const RUN_BIT: u32 = 1 << 31;
+const WIDE_GAP_BIT: u32 = 1 << 30;
 const STEP_SHIFT: u32 = 28;
 const LENGTH_SHIFT: u32 = 20;
 const NAME_MASK: u32 = (1 << LENGTH_SHIFT) - 1;
@@ -46,59 +49,79 @@ pub(super) enum Step {
     Halve,
 }
 
+/// Auxiliary columns from `first.col` towards the cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: Term,
+    /// How many columns.
+    pub(super) length: u32,
+    /// How far it is from each to the next: 1 or 2.
+    pub(super) gap: u32,
+    pub(super) step: Step,
+}
+
 /// One item of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
     One(Term),
-    /// `length` auxiliary columns from `first.col` towards the cursor.
-    Run {
-        first: Term,
-        length: u32,
-        step: Step,
-    },
+    Run(Run),
 }
 
 impl Item {
     pub(super) fn encode(self) -> [u32; 2] {
         match self {
             Item::One(term) => [term.col, term.coefficient],
-            Item::Run {
-                first,
-                length,
-                step,
-            } => {
-                let step = match step {
+            Item::Run(run) => {
+                let step = match run.step {
                     Step::Stay => 0,
                     Step::Double => 1,
                     Step::Halve => 2,
                 };
-                let packed = step << STEP_SHIFT | length << LENGTH_SHIFT | first.coefficient;
-                [first.col, RUN_BIT | packed]
+                let gap = if run.gap == 2 { WIDE_GAP_BIT } else { 0 };
+                let coefficient = run.first.coefficient;
+                let packed = step << STEP_SHIFT | run.length << LENGTH_SHIFT | coefficient;
+                [run.first.col, RUN_BIT | gap | packed]
             }
         }
     }
 
     /// `None` if the words are no item.
+    #[inline]
     pub(super) fn decode([col, word]: [u32; 2]) -> Option<Self> {
         if word & RUN_BIT == 0 {
             let coefficient = word;
             return Some(Item::One(Term { col, coefficient }));
         }
-        let step = match (word & !RUN_BIT) >> STEP_SHIFT {
+        let step = match word >> STEP_SHIFT & 0b11 {
             0 => Step::Stay,
             1 => Step::Double,
             2 => Step::Halve,
             _ => return None,
         };
+        let gap = if word & WIDE_GAP_BIT == 0 { 1 } else { 2 };
         let length = word >> LENGTH_SHIFT & 0xff;
         let coefficient = word & NAME_MASK;
         let in_range = (2..=RUN_TERMS_MAX).contains(&(length as usize));
-        let is_aux = col & INPUT_BIT == 0 && length <= col;
-        (in_range && is_aux).then_some(Item::Run {
+        let is_aux = col & INPUT_BIT == 0 && (length.max(1) - 1) * gap < col;
+        (in_range && is_aux).then_some(Item::Run(Run {
             first: Term { col, coefficient },
             length,
+            gap,
             step,
-        })
+        }))
+    }
+
+    /// The item as a run, if only of one column.
+    pub(super) fn as_run(self) -> Run {
+        match self {
+            Item::Run(run) => run,
+            Item::One(first) => Run {
+                first,
+                length: 1,
+                gap: 1,
+                step: Step::Stay,
+            },
+        }
     }
 }
 
@@ -107,14 +130,10 @@ pub(super) fn items<S: PrimeField>(terms: &[Term], values: &[S]) -> Vec<Item> {
     let mut items = Vec::new();
     let mut rest = terms;
     while let Some(&first) = rest.first() {
-        let (length, step) = longest_run(rest, values);
+        let run = longest_run(rest, first, values);
+        let length = run.length as usize;
         if length >= RUN_TERMS_MIN && first.coefficient <= NAME_MASK {
-            items.push(Item::Run {
-                first,
-                // At most RUN_TERMS_MAX.
-                length: u32::try_from(length).unwrap_or(0),
-                step,
-            });
+            items.push(Item::Run(run));
             rest = &rest[length..];
         } else {
             items.push(Item::One(first));
@@ -124,12 +143,12 @@ pub(super) fn items<S: PrimeField>(terms: &[Term], values: &[S]) -> Vec<Item> {
     items
 }
 
-/// How many of the first terms make one run, and of which kind.
-fn longest_run<S: PrimeField>(terms: &[Term], values: &[S]) -> (usize, Step) {
+/// The longest run that the terms begin with. `first` is the first of them.
+fn longest_run<S: PrimeField>(terms: &[Term], first: Term, values: &[S]) -> Run {
     let value = |term: Term| values[term.coefficient as usize];
-    let goes_on = |w: &[Term], step| {
-        let is_next =
-            w[0].col & INPUT_BIT == 0 && w[1].col & INPUT_BIT == 0 && w[0].col == w[1].col + 1;
+    let goes_on = |w: &[Term], gap, step| {
+        let is_aux = (w[0].col | w[1].col) & INPUT_BIT == 0;
+        let is_next = is_aux && w[0].col == w[1].col + gap;
         is_next
             && match step {
                 Step::Stay => w[0].coefficient == w[1].coefficient,
@@ -137,14 +156,23 @@ fn longest_run<S: PrimeField>(terms: &[Term], values: &[S]) -> (usize, Step) {
                 Step::Halve => value(w[0]) == value(w[1]).double(),
             }
     };
-    [Step::Double, Step::Halve, Step::Stay]
-        .map(|step| {
+    let mut longest = Item::One(first).as_run();
+    for gap in [1, 2] {
+        for step in [Step::Double, Step::Halve, Step::Stay] {
             let more = terms.windows(2).take(RUN_TERMS_MAX - 1);
-            (1 + more.take_while(|w| goes_on(w, step)).count(), step)
-        })
-        .into_iter()
-        .max_by_key(|&(length, _)| length)
-        .unwrap_or((1, Step::Stay))
+            let more = more.take_while(|w| goes_on(w, gap, step)).zip(0u32..);
+            let length = more.last().map_or(1, |(_, at)| at + 2);
+            if length > longest.length {
+                longest = Run {
+                    first,
+                    length,
+                    gap,
+                    step,
+                };
+            }
+        }
+    }
+    longest
 }
 
 /// A distinct row: five words in the finished form.
@@ -164,11 +192,19 @@ pub(super) struct Shape {
 pub(super) const PROVEN: u32 = 1;
 
 impl Shape {
+    /// A row without terms.
+    pub(super) const EMPTY: Shape = Shape {
+        advance: 0,
+        parts: [u32::MAX; 3],
+        boolean: 0,
+    };
+
     pub(super) fn encode(self) -> [u32; 5] {
         let [a, b, c] = self.parts;
         [self.advance, a, b, c, self.boolean]
     }
 
+    #[inline]
     pub(super) fn decode([advance, a, b, c, boolean]: [u32; 5]) -> Self {
         Shape {
             advance,
@@ -193,26 +229,18 @@ mod tests {
     fn expand(item: Item) -> Vec<(u32, Scalar)> {
         let values = values();
         let value = |term: Term| values[term.coefficient as usize];
-        match item {
-            Item::One(term) => vec![(term.col, value(term))],
-            Item::Run {
-                first,
-                length,
-                step,
-            } => {
-                let mut coefficient = value(first);
-                let mut terms = vec![];
-                for k in 0..length {
-                    terms.push((first.col - k, coefficient));
-                    coefficient = match step {
-                        Step::Stay => coefficient,
-                        Step::Double => coefficient.double(),
-                        Step::Halve => coefficient * Scalar::from(2).invert().unwrap(),
-                    };
-                }
-                terms
-            }
+        let run = item.as_run();
+        let mut coefficient = value(run.first);
+        let mut terms = vec![];
+        for k in 0..run.length {
+            terms.push((run.first.col - k * run.gap, coefficient));
+            coefficient = match run.step {
+                Step::Stay => coefficient,
+                Step::Double => coefficient.double(),
+                Step::Halve => coefficient * Scalar::from(2).invert().unwrap(),
+            };
         }
+        terms
     }
 
     use ff::Field;
@@ -221,7 +249,7 @@ mod tests {
         #[test]
         fn items_stand_for_the_terms(
             start in 20..1_000u32,
-            terms in prop::collection::vec((prop_oneof![4 => Just(1u32), 1 => 2..4u32], 0..16u32, 0..8u32), 0..18)
+            terms in prop::collection::vec((prop_oneof![4 => Just(1u32), 3 => Just(2u32), 1 => 3..4u32], 0..16u32, 0..8u32), 0..18)
         ) {
             let mut col = start + 100;
             let mut coefficient = 0;
@@ -248,15 +276,22 @@ mod tests {
 
     #[test]
     fn a_packing_is_one_item() {
-        let terms: Vec<_> = (0..8)
-            .map(|k| Term {
-                col: 100 - k,
-                coefficient: k,
-            })
-            .collect();
-        let items = items(&terms, &values());
-        assert_eq!(items.len(), 1);
-        assert!(matches!(items[0], Item::Run { length: 8, .. }));
+        for gap in [1, 2] {
+            let terms: Vec<_> = (0..8)
+                .map(|k| Term {
+                    col: 100 - k * gap,
+                    coefficient: k,
+                })
+                .collect();
+            let items = items(&terms, &values());
+            let run = Run {
+                first: terms[0],
+                length: 8,
+                gap,
+                step: Step::Double,
+            };
+            assert_eq!(items, [Item::Run(run)]);
+        }
     }
 
     #[test]
@@ -267,6 +302,8 @@ mod tests {
         assert!(run(8, 1, 8).is_some());
         assert_eq!(run(7, 1, 8), None);
         assert_eq!(run(8, 3, 8), None);
+        assert!(run(15, 5, 8).is_some());
+        assert_eq!(run(14, 5, 8), None);
         assert_eq!(run(8, 1, 1), None);
         assert_eq!(run(300, 1, 255), None);
         assert_eq!(run(INPUT_BIT | 8, 1, 8), None);

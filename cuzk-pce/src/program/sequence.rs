@@ -15,7 +15,10 @@
 //! Invariant: a node's children are terminals and nodes of smaller number;
 //! its totals are the sums over them; only the root may be empty.
 
-use super::interner::{Interner, mix};
+use super::{
+    drift::{Drift, Drifts},
+    interner::{Interner, mix},
+};
 use crate::csr::CsrError;
 
 /// Marks a symbol that is a node.
@@ -247,6 +250,7 @@ pub(super) struct Grammar<'a> {
 
 impl<'a> Grammar<'a> {
     /// The words of a node, if `symbol` is one.
+    #[inline]
     pub(super) fn words(&self, symbol: u32) -> Option<&'a [u32]> {
         if symbol & NODE_BIT == 0 {
             return None;
@@ -270,10 +274,13 @@ impl<'a> Grammar<'a> {
         Some(Totals { rows, aux })
     }
 
-    /// The terminals from `row` on, and the cursor before that row.
-    pub(super) fn walk(self, row: u32) -> (Walk<'a>, u32) {
+    /// The terminals from `row` on, and the cursor before that row. With
+    /// `drifts`, which are those of this grammar, rows come in stretches as
+    /// long as these know.
+    pub(super) fn walk(self, row: u32, drifts: Option<&'a Drifts>) -> (Walk<'a>, u32) {
         let mut walk = Walk {
             grammar: self,
+            drifts,
             stack: Vec::new(),
         };
         let cursor = walk.descend(self.root, row).unwrap_or(0);
@@ -288,10 +295,52 @@ enum Frame<'a> {
     Repeat { symbol: u32, left: u32 },
 }
 
-/// Walks the terminals of a grammar in order, equal neighbours together.
+/// Rows that follow each other and are run together: of one shape, or of
+/// shapes that take turns and drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch<'a> {
+    /// The first terminals, one or two of them.
+    pub(super) terminals: [u32; 2],
+    /// How many terminals take turns: 1 or 2.
+    pub(super) period: usize,
+    /// How often they do.
+    pub(super) count: usize,
+    /// How they change from turn to turn; `None` if they do not.
+    pub(super) drift: Option<Drift<'a>>,
+}
+
+impl Stretch<'_> {
+    fn of_one(terminal: u32, count: u32) -> Self {
+        Stretch {
+            terminals: [terminal; 2],
+            period: 1,
+            count: count as usize,
+            drift: None,
+        }
+    }
+
+    /// The terminal in place `at` of turn `turn`.
+    #[inline]
+    pub(super) fn terminal(&self, turn: usize, at: usize) -> u32 {
+        let first = self.terminals[at % 2];
+        self.drift.map_or(first, |drift| {
+            let terminal = drift.terminals.get(turn * self.period + at);
+            terminal.copied().unwrap_or(first)
+        })
+    }
+
+    /// Every terminal in order.
+    pub(super) fn unfold(self) -> impl Iterator<Item = u32> {
+        (0..self.count)
+            .flat_map(move |turn| (0..self.period).map(move |at| self.terminal(turn, at)))
+    }
+}
+
+/// Walks the terminals of a grammar in order, a stretch at a time.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     grammar: Grammar<'a>,
+    drifts: Option<&'a Drifts>,
     stack: Vec<Frame<'a>>,
 }
 
@@ -349,20 +398,39 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn enter(&mut self, symbol: u32) {
-        self.stack.push(match self.grammar.words(symbol) {
-            Some(&[REPEAT, symbol, left]) => Frame::Repeat { symbol, left },
-            Some(words) => Frame::Chunk(words),
-            None => Frame::Repeat { symbol, left: 1 },
-        });
+    /// The words of a node as they are walked, if `symbol` is one.
+    #[inline]
+    fn words(&self, symbol: u32) -> Option<&'a [u32]> {
+        match self.drifts {
+            Some(drifts) if symbol & NODE_BIT != 0 => drifts.words(symbol & !NODE_BIT),
+            _ => self.grammar.words(symbol),
+        }
+    }
+
+    /// Puts what a symbol stands for on the stack, unless that is a stretch.
+    #[inline]
+    fn enter(&mut self, symbol: u32) -> Option<Stretch<'a>> {
+        if symbol & NODE_BIT == 0 {
+            let drift = self
+                .drifts
+                .and_then(|drifts| drifts.stretch(symbol, self.grammar));
+            return Some(drift.unwrap_or_else(|| Stretch::of_one(symbol, 1)));
+        }
+        match *self.words(symbol)? {
+            [REPEAT, symbol, count] if symbol & NODE_BIT == 0 => {
+                return Some(Stretch::of_one(symbol, count));
+            }
+            [REPEAT, symbol, left] => self.stack.push(Frame::Repeat { symbol, left }),
+            ref words => self.stack.push(Frame::Chunk(words)),
+        }
+        None
     }
 }
 
-impl Iterator for Walk<'_> {
-    /// A terminal and how often it comes in a row, at least once.
-    type Item = (u32, u32);
+impl<'a> Iterator for Walk<'a> {
+    type Item = Stretch<'a>;
 
-    fn next(&mut self) -> Option<(u32, u32)> {
+    fn next(&mut self) -> Option<Stretch<'a>> {
         loop {
             let symbol = match self.stack.last_mut()? {
                 Frame::Repeat { left: 0, .. } | Frame::Chunk([]) => {
@@ -371,7 +439,7 @@ impl Iterator for Walk<'_> {
                 }
                 &mut Frame::Repeat { symbol, left } if symbol & NODE_BIT == 0 => {
                     self.stack.pop();
-                    return Some((symbol, left));
+                    return Some(Stretch::of_one(symbol, left));
                 }
                 Frame::Repeat { symbol, left } => {
                     *left -= 1;
@@ -380,13 +448,12 @@ impl Iterator for Walk<'_> {
                 Frame::Chunk(words) => {
                     let (&first, rest) = words.split_first()?;
                     *words = rest;
-                    if first & NODE_BIT == 0 {
-                        return Some((first, 1));
-                    }
                     first
                 }
             };
-            self.enter(symbol);
+            if let Some(stretch) = self.enter(symbol) {
+                return Some(stretch);
+            }
         }
     }
 }
@@ -440,9 +507,8 @@ mod tests {
         }
 
         fn unfold(&self, from: u32) -> (Vec<u32>, u32) {
-            let (walk, cursor) = self.grammar().walk(from);
-            let runs = walk.map(|(terminal, count)| vec![terminal; count as usize]);
-            (runs.flatten().collect(), cursor)
+            let (walk, cursor) = self.grammar().walk(from, None);
+            (walk.flat_map(Stretch::unfold).collect(), cursor)
         }
     }
 

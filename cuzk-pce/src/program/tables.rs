@@ -257,11 +257,7 @@ fn part_reaches(
     for (at, part) in parts.zip(0u32..) {
         let mut reach = 0;
         for &words in view.part(part) {
-            let first = match Item::decode(words) {
-                Some(Item::One(term)) => Some(term),
-                Some(Item::Run { first, .. }) => Some(first),
-                None => None,
-            };
+            let first = Item::decode(words).map(|item| item.as_run().first);
             let first = first.filter(|first| {
                 let is_col = match first.col & INPUT_BIT {
                     0 => first.col > 0,

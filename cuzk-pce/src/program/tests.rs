@@ -141,7 +141,7 @@ fn long_circuits_evaluate_in_blocks() {
     let r1cs = record(circuit.blank()).unwrap();
     assert!(r1cs.rows() > 3 * crate::CHUNK_ROWS);
     let program = compile(circuit.blank()).unwrap();
-    assert!(program.resident_bytes() * 20 < r1cs.resident_bytes());
+    assert!(program.resident_bytes() * 12 < r1cs.resident_bytes());
     let w = witness(circuit).unwrap();
     let oracle = evaluate(&r1cs, &w, None).unwrap();
     let [a, b, _] = run(&program, &PackedWitness::pack(&w));

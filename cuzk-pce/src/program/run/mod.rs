@@ -1,0 +1,159 @@
+//! Evaluation of a compiled circuit: a = A·w, b = B·w and, to check a witness,
+//! c = C·w.
+//!
+//! Reading order: `prepared` (parts as they are run), `lane` (one part on rows
+//! that follow a pattern), `row` (one row of any part), `tile` (many rows of
+//! all parts), `check`.
+//!
+//! Work is split as in [`crate::spmv_parallel`]: blocks of [`CHUNK_ROWS`] rows
+//! on rayon's current pool, every [`THROTTLE_CHUNKS`]th passing the throttle.
+//! A block enters the grammar at its first row. Whether values are bits is
+//! asked of the witness every time, so the result is exact for *any* witness,
+//! satisfying or not.
+//!
+//! Invariant: results are those of [`crate::naive`] on the unfolded rows.
+
+mod check;
+mod lane;
+mod prepared;
+mod row;
+mod tile;
+
+pub use check::check;
+pub(super) use prepared::{GENERAL, Part, Prepared, VARIABLES_MAX};
+
+use super::{Program, rows::Shape, tables::View};
+use crate::{
+    eval::{CHUNK_ROWS, EvalError, THROTTLE_CHUNKS},
+    throttle::Gate,
+    witness::Columns,
+};
+use ff::PrimeField;
+use rayon::prelude::*;
+use std::sync::atomic::AtomicI32;
+
+impl<S: PrimeField> Program<S> {
+    /// Evaluates A and B over `witness` into `a` and `b`, whose contents do
+    /// not matter. Each has `rows + num_inputs` places: the circuit's rows,
+    /// then the rows `inputᵢ · 0 = 0` that Groth16 appends, where a is the
+    /// input and b is zero.
+    ///
+    /// # Errors
+    /// [`EvalError`] if the witness or a buffer has other dimensions than the
+    /// circuit.
+    pub fn evaluate_into<W: Columns<S>>(
+        &self,
+        witness: &W,
+        a: &mut [S],
+        b: &mut [S],
+        throttle: Option<&AtomicI32>,
+    ) -> Result<(), EvalError> {
+        let (a_rows, a_inputs) = self.split(a, "a")?;
+        let (b_rows, b_inputs) = self.split(b, "b")?;
+        let runner = Runner::new(self, witness)?;
+        for (index, value) in a_inputs.iter_mut().enumerate() {
+            *value = witness.input(index);
+        }
+        b_inputs.fill(S::ZERO);
+        let gate = Gate::new(throttle);
+        a_rows
+            .par_chunks_mut(CHUNK_ROWS)
+            .zip(b_rows.par_chunks_mut(CHUNK_ROWS))
+            .enumerate()
+            .for_each(|(chunk, (a, b))| {
+                gate_chunk(&gate, chunk);
+                runner.chunk(chunk, [a, b]);
+            });
+        Ok(())
+    }
+
+    /// Evaluates C too; otherwise as [`Program::evaluate_into`]. A prover has
+    /// no need of it: for a witness that satisfies the circuit c is a∘b.
+    ///
+    /// # Errors
+    /// As [`Program::evaluate_into`].
+    pub fn evaluate_abc_into<W: Columns<S>>(
+        &self,
+        witness: &W,
+        abc: [&mut [S]; 3],
+        throttle: Option<&AtomicI32>,
+    ) -> Result<(), EvalError> {
+        let [a, b, c] = abc;
+        let (c_rows, c_inputs) = self.split(c, "c")?;
+        let (a_rows, a_inputs) = self.split(a, "a")?;
+        let (b_rows, b_inputs) = self.split(b, "b")?;
+        let runner = Runner::new(self, witness)?;
+        for (index, value) in a_inputs.iter_mut().enumerate() {
+            *value = witness.input(index);
+        }
+        b_inputs.fill(S::ZERO);
+        c_inputs.fill(S::ZERO);
+        let gate = Gate::new(throttle);
+        a_rows
+            .par_chunks_mut(CHUNK_ROWS)
+            .zip(b_rows.par_chunks_mut(CHUNK_ROWS))
+            .zip(c_rows.par_chunks_mut(CHUNK_ROWS))
+            .enumerate()
+            .for_each(|(chunk, ((a, b), c))| {
+                gate_chunk(&gate, chunk);
+                runner.chunk(chunk, [a, b, c]);
+            });
+        Ok(())
+    }
+
+    /// The places of the rows and of the public inputs in a lent buffer.
+    fn split<'a>(
+        &self,
+        buffer: &'a mut [S],
+        name: &'static str,
+    ) -> Result<(&'a mut [S], &'a mut [S]), EvalError> {
+        let expected = self.rows() + self.num_inputs();
+        if buffer.len() == expected {
+            Ok(buffer.split_at_mut(self.rows()))
+        } else {
+            Err(EvalError::BufferLength {
+                name,
+                expected,
+                got: buffer.len(),
+            })
+        }
+    }
+}
+
+fn gate_chunk(gate: &Gate<'_>, chunk: usize) {
+    if chunk.is_multiple_of(THROTTLE_CHUNKS) {
+        gate.pass();
+    }
+}
+
+/// One evaluation: a program and a witness of its dimensions.
+struct Runner<'a, S, W> {
+    view: View<'a>,
+    coefficients: &'a [S],
+    prepared: &'a Prepared<S>,
+    witness: &'a W,
+}
+
+impl<'a, S: PrimeField, W: Columns<S>> Runner<'a, S, W> {
+    fn new(program: &'a Program<S>, witness: &'a W) -> Result<Self, EvalError> {
+        let got = witness.num_inputs() + witness.num_aux();
+        EvalError::check_length(program.num_variables(), got)?;
+        if program.num_inputs() != witness.num_inputs() {
+            return Err(EvalError::InputCount {
+                expected: program.num_inputs(),
+                got: witness.num_inputs(),
+            });
+        }
+        Ok(Runner {
+            view: program.tables.view(),
+            coefficients: &program.coefficients,
+            prepared: &program.run,
+            witness,
+        })
+    }
+
+    #[inline]
+    fn shape(&self, terminal: u32) -> Shape {
+        self.view.shape(terminal).unwrap_or(Shape::EMPTY)
+    }
+}

@@ -1,0 +1,260 @@
+//! Parts in the form in which they are run, decoded once when a program is
+//! made.
+//!
+//! Most parts are *small*: at most three variables and ONE, with coefficients
+//! that are small integers. If the variables are bits, the part is one of
+//! eight integers, so it is kept as the table of these. Everything else is run
+//! from its items.
+//!
+//! Invariant: a small part says the same as its items.
+
+use crate::program::{
+    drift::Drifts,
+    rows::{INPUT_BIT, Item, RUN_TERMS_MAX},
+    tables::View,
+};
+use ff::PrimeField;
+
+/// Greatest sum of absolute coefficients that counts as small. Rows of bits
+/// hardly ever have more than 8; the table is 4 KB.
+const SMALL_MAX: i32 = 63;
+
+/// The integers from −[`SMALL_MAX`] to [`SMALL_MAX`], and one place more: then
+/// the length is a power of two.
+const INTEGERS: usize = 128;
+
+/// Most variables of a small part. Rows of bits hardly ever have more.
+pub(in crate::program) const VARIABLES_MAX: usize = 3;
+
+/// Greatest magnitude, in bits, of a coefficient that is added as an integer:
+/// times 64 bits it still leaves room for a sum of 127.
+const INTEGER_BITS: u32 = 55;
+
+/// A part in the form in which it is run.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::program) struct Part {
+    /// The variables, counted back from the cursor.
+    pub(in crate::program) cols: [u32; VARIABLES_MAX],
+    /// How many of `cols` there are, or [`GENERAL`].
+    pub(in crate::program) variables: u8,
+    /// By choice of the variables, the first the lowest bit: which integer.
+    pub(in crate::program) sums: [u8; 1 << VARIABLES_MAX],
+}
+
+/// In place of a number of variables: the part must be run from its items.
+pub(in crate::program) const GENERAL: u8 = u8::MAX;
+
+const GENERAL_PART: Part = Part {
+    cols: [0; VARIABLES_MAX],
+    variables: GENERAL,
+    sums: [0; 1 << VARIABLES_MAX],
+};
+
+impl Part {
+    /// The variables of a small part, counted back from the cursor.
+    #[inline]
+    pub(in crate::program) fn cols(&self) -> &[u32] {
+        self.cols.get(..usize::from(self.variables)).unwrap_or(&[])
+    }
+
+    /// The integer that a small part is for a choice of its variables.
+    pub(super) fn integer(&self, choice: usize) -> i32 {
+        i32::from(self.sums[choice & (self.sums.len() - 1)]) - SMALL_MAX
+    }
+}
+
+/// What evaluation knows of a program beyond its tables.
+#[derive(Debug)]
+pub(in crate::program) struct Prepared<S> {
+    parts: Vec<Part>,
+    /// By coefficient: its value if it is an integer of at most
+    /// [`INTEGER_BITS`] bits, else 0.
+    integer_coefficients: Vec<i64>,
+    /// The small integers, from −[`SMALL_MAX`] on.
+    integers: Box<[S; INTEGERS]>,
+    /// 2^−k by k.
+    halves: Vec<S>,
+    /// Whether canonical bytes have the lowest first.
+    little_endian: bool,
+    drifts: Option<Drifts>,
+}
+
+impl<S> Prepared<S> {
+    pub(in crate::program) fn resident_bytes(&self) -> usize {
+        size_of_val(&self.parts[..])
+            + size_of_val(&self.integer_coefficients[..])
+            + size_of_val(&self.integers[..])
+            + size_of_val(&self.halves[..])
+            + self.drifts.as_ref().map_or(0, Drifts::resident_bytes)
+    }
+
+    /// The grammar's drifts.
+    #[inline]
+    pub(super) fn drifts(&self) -> Option<&Drifts> {
+        self.drifts.as_ref()
+    }
+
+    /// A part, in the form in which it is run.
+    #[inline]
+    pub(super) fn part(&self, part: u32) -> &Part {
+        self.parts.get(part as usize).unwrap_or(&GENERAL_PART)
+    }
+
+    /// The small integers, as [`Part::sums`] names them.
+    #[inline]
+    pub(super) fn integers(&self) -> &[S; INTEGERS] {
+        &self.integers
+    }
+
+    /// A coefficient as an integer, or 0 if it is none or too large.
+    #[inline]
+    pub(super) fn integer_coefficient(&self, coefficient: u32) -> i64 {
+        let integer = self.integer_coefficients.get(coefficient as usize);
+        integer.copied().unwrap_or(0)
+    }
+}
+
+impl<S: PrimeField> Prepared<S> {
+    pub(in crate::program) fn new(coefficients: &[S], view: &View<'_>) -> Self {
+        let little_endian = S::ONE.to_repr().as_ref().first() == Some(&1);
+        let integer = |value| integer(value, little_endian);
+        let integer_coefficients: Vec<i64> = coefficients.iter().map(integer).collect();
+        let parts = 0..u32::try_from(view.part_ends.len()).unwrap_or(u32::MAX);
+        let parts: Vec<Part> = parts
+            .map(|part| small(view.part(part), &integer_coefficients).unwrap_or(GENERAL_PART))
+            .collect();
+        let mut integers = Box::new([S::ZERO; INTEGERS]);
+        let lowest = -S::from(u64::from(SMALL_MAX.unsigned_abs()));
+        let ascending = std::iter::successors(Some(lowest), |value| Some(*value + S::ONE));
+        integers
+            .iter_mut()
+            .zip(ascending)
+            .for_each(|(place, value)| *place = value);
+        let halves = std::iter::successors(Some(S::ONE), |value| Some(*value * S::TWO_INV));
+        Prepared {
+            drifts: Drifts::find(view.grammar, &parts),
+            parts,
+            integer_coefficients,
+            integers,
+            halves: halves.take(RUN_TERMS_MAX).collect(),
+            little_endian,
+        }
+    }
+
+    /// 2^−k for k below the length of a run.
+    #[inline]
+    pub(super) fn half_to_the(&self, k: usize) -> S {
+        self.halves.get(k).copied().unwrap_or(S::ZERO)
+    }
+
+    /// An integer as a field element.
+    pub(super) fn signed(&self, integer: i128) -> S {
+        let magnitude = integer.unsigned_abs();
+        let small = i32::try_from(integer).ok().filter(|x| x.abs() <= SMALL_MAX);
+        if let Some(at) = small.and_then(|small| usize::try_from(small + SMALL_MAX).ok()) {
+            return self.integers[at & (INTEGERS - 1)];
+        }
+        let value = match u64::try_from(magnitude) {
+            Ok(word) => S::from(word),
+            Err(_) if S::CAPACITY < u128::BITS => S::from_u128(magnitude),
+            Err(_) => {
+                let [low, high] = [magnitude, magnitude >> 64].map(low_word);
+                self.unsigned([low, high, 0, 0])
+            }
+        };
+        if integer < 0 { -value } else { value }
+    }
+
+    /// An integer below the modulus as a field element.
+    pub(super) fn unsigned(&self, words: [u64; 4]) -> S {
+        if words[1..] == [0; 3] {
+            return S::from(words[0]);
+        }
+        let mut repr = S::Repr::default();
+        let bytes = repr.as_mut();
+        let canonical = words.iter().flat_map(|word| word.to_le_bytes());
+        if self.little_endian {
+            bytes
+                .iter_mut()
+                .zip(canonical)
+                .for_each(|(to, from)| *to = from);
+        } else {
+            bytes
+                .iter_mut()
+                .rev()
+                .zip(canonical)
+                .for_each(|(to, from)| *to = from);
+        }
+        S::from_repr_vartime(repr).unwrap_or_else(|| by_words(words))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low word is asked for")]
+fn low_word(integer: u128) -> u64 {
+    integer as u64
+}
+
+/// The same by Horner's rule, for a field whose bytes are stranger still.
+fn by_words<S: PrimeField>(words: [u64; 4]) -> S {
+    let word = S::from(u64::MAX) + S::ONE;
+    let words = words.iter().rev();
+    words.fold(S::ZERO, |sum, &low| sum * word + S::from(low))
+}
+
+/// The coefficient as an integer of at most [`INTEGER_BITS`] bits, or 0.
+fn integer<S: PrimeField>(value: &S, little_endian: bool) -> i64 {
+    let magnitude = |value: S| {
+        let mut repr = value.to_repr();
+        let bytes = repr.as_mut();
+        if !little_endian {
+            bytes.reverse();
+        }
+        let (low, high) = bytes.split_at(bytes.len().min(8));
+        let mut word = [0; 8];
+        word[..low.len()].copy_from_slice(low);
+        let word = i64::try_from(u64::from_le_bytes(word)).ok()?;
+        (word >> INTEGER_BITS == 0 && high.iter().all(|&byte| byte == 0)).then_some(word)
+    };
+    let negative = || magnitude(-*value).map(|magnitude| -magnitude);
+    magnitude(*value).or_else(negative).unwrap_or(0)
+}
+
+/// The part as a small one, if it is small.
+fn small(items: &[[u32; 2]], integers: &[i64]) -> Option<Part> {
+    let mut cols = [0; VARIABLES_MAX];
+    let mut factors = [0; VARIABLES_MAX];
+    let mut constant = 0;
+    let mut magnitude = 0;
+    let mut variables = 0;
+    for &words in items {
+        let Some(Item::One(term)) = Item::decode(words) else {
+            return None;
+        };
+        let factor = i32::try_from(*integers.get(term.coefficient as usize)?).ok()?;
+        magnitude += factor.checked_abs().filter(|&m| m > 0 && m <= SMALL_MAX)?;
+        if term.col == INPUT_BIT {
+            constant += factor;
+        } else if term.col & INPUT_BIT == 0 && variables < VARIABLES_MAX {
+            cols[variables] = term.col;
+            factors[variables] = factor;
+            variables += 1;
+        } else {
+            return None;
+        }
+        if magnitude > SMALL_MAX {
+            return None;
+        }
+    }
+    let sum = |choice: usize| {
+        let chosen = factors
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| choice >> k & 1 == 1);
+        SMALL_MAX + constant + chosen.map(|(_, factor)| factor).sum::<i32>()
+    };
+    Some(Part {
+        cols,
+        variables: u8::try_from(variables).ok()?,
+        sums: [0, 1, 2, 3, 4, 5, 6, 7].map(|choice| u8::try_from(sum(choice)).unwrap_or(0)),
+    })
+}
