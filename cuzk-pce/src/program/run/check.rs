@@ -135,7 +135,7 @@ impl<S: PrimeField, W: Columns<S>> Checker<'_, S, W> {
         let mut cursor = cursor as usize;
         for stretch in walk {
             let advance = self.runner.advance(&stretch);
-            let first_bad = self.first_bad_in_stretch(stretch, (cursor, advance), end - row);
+            let first_bad = self.first_bad_in_stretch(&stretch, (cursor, advance), end - row);
             if let Some(first_bad) = first_bad {
                 return Some(row + first_bad);
             }
@@ -153,7 +153,7 @@ impl<S: PrimeField, W: Columns<S>> Checker<'_, S, W> {
     #[inline]
     fn first_bad_in_stretch(
         &self,
-        stretch: Stretch<'_>,
+        stretch: &Stretch<'_>,
         (mut cursor, advance): (usize, usize),
         rows: usize,
     ) -> Option<usize> {

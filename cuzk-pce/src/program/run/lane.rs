@@ -15,7 +15,7 @@ use ff::PrimeField;
 /// Some turns of one of the shapes of a stretch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lane<'a> {
-    pub(super) stretch: Stretch<'a>,
+    pub(super) stretch: &'a Stretch<'a>,
     /// Which of the shapes that take turns.
     pub(super) at: usize,
     /// The cursor of its first row in the stretch.

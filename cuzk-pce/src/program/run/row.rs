@@ -64,7 +64,13 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
             -1 => sum.field -= value,
             2 => sum.field += value.double(),
             -2 => sum.field -= value.double(),
-            _ => sum.field += value * self.coefficients[term.coefficient as usize],
+            _ => {
+                // In place: a product that is returned would be copied in
+                // wider words than it was just written in, which stalls.
+                let mut product = value;
+                product *= &self.coefficients[term.coefficient as usize];
+                sum.field += &product;
+            }
         }
     }
 
@@ -72,7 +78,7 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
     #[inline]
     fn add_coefficient(&self, sum: &mut Sum<S>, coefficient: u32) {
         match self.prepared.integer_coefficient(coefficient) {
-            0 => sum.field += self.coefficients[coefficient as usize],
+            0 => sum.field += &self.coefficients[coefficient as usize],
             integer => sum.integer += i128::from(integer),
         }
     }

@@ -9,8 +9,9 @@ use super::{Runner, lane::Lane};
 use crate::{eval::CHUNK_ROWS, program::sequence::Stretch, witness::Columns};
 use ff::PrimeField;
 
-/// Rows of a tile. Three tiles of 32-byte values are 24 KiB.
-const TILE_ROWS: usize = 256;
+/// Rows of a tile. So few leave as stores that the processor completes while
+/// it works on the next tile.
+const TILE_ROWS: usize = 32;
 
 /// The first rows of some, as many of them as are done.
 struct Tiles<S, const N: usize> {
@@ -35,7 +36,7 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
             let mut turn = 0;
             while turn < stretch.count {
                 let room = TILE_ROWS.min(rows - done) - tiles.filled;
-                let count = (stretch.count - turn).min(room / stretch.period);
+                let count = (stretch.count - turn).min(room >> (stretch.period - 1));
                 // Two shapes that take turns may be parted by the chunk's end.
                 let is_parted = count == 0 && tiles.filled == 0;
                 if count > 0 || is_parted {
@@ -87,7 +88,7 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
             let shape = self.shape(stretch.terminals[at]);
             cursor += shape.advance as usize;
             let lane = Lane {
-                stretch: *stretch,
+                stretch,
                 at,
                 cursor,
                 advance,
