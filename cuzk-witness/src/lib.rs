@@ -28,6 +28,7 @@ pub mod poseidon;
 pub mod post;
 mod sha256;
 pub mod sha256_path;
+pub mod snap_deals;
 #[cfg(test)]
 mod testing;
 mod uint32;

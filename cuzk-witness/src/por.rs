@@ -63,6 +63,20 @@ impl TreeShape {
         self.arities().map(usize::trailing_zeros).sum()
     }
 
+    /// Whether these are the siblings, by level, of one of the tree's leaves.
+    ///
+    /// # Errors
+    /// For more or fewer levels, or siblings on one of them.
+    pub fn check_siblings(self, siblings: &[Vec<Scalar>]) -> Result<(), ShapeError> {
+        let levels = self.arities().count();
+        expect_len("levels of a Merkle path", levels, siblings.len())?;
+        for (level, (siblings, arity)) in siblings.iter().zip(self.arities()).enumerate() {
+            let part = || format!("siblings on level {level} of a Merkle path");
+            expect_len(part(), arity - 1, siblings.len())?;
+        }
+        Ok(())
+    }
+
     /// Variables of a path as [`Climb::write`] writes it, to reserve for.
     pub fn variables(self) -> usize {
         let level = |arity: usize| {
@@ -92,12 +106,7 @@ impl MerklePath {
     /// For a path that is too long or too short, another number of siblings,
     /// or an index without a leaf.
     pub fn check(&self, shape: TreeShape) -> Result<(), ShapeError> {
-        let levels = shape.arities().count();
-        expect_len("levels of a Merkle path", levels, self.siblings.len())?;
-        for (level, (siblings, arity)) in self.siblings.iter().zip(shape.arities()).enumerate() {
-            let part = || format!("siblings on level {level} of a Merkle path");
-            expect_len(part(), arity - 1, siblings.len())?;
-        }
+        shape.check_siblings(&self.siblings)?;
         if self.index >> shape.index_bits() != 0 {
             let expected = format!("below 2^{}", shape.index_bits());
             return Err(ShapeError::new("a leaf's index", expected, self.index));

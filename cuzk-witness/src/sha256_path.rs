@@ -46,6 +46,20 @@ pub fn write_without_index(
     write_levels(shape, path, builder, false)
 }
 
+/// As the gadget past its siblings, which were allocated before: by level the
+/// insertion and the hash. Gives the root.
+///
+/// # Errors
+/// As [`MerklePath::check`].
+pub(crate) fn write_below_siblings(
+    shape: TreeShape,
+    path: &MerklePath,
+    builder: &mut Builder,
+) -> Result<Scalar, ShapeError> {
+    path.check(shape)?;
+    write_levels(shape, path, builder, false)
+}
+
 fn write_levels(
     shape: TreeShape,
     path: &MerklePath,
@@ -66,8 +80,8 @@ fn write_levels(
     Ok(node)
 }
 
-/// As `Sha256Function::hash_multi_leaf_circuit`.
-fn write_hash(children: &[Scalar], builder: &mut Builder) -> Scalar {
+/// As `Sha256Function::hash_multi_leaf_circuit`, and `hash2_circuit` of two.
+pub(crate) fn write_hash(children: &[Scalar], builder: &mut Builder) -> Scalar {
     for child in children {
         write_bits(child, builder);
     }

@@ -1,0 +1,146 @@
+//! SnapDeals: a sector's replica now encodes new data.
+//!
+//! The circuit is `storage_proofs_update::EmptySectorUpdateCircuit`. The
+//! partition's own part (commitments, the apex tree over its data, the
+//! randomness) is written beside its challenges, which share nothing else and
+//! go in groups that fill the lanes of the hash.
+
+mod challenge;
+mod inputs;
+mod randomness;
+#[cfg(test)]
+mod tests;
+
+pub use inputs::{Challenge, H_CHOICES, Update, UpdateShape};
+
+use crate::num::write_bits;
+use crate::por::MerklePath;
+use crate::poseidon::{HASHES_AT_ONCE, Hash};
+use crate::{Builder, Isa, PackedWitness, ShapeError, sha256_path};
+use blstrs::Scalar;
+use ff::Field;
+use randomness::Randomness;
+use rayon::prelude::*;
+
+/// Each has a path in the old and one in the new replica's tree.
+const GROUP_CHALLENGES: usize = HASHES_AT_ONCE / 2;
+
+/// Writes the witness of one partition.
+///
+/// # Errors
+/// If there are more or fewer leaves, challenges or nodes than the shape says,
+/// or `k_and_h_select` is none.
+pub fn write(
+    isa: Isa,
+    shape: &UpdateShape,
+    update: &Update,
+) -> Result<PackedWitness<Scalar>, ShapeError> {
+    inputs::check(shape, update)?;
+    let randomness = Randomness::new(isa, shape, update);
+    let (partition, challenges) = rayon::join(
+        || write_partition(isa, shape, update, &randomness),
+        || write_challenges(isa, shape, update, &randomness),
+    );
+    let mut witness = Builder::default();
+    witness.append_all(&partition?);
+    witness.append_all(&challenges?);
+    witness
+        .finish()
+        .map_err(|error| ShapeError::new("public inputs", "ONE", error))
+}
+
+fn write_challenges(
+    isa: Isa,
+    shape: &UpdateShape,
+    update: &Update,
+    randomness: &Randomness,
+) -> Result<Vec<Builder>, ShapeError> {
+    let groups = update.challenges.par_chunks(GROUP_CHALLENGES).enumerate();
+    groups
+        .map(|(group, challenges)| {
+            let first = group * GROUP_CHALLENGES;
+            challenge::write_group(isa, shape, (update, randomness), first, challenges)
+        })
+        .collect()
+}
+
+/// Everything before the challenges.
+fn write_partition(
+    isa: Isa,
+    shape: &UpdateShape,
+    update: &Update,
+    randomness: &Randomness,
+) -> Result<Vec<Builder>, ShapeError> {
+    let mut first = Builder::default();
+    write_public(shape, update, &mut first);
+    randomness.write_phi(&mut first);
+    write_private(isa, shape, update, &mut first)?;
+    let (rows, root) = apex_tree(&update.apex_leafs);
+    let mut last = Builder::default();
+    let path = MerklePath {
+        leaf: root,
+        index: shape.partition(update),
+        siblings: shape.partition_path(update).to_vec(),
+    };
+    sha256_path::write_below_siblings(shape.partition_tree()?, &path, &mut last)?;
+    randomness.write_challenges(&mut last);
+    Ok([vec![first], rows, vec![last]].concat())
+}
+
+/// The public inputs, each a variable too, and the bits of the first.
+fn write_public(shape: &UpdateShape, update: &Update, builder: &mut Builder) {
+    builder.push_input(Scalar::ONE);
+    let first = Scalar::from(update.k_and_h_select);
+    builder.push(first);
+    builder.push_input(first);
+    let bits = shape.partition_bits + H_CHOICES;
+    builder.push_bits(update.k_and_h_select, bits);
+    builder.push(Scalar::from(shape.partition(update)));
+    for commitment in [update.comm_r_old, update.comm_d_new, update.comm_r_new] {
+        builder.push(commitment);
+        builder.push_input(commitment);
+    }
+}
+
+/// What all challenges share, and comm_r of the old and the new replica.
+fn write_private(
+    isa: Isa,
+    shape: &UpdateShape,
+    update: &Update,
+    builder: &mut Builder,
+) -> Result<(), ShapeError> {
+    builder.extend(&[update.comm_c, update.root_r_old, update.root_r_new]);
+    builder.extend(&update.apex_leafs);
+    for siblings in shape.partition_path(update) {
+        builder.extend(siblings);
+    }
+    let preimages = [
+        update.comm_c,
+        update.root_r_old,
+        update.comm_c,
+        update.root_r_new,
+    ];
+    let hashes = Hash::nodes(2)?.function().hash(isa, &preimages);
+    hashes.write(0, builder);
+    hashes.write(1, builder);
+    Ok(())
+}
+
+/// The hashes of the tree over the apex leaves, row by row, and its root.
+fn apex_tree(leaves: &[Scalar]) -> (Vec<Builder>, Scalar) {
+    let (mut hashes, mut row) = (Vec::new(), leaves.to_vec());
+    while row.len() > 1 {
+        let next: Vec<(Builder, Scalar)> = row
+            .par_chunks_exact(2)
+            .map(|children| {
+                let mut builder = Builder::default();
+                let node = sha256_path::write_hash(children, &mut builder);
+                (builder, node)
+            })
+            .collect();
+        let (builders, nodes): (Vec<_>, Vec<_>) = next.into_iter().unzip();
+        hashes.extend(builders);
+        row = nodes;
+    }
+    (hashes, row.first().copied().unwrap_or_default())
+}
