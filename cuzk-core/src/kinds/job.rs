@@ -9,6 +9,26 @@ use cuzk_pce::PackedWitness;
 use super::CircuitId;
 use crate::Error;
 
+/// How a witness comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// Written in the circuit's order, without the circuit.
+    Native,
+    /// Collected while the circuit is synthesised.
+    Circuit,
+}
+
+impl Writer {
+    /// The name in a timeline.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Circuit => "circuit",
+        }
+    }
+}
+
 /// A statement with its verified vanilla proof, shared by all its partitions.
 ///
 /// Everything is by partition, `0..partitions()`, and may run at once on
@@ -19,6 +39,9 @@ pub trait Job: Send + Sync {
 
     /// How many proofs make up the whole.
     fn partitions(&self) -> usize;
+
+    /// What [`witness`](Self::witness) does.
+    fn writer(&self) -> Writer;
 
     /// The partition's witness.
     ///
@@ -74,6 +97,18 @@ pub(super) trait Statement: Send + Sync {
 
     /// The public inputs of a partition below `partitions()`.
     fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>>;
+
+    /// What writes a witness without the circuit, if there is such a thing.
+    fn native(&self) -> Option<&dyn Native> {
+        None
+    }
+}
+
+/// Writes witnesses without the circuit.
+pub(super) trait Native {
+    /// The witness of a partition below `partitions()`, bit for bit that of
+    /// its instance.
+    fn write(&self, partition: usize) -> anyhow::Result<PackedWitness<Scalar>>;
 }
 
 /// The instance of a partition, if there is such a partition.
@@ -113,10 +148,22 @@ impl<S: Statement> Job for S {
         Statement::partitions(self)
     }
 
+    fn writer(&self) -> Writer {
+        match self.native() {
+            Some(_) => Writer::Native,
+            None => Writer::Circuit,
+        }
+    }
+
     fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
-        cuzk_pce::witness(instance(self, partition)?)
-            .map(|witness| PackedWitness::pack(&witness))
-            .map_err(|problem| synthesis("witness", &problem))
+        check_partition(self, partition)?;
+        match self.native() {
+            Some(native) => native
+                .write(partition)
+                .map_err(|problem| synthesis("witness", &problem)),
+            None => cuzk_pce::packed_witness(instance(self, partition)?)
+                .map_err(|problem| synthesis("witness", &problem)),
+        }
     }
 
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {

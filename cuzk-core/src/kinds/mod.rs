@@ -11,6 +11,7 @@
 
 mod circuit;
 mod job;
+mod native;
 mod porep;
 mod post;
 pub mod reference;
@@ -27,7 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use circuit::{CircuitId, CircuitVisitor};
-pub use job::Job;
+pub use job::{Job, Writer};
 pub use sector_size::SectorSize;
 
 use crate::{Error, ProofRequest};

@@ -4,7 +4,13 @@
 //! proof covers one partition: sectors, each with the same number of
 //! challenges, the last one repeated until the circuit is full.
 
+use std::iter;
+
+use anyhow::Context as _;
 use blstrs::Scalar;
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Isa;
+use cuzk_witness::post::{self as writer, PostShape};
 use filecoin_proofs::FallbackPoStSectorProof;
 use filecoin_proofs::constants::DefaultTreeDomain;
 use filecoin_proofs_api::SectorId;
@@ -20,7 +26,8 @@ use storage_proofs_post::fallback::{
     generate_leaf_challenge, get_challenge_index,
 };
 
-use super::job::{Statement, synthesis};
+use super::job::{Native, Statement, synthesis};
+use super::native::{merkle_path, tree_shape};
 use super::shape::{self, PostSector};
 use super::tree::{Branching, ReplicaTree};
 use super::{CircuitId, CircuitVisitor, Job, SectorSize};
@@ -223,6 +230,36 @@ impl<Tree: ReplicaTree> Statement for Post<Tree> {
             sectors.resize(self.params.sector_count, last);
         }
         Ok(sectors.concat())
+    }
+
+    fn native(&self) -> Option<&dyn Native> {
+        Some(self)
+    }
+}
+
+impl<Tree: ReplicaTree> Native for Post<Tree> {
+    fn write(&self, _: usize) -> anyhow::Result<PackedWitness<Scalar>> {
+        let shape = PostShape {
+            tree: tree_shape(Branching::replica(self.id.sector_size))?,
+            sectors: self.params.sector_count,
+            challenges: self.params.challenge_count,
+        };
+        // The last sector is repeated until the circuit is full.
+        let last = self.inputs.sectors.last().context("no sectors")?;
+        let public = self.inputs.sectors.iter().chain(iter::repeat(last));
+        let sectors = public.zip(&self.vanilla.sectors);
+        let sectors = sectors
+            .map(|(public, vanilla)| {
+                let paths = vanilla.inclusion_proofs.iter().map(merkle_path);
+                Ok(writer::Sector {
+                    comm_r: public.comm_r.into(),
+                    comm_c: vanilla.comm_c.into(),
+                    comm_r_last: vanilla.comm_r_last.into(),
+                    paths: paths.collect::<anyhow::Result<_>>()?,
+                })
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(writer::write(Isa::best(), shape, &sectors)?)
     }
 }
 

@@ -5,17 +5,23 @@
 //! sector.
 
 use anyhow::Context as _;
+use blstrs::Scalar;
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Isa;
+use cuzk_witness::snap_deals::{self as writer, Challenge, UpdateShape};
 use rayon::prelude::*;
 use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::merkle::MerkleProofTrait;
 use storage_proofs_core::parameter_cache::CacheableParameters;
 use storage_proofs_core::proof::ProofScheme;
-use storage_proofs_update::constants::h_default;
+use storage_proofs_update::constants::{h_default, h_select, hs};
 use storage_proofs_update::{
-    EmptySectorUpdate, EmptySectorUpdateCircuit, EmptySectorUpdateCompound, PartitionProof,
-    PublicInputs, PublicParams,
+    ChallengeProof, EmptySectorUpdate, EmptySectorUpdateCircuit, EmptySectorUpdateCompound,
+    PartitionProof, PublicInputs, PublicParams,
 };
 
-use super::job::{Statement, synthesis};
+use super::job::{Native, Statement, synthesis};
+use super::native::{siblings, tree_shape};
 use super::shape::{self, UpdatePartition};
 use super::tree::{Branching, ReplicaTree, with_tree};
 use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize};
@@ -149,12 +155,68 @@ impl<Tree: ReplicaTree> Statement for Update<Tree> {
         )
     }
 
-    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<blstrs::Scalar>> {
+    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>> {
         EmptySectorUpdateCompound::<Tree>::generate_public_inputs(
             &self.inputs,
             &self.params,
             Some(partition),
         )
+    }
+
+    fn native(&self) -> Option<&dyn Native> {
+        Some(self)
+    }
+}
+
+impl<Tree: ReplicaTree> Native for Update<Tree> {
+    fn write(&self, partition: usize) -> anyhow::Result<PackedWitness<Scalar>> {
+        let shape = self.shape()?;
+        let vanilla = self.vanilla.get(partition).context("no such partition")?;
+        let first = vanilla.challenge_proofs.first().context("no challenges")?;
+        let selected = h_select(self.params.sector_nodes, self.inputs.h);
+        let update = writer::Update {
+            k_and_h_select: u64::try_from(partition)? | selected << shape.partition_bits,
+            comm_r_old: self.inputs.comm_r_old.into(),
+            comm_d_new: self.inputs.comm_d_new.into(),
+            comm_r_new: self.inputs.comm_r_new.into(),
+            comm_c: vanilla.comm_c.into(),
+            root_r_old: first.proof_r_old.root().into(),
+            root_r_new: first.proof_r_new.root().into(),
+            apex_leafs: vanilla
+                .apex_leafs
+                .iter()
+                .map(|leaf| (*leaf).into())
+                .collect(),
+            challenges: vanilla.challenge_proofs.iter().map(challenge).collect(),
+        };
+        Ok(writer::write(Isa::best(), &shape, &update)?)
+    }
+}
+
+impl<Tree: ReplicaTree> Update<Tree> {
+    fn shape(&self) -> anyhow::Result<UpdateShape> {
+        let params = &self.params;
+        let mut high_bits = [0; 6];
+        for (bits, choice) in high_bits.iter_mut().zip(hs(params.sector_nodes)) {
+            *bits = u32::try_from(choice)?;
+        }
+        Ok(UpdateShape {
+            tree_r: tree_shape(Branching::replica(self.size))?,
+            challenges: params.challenge_count,
+            partition_bits: u32::try_from(params.partition_bit_len)?,
+            apex_bits: u32::try_from(params.apex_leaf_bit_len)?,
+            high_bits,
+        })
+    }
+}
+
+fn challenge<Tree: ReplicaTree>(proof: &ChallengeProof<Tree>) -> Challenge {
+    Challenge {
+        leaf_r_old: proof.proof_r_old.leaf().into(),
+        path_r_old: siblings(&proof.proof_r_old),
+        leaf_d_new: proof.proof_d_new.leaf().into(),
+        path_d_new: siblings(&proof.proof_d_new),
+        path_r_new: siblings(&proof.proof_r_new),
     }
 }
 
