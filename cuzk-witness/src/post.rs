@@ -53,14 +53,18 @@ pub fn write(
     for (number, sector) in sectors.iter().enumerate() {
         check(sector, shape).map_err(|error| error.within(format!("sector {number}")))?;
     }
-    let group = GROUP_PATHS.div_ceil(shape.challenges.max(1));
-    let groups: Vec<Builder> = sectors
-        .par_chunks(group)
-        .map(|sectors| write_group(isa, shape, sectors))
-        .collect::<Result<_, _>>()?;
-    let mut witness = Builder::default();
+    let mut witness = reserve(shape, sectors.len());
     witness.push_input(Scalar::ONE);
-    witness.append_all(&groups);
+    let group = GROUP_PATHS.div_ceil(shape.challenges.max(1));
+    // No more groups at once than keep the threads busy: a partition of full
+    // size is gigabytes.
+    for sectors in sectors.chunks(group * 2 * rayon::current_num_threads()) {
+        let groups: Vec<Builder> = sectors
+            .par_chunks(group)
+            .map(|sectors| write_group(isa, shape, sectors))
+            .collect::<Result<_, _>>()?;
+        witness.append_all(&groups);
+    }
     witness.finish().map_err(|error| {
         // ONE is the first public input.
         ShapeError::new("public inputs", "ONE", error)

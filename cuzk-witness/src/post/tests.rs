@@ -77,6 +77,8 @@ fn writes_what_the_circuit_allocates() {
     check::<U8, U0>(9, 9, 1);
     check::<U8, U2>(9, 5, 2);
     check::<U0, U0>(1, 7, 23);
+    // More than are held at once.
+    check::<U0, U0>(1, 90, 1);
 }
 
 #[test]
