@@ -13,7 +13,7 @@
 use crate::{
     csr::{CsrError, CsrMatrix},
     fingerprint::Fingerprint,
-    program::TablesError,
+    program::{Program, TablesError},
     r1cs::R1cs,
 };
 use ff::PrimeField;
@@ -203,8 +203,32 @@ pub fn write<S: PrimeField>(path: &Path, r1cs: &R1cs<S>, label: &str) -> Result<
 /// # Errors
 /// Every [`DiskFault`] that can be seen without decoding rows.
 pub fn inspect<S: PrimeField>(path: &Path) -> Result<Header, DiskError> {
-    let open = || verified::<S>(&mut File::open(path)?);
-    open().map_err(at(path))
+    inspect_file::<S>(path).map_err(at(path))
+}
+
+pub(crate) fn inspect_file<S: PrimeField>(path: &Path) -> Result<Header, DiskFault> {
+    verified::<S>(&mut File::open(path)?)
+}
+
+/// Whether a file begins as files of plain rows do.
+pub(crate) fn is_plain(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    let file = File::open(path)?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut start)?;
+    Ok(start == MAGIC)
+}
+
+/// Size of a file of `program`'s rows, plain and without a label.
+pub(crate) fn plain_bytes<S: PrimeField>(program: &Program<S>) -> u128 {
+    let header = Header {
+        label: String::new(),
+        fingerprint: program.fingerprint(),
+        num_inputs: program.num_inputs() as u64,
+        num_aux: program.num_aux() as u64,
+        rows: program.rows() as u64,
+        nnz: program.nnz(),
+    };
+    header.file_bytes(scalar_bytes::<S>())
 }
 
 /// Reads a constraint system back, checking everything about it. With
@@ -226,7 +250,11 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(DiskFault) -> DiskError {
     }
 }
 
-fn write_file<S: PrimeField>(path: &Path, r1cs: &R1cs<S>, label: &str) -> Result<(), DiskFault> {
+pub(crate) fn write_file<S: PrimeField>(
+    path: &Path,
+    r1cs: &R1cs<S>,
+    label: &str,
+) -> Result<(), DiskFault> {
     let matrices = [r1cs.a(), r1cs.b(), r1cs.c()];
     let header = Header {
         label: label.to_owned(),
@@ -324,7 +352,7 @@ impl Write for HashingWriter<'_> {
     }
 }
 
-fn read_file<S: PrimeField>(
+pub(crate) fn read_file<S: PrimeField>(
     path: &Path,
     expected: Option<Fingerprint>,
 ) -> Result<Stored<S>, DiskFault> {
@@ -449,7 +477,7 @@ fn read_r1cs<S: PrimeField>(file: &mut File, header: &Header) -> Result<R1cs<S>,
     Ok(R1cs::new(a, b, c, num_inputs, num_aux)?)
 }
 
-fn to_u32(what: &'static str, got: u64) -> Result<u32, CsrError> {
+pub(crate) fn to_u32(what: &'static str, got: u64) -> Result<u32, CsrError> {
     u32::try_from(got).map_err(|_| CsrError::TooLarge {
         what,
         got: usize::try_from(got).unwrap_or(usize::MAX),

@@ -389,6 +389,24 @@ pub(crate) fn random_circuit() -> impl Strategy<Value = RandomCircuit> {
     prop::collection::vec(op(), 0..24).prop_map(|ops| RandomCircuit { ops, blank: false })
 }
 
+/// Circuits of free rows, no two of which look alike: some hundred distinct
+/// coefficients and columns.
+pub(crate) fn unrepetitive_circuit() -> impl Strategy<Value = RandomCircuit> {
+    let terms = || prop::collection::vec((any::<usize>(), any::<i8>(), 0..250u64), 0..8);
+    let row = [terms(), terms(), terms()].prop_map(|parts| {
+        Op::Row(parts.map(|terms| {
+            let term = |(variable, factor, shift)| Term {
+                variable,
+                factor,
+                shift,
+            };
+            terms.into_iter().map(term).collect()
+        }))
+    });
+    let step = prop_oneof![any::<u64>().prop_map(Op::Aux), row];
+    prop::collection::vec(step, 0..300).prop_map(|ops| RandomCircuit { ops, blank: false })
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let terms = || prop::collection::vec(term(), 0..5);
     let step = prop_oneof![

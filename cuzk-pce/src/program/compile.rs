@@ -15,6 +15,7 @@
 use super::{
     Dimensions, Program,
     coefficients::Dictionary,
+    folded::Folded,
     interner::Interner,
     rows::{INPUT_BIT, PROVEN, Shape, Term},
     sequence::Folder,
@@ -22,8 +23,10 @@ use super::{
     types::{Link, RowTerms, Rule},
 };
 use crate::{
-    csr::CsrError,
+    csr::{CsrError, Row},
+    density::Density,
     fingerprint::{CircuitHasher, push_part, row_digest},
+    r1cs::R1cs,
     record::RecordError,
 };
 use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
@@ -39,10 +42,43 @@ use std::collections::HashMap;
 /// it has more variables, rows or distinct parts than 31 bits can number, or
 /// names a variable that it has not allocated yet.
 pub fn compile<S: PrimeField, C: Circuit<S>>(circuit: C) -> Result<Program<S>, RecordError> {
+    Ok(compile_folded(circuit)?.smallest())
+}
+
+/// As [`compile`], but folded even if that is larger.
+pub(super) fn compile_folded<S: PrimeField, C: Circuit<S>>(
+    circuit: C,
+) -> Result<Program<S>, RecordError> {
     let mut cs = Compiler::create()?;
     cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
     circuit.synthesize(&mut cs)?;
     Ok(cs.finish()?)
+}
+
+/// The auxiliary variables that plain rows prove to be 0 or 1: what compiling
+/// them finds, up to the first row that cannot be compiled.
+///
+/// Plain rows do not say how many variables were allocated before them. The
+/// greatest that has been named so far is as good: only distances count.
+pub(super) fn boolean_columns<S: PrimeField>(r1cs: &R1cs<S>) -> Density {
+    let mut columns = Density::new(r1cs.num_aux());
+    let Ok(mut cs) = Compiler::create() else {
+        return columns;
+    };
+    cs.num_inputs = u32::try_from(r1cs.num_inputs()).unwrap_or(0);
+    let [a, b, c] = [r1cs.a(), r1cs.b(), r1cs.c()].map(|matrix| matrix.rows_from(0));
+    for ((a, b), c) in a.zip(b).zip(c) {
+        let row = [a, b, c].map(|row| cs.combination(&row));
+        if cs.push_row(row.each_ref()).is_err() {
+            break;
+        }
+    }
+    for index in 0..cs.num_aux {
+        if bit(&cs.boolean, index) {
+            columns.insert(index as usize);
+        }
+    }
+    columns
 }
 
 /// What there is to know about a shape once it has been seen.
@@ -144,7 +180,24 @@ impl<S: PrimeField> Compiler<S> {
             rows: self.rows,
             nnz: self.nnz,
         };
-        Ok(Program::new(dimensions, fingerprint, coefficients, tables))
+        let folded = Folded::new(dimensions, coefficients, tables);
+        Ok(Program::of_folded(fingerprint, folded))
+    }
+
+    /// A plain row's share, whose variables become allocated.
+    fn combination(&mut self, row: &Row<'_, S>) -> LinearCombination<S> {
+        let mut sum = LinearCombination::zero();
+        for (&col, &value) in row.cols.iter().zip(row.values) {
+            let index = match col.checked_sub(self.num_inputs) {
+                None => Index::Input(col as usize),
+                Some(aux) => {
+                    self.num_aux = self.num_aux.max(aux + 1);
+                    Index::Aux(aux as usize)
+                }
+            };
+            sum = sum + (value, Variable::new_unchecked(index));
+        }
+        sum
     }
 
     fn push_row(&mut self, row: [&LinearCombination<S>; 3]) -> Result<(), CsrError> {

@@ -208,7 +208,8 @@ impl Finder<'_> {
                 return None;
             }
             // Columns and their strides, to see that equal ones stay equal.
-            let mut known: Vec<(u32, i64)> = Vec::new();
+            let mut known = [(0, 0); 3 * VARIABLES_MAX];
+            let mut columns = 0;
             for (matrix, (from_part, to_part)) in from.parts.into_iter().zip(to.parts).enumerate() {
                 let from = self.parts.get(from_part as usize)?;
                 let to = self.parts.get(to_part as usize)?;
@@ -219,13 +220,14 @@ impl Finder<'_> {
                 for (variable, (&from, &to)) in from.cols().iter().zip(to.cols()).enumerate() {
                     let stride = advance - (i64::from(to) - i64::from(from));
                     if !(0..=STRIDE_MAX).contains(&stride)
-                        || known
+                        || known[..columns]
                             .iter()
                             .any(|&(col, other)| col == from && other != stride)
                     {
                         return None;
                     }
-                    known.push((from, stride));
+                    known[columns] = (from, stride);
+                    columns += 1;
                     all.set(at, matrix, variable, u64::try_from(stride).ok()?);
                 }
             }

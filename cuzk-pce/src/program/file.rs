@@ -5,6 +5,9 @@
 //! words of the tables at a multiple of four bytes, and a blake3 checksum of
 //! all that came before.
 //!
+//! A program that keeps its rows plain is written and read as [`crate::disk`]
+//! does it, and told from the others by the first bytes.
+//!
 //! Invariant: nothing from a file is used before it is checked. The size that
 //! the header announces must be that of the file, the checksum must hold, and
 //! the tables must pass their own check before a program is made of them. A
@@ -12,14 +15,16 @@
 //! build at once end with one good file.
 
 use super::{
-    Dimensions, Program,
+    Body, Dimensions, Program,
+    folded::Folded,
     tables::{Counts, Tables},
 };
 use crate::{
     bytes::{self, Words},
+    csr::CsrError,
     disk::{
-        CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX, at, check_fingerprint, field_id,
-        scalar_bytes, write_whole,
+        self, CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX, at, check_fingerprint,
+        field_id, scalar_bytes, write_whole,
     },
     fingerprint::Fingerprint,
     r1cs::variables,
@@ -63,12 +68,16 @@ struct Offsets {
 }
 
 impl ProgramHeader {
-    fn of<S: PrimeField>(program: &Program<S>, label: &str) -> Result<Self, DiskFault> {
-        let got = program.coefficients.len();
+    fn of<S: PrimeField>(
+        program: &Program<S>,
+        folded: &Folded<S>,
+        label: &str,
+    ) -> Result<Self, DiskFault> {
+        let got = folded.coefficients.len();
         let limit = u32::MAX as usize;
         let what = "coefficients";
         let coefficients =
-            u32::try_from(got).map_err(|_| crate::CsrError::TooLarge { what, got, limit })?;
+            u32::try_from(got).map_err(|_| CsrError::TooLarge { what, got, limit })?;
         Ok(ProgramHeader {
             label: label.to_owned(),
             fingerprint: program.fingerprint,
@@ -77,7 +86,22 @@ impl ProgramHeader {
             rows: program.dimensions.rows,
             nnz: program.dimensions.nnz,
             coefficients,
-            counts: program.tables.counts(),
+            counts: folded.tables.counts(),
+        })
+    }
+
+    /// The header of plain rows.
+    fn of_plain(header: disk::Header) -> Result<Self, DiskFault> {
+        let to_u32 = disk::to_u32;
+        Ok(ProgramHeader {
+            label: header.label,
+            fingerprint: header.fingerprint,
+            num_inputs: to_u32("inputs", header.num_inputs)?,
+            num_aux: to_u32("auxiliary variables", header.num_aux)?,
+            rows: to_u32("rows", header.rows)?,
+            nnz: header.nnz,
+            coefficients: 0,
+            counts: Counts::default(),
         })
     }
 
@@ -219,6 +243,15 @@ fn too_short(expected: u64, file: &[u8]) -> DiskFault {
     }
 }
 
+/// Size of a file of folded rows without its label, and with the padding that
+/// follows some labels.
+pub(super) fn folded_bytes<S: PrimeField>(folded: &Folded<S>) -> u64 {
+    let coefficients = (folded.coefficients.len() * scalar_bytes::<S>()) as u64;
+    let words = 4 * folded.tables.counts().words();
+    let fixed = (HEADER_BYTES + 3 + CHECKSUM_BYTES) as u64;
+    fixed + coefficients.next_multiple_of(4) + words
+}
+
 /// Writes `program` to `path`, replacing what was there in one step. `label`
 /// is the caller's name for the circuit, its kind and sector size for example.
 ///
@@ -237,13 +270,17 @@ fn write_file<S: PrimeField>(
     program: &Program<S>,
     label: &str,
 ) -> Result<(), DiskFault> {
-    let mut content = ProgramHeader::of(program, label)?.to_bytes::<S>()?;
-    for value in &program.coefficients {
+    let folded = match &program.body {
+        Body::Folded(folded) => folded,
+        Body::Plain(r1cs) => return disk::write_file(path, r1cs, label),
+    };
+    let mut content = ProgramHeader::of(program, folded, label)?.to_bytes::<S>()?;
+    for value in &folded.coefficients {
         content.extend_from_slice(value.to_repr().as_ref());
     }
     content.resize(content.len().next_multiple_of(4), 0);
     content.extend(
-        program
+        folded
             .tables
             .words()
             .iter()
@@ -257,7 +294,10 @@ fn write_file<S: PrimeField>(
 /// # Errors
 /// Every [`DiskFault`] that can be seen without looking at the tables.
 pub fn inspect<S: PrimeField>(path: &Path) -> Result<ProgramHeader, DiskError> {
-    let open = || verified::<S>(path).map(|(header, _)| header);
+    let open = || match disk::is_plain(path)? {
+        true => ProgramHeader::of_plain(disk::inspect_file::<S>(path)?),
+        false => verified::<S>(path).map(|(header, _)| header),
+    };
     open().map_err(at(path))
 }
 
@@ -278,6 +318,9 @@ fn read_file<S: PrimeField>(
     path: &Path,
     expected: Option<Fingerprint>,
 ) -> Result<(ProgramHeader, Program<S>), DiskFault> {
+    if disk::is_plain(path)? {
+        return read_plain(path, expected);
+    }
     let (header, map) = verified::<S>(path)?;
     if let Some(expected) = expected {
         check_fingerprint(expected, header.fingerprint)?;
@@ -302,12 +345,23 @@ fn read_file<S: PrimeField>(
         header.num_aux,
         header.rows,
     )?;
-    let program = Program::new(
-        header.dimensions(),
-        header.fingerprint,
-        coefficients,
-        tables,
-    );
+    let folded = Folded::new(header.dimensions(), coefficients, tables);
+    let program = Program::of_folded(header.fingerprint, folded);
+    Ok((header, program))
+}
+
+fn read_plain<S: PrimeField>(
+    path: &Path,
+    expected: Option<Fingerprint>,
+) -> Result<(ProgramHeader, Program<S>), DiskFault> {
+    let disk::Stored { header, r1cs } = disk::read_file(path, expected)?;
+    let header = ProgramHeader::of_plain(header)?;
+    let too_large = CsrError::TooLarge {
+        what: "rows",
+        got: r1cs.rows(),
+        limit: u32::MAX as usize,
+    };
+    let program = Program::of_plain(header.fingerprint, r1cs).ok_or(too_large)?;
     Ok((header, program))
 }
 
@@ -345,14 +399,19 @@ fn coefficients<S: PrimeField>(bytes: &[u8], count: usize) -> Result<Vec<S>, Dis
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{compile, program::check, record, testing::*, witness};
+    use crate::{
+        program::{check, compile::compile_folded},
+        record,
+        testing::*,
+        witness,
+    };
     use blstrs::Scalar;
     use ff::Field;
     use proptest::prelude::*;
     use std::fs;
 
     fn some_program(rows: usize) -> Program<Scalar> {
-        compile(RandomCircuit::squares(rows).blank()).unwrap()
+        compile_folded(RandomCircuit::squares(rows).blank()).unwrap()
     }
 
     fn fault(path: &Path) -> DiskFault {
@@ -374,7 +433,7 @@ mod tests {
         fn reads_what_was_written(circuit in random_circuit(), label in ".{0,9}") {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("circuit.pce");
-            let program = compile(circuit.blank()).unwrap();
+            let program = compile_folded(circuit.blank()).unwrap();
             write(&path, &program, &label).unwrap();
             let header = inspect::<Scalar>(&path).unwrap();
             prop_assert_eq!(header.fingerprint, program.fingerprint());
@@ -420,7 +479,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("circuit.pce");
         let (circuit, _) = RandomCircuit::gadgets();
-        write(&path, &compile(circuit.blank()).unwrap(), "label").unwrap();
+        write(&path, &compile_folded(circuit.blank()).unwrap(), "label").unwrap();
         let good = fs::read(&path).unwrap();
         let values = witness(circuit).unwrap();
         let mut refused = 0;

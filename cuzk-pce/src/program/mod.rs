@@ -3,7 +3,10 @@
 //! Reading order: `rows` (distinct rows in relative form), `sequence` (their
 //! order as a grammar that can be entered at any row), `tables` (both as one
 //! checked block of words), `compile` (from a blank circuit, streaming),
-//! `types` (which columns are boolean), `drift` and `run` (evaluation), `file`.
+//! `folded` (these, ready to run), `types` (which columns are boolean), `drift` and `run` (evaluation), `file`.
+//!
+//! Rows without repetition would be larger folded than plain. Such a circuit's
+//! program keeps them plain, so none is larger than the plain form.
 //!
 //! Invariant: a program unfolds to exactly the rows that [`crate::record()`]
 //! records of the same circuit, terms in the same order; it is immutable and
@@ -13,6 +16,7 @@ mod coefficients;
 mod compile;
 mod drift;
 mod file;
+mod folded;
 mod interner;
 mod rows;
 mod run;
@@ -30,13 +34,12 @@ pub use tables::TablesError;
 use crate::{
     csr::{CsrError, CsrMatrix},
     density::{Densities, Density},
-    fingerprint::{CircuitHasher, Fingerprint, push_part, row_digest},
+    disk,
+    fingerprint::Fingerprint,
     r1cs::{R1cs, variables},
 };
 use ff::PrimeField;
-use rows::{INPUT_BIT, Item, PROVEN, Run, Shape, Step, Term};
-use sequence::Stretch;
-use tables::{Tables, View};
+use folded::Folded;
 
 /// The dimensions of a compiled circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +55,20 @@ struct Dimensions {
 pub struct Program<S> {
     dimensions: Dimensions,
     fingerprint: Fingerprint,
-    coefficients: Vec<S>,
-    tables: Tables,
-    run: run::Prepared<S>,
+    body: Body<S>,
 }
 
-/// How a program comes to be as large as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The rows.
+#[derive(Debug)]
+enum Body<S> {
+    Folded(Folded<S>),
+    /// Of a circuit with so little repetition that folded rows are larger.
+    Plain(R1cs<S>),
+}
+
+/// How a program comes to be as large as it is; all zero if its rows are kept
+/// plain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Distinct coefficients.
     pub coefficients: usize,
@@ -111,16 +121,20 @@ impl<S> Program<S> {
 
     /// Bytes held, or mapped from a file.
     pub fn resident_bytes(&self) -> usize {
-        size_of_val(&self.coefficients[..])
-            + size_of_val(self.tables.words())
-            + self.run.resident_bytes()
+        match &self.body {
+            Body::Folded(folded) => folded.resident_bytes(),
+            Body::Plain(r1cs) => r1cs.resident_bytes(),
+        }
     }
 
     /// What the bytes are made of.
     pub fn sizes(&self) -> Sizes {
-        let counts = self.tables.counts();
+        let Body::Folded(folded) = &self.body else {
+            return Sizes::default();
+        };
+        let counts = folded.tables.counts();
         Sizes {
-            coefficients: self.coefficients.len(),
+            coefficients: folded.coefficients.len(),
             parts: counts.parts as usize,
             items: counts.items as usize,
             shapes: counts.shapes as usize,
@@ -128,39 +142,78 @@ impl<S> Program<S> {
             node_words: counts.children as usize,
         }
     }
+
+    /// The plain rows, if they are kept so: folded they would be larger.
+    pub fn plain(&self) -> Option<&R1cs<S>> {
+        match &self.body {
+            Body::Folded(_) => None,
+            Body::Plain(r1cs) => Some(r1cs),
+        }
+    }
 }
 
 impl<S: PrimeField> Program<S> {
-    /// Takes tables that have been checked, or that a compiler built.
-    fn new(
-        dimensions: Dimensions,
-        fingerprint: Fingerprint,
-        coefficients: Vec<S>,
-        tables: Tables,
-    ) -> Self {
-        let run = run::Prepared::new(&coefficients, &tables.view());
+    fn of_folded(fingerprint: Fingerprint, folded: Folded<S>) -> Self {
         Program {
+            dimensions: folded.dimensions,
+            fingerprint,
+            body: Body::Folded(folded),
+        }
+    }
+
+    /// `None` if there are more inputs, auxiliaries or rows than 32 bits can
+    /// number.
+    fn of_plain(fingerprint: Fingerprint, r1cs: R1cs<S>) -> Option<Self> {
+        let dimensions = Dimensions {
+            num_inputs: u32::try_from(r1cs.num_inputs()).ok()?,
+            num_aux: u32::try_from(r1cs.num_aux()).ok()?,
+            rows: u32::try_from(r1cs.rows()).ok()?,
+            nnz: [r1cs.a(), r1cs.b(), r1cs.c()].map(|matrix| matrix.nnz() as u64),
+        };
+        Some(Program {
             dimensions,
             fingerprint,
-            coefficients,
-            tables,
-            run,
+            body: Body::Plain(r1cs),
+        })
+    }
+
+    /// The same program with its rows plain, if that is smaller in memory or
+    /// in a file.
+    fn smallest(self) -> Self {
+        let Body::Folded(folded) = &self.body else {
+            return self;
+        };
+        let nnz: u64 = self.nnz().iter().sum();
+        let pointers = 3 * 4 * (self.rows() as u64 + 1);
+        let resident_bytes = pointers + nnz * (4 + size_of::<S>() as u64);
+        let is_small = folded.resident_bytes() as u64 <= resident_bytes
+            && u128::from(file::folded_bytes(folded)) <= disk::plain_bytes::<S>(&self);
+        if is_small {
+            return self;
+        }
+        match self.to_r1cs() {
+            Ok(r1cs) => Self::of_plain(self.fingerprint, r1cs).unwrap_or(self),
+            Err(_) => self,
         }
     }
 
     /// The rows of A, B and C, in order and unfolded.
     pub fn unfold(&self) -> impl Iterator<Item = [Vec<RowTerm<S>>; 3]> + '_ {
-        let view = self.tables.view();
-        self.places(view).map(move |(shape, _, cursor)| {
-            shape.parts.map(|part| {
-                let terms = self.part_terms(&view, part);
-                let flat = |(col, value): RowTerm<S>| match col & INPUT_BIT {
-                    0 => (self.dimensions.num_inputs + (cursor - col), value),
-                    _ => (col & !INPUT_BIT, value),
-                };
-                terms.map(flat).collect()
+        let (folded, plain) = match &self.body {
+            Body::Folded(folded) => (Some(folded), None),
+            Body::Plain(r1cs) => (None, Some(r1cs)),
+        };
+        let plain = plain.into_iter().flat_map(|r1cs| {
+            let matrices = [r1cs.a(), r1cs.b(), r1cs.c()];
+            (0..r1cs.rows()).map(move |row| {
+                matrices.map(|matrix| {
+                    let terms = matrix.row(row).into_iter();
+                    let terms = terms.flat_map(|row| row.cols.iter().zip(row.values));
+                    terms.map(|(&col, &value)| (col, value)).collect()
+                })
             })
-        })
+        });
+        folded.into_iter().flat_map(Folded::unfold).chain(plain)
     }
 
     /// The plain form. It may be a thousand times as large.
@@ -200,133 +253,26 @@ impl<S: PrimeField> Program<S> {
     /// [`Program::fingerprint`] is what was announced; this takes seconds at
     /// full size, and tells whether that was true.
     pub fn recompute_fingerprint(&self) -> Fingerprint {
-        let view = self.tables.view();
-        let shapes = view.grammar.shapes.iter();
-        let digests: Vec<_> = shapes
-            .map(|&words| self.digest(&view, Shape::decode(words)))
-            .collect();
-        let mut hasher = CircuitHasher::new();
-        for (_, terminal, cursor) in self.places(view) {
-            if let Some((digest, newest)) = digests.get((terminal >> 1) as usize) {
-                let base = if *newest == 0 { 0 } else { cursor - newest };
-                hasher.push(digest, base.into());
-            }
+        match &self.body {
+            Body::Folded(folded) => folded.recompute_fingerprint(),
+            Body::Plain(r1cs) => r1cs.fingerprint(),
         }
-        hasher.finish(self.num_inputs(), self.num_aux(), self.rows())
     }
 
-    /// The auxiliary variables that the rows prove to be 0 or 1.
+    /// The auxiliary variables that the rows prove to be 0 or 1. Plain rows
+    /// are looked through anew.
     pub fn boolean_columns(&self) -> Density {
-        let mut columns = Density::new(self.num_aux());
-        for (shape, terminal, cursor) in self.places(self.tables.view()) {
-            if terminal & PROVEN != 0 && shape.boolean != 0 {
-                columns.insert((cursor - shape.boolean) as usize);
-            }
+        match &self.body {
+            Body::Folded(folded) => folded.boolean_columns(),
+            Body::Plain(r1cs) => compile::boolean_columns(r1cs),
         }
-        columns
     }
 
     /// Which variables the A and B queries of a Groth16 prover range over.
     pub fn densities(&self) -> Densities {
-        let view = self.tables.view();
-        let mut densities = Densities {
-            a_aux: Density::new(self.num_aux()),
-            b_input: Density::new(self.num_inputs()),
-            b_aux: Density::new(self.num_aux()),
-        };
-        for (shape, _, cursor) in self.places(view) {
-            let [a, b, _] = shape.parts;
-            for (part, aux_set, is_b) in [
-                (a, &mut densities.a_aux, false),
-                (b, &mut densities.b_aux, true),
-            ] {
-                for item in view
-                    .part(part)
-                    .iter()
-                    .filter_map(|&words| Item::decode(words))
-                {
-                    let Run {
-                        first, length, gap, ..
-                    } = item.as_run();
-                    match first.col & INPUT_BIT {
-                        0 => (0..length).for_each(|k| {
-                            aux_set.insert((cursor - first.col + k * gap) as usize);
-                        }),
-                        _ if is_b => densities.b_input.insert((first.col & !INPUT_BIT) as usize),
-                        _ => {}
-                    }
-                }
-            }
+        match &self.body {
+            Body::Folded(folded) => folded.densities(),
+            Body::Plain(r1cs) => r1cs.densities(),
         }
-        densities
-    }
-
-    /// Every row's shape, terminal and cursor.
-    fn places<'a>(&self, view: View<'a>) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
-        let (walk, mut cursor) = view.grammar.walk(0, None);
-        walk.flat_map(Stretch::unfold)
-            .filter_map(move |terminal| Some((view.shape(terminal)?, terminal)))
-            .map(move |(shape, terminal)| {
-                cursor += shape.advance;
-                (shape, terminal, cursor)
-            })
-    }
-
-    /// The terms of a part, columns as they are stored.
-    fn part_terms<'a>(
-        &'a self,
-        view: &View<'a>,
-        part: u32,
-    ) -> impl Iterator<Item = RowTerm<S>> + 'a {
-        let items = view
-            .part(part)
-            .iter()
-            .filter_map(|&words| Item::decode(words));
-        items.flat_map(move |item| {
-            let Run {
-                first,
-                length,
-                gap,
-                step,
-            } = item.as_run();
-            let value = self.coefficient(first);
-            let next = move |value: &S| {
-                Some(match step {
-                    Step::Stay => *value,
-                    Step::Double => value.double(),
-                    Step::Halve => *value * S::TWO_INV,
-                })
-            };
-            let values = std::iter::successors(Some(value), next);
-            (0..length)
-                .zip(values)
-                .map(move |(k, value)| (first.col - k * gap, value))
-        })
-    }
-
-    fn coefficient(&self, term: Term) -> S {
-        let value = self.coefficients.get(term.coefficient as usize);
-        value.copied().unwrap_or(S::ZERO)
-    }
-
-    /// A row's digest, and how far back its newest variable is.
-    fn digest(&self, view: &View<'_>, shape: Shape) -> ([u8; 32], u32) {
-        let parts = shape
-            .parts
-            .map(|part| self.part_terms(view, part).collect::<Vec<_>>());
-        let aux = parts
-            .iter()
-            .flatten()
-            .filter(|(col, _)| col & INPUT_BIT == 0);
-        let newest = aux.map(|&(col, _)| col).min().unwrap_or(0);
-        let mut bytes = Vec::new();
-        for part in parts {
-            let terms = part.into_iter().map(|(col, value)| match col & INPUT_BIT {
-                0 => (false, u64::from(col - newest), value),
-                _ => (true, u64::from(col & !INPUT_BIT), value),
-            });
-            push_part(&mut bytes, terms);
-        }
-        (row_digest(&bytes), newest)
     }
 }

@@ -107,7 +107,7 @@ pub(super) struct Folder {
 
 /// The grammar of a whole sequence.
 #[derive(Debug)]
-pub(super) struct Folded {
+pub(super) struct FoldedSequence {
     /// The words of every node, by number.
     pub(super) nodes: Interner,
     /// What each node stands for.
@@ -165,7 +165,10 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Folder::push`].
-    pub(super) fn finish(mut self, aux_of: &impl Fn(u32) -> u32) -> Result<Folded, CsrError> {
+    pub(super) fn finish(
+        mut self,
+        aux_of: &impl Fn(u32) -> u32,
+    ) -> Result<FoldedSequence, CsrError> {
         let mut at = 0;
         let root = loop {
             let Some(level) = self.levels.get_mut(at) else {
@@ -185,7 +188,7 @@ impl Folder {
             }
             at += 1;
         };
-        Ok(Folded {
+        Ok(FoldedSequence {
             nodes: self.nodes,
             totals: self.totals,
             root,

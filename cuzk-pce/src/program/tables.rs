@@ -13,7 +13,7 @@
 use super::{
     interner::Interner,
     rows::{INPUT_BIT, Item, Shape, items},
-    sequence::{Folded, Grammar, NODE_BIT, REPEAT, Totals, totals_of},
+    sequence::{FoldedSequence, Grammar, NODE_BIT, REPEAT, Totals, totals_of},
 };
 use crate::{bytes::Words, csr::CsrError, program::compile::terms};
 use ff::PrimeField;
@@ -23,7 +23,7 @@ use ff::PrimeField;
 const DEPTH_MAX: u8 = 66;
 
 /// How many of each there are, and the root of the grammar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) parts: u32,
     pub(super) items: u32,
@@ -136,7 +136,7 @@ impl Tables {
         parts: &Interner,
         coefficients: &[S],
         shapes: impl Iterator<Item = Shape>,
-        folded: &Folded,
+        folded: &FoldedSequence,
     ) -> Result<Self, CsrError> {
         let mut part_ends = Vec::with_capacity(parts.len());
         let mut item_words = Vec::new();

@@ -22,11 +22,21 @@ fn run<W: crate::Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> [Vec<Scal
     [a, b, c]
 }
 
+/// The circuit folded and, if it is small, plain: small ones would never be
+/// folded otherwise.
+fn programs(circuit: &RandomCircuit) -> [Program<Scalar>; 2] {
+    let folded = compile::compile_folded(circuit.blank()).unwrap();
+    assert!(folded.plain().is_none());
+    [folded, compile(circuit.blank()).unwrap()]
+}
+
 proptest! {
     #[test]
-    fn a_program_is_the_recorded_system(circuit in random_circuit()) {
+    fn a_program_is_the_recorded_system(circuit in random_circuit(), at in 0..2usize) {
         let r1cs = record(circuit.blank()).unwrap();
-        let program = compile(circuit.blank()).unwrap();
+        let [program, other] = programs(&circuit);
+        prop_assert_eq!(program.boolean_columns(), other.boolean_columns());
+        let program = if at == 0 { program } else { other };
         prop_assert_eq!(program.fingerprint(), r1cs.fingerprint());
         prop_assert_eq!(program.recompute_fingerprint(), r1cs.fingerprint());
         prop_assert_eq!(program.densities(), r1cs.densities());
@@ -36,32 +46,33 @@ proptest! {
     }
 
     #[test]
-    fn evaluation_is_the_oracles(circuit in random_circuit()) {
+    fn evaluation_is_the_oracles(circuit in random_circuit(), at in 0..2usize) {
         let r1cs = record(circuit.blank()).unwrap();
-        let program = compile(circuit.blank()).unwrap();
+        let program = &programs(&circuit)[at];
         let plain = witness(circuit).unwrap();
         let oracle = evaluate(&r1cs, &plain, None).unwrap();
         let c = naive::spmv(r1cs.c(), plain.values()).unwrap();
         let packed = PackedWitness::pack(&plain);
-        for [a2, b2, c2] in [run(&program, &plain), run(&program, &packed)] {
+        for [a2, b2, c2] in [run(program, &plain), run(program, &packed)] {
             prop_assert_eq!(&a2, &oracle.a);
             prop_assert_eq!(&b2, &oracle.b);
             prop_assert_eq!(&c2[..c.len()], &c[..]);
             prop_assert!(c2[c.len()..].iter().all(|c| c.is_zero_vartime()));
         }
         let first_bad = naive::check(&r1cs, &plain).unwrap();
-        prop_assert_eq!(check(&program, &plain).unwrap(), first_bad);
-        prop_assert_eq!(check(&program, &packed).unwrap(), first_bad);
+        prop_assert_eq!(check(program, &plain).unwrap(), first_bad);
+        prop_assert_eq!(check(program, &packed).unwrap(), first_bad);
     }
 
     /// Evaluation is exact for any values, also where bits were expected.
     #[test]
     fn evaluation_does_not_trust_the_witness(
         circuit in random_circuit(),
+        at in 0..2usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..5u64), 0..20),
     ) {
         let r1cs = record(circuit.blank()).unwrap();
-        let program = compile(circuit.blank()).unwrap();
+        let program = &programs(&circuit)[at];
         let (mut values, num_inputs) = witness(circuit).unwrap().into_parts();
         for (at, value) in changes {
             let at = at.index(values.len());
@@ -71,10 +82,37 @@ proptest! {
         }
         let plain = Witness::new(values, num_inputs).unwrap();
         let oracle = evaluate(&r1cs, &plain, None).unwrap();
-        for [a, b, _] in [run(&program, &plain), run(&program, &PackedWitness::pack(&plain))] {
+        let c = naive::spmv(r1cs.c(), plain.values()).unwrap();
+        let packed = PackedWitness::pack(&plain);
+        for [a, b, c2] in [run(program, &plain), run(program, &packed)] {
             prop_assert_eq!(&a, &oracle.a);
             prop_assert_eq!(&b, &oracle.b);
+            prop_assert_eq!(&c2[..c.len()], &c[..]);
         }
+        let first_bad = naive::check(&r1cs, &plain).unwrap();
+        prop_assert_eq!(check(program, &plain).unwrap(), first_bad);
+        prop_assert_eq!(check(program, &packed).unwrap(), first_bad);
+    }
+
+    /// Whatever the circuit, its program is not larger than plain rows are.
+    #[test]
+    fn no_program_is_larger_than_plain_rows(
+        circuit in prop_oneof![random_circuit(), unrepetitive_circuit()],
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let r1cs = record(circuit.blank()).unwrap();
+        let program = compile(circuit.blank()).unwrap();
+        prop_assert!(program.resident_bytes() <= r1cs.resident_bytes());
+        let [plain, ours] = ["plain", "ours"].map(|name| directory.path().join(name));
+        crate::disk::write(&plain, &r1cs, "label").unwrap();
+        write(&ours, &program, "label").unwrap();
+        let bytes = |path| std::fs::metadata(path).unwrap().len();
+        prop_assert!(bytes(&ours) <= bytes(&plain));
+        let (header, again) = read::<Scalar>(&ours, Some(r1cs.fingerprint())).unwrap();
+        prop_assert_eq!(inspect::<Scalar>(&ours).unwrap(), header);
+        prop_assert_eq!(again.plain(), program.plain());
+        prop_assert_eq!(again.boolean_columns(), program.boolean_columns());
+        prop_assert_eq!(again.to_r1cs().unwrap(), r1cs);
     }
 
     /// What is called boolean is, in a witness that satisfies the rows; and a

@@ -9,7 +9,7 @@
 //! rows.
 
 use super::{
-    Runner,
+    Evaluation, Runner,
     lane::Lane,
     prepared::{GENERAL, Part, Prepared},
 };
@@ -36,18 +36,23 @@ pub fn check<S: PrimeField, W: Columns<S>>(
     program: &Program<S>,
     witness: &W,
 ) -> Result<Option<usize>, EvalError> {
-    let runner = Runner::new(program, witness)?;
-    let shapes = runner.view.grammar.shapes.iter();
-    let truths = shapes
-        .map(|&words| Truth::of(Shape::decode(words), runner.prepared))
-        .collect();
-    let checker = Checker { runner, truths };
-    let chunks = program.rows().div_ceil(CHUNK_ROWS);
-    Ok((0..chunks)
-        .into_par_iter()
-        .map(|chunk| checker.first_bad_row(chunk, program.rows()))
-        .find_first(Option::is_some)
-        .flatten())
+    match Evaluation::new(program, witness)? {
+        Evaluation::Plain(runner) => Ok((0..program.rows())
+            .into_par_iter()
+            .with_min_len(CHUNK_ROWS)
+            .find_first(|&row| !runner.holds(row))),
+        Evaluation::Folded(runner) => {
+            let shapes = runner.view.grammar.shapes.iter();
+            let truths = shapes
+                .map(|&words| Truth::of(Shape::decode(words), runner.prepared))
+                .collect();
+            let checker = Checker { runner, truths };
+            let chunks = program.rows().div_ceil(CHUNK_ROWS);
+            let first_bad = |chunk| checker.first_bad_row(chunk, program.rows());
+            let found = (0..chunks).into_par_iter().map(first_bad);
+            Ok(found.find_first(Option::is_some).flatten())
+        }
+    }
 }
 
 /// For which choices of its variables a shape holds.

@@ -3,7 +3,7 @@
 //!
 //! Reading order: `prepared` (parts as they are run), `lane` (one part on rows
 //! that follow a pattern), `row` (one row of any part), `tile` (many rows of
-//! all parts), `check`.
+//! all parts), `plain` (rows that are not folded), `check`.
 //!
 //! Work is split as in [`crate::spmv_parallel`]: blocks of [`CHUNK_ROWS`] rows
 //! on rayon's current pool, every [`THROTTLE_CHUNKS`]th passing the throttle.
@@ -15,6 +15,7 @@
 
 mod check;
 mod lane;
+mod plain;
 mod prepared;
 mod row;
 mod tile;
@@ -22,13 +23,14 @@ mod tile;
 pub use check::check;
 pub(super) use prepared::{GENERAL, Part, Prepared, VARIABLES_MAX};
 
-use super::{Program, rows::Shape, tables::View};
+use super::{Body, Program, rows::Shape, tables::View};
 use crate::{
     eval::{CHUNK_ROWS, EvalError, THROTTLE_CHUNKS},
     throttle::Gate,
     witness::Columns,
 };
 use ff::PrimeField;
+use plain::PlainRunner;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicI32;
 
@@ -50,7 +52,7 @@ impl<S: PrimeField> Program<S> {
     ) -> Result<(), EvalError> {
         let (a_rows, a_inputs) = self.split(a, "a")?;
         let (b_rows, b_inputs) = self.split(b, "b")?;
-        let runner = Runner::new(self, witness)?;
+        let evaluation = Evaluation::new(self, witness)?;
         for (index, value) in a_inputs.iter_mut().enumerate() {
             *value = witness.input(index);
         }
@@ -62,7 +64,7 @@ impl<S: PrimeField> Program<S> {
             .enumerate()
             .for_each(|(chunk, (a, b))| {
                 gate_chunk(&gate, chunk);
-                runner.chunk(chunk, [a, b]);
+                evaluation.chunk(chunk, [a, b]);
             });
         Ok(())
     }
@@ -82,7 +84,7 @@ impl<S: PrimeField> Program<S> {
         let (c_rows, c_inputs) = self.split(c, "c")?;
         let (a_rows, a_inputs) = self.split(a, "a")?;
         let (b_rows, b_inputs) = self.split(b, "b")?;
-        let runner = Runner::new(self, witness)?;
+        let evaluation = Evaluation::new(self, witness)?;
         for (index, value) in a_inputs.iter_mut().enumerate() {
             *value = witness.input(index);
         }
@@ -96,7 +98,7 @@ impl<S: PrimeField> Program<S> {
             .enumerate()
             .for_each(|(chunk, ((a, b), c))| {
                 gate_chunk(&gate, chunk);
-                runner.chunk(chunk, [a, b, c]);
+                evaluation.chunk(chunk, [a, b, c]);
             });
         Ok(())
     }
@@ -127,14 +129,12 @@ fn gate_chunk(gate: &Gate<'_>, chunk: usize) {
 }
 
 /// One evaluation: a program and a witness of its dimensions.
-struct Runner<'a, S, W> {
-    view: View<'a>,
-    coefficients: &'a [S],
-    prepared: &'a Prepared<S>,
-    witness: &'a W,
+enum Evaluation<'a, S, W> {
+    Folded(Runner<'a, S, W>),
+    Plain(PlainRunner<'a, S, W>),
 }
 
-impl<'a, S: PrimeField, W: Columns<S>> Runner<'a, S, W> {
+impl<'a, S: PrimeField, W: Columns<S>> Evaluation<'a, S, W> {
     fn new(program: &'a Program<S>, witness: &'a W) -> Result<Self, EvalError> {
         let got = witness.num_inputs() + witness.num_aux();
         EvalError::check_length(program.num_variables(), got)?;
@@ -144,14 +144,34 @@ impl<'a, S: PrimeField, W: Columns<S>> Runner<'a, S, W> {
                 got: witness.num_inputs(),
             });
         }
-        Ok(Runner {
-            view: program.tables.view(),
-            coefficients: &program.coefficients,
-            prepared: &program.run,
-            witness,
+        Ok(match &program.body {
+            Body::Plain(r1cs) => Evaluation::Plain(PlainRunner { r1cs, witness }),
+            Body::Folded(folded) => Evaluation::Folded(Runner {
+                view: folded.tables.view(),
+                coefficients: &folded.coefficients,
+                prepared: &folded.run,
+                witness,
+            }),
         })
     }
 
+    fn chunk<const N: usize>(&self, chunk: usize, out: [&mut [S]; N]) {
+        match self {
+            Evaluation::Folded(runner) => runner.chunk(chunk, out),
+            Evaluation::Plain(runner) => runner.chunk(chunk, out),
+        }
+    }
+}
+
+/// Folded rows and a witness of their dimensions.
+struct Runner<'a, S, W> {
+    view: View<'a>,
+    coefficients: &'a [S],
+    prepared: &'a Prepared<S>,
+    witness: &'a W,
+}
+
+impl<S, W> Runner<'_, S, W> {
     #[inline]
     fn shape(&self, terminal: u32) -> Shape {
         self.view.shape(terminal).unwrap_or(Shape::EMPTY)
