@@ -1,4 +1,4 @@
-//! Words in memory or in a mapped file: the crate's only unsafe code.
+//! Words in memory or in a mapped file.
 //!
 //! Invariant: [`Words::as_slice`] is always the same words. A mapped file is
 //! one that this crate wrote and renamed into place, never to be written

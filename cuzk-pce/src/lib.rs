@@ -29,6 +29,7 @@ pub mod naive;
 pub mod program;
 mod r1cs;
 mod record;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod throttle;

@@ -151,6 +151,7 @@ impl<'a, S: PrimeField, W: Columns<S>> Evaluation<'a, S, W> {
                 coefficients: &folded.coefficients,
                 prepared: &folded.run,
                 witness,
+                past_caches: program.rows() * size_of::<S>() >= PAST_CACHES_BYTES,
             }),
         })
     }
@@ -169,7 +170,13 @@ struct Runner<'a, S, W> {
     coefficients: &'a [S],
     prepared: &'a Prepared<S>,
     witness: &'a W,
+    /// Whether results pass the caches by.
+    past_caches: bool,
 }
+
+/// Results of so many bytes, each of a, b and c, are not looked for in a cache
+/// by whoever reads them next.
+const PAST_CACHES_BYTES: usize = 1 << 24;
 
 impl<S, W> Runner<'_, S, W> {
     #[inline]

@@ -2,11 +2,10 @@
 //!
 //! Results are put together in a tile that stays in the nearest cache, and
 //! leave it all at once: rows of shapes that take turns can so be run shape by
-//! shape, and a long copy reaches memory without reading it first, which
-//! single stores of a row do not.
+//! shape, and what leaves can pass the caches by.
 
 use super::{Runner, lane::Lane};
-use crate::{eval::CHUNK_ROWS, program::sequence::Stretch, witness::Columns};
+use crate::{eval::CHUNK_ROWS, program::sequence::Stretch, stream::Stream, witness::Columns};
 use ff::PrimeField;
 
 /// Rows of a tile. So few leave as stores that the processor completes while
@@ -19,14 +18,26 @@ struct Tiles<S, const N: usize> {
     filled: usize,
 }
 
+impl<S: PrimeField, const N: usize> Tiles<S, N> {
+    /// Moves the tiles to the first places that are left of `out`.
+    #[inline]
+    fn leave<'o>(&mut self, out: &mut [&'o mut [S]; N], stream: &mut Stream<'o>) {
+        for (out, tile) in out.iter_mut().zip(&self.values) {
+            let (to, rest) = std::mem::take(out).split_at_mut(self.filled);
+            stream.copy(&tile[..self.filled], to);
+            *out = rest;
+        }
+        self.filled = 0;
+    }
+}
+
 impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
     /// Evaluates the first N of A, B and C on a chunk of rows.
-    pub(super) fn chunk<const N: usize>(&self, chunk: usize, mut out: [&mut [S]; N]) {
-        let rows = out.first().map_or(0, |out| out.len());
+    pub(super) fn chunk<'o, const N: usize>(&self, chunk: usize, mut out: [&'o mut [S]; N]) {
+        let mut stream = Stream::new(self.past_caches);
         let first = u32::try_from(chunk * CHUNK_ROWS).unwrap_or(u32::MAX);
         let (walk, cursor) = self.view.grammar.walk(first, self.prepared.drifts());
         let mut cursor = cursor as usize;
-        let mut done = 0;
         let mut tiles = Tiles {
             values: [[S::ZERO; TILE_ROWS]; N],
             filled: 0,
@@ -35,7 +46,7 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
             let advance = self.advance(&stretch);
             let mut turn = 0;
             while turn < stretch.count {
-                let room = TILE_ROWS.min(rows - done) - tiles.filled;
+                let room = TILE_ROWS.min(out.first().map_or(0, |out| out.len())) - tiles.filled;
                 let count = (stretch.count - turn).min(room >> (stretch.period - 1));
                 // Two shapes that take turns may be parted by the chunk's end.
                 let is_parted = count == 0 && tiles.filled == 0;
@@ -46,21 +57,15 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
                     turn += count;
                 }
                 if count == 0 || tiles.filled == TILE_ROWS {
-                    for (out, tile) in out.iter_mut().zip(&tiles.values) {
-                        out[done..done + tiles.filled].copy_from_slice(&tile[..tiles.filled]);
-                    }
-                    done += tiles.filled;
-                    tiles.filled = 0;
-                    if done == rows {
+                    tiles.leave(&mut out, &mut stream);
+                    if out.iter().all(|out| out.is_empty()) {
                         return;
                     }
                 }
             }
             cursor += stretch.count * advance;
         }
-        for (out, tile) in out.iter_mut().zip(&tiles.values) {
-            out[done..done + tiles.filled].copy_from_slice(&tile[..tiles.filled]);
-        }
+        tiles.leave(&mut out, &mut stream);
     }
 
     /// Auxiliary variables that a turn of a stretch allocates.
