@@ -33,7 +33,7 @@ impl<S: PrimeField, const N: usize> Tiles<S, N> {
 
 impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
     /// Evaluates the first N of A, B and C on a chunk of rows.
-    pub(super) fn chunk<'o, const N: usize>(&self, chunk: usize, mut out: [&'o mut [S]; N]) {
+    pub(super) fn chunk<const N: usize>(&self, chunk: usize, mut out: [&mut [S]; N]) {
         let mut stream = Stream::new(self.past_caches);
         let first = u32::try_from(chunk * CHUNK_ROWS).unwrap_or(u32::MAX);
         let (walk, cursor) = self.view.grammar.walk(first, self.prepared.drifts());
