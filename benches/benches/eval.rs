@@ -10,7 +10,9 @@ use benches::{
 };
 use blstrs::Scalar;
 use criterion::Criterion;
-use cuzk_pce::{PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record, witness};
+use cuzk_pce::{
+    PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record, spmv_parallel, witness,
+};
 use ff::Field;
 use std::hint::black_box;
 
@@ -73,31 +75,77 @@ fn evaluation_stage<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) ->
     })
 }
 
-fn compiled_stage<'a>(
+/// Lent buffers, as long as a program's results.
+fn buffers<const N: usize>(program: &Program<Scalar>) -> [Vec<Scalar>; N] {
+    let places = program.rows() + program.num_inputs();
+    std::array::from_fn(|_| vec![Scalar::ZERO; places])
+}
+
+/// A, B and C of plain rows, one multiplication a term.
+fn plain_rows<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) -> Work<'a> {
+    Box::new(move || {
+        for matrix in [r1cs.a(), r1cs.b(), r1cs.c()] {
+            black_box(spmv_parallel(matrix, witness.values(), None)?);
+        }
+        Ok(())
+    })
+}
+
+/// The compiled circuit's a and b, and its a, b and c, beside plain rows; and
+/// its a and b beside the machine's stores: filling the same two buffers.
+fn compiled_stages<'a>(
     program: &'a Program<Scalar>,
     packed: &'a PackedWitness<Scalar>,
     r1cs: &'a R1cs<Scalar>,
     witness: &'a Witness<Scalar>,
-) -> Result<Stage<'a>> {
+) -> Result<[Stage<'a>; 3]> {
     let expected = evaluate(r1cs, witness, None)?;
-    let zeros = vec![Scalar::ZERO; expected.a.len()];
-    let (mut a, mut b) = (zeros.clone(), zeros.clone());
+    let expected_c = naive::spmv(r1cs.c(), witness.values())?;
+    let [mut a, mut b] = buffers(program);
     program.evaluate_into(packed, &mut a, &mut b, None)?;
     stage::agree(a == expected.a && b == expected.b, "compiled")?;
-    Ok(Stage {
-        name: format!("compiled/{} rows", program.rows()),
-        ours: Box::new(move || -> Work<'a> {
-            let (mut a, mut b) = (zeros.clone(), zeros.clone());
-            Box::new(move || Ok(program.evaluate_into(packed, &mut a, &mut b, None)?))
-        }),
-        peer: (
-            "our plain rows",
-            Box::new(move || {
-                black_box(evaluate(r1cs, witness, None)?);
-                Ok(())
-            }),
-        ),
-    })
+    let [mut a, mut b, mut c] = buffers(program);
+    program.evaluate_abc_into(packed, [&mut a, &mut b, &mut c], None)?;
+    let agrees = a == expected.a && b == expected.b && c[..r1cs.rows()] == expected_c;
+    stage::agree(agrees, "compiled a, b, c")?;
+    let ab = move || -> Work<'a> {
+        let [mut a, mut b] = buffers(program);
+        Box::new(move || Ok(program.evaluate_into(packed, &mut a, &mut b, None)?))
+    };
+    let abc = move || -> Work<'a> {
+        let [mut a, mut b, mut c] = buffers(program);
+        Box::new(move || {
+            let lent = [&mut a[..], &mut b[..], &mut c[..]];
+            Ok(program.evaluate_abc_into(packed, lent, None)?)
+        })
+    };
+    let [mut a, mut b] = buffers(program);
+    let fill: Work<'a> = Box::new(move || {
+        let zero = Scalar::ZERO;
+        rayon::join(
+            || black_box(&mut a).fill(zero),
+            || black_box(&mut b).fill(zero),
+        );
+        Ok(())
+    });
+    let rows = program.rows();
+    Ok([
+        Stage {
+            name: format!("compiled a, b/{rows} rows"),
+            ours: Box::new(ab),
+            peer: ("plain a, b, c", plain_rows(r1cs, witness)),
+        },
+        Stage {
+            name: format!("compiled a, b, c/{rows} rows"),
+            ours: Box::new(abc),
+            peer: ("plain a, b, c", plain_rows(r1cs, witness)),
+        },
+        Stage {
+            name: format!("compiled a, b beside stores/{rows} rows"),
+            ours: Box::new(ab),
+            peer: ("filling a and b", fill),
+        },
+    ])
 }
 
 fn main() -> Result<()> {
@@ -114,11 +162,12 @@ fn main() -> Result<()> {
         let program = compile(blank)?;
         let values = witness(circuit)?;
         let packed = PackedWitness::pack(&values);
-        for stage in [
+        let stages = [
             witness_stage(circuit, &values)?,
             evaluation_stage(&r1cs, &values)?,
-            compiled_stage(&program, &packed, &r1cs, &values)?,
-        ] {
+        ];
+        let compiled = compiled_stages(&program, &packed, &r1cs, &values)?;
+        for stage in stages.into_iter().chain(compiled) {
             rows.extend(stage.bench(&mut criterion, mode, ROUNDS)?);
         }
     }
