@@ -12,6 +12,8 @@ mod json;
 mod members;
 mod phase1;
 
+use std::borrow::Cow;
+
 use filecoin_proofs_api::{RegisteredPoStProof, RegisteredSealProof, RegisteredUpdateProof};
 
 use crate::Error;
@@ -114,21 +116,23 @@ impl ProofRequest {
 impl PorepC2 {
     /// A request as a client sends it: `registered_proof` is 0 to 14,
     /// `sector_size` its size in bytes or 0, and `vanilla_proof` the JSON
-    /// wrapper around a `SealCommitPhase1Output` (or that output itself).
+    /// wrapper around a `SealCommitPhase1Output` (or that output itself, which
+    /// is not copied if it is given away).
     ///
     /// # Errors
     ///
     /// [`Error::InvalidRequest`], naming the field.
-    pub fn new(
+    pub fn new<'a>(
         registered_proof: u64,
         sector_size: u64,
         miner_id: Option<u64>,
         sector_number: Option<u64>,
-        vanilla_proof: &[u8],
+        vanilla_proof: impl Into<Cow<'a, [u8]>>,
     ) -> Result<Self, Error> {
         let registered_proof = field::seal_proof(registered_proof)?;
         let size = field::sector_size(sector_size, registered_proof.sector_size().into())?;
-        let (wrapped_number, phase1_output) = phase1::phase1_output(vanilla_proof, Some(size))?;
+        let (wrapped_number, phase1_output) =
+            phase1::phase1_output(vanilla_proof.into(), Some(size))?;
         if let (Some(ours), Some(wrapped)) = (sector_number, wrapped_number)
             && ours != wrapped
         {

@@ -39,15 +39,6 @@ fn a_seed_decides_the_request() {
     assert_ne!(make(2), make(3));
 }
 
-#[test]
-fn large_sectors_are_refused() {
-    let error = vanilla::make(ProofKind::Porep, SectorSize::MiB512, 1).unwrap_err();
-    assert!(
-        error.is_input() && error.to_string().starts_with("sector_size: "),
-        "{error}"
-    );
-}
-
 /// Seals 2 KiB with a given version of PoRep, as far as the C1 output.
 fn commit_phase1(registered: RegisteredSealProof) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();

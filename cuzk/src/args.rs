@@ -32,7 +32,7 @@ pub(crate) enum Command {
     /// Make and check Groth16 parameters.
     #[command(subcommand)]
     Params(Params),
-    /// Make a request by sealing a small sector.
+    /// Make a request: small sectors are sealed, large ones are sparse.
     Vanilla(Vanilla),
     /// Compile circuits and look into compiled ones.
     #[command(subcommand)]

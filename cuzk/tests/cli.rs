@@ -310,6 +310,25 @@ fn a_sealed_sector_makes_a_request() {
 }
 
 #[test]
+fn a_sector_too_large_to_seal_makes_a_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let request = directory.path().join("request.json");
+    let report = json(&[
+        "vanilla",
+        "--kind",
+        "winning-post",
+        "--sector-size",
+        "32GiB",
+        "--out",
+        text(&request),
+    ]);
+    assert_eq!(report["circuit"], "winning-post-32GiB");
+    assert_eq!(report["sector"], "sparse");
+    let synth = json(&["synth", "--check", "--request", text(&request)]);
+    assert_eq!(synth["satisfied"], true);
+}
+
+#[test]
 fn a_misspelt_key_is_named_with_what_was_meant() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("cuzk.toml");

@@ -6,10 +6,11 @@
 //! that a client sends reaches a circuit unchecked.
 //!
 //! Reading order: [`decode`] here, then one kind (`porep` is the largest),
-//! `shape` for what is checked before the proofs library sees a byte, and
-//! [`mod@verify`] for proofs.
+//! `shape` for what is checked before the proofs library sees a byte, `fault`
+//! for what its verifiers do not say, and [`mod@verify`] for proofs.
 
 mod circuit;
+mod fault;
 mod job;
 mod native;
 mod porep;
@@ -19,7 +20,7 @@ pub(crate) mod registered;
 mod sector_size;
 mod shape;
 mod snap_deals;
-mod tree;
+pub(crate) mod tree;
 pub mod verify;
 mod window_post;
 mod winning_post;

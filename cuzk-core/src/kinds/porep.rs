@@ -11,9 +11,10 @@ use filecoin_proofs::constants::{
 };
 use filecoin_proofs::parameters::public_params;
 use filecoin_proofs_api::RegisteredSealProof;
-use filecoin_proofs_api::seal::{SealCommitPhase1Output, VanillaSealProof};
+use rayon::prelude::*;
 use serde::Deserialize;
 use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::merkle::MerkleProofTrait as _;
 use storage_proofs_core::proof::ProofScheme;
 use storage_proofs_porep::stacked::{
     self, StackedCircuit, StackedCompound, StackedDrg, TOTAL_PARENTS, Tau, generate_replica_id,
@@ -23,7 +24,7 @@ use super::job::{Statement, synthesis};
 use super::registered::seal_proof;
 use super::shape::{PorepChallenge, PorepShape};
 use super::tree::{Branching, ReplicaTree, with_tree};
-use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize};
+use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize, fault};
 use crate::Error;
 use crate::request::{PorepC2, bad_phase1_output, commitment, field_element, prover_id};
 
@@ -40,11 +41,11 @@ struct Porep<Tree: ReplicaTree> {
     vanilla: Vec<VanillaProof<Tree>>,
 }
 
-/// The output of the first commit phase, with the vanilla proofs' shape only.
+/// The output of the first commit phase, read once.
 #[derive(Deserialize)]
-struct Phase1Shape {
+struct Phase1 {
     registered_proof: RegisteredSealProof,
-    vanilla_proofs: ProofsShape,
+    vanilla_proofs: SizedProofs,
     comm_r: [u8; 32],
     comm_d: [u8; 32],
     replica_id: [u8; 32],
@@ -52,9 +53,9 @@ struct Phase1Shape {
     ticket: [u8; 32],
 }
 
-/// [`VanillaSealProof`], which names the sector size only.
+/// Vanilla proofs by partition, under the name of their sector size.
 #[derive(Deserialize)]
-enum ProofsShape {
+enum SizedProofs {
     #[serde(rename = "StackedDrg2KiBV1")]
     KiB2(Vec<Vec<PorepChallenge>>),
     #[serde(rename = "StackedDrg8MiBV1")]
@@ -67,8 +68,8 @@ enum ProofsShape {
     GiB64(Vec<Vec<PorepChallenge>>),
 }
 
-impl ProofsShape {
-    fn partitions(&self) -> (SectorSize, &[Vec<PorepChallenge>]) {
+impl SizedProofs {
+    fn into_partitions(self) -> (SectorSize, Vec<Vec<PorepChallenge>>) {
         match self {
             Self::KiB2(partitions) => (SectorSize::KiB2, partitions),
             Self::MiB8(partitions) => (SectorSize::MiB8, partitions),
@@ -82,15 +83,19 @@ impl ProofsShape {
 /// Decodes and verifies a request's vanilla proofs.
 pub(super) fn decode(request: &PorepC2) -> Result<Box<dyn Job>, Error> {
     let size = SectorSize::registered(request.registered_proof.sector_size())?;
-    let shape: Phase1Shape = serde_json::from_slice(&request.phase1_output)
+    let output: Phase1 = serde_json::from_slice(&request.phase1_output)
         .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
-    check_statement(request, &shape)?;
-    check_shape(request.registered_proof, size, &shape.vanilla_proofs)?;
-    drop(shape);
-    let output: SealCommitPhase1Output = serde_json::from_slice(&request.phase1_output)
-        .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
+    check_statement(request, &output)?;
+    with_tree!(size, decode_tree(request.registered_proof, size, output))
+}
+
+fn decode_tree<Tree: ReplicaTree>(
+    proof: RegisteredSealProof,
+    size: SectorSize,
+    output: Phase1,
+) -> Result<Box<dyn Job>, Error> {
     let inputs = PublicInputs {
-        replica_id: output.replica_id,
+        replica_id: output.replica_id.into(),
         tau: Some(Tau {
             comm_d: output.comm_d.into(),
             comm_r: output.comm_r.into(),
@@ -98,19 +103,33 @@ pub(super) fn decode(request: &PorepC2) -> Result<Box<dyn Job>, Error> {
         k: None,
         seed: Some(output.seed),
     };
-    let proof = request.registered_proof;
-    match output.vanilla_proofs {
-        VanillaSealProof::StackedDrg2KiBV1(vanilla)
-        | VanillaSealProof::StackedDrg8MiBV1(vanilla)
-        | VanillaSealProof::StackedDrg512MiBV1(vanilla) => verified(proof, size, inputs, vanilla),
-        VanillaSealProof::StackedDrg32GiBV1(vanilla) => verified(proof, size, inputs, vanilla),
-        VanillaSealProof::StackedDrg64GiBV1(vanilla) => verified(proof, size, inputs, vanilla),
+    let params = params::<Tree>(proof)?;
+    let (vanilla_size, partitions) = output.vanilla_proofs.into_partitions();
+    let vanilla = if vanilla_size == size {
+        expected_shape(&params, proof, size).check(partitions)
+    } else {
+        Err(format!(
+            "expected proofs of a {size} sector, got {vanilla_size}"
+        ))
     }
+    .map_err(|mismatch| {
+        Error::request(
+            "vanilla_proof.vanilla_proofs",
+            mismatch,
+            "send what seal_commit_phase1 returned, unaltered",
+        )
+    })?;
+    verified(Porep {
+        size,
+        params,
+        inputs,
+        vanilla,
+    })
 }
 
 /// The statement's own fields: what they are, and that they are of the sector
 /// that the request names.
-fn check_statement(request: &PorepC2, output: &Phase1Shape) -> Result<(), Error> {
+fn check_statement(request: &PorepC2, output: &Phase1) -> Result<(), Error> {
     if output.registered_proof != request.registered_proof {
         return Err(Error::request(
             "registered_proof",
@@ -160,36 +179,12 @@ fn check_statement(request: &PorepC2, output: &Phase1Shape) -> Result<(), Error>
     Ok(())
 }
 
-fn check_shape(
-    proof: RegisteredSealProof,
-    size: SectorSize,
-    vanilla: &ProofsShape,
-) -> Result<(), Error> {
-    let (vanilla_size, partitions) = vanilla.partitions();
-    if vanilla_size != size {
-        return Err(Error::request(
-            "vanilla_proof.vanilla_proofs",
-            format!("expected proofs of a {size} sector, got {vanilla_size}"),
-            "send what seal_commit_phase1 returned, unaltered",
-        ));
-    }
-    with_tree!(size, expected_shape(proof, size))?
-        .check(partitions)
-        .map_err(|mismatch| {
-            Error::request(
-                "vanilla_proof.vanilla_proofs",
-                mismatch,
-                "send what seal_commit_phase1 returned, unaltered",
-            )
-        })
-}
-
 fn expected_shape<Tree: ReplicaTree>(
+    params: &stacked::PublicParams<Tree>,
     proof: RegisteredSealProof,
     size: SectorSize,
-) -> Result<PorepShape, Error> {
-    let params = params::<Tree>(proof)?;
-    Ok(PorepShape {
+) -> PorepShape {
+    PorepShape {
         partitions: usize::from(proof.partitions()),
         challenges: params.challenges.num_challenges_per_partition(),
         layers: params.num_layers,
@@ -198,7 +193,7 @@ fn expected_shape<Tree: ReplicaTree>(
         label_parents: TOTAL_PARENTS,
         data: Branching::data(size),
         replica: Branching::replica(size),
-    })
+    }
 }
 
 fn params<Tree: ReplicaTree>(
@@ -209,29 +204,37 @@ fn params<Tree: ReplicaTree>(
 }
 
 /// The job, if the vanilla proofs verify against the statement.
-fn verified<Tree: ReplicaTree>(
-    proof: RegisteredSealProof,
-    size: SectorSize,
-    inputs: PublicInputs,
-    vanilla: Vec<VanillaProof<Tree>>,
-) -> Result<Box<dyn Job>, Error> {
-    let params = params::<Tree>(proof)?;
-    let valid =
-        StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(&params, &inputs, &vanilla)
-            .map_err(|problem| synthesis("vanilla verification", &problem))?;
-    if !valid {
-        return Err(Error::request(
-            "vanilla_proof",
-            "does not verify against its own comm_r, comm_d, replica_id and seed",
-            "run seal_commit_phase1 again, or send its output unaltered",
-        ));
-    }
-    Ok(Box::new(Porep {
-        size,
+fn verified<Tree: ReplicaTree>(porep: Porep<Tree>) -> Result<Box<dyn Job>, Error> {
+    let Porep {
         params,
         inputs,
         vanilla,
-    }))
+        ..
+    } = &porep;
+    let valid =
+        StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(params, inputs, vanilla)
+            .map_err(|problem| synthesis("vanilla verification", &problem))?;
+    if valid && vanilla.par_iter().flatten().all(paths_verify) {
+        return Ok(Box::new(porep));
+    }
+    let fault = vanilla
+        .iter()
+        .enumerate()
+        .find_map(|(k, proofs)| fault::porep(params, inputs, k, proofs).err());
+    Err(Error::request(
+        "vanilla_proof",
+        format!(
+            "does not verify against its own comm_r, comm_d, replica_id and seed: {}",
+            fault.unwrap_or_default()
+        ),
+        "run seal_commit_phase1 again, or send its output unaltered",
+    ))
+}
+
+/// What the library's verifier takes on trust: that these paths lead from leaf
+/// to root.
+fn paths_verify<Tree: ReplicaTree>(proof: &stacked::Proof<Tree, DefaultPieceHasher>) -> bool {
+    proof.comm_d_proofs.verify() && proof.comm_r_last_proof.verify()
 }
 
 impl<Tree: ReplicaTree> Statement for Porep<Tree> {

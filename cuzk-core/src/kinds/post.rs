@@ -11,7 +11,6 @@ use blstrs::Scalar;
 use cuzk_pce::PackedWitness;
 use cuzk_witness::Isa;
 use cuzk_witness::post::{self as writer, PostShape};
-use filecoin_proofs::FallbackPoStSectorProof;
 use filecoin_proofs::constants::DefaultTreeDomain;
 use filecoin_proofs_api::SectorId;
 use rayon::prelude::*;
@@ -30,7 +29,7 @@ use super::job::{Native, Statement, synthesis};
 use super::native::{merkle_path, tree_shape};
 use super::shape::{self, PostSector};
 use super::tree::{Branching, ReplicaTree};
-use super::{CircuitId, CircuitVisitor, Job, SectorSize};
+use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize, fault};
 use crate::Error;
 use crate::request::prover_id;
 
@@ -87,18 +86,8 @@ fn decode_sector<Tree: ReplicaTree>(
     challenges: usize,
     replica: Branching,
 ) -> Result<Sector<Tree>, shape::Mismatch> {
-    shape::from_bincode::<PostSector>(bytes)?.check(challenges, replica)?;
-    let sector: FallbackPoStSectorProof<Tree> = shape::from_bincode(bytes)?;
-    let public = PublicSector {
-        id: sector.sector_id,
-        comm_r: sector.comm_r,
-    };
-    let vanilla = sector
-        .vanilla_proof
-        .sectors
-        .into_iter()
-        .next()
-        .ok_or("has no sector")?;
+    let (public, vanilla) =
+        shape::from_bincode::<PostSector>(bytes)?.check::<Tree>(challenges, replica)?;
     // The library compares comm_r with the paths' root only, the circuit with
     // this field.
     if vanilla
@@ -160,7 +149,10 @@ pub(super) fn verified<Tree: ReplicaTree>(
     if !valid {
         return Err(Error::request(
             "vanilla_proofs",
-            "do not verify for this randomness, these sectors and their comm_r",
+            format!(
+                "do not verify for this randomness, these sectors and their comm_r: {}",
+                post.fault().unwrap_or_default()
+            ),
             "generate them again for the challenges of this randomness, or send them unaltered",
         ));
     }
@@ -178,6 +170,22 @@ impl<Tree: ReplicaTree> Post<Tree> {
             n,
         );
         generate_leaf_challenge(params, self.inputs.randomness, id.into(), index)
+    }
+
+    /// The first sector that is at fault, and what is wrong with it.
+    fn fault(&self) -> Option<fault::Fault> {
+        let sectors = self.inputs.sectors.iter().zip(&self.vanilla.sectors);
+        sectors.enumerate().find_map(|(i, (public, vanilla))| {
+            let leaves = (0..self.params.challenge_count).map(|n| self.challenge(i, public.id, n));
+            // A WinningPoSt's challenges are so many entries of one sector.
+            let first = if self.id.kind == ProofKind::WinningPost {
+                i
+            } else {
+                0
+            };
+            let fault = fault::post(&public.comm_r, vanilla, first, leaves).err()?;
+            Some(format!("sector {}: {fault}", public.id))
+        })
     }
 }
 
@@ -277,7 +285,6 @@ mod tests {
     use filecoin_proofs::parameters::window_post_public_params;
     use filecoin_proofs_api::RegisteredPoStProof;
 
-    use super::super::ProofKind;
     use super::super::tree::BaseTree;
     use super::*;
 

@@ -24,7 +24,7 @@ use super::job::{Native, Statement, synthesis};
 use super::native::{siblings, tree_shape};
 use super::shape::{self, UpdatePartition};
 use super::tree::{Branching, ReplicaTree, with_tree};
-use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize};
+use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize, fault};
 use crate::Error;
 use crate::request::SnapDeals;
 
@@ -96,12 +96,10 @@ fn decode_partition<Tree: ReplicaTree>(
     size: SectorSize,
 ) -> Result<PartitionProof<Tree>, shape::Mismatch> {
     shape::from_bincode::<UpdatePartition>(bytes)?.check(
-        params.apex_leaf_count,
-        params.challenge_count,
+        params,
         Branching::data(size),
         Branching::replica(size),
-    )?;
-    shape::from_bincode(bytes)
+    )
 }
 
 /// The job, if every partition's vanilla proof verifies.
@@ -120,9 +118,13 @@ fn verified<Tree: ReplicaTree>(update: Update<Tree>) -> Result<Box<dyn Job>, Err
             if valid {
                 return Ok(());
             }
+            let fault = fault::snap_deals(&update.params, &inputs, vanilla);
             Err(Error::request(
                 format!("vanilla_proofs[{k}]"),
-                "does not verify against comm_r_old, comm_r_new and comm_d_new",
+                format!(
+                    "does not verify against comm_r_old, comm_r_new and comm_d_new: {}",
+                    fault.err().unwrap_or_default()
+                ),
                 "run generate_partition_proofs again for this update, or send its output unaltered \
              and in order",
             ))

@@ -11,16 +11,16 @@ use storage_proofs_core::merkle::MerkleTreeTrait;
 use super::SectorSize;
 
 /// A replica tree of any sector size.
-pub(super) trait ReplicaTree: 'static + MerkleTreeTrait<Hasher = DefaultTreeHasher> {}
+pub(crate) trait ReplicaTree: 'static + MerkleTreeTrait<Hasher = DefaultTreeHasher> {}
 
 impl<T: 'static + MerkleTreeTrait<Hasher = DefaultTreeHasher>> ReplicaTree for T {}
 
 /// The replica tree up to 512 MiB.
-pub(super) type BaseTree = SectorShapeBase;
+pub(crate) type BaseTree = SectorShapeBase;
 /// The replica tree of 32 GiB.
-pub(super) type SubTree = SectorShapeSub8;
+pub(crate) type SubTree = SectorShapeSub8;
 /// The replica tree of 64 GiB.
-pub(super) type TopTree = SectorShapeTop2;
+pub(crate) type TopTree = SectorShapeTop2;
 
 /// Calls `$function::<Tree, $more>($arguments)` with the replica tree of a size.
 macro_rules! with_tree {
@@ -40,21 +40,21 @@ macro_rules! with_tree {
         }
     };
 }
-pub(super) use with_tree;
+pub(crate) use with_tree;
 
 /// How a path from leaf to root branches: `base` levels of `arity` children,
 /// then one of `sub` and one of `top` children, where those are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Branching {
-    pub(super) arity: usize,
-    pub(super) base: usize,
-    pub(super) sub: usize,
-    pub(super) top: usize,
+pub(crate) struct Branching {
+    pub(crate) arity: usize,
+    pub(crate) base: usize,
+    pub(crate) sub: usize,
+    pub(crate) top: usize,
 }
 
 impl Branching {
     /// The binary tree over a sector's data.
-    pub(super) fn data(size: SectorSize) -> Self {
+    pub(crate) fn data(size: SectorSize) -> Self {
         Self {
             arity: 2,
             base: log2(size.nodes()),
@@ -64,7 +64,7 @@ impl Branching {
     }
 
     /// The tree over a sector's replica or columns.
-    pub(super) fn replica(size: SectorSize) -> Self {
+    pub(crate) fn replica(size: SectorSize) -> Self {
         let (sub, top) = match size {
             SectorSize::KiB2 | SectorSize::MiB8 | SectorSize::MiB512 => (0, 0),
             SectorSize::GiB32 => (8, 0),
@@ -78,6 +78,14 @@ impl Branching {
             sub,
             top,
         }
+    }
+
+    /// The number of children at each level, those of leaves' parents first.
+    pub(crate) fn arities(self) -> Vec<usize> {
+        let above = [self.sub, self.top].into_iter().filter(|arity| *arity > 0);
+        std::iter::repeat_n(self.arity, self.base)
+            .chain(above)
+            .collect()
     }
 }
 
@@ -104,9 +112,7 @@ mod tests {
             size.nodes(),
         );
         assert_eq!(levels, expected, "{size}");
-        let leaves = replica.arity.pow(u32::try_from(replica.base).unwrap())
-            * replica.sub.max(1)
-            * replica.top.max(1);
+        let leaves: usize = replica.arities().into_iter().product();
         assert_eq!(leaves, size.nodes(), "{size}");
     }
 

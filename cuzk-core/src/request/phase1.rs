@@ -64,10 +64,10 @@ pub(crate) fn bad_phase1_output(problem: &str) -> Error {
 /// Unwraps the output of the first commit phase: the sector number that the
 /// wrapper states, if there is a wrapper, and the output's own JSON.
 pub(super) fn phase1_output(
-    bytes: &[u8],
+    bytes: Cow<'_, [u8]>,
     size: Option<SectorSize>,
 ) -> Result<(Option<u64>, Vec<u8>), Error> {
-    let probe = probe("vanilla_proof", bytes)?;
+    let probe = probe("vanilla_proof", &bytes)?;
     if probe.phase1_out.is_none() {
         if probe.replica_id.is_none() {
             return Err(Error::request(
@@ -76,9 +76,9 @@ pub(super) fn phase1_output(
                 "send the output of seal_commit_phase1, or the wrapper around it",
             ));
         }
-        return Ok((None, bytes.to_vec()));
+        return Ok((None, bytes.into_owned()));
     }
-    let wrapper: Wrapper = serde_json::from_slice(bytes).map_err(|problem| {
+    let wrapper: Wrapper = serde_json::from_slice(&bytes).map_err(|problem| {
         Error::request(
             "vanilla_proof",
             format!("not the C1 wrapper: {problem}"),

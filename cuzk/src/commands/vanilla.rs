@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use cuzk_core::vanilla;
 use serde::Serialize;
 
 use super::{Context, write};
@@ -15,30 +16,40 @@ struct VanillaReport {
     circuit: String,
     request: String,
     request_bytes: usize,
-    seal_s: f64,
+    /// How the sector came about: `sealed` or `sparse`.
+    sector: &'static str,
+    make_s: f64,
     peak_rss_bytes: Option<u64>,
 }
 
 pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let id = args.circuit.id();
-    let spinner = progress::spinner("sealing a sector");
+    let (sector, doing) = if id.sector_size > vanilla::LARGEST_SEALED {
+        ("sparse", "writing down a sparse sector")
+    } else {
+        ("sealed", "sealing a sector")
+    };
+    let pool = context.config.synthesis.pool()?;
+    let spinner = progress::spinner(doing);
     let started = Instant::now();
-    let request = cuzk_core::vanilla::make(id.kind, id.sector_size, args.seed)?;
-    let seal_s = started.elapsed().as_secs_f64();
-    spinner.finish_and_clear();
+    let request = pool.install(|| vanilla::make(id.kind, id.sector_size, args.seed))?;
+    let make_s = started.elapsed().as_secs_f64();
+    spinner.set_message("writing the request");
     let json = request.to_json();
     write(&args.out, &json)?;
+    spinner.finish_and_clear();
     let report = VanillaReport {
         circuit: id.to_string(),
         request: args.out.display().to_string(),
         request_bytes: json.len(),
-        seal_s,
+        sector,
+        make_s,
         peak_rss_bytes: peak_rss_bytes(),
     };
     output::print(context.json, &report, |report| {
         format!(
-            "{}: {} request, sealed in {:.1} s",
-            report.request, report.circuit, report.seal_s
+            "{}: {} request over a {} sector, {} bytes, made in {:.1} s",
+            report.request, report.circuit, report.sector, report.request_bytes, report.make_s
         )
     })
 }

@@ -1,12 +1,9 @@
-//! Makes requests to try the engine with, by sealing a small sector.
+//! A sector that is really sealed, as far as every kind's vanilla proof.
 //!
-//! Not for sectors of a network: the data is random, and the challenges are
-//! drawn here. The sector lives in a temporary directory and is gone when the
-//! request is returned. The invariant: the same seed gives the same request.
-//!
-//! The proofs library keeps the parents of a sector's graph, 56 bytes a node,
-//! in the directory that `FIL_PROOFS_PARENT_CACHE` names (by default under
-//! `/var/tmp`), and reads them from there the next time.
+//! The sector lives in a temporary directory and is gone when the request is
+//! returned. The proofs library keeps the parents of a sector's graph, 56 bytes
+//! a node, in the directory that `FIL_PROOFS_PARENT_CACHE` names (by default
+//! under `/var/tmp`), and reads them from there the next time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -24,7 +21,7 @@ use filecoin_proofs_api::{
     PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, SectorId,
     UnpaddedBytesAmount,
 };
-use rand::{RngCore, SeedableRng};
+use rand::RngCore;
 use rand_chacha::ChaCha8Rng;
 use storage_proofs_core::settings::SETTINGS;
 use tempfile::TempDir;
@@ -34,26 +31,16 @@ use crate::kinds::{ProofKind, SectorSize, registered};
 use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
 use crate::{Error, ProofRequest};
 
-/// The miner that the sectors made here belong to.
-const MINER_ID: u64 = 1000;
+use super::{MINER_ID, failed, field_element};
 
-/// Seals a sector of `size` with data drawn from `seed`, and makes a request
-/// for a proof of `kind` over it. A sector of 2 KiB takes a tenth of a second,
-/// of 8 MiB a quarter of a minute, both in some 50 MB of memory.
-///
-/// # Errors
-///
-/// [`Error::InvalidRequest`] for a size above 8 MiB, [`Error::Io`] when a
-/// directory cannot be written, [`Error::Synthesis`] when sealing fails.
-pub fn make(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest, Error> {
-    if size > SectorSize::MiB8 {
-        return Err(Error::request(
-            "sector_size",
-            format!("a {size} sector is too large to be sealed here"),
-            "use 2KiB or 8MiB",
-        ));
-    }
-    let sector = Sector::seal(size, seed)?;
+/// Seals a sector of `size` with data drawn from `rng`, and makes a request for
+/// a proof of `kind` over it.
+pub(super) fn make(
+    kind: ProofKind,
+    size: SectorSize,
+    rng: ChaCha8Rng,
+) -> Result<ProofRequest, Error> {
+    let sector = Sector::seal(size, rng)?;
     match kind {
         ProofKind::Porep => sector.porep(),
         ProofKind::WinningPost => sector.winning_post(),
@@ -74,13 +61,12 @@ struct Sector {
 }
 
 impl Sector {
-    fn seal(size: SectorSize, seed: u64) -> Result<Self, Error> {
+    fn seal(size: SectorSize, mut rng: ChaCha8Rng) -> Result<Self, Error> {
         let _span = info_span!("seal", %size).entered();
         let parents = PathBuf::from(&SETTINGS.parent_cache);
         create_directory(&parents)?;
         let directory = TempDir::with_prefix("cuzk-sector-")
             .map_err(|error| Error::io(std::env::temp_dir(), error))?;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let registered = registered::seal_proof(size);
         let number = u64::from(rng.next_u32());
         let ticket = field_element(&mut rng);
@@ -246,14 +232,6 @@ impl Read for RandomData<'_> {
     }
 }
 
-/// 32 bytes below 2²⁵⁴, as the chain's randomness is.
-fn field_element(rng: &mut ChaCha8Rng) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    rng.fill_bytes(&mut bytes);
-    bytes[31] &= 0x3f;
-    bytes
-}
-
 fn create_directory(path: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(path).map_err(|error| Error::io(path, error))
 }
@@ -269,11 +247,4 @@ fn create_file(path: &Path, length: u64) -> Result<File, Error> {
     file.set_len(length)
         .map_err(|error| Error::io(path, error))?;
     Ok(file)
-}
-
-fn failed(stage: &'static str, problem: &dyn std::fmt::Display) -> Error {
-    Error::Synthesis {
-        stage,
-        problem: format!("{problem:#}"),
-    }
 }
