@@ -94,13 +94,17 @@ pub fn write(
     challenges: &[Challenge],
 ) -> Result<PackedWitness<Scalar>, ShapeError> {
     check(shape, challenges)?;
-    let parts: Vec<Parts> = challenges
-        .par_iter()
-        .map(|challenge| write_challenge(isa, shape, statement, challenge))
-        .collect::<Result<_, _>>()?;
-    let mut witness = Builder::default();
+    let mut witness = Room::statement_and_challenges(shape).builder();
     write_statement(isa, statement, &mut witness);
-    witness.append_all(parts.as_flattened());
+    // No more challenges at once than keep the threads busy: their parts are
+    // as large as the witness.
+    for challenges in challenges.chunks(2 * rayon::current_num_threads()) {
+        let parts: Vec<Parts> = challenges
+            .par_iter()
+            .map(|challenge| write_challenge(isa, shape, statement, challenge))
+            .collect::<Result<_, _>>()?;
+        witness.append_all(parts.as_flattened());
+    }
     witness.finish().map_err(|error| {
         // ONE is the first public input.
         ShapeError::new("public inputs", "ONE", error)
@@ -177,8 +181,7 @@ fn write_challenge(
 
 /// The node's data, in the tree over all of it.
 fn write_data(shape: PorepShape, challenge: &Challenge) -> Result<Builder, ShapeError> {
-    let levels = challenge.data.siblings.len();
-    let mut builder = Builder::with_capacity(2 * COMPRESSION_BITS_AT_MOST * levels, 4 * levels + 1);
+    let mut builder = Room::data(shape).builder();
     builder.push(challenge.data.leaf);
     sha256_path::write(shape.data, &challenge.data, &mut builder)?;
     builder.push_input(Scalar::from(challenge.data.index));
@@ -189,7 +192,7 @@ fn write_parents(isa: Isa, shape: PorepShape, parents: &[Column]) -> Result<Buil
     let columns = hash_columns(isa, shape, parents.iter().map(|parent| &parent.labels[..]))?;
     let paths = parents.iter().map(|parent| &parent.path).collect();
     let climb = Climb::from_leaves(isa, shape.replica, columns.digests().collect(), paths)?;
-    let mut builder = reserve(shape, parents.len(), 0)?;
+    let mut builder = Room::columns(shape, parents.len()).builder();
     for (i, parent) in parents.iter().enumerate() {
         write_parent(parent, i, &columns, &climb, &mut builder)?;
     }
@@ -205,7 +208,7 @@ fn write_node_and_parents(
     challenge: &Challenge,
     parents: &[Column],
 ) -> Result<[Builder; 2], ShapeError> {
-    let mut node = reserve(shape, 2, shape.layers)?;
+    let mut node = Room::node(shape).builder();
     node.push_bits(challenge.node, 64);
     node.push_input(Scalar::from(challenge.node));
     let labels = write_labels(shape, statement, challenge, &mut node)?;
@@ -221,7 +224,7 @@ fn write_node_and_parents(
         .collect();
     let climb = Climb::from_leaves(isa, shape.replica, leaves, paths)?;
 
-    let mut others = reserve(shape, parents.len(), 0)?;
+    let mut others = Room::columns(shape, parents.len()).builder();
     for (i, parent) in parents.iter().enumerate() {
         write_parent(parent, i, &columns, &climb, &mut others)?;
     }
@@ -286,12 +289,56 @@ fn write_parent(
     Ok(())
 }
 
-/// Room for so many columns or nodes with their paths, and so many labels.
-fn reserve(shape: PorepShape, paths: usize, labels: usize) -> Result<Builder, ShapeError> {
-    let column = shape.layers + Hash::column(shape.layers)?.function().variables();
-    let wide = paths * (column + shape.replica.variables());
-    let bits = labels * (label::VARIABLES_AT_MOST + PARENTS * 256);
-    Ok(Builder::with_capacity(wide + bits, wide + labels))
+/// Variables to reserve for: those that are bits, and any others.
+#[derive(Clone, Copy)]
+struct Room {
+    bits: usize,
+    others: usize,
+}
+
+impl Room {
+    fn data(shape: PorepShape) -> Room {
+        let levels = shape.data.arities().count();
+        Room {
+            bits: levels * 2 * COMPRESSION_BITS_AT_MOST,
+            others: shape.data.variables(),
+        }
+    }
+
+    /// For columns or nodes of the replica, with their paths.
+    fn columns(shape: PorepShape, count: usize) -> Room {
+        let hash = Hash::column(shape.layers).map_or(0, |hash| hash.function().variables());
+        Room {
+            bits: 0,
+            others: count * (shape.layers + hash + shape.replica.variables()),
+        }
+    }
+
+    /// For a node's labels, and the two paths from it.
+    fn node(shape: PorepShape) -> Room {
+        let Room { bits, others } = Room::columns(shape, 2);
+        Room {
+            bits: bits + shape.layers * (label::VARIABLES_AT_MOST + PARENTS * 256),
+            others: others + shape.layers,
+        }
+    }
+
+    fn statement_and_challenges(shape: PorepShape) -> Room {
+        let parts = [
+            Room::data(shape),
+            Room::columns(shape, PARENTS),
+            Room::node(shape),
+        ];
+        let sum = |part: fn(&Room) -> usize| parts.iter().map(part).sum::<usize>();
+        Room {
+            bits: shape.challenges * sum(|room| room.bits) + 256,
+            others: shape.challenges * sum(|room| room.others) + 512,
+        }
+    }
+
+    fn builder(self) -> Builder {
+        Builder::with_capacity(self.bits + self.others, self.others)
+    }
 }
 
 #[cfg(test)]
