@@ -49,7 +49,7 @@ pub fn make(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest
 /// so that the trees over them are known without a sector. The circuit and the
 /// proofs library's verifiers accept it, since neither sees how the parents of
 /// a challenged node got their labels. Full-size sectors take a second or two
-/// and some 100 MB of memory; a WindowPoSt is of the first few sectors of its
+/// and some 60 MB of memory; a WindowPoSt is of the first few sectors of its
 /// partition.
 ///
 /// # Errors
