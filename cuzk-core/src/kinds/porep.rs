@@ -4,6 +4,10 @@
 //! and challenges are those of `storage_proofs_porep::stacked`.
 
 use anyhow::Context as _;
+use blstrs::Scalar;
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Isa;
+use cuzk_witness::porep::{self as writer, Challenge};
 use filecoin_hashers::Domain as _;
 use filecoin_proofs::constants::{
     DRG_DEGREE, DefaultPieceDomain, DefaultPieceHasher, DefaultTreeDomain, DefaultTreeHasher,
@@ -20,7 +24,8 @@ use storage_proofs_porep::stacked::{
     self, StackedCircuit, StackedCompound, StackedDrg, TOTAL_PARENTS, Tau, generate_replica_id,
 };
 
-use super::job::{Statement, synthesis};
+use super::job::{Native, Statement, synthesis};
+use super::native::tree_shape;
 use super::registered::seal_proof;
 use super::shape::{PorepChallenge, PorepShape};
 use super::tree::{Branching, ReplicaTree, with_tree};
@@ -39,6 +44,8 @@ struct Porep<Tree: ReplicaTree> {
     params: stacked::PublicParams<Tree>,
     inputs: PublicInputs,
     vanilla: Vec<VanillaProof<Tree>>,
+    /// The same, for the writer.
+    challenges: Vec<Vec<Challenge>>,
 }
 
 /// The output of the first commit phase, read once.
@@ -105,7 +112,7 @@ fn decode_tree<Tree: ReplicaTree>(
     };
     let params = params::<Tree>(proof)?;
     let (vanilla_size, partitions) = output.vanilla_proofs.into_partitions();
-    let vanilla = if vanilla_size == size {
+    let partitions = if vanilla_size == size {
         expected_shape(&params, proof, size).check(partitions)
     } else {
         Err(format!(
@@ -119,11 +126,13 @@ fn decode_tree<Tree: ReplicaTree>(
             "send what seal_commit_phase1 returned, unaltered",
         )
     })?;
+    let (vanilla, challenges) = partitions.into_iter().unzip();
     verified(Porep {
         size,
         params,
         inputs,
         vanilla,
+        challenges,
     })
 }
 
@@ -256,8 +265,39 @@ impl<Tree: ReplicaTree> Statement for Porep<Tree> {
         Compound::<Tree>::circuit(&self.inputs, (), vanilla, &self.params, Some(partition))
     }
 
-    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<blstrs::Scalar>> {
+    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>> {
         Compound::<Tree>::generate_public_inputs(&self.inputs, &self.params, Some(partition))
+    }
+
+    fn native(&self) -> Option<&dyn Native> {
+        Some(self)
+    }
+}
+
+impl<Tree: ReplicaTree> Native for Porep<Tree> {
+    fn write(&self, partition: usize) -> anyhow::Result<PackedWitness<Scalar>> {
+        let shape = writer::PorepShape {
+            data: tree_shape(Branching::data(self.size))?,
+            replica: tree_shape(Branching::replica(self.size))?,
+            layers: self.params.num_layers,
+            challenges: self.params.challenges.num_challenges_per_partition(),
+        };
+        let vanilla = self
+            .vanilla
+            .get(partition)
+            .and_then(|proofs| proofs.first());
+        let vanilla = vanilla.context("no such partition")?;
+        let challenges = self.challenges.get(partition);
+        let tau = self.inputs.tau.as_ref().context("no commitments")?;
+        let statement = writer::Statement {
+            replica_id: self.inputs.replica_id.into(),
+            comm_d: tau.comm_d.into(),
+            comm_r: tau.comm_r.into(),
+            comm_r_last: vanilla.comm_r_last().into(),
+            comm_c: vanilla.comm_c().into(),
+        };
+        let challenges = challenges.context("no such partition")?;
+        Ok(writer::write(Isa::best(), shape, &statement, challenges)?)
     }
 }
 

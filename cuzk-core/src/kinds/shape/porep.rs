@@ -1,12 +1,16 @@
 //! A challenge of a PoRep.
 
+use cuzk_witness::por::MerklePath;
+use cuzk_witness::porep as writer;
+use filecoin_hashers::poseidon::PoseidonDomain;
 use filecoin_proofs::constants::{DefaultPieceHasher, DefaultTreeHasher};
 use serde::Deserialize;
-use storage_proofs_core::merkle::MerkleTreeTrait;
+use storage_proofs_core::merkle::{MerkleProofTrait, MerkleTreeTrait};
 use storage_proofs_porep::stacked;
 
 use super::merkle::MerkleProof;
 use super::{Mismatch, Node, each, elements, expect_count, expect_node, within};
+use crate::kinds::native::merkle_path;
 use crate::kinds::tree::{Branching, ReplicaTree};
 
 type TreeProof<Tree> = storage_proofs_core::merkle::MerkleProof<
@@ -67,48 +71,51 @@ pub(in crate::kinds) struct PorepShape {
 }
 
 impl PorepShape {
-    /// The vanilla proofs of all partitions, if they have this shape.
+    /// The vanilla proofs of all partitions, if they have this shape: each
+    /// challenge as the library has it, and as a witness is written from.
+    #[expect(clippy::type_complexity, reason = "a pair for every challenge")]
     pub(in crate::kinds) fn check<Tree: ReplicaTree>(
         &self,
         partitions: Vec<Vec<PorepChallenge>>,
-    ) -> Result<Vec<Vec<VanillaProof<Tree>>>, Mismatch> {
+    ) -> Result<Vec<(Vec<VanillaProof<Tree>>, Vec<writer::Challenge>)>, Mismatch> {
         expect_count("partitions", self.partitions, partitions.len())?;
         each("partition", partitions, |challenges| {
             expect_count("challenges", self.challenges, challenges.len())?;
-            each("challenge", challenges, |challenge| {
+            let challenges = each("challenge", challenges, |challenge| {
                 self.check_challenge(challenge)
-            })
+            });
+            Ok(challenges?.into_iter().unzip())
         })
     }
 
     fn check_challenge<Tree: ReplicaTree>(
         &self,
         challenge: PorepChallenge,
-    ) -> Result<VanillaProof<Tree>, Mismatch> {
+    ) -> Result<(VanillaProof<Tree>, writer::Challenge), Mismatch> {
         self.check_counts(&challenge)?;
         self.check_labels(&challenge)?;
         let node = challenge.encoding_proof.node;
+        let (comm_d_proofs, data) = within(
+            || "comm_d_proofs".into(),
+            twice(challenge.comm_d_proofs.open(self.data, node)),
+        )?;
+        let (comm_r_last_proof, replica) = within(
+            || "comm_r_last_proof".into(),
+            twice(challenge.comm_r_last_proof.open(self.replica, node)),
+        )?;
         let columns = challenge.replica_column_proofs;
-        let parents = |name, proofs: Vec<ColumnProof>| {
-            each(name, proofs, |proof| {
-                let node = proof.column.index.into();
-                self.open_column::<Tree>(proof, node)
-            })
+        let (replica_column_proofs, column, parents) = self.open_columns::<Tree>(columns, node)?;
+        let native = writer::Challenge {
+            node,
+            data,
+            replica,
+            column,
+            parents,
         };
-        Ok(stacked::Proof {
-            comm_d_proofs: within(
-                || "comm_d_proofs".into(),
-                challenge.comm_d_proofs.open(self.data, node),
-            )?,
-            comm_r_last_proof: within(
-                || "comm_r_last_proof".into(),
-                challenge.comm_r_last_proof.open(self.replica, node),
-            )?,
-            replica_column_proofs: stacked::ReplicaColumnProof {
-                c_x: within(|| "c_x".into(), self.open_column::<Tree>(columns.c_x, node))?,
-                drg_parents: parents("drg_parents", columns.drg_parents)?,
-                exp_parents: parents("exp_parents", columns.exp_parents)?,
-            },
+        let vanilla = stacked::Proof {
+            comm_d_proofs,
+            comm_r_last_proof,
+            replica_column_proofs,
             labeling_proofs: each("labeling_proofs", challenge.labeling_proofs, |label| {
                 let parents = elements(label.parents, "a parent's label")?;
                 Ok(stacked::LabelingProof::new(
@@ -125,19 +132,55 @@ impl PorepShape {
                     elements(challenge.encoding_proof.parents, "a parent's label"),
                 )?,
             ),
-        })
+        };
+        Ok((vanilla, native))
+    }
+
+    /// The columns as the library has them, and for the writer the node's path
+    /// and its parents.
+    #[expect(clippy::type_complexity, reason = "the library's type")]
+    fn open_columns<Tree: ReplicaTree>(
+        &self,
+        columns: ReplicaColumnProof,
+        node: u64,
+    ) -> Result<
+        (
+            stacked::ReplicaColumnProof<TreeProof<Tree>>,
+            MerklePath,
+            Vec<writer::Column>,
+        ),
+        Mismatch,
+    > {
+        let parents = |name, proofs: Vec<ColumnProof>| {
+            let opened = each(name, proofs, |proof| {
+                let node = proof.column.index.into();
+                self.open_column::<Tree>(proof, node)
+            });
+            opened.map(|columns| columns.into_iter().unzip::<_, _, Vec<_>, Vec<_>>())
+        };
+        let (c_x, column) = within(|| "c_x".into(), self.open_column::<Tree>(columns.c_x, node))?;
+        let (drg_parents, drg) = parents("drg_parents", columns.drg_parents)?;
+        let (exp_parents, exp) = parents("exp_parents", columns.exp_parents)?;
+        let columns = stacked::ReplicaColumnProof {
+            c_x,
+            drg_parents,
+            exp_parents,
+        };
+        Ok((columns, column.path, [drg, exp].concat()))
     }
 
     fn open_column<Tree: ReplicaTree>(
         &self,
         proof: ColumnProof,
         node: u64,
-    ) -> Result<stacked::ColumnProof<TreeProof<Tree>>, Mismatch> {
+    ) -> Result<(stacked::ColumnProof<TreeProof<Tree>>, writer::Column), Mismatch> {
         expect_node(node, proof.column.index.into())?;
-        Ok(stacked::ColumnProof::new(
-            proof.column.index,
-            elements(proof.column.rows, "a label in the column")?,
-            proof.inclusion_proof.open(self.replica, node)?,
+        let rows: Vec<PoseidonDomain> = elements(proof.column.rows, "a label in the column")?;
+        let labels = rows.iter().map(|label| (*label).into()).collect();
+        let (inclusion, path) = twice(proof.inclusion_proof.open(self.replica, node))?;
+        Ok((
+            stacked::ColumnProof::new(proof.column.index, rows, inclusion),
+            writer::Column { labels, path },
         ))
     }
 
@@ -202,6 +245,13 @@ impl PorepShape {
             _ => Err("encoding_proof: is not the label of the last layer".into()),
         }
     }
+}
+
+/// A path as the library has it, and as a witness is written from.
+fn twice<P: MerkleProofTrait>(proof: Result<P, Mismatch>) -> Result<(P, MerklePath), Mismatch> {
+    let proof = proof?;
+    let path = merkle_path(&proof).map_err(|problem| format!("{problem:#}"))?;
+    Ok((proof, path))
 }
 
 /// What the label of a layer, counted from 0, is the hash of, over and over:
