@@ -12,7 +12,8 @@
 //! gives for the same circuit instance.
 //!
 //! Reading order: [`mod@poseidon`] and [`insertion`], [`por`] which is made
-//! of them, [`sha256_path`] with the hash below it, then one kind.
+//! of them, [`sha256_path`] with the hash below it, then one kind: [`post`]
+//! (the shortest), [`snap_deals`], [`porep`].
 
 #![deny(unsafe_code)]
 

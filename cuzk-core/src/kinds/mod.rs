@@ -7,7 +7,8 @@
 //!
 //! Reading order: [`decode`] here, then one kind (`porep` is the largest),
 //! `shape` for what is checked before the proofs library sees a byte, `fault`
-//! for what its verifiers do not say, and [`mod@verify`] for proofs.
+//! for what its verifiers do not say, `native` for what the writers of
+//! witnesses take, and [`mod@verify`] for proofs.
 
 mod circuit;
 mod fault;
