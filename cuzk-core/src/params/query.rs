@@ -128,6 +128,10 @@ where
         self.bytes.len() / Self::point_bytes()
     }
 
+    fn encoded(&self) -> Option<&[u8]> {
+        Some(self.bytes)
+    }
+
     fn read(&self, start: usize, out: &mut [P]) -> Result<(), BasesError> {
         let point_bytes = Self::point_bytes();
         let end = start.saturating_add(out.len());

@@ -78,6 +78,14 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     /// equally long.
     fn import(self, from: &[Self::Affine], to: &mut [Self::Point]);
 
+    /// Converts the points with these indices among `encoded` ones, which are
+    /// uncompressed as in ZCash's format, one for each place of `to`. `false`
+    /// if one is missing, infinite or not on the curve, or if this
+    /// implementation reads no encodings; `to` is then of no use.
+    fn import_encoded(self, _encoded: &[u8], _indices: &[u32], _to: &mut [Self::Point]) -> bool {
+        false
+    }
+
     /// Converts points back; the slices are equally long.
     fn export(self, from: &[Self::Point], to: &mut [Self::Affine]);
 

@@ -102,6 +102,27 @@ where
         }
     }
 
+    fn import_encoded(self, encoded: &[u8], indices: &[u32], to: &mut [Self::Point]) -> bool {
+        let groups = indices.chunks(LANES).zip(to.chunks_mut(LANES));
+        groups.into_iter().all(|(indices, to)| {
+            let last = indices.len() - 1;
+            let point = |lane: usize| {
+                let start = indices[lane.min(last)] as usize * 2 * C::ENCODED_BYTES;
+                encoded.get(start..)?.get(..2 * C::ENCODED_BYTES)
+            };
+            let points: [Option<&[u8]>; LANES] = std::array::from_fn(point);
+            let mut present = [&[][..]; LANES];
+            for (present, point) in present.iter_mut().zip(points) {
+                match point {
+                    Some(point) => *present = point,
+                    None => return false,
+                }
+            }
+            // SAFETY: the token proves the instructions.
+            unsafe { self.decode_group(present, to) }
+        })
+    }
+
     fn export(self, from: &[Self::Point], to: &mut [A]) {
         for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
             // SAFETY: the token proves the instructions.
@@ -155,6 +176,25 @@ where
                 C::store(&y, lane, &mut to.y);
             }
         }
+    }
+
+    /// Reads encoded points; whether they are on the curve. One in 2^49 that
+    /// is not may be taken for one that is.
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn decode_group(self, from: [&[u8]; LANES], to: &mut [Point<C::Stored>]) -> bool {
+        let x = C::decode_x(self.token, from.map(|point| &point[..C::ENCODED_BYTES]));
+        let y = C::decode_y(self.token, from.map(|point| &point[C::ENCODED_BYTES..]));
+        let (Some(x), Some(y)) = (x, y) else {
+            return false;
+        };
+        let cube_and_b = x.square().mul(&x).sub_reduced(&C::minus_b(self.token));
+        let on_curve = y.square().sub_reduced(&cube_and_b).perhaps_zero();
+        let (x, y) = (x.rows(self.token), y.rows(self.token));
+        for (lane, to) in to.iter_mut().enumerate() {
+            C::store(&x, lane, &mut to.x);
+            C::store(&y, lane, &mut to.y);
+        }
+        on_curve == u8::MAX
     }
 
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
@@ -347,7 +387,73 @@ fn negative_lanes(additions: &[Addition]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::affine::CurveOf;
     use crate::affine::tests::check_kernel;
+    use blstrs::Scalar;
+    use ff::Field;
+    use group::UncompressedEncoding;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// Encoded points come out as decoded ones do, wherever they stand, and
+    /// what is no point is noticed in every lane.
+    fn check_encodings<A, C>(kernel: Affine<A, C>)
+    where
+        A: Coordinates<Base = C::Base> + UncompressedEncoding + From<CurveOf<Affine<A, C>>>,
+        C: Coordinate + Send + Sync,
+    {
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let points: Vec<A> = (0..21)
+            .map(|_| (A::generator() * Scalar::random(&mut rng)).into())
+            .collect();
+        let encode = |point: &A| point.to_uncompressed().as_ref().to_vec();
+        let encoded: Vec<Vec<u8>> = points.iter().map(encode).collect();
+        for len in [1, 7, 8, 9, 21] {
+            let indices: Vec<u32> = (0..len).map(|i| (i * 5 + 2) % 21).collect();
+            let mut got = vec![kernel.infinity(); indices.len()];
+            assert!(kernel.import_encoded(&encoded.concat(), &indices, &mut got));
+            let mut decoded = vec![A::identity(); got.len()];
+            kernel.export(&got, &mut decoded);
+            let expected: Vec<A> = indices.iter().map(|i| points[*i as usize]).collect();
+            assert_eq!(decoded, expected);
+        }
+        let indices: Vec<u32> = (0..21).collect();
+        let mut to = vec![kernel.infinity(); 21];
+        let point_bytes = encoded[0].len();
+        for at in 0..21 {
+            let good = encoded.concat();
+            assert!(!kernel.import_encoded(&good[..good.len() - 1], &indices, &mut to));
+            let start = at * point_bytes;
+            for byte in [0, 1, point_bytes / 2 - 1, point_bytes / 2, point_bytes - 1] {
+                let mut bad = good.clone();
+                bad[start + byte] ^= 0x40;
+                assert!(
+                    !kernel.import_encoded(&bad, &indices, &mut to),
+                    "{at} {byte}"
+                );
+            }
+            let mut infinite = good.clone();
+            infinite[start..start + point_bytes].copy_from_slice(&encode(&A::identity()));
+            assert!(!kernel.import_encoded(&infinite, &indices, &mut to));
+            let mut unreduced = good;
+            unreduced[start..start + point_bytes].fill(0x1f);
+            assert!(!kernel.import_encoded(&unreduced, &indices, &mut to));
+        }
+    }
+
+    #[test]
+    fn encoded_points_are_read_in_g1() {
+        if let Some(token) = Ifma::detect() {
+            check_encodings(G1::new(token));
+        }
+    }
+
+    #[test]
+    fn encoded_points_are_read_in_g2() {
+        if let Some(token) = Ifma::detect() {
+            check_encodings(G2::new(token));
+        }
+    }
 
     #[test]
     fn g1_additions_agree_with_the_group_law() {

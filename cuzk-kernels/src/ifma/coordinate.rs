@@ -54,6 +54,15 @@ pub(crate) trait Coordinate: Copy {
     fn import_x(token: Ifma, from: [Self::Base; LANES]) -> Self;
     /// A y of blst's curve.
     fn import_y(token: Ifma, from: [Self::Base; LANES]) -> Self;
+    /// Bytes of a coordinate as it is encoded: big-endian, canonical.
+    const ENCODED_BYTES: usize;
+    /// An x of blst's curve from encodings; `None` if one is not reduced.
+    fn decode_x(token: Ifma, from: [&[u8]; LANES]) -> Option<Self>;
+    /// A y of blst's curve from encodings; `None` if one is not reduced.
+    fn decode_y(token: Ifma, from: [&[u8]; LANES]) -> Option<Self>;
+    /// −b, where y² = x³ + b is the isomorphic curve; fit to be stored.
+    fn minus_b(token: Ifma) -> Self;
+
     /// An x for blst.
     fn export_x(&self, token: Ifma) -> [Self::Base; LANES];
     /// A y for blst.

@@ -40,13 +40,31 @@ pub(crate) type Fp = Element<P, 8>;
 
 /// 2^e modulo p, in limbs: by doubling.
 const fn power_of_two(e: u32) -> [u64; 8] {
+    to_limbs(&words_of_power_of_two(e))
+}
+
+const fn words_of_power_of_two(e: u32) -> [u64; 6] {
     let mut words = [1, 0, 0, 0, 0, 0];
     let mut i = 0;
     while i < e {
         words = double(&words);
         i += 1;
     }
-    to_limbs(&words)
+    words
+}
+
+/// p less a reduced number other than zero.
+const fn negated(words: &[u64; 6]) -> [u64; 6] {
+    let mut difference = [0; 6];
+    let (mut i, mut borrow) = (0, false);
+    while i < 6 {
+        let (d, b1) = MODULUS_WORDS[i].overflowing_sub(words[i]);
+        let (d, b2) = d.overflowing_sub(borrow as u64);
+        difference[i] = d;
+        borrow = b1 | b2;
+        i += 1;
+    }
+    difference
 }
 
 /// Twice a reduced number, reduced.
@@ -84,6 +102,14 @@ const EXPORT_Y: [u64; 8] = power_of_two(432);
 /// Factor that takes blst's inverse of a Montgomery form to the Montgomery
 /// form of the inverse: 2^64.
 const INVERSE: [u64; 8] = power_of_two(480);
+
+/// Factor that takes a number to our x: that of blst's Montgomery form.
+const DECODE_X: [u64; 8] = power_of_two(384 + 416);
+/// Factor that takes a number to our y: blst's times 2^-16.
+const DECODE_Y: [u64; 8] = power_of_two(384 + 400);
+/// Minus Montgomery form of 4u⁶ with u = 2^-16, the constant of the curve in
+/// G1 and each component of that in G2.
+const MINUS_B: [u64; 8] = to_limbs(&negated(&words_of_power_of_two(2 + 416 - 96)));
 
 /// What [`Fp::reduce`] adds, by the quotient of the last limb by 2^17 modulo
 /// eight: limb j of the multiples 1, −1, −2, −3, 5, 4, 3 and 2 of p.
@@ -131,6 +157,23 @@ impl Fp {
             let l = reduce_once(&to_words(&limbs.0));
             BlstFp::from(blst_fp { l })
         })
+    }
+
+    /// Big-endian numbers times a factor; `None` if one is not below p.
+    fn decode(token: Ifma, from: [&[u8]; LANES], factor: &[u64; 8]) -> Option<Fp> {
+        let mut numbers = [Row([0; 8]); LANES];
+        for (number, bytes) in numbers.iter_mut().zip(from) {
+            let mut words = [0; 6];
+            for (word, bytes) in words.iter_mut().rev().zip(bytes.chunks_exact(8)) {
+                *word = u64::from_be_bytes(bytes.try_into().ok()?);
+            }
+            if words.iter().rev().ge(MODULUS_WORDS.iter().rev()) {
+                return None;
+            }
+            *number = Row(to_limbs(&words));
+        }
+        let numbers = Fp::from_limbs(token, load(token, numbers.each_ref()));
+        Some(numbers.mul(&Fp::splat(token, *factor)))
     }
 
     /// blst's limbs, as they are.
@@ -242,6 +285,20 @@ impl Coordinate for Fp {
 
     fn import_y(token: Ifma, from: [BlstFp; LANES]) -> Fp {
         Fp::from_blst(token, from).mul(&Fp::splat(token, IMPORT_Y))
+    }
+
+    const ENCODED_BYTES: usize = 48;
+
+    fn decode_x(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp> {
+        Fp::decode(token, from, &DECODE_X)
+    }
+
+    fn decode_y(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp> {
+        Fp::decode(token, from, &DECODE_Y)
+    }
+
+    fn minus_b(token: Ifma) -> Fp {
+        Fp::splat(token, MINUS_B)
     }
 
     fn export_x(&self, token: Ifma) -> [BlstFp; LANES] {

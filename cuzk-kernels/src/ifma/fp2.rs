@@ -59,6 +59,12 @@ fn components(values: [BlstFp2; LANES]) -> [[BlstFp; LANES]; 2] {
     [component(0), component(1)]
 }
 
+/// c0 and c1, of which c1 is encoded first.
+fn encoded_components(from: [&[u8]; LANES]) -> [[&[u8]; LANES]; 2] {
+    let halves = from.map(|bytes| bytes.split_at(bytes.len() / 2));
+    [halves.map(|(_, c0)| c0), halves.map(|(c1, _)| c1)]
+}
+
 fn join(c0: [BlstFp; LANES], c1: [BlstFp; LANES]) -> [BlstFp2; LANES] {
     std::array::from_fn(|lane| {
         let fp = [c0[lane].into(), c1[lane].into()];
@@ -172,6 +178,26 @@ impl Coordinate for Fp2 {
     fn import_y(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
         let [c0, c1] = components(from).map(|c| Fp::import_y(token, c));
         Fp2 { c0, c1 }
+    }
+
+    const ENCODED_BYTES: usize = 96;
+
+    fn decode_x(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp2> {
+        let [c0, c1] = encoded_components(from).map(|c| Fp::decode_x(token, c));
+        Some(Fp2 { c0: c0?, c1: c1? })
+    }
+
+    fn decode_y(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp2> {
+        let [c0, c1] = encoded_components(from).map(|c| Fp::decode_y(token, c));
+        Some(Fp2 { c0: c0?, c1: c1? })
+    }
+
+    fn minus_b(token: Ifma) -> Fp2 {
+        let component = Fp::minus_b(token);
+        Fp2 {
+            c0: component,
+            c1: component,
+        }
     }
 
     fn export_x(&self, token: Ifma) -> [BlstFp2; LANES] {

@@ -283,6 +283,12 @@ where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
 {
+    if let Some(encoded) = bases.encoded()
+        && kernel.import_encoded(encoded, indices, points)
+    {
+        return Ok(());
+    }
+    // Also if an encoding is bad: reading it again tells which, and why.
     let mut decoded = vec![K::Affine::identity(); indices.len()];
     read_selected(bases, indices, &mut decoded)?;
     kernel.import(&decoded, points);

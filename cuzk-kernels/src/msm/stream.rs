@@ -41,6 +41,12 @@ pub trait Bases<P>: Sync {
         self.len() == 0
     }
 
+    /// All the bases, if they are kept as uncompressed encodings in ZCash's
+    /// format: kernels that can read those do, and check them as they do.
+    fn encoded(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Decodes the bases from `start` on into `out`, which is filled.
     ///
     /// # Errors
