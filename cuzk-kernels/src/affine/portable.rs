@@ -24,6 +24,8 @@ pub(crate) trait Coordinates: PrimeCurveAffine<Scalar = Scalar> {
     /// Whether a coordinate is zero. (`is_zero` and `==` of the field compare
     /// in constant time, which costs a tenth of an addition.)
     fn vanishes(value: &Self::Base) -> bool;
+    /// Whether a point of the curve is in the subgroup of prime order.
+    fn is_in_subgroup(&self) -> bool;
 }
 
 impl Coordinates for G1Affine {
@@ -39,6 +41,9 @@ impl Coordinates for G1Affine {
     }
     fn vanishes(value: &Fp) -> bool {
         blst_fp::from(*value).l.iter().all(|word| *word == 0)
+    }
+    fn is_in_subgroup(&self) -> bool {
+        self.is_torsion_free().into()
     }
 }
 
@@ -56,6 +61,9 @@ impl Coordinates for G2Affine {
     fn vanishes(value: &Fp2) -> bool {
         let [c0, c1] = blst_fp2::from(*value).fp;
         c0.l.iter().chain(&c1.l).all(|word| *word == 0)
+    }
+    fn is_in_subgroup(&self) -> bool {
+        self.is_torsion_free().into()
     }
 }
 

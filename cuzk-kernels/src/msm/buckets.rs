@@ -67,6 +67,13 @@ impl<K: Kernel> Buckets<K> {
         }
     }
 
+    /// What is in the buckets, finished.
+    pub(super) fn into_sums(self) -> Vec<K::Affine> {
+        let mut sums = vec![K::Affine::identity(); self.points.len()];
+        self.kernel.export(&self.points, &mut sums);
+        sums
+    }
+
     /// Carries out scheduled additions in the way that suits their number.
     fn advance(&mut self, sources: &[K::Point]) {
         if self.additions.len() < BATCH_MIN {

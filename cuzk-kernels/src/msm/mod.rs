@@ -10,6 +10,7 @@
 mod buckets;
 mod packed;
 mod stream;
+pub mod subgroup;
 mod window;
 
 use std::ops::Range;

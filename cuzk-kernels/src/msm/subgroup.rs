@@ -1,0 +1,191 @@
+//! Whether points are in the subgroup of prime order, many at a time.
+//!
+//! One point is checked with a multiplication by a 64-bit number. Of many, each
+//! round throws every point into one of some buckets at random and checks the
+//! buckets' sums, which costs an addition a point. Take a point outside and fix
+//! where the others fall: at most one bucket for it makes all sums come out
+//! inside, so a round overlooks it with a chance of at most 1 / buckets, however
+//! the points were chosen, as long as they were chosen before the seed.
+
+use blstrs::{G1Affine, G2Affine};
+use group::prime::PrimeCurveAffine;
+use rayon::prelude::*;
+
+use super::buckets::Buckets;
+use super::stream::{Bases, BasesError};
+use super::{CHUNK, TASK, check_terms, import_selected};
+use crate::affine::{Addition, Coordinates, Kernel, Portable};
+use crate::error::KernelError;
+#[cfg(target_arch = "x86_64")]
+use crate::ifma;
+use crate::isa::{Implementation, Isa};
+
+/// Buckets of a round.
+const BUCKETS: usize = 1 << 11;
+
+/// A set with a point outside is accepted with a chance of 2^-66.
+const ROUNDS: usize = 6;
+
+/// Whether all points are in G1. They must be on the curve and not infinite,
+/// as [`Bases`] promises. `seed` is drawn after the points were fixed.
+///
+/// # Errors
+/// When a base cannot be read, or there are more than 2^31.
+pub fn all_in_g1<B>(isa: Isa, bases: &B, seed: u64) -> Result<bool, KernelError>
+where
+    B: Bases<G1Affine> + ?Sized,
+{
+    match isa.implementation() {
+        Implementation::Portable => all_inside(Portable::<G1Affine>::new(), bases, seed),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => all_inside(ifma::G1::new(token), bases, seed),
+    }
+}
+
+/// Whether all points are in G2; otherwise as [`all_in_g1`].
+///
+/// # Errors
+/// As [`all_in_g1`].
+pub fn all_in_g2<B>(isa: Isa, bases: &B, seed: u64) -> Result<bool, KernelError>
+where
+    B: Bases<G2Affine> + ?Sized,
+{
+    match isa.implementation() {
+        Implementation::Portable => all_inside(Portable::<G2Affine>::new(), bases, seed),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => all_inside(ifma::G2::new(token), bases, seed),
+    }
+}
+
+fn all_inside<K, B>(kernel: K, bases: &B, seed: u64) -> Result<bool, KernelError>
+where
+    K: Kernel<Affine: Coordinates>,
+    B: Bases<K::Affine> + ?Sized,
+{
+    check_terms(bases.len(), bases.len())?;
+    let mut rounds: Vec<_> = (0..ROUNDS).map(|_| Buckets::new(kernel, BUCKETS)).collect();
+    let mut points = vec![kernel.infinity(); bases.len().min(CHUNK)];
+    for start in (0..bases.len()).step_by(CHUNK) {
+        let points = &mut points[..(bases.len() - start).min(CHUNK)];
+        read_all(kernel, bases, start, points)?;
+        rounds
+            .par_iter_mut()
+            .with_max_len(1)
+            .enumerate()
+            .for_each(|(round, buckets)| {
+                for source in 0..points.len() {
+                    let bucket = random_bucket(seed, round, start + source);
+                    buckets.add(Addition::new(bucket, source, false), points);
+                }
+                buckets.finish(points);
+            });
+    }
+    let inside = |point: &K::Affine| bool::from(point.is_identity()) || point.is_in_subgroup();
+    Ok(rounds
+        .into_par_iter()
+        .flat_map(Buckets::into_sums)
+        .all(|sum| inside(&sum)))
+}
+
+/// Reads consecutive bases, in parallel.
+#[expect(clippy::cast_possible_truncation, reason = "at most 2^31 bases")]
+fn read_all<K, B>(
+    kernel: K,
+    bases: &B,
+    start: usize,
+    points: &mut [K::Point],
+) -> Result<(), BasesError>
+where
+    K: Kernel,
+    B: Bases<K::Affine> + ?Sized,
+{
+    points
+        .par_chunks_mut(TASK)
+        .enumerate()
+        .try_for_each(|(task, points)| {
+            let first = (start + task * TASK) as u32;
+            let indices: Vec<u32> = (first..).take(points.len()).collect();
+            import_selected(kernel, bases, &indices, points)
+        })
+}
+
+/// A bucket for a point, by the finalizer of SplitMix64 (Steele, Lea, Flood:
+/// "Fast splittable pseudorandom number generators", 2014).
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
+fn random_bucket(seed: u64, round: usize, index: usize) -> usize {
+    let number = (index * ROUNDS + round) as u64;
+    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ z >> 31) % BUCKETS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blstrs::{Fp, Fp2, Scalar};
+    use ff::Field;
+    use group::UncompressedEncoding;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// A point of the curve outside of the subgroup.
+    fn outside<A: Coordinates + UncompressedEncoding>(square_root: fn(A::Base) -> Option<A>) -> A {
+        let candidates = (1..).map(|x| (0..x).fold(A::Base::ZERO, |sum, _| sum + A::Base::ONE));
+        let mut points = candidates.filter_map(square_root);
+        points.find(|point| !point.is_in_subgroup()).unwrap()
+    }
+
+    fn g1_with_x(x: Fp) -> Option<G1Affine> {
+        let b = (0..4).fold(Fp::ZERO, |sum, _| sum + Fp::ONE);
+        let y: Option<Fp> = (x.square() * x + b).sqrt().into();
+        Some(G1Affine::from_xy(x, y?))
+    }
+
+    fn g2_with_x(x: Fp2) -> Option<G2Affine> {
+        let four = (0..4).fold(Fp::ZERO, |sum, _| sum + Fp::ONE);
+        let y: Option<Fp2> = (x.square() * x + Fp2::new(four, four)).sqrt().into();
+        Some(G2Affine::from_xy(x, y?))
+    }
+
+    /// All inside is accepted; one outside is noticed wherever it is, and so
+    /// are two that cancel.
+    fn check<A>(outside: A, all_inside: impl Fn(&[A], u64) -> bool)
+    where
+        A: Coordinates + From<A::Curve>,
+    {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let inside: Vec<A> = (0..300)
+            .map(|_| (A::generator() * Scalar::random(&mut rng)).into())
+            .collect();
+        for seed in 0..3 {
+            assert!(all_inside(&inside, seed));
+            for at in [0, 77, 299] {
+                let mut bad = inside.clone();
+                bad[at] = outside;
+                assert!(!all_inside(&bad, seed));
+                bad[(at + 5) % 300] = -outside;
+                assert!(!all_inside(&bad, seed));
+            }
+        }
+        assert!(all_inside(&[], 0));
+    }
+
+    #[test]
+    fn points_outside_of_g1_are_noticed() {
+        for isa in Isa::all() {
+            check(outside(g1_with_x), |points, seed| {
+                all_in_g1(isa, points, seed).unwrap()
+            });
+        }
+    }
+
+    #[test]
+    fn points_outside_of_g2_are_noticed() {
+        for isa in Isa::all() {
+            check(outside(g2_with_x), |points, seed| {
+                all_in_g2(isa, points, seed).unwrap()
+            });
+        }
+    }
+}
