@@ -84,6 +84,15 @@ pub(crate) struct Verify {
 pub(crate) enum Params {
     /// Make insecure test parameters, under the names the proofs libraries use.
     Generate(ParamsGenerate),
+    /// Check every point of the parameters in the cache, and that key, queries
+    /// and circuit belong together.
+    Verify(ParamsVerify),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsVerify {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
 }
 
 #[derive(Debug, Args)]

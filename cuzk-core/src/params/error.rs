@@ -105,6 +105,33 @@ pub enum ParamsError {
         /// The first part of the key that differs.
         field: &'static str,
     },
+    /// A point that cannot be read, or a computation over them that failed.
+    #[error("{path}: {source}; delete it, then generate or fetch it again")]
+    Points {
+        /// The file.
+        path: PathBuf,
+        /// Which point, and why.
+        source: KernelError,
+    },
+    /// A point of the curve that is not in the group of prime order.
+    #[error(
+        "{path} has a point in {query} that is outside of the group of prime order; delete it, \
+         then generate or fetch it again"
+    )]
+    OutsideSubgroup {
+        /// The file.
+        path: PathBuf,
+        /// Where it is.
+        query: QueryName,
+    },
+    /// Parts that contradict each other.
+    #[error("{path}: {problem}; delete it, then generate or fetch it again")]
+    Inconsistent {
+        /// The file.
+        path: PathBuf,
+        /// Which.
+        problem: &'static str,
+    },
     /// Insecure parameters for sectors of real networks.
     #[error(
         "test parameters are insecure, and sectors of {sector_size_bytes} bytes are in use on \

@@ -1,13 +1,14 @@
 //! Groth16 parameters: the proving and verifying keys of a circuit, in
 //! bellperson's `.params` and `.vk` formats.
 //!
-//! `file` maps and checks them, `query` decodes their points, `manager` knows where they are and opens each
-//! once, `generate` makes insecure ones for tests (`toxic_waste` → `qap` →
+//! `file` maps and checks them, `query` decodes their points, `check` checks
+//! every one, `manager` knows where they are and opens each once, `generate` makes insecure ones for tests (`toxic_waste` → `qap` →
 //! points). Nothing here fetches anything or knows a circuit by name. The
 //! invariants: a file's lengths are checked against its real size before any of
 //! it is used, a parameter file is never copied whole, and a file that is there
 //! is never overwritten.
 
+mod check;
 mod error;
 mod file;
 mod generate;
@@ -17,6 +18,7 @@ mod qap;
 mod query;
 mod toxic_waste;
 
+pub use check::check_points;
 pub use error::{GenerateError, ParamsError};
 pub use file::{MappedParams, read_verifying_key};
 pub use generate::{Generated, generate};

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::CircuitId;
-use cuzk_core::params::{GenerateOptions, ParamCache};
+use cuzk_core::params::{GenerateOptions, ParamCache, check_points};
 use serde::Serialize;
 
 use super::Context;
-use crate::args::{Params, ParamsGenerate};
+use crate::args::{Params, ParamsGenerate, ParamsVerify};
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
 use crate::{output, progress};
@@ -25,8 +25,51 @@ struct GenerateReport {
 }
 
 pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {
-    let Params::Generate(args) = command;
-    generate(context, args)
+    match command {
+        Params::Generate(args) => generate(context, args),
+        Params::Verify(args) => verify(context, args),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct VerifyReport {
+    circuit: String,
+    params: String,
+    valid: bool,
+    points: usize,
+    verify_s: f64,
+}
+
+fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
+    let id = args.circuit.id();
+    let started = Instant::now();
+    let param_cache = &context.config.srs.param_cache;
+    let spinner = progress::spinner("getting the compiled circuit");
+    let lengths = Circuit::cached(id, param_cache)?.query_lengths();
+    let loaded = ParamCache::new(param_cache)
+        .load(&id.parameter_files()?, &lengths)
+        .map_err(cuzk_core::Error::from)?;
+    let pool = context.config.synthesis.pool()?;
+    let checked = pool.install(|| {
+        check_points(loaded.mapped(), context.config.cpu.isa, |query| {
+            spinner.set_message(format!("checking {query}"));
+        })
+    });
+    spinner.finish_and_clear();
+    checked.map_err(cuzk_core::Error::from)?;
+    let report = VerifyReport {
+        circuit: id.to_string(),
+        params: loaded.mapped().path().display().to_string(),
+        valid: true,
+        points: lengths.ic + lengths.h + lengths.l + lengths.a + 2 * lengths.b,
+        verify_s: started.elapsed().as_secs_f64(),
+    };
+    output::print(context.json, &report, |report| {
+        format!(
+            "{}\nvalid: {} points in {:.1} s",
+            report.params, report.points, report.verify_s
+        )
+    })
 }
 
 fn generate(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {
