@@ -20,7 +20,7 @@ pub(crate) struct BitRun<'a> {
 }
 
 impl<'a> BitRun<'a> {
-    /// An empty run, with room for 64 bits less one a word of `words`.
+    /// An empty run, with room for 64 bits a word.
     pub(crate) fn new(words: &'a mut [u64]) -> Self {
         BitRun {
             words,
@@ -30,31 +30,11 @@ impl<'a> BitRun<'a> {
         }
     }
 
-    /// Another view of the same run, whose state the compiler can keep in
-    /// registers; it returns to this one with [`Self::resume`].
-    pub(crate) fn fork(&mut self) -> BitRun<'_> {
-        BitRun {
-            words: self.words,
-            full: self.full,
-            pending: self.pending,
-            pending_bits: self.pending_bits,
-        }
-    }
-
-    /// Where a fork got to.
-    pub(crate) fn position(&self) -> (usize, u64, u32) {
-        (self.full, self.pending, self.pending_bits)
-    }
-
-    /// Goes on after what a fork wrote.
-    pub(crate) fn resume(&mut self, (full, pending, pending_bits): (usize, u64, u32)) {
-        self.full = full;
-        self.pending = pending;
-        self.pending_bits = pending_bits;
-    }
-
     /// The next `length` bits, the lowest of `bits` first. None is set above
     /// them, and `length` is at most 64.
+    ///
+    /// # Panics
+    /// If there is no more room.
     #[inline(always)]
     pub(crate) fn push(&mut self, bits: u64, length: u32) {
         debug_assert!(length == 64 || bits >> length == 0);
@@ -143,7 +123,7 @@ mod tests {
         let mut run = BitRun::new(&mut room);
         run.push_masked(3, u64::MAX);
         run.push_masked(7, 0);
-        assert_eq!(run.position(), (1, 0, 0));
+        assert_eq!((run.full, run.pending, run.pending_bits), (1, 0, 0));
         assert_eq!(room[0], 3);
     }
 }

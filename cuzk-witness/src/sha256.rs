@@ -237,28 +237,25 @@ impl Working {
         let (mut a_sum, mut e_sum) = (sum(self.a), sum(self.e));
         let [mut b, mut c, mut d] = [self.b, self.c, self.d].map(|word| word.value);
         let [mut f, mut g, mut h] = [self.f, self.g, self.h].map(|word| word.value);
-        let mut fork = run.fork();
         for (constant, word) in ROUND[from..].iter().zip(&words[from..]) {
             let e = low(e_sum);
-            fork.push(e_sum, SUM_BITS);
-            let s1 = big_sigma_of_variables(e, [6, 11, 25], &mut fork);
+            run.push(e_sum, SUM_BITS);
+            let s1 = big_sigma_of_variables(e, [6, 11, 25], run);
             let ch = e & f | !e & g;
-            fork.push(ch.into(), 32);
+            run.push(ch.into(), 32);
             let terms = [h, s1, ch, *constant, word.value];
             let first: u64 = terms.into_iter().map(u64::from).sum();
             let a = low(a_sum);
-            fork.push(a_sum, SUM_BITS);
-            let s0 = big_sigma_of_variables(a, [2, 13, 22], &mut fork);
+            run.push(a_sum, SUM_BITS);
+            let s0 = big_sigma_of_variables(a, [2, 13, 22], run);
             let both = b & c;
             let maj = a & (b | c) | both;
-            fork.push(interleave(maj, both), 64);
+            run.push(interleave(maj, both), 64);
             a_sum = first + u64::from(s0) + u64::from(maj);
             e_sum = first + u64::from(d);
             (b, c, d) = (a, b, c);
             (f, g, h) = (e, f, g);
         }
-        let position = fork.position();
-        run.resume(position);
         Working {
             a: Pending::Sum(Sum::of_variables(a_sum, 7)),
             b: Word::variables(b),

@@ -1,8 +1,8 @@
 //! A Merkle path over SHA-256, from a leaf to its tree's root: the tree over
 //! a sector's data.
 //!
-//! Not computed beside others as [`crate::por`] is: a hash is nine tenths of
-//! writing its bits.
+//! Paths are hashed while they are written, one at a time: the bits between
+//! are most of what there is to write.
 
 use crate::insertion::{insert, write_insertion};
 use crate::num::write_bits;
