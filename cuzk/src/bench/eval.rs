@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use blstrs::Scalar;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::SectorSize;
+use cuzk_core::memory::buffer::{Buffer, BufferPool, Dealloc};
 use cuzk_pce::{PackedBuilder, PackedWitness, Program, R1cs, spmv_parallel};
 use ff::Field;
 use rand::{Rng, SeedableRng};
@@ -40,9 +41,25 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
-fn buffers<const N: usize>(program: &Program<Scalar>) -> [Vec<Scalar>; N] {
+/// Vectors as the engine lends them: of huge pages, written before.
+fn buffers<const N: usize>(program: &Program<Scalar>) -> Result<[Buffer; N], Failure> {
+    let pool = BufferPool::new(Dealloc::Recycle, 0);
     let len = program.rows() + program.num_inputs();
-    [(); N].map(|()| vec![Scalar::ONE; len])
+    let mut buffers = Vec::with_capacity(N);
+    for _ in 0..N {
+        let mut buffer = pool.take(len).map_err(failed)?;
+        fill(&mut buffer, Scalar::ONE);
+        buffers.push(buffer);
+    }
+    buffers
+        .try_into()
+        .map_err(|_| failed("another number of buffers"))
+}
+
+fn fill(values: &mut [Scalar], value: Scalar) {
+    values
+        .par_chunks_mut(TASK)
+        .for_each(|task| task.fill(value));
 }
 
 /// A, B and C times the witness, plainly.
@@ -56,7 +73,7 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
     let witness = bundled_job(args)?.witness(0)?;
     let values = witness.to_plain();
     let r1cs = args.circuit().record()?;
-    let [mut a, mut b, mut c] = buffers(program);
+    let [mut a, mut b, mut c] = buffers(program)?;
     program
         .evaluate_abc_into(&witness, [&mut a, &mut b, &mut c], None)
         .map_err(failed)?;
@@ -104,15 +121,10 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
 fn against_filling(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let witness = made_up(program)?;
     // Both sides write the same buffers, which are most of the memory there is.
-    let lent = RefCell::new(buffers(program));
+    let lent = RefCell::new(buffers(program)?);
     let ours = || {
         let [a, b] = &mut *lent.borrow_mut();
         program.evaluate_into(&witness, a, b, None).map_err(failed)
-    };
-    let fill = |values: &mut [Scalar], value: Scalar| {
-        values
-            .par_chunks_mut(TASK)
-            .for_each(|task| task.fill(value));
     };
     let peer = || {
         let [a, b] = &mut *lent.borrow_mut();
