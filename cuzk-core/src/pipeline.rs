@@ -21,7 +21,7 @@ use rayon::prelude::*;
 
 use crate::backend::{Backend, BackendError, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
-use crate::kinds::Job;
+use crate::kinds::{Job, Writer};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
@@ -61,7 +61,11 @@ pub fn synthesize_partition(
         buffers,
         throttle,
     } = resources;
-    let witness = trace.time(Stage::Witness, || pool.install(|| job.witness(partition)))?;
+    let stage = match job.writer() {
+        Writer::Native => Stage::Witness,
+        Writer::Circuit => Stage::CircuitWitness,
+    };
+    let witness = trace.time(stage, || pool.install(|| job.witness(partition)))?;
     let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
     trace.time(Stage::Evaluate, || {
         pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], throttle))

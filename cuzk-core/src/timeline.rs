@@ -29,8 +29,11 @@ pub enum Stage {
     Params,
     /// Waiting until the partition's memory is free.
     MemoryWait,
-    /// Computing the witness.
+    /// Writing the witness natively.
     Witness,
+    /// Computing the witness by running the circuit, for a shape that has no
+    /// native writer.
+    CircuitWitness,
     /// Evaluating A·w and B·w.
     Evaluate,
     /// Waiting for a device worker.
@@ -60,6 +63,7 @@ impl Stage {
             Self::Params => "params",
             Self::MemoryWait => "memory_wait",
             Self::Witness => "witness",
+            Self::CircuitWitness => "circuit_witness",
             Self::Evaluate => "evaluate",
             Self::ReadyWait => "ready_wait",
             Self::LockWait => "lock_wait",
