@@ -28,8 +28,9 @@ use std::{
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// One sleep: short against the work that is waited for, long against the
-/// cost of a wake-up.
-const NAP: Duration = Duration::from_micros(100);
+/// cost of a wake-up, which that work pays for. Beside naps of 100 µs the sum in
+/// G2 took 6 to 17 % longer than alone on two cores, beside these 3 to 4 %.
+const NAP: Duration = Duration::from_micros(500);
 
 /// One call's view of a throttle.
 #[derive(Debug)]

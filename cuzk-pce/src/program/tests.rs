@@ -2,16 +2,20 @@
 
 use super::*;
 use crate::{
-    Witness, evaluate, naive, record,
+    Columns, Witness, evaluate, naive, record,
     testing::*,
     witness::{PackedWitness, witness},
 };
 use blstrs::Scalar;
 use ff::Field;
 use proptest::prelude::*;
+use std::{
+    sync::atomic::{AtomicI32, Ordering},
+    time::Instant,
+};
 
 /// a and b of a program, over buffers full of garbage.
-fn run<W: crate::Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> [Vec<Scalar>; 3] {
+fn run<W: Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> [Vec<Scalar>; 3] {
     let garbage = || vec![Scalar::from(77); program.rows() + program.num_inputs()];
     let [mut a, mut b, mut c] = [(); 3].map(|()| garbage());
     let (mut a2, mut b2) = (garbage(), garbage());
@@ -143,12 +147,61 @@ fn a_throttle_that_never_falls_slows_but_does_not_hang() {
     let circuit = RandomCircuit::squares(100);
     let program = compile(circuit.blank()).unwrap();
     let w = witness(circuit).unwrap();
-    let raised = std::sync::atomic::AtomicI32::new(1);
+    let raised = AtomicI32::new(1);
     let len = program.rows() + program.num_inputs();
     let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
     program
         .evaluate_into(&w, &mut a, &mut b, Some(&raised))
         .unwrap();
+    let [a2, b2, _] = run(&program, &w);
+    assert!(a == a2 && b == b2);
+}
+
+/// A witness that raises a throttle when it is first read.
+struct Raising<'a>(&'a Witness<Scalar>, &'a AtomicI32);
+
+impl Columns<Scalar> for Raising<'_> {
+    fn num_inputs(&self) -> usize {
+        self.0.num_inputs()
+    }
+
+    fn num_aux(&self) -> usize {
+        Columns::num_aux(self.0)
+    }
+
+    fn input(&self, index: usize) -> Scalar {
+        Columns::input(self.0, index)
+    }
+
+    fn aux(&self, index: usize) -> Scalar {
+        self.1.store(1, Ordering::Release);
+        Columns::aux(self.0, index)
+    }
+
+    fn bits(&self, start: usize, count: usize) -> Option<u64> {
+        self.1.store(1, Ordering::Release);
+        Columns::bits(self.0, start, count)
+    }
+}
+
+#[test]
+fn every_block_looks_at_the_throttle() {
+    let circuit = RandomCircuit::squares(crate::CHUNK_ROWS + 1);
+    let program = compile(circuit.blank()).unwrap();
+    let w = witness(circuit).unwrap();
+    let len = program.rows() + program.num_inputs();
+    let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+    // The first block raises it, on the only thread, so the second finds it up.
+    let throttle = AtomicI32::new(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+    let start = Instant::now();
+    pool.build().unwrap().install(|| {
+        let raising = Raising(&w, &throttle);
+        program
+            .evaluate_into(&raising, &mut a, &mut b, Some(&throttle))
+            .unwrap();
+    });
+    assert!(start.elapsed() >= crate::WAIT_MAX);
     let [a2, b2, _] = run(&program, &w);
     assert!(a == a2 && b == b2);
 }
