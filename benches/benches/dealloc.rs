@@ -3,7 +3,7 @@
 use benches::{
     Result,
     counters::{Counters, Usage},
-    mode::{Mode, cores, plot_path, thread_counts},
+    mode::{Mode, cores, thread_counts},
     plot::{self, Line},
     study::{Study, Timed, time},
     table,
@@ -251,9 +251,6 @@ fn row(workload: &str, study: &Study<'_, Sample>, arm: usize) -> Vec<String> {
 }
 
 fn draw(walks: &[(usize, Study<'_, Sample>)]) -> Result<()> {
-    let Some(path) = plot_path("dealloc-walk") else {
-        return Ok(());
-    };
     let line = |arm: usize| Line {
         name: Arm::ALL[arm].name().to_owned(),
         points: (walks.iter())
@@ -261,5 +258,10 @@ fn draw(walks: &[(usize, Study<'_, Sample>)]) -> Result<()> {
             .collect(),
     };
     let lines: Vec<_> = (0..Arm::ALL.len()).map(line).collect();
-    plot::draw(&path, "a victim that walks memory", "seconds", &lines)
+    plot::draw(
+        "dealloc-walk",
+        "a victim that walks memory",
+        "seconds",
+        &lines,
+    )
 }

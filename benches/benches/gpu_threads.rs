@@ -1,32 +1,40 @@
-//! b_g2_msm on pools of several sizes, alone and beside synthesis.
+//! The sum in G2 on several numbers of threads, alone and beside synthesis, by
+//! the C++ kernel and by the engine's own.
 //!
-//! The pool's size is decided once a process, so each size is a child process
-//! that waits for its turn.
+//! The C++ pool's size is decided once a process, so each size is a child
+//! process that waits for its turn. The engine's kernel has a pool of rayon's,
+//! and is run the same way, so that nothing else is different.
 
 use benches::{
     Result,
     child::{self, Child},
     circuit::Hashes,
-    mode::{Mode, cores, plot_path, thread_counts},
-    msm::{self, Scalars},
+    g2::{Kernel, Sum},
+    mode::{Mode, cores, thread_counts},
+    msm::Scalars,
     plot::{self, Line},
     study::{Study, Timed},
     table,
 };
-use blstrs::{G2Affine, G2Projective, Scalar};
+use blstrs::Scalar;
 use criterion::Criterion;
-use cuzk_pce::{R1cs, evaluate, record, witness};
+use cuzk_pce::{PackedWitness, Program, compile, packed_witness};
+use cuzk_tune::{
+    beside::{Side, alone, beside},
+    sweep::{Point, Sweep, median},
+};
+use ff::Field;
+use rayon::prelude::*;
 use std::{
     cell::RefCell,
     hint::black_box,
     rc::Rc,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-    time::{Duration, Instant},
+    sync::{Mutex, PoisonError},
+    time::Duration,
 };
-use supraseal_sys::{GpuResources, b_g2_msm, b_g2_msm_scratch_bytes, set_gpu_threads};
+use supraseal_sys::set_gpu_threads;
 
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 5;
 
 /// The least work of both sides in one sample. Beside each other, the side
 /// that is done goes on until the other is done too, so that there is never
@@ -35,7 +43,7 @@ const ROUNDS: usize = 6;
 struct Load {
     points: usize,
     scalars: Scalars,
-    msms: usize,
+    sums: usize,
     hashes: usize,
     syntheses: usize,
 }
@@ -44,14 +52,14 @@ const LOADS: [Load; 2] = [
     Load {
         points: 1 << 17,
         scalars: Scalars::Witness,
-        msms: 4,
+        sums: 4,
         hashes: 10,
         syntheses: 3,
     },
     Load {
         points: 1 << 14,
         scalars: Scalars::Uniform,
-        msms: 2,
+        sums: 2,
         hashes: 10,
         syntheses: 3,
     },
@@ -60,7 +68,7 @@ const LOADS: [Load; 2] = [
 const SMOKE_LOADS: [Load; 1] = [Load {
     points: 64,
     scalars: Scalars::Uniform,
-    msms: 1,
+    sums: 1,
     hashes: 1,
     syntheses: 1,
 }];
@@ -69,24 +77,24 @@ fn loads(mode: Mode) -> &'static [Load] {
     mode.pick(&LOADS[..], &SMOKE_LOADS)
 }
 
-/// What a child answers: how long one b_g2_msm and one synthesis took, on
-/// average over the sample; 0 for a side that did not run.
+/// What a child answers: how long one sum and one synthesis took, on average
+/// over the sample; 0 for a side that did not run.
 #[derive(Clone, Copy)]
 struct Sample {
-    msm: Duration,
+    sum: Duration,
     synthesis: Duration,
 }
 
 impl Timed for Sample {
     /// The slower side's: what a pipeline of the two would be held up by.
     fn wall(&self) -> Duration {
-        self.msm.max(self.synthesis)
+        self.sum.max(self.synthesis)
     }
 }
 
 impl Sample {
     fn write(self) -> String {
-        format!("{} {}", self.msm.as_nanos(), self.synthesis.as_nanos())
+        format!("{} {}", self.sum.as_nanos(), self.synthesis.as_nanos())
     }
 
     fn read(line: &str) -> Result<Self> {
@@ -95,8 +103,8 @@ impl Sample {
             .map(str::parse)
             .map(|n| n.map(Duration::from_nanos));
         match (nanos.next(), nanos.next()) {
-            (Some(msm), Some(synthesis)) => Ok(Sample {
-                msm: msm?,
+            (Some(sum), Some(synthesis)) => Ok(Sample {
+                sum: sum?,
                 synthesis: synthesis?,
             }),
             _ => Err(format!("expected two durations, got {line:?}").into()),
@@ -107,140 +115,122 @@ impl Sample {
 /// What both sides work on.
 struct Work {
     load: Load,
-    bases: Vec<G2Affine>,
-    scalars: Vec<Scalar>,
-    r1cs: R1cs<Scalar>,
-    resources: GpuResources,
+    sum: Sum,
+    program: Program<Scalar>,
+    witness: PackedWitness<Scalar>,
+    /// Where a and b go.
+    out: Mutex<[Vec<Scalar>; 2]>,
 }
 
 impl Work {
-    fn new(load: Load) -> Result<Self> {
-        let blank = Hashes {
+    fn new(load: Load, kernel: Kernel, threads: usize) -> Result<Self> {
+        let circuit = |blank| Hashes {
             count: load.hashes,
-            blank: true,
+            blank,
         };
+        let program = compile(circuit(true))?;
+        let zeros = vec![Scalar::ZERO; program.rows() + program.num_inputs()];
         Ok(Work {
             load,
-            bases: msm::bases::<G2Projective>(load.points),
-            scalars: load.scalars.make(load.points),
-            r1cs: record(blank)?,
-            resources: GpuResources::new()?,
+            sum: Sum::new(kernel, load.scalars, load.points, threads)?,
+            witness: packed_witness(circuit(false))?,
+            program,
+            out: Mutex::new([zeros.clone(), zeros]),
         })
     }
 
-    fn msm(&self) -> Result<()> {
-        black_box(b_g2_msm(&self.resources, &self.bases, &self.scalars)?);
+    fn sum(&self) -> Result<()> {
+        black_box(self.sum.compute()?);
         Ok(())
     }
 
-    /// Witness and evaluation, on rayon's threads, unthrottled: what this
-    /// compares is what the number of threads alone does.
+    /// Witness and evaluation, on all of rayon's threads, unthrottled: what
+    /// this compares is what the number of threads alone does.
     fn synthesis(&self) -> Result<()> {
-        let witness = witness(Hashes {
-            count: self.load.hashes,
-            blank: false,
-        })?;
-        black_box(evaluate(&self.r1cs, &witness, None)?);
-        Ok(())
+        let hash = |_| {
+            packed_witness::<Scalar, _>(Hashes {
+                count: 1,
+                blank: false,
+            })
+        };
+        let hashes = (0..self.load.hashes).into_par_iter().map(hash);
+        black_box(hashes.collect::<std::result::Result<Vec<_>, _>>()?);
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let [a, b] = &mut *out;
+        Ok(self.program.evaluate_into(&self.witness, a, b, None)?)
     }
 
     fn answer(&self, question: &str) -> Result<Sample> {
-        let side = |name: &str, quota| Side::new(quota, question == name || question == "both");
-        let msms = side("msm", self.load.msms);
-        let syntheses = side("synthesis", self.load.syntheses);
-        thread::scope(|scope| {
-            let msm = scope.spawn(|| msms.repeat(&syntheses, || self.msm()));
-            let synthesis = syntheses.repeat(&msms, || self.synthesis())?;
-            match msm.join() {
-                Ok(msm) => Ok(Sample {
-                    msm: msm?,
-                    synthesis,
-                }),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
+        let (sum, synthesis) = (|| self.sum(), || self.synthesis());
+        let sums = Side::new(self.load.sums, &sum);
+        let syntheses = Side::new(self.load.syntheses, &synthesis);
+        let zero = Duration::ZERO;
+        let (sum, synthesis) = match question {
+            "sum" => (alone(sums)?, zero),
+            "synthesis" => (zero, alone(syntheses)?),
+            _ => beside(sums, syntheses)?.into(),
+        };
+        Ok(Sample { sum, synthesis })
     }
 }
 
-/// One of the two sides: how much it has done, and must do.
-struct Side {
-    quota: usize,
-    runs: bool,
-    done: AtomicUsize,
-}
-
-impl Side {
-    fn new(quota: usize, runs: bool) -> Self {
-        Side {
-            quota,
-            runs,
-            done: AtomicUsize::new(0),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        !self.runs || self.done.load(Ordering::Relaxed) >= self.quota
-    }
-
-    /// Works until both sides have done their quota; returns the mean time of
-    /// a piece of work.
-    fn repeat(&self, other: &Side, work: impl Fn() -> Result<()>) -> Result<Duration> {
-        if !self.runs {
-            return Ok(Duration::ZERO);
-        }
-        let start = Instant::now();
-        while !(self.is_done() && other.is_done()) {
-            if let Err(error) = work() {
-                // The other side must not wait for this one.
-                self.done.store(self.quota, Ordering::Relaxed);
-                return Err(error);
-            }
-            self.done.fetch_add(1, Ordering::Relaxed);
-        }
-        let done = u32::try_from(self.done.load(Ordering::Relaxed))?;
-        Ok(start.elapsed() / done)
-    }
-}
-
-/// A child: its threads and its load are the argument.
+/// A child: the argument is its kernel, its threads, the mode and the load.
 fn serve(argument: &str) -> Result<()> {
-    let (threads, load) = argument
-        .split_once(' ')
-        .ok_or("expected threads and load")?;
-    set_gpu_threads(threads.parse()?)?;
-    let (mode, at) = load.split_once(' ').ok_or("expected mode and load")?;
+    let [kernel, threads, mode, load] = argument.split(' ').collect::<Vec<_>>()[..] else {
+        return Err("expected kernel, threads, mode and load".into());
+    };
+    let kernel = Kernel::ALL.into_iter().find(|k| k.name() == kernel);
+    let kernel = kernel.ok_or("no such kernel")?;
     let mode = if mode == "measure" {
         Mode::Measure
     } else {
         Mode::Smoke
     };
-    let load = loads(mode)
-        .get(at.parse::<usize>()?)
-        .ok_or("no such load")?;
-    let work = Work::new(*load)?;
+    let load = loads(mode).get(load.parse::<usize>()?);
+    let load = *load.ok_or("no such load")?;
+    set_gpu_threads(threads.parse()?)?;
+    let work = Work::new(load, kernel, threads.parse()?)?;
     child::serve(|question| Ok(work.answer(question)?.write()))
 }
 
-fn msm_s(sample: &Sample) -> f64 {
-    sample.msm.as_secs_f64()
+fn sum_s(sample: &Sample) -> f64 {
+    sample.sum.as_secs_f64()
 }
 
 fn synthesis_s(sample: &Sample) -> f64 {
     sample.synthesis.as_secs_f64()
 }
 
-/// The arms of one number of threads.
+/// The arms of one kernel and one number of threads.
 struct Arms {
+    kernel: Kernel,
     threads: usize,
-    msm: usize,
-    synthesis: usize,
+    sum: usize,
     both: usize,
 }
 
 struct Measured<'a> {
     load: Load,
     study: Study<'a, Sample>,
+    synthesis: usize,
     arms: Vec<Arms>,
+}
+
+/// A child that is started by the first question, so that listing starts none.
+struct Lazy {
+    argument: String,
+    child: RefCell<Option<Child>>,
+}
+
+impl Lazy {
+    fn ask(&self, question: &str) -> Result<Sample> {
+        let mut child = self.child.borrow_mut();
+        let child = match child.as_mut() {
+            Some(child) => child,
+            None => child.insert(Child::start(&self.argument)?),
+        };
+        Sample::read(&child.ask(question)?)
+    }
 }
 
 fn measure(
@@ -250,90 +240,109 @@ fn measure(
     criterion: &mut Criterion,
 ) -> Result<Measured<'static>> {
     let mut study = Study::new();
-    let mut arms = Vec::new();
-    for threads in thread_counts() {
-        let mode = mode.pick("measure", "smoke");
-        // Started by the first question, so that listing starts nothing.
-        let child = Rc::new(RefCell::new(None));
-        let mut arm = |question: &'static str| {
-            let child = Rc::clone(&child);
-            study.arm(format!("{question}/{threads} threads"), move || {
-                let mut child = child.borrow_mut();
-                let child = match child.as_mut() {
-                    Some(child) => child,
-                    None => child.insert(Child::start(&format!("{threads} {mode} {at}"))?),
-                };
-                Sample::read(&child.ask(question)?)
-            })
-        };
-        arms.push(Arms {
-            threads,
-            msm: arm("msm"),
-            synthesis: arm("synthesis"),
-            both: arm("both"),
-        });
+    let (mut arms, mut synthesis) = (Vec::new(), None);
+    for kernel in Kernel::ALL {
+        for threads in thread_counts() {
+            let mode = mode.pick("measure", "smoke");
+            let child = Rc::new(Lazy {
+                argument: format!("{} {threads} {mode} {at}", kernel.name()),
+                child: RefCell::default(),
+            });
+            let mut arm = |question: &'static str, name: String| {
+                let child = Rc::clone(&child);
+                study.arm(name, move || child.ask(question))
+            };
+            // The same whatever the kernel and its threads.
+            synthesis.get_or_insert_with(|| arm("synthesis", "synthesis".to_owned()));
+            let name = |what| format!("{}/{threads} threads/{what}", kernel.name());
+            arms.push(Arms {
+                kernel,
+                threads,
+                sum: arm("sum", name("alone")),
+                both: arm("both", name("both")),
+            });
+        }
     }
     let group = format!("gpu_threads/{}", load.scalars.name());
     study.bench(criterion, &group, mode, ROUNDS)?;
-    Ok(Measured { load, study, arms })
+    Ok(Measured {
+        load,
+        study,
+        synthesis: synthesis.ok_or("there are no threads")?,
+        arms,
+    })
 }
 
 impl Measured<'_> {
+    fn of(&self, kernel: Kernel) -> impl Iterator<Item = &Arms> {
+        self.arms.iter().filter(move |arms| arms.kernel == kernel)
+    }
+
+    fn sweep(&self, kernel: Kernel) -> Sweep {
+        let all =
+            |arm: usize, of: fn(&Sample) -> f64| self.study.samples(arm).iter().map(of).collect();
+        let point = |arms: &Arms| Point {
+            alone_s: all(arms.sum, sum_s),
+            beside_s: all(arms.both, sum_s),
+            other_beside_s: all(arms.both, synthesis_s),
+        };
+        Sweep {
+            other_alone_s: all(self.synthesis, synthesis_s),
+            points: (self.of(kernel).map(|arms| (arms.threads, point(arms)))).collect(),
+        }
+    }
+
     fn rows(&self) -> Vec<Vec<String>> {
-        self.arms.iter().map(|arms| self.row(arms)).collect()
+        let rows = Kernel::ALL.into_iter().flat_map(|kernel| {
+            let sweep = self.sweep(kernel);
+            let chosen = sweep.choose().map(|choice| choice.at);
+            let arms = self.of(kernel).enumerate();
+            let row = |(at, arms)| self.row(arms, &sweep.combined(at), chosen == Some(at));
+            arms.map(row).collect::<Vec<_>>()
+        });
+        rows.collect()
     }
 
-    /// Both sides' rates beside each other, each as a part of its own rate
-    /// alone on all cores. Without any loss or gain the sum is 1.
-    fn combined(&self, arms: &Arms) -> Option<f64> {
-        let all_cores = self.arms.last()?;
-        let study = &self.study;
-        let msm = study.median(all_cores.msm, msm_s)? / study.median(arms.both, msm_s)?;
-        let synthesis = study.median(all_cores.synthesis, synthesis_s)?
-            / study.median(arms.both, synthesis_s)?;
-        Some(msm + synthesis)
-    }
-
-    fn row(&self, arms: &Arms) -> Vec<String> {
-        let study = &self.study;
-        let threads = u32::try_from(arms.threads).unwrap_or(u32::MAX);
-        let scratch = b_g2_msm_scratch_bytes(self.load.points, threads);
-        let slow_down = study.ratio(arms.both, arms.synthesis, synthesis_s);
+    fn row(&self, arms: &Arms, combined: &[f64], chosen: bool) -> Vec<String> {
+        let (study, load) = (&self.study, self.load);
+        let buckets = (arms.kernel).bucket_bytes(load.scalars, load.points, arms.threads);
+        let slow_down = study.ratio(arms.both, self.synthesis, synthesis_s);
         vec![
-            format!("{} {}", self.load.scalars.name(), self.load.points),
+            format!("{} {}", load.scalars.name(), load.points),
+            arms.kernel.name().to_owned(),
             arms.threads.to_string(),
-            table::figure(study.median(arms.msm, msm_s), table::seconds),
-            table::figure(study.median(arms.both, msm_s), table::seconds),
-            table::figure(study.median(arms.synthesis, synthesis_s), table::seconds),
+            table::figure(study.median(arms.sum, sum_s), table::seconds),
+            table::figure(study.median(arms.both, sum_s), table::seconds),
+            table::figure(study.median(self.synthesis, synthesis_s), table::seconds),
             table::figure(study.median(arms.both, synthesis_s), table::seconds),
             table::figure(slow_down, table::percent_over),
-            table::figure(self.combined(arms), table::times),
-            table::mebibytes(scratch.buckets as f64),
+            table::figure(median(combined), table::times) + if chosen { " *" } else { "" },
+            table::mebibytes(buckets as f64),
         ]
     }
 
-    fn draw(&self) -> Result<()> {
-        let Some(path) = plot_path(&format!("gpu_threads-{}", self.load.scalars.name())) else {
-            return Ok(());
-        };
+    fn draw(&self, kernel: Kernel) -> Result<()> {
         let line = |name: &str, of: &dyn Fn(&Arms) -> Option<f64>| Line {
             name: name.to_owned(),
-            points: (self.arms.iter())
+            points: (self.of(kernel))
                 .filter_map(|arms| Some((arms.threads as f64, of(arms)?)))
                 .collect(),
         };
         let study = &self.study;
         let lines = [
-            line("b_g2_msm alone", &|arms| study.median_s(arms.msm)),
-            line("b_g2_msm beside synthesis", &|arms| {
-                study.median(arms.both, msm_s)
+            line("sum alone", &|arms| study.median(arms.sum, sum_s)),
+            line("sum beside synthesis", &|arms| {
+                study.median(arms.both, sum_s)
             }),
-            line("synthesis alone", &|arms| study.median_s(arms.synthesis)),
-            line("synthesis beside b_g2_msm", &|arms| {
+            line("synthesis alone", &|_| {
+                study.median(self.synthesis, synthesis_s)
+            }),
+            line("synthesis beside the sum", &|arms| {
                 study.median(arms.both, synthesis_s)
             }),
         ];
-        plot::draw(&path, "gpu_threads", "seconds", &lines)
+        let name = format!("gpu_threads-{}-{}", self.load.scalars.name(), kernel.name());
+        plot::draw(&name, "gpu_threads", "seconds", &lines)
     }
 }
 
@@ -347,28 +356,37 @@ fn main() -> Result<()> {
     for (at, &load) in loads(mode).iter().enumerate() {
         let measured = measure(mode, at, load, &mut criterion)?;
         rows.extend(measured.rows());
-        measured.draw()?;
+        if mode == Mode::Measure {
+            Kernel::ALL
+                .into_iter()
+                .try_for_each(|kernel| measured.draw(kernel))?;
+        }
     }
     if mode == Mode::Measure {
-        let title = format!(
-            "gpu_threads on {} cores, beside synthesis on as many; medians, of one b_g2_msm and \
-             one synthesis. `combined` is the sum of both sides' rates beside each other, each \
-             by its own alone on all cores",
-            cores()
-        );
-        let header = [
-            "scalars",
-            "gpu_threads",
-            "msm alone",
-            "msm beside",
-            "synthesis alone",
-            "synthesis beside",
-            "slow-down",
-            "combined",
-            "buckets",
-        ];
-        table::print(&title, &header, &rows);
+        report(&rows);
     }
     criterion.final_summary();
     Ok(())
+}
+
+fn report(rows: &[Vec<String>]) {
+    let title = format!(
+        "gpu_threads on {} cores: the sum in G2 beside synthesis on all of them; medians, of one \
+         sum and one synthesis. `combined` is the sum of both sides' rates beside each other, \
+         each by its own alone on all cores; * is what `cuzk tune gpu-threads` would choose",
+        cores()
+    );
+    let header = [
+        "scalars",
+        "kernel",
+        "gpu_threads",
+        "sum alone",
+        "sum beside",
+        "synthesis alone",
+        "synthesis beside",
+        "slow-down",
+        "combined",
+        "buckets",
+    ];
+    table::print(&title, &header, rows);
 }

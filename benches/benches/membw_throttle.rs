@@ -1,17 +1,18 @@
-//! The throttle: b_g2_msm beside evaluation, with several ideas of what
+//! The throttle: the sum in G2 beside evaluation, with several ideas of what
 //! evaluation does while the throttle is raised, and what the check costs
-//! while it is not.
+//! while it is not. The sum is computed by the C++ kernel and by the engine's.
 
 use benches::{
     Result,
     circuit::Hashes,
+    g2::{Kernel, Sum},
     mode::{Mode, cores},
-    msm::{self, Scalars},
+    msm::Scalars,
     study::{Study, Timed, time},
     table,
     throttled::{self, Policy},
 };
-use blstrs::{G2Affine, G2Projective, Scalar};
+use blstrs::Scalar;
 use criterion::Criterion;
 use cuzk_pce::{
     CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate, record,
@@ -27,11 +28,10 @@ use std::{
     thread,
     time::Duration,
 };
-use supraseal_sys::{GpuResources, b_g2_msm};
 
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 5;
 
-/// How long evaluation runs before b_g2_msm starts beside it.
+/// How long evaluation runs before the sum starts beside it.
 const LEAD: Duration = Duration::from_millis(20);
 
 /// How many evaluations of the compiled circuit stand for one over CSR.
@@ -42,60 +42,101 @@ const CHECKS: u32 = 10_000_000;
 
 #[derive(Clone, Copy)]
 struct Load {
+    kernel: Kernel,
     points: usize,
     scalars: Scalars,
 }
 
-const LOADS: [Load; 2] = [
+/// Sums that take about as long as each other: the engine's kernel is the
+/// faster one.
+const LOADS: [Load; 4] = [
     Load {
+        kernel: Kernel::Cpp,
         points: 1 << 17,
         scalars: Scalars::Witness,
     },
     Load {
+        kernel: Kernel::Cpp,
         points: 1 << 13,
+        scalars: Scalars::Uniform,
+    },
+    Load {
+        kernel: Kernel::Engine,
+        points: 1 << 18,
+        scalars: Scalars::Witness,
+    },
+    Load {
+        kernel: Kernel::Engine,
+        points: 1 << 15,
         scalars: Scalars::Uniform,
     },
 ];
 
-const SMOKE_LOADS: [Load; 1] = [Load {
-    points: 64,
-    scalars: Scalars::Uniform,
-}];
+const SMOKE_LOADS: [Load; 2] = [
+    Load {
+        kernel: Kernel::Cpp,
+        points: 64,
+        scalars: Scalars::Uniform,
+    },
+    Load {
+        kernel: Kernel::Engine,
+        points: 64,
+        scalars: Scalars::Uniform,
+    },
+];
+
+impl Load {
+    fn name(self) -> String {
+        let Load {
+            kernel, scalars, ..
+        } = self;
+        format!("{}, {} {}", kernel.name(), scalars.name(), self.points)
+    }
+
+    /// What is measured beside the sum. What no engine does is measured beside
+    /// one kernel only.
+    fn arms(self) -> Vec<Arm> {
+        let only_cpp = [Arm::Yield, Arm::ParkEveryChunk];
+        let mut arms = Arm::ALL.to_vec();
+        arms.retain(|arm| self.kernel == Kernel::Cpp || !only_cpp.contains(arm));
+        arms
+    }
+}
 
 /// What evaluation does while the throttle is raised.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arm {
     Off,
     Yield,
-    Engine,
+    Sleep,
     ParkEveryChunk,
     CompiledOff,
-    CompiledEngine,
+    CompiledSleep,
 }
 
 impl Arm {
     const ALL: [Arm; 6] = [
         Arm::Off,
         Arm::Yield,
-        Arm::Engine,
+        Arm::Sleep,
         Arm::ParkEveryChunk,
         Arm::CompiledOff,
-        Arm::CompiledEngine,
+        Arm::CompiledSleep,
     ];
 
     fn name(self) -> &'static str {
         match self {
             Arm::Off => "off",
-            Arm::Yield => "yield every 64",
-            Arm::Engine => "engine",
-            Arm::ParkEveryChunk => "park every chunk",
+            Arm::Yield => "yield every 64th",
+            Arm::Sleep => "sleep every 64th",
+            Arm::ParkEveryChunk => "sleep every chunk",
             Arm::CompiledOff => "compiled, off",
-            Arm::CompiledEngine => "compiled, engine",
+            Arm::CompiledSleep => "compiled, sleep every chunk",
         }
     }
 
     fn is_compiled(self) -> bool {
-        matches!(self, Arm::CompiledOff | Arm::CompiledEngine)
+        matches!(self, Arm::CompiledOff | Arm::CompiledSleep)
     }
 }
 
@@ -108,9 +149,7 @@ struct Work {
     /// Where the compiled circuit's a and b go.
     out: Mutex<[Vec<Scalar>; 2]>,
     evaluations: usize,
-    bases: Vec<G2Affine>,
-    scalars: Vec<Scalar>,
-    resources: GpuResources,
+    sum: Sum,
 }
 
 impl Work {
@@ -129,31 +168,28 @@ impl Work {
             r1cs,
             witness,
             evaluations,
-            bases: msm::bases::<G2Projective>(load.points),
-            scalars: load.scalars.make(load.points),
-            resources: GpuResources::new()?,
+            sum: Sum::new(load.kernel, load.scalars, load.points, cores())?,
         })
     }
 
-    fn msm(&self, points: usize) -> Result<Duration> {
-        let (bases, scalars) = (&self.bases[..points], &self.scalars[..points]);
-        let (sum, wall) = time(|| b_g2_msm(&self.resources, bases, scalars));
+    fn sum(&self) -> Result<Duration> {
+        let (sum, wall) = time(|| self.sum.compute());
         black_box(sum?);
         Ok(wall)
     }
 
     fn evaluate(&self, arm: Arm) -> Result<()> {
         let (r1cs, witness) = (&self.r1cs, &self.witness);
-        let throttle = self.resources.throttle();
+        let throttle = self.sum.throttle();
         black_box(match arm {
             Arm::Off => evaluate(r1cs, witness, None)?,
-            Arm::Engine => evaluate(r1cs, witness, Some(throttle))?,
+            Arm::Sleep => evaluate(r1cs, witness, Some(throttle))?,
             Arm::Yield => throttled::evaluate(r1cs, witness, Policy::Yield, throttle)?,
             Arm::ParkEveryChunk => {
                 throttled::evaluate(r1cs, witness, Policy::ParkEveryChunk, throttle)?
             }
             Arm::CompiledOff => return self.evaluate_compiled(None),
-            Arm::CompiledEngine => return self.evaluate_compiled(Some(throttle)),
+            Arm::CompiledSleep => return self.evaluate_compiled(Some(throttle)),
         });
         Ok(())
     }
@@ -165,7 +201,7 @@ impl Work {
         Ok(())
     }
 
-    /// As many evaluations as last clearly longer than b_g2_msm.
+    /// As many evaluations as last clearly longer than the sum.
     fn evaluations(&self, arm: Arm) -> Result<Duration> {
         let faster = if arm.is_compiled() {
             COMPILED_FASTER
@@ -181,10 +217,10 @@ impl Work {
         thread::scope(|scope| {
             let evaluations = scope.spawn(|| self.evaluations(arm));
             thread::sleep(LEAD);
-            let msm = self.msm(self.bases.len())?;
+            let sum = self.sum()?;
             match evaluations.join() {
                 Ok(evaluations) => Ok(Sample {
-                    msm,
+                    sum,
                     evaluations: evaluations?,
                 }),
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -192,17 +228,19 @@ impl Work {
         })
     }
 
-    /// Looks at the throttle while a longer and a shorter b_g2_msm run; the
-    /// highest count, and the lowest between the end of one and of the other.
+    /// Looks at the throttle while two sums run, the second from half of the
+    /// first one on; the highest count, and the lowest between the end of one
+    /// and of the other.
     fn two_workers(&self) -> Result<(i32, i32)> {
-        let throttle = self.resources.throttle();
+        let throttle = self.sum.throttle();
         let done = [AtomicBool::new(false), AtomicBool::new(false)];
-        let points = self.bases.len();
+        let half = self.sum()? / 2;
         thread::scope(|scope| {
-            let workers: Vec<_> = (done.iter().zip([points, points / 4]))
-                .map(|(done, points)| {
+            let workers: Vec<_> = (done.iter().zip([Duration::ZERO, half]))
+                .map(|(done, wait)| {
                     scope.spawn(move || {
-                        let result = self.msm(points);
+                        thread::sleep(wait);
+                        let result = self.sum();
                         done.store(true, Ordering::SeqCst);
                         result
                     })
@@ -234,25 +272,25 @@ impl Work {
 /// How long each side took; zero for one that did not run.
 #[derive(Clone, Copy)]
 struct Sample {
-    msm: Duration,
+    sum: Duration,
     evaluations: Duration,
 }
 
 impl Timed for Sample {
     fn wall(&self) -> Duration {
-        self.msm.max(self.evaluations)
+        self.sum.max(self.evaluations)
     }
 }
 
-fn msm_s(sample: &Sample) -> f64 {
-    sample.msm.as_secs_f64()
+fn sum_s(sample: &Sample) -> f64 {
+    sample.sum.as_secs_f64()
 }
 
 fn evaluations_s(sample: &Sample) -> f64 {
     sample.evaluations.as_secs_f64()
 }
 
-/// Each policy beside b_g2_msm; returns the rows of the table.
+/// Each policy beside the sum; returns the rows of the table.
 fn beside(
     work: &Work,
     load: Load,
@@ -260,9 +298,9 @@ fn beside(
     mode: Mode,
 ) -> Result<Vec<Vec<String>>> {
     let mut study = Study::new();
-    let msm_alone = study.arm("b_g2_msm alone", || {
+    let sum_alone = study.arm("sum alone", || {
         Ok(Sample {
-            msm: work.msm(work.bases.len())?,
+            sum: work.sum()?,
             evaluations: Duration::ZERO,
         })
     });
@@ -273,35 +311,37 @@ fn beside(
     .map(|(name, arm)| {
         study.arm(name, move || {
             Ok(Sample {
-                msm: Duration::ZERO,
+                sum: Duration::ZERO,
                 evaluations: work.evaluations(arm)?,
             })
         })
     });
-    let arms = Arm::ALL.map(|arm| study.arm(arm.name(), move || work.both(arm)));
-    let group = format!("membw_throttle/{}", load.scalars.name());
+    let arms: Vec<_> = (load.arms().into_iter())
+        .map(|arm| (arm, study.arm(arm.name(), move || work.both(arm))))
+        .collect();
+    let group = format!("membw_throttle/{}", load.name());
     study.bench(criterion, &group, mode, ROUNDS)?;
 
-    let name = format!("{} {}", load.scalars.name(), load.points);
+    let name = load.name();
     let row = |(arm, alone): (usize, Option<usize>)| {
-        let msm = study.median(arm, msm_s).filter(|&msm| msm > 0.0);
+        let sum = study.median(arm, sum_s).filter(|&sum| sum > 0.0);
         let evaluations = study.median(arm, evaluations_s).filter(|&s| s > 0.0);
         let losses = alone.map(|alone| {
             let alone = study.samples(alone).iter().map(evaluations_s);
             (study.samples(arm).iter().zip(alone))
-                .map(|(sample, alone)| (evaluations_s(sample) - alone) / msm_s(sample))
+                .map(|(sample, alone)| (evaluations_s(sample) - alone) / sum_s(sample))
         });
-        let slow_down = msm.and_then(|_| study.ratio(arm, msm_alone, msm_s));
+        let slow_down = sum.and_then(|_| study.ratio(arm, sum_alone, sum_s));
         vec![
             name.clone(),
             study.name(arm).to_owned(),
-            table::figure(msm, table::seconds),
+            table::figure(sum, table::seconds),
             table::figure(slow_down, table::percent_over),
             table::figure(evaluations, table::seconds),
             table::figure(losses.and_then(benches::study::median), table::times),
         ]
     };
-    let beside = Arm::ALL.into_iter().zip(arms).map(|(arm, at)| {
+    let beside = arms.into_iter().map(|(arm, at)| {
         let alone = if arm.is_compiled() {
             compiled_alone
         } else {
@@ -309,7 +349,7 @@ fn beside(
         };
         (at, Some(alone))
     });
-    let by_themselves = [msm_alone, alone, compiled_alone].map(|at| (at, None));
+    let by_themselves = [sum_alone, alone, compiled_alone].map(|at| (at, None));
     Ok(by_themselves.into_iter().chain(beside).map(row).collect())
 }
 
@@ -318,15 +358,18 @@ fn beside(
 fn unraised(work: &Work, criterion: &mut Criterion, mode: Mode) -> Result<Vec<Vec<String>>> {
     let lowered = AtomicI32::new(0);
     let mut study = Study::new();
-    let without = study.arm("no throttle", || {
-        let (result, wall) = time(|| evaluate(&work.r1cs, &work.witness, None));
-        black_box(result?);
-        Ok(wall)
+    let plain = [None, Some(&lowered)].map(|throttle| {
+        study.arm(arm_name("CSR", throttle), move || {
+            let (result, wall) = time(|| evaluate(&work.r1cs, &work.witness, throttle));
+            black_box(result?);
+            Ok(wall)
+        })
     });
-    let with = study.arm("throttle not raised", || {
-        let (result, wall) = time(|| evaluate(&work.r1cs, &work.witness, Some(&lowered)));
-        black_box(result?);
-        Ok(wall)
+    let compiled = [None, Some(&lowered)].map(|throttle| {
+        study.arm(arm_name("compiled", throttle), move || {
+            let (result, wall) = time(|| work.evaluate_compiled(throttle));
+            result.map(|()| wall)
+        })
     });
     study.bench(criterion, "membw_throttle/check", mode, ROUNDS * 2)?;
     let (raised, loads) = time(|| {
@@ -336,32 +379,32 @@ fn unraised(work: &Work, criterion: &mut Criterion, mode: Mode) -> Result<Vec<Ve
     });
     black_box(raised);
     let check_s = loads.as_secs_f64() / f64::from(CHECKS);
-    let chunks = 2 * work.r1cs.rows().div_ceil(CHUNK_ROWS);
-    let checks = 2 * work.r1cs.rows().div_ceil(CHUNK_ROWS * THROTTLE_CHUNKS);
-    let share = |checks: usize| {
-        table::figure(study.median_s(without), |evaluation| {
-            let share = checks as f64 * check_s / evaluation;
-            format!("{:.6} %", share * 100.0)
-        })
+    let row = |what: &str, [without, with]: [usize; 2], checks: usize| {
+        let measured = study.ratio(with, without, |wall| wall.as_secs_f64());
+        let share = |evaluation| format!("{:.6} %", checks as f64 * check_s / evaluation * 100.0);
+        vec![
+            what.to_owned(),
+            table::figure(study.median_s(without), table::seconds),
+            table::figure(measured, table::percent_over),
+            checks.to_string(),
+            table::seconds(check_s),
+            table::figure(study.median_s(without), share),
+        ]
     };
-    let measured = study.ratio(with, without, |wall| wall.as_secs_f64());
-    let row = |what: &str, figure: String| vec![what.to_owned(), figure];
+    let chunks = work.r1cs.rows().div_ceil(CHUNK_ROWS);
     Ok(vec![
         row(
-            "evaluation, median",
-            table::figure(study.median_s(without), table::seconds),
+            "CSR, every 64th chunk of A and of B",
+            plain,
+            2 * chunks.div_ceil(THROTTLE_CHUNKS),
         ),
-        row(
-            "with a throttle that is not raised",
-            table::figure(measured, table::percent_over),
-        ),
-        row("one check", table::seconds(check_s)),
-        row(&format!("{checks} checks, of an evaluation"), share(checks)),
-        row(
-            &format!("{chunks} checks, were every chunk to check"),
-            share(chunks),
-        ),
+        row("compiled, every chunk", compiled, chunks),
     ])
+}
+
+fn arm_name(what: &str, throttle: Option<&AtomicI32>) -> String {
+    let throttle = throttle.map_or("no throttle", |_| "throttle not raised");
+    format!("{what}, {throttle}")
 }
 
 fn main() -> Result<()> {
@@ -391,31 +434,47 @@ fn main() -> Result<()> {
 
 fn report(rows: &[Vec<String>], checks: &[Vec<String>], counts: &[(Load, (i32, i32))]) {
     let title = format!(
-        "membw_throttle: one b_g2_msm beside evaluations of A and B over CSR or, eight times \
+        "membw_throttle: one sum in G2 beside evaluations of A and B over CSR or, eight times \
          as many, of the compiled circuit, both on {} cores; medians. `loss` is what evaluation \
-         lost, in b_g2_msm's time beside it",
+         lost, in the sum's time beside it",
         cores()
     );
     let header = [
-        "scalars",
+        "kernel, scalars",
         "throttle",
-        "b_g2_msm",
+        "sum",
         "against alone",
         "evaluations",
         "loss",
     ];
     table::print(&title, &header, rows);
-    table::print("the check", &["what", "figure"], checks);
+    let header = [
+        "evaluation and its checks",
+        "evaluation",
+        "not raised",
+        "checks",
+        "one check",
+        "all, by an evaluation",
+    ];
+    table::print(
+        "the check while the throttle is not raised",
+        &header,
+        checks,
+    );
     let rows: Vec<_> = (counts.iter())
         .map(|(load, (highest, lowest))| {
             let seen = (*lowest != i32::MAX).then_some(f64::from(*lowest));
             vec![
-                load.scalars.name().to_owned(),
+                load.name(),
                 highest.to_string(),
                 table::figure(seen, table::count),
             ]
         })
         .collect();
-    let header = ["scalars", "highest count", "lowest while one is left"];
-    table::print("two workers in b_g2_msm", &header, &rows);
+    let header = [
+        "kernel, scalars",
+        "highest count",
+        "lowest while one is left",
+    ];
+    table::print("two workers in the sum", &header, &rows);
 }

@@ -4,8 +4,8 @@
 //! arms in turns and hands the samples to criterion, [`counters`] is what is
 //! read beside the clock, and [`table`] and [`plot`] print. The rest is the
 //! work that is measured: [`vm`] for cells, [`victim`] and [`working_set`]
-//! for freeing, [`circuit`], [`msm`] and [`throttled`] for what runs beside
-//! b_g2_msm, [`child`] for what a process can do only once, [`stage`] for the
+//! for freeing, [`circuit`], [`msm`], [`g2`] and [`throttled`] for the sum in
+//! G2 and what runs beside it, [`child`] for what a process can do only once, [`stage`] for the
 //! stages of a proof.
 //!
 //! Nothing here is part of the engine.
@@ -15,6 +15,7 @@
 pub mod child;
 pub mod circuit;
 pub mod counters;
+pub mod g2;
 pub mod mode;
 pub mod msm;
 pub mod plot;

@@ -1,6 +1,7 @@
 //! How a criterion target was started. The only place that reads arguments
 //! and the environment.
 
+use cuzk_tune::sweep;
 use std::{env, path::PathBuf, thread::available_parallelism};
 
 /// What a target has to do.
@@ -58,12 +59,9 @@ pub fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// 1, 2, 4, … and the number of cores.
+/// 1, 2, 3, 4, 6 … and the number of cores.
 pub fn thread_counts() -> Vec<usize> {
-    let doubling = std::iter::successors(Some(1), |threads| Some(threads * 2));
-    let mut counts: Vec<_> = doubling.take_while(|&threads| threads < cores()).collect();
-    counts.push(cores());
-    counts
+    sweep::thread_counts(cores())
 }
 
 /// Where to write a plot of this name, beside criterion's own output, if plots

@@ -3,7 +3,7 @@
 
 use crate::{
     Result,
-    mode::{Mode, plot_path, thread_counts},
+    mode::{Mode, thread_counts},
     plot::{self, Line},
     study::{Study, time},
     table,
@@ -86,9 +86,6 @@ fn draw(
     peer: usize,
     arms: &[(usize, usize)],
 ) -> Result<()> {
-    let Some(path) = plot_path(&name.replace(['/', ' '], "-")) else {
-        return Ok(());
-    };
     let line = |name: &str, of: &dyn Fn(usize) -> Option<f64>| Line {
         name: name.to_owned(),
         points: (arms.iter())
@@ -101,7 +98,7 @@ fn draw(
             study.median_s(peer)
         }),
     ];
-    plot::draw(&path, name, "seconds", &lines)
+    plot::draw(&name.replace(['/', ' '], "-"), name, "seconds", &lines)
 }
 
 /// Prints what [`Stage::bench`] returned.

@@ -8,6 +8,7 @@
 
 use crate::{Result, mode::Mode};
 use criterion::{Criterion, SamplingMode};
+use cuzk_tune::sweep;
 use std::time::{Duration, Instant};
 
 /// A measurement that has a duration, whatever else it has.
@@ -139,11 +140,7 @@ impl<'a, T: Timed> Study<'a, T> {
 
 /// The median; of an even number of values the mean of the middle two.
 pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get((values.len() - 1) / 2)?;
-    Some((lower + upper) / 2.0)
+    sweep::median(&values.collect::<Vec<_>>())
 }
 
 /// The mean.

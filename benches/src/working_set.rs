@@ -148,8 +148,13 @@ impl Disposal {
     }
 }
 
-/// Working sets that wait to be used again, at most a fixed number of each
-/// side's.
+/// Working sets that wait to be used again, at most a fixed number.
+///
+/// It does what the engine's own pool does (`cuzk_core::memory::buffer`): what
+/// fits is taken from a bounded shelf, without a system call. The engine's is not
+/// used here, because linking `cuzk-core` costs minutes of compilation, all of
+/// Filecoin's circuits among them; and the C++ side frees in the background only
+/// what it allocated itself, so its part is stood for as well.
 #[derive(Debug)]
 pub struct Pool {
     shelf: Vec<WorkingSet>,

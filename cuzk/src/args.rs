@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Measure a stage and its peer, alternating, in one run.
     Bench(Bench),
+    /// Measure what this machine wants, and print the configuration's line for it.
+    #[command(subcommand)]
+    Tune(Tune),
 }
 
 #[derive(Debug, Args)]
@@ -240,4 +243,25 @@ impl Bench {
             sector_size: self.sector_size,
         }
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tune {
+    /// How many threads the sum in G2 should have beside synthesis.
+    GpuThreads(TuneGpuThreads),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TuneGpuThreads {
+    /// Whose bundled request is synthesised: porep, winning-post, window-post or
+    /// snap-deals.
+    #[arg(long, default_value_t = ProofKind::Porep)]
+    pub(crate) kind: ProofKind,
+    /// How many rounds the medians are taken over; every number of threads has
+    /// its turn in each.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Draw the measurements into FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Tune};
 use crate::commands::Context;
 use crate::failure::Failure;
 
@@ -51,5 +51,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Synth(args) => commands::synth::run(&context, &args),
         Command::Config(args) => commands::config::run(&args, cli.json),
         Command::Bench(args) => bench::run(&context, &args),
+        Command::Tune(Tune::GpuThreads(args)) => commands::tune::gpu_threads(&context, &args),
     }
 }

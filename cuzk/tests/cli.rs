@@ -352,3 +352,37 @@ fn a_misspelt_key_is_named_with_what_was_meant() {
         4
     );
 }
+
+#[test]
+fn tuning_prints_a_configuration_that_resolves() {
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("gpu-threads.svg");
+    let tune = [
+        "tune",
+        "gpu-threads",
+        "--kind",
+        "window-post",
+        "--rounds",
+        "1",
+    ];
+    let report = json(&[&tune[..], &["--svg", text(&svg)]].concat());
+    let threads: Vec<_> = (report["rows"].as_array().unwrap().iter())
+        .map(|row| row["gpu_threads"].as_u64().unwrap())
+        .collect();
+    assert_eq!(threads.first(), Some(&1));
+    assert_eq!(threads.last().copied(), report["cores"].as_u64());
+    assert!(threads.contains(&report["gpu_threads"].as_u64().unwrap()));
+    for row in report["rows"].as_array().unwrap() {
+        assert!(row["combined"].as_f64().unwrap() > 0.0);
+        assert!(row["bucket_bytes"].as_u64().unwrap() > 0);
+    }
+    let drawn = std::fs::read_to_string(&svg).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("beside synthesis"));
+
+    // What is printed for people is a configuration as it stands.
+    let output = cuzk(&tune);
+    let config = directory.path().join("cuzk.toml");
+    std::fs::write(&config, &output.stdout).unwrap();
+    let resolved = json(&["config", "check", text(&config)]);
+    assert!(threads.contains(&resolved["gpus"]["gpu_threads"].as_u64().unwrap()));
+}

@@ -150,6 +150,20 @@ where
     }
 }
 
+/// Bytes of the buckets of a sum in G2 with `wide` scalars that are neither 0
+/// nor ±1, on `threads` threads.
+pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
+    if wide == 0 {
+        return 0;
+    }
+    let point_bytes = match isa.implementation() {
+        Implementation::Portable => size_of::<<Portable<G2Affine> as Kernel>::Point>(),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(_) => size_of::<<ifma::G2 as Kernel>::Point>(),
+    };
+    plan(wide, threads.max(1)).buckets() * point_bytes
+}
+
 fn check_terms(bases: usize, scalars: usize) -> Result<(), KernelError> {
     expect_len("scalars", bases, scalars)?;
     if scalars > Addition::SOURCE_MAX {
@@ -438,4 +452,21 @@ fn combine<K: Kernel>(sets: Vec<BucketSet<K>>, plan: &Plan) -> CurveOf<K> {
         .fold(CurveOf::<K>::identity(), |total, window| {
             (0..plan.windows.bits()).fold(total, |t, _| t.double()) + window
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_counted() {
+        for (terms, threads) in [(1, 1), (1000, 2), (1 << 16, 96)] {
+            let plan = plan(terms, threads);
+            let sets = bucket_sets(Portable::<G2Affine>::new(), &plan);
+            let windows: usize = sets.iter().map(|set| set.windows.len()).sum();
+            assert_eq!(plan.buckets(), windows * plan.windows.digit_max());
+            assert!(g2_bucket_bytes(Isa::PORTABLE, terms, threads) >= plan.buckets() * 192);
+        }
+        assert_eq!(g2_bucket_bytes(Isa::best(), 0, 4), 0);
+    }
 }

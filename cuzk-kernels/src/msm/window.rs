@@ -31,6 +31,13 @@ pub(super) struct Plan {
     pub(super) splits: usize,
 }
 
+impl Plan {
+    /// Buckets of all windows and shares.
+    pub(super) fn buckets(&self) -> usize {
+        self.windows.count() * self.splits * self.windows.digit_max()
+    }
+}
+
 /// Chooses the plan with the fewest additions on the busiest thread.
 pub(super) fn plan(terms: usize, threads: usize) -> Plan {
     let plan = |bits: u32| {
