@@ -29,6 +29,7 @@ struct PceReport {
     fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     build_s: Option<f64>,
+    load_s: f64,
 }
 
 pub(crate) fn run(context: &Context, command: &Pce) -> Result<(), Failure> {
@@ -55,7 +56,9 @@ fn inspect(context: &Context, args: &PceInspect) -> Result<(), Failure> {
 }
 
 fn report(context: &Context, file: &Path, build_s: Option<f64>) -> Result<(), Failure> {
+    let started = Instant::now();
     let (header, program) = program::read::<Scalar>(file, None).map_err(cuzk_core::Error::from)?;
+    let load_s = started.elapsed().as_secs_f64();
     let metadata = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
     let [nnz_a, nnz_b, nnz_c] = program.nnz();
     let report = PceReport {
@@ -71,6 +74,7 @@ fn report(context: &Context, file: &Path, build_s: Option<f64>) -> Result<(), Fa
         file_bytes: metadata.len(),
         fingerprint: header.fingerprint.to_string(),
         build_s,
+        load_s,
     };
     output::print(context.json, &report, text)
 }
@@ -100,6 +104,7 @@ fn text(report: &PceReport) -> String {
         format!("file bytes     {}", report.file_bytes),
         format!("fingerprint    {}", report.fingerprint),
     ];
+    lines.push(format!("loaded in      {:.4} s", report.load_s));
     lines.extend(
         report
             .build_s
