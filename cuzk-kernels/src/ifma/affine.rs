@@ -178,8 +178,9 @@ where
         }
     }
 
-    /// Reads encoded points; whether they are on the curve. One in 2^49 that
-    /// is not may be taken for one that is.
+    /// Reads encoded points; whether they are on the curve. By accident one in
+    /// 2^49 that is not is taken for one that is, and a forger can make one:
+    /// what is computed from points that nobody vouches for must be verified.
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
     fn decode_group(self, from: [&[u8]; LANES], to: &mut [Point<C::Stored>]) -> bool {
         let x = C::decode_x(self.token, from.map(|point| &point[..C::ENCODED_BYTES]));

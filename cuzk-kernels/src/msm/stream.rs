@@ -42,7 +42,8 @@ pub trait Bases<P>: Sync {
     }
 
     /// All the bases, if they are kept as uncompressed encodings in ZCash's
-    /// format: kernels that can read those do, and check them as they do.
+    /// format: kernels that can read those do, and check that they are on the
+    /// curve, which finds damage but not every forgery.
     fn encoded(&self) -> Option<&[u8]> {
         None
     }
