@@ -18,17 +18,6 @@ pub enum Writer {
     Circuit,
 }
 
-impl Writer {
-    /// The name in a timeline.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Circuit => "circuit",
-        }
-    }
-}
-
 /// A statement with its verified vanilla proof, shared by all its partitions.
 ///
 /// Everything is by partition, `0..partitions()`, and may run at once on
