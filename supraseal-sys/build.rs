@@ -1,12 +1,19 @@
-//! Compiles the C++ side, and with the feature `bindgen` generates its
-//! bindings instead of using the committed ones.
+//! Compiles the C++ side, with the feature `cuda` the device code, and with the
+//! feature `bindgen` generates the bindings instead of using the committed
+//! ones.
 //!
 //! blst's headers and its static library come from the `blst` crate, so that
 //! both languages call the same code.
 
+#[path = "build/nvcc.rs"]
+mod nvcc;
+
+use std::collections::BTreeSet;
 use std::env;
 use std::error::Error;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const SOURCES: [&str; 5] = ["resources", "pool", "b_g2_msm", "dealloc", "status"];
 
@@ -16,19 +23,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let blst_include = env::var("DEP_BLST_BINDINGS")
         .map_err(|_| "the blst crate exported no include path; build it from its source")?;
 
+    let cuda = env::var_os("CARGO_FEATURE_CUDA").is_some();
+    let toolkit = cuda.then(Toolkit::find).transpose()?;
     compile(&root, &blst_include);
+    if let Some(toolkit) = &toolkit {
+        compile_device(&root, toolkit)?;
+    }
     #[cfg(feature = "bindgen")]
     generate_bindings(&root, &blst_include)?;
 
-    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
-        println!(
-            "cargo::warning=feature `cuda`: there is no device code yet, \
-             so only the CPU side is built and no GPU will be used"
-        );
-    }
     println!("cargo::metadata=include={}", root.display());
-    println!("cargo::rerun-if-changed=wrapper.h");
-    println!("cargo::rerun-if-changed=csrc");
+    for path in ["wrapper.h", "csrc", "cuda", "build"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
     Ok(())
 }
 
@@ -47,6 +54,115 @@ fn compile(root: &Path, blst_include: &str) {
         build.file(source("test_hooks"));
     }
     build.compile("cuzk_supraseal");
+}
+
+/// A CUDA installation.
+struct Toolkit {
+    nvcc: PathBuf,
+    /// Holds `libcudart_static.a`.
+    library: PathBuf,
+}
+
+impl Toolkit {
+    fn find() -> Result<Self, Box<dyn Error>> {
+        for name in ["PATH", nvcc::NVCC_VARIABLE, nvcc::ARCH_VARIABLE]
+            .iter()
+            .chain(&nvcc::HOME_VARIABLES)
+        {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
+        let nvcc = nvcc::find(|name| env::var_os(name), Path::is_file)?;
+        // Distributions link nvcc into PATH; its toolkit is where it really is.
+        let real = fs::canonicalize(&nvcc)?;
+        let home = real.parent().and_then(Path::parent).unwrap_or(&real);
+        let library = ["lib64", "lib", "targets/x86_64-linux/lib"]
+            .iter()
+            .map(|folder| home.join(folder))
+            .find(|folder| folder.join("libcudart_static.a").is_file())
+            .ok_or_else(|| {
+                format!(
+                    "{} has no libcudart_static.a: install the CUDA runtime's development files",
+                    home.display()
+                )
+            })?;
+        Ok(Self { nvcc, library })
+    }
+}
+
+/// Compiles `cuda/*.cu`, and links them and the CUDA runtime, statically: the
+/// program needs a driver where it runs and nothing else of CUDA.
+fn compile_device(root: &Path, toolkit: &Toolkit) -> Result<(), Box<dyn Error>> {
+    let sources = files_in(&root.join("cuda"), "cu")?;
+    let objects = PathBuf::from(env::var("OUT_DIR")?).join("cuda");
+    // What an earlier build left must not be taken for this one's.
+    if objects.exists() {
+        fs::remove_dir_all(&objects)?;
+    }
+    fs::create_dir_all(&objects)?;
+    let asked = env::var(nvcc::ARCH_VARIABLE).ok();
+    let architectures = nvcc::architectures(asked.as_deref())?;
+    let host_compiler = cc::Build::new().cpp(true).get_compiler();
+    let mut command = Command::new(&toolkit.nvcc);
+    command
+        .args(["-std=c++17", "-O3", "--compile", "-Xcompiler=-fPIC"])
+        .args(["--threads", &env::var("NUM_JOBS")?])
+        .arg("-ccbin")
+        .arg(host_compiler.path())
+        .args(nvcc::gencode(&architectures))
+        // The PTX is kept for the list of entries.
+        .args(["--keep", "--keep-dir"])
+        .arg(&objects)
+        .args(&sources)
+        .current_dir(&objects);
+    let status = command.status()?;
+    if !status.success() {
+        return Err(format!("nvcc failed ({status}): {command:?}").into());
+    }
+    cc::Build::new()
+        .objects(files_in(&objects, "o")?)
+        .compile("cuzk_device");
+    println!(
+        "cargo::rustc-link-search=native={}",
+        toolkit.library.display()
+    );
+    println!("cargo::rustc-link-lib=static=cudart_static");
+    for library in ["dl", "rt", "pthread", "stdc++"] {
+        println!("cargo::rustc-link-lib={library}");
+    }
+    list_entries(&objects)
+}
+
+/// Writes the names of the kernels in the PTX beside it, for the test that
+/// compares them with those committed: a kernel that the host compiler alone
+/// saw is missing from the device code, and everything still links.
+fn list_entries(objects: &Path) -> Result<(), Box<dyn Error>> {
+    let mut mangled = BTreeSet::new();
+    for ptx in files_in(objects, "ptx")? {
+        mangled.extend(nvcc::entries(&fs::read_to_string(ptx)?));
+    }
+    let output = Command::new("c++filt").args(&mangled).output()?;
+    let names: BTreeSet<String> = String::from_utf8(output.stdout)?
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let list: String = names.iter().map(|name| format!("{name}\n")).collect();
+    let path = objects.join("entries.txt");
+    fs::write(&path, list)?;
+    println!("cargo::rustc-env=CUZK_PTX_ENTRIES={}", path.display());
+    Ok(())
+}
+
+/// The files of `folder` with this extension, in the order of their names.
+fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(feature = "bindgen")]

@@ -1,0 +1,133 @@
+//! The CUDA compiler: where it is, which architectures it compiles for, and how
+//! it is called. Not the C++ compiler, which also compiles the host side of the
+//! device prover.
+//!
+//! Invariant: what is decided here is decided by the arguments, so that tests
+//! need neither a CUDA installation nor an environment.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Names nvcc itself.
+pub(crate) const NVCC_VARIABLE: &str = "NVCC";
+/// Name a CUDA installation, whose `bin` holds nvcc.
+pub(crate) const HOME_VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
+/// Which architectures to compile for.
+pub(crate) const ARCH_VARIABLE: &str = "SUPRASEAL_CUDA_ARCH";
+
+const ARCH_DEFAULT: &str = "sm_80,sm_90,sm_120";
+/// Where the installers of CUDA and of distributions put it.
+const USUAL_PLACE: &str = "/usr/local/cuda";
+
+/// The path of nvcc: `NVCC`, else the first on `PATH`, else that of
+/// `CUDA_HOME` or `CUDA_PATH`, else that of the usual place.
+///
+/// # Errors
+/// What was looked at and what to install.
+pub(crate) fn find(
+    variable: impl Fn(&str) -> Option<OsString>,
+    is_file: impl Fn(&Path) -> bool,
+) -> Result<PathBuf, String> {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    // A name that is wrong is an error: another compiler than the one asked
+    // for would be a surprise.
+    if let Some(path) = set(NVCC_VARIABLE).map(PathBuf::from) {
+        return match is_file(&path) {
+            true => Ok(path),
+            false => Err(format!(
+                "{NVCC_VARIABLE} is {}, which is not a file; set it to the path of nvcc or unset it",
+                path.display()
+            )),
+        };
+    }
+    let on_path = set("PATH").unwrap_or_default();
+    let homes = HOME_VARIABLES.iter().filter_map(|name| set(name));
+    std::env::split_paths(&on_path)
+        .map(|folder| folder.join("nvcc"))
+        .chain(
+            homes
+                .map(PathBuf::from)
+                .chain([PathBuf::from(USUAL_PLACE)])
+                .map(|home| home.join("bin/nvcc")),
+        )
+        .find(|path| is_file(path))
+        .ok_or_else(|| {
+            format!(
+                "feature `cuda` needs nvcc, the CUDA compiler (12.8 or later), and there is none in \
+                 {NVCC_VARIABLE}, PATH, CUDA_HOME, CUDA_PATH or {USUAL_PLACE}. Install the CUDA \
+                 toolkit, or run `export NVCC=$(supraseal-sys/fetch-nvcc.sh)`, which takes it from \
+                 the Python registry, or build without the feature"
+            )
+        })
+}
+
+/// A real architecture: a number, with a letter for those that run on one kind
+/// of card only.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Arch {
+    number: u32,
+    variant: Option<char>,
+}
+
+impl Arch {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix("sm_").unwrap_or(text);
+        let (digits, variant) = match text.chars().last()? {
+            last @ ('a' | 'f') => (&text[..text.len() - 1], Some(last)),
+            _ => (text, None),
+        };
+        let number = digits.parse().ok().filter(|number| *number >= 50)?;
+        Some(Self { number, variant })
+    }
+
+    fn name(&self) -> String {
+        let variant = self.variant.map(String::from).unwrap_or_default();
+        format!("{}{variant}", self.number)
+    }
+}
+
+/// The architectures in `asked`, or the default ones: `sm_90`, `90`, several
+/// with commas or spaces between them.
+///
+/// # Errors
+/// A name that is not one of an architecture.
+pub(crate) fn architectures(asked: Option<&str>) -> Result<BTreeSet<Arch>, String> {
+    let asked = asked.filter(|text| !text.trim().is_empty());
+    asked
+        .unwrap_or(ARCH_DEFAULT)
+        .split([',', ' ', ';'])
+        .filter(|name| !name.is_empty())
+        .map(|name| {
+            Arch::parse(name).ok_or_else(|| {
+                format!(
+                    "{ARCH_VARIABLE}: expected architectures such as \"{ARCH_DEFAULT}\", got {name:?}"
+                )
+            })
+        })
+        .collect()
+}
+
+/// nvcc's options for machine code for each architecture, and PTX for the
+/// lowest: the driver compiles that for every later card that none of the
+/// machine codes fits.
+pub(crate) fn gencode(architectures: &BTreeSet<Arch>) -> Vec<String> {
+    let real = |arch: &Arch| {
+        let name = arch.name();
+        format!("-gencode=arch=compute_{name},code=sm_{name}")
+    };
+    let lowest = architectures.iter().map(|arch| arch.number).min();
+    architectures
+        .iter()
+        .map(real)
+        .chain(lowest.map(|lowest| format!("-gencode=arch=compute_{lowest},code=compute_{lowest}")))
+        .collect()
+}
+
+/// The mangled names of the kernels in a PTX text.
+pub(crate) fn entries(ptx: &str) -> BTreeSet<String> {
+    ptx.lines()
+        .filter_map(|line| line.split_once(".entry "))
+        .map(|(_, name)| name.split(['(', ' ']).next().unwrap_or(name).to_owned())
+        .collect()
+}

@@ -1,0 +1,108 @@
+//! Where the build script looks for nvcc, and what it asks of it.
+
+#[path = "../build/nvcc.rs"]
+mod nvcc;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Looks with these variables set, where these files are.
+fn find(variables: &[(&str, &str)], files: &[&str]) -> Result<PathBuf, String> {
+    let variable = |name: &str| {
+        let set = variables.iter().find(|(set, _)| *set == name);
+        set.map(|(_, value)| OsString::from(value))
+    };
+    nvcc::find(variable, |path| {
+        files.iter().any(|file| Path::new(file) == path)
+    })
+}
+
+#[test]
+fn the_first_place_that_has_one_counts() {
+    let files = [
+        "/n/nvcc",
+        "/p2/nvcc",
+        "/h/bin/nvcc",
+        "/c/bin/nvcc",
+        "/usr/local/cuda/bin/nvcc",
+    ];
+    let all = [
+        ("NVCC", "/n/nvcc"),
+        ("PATH", "/p1:/p2"),
+        ("CUDA_HOME", "/h"),
+        ("CUDA_PATH", "/c"),
+    ];
+    for (skipped, file) in files.iter().enumerate() {
+        let variables = &all[skipped.min(all.len())..];
+        assert_eq!(
+            find(variables, &files),
+            Ok(PathBuf::from(file)),
+            "{variables:?}"
+        );
+    }
+    let empty = [
+        ("NVCC", ""),
+        ("PATH", ""),
+        ("CUDA_HOME", ""),
+        ("CUDA_PATH", "/c"),
+    ];
+    assert_eq!(find(&empty, &files), Ok(PathBuf::from("/c/bin/nvcc")));
+}
+
+#[test]
+fn nowhere_is_an_error_that_says_what_to_install() {
+    let error = find(&[("PATH", "/p")], &["/p/gcc"]).unwrap_err();
+    assert!(
+        error.contains("fetch-nvcc.sh") && error.contains("CUDA"),
+        "{error}"
+    );
+}
+
+#[test]
+fn another_compiler_than_the_one_named_is_not_taken() {
+    let error = find(&[("NVCC", "/wrong"), ("PATH", "/p")], &["/p/nvcc"]).unwrap_err();
+    assert!(error.contains("/wrong"), "{error}");
+}
+
+fn gencode(asked: Option<&str>) -> Result<Vec<String>, String> {
+    nvcc::architectures(asked).map(|architectures| nvcc::gencode(&architectures))
+}
+
+#[test]
+fn every_architecture_gets_machine_code_and_the_lowest_ptx() {
+    let default = [
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_120,code=sm_120",
+        "-gencode=arch=compute_80,code=compute_80",
+    ];
+    for asked in [None, Some(""), Some("sm_120 sm_80, sm_90,80")] {
+        assert_eq!(gencode(asked).unwrap(), default);
+    }
+    let hopper = [
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-gencode=arch=compute_90,code=compute_90",
+    ];
+    assert_eq!(gencode(Some("90a")).unwrap(), hopper);
+}
+
+#[test]
+fn what_is_no_architecture_is_an_error_that_names_it() {
+    for asked in ["hopper", "sm_", "sm_90x", "9.0", "sm_80,-1"] {
+        let error = nvcc::architectures(Some(asked)).unwrap_err();
+        assert!(
+            error.contains(asked.split(',').next_back().unwrap()),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn entries_are_read_from_ptx() {
+    let ptx =
+        ".visible .entry _Z3addPj(\n.param .u64 p)\n.entry _Z3mulPj()\n.func _Z1fv()\n// .ent\n";
+    let names = BTreeSet::from(["_Z3addPj".to_owned(), "_Z3mulPj".to_owned()]);
+    assert_eq!(nvcc::entries(ptx), names);
+    assert!(nvcc::entries("").is_empty());
+}
