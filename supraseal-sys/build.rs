@@ -52,6 +52,11 @@ fn compile(root: &Path, blst_include: &str) {
         .files(SOURCES.map(source));
     if env::var_os("CARGO_FEATURE_TEST_HOOKS").is_some() {
         build.file(source("test_hooks"));
+        // The device code, to be tested without a device.
+        build
+            .define("CUZK_EMULATED", None)
+            .include(root.join("cuda"))
+            .file(root.join("cuda/emulated.cpp"));
     }
     build.compile("cuzk_supraseal");
 }
