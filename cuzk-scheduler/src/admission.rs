@@ -1,0 +1,533 @@
+//! Work that waits for its turn and for its memory, under one lock.
+//!
+//! Not an allocator: it counts. One monitor and not a queue beside a budget,
+//! because "the most urgent work, once its memory is free" is one condition: a
+//! worker that had taken work and then waited for memory would keep what is more
+//! urgent from being seen. The invariants:
+//!
+//! * What is charged never exceeds the limits, and what is not critical never
+//!   takes the reserve.
+//! * Work is admitted in the order of its [`Rank`]; nothing small overtakes
+//!   something large that waits for memory.
+//! * Whoever waits here holds no memory that others wait for: all that a piece
+//!   of work needs is charged at once.
+//! * What could never fit is told at once, not waited for.
+//! * What several pieces of work share (a circuit) is charged once, stays charged
+//!   while nobody uses it, and goes, least recently used first, when someone waits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::Hash;
+use std::time::Instant;
+
+use crate::priority::{Patience, Priority, Rank};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait};
+
+/// More memory than there can ever be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{needed_bytes} bytes of memory are needed and the budget leaves {available_bytes}; \
+     raise [memory] total_budget, or use a machine with more memory"
+)]
+pub struct OverBudget {
+    /// What was asked for.
+    pub needed_bytes: u64,
+    /// What there would be with nothing else running.
+    pub available_bytes: u64,
+}
+
+/// What may wait and what may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many pieces of work may wait.
+    pub capacity: usize,
+    /// The memory that all work together may use.
+    pub total_bytes: u64,
+    /// The part of it that only critical work may use.
+    pub critical_reserve_bytes: u64,
+    /// How long work waits for more urgent work.
+    pub patience: Patience,
+}
+
+/// The memory that a piece of work needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need<K> {
+    /// Its own.
+    pub own_bytes: u64,
+    /// What it shares with all work that names the same key, and its size.
+    pub shared: Option<(K, u64)>,
+}
+
+impl<K> Need<K> {
+    /// Memory that nothing else uses.
+    #[must_use]
+    pub fn own(own_bytes: u64) -> Self {
+        Self {
+            own_bytes,
+            shared: None,
+        }
+    }
+
+    fn total(&self) -> u64 {
+        let shared = self.shared.as_ref().map_or(0, |(_, bytes)| *bytes);
+        self.own_bytes.saturating_add(shared)
+    }
+}
+
+/// Which work a worker takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Whatever is next.
+    Any,
+    /// Critical work only: the slot that nothing else can take.
+    Critical,
+}
+
+/// Why work was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// As much waits already as may.
+    Full,
+    /// Nothing is let in any more.
+    Closed,
+}
+
+/// The place of admitted work, to put it back there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    rank: Rank,
+}
+
+impl Ticket {
+    /// Where it stands in the order of work.
+    #[must_use]
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+}
+
+/// Work whose turn it is.
+#[derive(Debug)]
+pub enum Turn<T, K> {
+    /// It may use its memory now.
+    Admitted {
+        /// The work.
+        item: T,
+        /// Its place.
+        ticket: Ticket,
+        /// Its memory, until this is dropped.
+        memory: Reservation<K>,
+        /// What had to go for it. No longer charged, so to be freed first.
+        evicted: Vec<K>,
+    },
+    /// Its memory can never be free.
+    Impossible {
+        /// The work.
+        item: T,
+        /// What is missing.
+        over: OverBudget,
+    },
+}
+
+/// What waits and what is used at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Pieces of work that wait.
+    pub waiting: usize,
+    /// Pieces of work that were admitted and have not ended.
+    pub running: usize,
+    /// All that is charged.
+    pub used_bytes: u64,
+    /// The part of it that would go if someone waited.
+    pub idle_bytes: u64,
+    /// What may be charged.
+    pub total_bytes: u64,
+}
+
+/// Work in order, and the memory it runs in. `T` is a piece of work, `K` names
+/// what pieces of work share.
+pub struct Admission<T, K> {
+    limits: Limits,
+    monitor: Arc<Monitor<T, K>>,
+}
+
+struct Monitor<T, K> {
+    state: Mutex<State<T, K>>,
+    changed: Condvar,
+}
+
+struct State<T, K> {
+    /// The number tells apart work that was put back from a copy of it.
+    waiting: BTreeMap<(Rank, u64), Waiting<T, K>>,
+    next_sequence: u64,
+    closed: bool,
+    memory: Memory<K>,
+}
+
+struct Waiting<T, K> {
+    item: T,
+    need: Need<K>,
+}
+
+struct Memory<K> {
+    critical_bytes: u64,
+    other_bytes: u64,
+    reservations: usize,
+    shared: HashMap<K, Shared>,
+    /// Counts ends of use, to order them.
+    clock: u64,
+}
+
+struct Shared {
+    bytes: u64,
+    users: usize,
+    last_used: u64,
+}
+
+/// Whether work can have its memory.
+enum Room<K> {
+    /// Once these are gone.
+    Now(Vec<K>),
+    Later,
+}
+
+impl<K: Eq + Hash + Clone> Memory<K> {
+    fn shared_bytes(&self) -> u64 {
+        self.shared.values().map(|shared| shared.bytes).sum()
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.critical_bytes + self.other_bytes + self.shared_bytes()
+    }
+
+    fn idle_bytes(&self) -> u64 {
+        let idle = self.shared.values().filter(|shared| shared.users == 0);
+        idle.map(|shared| shared.bytes).sum()
+    }
+
+    /// What `need` adds to what is charged already.
+    fn increase(&self, need: &Need<K>) -> u64 {
+        let present = |key| self.shared.contains_key(key);
+        let shared = need.shared.as_ref().filter(|(key, _)| !present(key));
+        need.own_bytes + shared.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    fn room(&self, need: &Need<K>, critical: bool, limits: &Limits) -> Room<K> {
+        // Critical work is charged against everything; other work leaves the
+        // reserve alone, whether or not critical work uses it at the moment.
+        let within = |freed: u64| {
+            let used = self.used_bytes() - freed + self.increase(need);
+            let reserve = limits.critical_reserve_bytes.max(self.critical_bytes);
+            let others = used - self.critical_bytes;
+            used <= limits.total_bytes && (critical || others + reserve <= limits.total_bytes)
+        };
+        let mut idle: Vec<_> = self
+            .shared
+            .iter()
+            .filter(|(key, shared)| shared.users == 0 && !names(need, key))
+            .collect();
+        idle.sort_unstable_by_key(|(_, shared)| shared.last_used);
+        let mut evicted = Vec::new();
+        let mut freed = 0;
+        for (key, shared) in idle {
+            if within(freed) {
+                break;
+            }
+            freed += shared.bytes;
+            evicted.push(key.clone());
+        }
+        if within(freed) {
+            Room::Now(evicted)
+        } else {
+            Room::Later
+        }
+    }
+
+    fn charge(&mut self, need: &Need<K>, critical: bool, evicted: &[K]) {
+        for key in evicted {
+            self.shared.remove(key);
+        }
+        if let Some((key, bytes)) = &need.shared {
+            let shared = self.shared.entry(key.clone()).or_insert(Shared {
+                bytes: *bytes,
+                users: 0,
+                last_used: 0,
+            });
+            shared.users += 1;
+        }
+        *self.own(critical) += need.own_bytes;
+        self.reservations += 1;
+    }
+
+    fn end_use(&mut self, key: &K) {
+        self.clock += 1;
+        if let Some(shared) = self.shared.get_mut(key) {
+            shared.users -= 1;
+            shared.last_used = self.clock;
+        }
+    }
+
+    fn own(&mut self, critical: bool) -> &mut u64 {
+        if critical {
+            &mut self.critical_bytes
+        } else {
+            &mut self.other_bytes
+        }
+    }
+}
+
+fn names<K: Eq>(need: &Need<K>, key: &K) -> bool {
+    need.shared.as_ref().is_some_and(|(named, _)| named == key)
+}
+
+impl<T, K> fmt::Debug for Admission<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T, K> Admission<T, K>
+where
+    T: Send + 'static,
+    K: Eq + Hash + Clone + Send + 'static,
+{
+    /// Nothing waits and nothing is used.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let memory = Memory {
+            critical_bytes: 0,
+            other_bytes: 0,
+            reservations: 0,
+            shared: HashMap::new(),
+            clock: 0,
+        };
+        let state = State {
+            waiting: BTreeMap::new(),
+            next_sequence: 0,
+            closed: false,
+            memory,
+        };
+        let monitor = Arc::new(Monitor {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        Self { limits, monitor }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Lets `items` in together, as having arrived at `since`, or none of them.
+    ///
+    /// # Errors
+    /// [`Refused::Full`] when they do not all fit, [`Refused::Closed`].
+    pub fn submit(
+        &self,
+        priority: Priority,
+        since: Instant,
+        items: Vec<(T, Need<K>)>,
+    ) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        if items.len() > self.limits.capacity.saturating_sub(state.waiting.len()) {
+            return Err(Refused::Full);
+        }
+        for (item, need) in items {
+            let rank = Rank::new(priority, since, state.next_sequence, self.limits.patience);
+            state.insert(rank, Waiting { item, need });
+        }
+        drop(state);
+        self.monitor.changed.notify_all();
+        Ok(())
+    }
+
+    /// Puts admitted work back in its place, whatever waits: because it turned
+    /// out to need other memory, or has to be done again. To be called before its
+    /// reservation is dropped, so that a worker who sees nothing left is right.
+    pub fn put_back(&self, ticket: Ticket, item: T, need: Need<K>) {
+        self.lock().insert(ticket.rank, Waiting { item, need });
+        self.monitor.changed.notify_all();
+    }
+
+    /// Waits until the next work of `lane` has its memory, and takes it; none
+    /// once this is closed and nothing of the lane waits or could be put back.
+    pub fn next(&self, lane: Lane) -> Option<Turn<T, K>> {
+        let mut state = self.lock();
+        loop {
+            match self.turn(&mut state, lane) {
+                Some(turn) => {
+                    drop(state);
+                    // What is behind it may fit as well, for another worker.
+                    self.monitor.changed.notify_all();
+                    return Some(turn);
+                }
+                None if state.closed && state.is_over() => return None,
+                None => state = wait(&self.monitor.changed, state),
+            }
+        }
+    }
+
+    fn turn(&self, state: &mut State<T, K>, lane: Lane) -> Option<Turn<T, K>> {
+        let (&(rank, _), first) = state.waiting.first_key_value()?;
+        let critical = rank.is_critical();
+        if lane == Lane::Critical && !critical {
+            return None;
+        }
+        let limits = &self.limits;
+        let reserve_bytes = if critical {
+            0
+        } else {
+            limits.critical_reserve_bytes
+        };
+        let over = OverBudget {
+            needed_bytes: first.need.total(),
+            available_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
+        };
+        if over.needed_bytes > over.available_bytes {
+            let (_, Waiting { item, .. }) = state.waiting.pop_first()?;
+            return Some(Turn::Impossible { item, over });
+        }
+        let Room::Now(evicted) = state.memory.room(&first.need, critical, limits) else {
+            return None;
+        };
+        let (_, Waiting { item, need }) = state.waiting.pop_first()?;
+        state.memory.charge(&need, critical, &evicted);
+        let memory = Reservation {
+            charges: std::sync::Arc::new(ChargesOf(Arc::clone(&self.monitor))),
+            own_bytes: need.own_bytes,
+            shared: need.shared.map(|(key, _)| key),
+            critical,
+        };
+        Some(Turn::Admitted {
+            item,
+            ticket: Ticket { rank },
+            memory,
+            evicted,
+        })
+    }
+
+    /// Takes out the waiting work that `keep` is false for.
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.waiting);
+        let (kept, out): (BTreeMap<_, _>, _) = waiting
+            .into_iter()
+            .partition(|(_, waiting)| keep(&waiting.item));
+        state.waiting = kept;
+        drop(state);
+        self.monitor.changed.notify_all();
+        out.into_values().map(|waiting| waiting.item).collect()
+    }
+
+    /// Lets nothing more in. What waits is still admitted.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.monitor.changed.notify_all();
+    }
+
+    /// What waits and what is used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let state = self.lock();
+        Usage {
+            waiting: state.waiting.len(),
+            running: state.memory.reservations,
+            used_bytes: state.memory.used_bytes(),
+            idle_bytes: state.memory.idle_bytes(),
+            total_bytes: self.limits.total_bytes,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T, K>> {
+        lock(&self.monitor.state)
+    }
+}
+
+impl<T, K> State<T, K> {
+    fn insert(&mut self, rank: Rank, waiting: Waiting<T, K>) {
+        self.waiting.insert((rank, self.next_sequence), waiting);
+        self.next_sequence += 1;
+    }
+
+    fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.memory.reservations == 0
+    }
+}
+
+/// Where a reservation is given back, without a word of what `T` is.
+trait Charges<K>: Send + Sync {
+    /// Some of a reservation's own memory is free.
+    fn release(&self, critical: bool, own_bytes: u64);
+    /// All that is left of it is, and what it shares has a user less.
+    fn end(&self, critical: bool, own_bytes: u64, shared: Option<&K>);
+}
+
+/// A type of its own, since a modelled `Arc` makes no trait objects.
+struct ChargesOf<T, K>(Arc<Monitor<T, K>>);
+
+impl<T, K> Charges<K> for ChargesOf<T, K>
+where
+    T: Send,
+    K: Eq + Hash + Clone + Send,
+{
+    fn release(&self, critical: bool, own_bytes: u64) {
+        *lock(&self.0.state).memory.own(critical) -= own_bytes;
+        self.0.changed.notify_all();
+    }
+
+    fn end(&self, critical: bool, own_bytes: u64, shared: Option<&K>) {
+        let mut state = lock(&self.0.state);
+        *state.memory.own(critical) -= own_bytes;
+        state.memory.reservations -= 1;
+        if let Some(key) = shared {
+            state.memory.end_use(key);
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+/// Memory that may be used until this is dropped.
+pub struct Reservation<K> {
+    charges: std::sync::Arc<dyn Charges<K>>,
+    own_bytes: u64,
+    shared: Option<K>,
+    critical: bool,
+}
+
+impl<K> Reservation<K> {
+    /// What it allows, without what is shared.
+    #[must_use]
+    pub fn own_bytes(&self) -> u64 {
+        self.own_bytes
+    }
+
+    /// Gives back all but `own_bytes` of it, since they were freed.
+    pub fn shrink_to(&mut self, own_bytes: u64) {
+        let surplus = self.own_bytes.saturating_sub(own_bytes);
+        self.own_bytes -= surplus;
+        self.charges.release(self.critical, surplus);
+    }
+}
+
+impl<K> Drop for Reservation<K> {
+    fn drop(&mut self) {
+        self.charges
+            .end(self.critical, self.own_bytes, self.shared.as_ref());
+    }
+}
+
+impl<K> fmt::Debug for Reservation<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("own_bytes", &self.own_bytes)
+            .finish_non_exhaustive()
+    }
+}

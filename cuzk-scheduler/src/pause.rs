@@ -1,0 +1,118 @@
+//! Work that stands still while more urgent work runs.
+//!
+//! Not a lock: nothing is owned, and whoever pauses does not wait for the others
+//! to stand still. The invariants: while anything is urgent nobody gets past
+//! [`Pause::pass`], and once the last urgent work has ended everybody does.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+use crate::sync::{AtomicUsize, Condvar, Mutex, lock, wait};
+
+/// Raised while urgent work runs.
+pub struct Pause {
+    /// How much urgent work runs. Changed under the lock only, so that nobody
+    /// starts to wait after the last wake-up; read without it on the fast path.
+    urgent: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self {
+            urgent: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pause").field(&self.urgent).finish()
+    }
+}
+
+/// Urgent work, until this is dropped.
+#[derive(Debug)]
+pub struct Urgent<'a>(&'a Pause);
+
+impl Pause {
+    /// Has everybody else stand still until the guard is dropped.
+    #[must_use]
+    pub fn raise(&self) -> Urgent<'_> {
+        let _lock = lock(&self.lock);
+        self.urgent.fetch_add(1, Ordering::Relaxed);
+        Urgent(self)
+    }
+
+    /// Returns at once if nothing is urgent: one load. Otherwise waits until
+    /// nothing is, or `stop` holds. Whoever makes `stop` hold calls
+    /// [`Pause::wake`] afterwards.
+    pub fn pass(&self, stop: impl Fn() -> bool) {
+        if self.urgent.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut guard = lock(&self.lock);
+        while self.urgent.load(Ordering::Relaxed) > 0 && !stop() {
+            guard = wait(&self.changed, guard);
+        }
+    }
+
+    /// Has whoever waits look at its `stop` again.
+    pub fn wake(&self) {
+        drop(lock(&self.lock));
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Urgent<'_> {
+    fn drop(&mut self) {
+        let guard = lock(&self.0.lock);
+        self.0.urgent.fetch_sub(1, Ordering::Relaxed);
+        drop(guard);
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn nobody_passes_until_the_last_urgent_work_ends() {
+        let pause = Pause::default();
+        pause.pass(|| false);
+        let first = pause.raise();
+        let second = pause.raise();
+        let passed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                pause.pass(|| false);
+                passed.store(true, Ordering::SeqCst);
+            });
+            drop(first);
+            thread::sleep(Duration::from_millis(20));
+            assert!(!passed.load(Ordering::SeqCst));
+            drop(second);
+        });
+        assert!(passed.into_inner());
+    }
+
+    #[test]
+    fn who_is_told_to_stop_does_not_wait() {
+        let pause = Pause::default();
+        let stop = AtomicBool::new(false);
+        let _urgent = pause.raise();
+        thread::scope(|scope| {
+            scope.spawn(|| pause.pass(|| stop.load(Ordering::SeqCst)));
+            stop.store(true, Ordering::SeqCst);
+            pause.wake();
+        });
+    }
+}

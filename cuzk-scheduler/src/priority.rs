@@ -1,0 +1,137 @@
+//! How urgent work is, and what waiting does to that.
+//!
+//! Not a queue: an order. The invariants: critical work comes before all other;
+//! everything else comes by the time it is due, so that whatever waits long
+//! enough is next, however much urgent work keeps arriving.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// How urgent a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// A block is lost if it is late: WinningPoSt.
+    Critical,
+    /// A penalty is due if it is late: WindowPoSt.
+    High,
+    /// Sealing.
+    Normal,
+    /// Whatever can wait.
+    Low,
+}
+
+impl Priority {
+    /// Every priority, the most urgent first.
+    pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Normal, Self::Low];
+
+    /// The name, as [`FromStr`] reads it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+        }
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Not the name of a priority.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such priority: {0:?}; use one of critical, high, normal, low")]
+pub struct UnknownPriority(String);
+
+impl FromStr for Priority {
+    type Err = UnknownPriority;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPriority> {
+        Self::ALL
+            .into_iter()
+            .find(|priority| priority.name() == name)
+            .ok_or_else(|| UnknownPriority(name.to_owned()))
+    }
+}
+
+/// How long work of each priority can be asked to wait for more urgent work.
+/// Work that waited this long goes before whatever arrives then, the critical
+/// excepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Of [`Priority::Normal`] before work that is [`Priority::High`].
+    pub normal: Duration,
+    /// Of [`Priority::Low`] before the same.
+    pub low: Duration,
+}
+
+/// A place in the order of work. The least is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    critical_first: u8,
+    due: Instant,
+    /// Tells apart what is due at one instant, the older first; no two are equal.
+    sequence: u64,
+}
+
+impl Rank {
+    /// The place of work that arrived at `since` as the `sequence`th.
+    #[must_use]
+    pub fn new(priority: Priority, since: Instant, sequence: u64, patience: Patience) -> Self {
+        let patience = match priority {
+            Priority::Critical | Priority::High => Duration::ZERO,
+            Priority::Normal => patience.normal,
+            Priority::Low => patience.low,
+        };
+        Self {
+            critical_first: u8::from(priority != Priority::Critical),
+            due: since.checked_add(patience).unwrap_or(since),
+            sequence,
+        }
+    }
+
+    /// Whether nothing but other critical work comes before it.
+    #[must_use]
+    pub fn is_critical(&self) -> bool {
+        self.critical_first == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        normal: Duration::from_secs(60),
+        low: Duration::from_secs(600),
+    };
+
+    #[test]
+    fn names_read_back() {
+        for priority in Priority::ALL {
+            assert_eq!(priority.to_string().parse(), Ok(priority));
+        }
+        assert!("Critical".parse::<Priority>().is_err());
+    }
+
+    #[test]
+    fn waiting_long_enough_overtakes_all_but_the_critical() {
+        let start = Instant::now();
+        let rank = |priority, after_s, sequence| {
+            let since = start + Duration::from_secs(after_s);
+            Rank::new(priority, since, sequence, PATIENCE)
+        };
+        let low = rank(Priority::Low, 0, 0);
+        assert!(rank(Priority::High, 599, 1) < low);
+        assert!(rank(Priority::Normal, 539, 1) < low);
+        assert!(low < rank(Priority::Normal, 541, 1));
+        assert!(low < rank(Priority::High, 601, 1));
+        assert!(rank(Priority::Critical, 100_000, 1) < low);
+        assert!(rank(Priority::Low, 0, 0) < rank(Priority::Low, 0, 1));
+    }
+}

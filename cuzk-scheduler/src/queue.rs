@@ -1,0 +1,254 @@
+//! A bounded queue between two stages of the pipeline, ordered by rank.
+//!
+//! Not a channel: a consumer takes the most urgent item, not the oldest. The
+//! invariants: every item has a sequence number of its own, so no two can take
+//! each other's place; the queue never holds more than its capacity; once it is
+//! closed nothing enters, and what is inside can still be taken out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::priority::Rank;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
+
+/// The queue is closed; the item is given back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Closed<T>(pub T);
+
+/// A bounded queue for any number of producers and consumers.
+pub struct Queue<T> {
+    capacity: usize,
+    state: Mutex<State<T>>,
+    not_empty: Condvar,
+    not_full: Condvar,
+}
+
+struct State<T> {
+    items: BTreeMap<(Rank, u64), T>,
+    next_sequence: u64,
+    closed: bool,
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Queue<T> {
+    /// An empty queue for at most `capacity` items, and at least one.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        let state = State {
+            items: BTreeMap::new(),
+            next_sequence: 0,
+            closed: false,
+        };
+        Self {
+            capacity: capacity.max(1),
+            state: Mutex::new(state),
+            not_empty: Condvar::new(),
+            not_full: Condvar::new(),
+        }
+    }
+
+    /// How many items wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().items.len()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts `item` in, waiting for room.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn push(&self, rank: Rank, item: T) -> Result<(), Closed<T>> {
+        let mut state = self.lock();
+        while !state.closed && state.items.len() >= self.capacity {
+            state = wait(&self.not_full, state);
+        }
+        if state.closed {
+            return Err(Closed(item));
+        }
+        let sequence = state.next_sequence;
+        state.next_sequence += 1;
+        state.items.insert((rank, sequence), item);
+        drop(state);
+        self.not_empty.notify_one();
+        Ok(())
+    }
+
+    /// Takes the most urgent item, waiting for one; none once the queue is
+    /// closed and empty.
+    pub fn pop(&self) -> Option<T> {
+        self.pop_unless(|| false)
+    }
+
+    /// The same, and none as soon as `stop` holds. Whoever makes it hold calls
+    /// [`Queue::wake`] afterwards.
+    pub fn pop_unless(&self, stop: impl Fn() -> bool) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if stop() {
+                drop(state);
+                // The item that this consumer was woken for is another's.
+                self.not_empty.notify_one();
+                return None;
+            }
+            if let Some((_, item)) = state.items.pop_first() {
+                drop(state);
+                self.not_full.notify_one();
+                return Some(item);
+            }
+            if state.closed {
+                return None;
+            }
+            state = wait(&self.not_empty, state);
+        }
+    }
+
+    /// Has every waiting consumer look at its `stop` again.
+    pub fn wake(&self) {
+        drop(self.lock());
+        self.not_empty.notify_all();
+    }
+
+    /// Takes out the items that `keep` is false for.
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut state = self.lock();
+        let items = std::mem::take(&mut state.items);
+        let (kept, out): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            items.into_iter().partition(|(_, item)| keep(item));
+        state.items = kept;
+        drop(state);
+        self.not_full.notify_all();
+        out.into_values().collect()
+    }
+
+    /// Lets nothing more in. Waiting producers get their items back, waiting
+    /// consumers what is left and then none.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.not_empty.notify_all();
+        self.not_full.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        lock(&self.state)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::priority::{Patience, Priority};
+
+    fn rank(priority: Priority) -> Rank {
+        let patience = Patience {
+            normal: Duration::from_secs(60),
+            low: Duration::from_secs(600),
+        };
+        Rank::new(priority, Instant::now(), 0, patience)
+    }
+
+    #[test]
+    fn urgent_first_and_the_older_among_equals() {
+        let queue = Queue::new(8);
+        let normal = rank(Priority::Normal);
+        for (rank, item) in [
+            (rank(Priority::Low), "low"),
+            (normal, "first"),
+            (normal, "second"),
+            (rank(Priority::Critical), "winning"),
+        ] {
+            queue.push(rank, item).unwrap();
+        }
+        queue.close();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(order, ["winning", "first", "second", "low"]);
+    }
+
+    #[test]
+    fn closing_wakes_a_waiting_producer_and_consumer() {
+        let full = Arc::new(Queue::new(1));
+        full.push(rank(Priority::Normal), 1).unwrap();
+        let empty = Arc::new(Queue::<u8>::new(1));
+        let producer = thread::spawn({
+            let full = Arc::clone(&full);
+            move || full.push(rank(Priority::Normal), 2)
+        });
+        let consumer = thread::spawn({
+            let empty = Arc::clone(&empty);
+            move || empty.pop()
+        });
+        full.close();
+        empty.close();
+        assert_eq!(producer.join().unwrap(), Err(Closed(2)));
+        assert_eq!(consumer.join().unwrap(), None);
+        assert_eq!(full.pop(), Some(1));
+        assert_eq!(full.pop(), None);
+    }
+
+    #[test]
+    fn what_is_not_kept_makes_room() {
+        let queue = Queue::new(2);
+        for item in 0..2 {
+            queue.push(rank(Priority::Normal), item).unwrap();
+        }
+        assert_eq!(queue.retain(|item| *item != 0), [0]);
+        queue.push(rank(Priority::Normal), 2).unwrap();
+        assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(2)));
+    }
+
+    #[test]
+    fn a_stopped_consumer_leaves_the_items_to_others() {
+        let queue = Queue::new(2);
+        queue.push(rank(Priority::Normal), 1).unwrap();
+        assert_eq!(queue.pop_unless(|| true), None);
+        assert_eq!(queue.pop(), Some(1));
+    }
+
+    #[test]
+    fn many_producers_and_consumers_lose_nothing() {
+        let queue = Arc::new(Queue::new(4));
+        let consumers: Vec<_> = (0..3)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                thread::spawn(move || std::iter::from_fn(|| queue.pop()).collect::<Vec<u32>>())
+            })
+            .collect();
+        let producers: Vec<_> = (0..4)
+            .map(|producer| {
+                let queue = Arc::clone(&queue);
+                let rank = rank(Priority::Normal);
+                thread::spawn(move || {
+                    for item in 0..250 {
+                        queue.push(rank, producer * 250 + item).unwrap();
+                    }
+                })
+            })
+            .collect();
+        for producer in producers {
+            producer.join().unwrap();
+        }
+        queue.close();
+        let mut taken: Vec<_> = consumers
+            .into_iter()
+            .flat_map(|consumer| consumer.join().unwrap())
+            .collect();
+        taken.sort_unstable();
+        assert_eq!(taken, (0..1000).collect::<Vec<_>>());
+    }
+}

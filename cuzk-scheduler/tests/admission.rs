@@ -1,0 +1,330 @@
+//! Who is admitted when, against what anyone can compute.
+
+#![cfg(not(loom))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Refused, Reservation, Turn};
+use cuzk_scheduler::priority::{Patience, Priority};
+use proptest::prelude::*;
+
+type Key = u8;
+
+fn limits(total_bytes: u64, critical_reserve_bytes: u64) -> Limits {
+    Limits {
+        capacity: 64,
+        total_bytes,
+        critical_reserve_bytes,
+        patience: Patience {
+            normal: Duration::from_secs(60),
+            low: Duration::from_secs(600),
+        },
+    }
+}
+
+fn sharing(own_bytes: u64, key: Key, bytes: u64) -> Need<Key> {
+    Need {
+        own_bytes,
+        shared: Some((key, bytes)),
+    }
+}
+
+fn submit(admission: &Admission<u32, Key>, priority: Priority, item: u32, need: Need<Key>) {
+    let items = vec![(item, need)];
+    admission.submit(priority, Instant::now(), items).unwrap();
+}
+
+/// What is admitted now, without waiting: afterwards nothing more fits.
+fn admitted(admission: &Admission<u32, Key>, lane: Lane) -> (u32, Reservation<Key>, Vec<Key>) {
+    match admission.next(lane).unwrap() {
+        Turn::Admitted {
+            item,
+            memory,
+            evicted,
+            ..
+        } => (item, memory, evicted),
+        Turn::Impossible { item, over } => panic!("{item}: {over}"),
+    }
+}
+
+#[test]
+fn what_can_never_fit_is_told_at_once() {
+    let admission = Admission::new(limits(100, 20));
+    let need = || sharing(60, 1, 30);
+    submit(&admission, Priority::Normal, 1, need());
+    let Some(Turn::Impossible { item: 1, over }) = admission.next(Lane::Any) else {
+        panic!("the reserve is not for it");
+    };
+    assert_eq!((over.needed_bytes, over.available_bytes), (90, 80));
+    submit(&admission, Priority::Critical, 2, need());
+    let (item, memory, _) = admitted(&admission, Lane::Critical);
+    assert_eq!((item, memory.own_bytes()), (2, 60));
+    assert_eq!(admission.usage().used_bytes, 90);
+}
+
+#[test]
+fn a_full_or_closed_door_takes_nothing_in() {
+    let mut limits = limits(100, 0);
+    limits.capacity = 2;
+    let admission = Admission::<u32, Key>::new(limits);
+    let items = |count| (0..count).map(|item| (item, Need::own(1))).collect();
+    let submit = |items| admission.submit(Priority::Normal, Instant::now(), items);
+    assert_eq!(submit(items(3)), Err(Refused::Full));
+    submit(items(2)).unwrap();
+    assert_eq!(submit(items(1)), Err(Refused::Full));
+    assert_eq!(admission.retain(|item| *item == 1), [0]);
+    submit(items(1)).unwrap();
+    admission.close();
+    assert_eq!(submit(items(1)), Err(Refused::Closed));
+    assert_eq!(admission.usage().waiting, 2);
+}
+
+#[test]
+fn what_is_shared_is_charged_once_and_goes_oldest_first() {
+    let admission = Admission::new(limits(100, 0));
+    for (item, key) in [(1, 1), (2, 1), (3, 2)] {
+        submit(&admission, Priority::Normal, item, sharing(10, key, 20));
+    }
+    let first = admitted(&admission, Lane::Any);
+    let second = admitted(&admission, Lane::Any);
+    assert_eq!(admission.usage().used_bytes, 40);
+    let third = admitted(&admission, Lane::Any);
+    assert_eq!(admission.usage().used_bytes, 70);
+    drop((third, second));
+    assert_eq!(admission.usage().idle_bytes, 20);
+    drop(first);
+    // Both are idle now; the second key longer.
+    assert_eq!(admission.usage().idle_bytes, 40);
+    submit(&admission, Priority::Normal, 4, sharing(60, 3, 20));
+    let (_, memory, evicted) = admitted(&admission, Lane::Any);
+    assert_eq!(evicted, [2]);
+    assert_eq!(admission.usage().used_bytes, 100);
+    drop(memory);
+    // What it uses itself is not evicted for it.
+    submit(&admission, Priority::Normal, 5, sharing(80, 3, 20));
+    assert_eq!(admitted(&admission, Lane::Any).2, [1]);
+}
+
+#[test]
+fn memory_given_back_in_part_admits_the_next() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, Need::own(80));
+    submit(&admission, Priority::Normal, 2, Need::own(60));
+    let (_, mut memory, _) = admitted(&admission, Lane::Any);
+    let waiting = thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || admitted(&admission, Lane::Any).0
+    });
+    memory.shrink_to(40);
+    assert_eq!(waiting.join().unwrap(), 2);
+    memory.shrink_to(50);
+    assert_eq!(memory.own_bytes(), 40);
+}
+
+#[test]
+fn urgent_work_that_arrives_is_seen_by_who_waits_for_memory() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, Need::own(80));
+    let held = admitted(&admission, Lane::Any);
+    submit(&admission, Priority::Normal, 2, Need::own(80));
+    let waiting = thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || admitted(&admission, Lane::Any).0
+    });
+    thread::sleep(Duration::from_millis(10));
+    submit(&admission, Priority::Critical, 3, Need::own(20));
+    assert_eq!(waiting.join().unwrap(), 3);
+    drop(held);
+    assert_eq!(admitted(&admission, Lane::Any).0, 2);
+}
+
+#[test]
+fn nothing_small_overtakes_what_waits_for_memory() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, Need::own(60));
+    let held = admitted(&admission, Lane::Any);
+    submit(&admission, Priority::Normal, 2, Need::own(60));
+    submit(&admission, Priority::Normal, 3, Need::own(10));
+    let waiting = thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || admitted(&admission, Lane::Any).0
+    });
+    thread::sleep(Duration::from_millis(10));
+    assert_eq!(admission.usage().waiting, 2);
+    drop(held);
+    assert_eq!(waiting.join().unwrap(), 2);
+}
+
+#[test]
+fn a_closed_door_waits_for_what_may_be_put_back() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, Need::own(60));
+    let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Any) else {
+        panic!("nothing is in its way");
+    };
+    admission.close();
+    let waiting = thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || {
+            let (item, _memory, _) = admitted(&admission, Lane::Any);
+            item
+        }
+    });
+    admission.put_back(ticket, 7, Need::own(90));
+    drop(memory);
+    assert_eq!(waiting.join().unwrap(), 7);
+    assert!(admission.next(Lane::Any).is_none());
+    assert!(admission.next(Lane::Critical).is_none());
+}
+
+#[test]
+fn many_threads_never_exceed_the_budget_and_all_work_is_done() {
+    const TOTAL: u64 = 20;
+    const RESERVE: u64 = 5;
+    let mut limits = limits(TOTAL, RESERVE);
+    limits.capacity = 1000;
+    let admission = Admission::new(limits);
+    for item in 0..1000_u32 {
+        let priority = Priority::ALL[item as usize % 4];
+        let key = u8::try_from(item % 3).unwrap();
+        let need = sharing(1 + u64::from(item % 9), key, 2);
+        submit(&admission, priority, item, need);
+    }
+    admission.close();
+    let (others, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for worker in 0..6 {
+            let (admission, others, done) = (&admission, &others, &done);
+            let lane = if worker == 0 {
+                Lane::Critical
+            } else {
+                Lane::Any
+            };
+            scope.spawn(move || {
+                while let Some(turn) = admission.next(lane) {
+                    let Turn::Admitted { item, memory, .. } = turn else {
+                        panic!("everything fits");
+                    };
+                    let critical = item % 4 == 0;
+                    assert!(critical || lane == Lane::Any);
+                    let bytes = if critical { 0 } else { memory.own_bytes() };
+                    let now = others.fetch_add(bytes, Ordering::SeqCst) + bytes;
+                    assert!(now <= TOTAL - RESERVE);
+                    assert!(admission.usage().used_bytes <= TOTAL);
+                    others.fetch_sub(bytes, Ordering::SeqCst);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(done.into_inner(), 1000);
+    let usage = admission.usage();
+    assert_eq!(usage.used_bytes, usage.idle_bytes);
+}
+
+/// What can happen to an admission, one at a time.
+#[derive(Clone, Debug)]
+enum Step {
+    Submit(Priority, u64, Key),
+    /// Take what is next, if it need not be waited for.
+    Next,
+    /// End the oldest work that runs.
+    End,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let priority = prop::sample::select(&Priority::ALL[..]);
+    prop_oneof![
+        (priority, 1..60_u64, 0..4_u8).prop_map(|(p, b, k)| Step::Submit(p, b, k)),
+        Just(Step::Next),
+        Just(Step::End),
+    ]
+}
+
+/// The twin: what is charged is added up anew each time.
+#[derive(Default)]
+struct Twin {
+    waiting: Vec<(bool, Priority, u32, u64, Key)>,
+    running: Vec<(bool, u64, Key)>,
+    present: Vec<Key>,
+}
+
+const TOTAL: u64 = 120;
+const RESERVE: u64 = 30;
+const SHARED: u64 = 15;
+
+impl Twin {
+    /// The keys that go for the most urgent work, if it fits, and that work.
+    fn admits(&self) -> Option<(u32, Vec<Key>)> {
+        let order = |w: &&(bool, Priority, u32, u64, Key)| (!w.0, w.1, w.2);
+        let &(critical, _, item, bytes, key) = self.waiting.iter().min_by_key(order)?;
+        let used = |key: &Key| self.running.iter().any(|(_, _, used)| used == key);
+        let mut present = self.present.clone();
+        let mut gone = Vec::new();
+        loop {
+            let others: u64 = self.running.iter().filter(|r| !r.0).map(|r| r.1).sum();
+            let criticals: u64 = self.running.iter().filter(|r| r.0).map(|r| r.1).sum();
+            let shared = present.len() as u64 + u64::from(!present.contains(&key));
+            let shared = shared * SHARED;
+            let total = others + criticals + shared + bytes <= TOTAL;
+            let spared = others + shared + bytes + RESERVE.max(criticals) <= TOTAL;
+            if total && (critical || spared) {
+                return Some((item, gone));
+            }
+            let idle = present.iter().position(|k| *k != key && !used(k))?;
+            gone.push(present.remove(idle));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn as_the_twin_says(steps in prop::collection::vec(step(), 1..120)) {
+        let admission = Admission::new(limits(TOTAL, RESERVE));
+        let mut twin = Twin::default();
+        let mut running = std::collections::VecDeque::new();
+        for (number, step) in (0_u32..).zip(steps) {
+            match step {
+                Step::Submit(priority, bytes, key) if twin.waiting.len() < 64 => {
+                    submit(&admission, priority, number, sharing(bytes, key, SHARED));
+                    let critical = priority == Priority::Critical;
+                    twin.waiting.push((critical, priority, number, bytes, key));
+                }
+                Step::Next => if let Some((item, gone)) = twin.admits() {
+                    let (got, memory, evicted) = admitted(&admission, Lane::Any);
+                    prop_assert_eq!((got, &evicted), (item, &gone));
+                    let at = twin.waiting.iter().position(|w| w.2 == item).unwrap();
+                    let (critical, _, _, bytes, key) = twin.waiting.remove(at);
+                    twin.present.retain(|key| !gone.contains(key));
+                    if !twin.present.contains(&key) {
+                        twin.present.push(key);
+                    }
+                    twin.running.push((critical, bytes, key));
+                    running.push_back(memory);
+                },
+                Step::End if !running.is_empty() => {
+                    running.pop_front();
+                    let (_, _, key) = twin.running.remove(0);
+                    // The least recently used is first.
+                    if twin.running.iter().all(|(_, _, used)| *used != key) {
+                        twin.present.retain(|present| *present != key);
+                        twin.present.push(key);
+                    }
+                }
+                Step::Submit(..) | Step::End => {}
+            }
+            let usage = admission.usage();
+            let own: u64 = twin.running.iter().map(|(_, bytes, _)| bytes).sum();
+            prop_assert_eq!(usage.used_bytes, own + SHARED * twin.present.len() as u64);
+            prop_assert_eq!(usage.waiting, twin.waiting.len());
+        }
+    }
+}

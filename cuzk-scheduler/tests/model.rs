@@ -1,0 +1,206 @@
+//! Every interleaving of a few threads: no wake-up is lost, nobody waits for
+//! ever, and the budget holds. Run with
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p cuzk-scheduler --test model`.
+
+#![cfg(loom)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+use std::time::{Duration, Instant};
+
+use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Turn};
+use cuzk_scheduler::pause::Pause;
+use cuzk_scheduler::priority::{Patience, Priority, Rank};
+use cuzk_scheduler::queue::Queue;
+use cuzk_scheduler::turnstile::Turnstile;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread;
+
+const PATIENCE: Patience = Patience {
+    normal: Duration::from_secs(60),
+    low: Duration::from_secs(600),
+};
+
+/// More preemptions than these find nothing that these do not, and take days.
+fn model(test: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(test);
+}
+
+fn admission(total_bytes: u64) -> Admission<u32, u8> {
+    Admission::new(Limits {
+        capacity: 8,
+        total_bytes,
+        critical_reserve_bytes: 0,
+        patience: PATIENCE,
+    })
+}
+
+fn need(own_bytes: u64, key: u8) -> Need<u8> {
+    Need {
+        own_bytes,
+        shared: Some((key, 2)),
+    }
+}
+
+/// Does all the work there is; how much that was.
+fn work(admission: &Admission<u32, u8>, lane: Lane) -> usize {
+    let mut done = 0;
+    while let Some(turn) = admission.next(lane) {
+        let Turn::Admitted { mut memory, .. } = turn else {
+            panic!("everything fits");
+        };
+        assert!(admission.usage().used_bytes <= 10);
+        memory.shrink_to(1);
+        drop(memory);
+        done += 1;
+    }
+    done
+}
+
+#[test]
+fn all_work_is_admitted_and_the_workers_end() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let start = Instant::now();
+        let items = vec![(1, need(6, 1)), (2, need(7, 2))];
+        admission.submit(Priority::Normal, start, items).unwrap();
+        let worker = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || work(&admission, Lane::Any)
+        });
+        let items = vec![(3, need(5, 1))];
+        admission.submit(Priority::Critical, start, items).unwrap();
+        admission.close();
+        let done = work(&admission, Lane::Any) + worker.join().unwrap();
+        assert_eq!(done, 3);
+        assert_eq!(admission.usage().running, 0);
+    });
+}
+
+#[test]
+fn the_critical_lane_and_the_other_share_the_work_and_both_end() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let critical = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || work(&admission, Lane::Critical)
+        });
+        let start = Instant::now();
+        for (priority, item) in [(Priority::Low, 1), (Priority::Critical, 2)] {
+            let items = vec![(item, need(6, 1))];
+            admission.submit(priority, start, items).unwrap();
+        }
+        admission.close();
+        let done = work(&admission, Lane::Any);
+        assert_eq!(done + critical.join().unwrap(), 2);
+    });
+}
+
+#[test]
+fn work_that_is_put_back_while_the_door_closes_is_done() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let items = vec![(1, need(8, 1))];
+        admission
+            .submit(Priority::Normal, Instant::now(), items)
+            .unwrap();
+        let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Any) else {
+            panic!("nothing is in its way");
+        };
+        let worker = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || work(&admission, Lane::Any)
+        });
+        let closer = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || admission.close()
+        });
+        admission.put_back(ticket, 1, need(3, 2));
+        drop(memory);
+        assert_eq!(worker.join().unwrap(), 1);
+        closer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_pause_lets_everybody_pass_once_it_is_over() {
+    model(|| {
+        let pause = Arc::new(Pause::default());
+        let urgent = pause.raise();
+        let waiting = thread::spawn({
+            let pause = Arc::clone(&pause);
+            move || pause.pass(|| false)
+        });
+        drop(pause.raise());
+        drop(urgent);
+        waiting.join().unwrap();
+    });
+}
+
+#[test]
+fn a_pause_lets_pass_who_is_told_to_stop() {
+    model(|| {
+        let pause = Arc::new(Pause::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let _urgent = pause.raise();
+        let waiting = thread::spawn({
+            let (pause, stop) = (Arc::clone(&pause), Arc::clone(&stop));
+            move || pause.pass(|| stop.load(Ordering::Acquire))
+        });
+        stop.store(true, Ordering::Release);
+        pause.wake();
+        waiting.join().unwrap();
+    });
+}
+
+#[test]
+fn a_bounded_queue_hands_everything_over() {
+    model(|| {
+        let queue = Arc::new(Queue::new(1));
+        let rank = |sequence| Rank::new(Priority::Normal, Instant::now(), sequence, PATIENCE);
+        let producer = thread::spawn({
+            let queue = Arc::clone(&queue);
+            let ranks = [rank(0), rank(1)];
+            move || {
+                for rank in ranks {
+                    queue.push(rank, ()).unwrap();
+                }
+                queue.close();
+            }
+        });
+        let consumer = thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || std::iter::from_fn(|| queue.pop()).count()
+        });
+        let here = std::iter::from_fn(|| queue.pop()).count();
+        assert_eq!(here + consumer.join().unwrap(), 2);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_turnstile_lets_everybody_in_one_at_a_time() {
+    model(|| {
+        let turnstile = Arc::new(Turnstile::new(1));
+        let inside = Arc::new(AtomicUsize::new(0));
+        let enter = |priority| {
+            let (turnstile, inside) = (Arc::clone(&turnstile), Arc::clone(&inside));
+            let rank = Rank::new(priority, Instant::now(), 0, PATIENCE);
+            move || {
+                let _inside = turnstile.enter(rank);
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                inside.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        let first = thread::spawn(enter(Priority::Low));
+        let second = thread::spawn(enter(Priority::High));
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+}
