@@ -366,7 +366,7 @@ impl Shared {
     }
 
     fn prove_until_closed(&self, device: usize) {
-        let backend = &*self.devices[device].backend;
+        let backend = &self.devices[device].backend;
         while let Some(ready) = self.synthesized.pop() {
             let SynthesizedTask { task, ready, since } = ready;
             task.trace(&self.timeline).waited(Stage::ReadyWait, since);
@@ -378,7 +378,12 @@ impl Shared {
         }
     }
 
-    fn prove(&self, backend: &dyn Backend, task: &Task, ready: Ready) -> Result<VerifiedProof> {
+    fn prove(
+        &self,
+        backend: &Arc<dyn Backend>,
+        task: &Task,
+        ready: Ready,
+    ) -> Result<VerifiedProof> {
         let Ready {
             synthesized,
             params,
@@ -388,7 +393,7 @@ impl Shared {
         let pending = prove_start(backend, synthesized, task.partition, trace)?;
         let proof = prove_finish(
             pending,
-            backend,
+            &**backend,
             &*task.job,
             task.partition,
             params.prepared_key(),

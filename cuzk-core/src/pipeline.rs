@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
+use cuzk_kernels::Unhindered;
 use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
@@ -76,6 +77,7 @@ pub fn synthesize_partition(
         witness,
         a,
         b,
+        checkpoint: Arc::new(Unhindered),
     })
 }
 
@@ -126,13 +128,13 @@ pub fn evaluate_partition(
 ///
 /// # Errors
 /// [`Error::Backend`].
-pub fn prove_start<'a>(
-    backend: &'a dyn Backend,
+pub fn prove_start(
+    backend: &Arc<dyn Backend>,
     synthesized: Synthesized,
     partition: usize,
     trace: Trace<'_>,
-) -> Result<Box<dyn Pending + 'a>> {
-    backend
+) -> Result<Box<dyn Pending>> {
+    Arc::clone(backend)
         .prove_start(synthesized, trace)
         .map_err(|error| backend_error(backend.name(), partition, &error))
 }
@@ -142,7 +144,7 @@ pub fn prove_start<'a>(
 /// # Errors
 /// [`Error::Backend`], [`Error::Rejected`].
 pub fn prove_finish(
-    pending: Box<dyn Pending + '_>,
+    pending: Box<dyn Pending>,
     backend: &dyn Backend,
     job: &dyn Job,
     partition: usize,

@@ -41,13 +41,13 @@ enum Fault {
 
 /// A CPU with a fault in its first partition.
 struct Faulty {
-    inner: CpuBackend,
+    inner: Arc<CpuBackend>,
     fault: Fault,
     started: AtomicUsize,
 }
 
-struct FaultyPending<'a> {
-    inner: Box<dyn Pending + 'a>,
+struct FaultyPending {
+    inner: Box<dyn Pending>,
     fault: Option<Fault>,
 }
 
@@ -56,11 +56,11 @@ impl Backend for Faulty {
         "faulty"
     }
 
-    fn prove_start<'a>(
-        &'a self,
+    fn prove_start(
+        self: Arc<Self>,
         partition: Synthesized,
         trace: Trace<'_>,
-    ) -> Result<Box<dyn Pending + 'a>, BackendError> {
+    ) -> Result<Box<dyn Pending>, BackendError> {
         let first = self.started.fetch_add(1, Ordering::Relaxed) == 0;
         let fault = first.then_some(self.fault);
         match fault {
@@ -68,12 +68,12 @@ impl Backend for Faulty {
             Some(Fault::ErrorInStart) => return Err(BackendError::IdentityDelta),
             _ => {}
         }
-        let inner = self.inner.prove_start(partition, trace)?;
+        let inner = Arc::clone(&self.inner).prove_start(partition, trace)?;
         Ok(Box::new(FaultyPending { inner, fault }))
     }
 }
 
-impl Pending for FaultyPending<'_> {
+impl Pending for FaultyPending {
     fn finish(
         self: Box<Self>,
         randomness: Randomness,
@@ -95,8 +95,8 @@ fn engine_with(fault: Fault) -> Engine {
     let config = common::config();
     let pool = Arc::new(config.synthesis.pool().unwrap());
     let resources = Arc::new(GpuResources::new().unwrap());
-    let inner = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
-    let backend = Box::new(Faulty {
+    let inner = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
+    let backend = Arc::new(Faulty {
         inner,
         fault,
         started: AtomicUsize::new(0),
@@ -243,7 +243,7 @@ fn evaluation_stands_aside_while_the_throttle_is_raised() {
         config.pipeline.throttle = throttle;
         let pool = Arc::new(config.synthesis.pool().unwrap());
         let resources = Arc::new(GpuResources::new().unwrap());
-        let backend = Box::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
+        let backend = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
         let device = Device {
             resources: Arc::clone(&resources),
             backend,

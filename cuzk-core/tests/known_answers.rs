@@ -15,10 +15,11 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellperson::groth16::Parameters;
 use blstrs::{Bls12, Scalar};
-use cuzk_core::backend::{Backend, CpuBackend, Randomness};
+use cuzk_core::backend::{Backend, BackendError, CpuBackend, Randomness, Synthesized};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
@@ -26,6 +27,8 @@ use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::Timeline;
 use cuzk_core::verify::VerifiedProof;
+use cuzk_kernels::Checkpoint;
+use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
 /// The randomness of the known answers.
@@ -55,28 +58,31 @@ impl Case {
         }
     }
 
-    fn ours(&self) -> VerifiedProof {
-        let resources = Arc::new(GpuResources::new().unwrap());
-        let pool = Arc::new(common::config().synthesis.pool().unwrap());
-        let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
-        let timeline = Timeline::default();
-        let trace = timeline.trace(0, Some(0));
-        let synthesized = synthesize_partition(
+    fn synthesized(&self, resources: &GpuResources, pool: &ThreadPool) -> Synthesized {
+        synthesize_partition(
             &*self.job,
             0,
             Arc::clone(&self.circuit),
             Arc::clone(self.params.mapped()),
             SynthesisResources {
-                pool: &pool,
+                pool,
                 buffers: &BufferPool::new(Dealloc::Recycle, 0),
                 throttle: Some(resources.throttle()),
             },
-            trace,
+            Timeline::default().trace(0, Some(0)),
         )
-        .unwrap();
+        .unwrap()
+    }
+
+    fn ours(&self) -> VerifiedProof {
+        let (resources, pool) = resources();
+        let backend = backend(&resources, &pool);
+        let synthesized = self.synthesized(&resources, &pool);
+        let timeline = Timeline::default();
+        let trace = timeline.trace(0, Some(0));
         let pending = prove_start(&backend, synthesized, 0, trace).unwrap();
         let key = self.params.prepared_key();
-        let backend: &dyn Backend = &backend;
+        let backend = &*backend;
         prove_finish(pending, backend, &*self.job, 0, key, randomness(), trace).unwrap()
     }
 
@@ -91,6 +97,27 @@ impl Case {
             .write(&mut bytes)
             .unwrap();
         bytes
+    }
+}
+
+fn resources() -> (Arc<GpuResources>, Arc<ThreadPool>) {
+    let pool = common::config().synthesis.pool().unwrap();
+    (Arc::new(GpuResources::new().unwrap()), Arc::new(pool))
+}
+
+fn backend(resources: &Arc<GpuResources>, pool: &Arc<ThreadPool>) -> Arc<dyn Backend> {
+    Arc::new(CpuBackend::new(Arc::clone(resources), Arc::clone(pool)))
+}
+
+/// Says stop at one call, and only then.
+struct StopAt {
+    call: usize,
+    calls: AtomicUsize,
+}
+
+impl Checkpoint for StopAt {
+    fn pass(&self) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed) != self.call
     }
 }
 
@@ -153,4 +180,40 @@ fn the_slow_kinds_are_bellpersons() {
             "{kind}"
         );
     }
+}
+
+/// Wherever a partition is stopped, in the device region or after it, it gives
+/// no proof, and what it held is free for the next.
+#[test]
+fn a_stopped_partition_gives_no_proof() {
+    let case = Case::new(ProofKind::WindowPost);
+    let (resources, pool) = resources();
+    let backend = backend(&resources, &pool);
+    let timeline = Timeline::default();
+    let trace = timeline.trace(0, Some(0));
+    let prove = |checkpoint: Arc<StopAt>| {
+        let partition = Synthesized {
+            checkpoint,
+            ..case.synthesized(&resources, &pool)
+        };
+        Arc::clone(&backend)
+            .prove_start(partition, trace)?
+            .finish(randomness(), trace)
+    };
+    let stop_at = |call| {
+        let calls = AtomicUsize::new(0);
+        Arc::new(StopAt { call, calls })
+    };
+    let counter = stop_at(usize::MAX);
+    prove(Arc::clone(&counter)).unwrap();
+    let calls = counter.calls.load(Ordering::Relaxed);
+    for call in [0, 1, calls / 3, calls - calls / 8, calls - 1] {
+        let stopped = prove(stop_at(call));
+        assert!(
+            matches!(stopped, Err(BackendError::Stopped)),
+            "{call} of {calls}"
+        );
+    }
+    assert_eq!(resources.throttle().load(Ordering::Relaxed), 0);
+    prove(counter).unwrap();
 }

@@ -45,6 +45,10 @@ pub enum KernelError {
     /// one that is not there.
     #[error("packed scalars: a scalar is both one and wide, or past the end")]
     PackedScalars,
+    /// A [`Checkpoint`](crate::Checkpoint) said so. What the kernel was writing is
+    /// of no use.
+    #[error("stopped")]
+    Stopped,
     /// The bases could not be read.
     #[error(transparent)]
     Bases(#[from] BasesError),

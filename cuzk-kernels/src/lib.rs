@@ -9,7 +9,8 @@
 //! Invariants: results are exact (every kernel has a slow twin in [`naive`]
 //! that it is tested against), lengths are checked and answered with a
 //! [`KernelError`], and working memory is bounded by the functions'
-//! documentation. Running time depends on the values: witnesses of storage
+//! documentation. The quotient and the sums can be paused and stopped
+//! (`checkpoint`). Running time depends on the values: witnesses of storage
 //! proofs are not secret from the machine that proves, and no constant-time
 //! claim is made.
 //!
@@ -20,6 +21,7 @@
 #![deny(unsafe_code)]
 
 pub(crate) mod affine;
+mod checkpoint;
 pub(crate) mod digits;
 mod error;
 pub mod fixed_base;
@@ -32,5 +34,6 @@ pub mod ntt;
 pub mod poseidon;
 pub mod quotient;
 
+pub use checkpoint::{Checkpoint, Context, Unhindered};
 pub use error::KernelError;
 pub use isa::{Isa, IsaError};

@@ -11,6 +11,7 @@ use blstrs::Scalar;
 use ff::{Field, PrimeField};
 use rayon::prelude::*;
 
+use crate::checkpoint::{Checkpoint, Unhindered};
 use crate::error::{KernelError, expect_len};
 use crate::ntt::{Direction, Domain, reverse_bits_in_place, root_of_unity};
 
@@ -28,19 +29,20 @@ const TASK: usize = 1 << 14;
 /// [`KernelError::LengthMismatch`] when a slice is not N long,
 /// [`KernelError::DomainTooLarge`] when there is no root of order 2N.
 pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(), KernelError> {
-    quotient_with(domain, a, b, &mut vec![Scalar::ZERO; a.len()])
+    quotient_with(domain, a, b, &mut vec![Scalar::ZERO; a.len()], &Unhindered)
 }
 
-/// [`quotient`] that allocates nothing: `scratch` is N scalars, whatever they
-/// are.
+/// [`quotient`] that allocates nothing and can be stopped: `scratch` is N
+/// scalars, whatever they are.
 ///
 /// # Errors
-/// As [`quotient`].
+/// As [`quotient`], and [`KernelError::Stopped`].
 pub fn quotient_with(
     domain: &Domain,
     a: &mut [Scalar],
     b: &mut [Scalar],
     scratch: &mut [Scalar],
+    checkpoint: &dyn Checkpoint,
 ) -> Result<(), KernelError> {
     expect_len("a", domain.size(), a.len())?;
     expect_len("b", domain.size(), b.len())?;
@@ -58,19 +60,21 @@ pub fn quotient_with(
     let sum = scratch;
     sum.par_chunks_mut(TASK)
         .zip(a.par_chunks(TASK))
-        .for_each(|(sum, a)| sum.copy_from_slice(a));
-    engine.multiply(sum, b);
-    domain.scatter(sum, Direction::Inverse);
+        .try_for_each(|(sum, a)| {
+            sum.copy_from_slice(a);
+            checkpoint.check()
+        })?;
+    engine.multiply(sum, b, checkpoint)?;
+    domain.scatter(sum, Direction::Inverse, checkpoint)?;
     for factor in [&mut *a, &mut *b] {
-        domain.scatter(factor, Direction::Inverse);
-        coset.shift(factor);
-        domain.gather(factor, Direction::Forward);
+        domain.scatter(factor, Direction::Inverse, checkpoint)?;
+        coset.shift(factor, checkpoint)?;
+        domain.gather(factor, Direction::Forward, checkpoint)?;
     }
-    engine.multiply(a, b);
-    domain.scatter(a, Direction::Inverse);
-    coset.halve_difference(sum, a);
-    reverse_bits_in_place(a);
-    Ok(())
+    engine.multiply(a, b, checkpoint)?;
+    domain.scatter(a, Direction::Inverse, checkpoint)?;
+    coset.halve_difference(sum, a, checkpoint)?;
+    reverse_bits_in_place(a, checkpoint)
 }
 
 /// The coset of g, the root of order 2N whose square is the domain's root.
@@ -94,15 +98,21 @@ impl<'a> Coset<'a> {
     }
 
     /// `values[i] *= g^rev(i)`.
-    fn shift(&self, values: &mut [Scalar]) {
+    fn shift(&self, values: &mut [Scalar], checkpoint: &dyn Checkpoint) -> Result<(), KernelError> {
         let (low, high) = values.split_at_mut(values.len().div_ceil(2));
-        self.domain.engine().shift(low, Scalar::ONE);
-        self.domain.engine().shift(high, self.generator);
+        let engine = self.domain.engine();
+        engine.shift(low, Scalar::ONE, checkpoint)?;
+        engine.shift(high, self.generator, checkpoint)
     }
 
     /// From N·(L + U) and N^3·g^i·(L − U), both in bit-reversed order, makes
     /// U, in place of the latter. (Three unscaled transforms lie behind it.)
-    fn halve_difference(&self, sums: &[Scalar], differences: &mut [Scalar]) {
+    fn halve_difference(
+        &self,
+        sums: &[Scalar],
+        differences: &mut [Scalar],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         let inverse = self.domain.size_inverse();
         let sum_scale = inverse * Scalar::TWO_INV;
         let scale = sum_scale * inverse.square();
@@ -112,8 +122,8 @@ impl<'a> Coset<'a> {
         let (low, high) = differences.split_at_mut(middle);
         let (low_sums, high_sums) = sums.split_at(middle);
         let engine = self.domain.engine();
-        engine.unshift_from((low_sums, sum_scale), low, scale);
-        engine.unshift_from((high_sums, sum_scale), high, high_scale);
+        engine.unshift_from((low_sums, sum_scale), low, scale, checkpoint)?;
+        engine.unshift_from((high_sums, sum_scale), high, high_scale, checkpoint)
     }
 }
 

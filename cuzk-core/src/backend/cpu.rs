@@ -3,7 +3,9 @@
 //! It keeps the same stages, locks and pools as a device would, so that the
 //! engine is exercised whole without one. The invariant: `gpu_mtx` is held
 //! while the transforms and the sums in G1 run, and by nothing else; the
-//! throttle is raised while the sum in G2 runs.
+//! throttle is raised while the sum in G2 runs. A partition's checkpoint pauses
+//! and stops all of them; a paused one keeps the lock and the throttle, so that
+//! what preempts it runs on a backend with resources and pools of its own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,15 +16,14 @@ use blstrs::{Bls12, G1Projective, G2Projective, Scalar};
 use cuzk_kernels::msm::{self, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
-use cuzk_kernels::{Isa, KernelError};
-use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
+use cuzk_kernels::{Context, Isa, KernelError};
+use cuzk_pce::{Columns, PackedQuery, PackedSlice};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 use supraseal_sys::dealloc::dealloc_async;
 
 use super::assemble::{Sums, assemble};
-use super::{Backend, BackendError, Pending, Randomness, Synthesized};
-use crate::circuit::Circuit;
+use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
 use crate::memory::buffer::Buffer;
 use crate::once_map::OnceMap;
 use crate::params::MappedParams;
@@ -72,35 +73,32 @@ impl CpuBackend {
         Self { isa, ..self }
     }
 
-    /// h = (a·b − c) / Z in coefficients, in place of a.
-    fn quotient(&self, a: &mut Buffer, mut b: Buffer) -> Result<(), BackendError> {
-        let mut scratch = a.pool().take(a.len())?;
+    /// All that the device region needs besides the partition. The domain's
+    /// table is made once for each size.
+    fn prepare(&self, partition: &Synthesized) -> Result<Prepared, BackendError> {
+        let Synthesized {
+            circuit,
+            witness,
+            a,
+            ..
+        } = partition;
         let log_size = a.len().trailing_zeros();
-        let domain = self
-            .domains
-            .get_or_make(log_size, || Domain::with(self.isa, log_size))?;
-        Ok(quotient_with(&domain, a, &mut b, &mut scratch)?)
+        let densities = circuit.densities();
+        Ok(Prepared {
+            domain: self.domains.get_or_make(log_size, || {
+                self.pool.install(|| Domain::with(self.isa, log_size))
+            })?,
+            scratch: a.pool().take(a.len())?,
+            a_scalars: witness.query(0..witness.num_inputs(), &densities.a_aux),
+            b_scalars: witness.query(densities.b_input.iter(), &densities.b_aux),
+        })
     }
 
-    fn sums_in_g1(
-        &self,
-        circuit: &Circuit,
-        params: &MappedParams,
-        witness: &PackedWitness<Scalar>,
-        h: &[Scalar],
-    ) -> Result<SumsInG1, BackendError> {
-        let densities = circuit.densities();
-        let a = witness.query(0..witness.num_inputs(), &densities.a_aux);
-        let b = witness.query(densities.b_input.iter(), &densities.b_aux);
-        // h has one coefficient less than the domain has points.
-        let h = h.split_last().map_or(h, |(_, h)| h);
-        Ok(SumsInG1 {
-            h: msm::g1_with(self.isa, &params.h(), h)?,
-            l: msm::g1_packed(self.isa, &params.l(), &packed(witness.aux_slice())?)?,
-            a: msm::g1_packed(self.isa, &params.a(), &packed(a.as_slice())?)?,
-            b_g1: msm::g1_packed(self.isa, &params.b_g1(), &packed(b.as_slice())?)?,
-            b_scalars: b,
-        })
+    fn context<'a>(&self, checkpoint: &'a SharedCheckpoint) -> Context<'a> {
+        Context {
+            isa: self.isa,
+            checkpoint: &**checkpoint,
+        }
     }
 
     /// Σ wᵢ·Bᵢ in G2. Synthesis gives way while it runs.
@@ -108,13 +106,43 @@ impl CpuBackend {
         &self,
         params: &MappedParams,
         scalars: &PackedQuery<Scalar>,
+        checkpoint: &SharedCheckpoint,
     ) -> Result<G2Projective, BackendError> {
-        let _raised = self.resources.raise_throttle();
         let scalars = packed(scalars.as_slice())?;
+        let context = self.context(checkpoint);
+        let _raised = self.resources.raise_throttle();
         Ok(self
             .b_g2_pool
-            .install(|| msm::g2_packed(self.isa, &params.b_g2(), &scalars))?)
+            .install(|| msm::g2_packed(context, &params.b_g2(), &scalars))?)
     }
+}
+
+/// What the device region is given besides the partition, all of it made
+/// before the device's lock is taken.
+struct Prepared {
+    domain: Arc<Domain>,
+    /// As long as the domain.
+    scratch: Buffer,
+    a_scalars: PackedQuery<Scalar>,
+    /// For both sums over B.
+    b_scalars: PackedQuery<Scalar>,
+}
+
+/// The sums in G1. `h` is the quotient.
+fn sums_in_g1(
+    context: Context<'_>,
+    params: &MappedParams,
+    h: &[Scalar],
+    [aux, a, b]: [PackedSlice<'_, Scalar>; 3],
+) -> Result<SumsInG1, BackendError> {
+    // h has one coefficient less than the domain has points.
+    let h = h.split_last().map_or(h, |(_, h)| h);
+    Ok(SumsInG1 {
+        h: msm::g1_with(context, &params.h(), h)?,
+        l: msm::g1_packed(context, &params.l(), &packed(aux)?)?,
+        a: msm::g1_packed(context, &params.a(), &packed(a)?)?,
+        b_g1: msm::g1_packed(context, &params.b_g1(), &packed(b)?)?,
+    })
 }
 
 fn packed(slice: PackedSlice<'_, Scalar>) -> Result<PackedScalars<'_>, KernelError> {
@@ -126,35 +154,53 @@ impl Backend for CpuBackend {
         "cpu"
     }
 
-    fn prove_start<'a>(
-        &'a self,
+    fn prove_start(
+        self: Arc<Self>,
         partition: Synthesized,
         trace: Trace<'_>,
-    ) -> Result<Box<dyn Pending + 'a>, BackendError> {
+    ) -> Result<Box<dyn Pending>, BackendError> {
+        let Prepared {
+            domain,
+            mut scratch,
+            a_scalars,
+            b_scalars,
+        } = self.prepare(&partition)?;
         let Synthesized {
-            circuit,
+            circuit: _,
             params,
             witness,
             mut a,
-            b,
+            mut b,
+            checkpoint,
         } = partition;
         let asked = Instant::now();
         let device = self.resources.lock_gpu()?;
         trace.waited(Stage::LockWait, asked);
         trace.time(Stage::Quotient, || {
-            self.pool.install(|| self.quotient(&mut a, b))
+            self.pool
+                .install(|| quotient_with(&domain, &mut a, &mut b, &mut scratch, &*checkpoint))
         })?;
+        // To the pool: the next partition may want them now.
+        drop((b, scratch));
+        let scalars = [
+            witness.aux_slice(),
+            a_scalars.as_slice(),
+            b_scalars.as_slice(),
+        ];
+        let context = self.context(&checkpoint);
         let sums = trace.time(Stage::Msm, || {
             self.pool
-                .install(|| self.sums_in_g1(&circuit, &params, &witness, &a))
+                .install(|| sums_in_g1(context, &params, &a, scalars))
         });
         drop(device);
         drop(a);
-        dealloc_async(witness);
+        dealloc_async((witness, a_scalars));
         Ok(Box::new(PendingOnCpu {
+            sums: sums?,
             backend: self,
             params,
-            sums: sums?,
+            b_scalars,
+            checkpoint,
         }))
     }
 }
@@ -164,31 +210,26 @@ struct SumsInG1 {
     l: G1Projective,
     a: G1Projective,
     b_g1: G1Projective,
-    /// The scalars of both sums over B; the one in G2 is still to come.
-    b_scalars: PackedQuery<Scalar>,
 }
 
-struct PendingOnCpu<'a> {
-    backend: &'a CpuBackend,
+struct PendingOnCpu {
+    backend: Arc<CpuBackend>,
     params: Arc<MappedParams>,
     sums: SumsInG1,
+    b_scalars: PackedQuery<Scalar>,
+    checkpoint: SharedCheckpoint,
 }
 
-impl Pending for PendingOnCpu<'_> {
+impl Pending for PendingOnCpu {
     fn finish(
         self: Box<Self>,
         randomness: Randomness,
         trace: Trace<'_>,
     ) -> Result<Proof<Bls12>, BackendError> {
-        let SumsInG1 {
-            h,
-            l,
-            a,
-            b_g1,
-            b_scalars,
-        } = self.sums;
+        let SumsInG1 { h, l, a, b_g1 } = self.sums;
         let b_g2 = trace.time(Stage::BG2, || {
-            self.backend.sum_in_g2(&self.params, &b_scalars)
+            self.backend
+                .sum_in_g2(&self.params, &self.b_scalars, &self.checkpoint)
         })?;
         let sums = Sums {
             h,

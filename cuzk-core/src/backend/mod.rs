@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
-use cuzk_kernels::KernelError;
+use cuzk_kernels::{Checkpoint, KernelError};
 use cuzk_pce::PackedWitness;
 use ff::Field;
 use rayon::ThreadPool;
@@ -38,7 +38,7 @@ pub struct Device {
     /// The device's lock and throttle.
     pub resources: Arc<GpuResources>,
     /// What proves on it.
-    pub backend: Box<dyn Backend>,
+    pub backend: Arc<dyn Backend>,
 }
 
 impl fmt::Debug for Device {
@@ -60,12 +60,11 @@ pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
     let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(pool))
         .with_b_g2_pool(Arc::new(config.gpus.pool()?))
         .with_isa(config.cpu.isa);
-    let backend = Box::new(backend);
+    let backend = Arc::new(backend);
     Ok(vec![Device { resources, backend }])
 }
 
 /// A partition after synthesis: all a backend needs to prove it.
-#[derive(Debug)]
 pub struct Synthesized {
     /// The circuit, for its densities.
     pub circuit: Arc<Circuit>,
@@ -78,6 +77,21 @@ pub struct Synthesized {
     pub a: Buffer,
     /// B·w, likewise.
     pub b: Buffer,
+    /// What may pause or stop the backend's work on it. A backend asks it where
+    /// it can: the CPU's every few milliseconds.
+    pub checkpoint: SharedCheckpoint,
+}
+
+/// A checkpoint that outlives the call it is given to.
+pub type SharedCheckpoint = Arc<dyn Checkpoint + Send + Sync>;
+
+impl fmt::Debug for Synthesized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Synthesized")
+            .field("circuit", &self.circuit)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The two scalars that make a proof zero-knowledge.
@@ -106,15 +120,17 @@ pub trait Backend: Send + Sync {
     /// The backend's name in messages and metrics.
     fn name(&self) -> &'static str;
 
-    /// Runs the device region: the quotient and the sums in G1.
+    /// Runs the device region: the quotient and the sums in G1. What is left to
+    /// do keeps the backend, so that another thread may finish it.
     ///
     /// # Errors
-    /// Parameters with an undecodable point, or a failing device.
-    fn prove_start<'a>(
-        &'a self,
+    /// Parameters with an undecodable point, a failing device, or
+    /// [`BackendError::Stopped`].
+    fn prove_start(
+        self: Arc<Self>,
         partition: Synthesized,
         trace: Trace<'_>,
-    ) -> std::result::Result<Box<dyn Pending + 'a>, BackendError>;
+    ) -> std::result::Result<Box<dyn Pending>, BackendError>;
 }
 
 /// A proof whose device region is over.
@@ -136,7 +152,10 @@ pub trait Pending: Send {
 pub enum BackendError {
     /// A transform or a sum on the CPU.
     #[error(transparent)]
-    Kernel(#[from] KernelError),
+    Kernel(KernelError),
+    /// The partition's checkpoint said so.
+    #[error("stopped")]
+    Stopped,
     /// A parameter that cannot be used.
     #[error(transparent)]
     Params(#[from] ParamsError),
@@ -153,4 +172,13 @@ pub enum BackendError {
          fetch the parameters anew"
     )]
     IdentityDelta,
+}
+
+impl From<KernelError> for BackendError {
+    fn from(error: KernelError) -> Self {
+        match error {
+            KernelError::Stopped => Self::Stopped,
+            error => Self::Kernel(error),
+        }
+    }
 }

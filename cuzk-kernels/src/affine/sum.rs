@@ -1,16 +1,22 @@
 //! The sum of many points: a tree whose levels are batches.
 
 use super::{Addition, CurveOf, Kernel};
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 
 /// Below this many points an inversion costs more than it saves.
 const TREE_MIN: usize = 32;
 
 /// Adds up `points`, which are overwritten.
+///
+/// # Errors
+/// [`KernelError::Stopped`].
 pub(crate) fn sum<K: Kernel>(
     kernel: K,
     mut points: &mut [K::Point],
     scratch: &mut K::Scratch,
-) -> CurveOf<K> {
+    checkpoint: &dyn Checkpoint,
+) -> Result<CurveOf<K>, KernelError> {
     let pairs: Vec<Addition> = (0..points.len() / 2)
         .map(|i| Addition::new(i, i, false))
         .collect();
@@ -19,6 +25,7 @@ pub(crate) fn sum<K: Kernel>(
         let (low, high) = points.split_at_mut(points.len() - half);
         kernel.accumulate(low, high, &pairs[..half], scratch);
         points = low;
+        checkpoint.check()?;
     }
-    kernel.sum_few(points)
+    Ok(kernel.sum_few(points))
 }

@@ -11,18 +11,26 @@ use super::Ifma;
 use super::fr::{Fr, Words};
 use super::lanes::LANES;
 use super::ntt::Table;
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 
 /// Scalars per task.
 const TASK: usize = 1 << 12;
 
 /// `a[i] *= b[i]`.
-pub(crate) fn multiply(token: Ifma, a: &mut [Words], b: &[Words]) {
+pub(crate) fn multiply(
+    token: Ifma,
+    a: &mut [Words],
+    b: &[Words],
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     a.par_chunks_mut(TASK)
         .zip(b.par_chunks(TASK))
-        .for_each(|(a, b)| {
+        .try_for_each(|(a, b)| {
             // SAFETY: the token proves the instructions.
             unsafe { multiply_task(token, a, b) }
-        });
+            checkpoint.check()
+        })
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
@@ -35,14 +43,20 @@ fn multiply_task(token: Ifma, a: &mut [Words], b: &[Words]) {
 }
 
 /// `values[i] *= factor · table[i]`.
-pub(crate) fn shift(table: Table<'_>, values: &mut [Words], factor: &Words) {
+pub(crate) fn shift(
+    table: Table<'_>,
+    values: &mut [Words],
+    factor: &Words,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     values
         .par_chunks_mut(TASK)
         .enumerate()
-        .for_each(|(task, values)| {
+        .try_for_each(|(task, values)| {
             // SAFETY: the table's token proves the instructions.
             unsafe { shift_task(table, values, task * TASK, factor) }
-        });
+            checkpoint.check()
+        })
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
@@ -65,15 +79,17 @@ pub(crate) fn unshift_from(
     table: Table<'_>,
     values: &mut [Words],
     scale: &Words,
-) {
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     values
         .par_chunks_mut(TASK)
         .zip(sums.par_chunks(TASK))
         .enumerate()
-        .for_each(|(task, (values, sums))| {
+        .try_for_each(|(task, (values, sums))| {
             // SAFETY: the table's token proves the instructions.
             unsafe { unshift_task((sums, sum_scale), table, values, task * TASK, scale) }
-        });
+            checkpoint.check()
+        })
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]

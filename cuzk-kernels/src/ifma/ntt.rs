@@ -15,6 +15,8 @@ use rayon::prelude::*;
 use super::Ifma;
 use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 use crate::ntt::Shared;
 
 /// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
@@ -148,67 +150,91 @@ impl<'a> Table<'a> {
 }
 
 /// Natural order in, bit-reversed order out.
-pub(crate) fn scatter(values: &mut [Words], table: Table<'_>, inverse: bool) {
+pub(crate) fn scatter(
+    values: &mut [Words],
+    table: Table<'_>,
+    inverse: bool,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     if inverse {
-        scatter_passes::<true>(values, table);
+        scatter_passes::<true>(values, table, checkpoint)
     } else {
-        scatter_passes::<false>(values, table);
+        scatter_passes::<false>(values, table, checkpoint)
     }
 }
 
-fn scatter_passes<const INVERSE: bool>(values: &mut [Words], table: Table<'_>) {
+fn scatter_passes<const INVERSE: bool>(
+    values: &mut [Words],
+    table: Table<'_>,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     for layers in passes(values.len().ilog2()) {
         let pass = Pass::new(values.len(), &layers);
-        for_each_task(values, &pass, |rows, values, lanes| {
+        for_each_task(values, &pass, checkpoint, |rows, values, lanes| {
             // SAFETY: the token proves the instructions; the task's values are its own.
             unsafe {
                 load(table.token, &pass, lanes, values, rows);
                 scatter_rows::<INVERSE>(rows, pass.layers, table, lanes);
                 store(&pass, lanes, values, rows);
             }
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// Bit-reversed order in, natural order out.
-pub(crate) fn gather(values: &mut [Words], table: Table<'_>, inverse: bool) {
+pub(crate) fn gather(
+    values: &mut [Words],
+    table: Table<'_>,
+    inverse: bool,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     if inverse {
-        gather_passes::<true>(values, table);
+        gather_passes::<true>(values, table, checkpoint)
     } else {
-        gather_passes::<false>(values, table);
+        gather_passes::<false>(values, table, checkpoint)
     }
 }
 
-fn gather_passes<const INVERSE: bool>(values: &mut [Words], table: Table<'_>) {
+fn gather_passes<const INVERSE: bool>(
+    values: &mut [Words],
+    table: Table<'_>,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     for layers in passes(values.len().ilog2()).into_iter().rev() {
         let pass = Pass::new(values.len(), &layers);
-        for_each_task(values, &pass, |rows, values, lanes| {
+        for_each_task(values, &pass, checkpoint, |rows, values, lanes| {
             // SAFETY: the token proves the instructions; the task's values are its own.
             unsafe {
                 load(table.token, &pass, lanes, values, rows);
                 gather_rows::<INVERSE>(rows, pass.layers, table, lanes);
                 store(&pass, lanes, values, rows);
             }
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// Runs the tasks of a pass in parallel, each with a buffer for its rows.
 fn for_each_task(
     values: &mut [Words],
     pass: &Pass,
+    checkpoint: &dyn Checkpoint,
     task: impl Fn(&mut Vec<Fr>, &Shared<'_, Words>, Lanes) + Sync,
-) {
+) -> Result<(), KernelError> {
     let shared = Shared::new(values);
     // Few long runs of tasks, because each allocates its buffer.
     let run = pass.tasks().div_ceil(4 * rayon::current_num_threads());
     (0..pass.tasks())
         .into_par_iter()
         .with_min_len(run)
-        .for_each_init(
+        .try_for_each_init(
             || Vec::with_capacity(pass.rows),
-            |rows, i| task(rows, &shared, pass.lanes(i)),
-        );
+            |rows, i| {
+                task(rows, &shared, pass.lanes(i));
+                checkpoint.check()
+            },
+        )
 }
 
 /// Reads a task's rows.

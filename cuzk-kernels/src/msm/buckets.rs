@@ -10,6 +10,8 @@ use std::mem;
 use group::{Group, prime::PrimeCurveAffine};
 
 use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 
 /// Most terms that wait for a later batch.
 const DEFERRED_MAX: usize = BATCH;
@@ -168,7 +170,14 @@ impl<K: Kernel> Buckets<K> {
     /// that each step is a batch. Bucket j of segment s counts j + 1 times
     /// within the segment, and as often again as there are buckets below the
     /// segment.
-    pub(super) fn weighted_sums(mut self, len: usize) -> Vec<CurveOf<K>> {
+    ///
+    /// # Errors
+    /// [`KernelError::Stopped`].
+    pub(super) fn weighted_sums(
+        mut self,
+        len: usize,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<Vec<CurveOf<K>>, KernelError> {
         let length = (self.points.len() / SEGMENTS)
             .next_power_of_two()
             .clamp(SEGMENT_MIN.min(len), len);
@@ -184,13 +193,14 @@ impl<K: Kernel> Buckets<K> {
                 .accumulate(&mut running, &self.points, &next, &mut self.scratch);
             self.kernel
                 .accumulate(&mut totals, &running, &same, &mut self.scratch);
+            checkpoint.check()?;
         }
         running
             .chunks(len / length)
             .zip(totals.chunks_mut(len / length))
             .map(|(running, totals)| {
-                let within = affine::sum(self.kernel, totals, &mut self.scratch);
-                within + multiply_small(self.weighted_by_index(running), length)
+                let within = affine::sum(self.kernel, totals, &mut self.scratch, checkpoint)?;
+                Ok(within + multiply_small(self.weighted_by_index(running), length))
             })
             .collect()
     }

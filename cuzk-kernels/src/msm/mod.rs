@@ -20,7 +20,8 @@ use ff::Field;
 use group::{Group, prime::PrimeCurveAffine};
 use rayon::prelude::*;
 
-use crate::affine::{self, Addition, CurveOf, Kernel, Portable};
+use crate::affine::{self, Addition, BATCH, CurveOf, Kernel, Portable};
+use crate::checkpoint::{Checkpoint, Context};
 use crate::digits::{Recoded, Window, Windows};
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
@@ -82,71 +83,87 @@ where
     g2_with(Isa::best(), bases, scalars)
 }
 
-/// [`g1_stream`] with chosen instructions.
+/// [`g1_stream`] with chosen instructions, and in a way that can be stopped.
 ///
 /// # Errors
-/// As [`g1_stream`].
-pub fn g1_with<B>(isa: Isa, bases: &B, scalars: &[Scalar]) -> Result<G1Projective, KernelError>
+/// As [`g1_stream`], and [`KernelError::Stopped`].
+pub fn g1_with<'a, B>(
+    context: impl Into<Context<'a>>,
+    bases: &B,
+    scalars: &[Scalar],
+) -> Result<G1Projective, KernelError>
 where
     B: Bases<G1Affine> + ?Sized,
 {
+    let Context { isa, checkpoint } = context.into();
     match isa.implementation() {
-        Implementation::Portable => msm(Portable::<G1Affine>::new(), bases, scalars),
+        Implementation::Portable => msm(Portable::<G1Affine>::new(), bases, scalars, checkpoint),
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G1::new(token), bases, scalars),
+        Implementation::Ifma(token) => msm(ifma::G1::new(token), bases, scalars, checkpoint),
     }
 }
 
-/// [`g2_stream`] with chosen instructions.
+/// [`g2_stream`] with chosen instructions, and in a way that can be stopped.
 ///
 /// # Errors
-/// As [`g1_stream`].
-pub fn g2_with<B>(isa: Isa, bases: &B, scalars: &[Scalar]) -> Result<G2Projective, KernelError>
+/// As [`g1_stream`], and [`KernelError::Stopped`].
+pub fn g2_with<'a, B>(
+    context: impl Into<Context<'a>>,
+    bases: &B,
+    scalars: &[Scalar],
+) -> Result<G2Projective, KernelError>
 where
     B: Bases<G2Affine> + ?Sized,
 {
+    let Context { isa, checkpoint } = context.into();
     match isa.implementation() {
-        Implementation::Portable => msm(Portable::<G2Affine>::new(), bases, scalars),
+        Implementation::Portable => msm(Portable::<G2Affine>::new(), bases, scalars, checkpoint),
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G2::new(token), bases, scalars),
+        Implementation::Ifma(token) => msm(ifma::G2::new(token), bases, scalars, checkpoint),
     }
 }
 
 /// [`g1_with`] over packed scalars.
 ///
 /// # Errors
-/// As [`g1_stream`].
-pub fn g1_packed<B>(
-    isa: Isa,
+/// As [`g1_with`].
+pub fn g1_packed<'a, B>(
+    context: impl Into<Context<'a>>,
     bases: &B,
     scalars: &PackedScalars<'_>,
 ) -> Result<G1Projective, KernelError>
 where
     B: Bases<G1Affine> + ?Sized,
 {
+    let Context { isa, checkpoint } = context.into();
     match isa.implementation() {
-        Implementation::Portable => msm_packed(Portable::<G1Affine>::new(), bases, scalars),
+        Implementation::Portable => {
+            msm_packed(Portable::<G1Affine>::new(), bases, scalars, checkpoint)
+        }
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm_packed(ifma::G1::new(token), bases, scalars),
+        Implementation::Ifma(token) => msm_packed(ifma::G1::new(token), bases, scalars, checkpoint),
     }
 }
 
 /// [`g2_with`] over packed scalars.
 ///
 /// # Errors
-/// As [`g1_stream`].
-pub fn g2_packed<B>(
-    isa: Isa,
+/// As [`g2_with`].
+pub fn g2_packed<'a, B>(
+    context: impl Into<Context<'a>>,
     bases: &B,
     scalars: &PackedScalars<'_>,
 ) -> Result<G2Projective, KernelError>
 where
     B: Bases<G2Affine> + ?Sized,
 {
+    let Context { isa, checkpoint } = context.into();
     match isa.implementation() {
-        Implementation::Portable => msm_packed(Portable::<G2Affine>::new(), bases, scalars),
+        Implementation::Portable => {
+            msm_packed(Portable::<G2Affine>::new(), bases, scalars, checkpoint)
+        }
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm_packed(ifma::G2::new(token), bases, scalars),
+        Implementation::Ifma(token) => msm_packed(ifma::G2::new(token), bases, scalars, checkpoint),
     }
 }
 
@@ -175,17 +192,22 @@ fn check_terms(bases: usize, scalars: usize) -> Result<(), KernelError> {
     Ok(())
 }
 
-fn msm<K, B>(kernel: K, bases: &B, scalars: &[Scalar]) -> Result<CurveOf<K>, KernelError>
+fn msm<K, B>(
+    kernel: K,
+    bases: &B,
+    scalars: &[Scalar],
+    checkpoint: &dyn Checkpoint,
+) -> Result<CurveOf<K>, KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
 {
     check_terms(bases.len(), scalars.len())?;
-    let terms = Terms::new(scalars);
-    let plus = sum_selected(kernel, bases, &terms.plus_one)?;
-    let minus = sum_selected(kernel, bases, &terms.minus_one)?;
+    let terms = Terms::new(scalars, checkpoint)?;
+    let plus = sum_selected(kernel, bases, &terms.plus_one, checkpoint)?;
+    let minus = sum_selected(kernel, bases, &terms.minus_one, checkpoint)?;
     let scalar = |_, index: u32| scalars[index as usize];
-    let wide = multiply_wide(kernel, bases, scalar, &terms.wide)?;
+    let wide = multiply_wide(kernel, bases, scalar, &terms.wide, checkpoint)?;
     Ok(plus - minus + wide)
 }
 
@@ -193,15 +215,16 @@ fn msm_packed<K, B>(
     kernel: K,
     bases: &B,
     scalars: &PackedScalars<'_>,
+    checkpoint: &dyn Checkpoint,
 ) -> Result<CurveOf<K>, KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
 {
     check_terms(bases.len(), scalars.len())?;
-    let ones = sum_ones(kernel, bases, scalars.ones())?;
+    let ones = sum_ones(kernel, bases, scalars.ones(), checkpoint)?;
     let scalar = |place: usize, _| scalars.values()[place];
-    let wide = multiply_wide(kernel, bases, scalar, &scalars.wide_indices())?;
+    let wide = multiply_wide(kernel, bases, scalar, &scalars.wide_indices(), checkpoint)?;
     Ok(ones + wide)
 }
 
@@ -215,19 +238,22 @@ struct Terms {
 
 impl Terms {
     /// Sorts the scalars, of which there are at most 2^31.
-    fn new(scalars: &[Scalar]) -> Terms {
+    fn new(scalars: &[Scalar], checkpoint: &dyn Checkpoint) -> Result<Terms, KernelError> {
         let parts: Vec<Terms> = scalars
             .par_chunks(CHUNK)
             .enumerate()
-            .map(|(i, chunk)| Terms::of_chunk(i * CHUNK, chunk))
-            .collect();
+            .map(|(i, chunk)| {
+                checkpoint.check()?;
+                Ok(Terms::of_chunk(i * CHUNK, chunk))
+            })
+            .collect::<Result<_, KernelError>>()?;
         let mut terms = Terms::default();
         for part in parts {
             terms.plus_one.extend(part.plus_one);
             terms.minus_one.extend(part.minus_one);
             terms.wide.extend(part.wide);
         }
-        terms
+        Ok(terms)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 scalars")]
@@ -250,7 +276,12 @@ impl Terms {
 }
 
 /// The sum of the bases with these indices.
-fn sum_selected<K, B>(kernel: K, bases: &B, indices: &[u32]) -> Result<CurveOf<K>, BasesError>
+fn sum_selected<K, B>(
+    kernel: K,
+    bases: &B,
+    indices: &[u32],
+    checkpoint: &dyn Checkpoint,
+) -> Result<CurveOf<K>, KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
@@ -260,13 +291,19 @@ where
         .map_init(K::Scratch::default, |scratch, indices| {
             let mut points = vec![kernel.infinity(); indices.len()];
             import_selected(kernel, bases, indices, &mut points)?;
-            Ok(affine::sum(kernel, &mut points, scratch))
+            checkpoint.check()?;
+            affine::sum(kernel, &mut points, scratch, checkpoint)
         })
         .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
 }
 
 /// The sum of the bases whose bit is set.
-fn sum_ones<K, B>(kernel: K, bases: &B, words: &[u64]) -> Result<CurveOf<K>, BasesError>
+fn sum_ones<K, B>(
+    kernel: K,
+    bases: &B,
+    words: &[u64],
+    checkpoint: &dyn Checkpoint,
+) -> Result<CurveOf<K>, KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
@@ -281,7 +318,8 @@ where
                 push_indices(words, task * TASK_WORDS * 64, indices);
                 let mut points = vec![kernel.infinity(); indices.len()];
                 import_selected(kernel, bases, indices, &mut points)?;
-                Ok(affine::sum(kernel, &mut points, scratch))
+                checkpoint.check()?;
+                affine::sum(kernel, &mut points, scratch, checkpoint)
             },
         )
         .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
@@ -317,7 +355,8 @@ fn multiply_wide<K, B, F>(
     bases: &B,
     scalar: F,
     indices: &[u32],
-) -> Result<CurveOf<K>, BasesError>
+    checkpoint: &dyn Checkpoint,
+) -> Result<CurveOf<K>, KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
@@ -342,14 +381,14 @@ where
             scalar,
             indices,
             &plan.windows,
-            points,
-            recoded,
+            (points, recoded),
+            checkpoint,
         )?;
         sets.par_iter_mut()
             .with_max_len(1)
-            .for_each(|set| set.add(&plan, points, recoded));
+            .try_for_each(|set| set.add(&plan, points, recoded, checkpoint))?;
     }
-    Ok(combine(sets, &plan))
+    combine(sets, &plan, checkpoint)
 }
 
 /// The buckets of some windows, for one share of the terms.
@@ -361,7 +400,13 @@ struct BucketSet<K: Kernel> {
 
 impl<K: Kernel> BucketSet<K> {
     /// Adds this set's share of the terms.
-    fn add(&mut self, plan: &Plan, points: &[K::Point], recoded: &[Recoded]) {
+    fn add(
+        &mut self,
+        plan: &Plan,
+        points: &[K::Point],
+        recoded: &[Recoded],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         let share = points.len().div_ceil(plan.splits);
         let start = (self.split * share).min(points.len());
         let end = (start + share).min(points.len());
@@ -371,17 +416,22 @@ impl<K: Kernel> BucketSet<K> {
             .clone()
             .map(|w| plan.windows.window(w))
             .collect();
-        for (source, recoded) in recoded[start..end].iter().enumerate() {
-            for (w, window) in windows.iter().enumerate() {
-                let (magnitude, negative) = window.digit(recoded);
-                if magnitude != 0 {
-                    let bucket = w * plan.windows.digit_max() + magnitude - 1;
-                    let addition = Addition::new(bucket, source, negative);
-                    self.buckets.add(addition, points);
+        let part_len = BATCH.div_ceil(windows.len());
+        for (part, recoded) in recoded[start..end].chunks(part_len).enumerate() {
+            checkpoint.check()?;
+            for (source, recoded) in (part * part_len..).zip(recoded) {
+                for (w, window) in windows.iter().enumerate() {
+                    let (magnitude, negative) = window.digit(recoded);
+                    if magnitude != 0 {
+                        let bucket = w * plan.windows.digit_max() + magnitude - 1;
+                        let addition = Addition::new(bucket, source, negative);
+                        self.buckets.add(addition, points);
+                    }
                 }
             }
         }
         self.buckets.finish(points);
+        Ok(())
     }
 }
 
@@ -409,9 +459,9 @@ fn load<K, B, F>(
     scalar: F,
     indices: &[u32],
     windows: &Windows,
-    points: &mut [K::Point],
-    recoded: &mut [Recoded],
-) -> Result<(), BasesError>
+    (points, recoded): (&mut [K::Point], &mut [Recoded]),
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError>
 where
     K: Kernel,
     B: Bases<K::Affine> + ?Sized,
@@ -426,32 +476,39 @@ where
             for (k, (recoded, &index)) in recoded.iter_mut().zip(indices).enumerate() {
                 *recoded = windows.recode(&scalar(task * TASK + k, index));
             }
-            import_selected(kernel, bases, indices, points)
+            import_selected(kernel, bases, indices, points)?;
+            checkpoint.check()
         })
 }
 
 /// `Σ 2^(cw) · W_w`, where W_w is the weighted sum of window w's buckets.
-fn combine<K: Kernel>(sets: Vec<BucketSet<K>>, plan: &Plan) -> CurveOf<K> {
+fn combine<K: Kernel>(
+    sets: Vec<BucketSet<K>>,
+    plan: &Plan,
+    checkpoint: &dyn Checkpoint,
+) -> Result<CurveOf<K>, KernelError> {
     let sums: Vec<(usize, Vec<CurveOf<K>>)> = sets
         .into_par_iter()
         .with_max_len(1)
         .map(|set| {
-            let sums = set.buckets.weighted_sums(plan.windows.digit_max());
-            (set.windows.start, sums)
+            let digit_max = plan.windows.digit_max();
+            let sums = set.buckets.weighted_sums(digit_max, checkpoint)?;
+            Ok((set.windows.start, sums))
         })
-        .collect();
+        .collect::<Result<_, KernelError>>()?;
     let mut windows = vec![CurveOf::<K>::identity(); plan.windows.count()];
     for (start, sums) in sums {
         for (window, sum) in windows.iter_mut().skip(start).zip(sums) {
             *window += sum;
         }
     }
-    windows
+    let total = windows
         .iter()
         .rev()
         .fold(CurveOf::<K>::identity(), |total, window| {
             (0..plan.windows.bits()).fold(total, |t, _| t.double()) + window
-        })
+        });
+    Ok(total)
 }
 
 #[cfg(test)]

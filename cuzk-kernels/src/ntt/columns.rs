@@ -10,6 +10,9 @@ use std::slice;
 
 use rayon::prelude::*;
 
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
+
 /// Columns that a task takes at a time: 256 bytes of scalars a row, so that
 /// whole cache lines are moved.
 const GROUP: usize = 8;
@@ -27,24 +30,34 @@ pub(super) struct Shape {
 /// row; what the task leaves there is written back.
 ///
 /// The slice's length is a multiple of a matrix, else its tail is untouched.
-pub(super) fn for_each_column_group<T, F>(values: &mut [T], shape: Shape, task: F)
+///
+/// # Errors
+/// [`KernelError::Stopped`].
+pub(super) fn for_each_column_group<T, F>(
+    values: &mut [T],
+    shape: Shape,
+    checkpoint: &dyn Checkpoint,
+    task: F,
+) -> Result<(), KernelError>
 where
     T: Copy + Default + Send + Sync,
     F: Fn(usize, usize, &mut [T]) + Sync,
 {
     let matrix_len = shape.rows * shape.columns;
     if shape.columns == 1 {
-        values
+        return values
             .par_chunks_exact_mut(matrix_len)
             .enumerate()
-            .for_each(|(matrix, elements)| task(matrix, 1, elements));
-        return;
+            .try_for_each(|(matrix, elements)| {
+                task(matrix, 1, elements);
+                checkpoint.check()
+            });
     }
     let width = shape.columns.min(GROUP);
     let groups = shape.columns / width;
     let matrices = values.len() / matrix_len;
     let shared = Shared::new(values);
-    (0..matrices * groups).into_par_iter().for_each_init(
+    (0..matrices * groups).into_par_iter().try_for_each_init(
         || vec![T::default(); shape.rows * width],
         |buffer, i| {
             let (matrix, group) = (i / groups, i % groups);
@@ -59,8 +72,9 @@ where
                 // SAFETY: as above.
                 unsafe { shared.slice(row(r), width) }.copy_from_slice(part);
             }
+            checkpoint.check()
         },
-    );
+    )
 }
 
 /// A slice whose disjoint parts several threads use at once.

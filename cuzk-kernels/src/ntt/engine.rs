@@ -7,6 +7,8 @@ use ff::Field;
 use super::pass::{self, Direction};
 use super::pointwise;
 use super::twiddles::Twiddles;
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
@@ -34,49 +36,70 @@ impl Engine {
     }
 
     /// Natural order in, bit-reversed order out.
-    pub(super) fn scatter(&self, values: &mut [Scalar], direction: Direction) {
+    pub(super) fn scatter(
+        &self,
+        values: &mut [Scalar],
+        direction: Direction,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(twiddles) => pass::scatter(values, twiddles, direction),
+            Engine::Portable(twiddles) => pass::scatter(values, twiddles, direction, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let inverse = direction == Direction::Inverse;
-                ifma::ntt::scatter(ifma::words_mut(values), engine.table(), inverse);
+                ifma::ntt::scatter(ifma::words_mut(values), engine.table(), inverse, checkpoint)
             }
         }
     }
 
     /// Bit-reversed order in, natural order out.
-    pub(super) fn gather(&self, values: &mut [Scalar], direction: Direction) {
+    pub(super) fn gather(
+        &self,
+        values: &mut [Scalar],
+        direction: Direction,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(twiddles) => pass::gather(values, twiddles, direction),
+            Engine::Portable(twiddles) => pass::gather(values, twiddles, direction, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let inverse = direction == Direction::Inverse;
-                ifma::ntt::gather(ifma::words_mut(values), engine.table(), inverse);
+                ifma::ntt::gather(ifma::words_mut(values), engine.table(), inverse, checkpoint)
             }
         }
     }
 
     /// `a[i] *= b[i]`.
-    pub(crate) fn multiply(&self, a: &mut [Scalar], b: &[Scalar]) {
+    pub(crate) fn multiply(
+        &self,
+        a: &mut [Scalar],
+        b: &[Scalar],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(_) => pointwise::multiply(a, b),
+            Engine::Portable(_) => pointwise::multiply(a, b, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
-                ifma::coset::multiply(engine.token, ifma::words_mut(a), ifma::words(b));
+                let (a, b) = (ifma::words_mut(a), ifma::words(b));
+                ifma::coset::multiply(engine.token, a, b, checkpoint)
             }
         }
     }
 
     /// `values[i] *= factor · T[i]`, T being the table of twiddles.
-    pub(crate) fn shift(&self, values: &mut [Scalar], factor: Scalar) {
+    pub(crate) fn shift(
+        &self,
+        values: &mut [Scalar],
+        factor: Scalar,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(twiddles) => pointwise::shift(values, twiddles, factor),
+            Engine::Portable(twiddles) => pointwise::shift(values, twiddles, factor, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let factor = factor * engine.scale;
                 let values = ifma::words_mut(values);
-                ifma::coset::shift(engine.table(), values, ifma::word(&factor));
+                ifma::coset::shift(engine.table(), values, ifma::word(&factor), checkpoint)
             }
         }
     }
@@ -87,10 +110,11 @@ impl Engine {
         (sums, sum_scale): (&[Scalar], Scalar),
         values: &mut [Scalar],
         scale: Scalar,
-    ) {
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
         match self {
             Engine::Portable(twiddles) => {
-                pointwise::unshift_from((sums, sum_scale), values, twiddles, scale);
+                pointwise::unshift_from((sums, sum_scale), values, twiddles, scale, checkpoint)
             }
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
@@ -100,7 +124,8 @@ impl Engine {
                     engine.table(),
                     ifma::words_mut(values),
                     ifma::word(&scale),
-                );
+                    checkpoint,
+                )
             }
         }
     }

@@ -17,6 +17,7 @@ use blstrs::Scalar;
 use ff::{Field, PrimeField};
 use rayon::prelude::*;
 
+use crate::checkpoint::{Checkpoint, Unhindered};
 use crate::error::{KernelError, expect_len};
 use crate::isa::Isa;
 pub(crate) use columns::Shared;
@@ -106,9 +107,8 @@ impl Domain {
     /// values.
     pub fn ntt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
-        self.scatter(values, Direction::Forward);
-        reverse_bits_in_place(values);
-        Ok(())
+        self.scatter(values, Direction::Forward, &Unhindered)?;
+        reverse_bits_in_place(values, &Unhindered)
     }
 
     /// Values to coefficients, in place: the inverse of [`Domain::ntt`].
@@ -117,8 +117,8 @@ impl Domain {
     /// As [`Domain::ntt`].
     pub fn intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
-        self.scatter(values, Direction::Inverse);
-        reverse_bits_in_place(values);
+        self.scatter(values, Direction::Inverse, &Unhindered)?;
+        reverse_bits_in_place(values, &Unhindered)?;
         values
             .par_iter_mut()
             .with_min_len(TASK)
@@ -144,20 +144,30 @@ impl Domain {
     /// As [`Domain::ntt`].
     pub fn coset_intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
-        self.scatter(values, Direction::Inverse);
-        reverse_bits_in_place(values);
+        self.scatter(values, Direction::Inverse, &Unhindered)?;
+        reverse_bits_in_place(values, &Unhindered)?;
         multiply_by_powers(values, self.size_inverse, generator_inverse());
         Ok(())
     }
 
     /// The transform without scaling, natural order to bit-reversed.
-    pub(crate) fn scatter(&self, values: &mut [Scalar], direction: Direction) {
-        self.engine.scatter(values, direction);
+    pub(crate) fn scatter(
+        &self,
+        values: &mut [Scalar],
+        direction: Direction,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        self.engine.scatter(values, direction, checkpoint)
     }
 
     /// The transform without scaling, bit-reversed order to natural.
-    pub(crate) fn gather(&self, values: &mut [Scalar], direction: Direction) {
-        self.engine.gather(values, direction);
+    pub(crate) fn gather(
+        &self,
+        values: &mut [Scalar],
+        direction: Direction,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        self.engine.gather(values, direction, checkpoint)
     }
 }
 
@@ -262,8 +272,12 @@ mod tests {
                 (Direction::Inverse, Direction::Forward),
             ] {
                 let mut there_and_back = values.clone();
-                domain.scatter(&mut there_and_back, first);
-                domain.gather(&mut there_and_back, second);
+                domain
+                    .scatter(&mut there_and_back, first, &Unhindered)
+                    .unwrap();
+                domain
+                    .gather(&mut there_and_back, second, &Unhindered)
+                    .unwrap();
                 let scale = Scalar::from(domain.size() as u64);
                 let scaled: Vec<_> = values.iter().map(|v| v * scale).collect();
                 assert_eq!(there_and_back, scaled, "{isa} 2^{log_size}");

@@ -12,6 +12,8 @@ use blstrs::Scalar;
 
 use super::columns::{Shape, for_each_column_group};
 use super::twiddles::Twiddles;
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 
 /// Most layers in a pass: 2^10 rows of eight columns are 256 KiB.
 const LAYERS_MAX: u32 = 10;
@@ -26,29 +28,41 @@ pub(crate) enum Direction {
 }
 
 /// Natural order in, bit-reversed order out (Cooley–Tukey butterflies).
-pub(super) fn scatter(values: &mut [Scalar], twiddles: &Twiddles, direction: Direction) {
+pub(super) fn scatter(
+    values: &mut [Scalar],
+    twiddles: &Twiddles,
+    direction: Direction,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     for layers in passes(values.len().ilog2()) {
         let shape = shape(values.len(), &layers);
-        for_each_column_group(values, shape, |block, width, columns| {
+        for_each_column_group(values, shape, checkpoint, |block, width, columns| {
             for layer in layers.clone() {
                 let depth = layer - layers.start;
                 scatter_layer(columns, width, block << depth, depth, twiddles, direction);
             }
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// Bit-reversed order in, natural order out (Gentleman–Sande butterflies).
-pub(super) fn gather(values: &mut [Scalar], twiddles: &Twiddles, direction: Direction) {
+pub(super) fn gather(
+    values: &mut [Scalar],
+    twiddles: &Twiddles,
+    direction: Direction,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     for layers in passes(values.len().ilog2()).into_iter().rev() {
         let shape = shape(values.len(), &layers);
-        for_each_column_group(values, shape, |block, width, columns| {
+        for_each_column_group(values, shape, checkpoint, |block, width, columns| {
             for layer in layers.clone().rev() {
                 let depth = layer - layers.start;
                 gather_layer(columns, width, block << depth, depth, twiddles, direction);
             }
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// Splits the layers evenly into as few passes as possible.

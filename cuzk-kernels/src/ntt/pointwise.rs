@@ -6,22 +6,39 @@ use rayon::prelude::*;
 use super::TASK;
 use super::pass::Direction;
 use super::twiddles::Twiddles;
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 
 /// `a[i] *= b[i]`.
-pub(super) fn multiply(a: &mut [Scalar], b: &[Scalar]) {
-    a.par_iter_mut()
-        .zip(b)
-        .with_min_len(TASK)
-        .for_each(|(a, b)| *a *= b);
+pub(super) fn multiply(
+    a: &mut [Scalar],
+    b: &[Scalar],
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
+    a.par_chunks_mut(TASK)
+        .zip(b.par_chunks(TASK))
+        .try_for_each(|(a, b)| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a *= b);
+            checkpoint.check()
+        })
 }
 
 /// `values[i] *= factor · T[i]`.
-pub(super) fn shift(values: &mut [Scalar], twiddles: &Twiddles, factor: Scalar) {
+pub(super) fn shift(
+    values: &mut [Scalar],
+    twiddles: &Twiddles,
+    factor: Scalar,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     values
-        .par_iter_mut()
+        .par_chunks_mut(TASK)
         .enumerate()
-        .with_min_len(TASK)
-        .for_each(|(i, value)| *value *= twiddles.get(i, Direction::Forward) * factor);
+        .try_for_each(|(task, values)| {
+            for (i, value) in (task * TASK..).zip(values) {
+                *value *= twiddles.get(i, Direction::Forward) * factor;
+            }
+            checkpoint.check()
+        })
 }
 
 /// `values[i] = sums[i] · sum_scale − values[i] · scale / T[i]`.
@@ -30,14 +47,17 @@ pub(super) fn unshift_from(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     scale: Scalar,
-) {
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     values
-        .par_iter_mut()
-        .zip(sums)
+        .par_chunks_mut(TASK)
+        .zip(sums.par_chunks(TASK))
         .enumerate()
-        .with_min_len(TASK)
-        .for_each(|(i, (value, sum))| {
-            let unshifted = *value * twiddles.get(i, Direction::Inverse);
-            *value = *sum * sum_scale - unshifted * scale;
-        });
+        .try_for_each(|(task, (values, sums))| {
+            for (i, (value, sum)) in (task * TASK..).zip(values.iter_mut().zip(sums)) {
+                let unshifted = *value * twiddles.get(i, Direction::Inverse);
+                *value = *sum * sum_scale - unshifted * scale;
+            }
+            checkpoint.check()
+        })
 }

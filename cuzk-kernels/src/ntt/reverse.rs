@@ -10,28 +10,41 @@
 use rayon::prelude::*;
 
 use super::columns::Shared;
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
 
 /// Bits of a tile's side: 2^4 elements of 32 bytes are eight cache lines.
 const TILE_BITS: u32 = 4;
 
+/// Tiles that one task looks at.
+const TASK: usize = 64;
+
 /// Moves every element to the index with reversed bits. The slice's length is
 /// a power of two.
-pub(crate) fn reverse_bits_in_place<T: Copy + Send + Sync>(values: &mut [T]) {
+///
+/// # Errors
+/// [`KernelError::Stopped`].
+pub(crate) fn reverse_bits_in_place<T: Copy + Send + Sync>(
+    values: &mut [T],
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
     let bits = values.len().ilog2();
     let tile = Tile::new(bits);
     let middles = 1usize << tile.middle_bits;
     let shared = Shared::new(values);
-    (0..middles)
+    (0..middles.div_ceil(TASK))
         .into_par_iter()
-        .with_min_len(8)
-        .for_each(|middle| {
-            let partner = reverse(middle, tile.middle_bits);
-            if middle <= partner {
-                // SAFETY: the elements of a middle and its reversal are touched by
-                // this task only, because the smaller of the two does the work.
-                unsafe { tile.exchange(&shared, middle, partner) };
+        .try_for_each(|task| {
+            for middle in task * TASK..((task + 1) * TASK).min(middles) {
+                let partner = reverse(middle, tile.middle_bits);
+                if middle <= partner {
+                    // SAFETY: the elements of a middle and its reversal are touched by
+                    // this task only, because the smaller of the two does the work.
+                    unsafe { tile.exchange(&shared, middle, partner) };
+                }
             }
-        });
+            checkpoint.check()
+        })
 }
 
 /// How an index is split.
@@ -90,12 +103,13 @@ fn reverse(i: usize, bits: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::Unhindered;
 
     #[test]
     fn every_element_moves_to_its_reversed_index() {
         for bits in 0..=14 {
             let mut values: Vec<usize> = (0..1 << bits).collect();
-            reverse_bits_in_place(&mut values);
+            reverse_bits_in_place(&mut values, &Unhindered).unwrap();
             for (i, value) in values.iter().enumerate() {
                 assert_eq!(*value, reverse(i, bits), "{i} of 2^{bits}");
             }
