@@ -10,7 +10,7 @@
 //! [`backend`] (where a partition becomes a proof) → [`engine`] (threads and
 //! lifetimes). [`circuit`] and [`params`] are what partitions share, [`memory`]
 //! what they may use, [`config`] what an operator can set, [`timeline`] where the
-//! time went.
+//! time went, [`metrics`] how it all is doing.
 //!
 //! # Invariants
 //!
@@ -38,11 +38,11 @@ pub mod params;
 pub mod pipeline;
 pub mod request;
 pub mod scheduler;
-pub mod timeline;
 pub mod vanilla;
 pub mod verify;
 
 pub use config::Config;
+pub use cuzk_timeline::{self as timeline, metrics};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use job::JobHandle;

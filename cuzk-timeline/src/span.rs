@@ -1,0 +1,139 @@
+//! One stage that has ended, and where it ran.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::Stage;
+
+/// The line of a waterfall that a span belongs to: the name of the thread that
+/// recorded it. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane(Arc<str>);
+
+thread_local! {
+    static CURRENT: Lane = Lane::of_this_thread();
+}
+
+impl Lane {
+    /// A lane of this name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// The lane of the current thread. Threads that want to be told apart have
+    /// different names; one without a name has a number.
+    #[must_use]
+    pub fn current() -> Self {
+        // A thread that is ending has no locals, and may still drop something.
+        CURRENT
+            .try_with(Self::clone)
+            .unwrap_or_else(|_| Self::of_this_thread())
+    }
+
+    fn of_this_thread() -> Self {
+        let thread = thread::current();
+        match thread.name() {
+            Some(name) => Self::new(name),
+            None => Self::new(&format!("{:?}", thread.id())),
+        }
+    }
+
+    /// The lane's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.name(), f)
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Lane {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// One stage of one partition, with its times since the timeline's epoch.
+#[derive(Clone, Debug, Serialize)]
+pub struct Span {
+    /// The job's number.
+    pub job: u64,
+    /// The partition, or none for what happens once a job.
+    pub partition: Option<usize>,
+    /// The device's index, or none for what happens beside the devices.
+    pub device: Option<usize>,
+    /// What ran.
+    pub stage: Stage,
+    /// On which thread it ended.
+    pub lane: Lane,
+    /// When it started.
+    #[serde(rename = "start_us", serialize_with = "as_micros")]
+    pub start: Duration,
+    /// When it ended.
+    #[serde(rename = "end_us", serialize_with = "as_micros")]
+    pub end: Duration,
+}
+
+fn as_micros<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+impl Span {
+    /// How long the stage took.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.end.saturating_sub(self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_is_the_threads_name_or_number() {
+        let named = thread::Builder::new()
+            .name("cuzk-synth-3".to_owned())
+            .spawn(Lane::current)
+            .unwrap();
+        assert_eq!(named.join().unwrap(), Lane::new("cuzk-synth-3"));
+        let unnamed = thread::spawn(|| (Lane::current(), thread::current().id()));
+        let (lane, id) = unnamed.join().unwrap();
+        assert_eq!(lane.name(), format!("{id:?}"));
+    }
+
+    #[test]
+    fn json_names_the_unit() {
+        let span = Span {
+            job: 1,
+            partition: None,
+            device: Some(0),
+            stage: Stage::BG2,
+            lane: Lane::new("cuzk-dev0-1"),
+            start: Duration::from_nanos(1_999),
+            end: Duration::from_millis(2),
+        };
+        assert_eq!(
+            serde_json::to_value(&span).unwrap(),
+            serde_json::json!({
+                "job": 1, "partition": null, "device": 0, "stage": "b_g2",
+                "lane": "cuzk-dev0-1", "start_us": 1, "end_us": 2000,
+            })
+        );
+    }
+}
