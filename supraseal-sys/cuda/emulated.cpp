@@ -1,3 +1,151 @@
 // The device code as plain C++, for tests without a device: one translation
-// unit, compiled with CUZK_EMULATED.
-#include "kernels.hpp"
+// unit, compiled with CUZK_EMULATED, and a C interface for `src/emulated.rs`.
+#include <vector>
+
+#include "decode.cu"
+#include "evaluate.cu"
+#include "msm_g1.cu"
+#include "msm_g2.cu"
+#include "quotient.cu"
+#include "selftest.cu"
+
+namespace {
+
+using namespace cuzk::device;
+
+// Bytes with anything in them, as scratch is.
+class Scratch {
+public:
+    explicit Scratch(size_t bytes) : words_(bytes / sizeof(uint64_t) + 33, 0xa5a5a5a5a5a5a5a5) {}
+
+    void *start() {
+        const auto at = reinterpret_cast<uintptr_t>(words_.data());
+        return reinterpret_cast<void *>(div_ceil<uintptr_t>(at, 256) * 256);
+    }
+
+private:
+    std::vector<uint64_t> words_;
+};
+
+struct Tables {
+    std::vector<Fr> low, high;
+    Roots roots;
+    Error error;
+
+    Tables(uint32_t log, uint32_t low_log)
+        : low(size_t{1} << low_log), high(size_t{1} << (log - low_log)),
+          roots{low.data(), high.data(), low_log, log}, error(make_roots(roots, nullptr)) {}
+};
+
+template <class T> T field_operation(uint32_t operation, const T &a, const T &b) {
+    using Plain = PlainChains<Modulus<T>::LIMBS>;
+    switch (operation) {
+    case 0:
+        return mul(a, b);
+    case 1:
+        return plain_mul(a, b);
+    case 2:
+        return add(a, b);
+    case 3:
+        return sub(a, b);
+    case 4:
+        return add_with<Plain>(a, b);
+    default:
+        return sub_with<Plain>(a, b);
+    }
+}
+
+} // namespace
+
+extern "C" {
+
+void cuzk_emulated_fr(uint32_t operation, const Fr *a, const Fr *b, Fr *out) noexcept {
+    *out = field_operation(operation, *a, *b);
+}
+
+void cuzk_emulated_fp(uint32_t operation, const Fp *a, const Fp *b, Fp *out) noexcept {
+    *out = field_operation(operation, *a, *b);
+}
+
+int cuzk_emulated_self_test(uint32_t rounds, uint32_t *failures) noexcept {
+    return self_test(rounds, failures, nullptr);
+}
+
+int cuzk_emulated_transform(uint32_t log, uint32_t roots_log, uint32_t low_log, Fr *values,
+                            bool coset, bool inverse) noexcept {
+    const Tables tables(roots_log, low_log);
+    return transform(tables.roots, log, values, coset, inverse, nullptr);
+}
+
+int cuzk_emulated_quotient(uint32_t log, uint32_t roots_log, uint32_t low_log, Fr *a, Fr *b,
+                           bool is_canonical) noexcept {
+    const Tables tables(roots_log, low_log);
+    std::vector<Fr> scratch(size_t{1} << log);
+    return quotient(tables.roots, log, a, b, scratch.data(),
+                    is_canonical ? Form::canonical : Form::montgomery, nullptr);
+}
+
+int cuzk_emulated_evaluate(const Program *program, const Witness *witness, uint32_t log,
+                           bool is_reversed, Fr *a, Fr *b) noexcept {
+    return evaluate(*program, *witness, log,
+                    is_reversed ? Order::bit_reversed : Order::natural, a, b, nullptr);
+}
+
+int cuzk_emulated_wide_bases(const Query *query, const uint64_t *wide, const uint32_t *ranks,
+                             uint32_t words, uint32_t *places) noexcept {
+    return wide_bases(*query, wide, ranks, words, places, nullptr);
+}
+
+int cuzk_emulated_sum_g1(const G1Affine *bases, const Query *query, const uint64_t *bits,
+                         uint32_t words, G1Jacobian *out) noexcept {
+    Scratch scratch(sum_g1_scratch_bytes(words));
+    G1Xyzz result;
+    const Error error = sum_g1(bases, *query, bits, words, scratch.start(), &result, nullptr);
+    *out = finish_g1(result);
+    return error;
+}
+
+int cuzk_emulated_sum_g2(const G2Affine *bases, const Query *query, const uint64_t *bits,
+                         uint32_t words, G2Jacobian *out) noexcept {
+    Scratch scratch(sum_g2_scratch_bytes(words));
+    G2Xyzz result;
+    const Error error = sum_g2(bases, *query, bits, words, scratch.start(), &result, nullptr);
+    *out = finish_g2(result);
+    return error;
+}
+
+uint32_t cuzk_emulated_window_bits(size_t n) noexcept { return choose_windows(n).bits; }
+
+int cuzk_emulated_msm_g1(const G1Affine *bases, const Scalars *scalars, uint32_t bits,
+                         G1Jacobian *out) noexcept {
+    const Windows windows = windows_of(bits);
+    Scratch scratch(msm_g1_scratch_bytes(scalars->n, windows));
+    std::vector<G1Xyzz> sums(WINDOWS_MAX);
+    const Error error =
+        msm_g1(bases, *scalars, windows, scratch.start(), sums.data(), nullptr);
+    *out = finish_g1(sums.data(), windows);
+    return error;
+}
+
+int cuzk_emulated_msm_g2(const G2Affine *bases, const Scalars *scalars, uint32_t bits,
+                         G2Jacobian *out) noexcept {
+    const Windows windows = windows_of(bits);
+    Scratch scratch(msm_g2_scratch_bytes(scalars->n, windows));
+    std::vector<G2Xyzz> sums(WINDOWS_MAX);
+    const Error error =
+        msm_g2(bases, *scalars, windows, scratch.start(), sums.data(), nullptr);
+    *out = finish_g2(sums.data(), windows);
+    return error;
+}
+
+int cuzk_emulated_decode_g1(const uint8_t *bytes, uint32_t n, G1Affine *points,
+                            uint32_t *bad) noexcept {
+    return decode_g1(bytes, n, points, bad, nullptr);
+}
+
+int cuzk_emulated_decode_g2(const uint8_t *bytes, uint32_t n, G2Affine *points,
+                            uint32_t *bad) noexcept {
+    return decode_g2(bytes, n, points, bad, nullptr);
+}
+
+} // extern "C"

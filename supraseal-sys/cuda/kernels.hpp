@@ -23,11 +23,7 @@ struct CUstream_st;
 
 namespace cuzk::device {
 
-#ifdef CUZK_EMULATED
-inline namespace emulated {
-#else
-inline namespace card {
-#endif
+inline namespace CUZK_NAMESPACE {
 
 using Stream = CUstream_st *; // a cudaStream_t
 using Error = int;            // a cudaError_t
@@ -113,11 +109,13 @@ Error transform(const Roots &roots, uint32_t log, Fr *values, bool coset, bool i
 // ---- which bases a witness selects ---------------------------------------
 
 // The bases of a query over some of the aux variables, a range of which is in
-// memory. Base k of the query is its k-th variable, inputs before aux.
+// memory. Base k of the query is its k-th variable, inputs before aux. A query
+// can be taken in pieces, by words of the witness: with the pointers moved on.
 struct Query {
     const uint64_t *mask;  // bit i: aux i is in the query; null if all are
     const uint32_t *ranks; // by word of `mask`: bits before it; null with it
-    uint32_t num_inputs;   // of the query
+    uint32_t before;       // bases before those of aux: the query's inputs. (Of a
+                           // piece of a query without a mask: before the piece's.)
     uint32_t first_base;   // the first that is in memory
     uint32_t num_bases;    // how many are
 };
@@ -133,7 +131,9 @@ Error wide_bases(const Query &query, const uint64_t *wide, const uint32_t *ranks
 // ---- sums of points ------------------------------------------------------
 
 // Σ of the bases of `query` whose aux variable has a bit in `bits` (`words` of
-// them, none set past num_aux). One point.
+// them, at most SUM_WORDS_MAX, none set past num_aux). One point. Scratch is
+// 256 bytes a word and a little.
+constexpr uint32_t SUM_WORDS_MAX = 1 << 25;
 size_t sum_g1_scratch_bytes(uint32_t words);
 Error sum_g1(const G1Affine *bases, const Query &query, const uint64_t *bits, uint32_t words,
              void *scratch, G1Xyzz *sum, Stream stream);
@@ -199,5 +199,5 @@ Error decode_g2(const uint8_t *bytes, uint32_t n, G2Affine *points, uint32_t *ba
 // host has set to 0, becomes the number of differences.
 Error self_test(uint32_t rounds, uint32_t *failures, Stream stream);
 
-} // namespace card or emulated
+} // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

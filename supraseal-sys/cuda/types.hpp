@@ -4,21 +4,33 @@
 
 #include <cstdint>
 
+// Both ways can be in one program, so each has its own namespace.
+#ifdef CUZK_EMULATED
+#define CUZK_NAMESPACE emulated
+// Tests pass the host's own values, which are aligned to their limbs.
+#define CUZK_ALIGNMENT 8
+#else
+#define CUZK_NAMESPACE card
+// Read 16 bytes at a time.
+#define CUZK_ALIGNMENT 16
+#endif
+
 namespace cuzk::device {
+inline namespace CUZK_NAMESPACE {
 
 // An element of the scalar field: 8 limbs, least first, times 2^256 modulo r
 // (Montgomery form, a `blst_fr`) unless said otherwise, reduced.
-struct alignas(16) Fr {
+struct alignas(CUZK_ALIGNMENT) Fr {
     uint32_t limbs[8];
 };
 
 // An element of the base field: 12 limbs, times 2^384 modulo p (a `blst_fp`).
-struct alignas(16) Fp {
+struct alignas(CUZK_ALIGNMENT) Fp {
     uint32_t limbs[12];
 };
 
 // c0 + c1·u with u^2 = −1 (a `blst_fp2`).
-struct alignas(16) Fp2 {
+struct alignas(CUZK_ALIGNMENT) Fp2 {
     Fp c0, c1;
 };
 
@@ -47,4 +59,5 @@ using G2Jacobian = Jacobian<Fp2>;
 static_assert(sizeof(Fr) == 32 && sizeof(G1Affine) == 96 && sizeof(G1Jacobian) == 144);
 static_assert(sizeof(G2Affine) == 192 && sizeof(G2Xyzz) == 384);
 
+} // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

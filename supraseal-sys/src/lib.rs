@@ -26,7 +26,7 @@
 //! 5. Nothing that a background thread touches is destroyed when the process
 //!    ends.
 //! 6. `unsafe` is in `bindings.rs` (generated), `resources.rs`, `pool.rs`,
-//!    `b_g2.rs`, `dealloc.rs` and `test_hooks.rs`.
+//!    `b_g2.rs`, `dealloc.rs`, `test_hooks.rs` and `emulated.rs`.
 #![deny(unsafe_code)]
 
 mod b_g2;
@@ -46,6 +46,8 @@ mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
 pub mod dealloc;
+#[cfg(feature = "test-hooks")]
+pub mod emulated;
 pub mod naive;
 mod pool;
 mod resources;

@@ -1,0 +1,77 @@
+// Sums and multi-scalar multiplications in G1.
+#include "msm.hpp"
+
+namespace cuzk::device {
+inline namespace CUZK_NAMESPACE {
+
+Windows windows_of(uint32_t bits) { return {bits, div_ceil(255U, bits)}; }
+
+// The fewest multiplications: 10 a digit, and two additions of 14 a bucket.
+Windows choose_windows(size_t n) {
+    Windows best = windows_of(WINDOW_BITS_MIN);
+    double least = 0;
+    for (uint32_t bits = WINDOW_BITS_MIN; bits <= WINDOW_BITS_MAX; ++bits) {
+        const Windows windows = windows_of(bits);
+        const double work = static_cast<double>(windows.windows) *
+                            (10.0 * static_cast<double>(n) + 28.0 * (1U << (bits - 1)));
+        if (bits == WINDOW_BITS_MIN || work < least) {
+            least = work;
+            best = windows;
+        }
+    }
+    return best;
+}
+
+size_t sum_g1_scratch_bytes(uint32_t words) { return sum_scratch_bytes<Fp>(words); }
+
+Error sum_g1(const G1Affine *bases, const Query &query, const uint64_t *bits, uint32_t words,
+             void *scratch, G1Xyzz *result, Stream stream) {
+    return sum(bases, query, bits, words, scratch, result, stream);
+}
+
+size_t msm_g1_scratch_bytes(uint32_t n, Windows windows) {
+    return MsmScratch<Fp>::bytes(n, windows);
+}
+
+Error msm_g1(const G1Affine *bases, const Scalars &scalars, Windows windows, void *scratch,
+             G1Xyzz *sums, Stream stream) {
+    return msm(bases, scalars, windows, scratch, sums, stream);
+}
+
+G1Jacobian finish_g1(const G1Xyzz *sums, Windows windows) { return finish(sums, windows); }
+
+G1Jacobian finish_g1(const G1Xyzz &result) { return to_jacobian(result); }
+
+// The places of the bases of wide values, in order.
+struct PlaceWide {
+    static constexpr uint32_t THREADS = 256;
+    using Shared = Nothing;
+    Query query;
+    const uint64_t *wide;
+    const uint32_t *ranks;
+    uint32_t words;
+    uint32_t *places;
+
+    template <class B> CUZK_BODY void run(B &block, Shared &) const {
+        block.each([&](uint32_t thread) {
+            const uint32_t word = block.index * THREADS + thread;
+            if (word >= words) {
+                return;
+            }
+            const QueryWord bases = QueryWord::of(query, word);
+            uint32_t at = ranks[word];
+            for (uint64_t left = wide[word]; left != 0; left &= left - 1) {
+                places[at++] = bases.place(lowest_bit(left));
+            }
+        });
+    }
+};
+
+Error wide_bases(const Query &query, const uint64_t *wide, const uint32_t *ranks, uint32_t words,
+                 uint32_t *places, Stream stream) {
+    return launch(PlaceWide{query, wide, ranks, words, places},
+                  div_ceil(words, PlaceWide::THREADS), stream);
+}
+
+} // namespace CUZK_NAMESPACE
+} // namespace cuzk::device

@@ -1,0 +1,91 @@
+//! The device's field arithmetic, as far as it runs without one: the plain
+//! chains and the host's products against blst. (The assembly is compared with
+//! the plain chains by the self-test, on the device.)
+#![allow(unsafe_code)] // Calls blst.
+
+use blst::{blst_fp, blst_fp_add, blst_fp_from_uint64, blst_fp_mul, blst_fp_sub};
+use blstrs::Scalar;
+use ff::Field;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use supraseal_sys::emulated::{Fp, Operation, fp, fr, self_test};
+
+#[test]
+fn fr_agrees_with_blst() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let edges = [
+        Scalar::ZERO,
+        Scalar::ONE,
+        -Scalar::ONE,
+        Scalar::from(2),
+        -Scalar::from(2),
+        Scalar::from(u64::MAX),
+        Scalar::from(u64::MAX).invert().unwrap(),
+    ];
+    let mut pairs: Vec<_> = edges.iter().flat_map(|a| edges.map(|b| (*a, b))).collect();
+    pairs.extend((0..2000).map(|_| (Scalar::random(&mut rng), Scalar::random(&mut rng))));
+    for (a, b) in pairs {
+        assert_eq!(fr(Operation::Mul, a, b), a * b);
+        assert_eq!(fr(Operation::PlainMul, a, b), a * b);
+        for operation in [Operation::Add, Operation::PlainAdd] {
+            assert_eq!(fr(operation, a, b), a + b);
+        }
+        for operation in [Operation::Sub, Operation::PlainSub] {
+            assert_eq!(fr(operation, a, b), a - b);
+        }
+    }
+}
+
+type BlstOperation = unsafe extern "C" fn(*mut blst_fp, *const blst_fp, *const blst_fp);
+
+fn blst(operation: BlstOperation, a: Fp, b: Fp) -> Fp {
+    let (a, b) = (blst_fp { l: a }, blst_fp { l: b });
+    let mut out = blst_fp::default();
+    // SAFETY: three elements.
+    unsafe { operation(&raw mut out, &raw const a, &raw const b) };
+    out.l
+}
+
+/// An integer, in Montgomery form.
+fn integer(limbs: Fp) -> Fp {
+    let mut out = blst_fp::default();
+    // SAFETY: six limbs and an element.
+    unsafe { blst_fp_from_uint64(&raw mut out, limbs.as_ptr()) };
+    out.l
+}
+
+#[test]
+fn fp_agrees_with_blst() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let zero = [0; 6];
+    let one = integer([1, 0, 0, 0, 0, 0]);
+    let minus_one = blst(blst_fp_sub, zero, one);
+    let largest_limbs = integer([u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1]);
+    // The raw limbs 1, and the greatest there are: the modulus less one.
+    let raw = [1, 0, 0, 0, 0, 0];
+    let greatest = blst(blst_fp_sub, zero, raw);
+    let edges = [zero, one, minus_one, largest_limbs, raw, greatest];
+    let mut pairs: Vec<_> = edges.iter().flat_map(|a| edges.map(|b| (*a, b))).collect();
+    let mut random = || {
+        let mut limbs: Fp = rng.r#gen();
+        limbs[5] >>= 4;
+        integer(limbs)
+    };
+    pairs.extend((0..2000).map(|_| (random(), random())));
+    for (a, b) in pairs {
+        let product = blst(blst_fp_mul, a, b);
+        assert_eq!(fp(Operation::Mul, a, b), product);
+        assert_eq!(fp(Operation::PlainMul, a, b), product);
+        for operation in [Operation::Add, Operation::PlainAdd] {
+            assert_eq!(fp(operation, a, b), blst(blst_fp_add, a, b));
+        }
+        for operation in [Operation::Sub, Operation::PlainSub] {
+            assert_eq!(fp(operation, a, b), blst(blst_fp_sub, a, b));
+        }
+    }
+}
+
+#[test]
+fn self_test_finds_nothing() {
+    assert_eq!(self_test(2), Some(0));
+}
