@@ -3,7 +3,8 @@
 //! Reading order: `rows` (distinct rows in relative form), `sequence` (their
 //! order as a grammar that can be entered at any row), `tables` (both as one
 //! checked block of words), `compile` (from a blank circuit, streaming),
-//! `folded` (these, ready to run), `types` (which columns are boolean), `drift` and `run` (evaluation), `file`.
+//! `folded` (these, ready to run), `types` (which columns are boolean), `drift`
+//! and `run` (evaluation), `flat` (for a device), `file`.
 //!
 //! Rows without repetition would be larger folded than plain. Such a circuit's
 //! program keeps them plain, so none is larger than the plain form.
@@ -16,6 +17,7 @@ mod coefficients;
 mod compile;
 mod drift;
 mod file;
+mod flat;
 mod folded;
 mod interner;
 mod rows;
@@ -28,6 +30,7 @@ mod types;
 
 pub use compile::compile;
 pub use file::{ProgramHeader, inspect, read, write};
+pub use flat::{BLOCK_ROWS, Flat};
 pub use run::check;
 pub use tables::TablesError;
 

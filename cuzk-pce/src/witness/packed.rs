@@ -54,6 +54,11 @@ impl<S: PrimeField> PackedWitness<S> {
         &self.inputs
     }
 
+    /// By word of the bitmaps: wide auxiliary variables before it.
+    pub fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
     /// Number of auxiliary variables that are neither 0 nor 1.
     pub fn num_wide(&self) -> usize {
         self.wide_values.len()

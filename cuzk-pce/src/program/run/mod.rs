@@ -24,7 +24,7 @@ mod row;
 mod tile;
 
 pub use check::check;
-pub(super) use prepared::{GENERAL, Part, Prepared, VARIABLES_MAX};
+pub(super) use prepared::{GENERAL, Part, Prepared, VARIABLES_MAX, integer, is_little_endian};
 
 use super::{Body, Program, rows::Shape, tables::View};
 use crate::{

@@ -116,7 +116,7 @@ impl<S> Prepared<S> {
 
 impl<S: PrimeField> Prepared<S> {
     pub(in crate::program) fn new(coefficients: &[S], view: &View<'_>) -> Self {
-        let little_endian = S::ONE.to_repr().as_ref().first() == Some(&1);
+        let little_endian = is_little_endian::<S>();
         let integer = |value| integer(value, little_endian);
         let integer_coefficients: Vec<i64> = coefficients.iter().map(integer).collect();
         let parts = 0..u32::try_from(view.part_ends.len()).unwrap_or(u32::MAX);
@@ -201,8 +201,13 @@ fn by_words<S: PrimeField>(words: [u64; 4]) -> S {
     words.fold(S::ZERO, |sum, &low| sum * word + S::from(low))
 }
 
+/// Whether a field's canonical bytes have the lowest first.
+pub(in crate::program) fn is_little_endian<S: PrimeField>() -> bool {
+    S::ONE.to_repr().as_ref().first() == Some(&1)
+}
+
 /// The coefficient as an integer of at most [`INTEGER_BITS`] bits, or 0.
-fn integer<S: PrimeField>(value: &S, little_endian: bool) -> i64 {
+pub(in crate::program) fn integer<S: PrimeField>(value: &S, little_endian: bool) -> i64 {
     let magnitude = |value: S| {
         let mut repr = value.to_repr();
         let bytes = repr.as_mut();
