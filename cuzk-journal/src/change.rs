@@ -1,0 +1,302 @@
+//! What can happen to a journal. Each change looks at everything that could
+//! refuse it before it writes anything, so that a refused one leaves no trace
+//! in the transaction it shares with others.
+
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
+
+use crate::job::{Accepted, End, State};
+use crate::request::CHUNK_BYTES;
+use crate::row::{Phase, Row, partition_key, seal, unseal};
+use crate::tables::{Tables, find};
+use crate::{JobOptions, JournalError, Limits};
+
+/// A change, with everything it needs.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Accept {
+        id: String,
+        options: JobOptions,
+        digest: [u8; 32],
+        /// The request's length before it was compressed.
+        request_bytes: u64,
+        compressed: Vec<u8>,
+    },
+    Finish {
+        id: String,
+        partition: u32,
+        proof: Vec<u8>,
+    },
+    End {
+        id: String,
+        end: End,
+    },
+    Forget {
+        id: String,
+    },
+}
+
+/// What a change answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Accepted(Accepted),
+    /// Whether there was something to do.
+    Done(bool),
+}
+
+/// What a transaction knows beside its tables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) next_sequence: u64,
+    /// Of pending jobs, uncompressed.
+    pub(crate) request_bytes: u64,
+}
+
+/// A transaction with its limits and its time.
+pub(crate) struct Step<'a, 't> {
+    pub(crate) tables: &'a mut Tables<'t>,
+    pub(crate) totals: &'a mut Totals,
+    pub(crate) limits: &'a Limits,
+    pub(crate) now_unix_ms: u64,
+}
+
+impl Step<'_, '_> {
+    pub(crate) fn apply(&mut self, change: Change) -> Result<Answer, JournalError> {
+        match change {
+            Change::Accept {
+                id,
+                options,
+                digest,
+                request_bytes,
+                compressed,
+            } => self
+                .accept(&id, options, digest, request_bytes, &compressed)
+                .map(Answer::Accepted),
+            Change::Finish {
+                id,
+                partition,
+                proof,
+            } => self.finish(&id, partition, proof).map(Answer::Done),
+            Change::End { id, end } => self.end(&id, end).map(Answer::Done),
+            Change::Forget { id } => self.forget(&id).map(Answer::Done),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        id: &str,
+        options: JobOptions,
+        digest: [u8; 32],
+        request_bytes: u64,
+        compressed: &[u8],
+    ) -> Result<Accepted, JournalError> {
+        if let Some(row) = find(&self.tables.jobs, id)? {
+            return attach(id, &row, &digest).map(Accepted::Attached);
+        }
+        let pending = self.tables.pending()?;
+        room(
+            self.limits,
+            pending,
+            self.totals.request_bytes,
+            request_bytes,
+        )?;
+
+        let sequence = self.totals.next_sequence;
+        self.totals.next_sequence += 1;
+        self.totals.request_bytes += request_bytes;
+        for (chunk, bytes) in (0u32..).zip(compressed.chunks(CHUNK_BYTES)) {
+            self.tables
+                .requests
+                .insert((sequence, chunk), bytes)
+                .map_err(JournalError::store)?;
+        }
+        self.tables
+            .order
+            .insert(sequence, id.as_bytes())
+            .map_err(JournalError::store)?;
+        let row = Row {
+            sequence,
+            digest,
+            options,
+            accepted_unix_ms: self.now_unix_ms,
+            phase: Phase::Pending {
+                request_bytes,
+                stored_bytes: compressed.len() as u64,
+            },
+        };
+        self.tables.put(id, &row)?;
+        Ok(Accepted::New)
+    }
+
+    fn finish(&mut self, id: &str, partition: u32, proof: Vec<u8>) -> Result<bool, JournalError> {
+        let row = self.known(id)?;
+        if partition >= row.options.partitions {
+            return Err(JournalError::InvalidInput {
+                field: "partition",
+                expected: format!("below {}, as job {id:?} has", row.options.partitions),
+                got: partition.to_string(),
+            });
+        }
+        if let Phase::Ended { end, .. } = &row.phase {
+            return Err(ended(id, end));
+        }
+        let key = partition_key(row.sequence, partition);
+        let at = (row.sequence, partition);
+        if let Some(stored) = self
+            .tables
+            .partitions
+            .get(at)
+            .map_err(JournalError::store)?
+        {
+            // A proof that cannot be read any more is replaced by a good one.
+            match unseal(&key, stored.value()) {
+                Some(kept) if kept == proof => return Ok(false),
+                Some(_) => {
+                    return Err(JournalError::OtherProof {
+                        id: id.to_owned(),
+                        partition,
+                    });
+                }
+                None => {}
+            }
+        }
+        self.tables
+            .partitions
+            .insert(at, seal(&key, proof).as_slice())
+            .map_err(JournalError::store)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, id: &str, end: End) -> Result<bool, JournalError> {
+        let mut row = self.known(id)?;
+        if let Phase::Ended { end: kept, .. } = &row.phase {
+            return if *kept == end {
+                Ok(false)
+            } else {
+                Err(ended(id, kept))
+            };
+        }
+        let (request_bytes, _) = row.request_bytes();
+        self.totals.request_bytes = self.totals.request_bytes.saturating_sub(request_bytes);
+        self.tables.remove_pending(row.sequence)?;
+        self.tables
+            .results
+            .insert((self.now_unix_ms, row.sequence), id.as_bytes())
+            .map_err(JournalError::store)?;
+        row.phase = Phase::Ended {
+            unix_ms: self.now_unix_ms,
+            end,
+        };
+        self.tables.put(id, &row)?;
+        Ok(true)
+    }
+
+    fn forget(&mut self, id: &str) -> Result<bool, JournalError> {
+        match find(&self.tables.jobs, id) {
+            Ok(None) => Ok(false),
+            Ok(Some(row)) => {
+                let (request_bytes, _) = row.request_bytes();
+                self.totals.request_bytes = self.totals.request_bytes.saturating_sub(request_bytes);
+                self.tables.remove(id, &row)?;
+                Ok(true)
+            }
+            Err(JournalError::DamagedJob { .. }) => {
+                self.tables.remove_damaged(id)?;
+                self.totals.request_bytes = self.recount()?;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes results that are too old or too many. Returns whether there were
+    /// any.
+    pub(crate) fn expire(&mut self) -> Result<bool, JournalError> {
+        let mut any = false;
+        loop {
+            let count = self.tables.results.len().map_err(JournalError::store)?;
+            let oldest = match self.tables.results.first().map_err(JournalError::store)? {
+                Some((at, id)) => (at.value(), id.value().to_vec()),
+                None => return Ok(any),
+            };
+            let ((ended_unix_ms, sequence), id) = oldest;
+            let expired = is_expired(self.limits, self.now_unix_ms, ended_unix_ms);
+            if count <= self.limits.results_max && !expired {
+                return Ok(any);
+            }
+            self.tables
+                .results
+                .remove((ended_unix_ms, sequence))
+                .map_err(JournalError::store)?;
+            self.tables
+                .jobs
+                .remove(id.as_slice())
+                .map_err(JournalError::store)?;
+            any = true;
+        }
+    }
+
+    fn known(&self, id: &str) -> Result<Row, JournalError> {
+        find(&self.tables.jobs, id)?.ok_or_else(|| JournalError::Unknown { id: id.to_owned() })
+    }
+
+    /// The sum over the rows, where one of them did not say what to take off.
+    fn recount(&self) -> Result<u64, JournalError> {
+        let mut sum = 0;
+        for entry in self.tables.jobs.iter().map_err(JournalError::store)? {
+            let (id, stored) = entry.map_err(JournalError::store)?;
+            let row = std::str::from_utf8(id.value())
+                .ok()
+                .and_then(|id| Row::decode(id, stored.value()).ok());
+            sum += row.map_or(0, |row| row.request_bytes().0);
+        }
+        Ok(sum)
+    }
+}
+
+/// Whether a result that is `ended_unix_ms` old is kept no longer.
+pub(crate) fn is_expired(limits: &Limits, now_unix_ms: u64, ended_unix_ms: u64) -> bool {
+    u128::from(now_unix_ms.saturating_sub(ended_unix_ms)) >= limits.result_age.as_millis()
+}
+
+/// What is known of a job that is there already, to one who submits it.
+pub(crate) fn attach(id: &str, row: &Row, digest: &[u8; 32]) -> Result<State, JournalError> {
+    if row.digest == *digest {
+        Ok(row.state())
+    } else {
+        Err(JournalError::OtherInput { id: id.to_owned() })
+    }
+}
+
+/// Whether one more job with this request fits.
+pub(crate) fn room(
+    limits: &Limits,
+    jobs: u64,
+    request_bytes: u64,
+    more_bytes: u64,
+) -> Result<(), JournalError> {
+    let full = |what, used: u64, more: u64, max| {
+        if used.saturating_add(more) <= max {
+            return Ok(());
+        }
+        Err(JournalError::Full {
+            what,
+            used,
+            more,
+            max,
+        })
+    };
+    full("jobs", jobs, 1, limits.jobs_max)?;
+    full(
+        "request bytes",
+        request_bytes,
+        more_bytes,
+        limits.request_bytes_max,
+    )
+}
+
+fn ended(id: &str, end: &End) -> JournalError {
+    JournalError::Ended {
+        id: id.to_owned(),
+        end: end.name(),
+    }
+}

@@ -1,0 +1,288 @@
+//! Whether a file is a journal, and whole, before it is used.
+//!
+//! Invariant: this only reads. Every row of every small table is visited and
+//! every reference between them followed; requests, which are large, are
+//! checked against their digest when they are read. A row that says something
+//! else than was written is that job's matter ([`crate::Resumable::damaged`]);
+//! a table that is not what its root says, or rows and indices that disagree,
+//! refuse the file.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
+    ReadableTableMetadata as _, StorageError, TableError,
+};
+
+use crate::change::Totals;
+use crate::held::HeldFile;
+use crate::row::{Phase, Row, unseal};
+use crate::tables::{FORMAT, FORMAT_KEY, JOBS, META, ORDER, PARTITIONS, REQUESTS, RESULTS};
+use crate::writer::guard;
+use crate::{JournalError, Usage};
+
+/// What the store keeps of the file in memory.
+const CACHE_BYTES: usize = 32 << 20;
+
+/// The first bytes of every file of the store.
+const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+
+/// A file that passed.
+pub(crate) struct Checked {
+    pub(crate) database: Database,
+    pub(crate) totals: Totals,
+    pub(crate) usage: Usage,
+    /// What pending requests take in the file.
+    pub(crate) stored_bytes: u64,
+}
+
+/// The store in `file`, whose changes are held back or not.
+pub(crate) fn open_store(file: HeldFile) -> Result<Database, DatabaseError> {
+    Database::builder()
+        .set_cache_size(CACHE_BYTES)
+        .create_with_backend(file)
+}
+
+/// Opens and checks the store in `file`, whose changes are held back.
+pub(crate) fn open(path: &Path, file: HeldFile) -> Result<Checked, JournalError> {
+    let checked = guard(|| {
+        let database = open_store(file).map_err(|error| refused(path, error))?;
+        let transaction = database.begin_read().map_err(JournalError::store)?;
+        check_format(path, &transaction)?;
+        let mut checked = Checked {
+            database,
+            totals: Totals::default(),
+            usage: Usage::default(),
+            stored_bytes: 0,
+        };
+        check_rows(&transaction, &mut checked)?;
+        drop(transaction);
+        Ok(checked)
+    });
+    checked.map_err(|error| match error {
+        JournalError::Store { what } => damaged(path, what),
+        error => error,
+    })
+}
+
+/// Whether the file begins as the store's files do.
+pub(crate) fn check_magic(path: &Path, mut file: &File) -> Result<(), JournalError> {
+    let mut start = Vec::new();
+    io::Read::by_ref(&mut file)
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut start)
+        .map_err(|error| JournalError::io(path, "read", error))?;
+    if start == MAGIC {
+        return Ok(());
+    }
+    if MAGIC.starts_with(&start) {
+        return Err(damaged(path, format!("{} bytes long", start.len())));
+    }
+    Err(JournalError::Foreign {
+        path: path.to_owned(),
+        what: "it begins with other bytes".to_owned(),
+    })
+}
+
+fn check_format(path: &Path, transaction: &ReadTransaction) -> Result<(), JournalError> {
+    let meta = match transaction.open_table(META) {
+        Ok(meta) => meta,
+        Err(TableError::TableDoesNotExist(_)) => {
+            return Err(JournalError::Foreign {
+                path: path.to_owned(),
+                what: "it is a store of something else".to_owned(),
+            });
+        }
+        Err(error) => return Err(JournalError::store(error)),
+    };
+    let stored = meta
+        .get(FORMAT_KEY.as_bytes())
+        .map_err(JournalError::store)?;
+    let found = stored
+        .as_ref()
+        .and_then(|stored| unseal(FORMAT_KEY.as_bytes(), stored.value()))
+        .and_then(|body| body.try_into().ok())
+        .map(u64::from_le_bytes);
+    match found {
+        Some(FORMAT) => Ok(()),
+        Some(found) if found > FORMAT => Err(JournalError::NewerFormat {
+            path: path.to_owned(),
+            found,
+            known: FORMAT,
+        }),
+        Some(_) | None => Err(damaged(path, "its format cannot be read".to_owned())),
+    }
+}
+
+fn check_rows(transaction: &ReadTransaction, checked: &mut Checked) -> Result<(), JournalError> {
+    let jobs = transaction.open_table(JOBS).map_err(JournalError::store)?;
+    let order = transaction.open_table(ORDER).map_err(JournalError::store)?;
+    let results = transaction
+        .open_table(RESULTS)
+        .map_err(JournalError::store)?;
+    let partitions = transaction
+        .open_table(PARTITIONS)
+        .map_err(JournalError::store)?;
+    let requests = transaction
+        .open_table(REQUESTS)
+        .map_err(JournalError::store)?;
+
+    let mut seen = 0;
+    let mut unreadable = 0;
+    for entry in jobs.iter().map_err(JournalError::store)? {
+        let (id, stored) = entry.map_err(JournalError::store)?;
+        let id = std::str::from_utf8(id.value()).map_err(|_| disagree("jobs"))?;
+        seen += 1;
+        let Ok(row) = Row::decode(id, stored.value()) else {
+            unreadable += 1;
+            continue;
+        };
+        let (request_bytes, stored_bytes) = row.request_bytes();
+        checked.usage.request_bytes += request_bytes;
+        checked.stored_bytes += stored_bytes;
+        checked.totals.next_sequence = checked.totals.next_sequence.max(after(row.sequence));
+        let index = match row.phase {
+            Phase::Pending { .. } => order.get(row.sequence),
+            Phase::Ended { unix_ms, .. } => results.get((unix_ms, row.sequence)),
+        };
+        let index = index.map_err(JournalError::store)?;
+        if index.is_none_or(|index| index.value() != id.as_bytes()) {
+            return Err(disagree("jobs"));
+        }
+    }
+    same("jobs", seen, jobs.len())?;
+    checked.totals.request_bytes = checked.usage.request_bytes;
+    checked.usage.jobs = order.len().map_err(JournalError::store)?;
+    checked.usage.results = results.len().map_err(JournalError::store)?;
+    if checked.usage.jobs.checked_add(checked.usage.results) != Some(seen) {
+        return Err(disagree("jobs"));
+    }
+    let mut indexed = 0;
+    for entry in order.iter().map_err(JournalError::store)? {
+        let (sequence, id) = entry.map_err(JournalError::store)?;
+        checked.totals.next_sequence = checked.totals.next_sequence.max(after(sequence.value()));
+        indexed += u64::from(jobs.get(id.value()).map_err(JournalError::store)?.is_some());
+    }
+    for entry in results.iter().map_err(JournalError::store)? {
+        let (_, id) = entry.map_err(JournalError::store)?;
+        indexed += u64::from(jobs.get(id.value()).map_err(JournalError::store)?.is_some());
+    }
+    same("order and results", indexed, Ok(seen))?;
+    let mut count = 0;
+    for entry in partitions.iter().map_err(JournalError::store)? {
+        let (at, _) = entry.map_err(JournalError::store)?;
+        let known = order.get(at.value().0).map_err(JournalError::store)?;
+        if known.is_none() {
+            return Err(disagree("partitions"));
+        }
+        count += 1;
+    }
+    same("partitions", count, partitions.len())?;
+    let orphan = requests
+        .last()
+        .map_err(JournalError::store)?
+        .is_some_and(|(at, _)| after(at.value().0) > checked.totals.next_sequence);
+    if orphan && unreadable == 0 {
+        return Err(disagree("requests"));
+    }
+    Ok(())
+}
+
+fn after(sequence: u64) -> u64 {
+    sequence.saturating_add(1)
+}
+
+fn same(
+    table: &'static str,
+    seen: u64,
+    said: Result<u64, StorageError>,
+) -> Result<(), JournalError> {
+    if seen == said.map_err(JournalError::store)? {
+        Ok(())
+    } else {
+        Err(disagree(table))
+    }
+}
+
+fn disagree(table: &'static str) -> JournalError {
+    JournalError::Store {
+        what: format!("the table of {table} disagrees with the others"),
+    }
+}
+
+fn damaged(path: &Path, what: String) -> JournalError {
+    JournalError::Damaged {
+        path: path.to_owned(),
+        what,
+    }
+}
+
+/// What the store's refusal to open means.
+fn refused(path: &Path, error: DatabaseError) -> JournalError {
+    use io::ErrorKind::{InvalidData, UnexpectedEof};
+    match error {
+        DatabaseError::Storage(StorageError::Io(error))
+            if !matches!(error.kind(), InvalidData | UnexpectedEof) =>
+        {
+            JournalError::io(path, "open", error)
+        }
+        DatabaseError::UpgradeRequired(format) => JournalError::Foreign {
+            path: path.to_owned(),
+            what: format!("it is a store of the old file format {format}"),
+        },
+        error => damaged(path, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::seal;
+    use crate::{Journal, Limits};
+
+    /// A journal whose format says `format`.
+    fn with_format(path: &Path, format: &[u8]) {
+        let _ = std::fs::remove_file(path);
+        Journal::open(path, Limits::default()).unwrap();
+        let database = Database::open(path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        let mut meta = transaction.open_table(META).unwrap();
+        meta.insert(FORMAT_KEY.as_bytes(), format).unwrap();
+        drop(meta);
+        transaction.commit().unwrap();
+    }
+
+    #[test]
+    fn another_format_is_refused_and_left_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        let sealed = |format: u64| seal(FORMAT_KEY.as_bytes(), format.to_le_bytes().to_vec());
+        let newer: fn(&JournalError) -> bool = |error| {
+            matches!(
+                error,
+                JournalError::NewerFormat {
+                    found: 2,
+                    known: 1,
+                    ..
+                }
+            )
+        };
+        let damaged: fn(&JournalError) -> bool =
+            |error| matches!(error, JournalError::Damaged { .. });
+        for (format, expected) in [
+            (sealed(FORMAT + 1), newer),
+            (sealed(FORMAT - 1), damaged),
+            (FORMAT.to_le_bytes().to_vec(), damaged),
+            (vec![], damaged),
+        ] {
+            with_format(&path, &format);
+            let before = std::fs::read(&path).unwrap();
+            let error = Journal::open(&path, Limits::default()).unwrap_err();
+            assert!(expected(&error), "{error}");
+            assert!(error.to_string().contains("nothing was written"), "{error}");
+            assert!(std::fs::read(&path).unwrap() == before);
+        }
+    }
+}

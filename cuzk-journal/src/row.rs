@@ -1,0 +1,159 @@
+//! A job as it is on disk: one row, sealed with a checksum over its key and
+//! what it says, because the store checks its pages only after a crash.
+
+use bincode::Options as _;
+use serde::{Deserialize, Serialize};
+
+use crate::JournalError;
+use crate::job::{End, FAILURE_BYTES_MAX, JobOptions, KIND_BYTES_MAX, PROOF_BYTES_MAX, State};
+
+const SEAL_BYTES: usize = 8;
+/// The largest row: its proof or failure, its options, and the few fixed fields.
+const ROW_BYTES_MAX: u64 = (PROOF_BYTES_MAX + FAILURE_BYTES_MAX + KIND_BYTES_MAX + 1024) as u64;
+
+/// A job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// The order of acceptance, and the key of everything else of this job.
+    pub(crate) sequence: u64,
+    /// Of the input: see [`crate::request::digest`].
+    pub(crate) digest: [u8; 32],
+    pub(crate) options: JobOptions,
+    pub(crate) accepted_unix_ms: u64,
+    pub(crate) phase: Phase,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    Pending {
+        /// The length of the request.
+        request_bytes: u64,
+        /// Its length as stored.
+        stored_bytes: u64,
+    },
+    Ended {
+        unix_ms: u64,
+        end: End,
+    },
+}
+
+impl Row {
+    pub(crate) fn encode(&self, id: &str) -> Result<Vec<u8>, JournalError> {
+        let body = options()
+            .serialize(self)
+            .map_err(|error| JournalError::Store {
+                what: format!("cannot encode job {id:?}: {error}"),
+            })?;
+        Ok(seal(id.as_bytes(), body))
+    }
+
+    pub(crate) fn decode(id: &str, stored: &[u8]) -> Result<Self, JournalError> {
+        unseal(id.as_bytes(), stored)
+            .and_then(|body| options().deserialize(body).ok())
+            .ok_or_else(|| JournalError::DamagedJob {
+                id: id.to_owned(),
+                what: "state",
+            })
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match &self.phase {
+            Phase::Pending { .. } => State::Pending,
+            Phase::Ended { end, .. } => State::Ended(end.clone()),
+        }
+    }
+
+    /// The length of its request while it is pending, as given and as stored.
+    pub(crate) fn request_bytes(&self) -> (u64, u64) {
+        match self.phase {
+            Phase::Pending {
+                request_bytes,
+                stored_bytes,
+            } => (request_bytes, stored_bytes),
+            Phase::Ended { .. } => (0, 0),
+        }
+    }
+}
+
+fn options() -> impl bincode::Options {
+    bincode::DefaultOptions::new().with_limit(ROW_BYTES_MAX)
+}
+
+/// The key of a partition's proof, as its seal takes it.
+pub(crate) fn partition_key(sequence: u64, partition: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    let (first, last) = key.split_at_mut(8);
+    first.copy_from_slice(&sequence.to_le_bytes());
+    last.copy_from_slice(&partition.to_le_bytes());
+    key
+}
+
+/// `body` and a checksum over it and its key.
+pub(crate) fn seal(key: &[u8], mut body: Vec<u8>) -> Vec<u8> {
+    let seal = checksum(key, &body);
+    body.extend_from_slice(&seal);
+    body
+}
+
+/// What was sealed under `key`, or `None` if it is not what is stored.
+pub(crate) fn unseal<'a>(key: &[u8], stored: &'a [u8]) -> Option<&'a [u8]> {
+    let (body, seal) = stored.split_last_chunk::<SEAL_BYTES>()?;
+    (checksum(key, body) == *seal).then_some(body)
+}
+
+fn checksum(key: &[u8], body: &[u8]) -> [u8; SEAL_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(key.len() as u64).to_le_bytes());
+    hasher.update(key);
+    hasher.update(body);
+    let mut seal = [0; SEAL_BYTES];
+    hasher.finalize_xof().fill(&mut seal);
+    seal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_flipped_bit_and_any_other_key_is_noticed() {
+        let sealed = seal(b"key", b"some body".to_vec());
+        assert_eq!(unseal(b"key", &sealed), Some(&b"some body"[..]));
+        assert_eq!(unseal(b"kez", &sealed), None);
+        for bit in 0..sealed.len() * 8 {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(unseal(b"key", &flipped), None, "bit {bit}");
+        }
+        for length in 0..sealed.len() {
+            assert_eq!(unseal(b"key", &sealed[..length]), None, "length {length}");
+        }
+    }
+
+    #[test]
+    fn the_largest_row_can_be_written_and_read() {
+        for end in [
+            End::Done(vec![7; PROOF_BYTES_MAX]),
+            End::Failed("x".repeat(FAILURE_BYTES_MAX)),
+        ] {
+            let row = Row {
+                sequence: u64::MAX,
+                digest: [9; 32],
+                options: JobOptions {
+                    kind: vec![1; KIND_BYTES_MAX],
+                    partitions: u32::MAX,
+                    priority: u8::MAX,
+                    deadline_unix_ms: Some(u64::MAX),
+                },
+                accepted_unix_ms: u64::MAX,
+                phase: Phase::Ended {
+                    unix_ms: u64::MAX,
+                    end: end.clone(),
+                },
+            };
+            let stored = row.encode("id").unwrap();
+            let read = Row::decode("id", &stored).unwrap();
+            assert_eq!(read.state(), State::Ended(end));
+        }
+    }
+}
