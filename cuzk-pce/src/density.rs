@@ -61,7 +61,7 @@ impl Density {
     }
 
     /// Bit i of word i / 64: whether variable i is in the set.
-    pub(crate) fn words(&self) -> &[u64] {
+    pub fn words(&self) -> &[u64] {
         &self.words
     }
 

@@ -121,14 +121,18 @@ struct RowSum {
         }
     }
 
-    CUZK_BODY bool is_wide(uint32_t aux) const { return (witness.wide[aux / 64] >> aux % 64 & 1) != 0; }
+    CUZK_BODY bool is_wide(uint32_t aux) const {
+        return (witness.wide[aux / 64] >> aux % 64 & 1) != 0;
+    }
 
     CUZK_BODY Fr wide_value(uint32_t aux) const {
         const uint64_t below = witness.wide[aux / 64] & ((uint64_t{1} << aux % 64) - 1);
         return witness.wide_values[witness.ranks[aux / 64] + popcount(below)];
     }
 
-    CUZK_BODY bool is_one(uint32_t aux) const { return (witness.bits[aux / 64] >> aux % 64 & 1) != 0; }
+    CUZK_BODY bool is_one(uint32_t aux) const {
+        return (witness.bits[aux / 64] >> aux % 64 & 1) != 0;
+    }
 
     CUZK_BODY void add_term(uint32_t col, uint32_t coefficient, uint32_t cursor) {
         if (col == INPUT_BIT) {

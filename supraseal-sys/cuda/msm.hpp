@@ -131,7 +131,8 @@ template <class F> struct Flush {
     Xyzz<F> *partials;
     bool has_first = false;
 
-    CUZK_BODY Flush(Xyzz<F> *all_buckets, uint32_t *all_keys, Xyzz<F> *all_partials, uint32_t thread)
+    CUZK_BODY Flush(Xyzz<F> *all_buckets, uint32_t *all_keys, Xyzz<F> *all_partials,
+                    uint32_t thread)
         : buckets(all_buckets), keys(all_keys + 2 * size_t{thread}),
           partials(all_partials + 2 * size_t{thread}) {
         keys[0] = NO_BUCKET;
@@ -383,8 +384,8 @@ Error msm(const Affine<F> *bases, const Scalars &scalars, Windows windows, void 
     }
     const Layout layout = Layout::of(scalars.n, windows);
     const MsmScratch<F> scratch(memory, scalars.n, windows);
-    Error error =
-        sort_digits(scalars, windows, layout.total, scratch.ends, scratch.totals, scratch.list, stream);
+    Error error = sort_digits(scalars, windows, layout.total, scratch.ends, scratch.totals,
+                              scratch.list, stream);
     if (error == OK) {
         error = zero(scratch.buckets, layout.total * sizeof *scratch.buckets, stream);
     }
