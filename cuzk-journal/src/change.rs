@@ -33,6 +33,8 @@ pub(crate) enum Change {
     Forget {
         id: String,
     },
+    /// Nothing but what every transaction does: results expire.
+    Expire,
 }
 
 /// What a change answers.
@@ -78,6 +80,7 @@ impl Step<'_, '_> {
             } => self.finish(&id, partition, proof).map(Answer::Done),
             Change::End { id, end } => self.end(&id, end).map(Answer::Done),
             Change::Forget { id } => self.forget(&id).map(Answer::Done),
+            Change::Expire => Ok(Answer::Done(false)),
         }
     }
 

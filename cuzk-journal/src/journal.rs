@@ -117,7 +117,7 @@ impl Journal {
             clock: Box::new(clock),
             _lock: lock,
         };
-        journal.writer.expire((journal.clock)())?;
+        journal.done(Change::Expire)?;
         Ok(journal)
     }
 
