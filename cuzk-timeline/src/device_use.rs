@@ -6,6 +6,7 @@
 //! is the device's idleness. The invariant: busy and gaps together are the whole.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -72,6 +73,20 @@ impl DeviceUse {
         gaps.sort_by_key(|gap| std::cmp::Reverse(gap.length));
         gaps.truncate(most);
         gaps
+    }
+}
+
+impl fmt::Display for DeviceUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "device {}: {:.1} % busy of {:.3} s; idle {:.3} s in {} gap(s)",
+            self.device,
+            self.utilisation() * 100.0,
+            self.total().as_secs_f64(),
+            self.idle().as_secs_f64(),
+            self.gaps.len(),
+        )
     }
 }
 
@@ -190,6 +205,10 @@ mod tests {
         assert_eq!(used[0].longest_gaps(1), [gap(75, 25)]);
         assert_eq!(used[0].utilisation(), 80.0 / 110.0);
         assert_eq!(used[1].utilisation(), 1.0);
+        assert_eq!(
+            used[0].to_string(),
+            "device 0: 72.7 % busy of 0.110 s; idle 0.030 s in 2 gap(s)"
+        );
     }
 
     /// A millisecond at a time.

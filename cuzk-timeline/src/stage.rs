@@ -6,8 +6,10 @@ use serde::Serialize;
 
 /// What a partition, or a whole job, goes through, in order.
 ///
-/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions; the
-/// stages that follow each of them here are its parts.
+/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions:
+/// [`Quotient`](Self::Quotient) and [`Msm`](Self::Msm) are parts of the one,
+/// [`BG2`](Self::BG2), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify) of
+/// the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -42,7 +44,7 @@ pub enum Stage {
     Msm,
     /// Waiting for a finishing worker.
     FinishWait,
-    /// All that turns what the device left into a proof.
+    /// All that turns what the device left into a verified proof.
     Finish,
     /// The sum over B in G2, outside the device's lock.
     BG2,
@@ -111,14 +113,18 @@ impl Stage {
     pub fn is_queued(self) -> bool {
         matches!(
             self,
-            Self::DecodeWait | Self::QueueWait | Self::ReadyWait | Self::FinishWait
+            Self::DecodeWait
+                | Self::QueueWait
+                | Self::MemoryWait
+                | Self::ReadyWait
+                | Self::FinishWait
         )
     }
 
     /// Whether nothing is computed meanwhile.
     #[must_use]
     pub fn is_wait(self) -> bool {
-        self.is_queued() || matches!(self, Self::MemoryWait | Self::LockWait)
+        self.is_queued() || self == Self::LockWait
     }
 }
 

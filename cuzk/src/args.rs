@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 
+use crate::commands::timeline::TimelineFile;
+
 /// Proves Filecoin storage: a vanilla proof in, a verified Groth16 proof out.
 #[derive(Debug, Parser)]
 #[command(version, about, arg_required_else_help = true, max_term_width = 100)]
@@ -57,16 +59,26 @@ pub(crate) struct Demo {
     /// Keep the proof in FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Write when everything ran into FILE: .svg is a waterfall with the devices'
+    /// idle gaps, .json a trace for Perfetto.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) timeline: Option<TimelineFile>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Prove {
-    /// A request, a bare C1 output or a C1 wrapper, as JSON.
+    /// A request, a bare C1 output or a C1 wrapper, as JSON. Several are proved by
+    /// one engine, side by side.
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) request: Vec<PathBuf>,
+    /// Where the proof goes, as the raw bytes that the chain expects; one for each
+    /// request, in the same order.
+    #[arg(long, value_name = "PROOF", required = true)]
+    pub(crate) out: Vec<PathBuf>,
+    /// Write when everything ran into FILE: .svg is a waterfall with the devices'
+    /// idle gaps, .json a trace for Perfetto.
     #[arg(long, value_name = "FILE")]
-    pub(crate) request: PathBuf,
-    /// Where the proof goes, as the raw bytes that the chain expects.
-    #[arg(long, value_name = "PROOF")]
-    pub(crate) out: PathBuf,
+    pub(crate) timeline: Option<TimelineFile>,
 }
 
 #[derive(Debug, Args)]

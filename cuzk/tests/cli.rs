@@ -132,6 +132,63 @@ fn snap_deals() {
 }
 
 #[test]
+fn several_requests_are_proved_side_by_side_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let generate = ["params", "generate", "--kind", "window-post"];
+    json(&[&generate[..], &["--sector-size", "2KiB"]].concat());
+    let request = data("window-post.json");
+    let (first, second) = (file("first"), file("second"));
+    let prove = [
+        "prove",
+        "--json",
+        "--request",
+        text(&request),
+        "--out",
+        &first,
+        "--request",
+        text(&request),
+        "--out",
+        &second,
+    ];
+    for timeline in [file("run.svg"), file("run.json")] {
+        let output = cuzk(&[&prove[..], &["--timeline", &timeline]].concat());
+        assert!(output.status.success());
+        let reports = String::from_utf8(output.stdout).unwrap();
+        let jobs: Vec<_> = reports
+            .lines()
+            .map(|report| serde_json::from_str::<Value>(report).unwrap())
+            .map(|report| report["timeline"][0]["job"].as_u64().unwrap())
+            .collect();
+        assert_eq!(jobs, [0, 1]);
+    }
+    let [first, second] = [first, second].map(|proof| std::fs::read(proof).unwrap());
+    assert_eq!(first.len(), 192);
+    assert_ne!(first, second, "each proof has randomness of its own");
+
+    let svg = std::fs::read_to_string(file("run.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("2 job(s), 2 partition(s)"));
+    let trace: Value = serde_json::from_slice(&std::fs::read(file("run.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let verified = events.iter().filter(|event| event["name"] == "verify");
+    assert_eq!(verified.count(), 2);
+}
+
+#[test]
+fn each_request_needs_a_place_for_its_proof_and_a_timeline_a_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("proof");
+    let request = data("window-post.json");
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let output = cuzk(&[&prove[..], &["--out", text(&out)]].concat());
+    fails(2, "--out 2", &output);
+    let picture = directory.path().join("run.png");
+    let output = cuzk(&[&prove[..], &["--timeline", text(&picture)]].concat());
+    fails(2, ".svg", &output);
+    assert!(!out.exists() && !picture.exists());
+}
+
+#[test]
 fn a_request_that_is_no_request_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("proof");

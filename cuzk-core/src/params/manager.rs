@@ -35,8 +35,8 @@ pub struct ParameterFiles {
     pub vk: String,
 }
 
-/// How test parameters are made.
-#[derive(Debug, Clone, Copy)]
+/// How test parameters are made. The default is seed 0 and no acknowledgement.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct GenerateOptions {
     /// Seed of the toxic waste; see [`ToxicWaste::from_seed`].
     pub seed: u64,

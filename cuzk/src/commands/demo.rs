@@ -5,7 +5,7 @@ use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 
 use super::Context;
 use super::params::ensure_parameters;
-use super::prove::prove;
+use super::prove::{Order, prove};
 use crate::args::Demo;
 use crate::failure::Failure;
 
@@ -19,7 +19,11 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
         sector_size: SectorSize::KiB2,
     };
     ensure_parameters(context, circuit, SEED, false)?;
-    prove(context, &request, args.out.as_deref())
+    let order = Order {
+        request,
+        out: args.out.clone(),
+    };
+    prove(context, &[order], args.timeline.as_ref())
 }
 
 /// A request for a proof of the bundled 2 KiB sector.

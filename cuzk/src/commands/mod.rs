@@ -6,6 +6,7 @@ pub(crate) mod params;
 pub(crate) mod pce;
 pub(crate) mod prove;
 pub(crate) mod synth;
+pub(crate) mod timeline;
 pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;

@@ -1,26 +1,29 @@
-//! `cuzk prove --request FILE --out PROOF`
+//! `cuzk prove --request FILE --out PROOF`, as many of both as one likes: all are
+//! submitted to one engine before the first is waited for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use cuzk_core::job::{JobHandle, ProofOutput};
-use cuzk_core::timeline::Span;
+use cuzk_core::job::{JobHandle, Outcome, ProofOutput};
+use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
 use cuzk_core::{Engine, ProofRequest};
 use serde::Serialize;
 
+use super::timeline::TimelineFile;
 use super::{Context, read_request, write};
 use crate::args::Prove;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
 use crate::{output, progress};
 
-/// How often the progress line looks at the job.
+/// How often the progress line looks at the jobs.
 const POLL: Duration = Duration::from_millis(100);
 
 /// What proving a request came to.
 #[derive(Debug, Serialize)]
-pub(crate) struct ProveReport {
+struct ProveReport {
     kind: String,
     sector_size: String,
     partitions: usize,
@@ -29,74 +32,158 @@ pub(crate) struct ProveReport {
     prove_s: f64,
     peak_rss_bytes: Option<u64>,
     timeline: Vec<Span>,
+    /// Over all that this command proves.
+    devices: Vec<DeviceUse>,
+}
+
+/// A request, and where its proof goes.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) request: ProofRequest,
+    pub(crate) out: Option<PathBuf>,
 }
 
 pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
-    let request = read_request(&args.request)?;
-    prove(context, &request, Some(&args.out))
+    if args.request.len() != args.out.len() {
+        return Err(Failure::input(format!(
+            "--request is given {} time(s) and --out {}: each request needs an --out of its own",
+            args.request.len(),
+            args.out.len()
+        )));
+    }
+    let orders: Vec<_> = (args.request.iter().zip(&args.out))
+        .map(|(request, out)| {
+            Ok(Order {
+                request: read_request(request)?,
+                out: Some(out.clone()),
+            })
+        })
+        .collect::<Result<_, Failure>>()?;
+    prove(context, &orders, args.timeline.as_ref())
 }
 
-/// Proves `request`, keeps the proof in `out` and prints the report.
+/// A job that has ended, how, and how long after the first was submitted.
+struct Ended<'a> {
+    job: &'a JobHandle,
+    out: Option<&'a Path>,
+    outcome: Outcome,
+    prove_s: f64,
+}
+
+/// Proves what is ordered, keeps the proofs, prints a report each, and writes the
+/// timeline of all. What is proved is kept even if something else fails.
 pub(crate) fn prove(
     context: &Context,
-    request: &ProofRequest,
-    out: Option<&Path>,
+    orders: &[Order],
+    timeline_file: Option<&TimelineFile>,
 ) -> Result<(), Failure> {
     let engine = Engine::start(context.config.clone())?;
     let started = Instant::now();
-    let job = engine.submit(request)?;
-    let proof = wait(&job)?;
-    let prove_s = started.elapsed().as_secs_f64();
-    let timeline = engine.timeline().of_job(job.number());
+    let jobs: Vec<_> = (orders.iter())
+        .map(|order| engine.submit(&order.request))
+        .collect::<Result<_, _>>()?;
+    let outcomes = wait(&jobs, started)?;
+    let timeline = engine.timeline().clone();
     engine.shutdown();
-    if let Some(out) = out {
+    let spans = timeline.spans();
+    if let Some(file) = timeline_file {
+        file.write(&spans, &title(&jobs))?;
+    }
+    let devices = device_use(&spans);
+    let ended = jobs.iter().zip(orders).zip(outcomes);
+    let reports = ended.map(|((job, order), (outcome, prove_s))| {
+        let ended = Ended {
+            job,
+            out: order.out.as_deref(),
+            outcome,
+            prove_s,
+        };
+        keep_and_print(context, &ended, &timeline, &devices)
+    });
+    // Each is kept before the first failure is looked at.
+    reports.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn keep_and_print(
+    context: &Context,
+    ended: &Ended<'_>,
+    timeline: &Timeline,
+    devices: &[DeviceUse],
+) -> Result<(), Failure> {
+    let proof: &ProofOutput = match &ended.outcome {
+        Ok(proof) => proof,
+        Err(error) => return Err(Arc::clone(error).into()),
+    };
+    if let Some(out) = ended.out {
         write(out, proof.as_bytes())?;
     }
-    let circuit = job.circuit();
+    let circuit = ended.job.circuit();
     let report = ProveReport {
         kind: circuit.kind.to_string(),
         sector_size: circuit.sector_size.to_string(),
         partitions: proof.partitions(),
         proof_bytes: proof.as_bytes().len(),
         verified: true,
-        prove_s,
+        prove_s: ended.prove_s,
         peak_rss_bytes: peak_rss_bytes(),
-        timeline,
+        timeline: timeline.of_job(ended.job.number()),
+        devices: devices.to_vec(),
     };
     output::print(context.json, &report, text)
 }
 
-fn wait(job: &JobHandle) -> Result<Arc<ProofOutput>, Failure> {
+/// Waits for all, and says of each how it ended and after how many seconds.
+fn wait(jobs: &[JobHandle], started: Instant) -> Result<Vec<(Outcome, f64)>, Failure> {
     let spinner = progress::spinner("proving");
-    let outcome = loop {
-        if let Some(outcome) = job.wait_for(POLL) {
-            break outcome;
+    let outcomes = thread::scope(|scope| {
+        let each = |job: &JobHandle| (job.wait(), started.elapsed().as_secs_f64());
+        let waiting: Vec<_> = (jobs.iter())
+            .map(|job| scope.spawn(move || each(job)))
+            .collect();
+        for job in jobs {
+            while job.wait_for(POLL).is_none() {
+                let (done, partitions) = progress_of(jobs);
+                spinner.set_message(format!("proving: {done} of {partitions} partitions done"));
+            }
         }
-        let progress = job.progress();
-        spinner.set_message(format!(
-            "proving: {} of {} partitions done",
-            progress.partitions_done, progress.partitions
-        ));
-    };
+        let joined = waiting.into_iter().map(|waiting| waiting.join());
+        joined.collect::<Result<_, _>>()
+    });
     spinner.finish_and_clear();
-    Ok(outcome?)
+    outcomes.map_err(|_| Failure::failed("waiting for a proof panicked; please report it"))
+}
+
+/// Partitions done and partitions, of all jobs.
+fn progress_of(jobs: &[JobHandle]) -> (usize, usize) {
+    let each = jobs.iter().map(JobHandle::progress);
+    each.fold((0, 0), |(done, all), progress| {
+        (done + progress.partitions_done, all + progress.partitions)
+    })
+}
+
+fn title(jobs: &[JobHandle]) -> String {
+    let mut circuits: Vec<_> = jobs.iter().map(|job| job.circuit().to_string()).collect();
+    circuits.dedup();
+    format!("cuzk prove: {}", circuits.join(", "))
 }
 
 fn text(report: &ProveReport) -> String {
     let mut lines = vec![format!(
-        "{:<12} {:>9} {:>10} {:>10}",
-        "stage", "partition", "start s", "length s"
+        "{:<15} {:>9} {:>10} {:>10}  {}",
+        "stage", "partition", "start s", "length s", "thread"
     )];
     lines.extend(report.timeline.iter().map(|span| {
         format!(
-            "{:<12} {:>9} {:>10.3} {:>10.3}",
+            "{:<15} {:>9} {:>10.3} {:>10.3}  {}",
             span.stage,
             span.partition
                 .map_or_else(|| "-".to_owned(), |partition| partition.to_string()),
             span.start.as_secs_f64(),
             span.length().as_secs_f64(),
+            span.lane,
         )
     }));
+    lines.extend(report.devices.iter().map(DeviceUse::to_string));
     lines.push(format!(
         "{} {}: a proof of {} bytes, {} partition(s), verified, in {:.1} s{}",
         report.kind,
