@@ -15,7 +15,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 5] = ["resources", "pool", "b_g2_msm", "dealloc", "status"];
+const SOURCES: [&str; 7] = [
+    "resources",
+    "pool",
+    "b_g2_msm",
+    "b_g2_packed",
+    "dealloc",
+    "status",
+    "device_ffi",
+];
+
+/// Those that include the kernels' interface.
+const DEVICE_SOURCES: [&str; 4] = ["plan", "device", "device_circuit", "device_proof"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
@@ -25,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let cuda = env::var_os("CARGO_FEATURE_CUDA").is_some();
     let toolkit = cuda.then(Toolkit::find).transpose()?;
-    compile(&root, &blst_include);
+    compile(&root, &blst_include, toolkit.as_ref());
     if let Some(toolkit) = &toolkit {
         compile_device(&root, toolkit)?;
     }
@@ -39,31 +50,52 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn compile(root: &Path, blst_include: &str) {
-    let source = |name: &str| root.join("csrc").join(name).with_extension("cpp");
-    let mut build = cc::Build::new();
-    build
-        .cpp(true)
-        .std("c++17")
-        .warnings(true)
-        .extra_warnings(true)
-        .flag_if_supported("-pthread")
-        .include(blst_include)
-        .files(SOURCES.map(source));
-    if env::var_os("CARGO_FEATURE_TEST_HOOKS").is_some() {
-        build.file(source("test_hooks"));
-        // The device code, to be tested without a device.
+/// Compiles the C++ side into one archive. The files that name device code are
+/// compiled once for a card and once, for tests, with that code as plain C++.
+fn compile(root: &Path, blst_include: &str, toolkit: Option<&Toolkit>) {
+    let source = |name: &&str| root.join("csrc").join(name).with_extension("cpp");
+    let hooks = env::var_os("CARGO_FEATURE_TEST_HOOKS").is_some();
+    let compiler = || {
+        let mut build = cc::Build::new();
         build
-            .define("CUZK_EMULATED", None)
-            .include(root.join("cuda"))
-            .file(root.join("cuda/emulated.cpp"));
+            .cpp(true)
+            .std("c++17")
+            .warnings(true)
+            .extra_warnings(true)
+            .flag_if_supported("-pthread")
+            .include(blst_include);
+        if toolkit.is_some() {
+            build.define("CUZK_CUDA", None);
+        }
+        if hooks {
+            build.define("CUZK_DOUBLE", None);
+        }
+        build
+    };
+    let mut all = compiler();
+    all.files(SOURCES.iter().map(source));
+    if let Some(toolkit) = toolkit {
+        all.include(&toolkit.include)
+            .files(DEVICE_SOURCES.iter().map(source))
+            .file(source(&"device_cuda"));
     }
-    build.compile("cuzk_supraseal");
+    if hooks {
+        let emulated = compiler()
+            .define("CUZK_EMULATED", None)
+            .files(DEVICE_SOURCES.iter().map(source))
+            .file(root.join("cuda/emulated.cpp"))
+            .compile_intermediates();
+        all.objects(emulated)
+            .files(["test_hooks", "device_double"].iter().map(source));
+    }
+    all.compile("cuzk_supraseal");
 }
 
 /// A CUDA installation.
 struct Toolkit {
     nvcc: PathBuf,
+    /// Holds `cuda_runtime_api.h`.
+    include: PathBuf,
     /// Holds `libcudart_static.a`.
     library: PathBuf,
 }
@@ -90,7 +122,12 @@ impl Toolkit {
                     home.display()
                 )
             })?;
-        Ok(Self { nvcc, library })
+        let include = home.join("include");
+        Ok(Self {
+            nvcc,
+            include,
+            library,
+        })
     }
 }
 
@@ -180,7 +217,7 @@ fn generate_bindings(root: &Path, blst_include: &str) -> Result<(), Box<dyn Erro
         .blocklist_item("CUZK_NOEXCEPT")
         // The same types as the `blst` crate's, not copies of them.
         .blocklist_type("blst_.*|limb_t")
-        .raw_line("use blst::{blst_fr, blst_p2, blst_p2_affine};")
+        .raw_line("use blst::{blst_fr, blst_p1, blst_p2, blst_p2_affine};")
         .default_macro_constant_type(bindgen::MacroTypeVariation::Signed)
         .rust_edition(bindgen::RustEdition::Edition2024)
         .wrap_unsafe_ops(true)

@@ -37,6 +37,17 @@
 #define CUZK_GPU_LOCK_HELD 6
 #define CUZK_EXCEPTION 7
 #define CUZK_UNKNOWN_EXCEPTION 8
+#define CUZK_NO_CUDA 9
+#define CUZK_NO_DEVICE 10
+#define CUZK_DRIVER_TOO_OLD 11
+#define CUZK_NO_KERNEL_IMAGE 12
+#define CUZK_DEVICE_OUT_OF_MEMORY 13
+#define CUZK_DEVICE_LOST 14
+#define CUZK_DEVICE_STALLED 15
+#define CUZK_DEVICE_ERROR 16
+#define CUZK_CIRCUIT_TOO_LARGE 17
+#define CUZK_INVALID_POINT 18
+#define CUZK_INVALID_STATE 19
 
 #ifdef __cplusplus
 #define CUZK_NOEXCEPT noexcept
@@ -86,6 +97,172 @@ typedef struct {
 /* An upper bound of the large buffers of cuzk_b_g2_msm on this many threads. */
 cuzk_msm_scratch cuzk_b_g2_msm_scratch(size_t num_scalars, uint32_t threads) CUZK_NOEXCEPT;
 
+/*
+ * The device prover. Without the feature `cuda` opening a device fails with
+ * CUZK_NO_CUDA.
+ *
+ * A proof goes through cuzk_prove_stage, cuzk_prove_run and cuzk_prove_finish,
+ * once each and in this order, and may be destroyed after any of them. What the
+ * caller lends (a circuit's arrays, a witness) must stay as it is until the
+ * circuit or the proof is destroyed.
+ */
+
+typedef struct {
+    char name[64];
+    uint64_t memory_bytes;
+    uint64_t free_bytes;
+    uint32_t compute_major;
+    uint32_t compute_minor;
+} cuzk_device_info;
+
+/* After CUDA_VISIBLE_DEVICES and in CUDA's order. None is not a failure. */
+cuzk_status cuzk_device_count(uint32_t *out) CUZK_NOEXCEPT;
+
+typedef struct {
+    /* The most device memory to take, all of it when the device is opened; 0
+     * for what is free then, less a reserve for the driver. */
+    uint64_t memory_bytes;
+    /* Proofs that may be between staging and the end of their device region. */
+    uint32_t workers;
+    /* Whether the sum in G2 runs on the device, instead of b_g2_msm's pool. */
+    uint32_t b_g2_on_device;
+    /* How long the device may take over what should take seconds. */
+    uint32_t stall_limit_ms;
+} cuzk_device_options;
+
+typedef struct cuzk_device cuzk_device;
+typedef struct cuzk_circuit cuzk_circuit;
+typedef struct cuzk_proof cuzk_proof;
+
+/* The resources must outlive the device. */
+cuzk_status cuzk_device_open(uint32_t ordinal, const cuzk_device_options *options,
+                             gpu_resources *resources, cuzk_device **out) CUZK_NOEXCEPT;
+/* Null is allowed. No circuit and no proof of it may be left. */
+void cuzk_device_close(cuzk_device *device) CUZK_NOEXCEPT;
+cuzk_status cuzk_device_get_info(cuzk_device *device, cuzk_device_info *out) CUZK_NOEXCEPT;
+
+/* The queries of a proof, by their place in arrays. */
+#define CUZK_QUERY_H 0
+#define CUZK_QUERY_L 1
+#define CUZK_QUERY_A 2
+#define CUZK_QUERY_B_G1 3
+#define CUZK_QUERY_B_G2 4
+#define CUZK_QUERIES 5
+
+/* The sizes of a circuit, on which the use of memory depends alone. */
+typedef struct {
+    uint32_t log_domain;
+    uint32_t rows;
+    uint32_t num_inputs;
+    uint32_t num_aux;
+    /* The most auxiliary variables that are neither 0 nor 1. */
+    uint32_t max_wide;
+    uint32_t num_b_inputs;
+    uint32_t num_coefficients;
+    uint32_t num_parts;
+    uint32_t num_items;
+    uint32_t num_shapes;
+    uint32_t num_unit_rows;
+    uint32_t num_references;
+    uint64_t num_points[CUZK_QUERIES];
+} cuzk_circuit_shape;
+
+/* A flat compiled circuit, as cuda/kernels.hpp says, and the encoded points of
+ * its parameters. */
+typedef struct {
+    cuzk_circuit_shape shape;
+    const blst_fr *coefficients;
+    const int32_t *integers;
+    const uint32_t *part_ends;
+    const uint32_t *items;
+    const uint32_t *shapes;
+    const uint32_t *unit_rows;
+    const uint32_t *references;
+    const uint32_t *block_references;
+    /* Bit i of word i / 64: auxiliary i is in the query. */
+    const uint64_t *a_aux;
+    const uint64_t *b_aux;
+    /* The inputs in the queries over B, ascending. */
+    const uint32_t *b_inputs;
+    const uint8_t *points[CUZK_QUERIES];
+} cuzk_circuit_data;
+
+/* How device memory is used for a circuit. */
+typedef struct {
+    /* Of all that follows. */
+    uint64_t total_bytes;
+    /* One worker's: its witness and its results. */
+    uint64_t worker_bytes;
+    /* The compiled circuit and the roots of unity. */
+    uint64_t circuit_bytes;
+    /* The device region's, which one worker uses at a time. */
+    uint64_t region_bytes;
+    uint64_t resident_bytes;
+    /* Pinned host memory, all workers together. */
+    uint64_t pinned_bytes;
+    /* Points in G1 that are streamed at a time. */
+    uint64_t piece_points;
+    /* By query: the points at its start that stay on the device. */
+    uint64_t resident_points[CUZK_QUERIES];
+} cuzk_device_plan;
+
+/* Plans without a device. CUZK_CIRCUIT_TOO_LARGE, with the least that would do
+ * in the message, if it cannot be done in options->memory_bytes. */
+cuzk_status cuzk_device_make_plan(const cuzk_circuit_shape *shape,
+                                  const cuzk_device_options *options,
+                                  cuzk_device_plan *out) CUZK_NOEXCEPT;
+
+/* Plans for this circuit; its arrays go to the device when it is first used,
+ * and again when another was used in between. */
+cuzk_status cuzk_circuit_create(cuzk_device *device, const cuzk_circuit_data *data,
+                                cuzk_circuit **out) CUZK_NOEXCEPT;
+/* Null is allowed. No proof of it may be left. */
+void cuzk_circuit_destroy(cuzk_circuit *circuit) CUZK_NOEXCEPT;
+cuzk_device_plan cuzk_circuit_plan(const cuzk_circuit *circuit) CUZK_NOEXCEPT;
+
+typedef struct {
+    const blst_fr *inputs;
+    /* Bit i of word i / 64: auxiliary i is 1; or it is neither 0 nor 1, and its
+     * value the next of wide_values. num_words of each. */
+    const uint64_t *bits;
+    const uint64_t *wide;
+    size_t num_words;
+    const blst_fr *wide_values;
+    size_t num_wide;
+} cuzk_witness;
+
+/* Waits for a free worker and sends the witness up, outside the device's lock. */
+cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
+                             cuzk_proof **out) CUZK_NOEXCEPT;
+typedef struct {
+    blst_p1 h;
+    blst_p1 l;
+    blst_p1 a;
+    blst_p1 b_g1;
+    blst_p2 b_g2;
+} cuzk_sums;
+
+typedef struct {
+    /* Waiting for a free worker, and for another circuit to leave. */
+    double worker_wait_ms;
+    double lock_wait_ms;
+    /* On the device: evaluation and transforms; sums; all from first to last. */
+    double quotient_ms;
+    double sums_ms;
+    double b_g2_ms;
+    uint64_t uploaded_bytes;
+    uint64_t streamed_bytes;
+} cuzk_proof_figures;
+
+/* The device region: holds gpu_mtx, while b_g2_msm runs on its pool. Its time
+ * is not yet in the figures. */
+cuzk_status cuzk_prove_run(cuzk_proof *proof, cuzk_proof_figures *figures) CUZK_NOEXCEPT;
+/* Waits for b_g2_msm, outside the lock. */
+cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_sums *sums,
+                              cuzk_proof_figures *figures) CUZK_NOEXCEPT;
+/* Null is allowed, and so is any state. Waits for what still uses the witness. */
+void cuzk_proof_destroy(cuzk_proof *proof) CUZK_NOEXCEPT;
+
 typedef struct {
     uint64_t queued;
     uint64_t freeing;
@@ -127,6 +304,45 @@ typedef struct {
  * `free_us` to free. */
 cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
                               cuzk_test_dealloc_seen *out) CUZK_NOEXCEPT;
+
+/*
+ * The device double: kernels as plain C++, streams as threads, memory as asked.
+ */
+
+#define CUZK_TEST_FAULT_NOTHING 0
+#define CUZK_TEST_FAULT_OUT_OF_MEMORY 1
+#define CUZK_TEST_FAULT_ERROR 2
+/* From this call on every call fails. */
+#define CUZK_TEST_FAULT_STICKY 3
+/* From this call on the device does nothing any more. */
+#define CUZK_TEST_FAULT_STALL 4
+/* What the call enqueues fails when the device comes to it, and is sticky. */
+#define CUZK_TEST_FAULT_KERNEL 5
+#define CUZK_TEST_FAULT_EXCEPTION 6
+#define CUZK_TEST_FAULT_INT 7
+
+typedef struct cuzk_test_controls cuzk_test_controls;
+
+cuzk_status cuzk_test_controls_create(cuzk_test_controls **out) CUZK_NOEXCEPT;
+void cuzk_test_controls_destroy(cuzk_test_controls *controls) CUZK_NOEXCEPT;
+/* Lets call number `call` from now on (1 is the next) fail; 0 for none. */
+void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call, int32_t kind) CUZK_NOEXCEPT;
+
+typedef struct {
+    uint64_t calls;
+    uint64_t allocations;
+    uint64_t live_allocations;
+    uint64_t bytes;
+    uint64_t bytes_max;
+    uint64_t uploaded_bytes;
+    uint64_t drains;
+} cuzk_test_device_seen;
+
+cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) CUZK_NOEXCEPT;
+/* A double with this much memory. The controls must outlive it. */
+cuzk_status cuzk_test_device_open(uint64_t memory_bytes, const cuzk_device_options *options,
+                                  gpu_resources *resources, cuzk_test_controls *controls,
+                                  cuzk_device **out) CUZK_NOEXCEPT;
 
 #ifdef __cplusplus
 }

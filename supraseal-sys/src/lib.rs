@@ -13,6 +13,13 @@
 //! | [`set_gpu_threads`] (`pool.rs`, `csrc/pool.*`) | the threads that all devices share |
 //! | [`b_g2_msm`] (`b_g2.rs`, `csrc/b_g2_msm.*`), [`naive`] | the multiplication, and its slow twin |
 //! | [`dealloc`] (`dealloc.rs`, `csrc/dealloc.*`) | freeing, one value at a time on each side |
+//! | [`device`] (`device.rs`) | proofs on a device: the host side of what follows |
+//! | `csrc/plan.*` | how a device's memory is used: a pure function |
+//! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.cpp` | what is asked of a device; CUDA's runtime; a double in host memory, for tests |
+//! | `csrc/device.*`, `slots.hpp`, `device_circuit.*`, `device_proof.*` | the device, who may use it, what stays on it, and one proof |
+//! | `csrc/b_g2_packed.*` | the multiplication in G2 over encoded points and a packed witness |
+//! | `cuda/kernels.hpp` | what the kernels compute |
+//! | `build.rs`, `build/nvcc.rs` | how all of it is compiled, and where nvcc is |
 //!
 //! # Invariants
 //!
@@ -25,8 +32,11 @@
 //! 4. The size of the thread pool is decided once a process.
 //! 5. Nothing that a background thread touches is destroyed when the process
 //!    ends.
-//! 6. `unsafe` is in `bindings.rs` (generated), `resources.rs`, `pool.rs`,
-//!    `b_g2.rs`, `dealloc.rs`, `test_hooks.rs` and `emulated.rs`.
+//! 6. All memory of a device is taken when it is opened, and its lock is held
+//!    for the device region of a proof only.
+//! 7. `unsafe` is in `bindings.rs` (generated), `resources.rs`, `pool.rs`,
+//!    `b_g2.rs`, `dealloc.rs`, `device.rs`, `double.rs`, `test_hooks.rs` and
+//!    `emulated.rs`.
 #![deny(unsafe_code)]
 
 mod b_g2;
@@ -46,6 +56,9 @@ mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
 pub mod dealloc;
+pub mod device;
+#[cfg(feature = "test-hooks")]
+pub mod double;
 #[cfg(feature = "test-hooks")]
 pub mod emulated;
 pub mod naive;

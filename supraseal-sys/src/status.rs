@@ -27,6 +27,28 @@ pub enum Code {
     Exception,
     /// Something was thrown that is not an exception.
     UnknownException,
+    /// The program was built without the feature `cuda`.
+    NoCuda,
+    /// There is no such device.
+    NoDevice,
+    /// The driver does not run this program's version of CUDA.
+    DriverTooOld,
+    /// The program has no code for this card.
+    NoKernelImage,
+    /// The device has not the memory.
+    DeviceOutOfMemory,
+    /// The device failed in a way from which it does not recover.
+    DeviceLost,
+    /// The device did not end its work in time, and was given up.
+    DeviceStalled,
+    /// Another failure of the device.
+    DeviceError,
+    /// A circuit that the device has not the memory for.
+    CircuitTooLarge,
+    /// A point of the parameters that is not one of the curve.
+    InvalidPoint,
+    /// A step of a proof out of order.
+    InvalidState,
     /// A code that this version does not know.
     Unknown(i32),
 }
@@ -42,6 +64,17 @@ impl fmt::Display for Code {
             Self::GpuLockHeld => "device lock already held",
             Self::Exception => "C++ exception",
             Self::UnknownException => "unknown C++ exception",
+            Self::NoCuda => "no CUDA in this build",
+            Self::NoDevice => "no such device",
+            Self::DriverTooOld => "driver too old",
+            Self::NoKernelImage => "no code for this card",
+            Self::DeviceOutOfMemory => "out of device memory",
+            Self::DeviceLost => "device lost",
+            Self::DeviceStalled => "device stalled",
+            Self::DeviceError => "device error",
+            Self::CircuitTooLarge => "circuit too large for the device",
+            Self::InvalidPoint => "invalid point",
+            Self::InvalidState => "invalid state",
             Self::Unknown(code) => return write!(f, "unknown status {code}"),
         })
     }
@@ -58,6 +91,12 @@ pub struct Status {
 impl Status {
     pub(crate) fn new(code: Code, message: String) -> Self {
         Self { code, message }
+    }
+
+    /// A circuit that no device can take.
+    #[must_use]
+    pub fn too_large(message: String) -> Self {
+        Self::new(Code::CircuitTooLarge, message)
     }
 
     /// What kind of failure it is.
@@ -85,6 +124,17 @@ pub(crate) fn check(status: &sys::cuzk_status) -> Result<(), Status> {
         sys::CUZK_GPU_LOCK_HELD => Code::GpuLockHeld,
         sys::CUZK_EXCEPTION => Code::Exception,
         sys::CUZK_UNKNOWN_EXCEPTION => Code::UnknownException,
+        sys::CUZK_NO_CUDA => Code::NoCuda,
+        sys::CUZK_NO_DEVICE => Code::NoDevice,
+        sys::CUZK_DRIVER_TOO_OLD => Code::DriverTooOld,
+        sys::CUZK_NO_KERNEL_IMAGE => Code::NoKernelImage,
+        sys::CUZK_DEVICE_OUT_OF_MEMORY => Code::DeviceOutOfMemory,
+        sys::CUZK_DEVICE_LOST => Code::DeviceLost,
+        sys::CUZK_DEVICE_STALLED => Code::DeviceStalled,
+        sys::CUZK_DEVICE_ERROR => Code::DeviceError,
+        sys::CUZK_CIRCUIT_TOO_LARGE => Code::CircuitTooLarge,
+        sys::CUZK_INVALID_POINT => Code::InvalidPoint,
+        sys::CUZK_INVALID_STATE => Code::InvalidState,
         code => Code::Unknown(code),
     };
     let bytes: Vec<u8> = status
@@ -119,7 +169,7 @@ mod tests {
 
     #[test]
     fn unknown_codes_are_errors() {
-        for code in [i32::MIN, -1, 9, 1000] {
+        for code in [i32::MIN, -1, 99, 1000] {
             let error = check(&status(code, b"m")).unwrap_err();
             assert_eq!(error.code(), Code::Unknown(code));
             assert_eq!(error.to_string(), format!("unknown status {code}: m"));

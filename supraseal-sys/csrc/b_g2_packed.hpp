@@ -1,0 +1,37 @@
+// b_g2_msm over what the engine has: encoded points, and scalars of which most
+// are bits. Not another algorithm: it decodes the points whose scalars are not
+// zero, adds those of the ones, and leaves the rest to b_g2_msm.
+//
+// Invariants: as b_g2_msm's; a point is decoded only if its scalar is not zero,
+// and checked to be on the curve and not at infinity then.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+#include "../wrapper.h"
+#include "pool.hpp"
+
+namespace cuzk {
+
+struct PackedB {
+    const uint8_t *points; // encoded, 192 bytes each
+    std::size_t num_points;
+    // The inputs in the query, whose points come first.
+    const uint32_t *inputs;
+    std::size_t num_inputs;
+    // By word of 64 auxiliaries: which are in the query, and how many are before.
+    const uint64_t *mask;
+    const uint32_t *ranks;
+    std::size_t num_words;
+};
+
+// `wide_ranks`: by word, the wide values before it.
+blst_p2 b_g2_packed(Pool &pool, std::atomic<int> &throttle, const PackedB &bases,
+                    const cuzk_witness &witness, const uint32_t *wide_ranks);
+
+// By word, the bits set before it.
+std::vector<uint32_t> ranks_of(const uint64_t *words, std::size_t num_words);
+
+} // namespace cuzk

@@ -1,0 +1,144 @@
+#include "device.hpp"
+
+#include <chrono>
+#include <string>
+
+#include "device_circuit.hpp"
+#include "status.hpp"
+
+namespace cuzk::CUZK_VARIANT {
+namespace {
+
+// What the driver may take beside ours, for kernels' stacks and their code.
+constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
+
+// As plain C++ the arithmetic is what it would be compared with.
+#ifdef CUZK_EMULATED
+constexpr uint32_t kSelfTestRounds = 0;
+#else
+constexpr uint32_t kSelfTestRounds = 1;
+#endif
+
+} // namespace
+
+Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
+               gpu_resources &shared)
+    : options(asked), resources(shared), slots(asked.workers), api_(std::move(api)) {
+    if (options.workers == 0 || options.workers > CUZK_THREADS_MAX) {
+        throw Error(CUZK_INVALID_ARGUMENT, "workers: expected 1 to " +
+                                               std::to_string(CUZK_THREADS_MAX) + ", got " +
+                                               std::to_string(options.workers));
+    }
+    compute = api_->make_stream();
+    transfer = api_->make_stream();
+    for (auto *event : {&begun, &quotient_done, &sums_done, &settled, &piece_there[0],
+                        &piece_there[1], &piece_free[0], &piece_free[1]}) {
+        *event = api_->make_event();
+    }
+    workers.resize(options.workers);
+    for (Worker &worker : workers) {
+        worker.stream = api_->make_stream();
+        worker.uploaded = api_->make_event();
+    }
+    const uint64_t free = api_->info().free_bytes;
+    if (options.memory_bytes == 0) {
+        options.memory_bytes = free > kReserveBytes ? free - kReserveBytes : free;
+    }
+    arena = DeviceMemory(*api_, options.memory_bytes, false);
+    self_test();
+}
+
+Device::~Device() {
+    settle();
+    if (stalled_.load() || !api_->drain(std::chrono::milliseconds(options.stall_limit_ms))) {
+        // The device may still write there.
+        arena.leak();
+        pinned.leak();
+    }
+}
+
+void Device::self_test() {
+    // Whether this program's code runs on this device at all, before anything
+    // rests on it.
+    auto *failures = reinterpret_cast<uint32_t *>(arena.at(0));
+    DeviceMemory answer(*api_, sizeof(uint32_t), true);
+    try {
+        api_->fill(*compute, failures, 0, sizeof(uint32_t));
+        api_->launch(*compute, "the self-test", [=](NativeStream stream) {
+            return device::self_test(kSelfTestRounds, failures, stream);
+        });
+        api_->download(*compute, answer.at(0), failures, sizeof(uint32_t));
+        api_->record(*settled, *compute);
+        wait(*settled);
+    } catch (...) {
+        settle();
+        if (stalled_.load()) {
+            answer.leak();
+        }
+        throw;
+    }
+    uint32_t differences = 0;
+    std::memcpy(&differences, answer.at(0), sizeof(differences));
+    if (differences != 0) {
+        throw Error(CUZK_DEVICE_ERROR,
+                    "the self-test: the device's arithmetic is wrong in " +
+                        std::to_string(differences) + " places; do not use this card");
+    }
+}
+
+void Device::check_alive() const {
+    if (lost_.load()) {
+        throw Error(CUZK_DEVICE_LOST,
+                    "the device failed before and was given up; restart to use it again");
+    }
+}
+
+void Device::wait(DeviceEvent &event) {
+    api_->wait(event, std::chrono::milliseconds(options.stall_limit_ms));
+}
+
+void Device::settle() noexcept {
+    settle(*compute, *settled);
+    settle(*transfer, *settled);
+}
+
+void Device::settle_worker(std::size_t worker) noexcept {
+    settle(*workers[worker].stream, *workers[worker].uploaded);
+}
+
+void Device::settle(DeviceStream &stream, DeviceEvent &event) noexcept {
+    // What failed before may be reported here once more: only when it is
+    // reported again and again does the device not work.
+    for (int attempt = 0; !lost_.load(); ++attempt) {
+        cuzk_status status = guard([&] {
+            api_->record(event, stream);
+            wait(event);
+        });
+        if (status.code == CUZK_OK) {
+            return;
+        }
+        if (status.code == CUZK_DEVICE_STALLED) {
+            stalled_.store(true);
+        }
+        if (status.code == CUZK_DEVICE_LOST || status.code == CUZK_DEVICE_STALLED || attempt == 2) {
+            lost_.store(true);
+        }
+    }
+}
+
+std::unique_ptr<cuzk_circuit> Device::make_circuit(const cuzk_circuit_data &data) {
+    check_alive();
+    return std::make_unique<Circuit>(*this, data);
+}
+
+std::unique_ptr<cuzk_device> open_device(std::unique_ptr<DeviceApi> api,
+                                         const cuzk_device_options &options,
+                                         gpu_resources &resources) {
+    return std::make_unique<Device>(std::move(api), options, resources);
+}
+
+cuzk_device_plan plan_summary(const cuzk_circuit_shape &shape, const cuzk_device_options &options) {
+    return make_plan(shape, options).summary;
+}
+
+} // namespace cuzk::CUZK_VARIANT

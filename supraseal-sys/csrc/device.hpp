@@ -1,0 +1,71 @@
+// The device and its circuits, and what they lend to a proof.
+//
+// Invariants: b, the overlay and the piece buffers are touched only by the
+// holder of gpu_mtx, on the two streams of the device, and the lock is released
+// only when both have passed, or the device was given up; a worker's memory is
+// released only when its own stream has passed, too. Nothing is allocated on
+// the device after a circuit's arrays are there.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "device_api.hpp"
+#include "prover.hpp"
+#include "resources.hpp"
+#include "slots.hpp"
+#include "variant.hpp"
+
+namespace cuzk::CUZK_VARIANT {
+
+// One device with its streams and all its memory.
+class Device final : public cuzk_device {
+public:
+    Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &options,
+           gpu_resources &resources);
+    ~Device() override;
+
+    cuzk_device_info info() override { return api_->info(); }
+    std::unique_ptr<cuzk_circuit> make_circuit(const cuzk_circuit_data &data) override;
+
+    // Throws if the device was given up.
+    void check_alive() const;
+    // After a failure: waits until the device's own streams have passed, or a
+    // worker's, or gives the device up, so that what they use may be used
+    // again. The first only under gpu_mtx.
+    void settle() noexcept;
+    void settle_worker(std::size_t worker) noexcept;
+    void wait(DeviceEvent &event);
+
+    cuzk_device_options options;
+    gpu_resources &resources;
+    Slots slots;
+    std::unique_ptr<DeviceApi> api_;
+    DeviceMemory arena;
+    DeviceMemory pinned;
+
+    struct Worker {
+        std::unique_ptr<DeviceStream> stream;
+        std::unique_ptr<DeviceEvent> uploaded;
+    };
+    std::vector<Worker> workers;
+    std::unique_ptr<DeviceStream> compute;
+    std::unique_ptr<DeviceStream> transfer;
+    std::unique_ptr<DeviceEvent> begun;
+    std::unique_ptr<DeviceEvent> quotient_done;
+    std::unique_ptr<DeviceEvent> sums_done;
+    std::unique_ptr<DeviceEvent> settled;
+    // By piece buffer: its points are there; its points are decoded.
+    std::unique_ptr<DeviceEvent> piece_there[2];
+    std::unique_ptr<DeviceEvent> piece_free[2];
+
+private:
+    void self_test();
+    void settle(DeviceStream &stream, DeviceEvent &event) noexcept;
+
+    std::atomic<bool> lost_{false};
+    std::atomic<bool> stalled_{false};
+};
+
+} // namespace cuzk::CUZK_VARIANT

@@ -1,0 +1,200 @@
+#include "device_circuit.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "b_g2_packed.hpp"
+#include "device_proof.hpp"
+#include "pool.hpp"
+#include "region.hpp"
+
+namespace cuzk::CUZK_VARIANT {
+
+Circuit::Circuit(Device &device, const cuzk_circuit_data &data)
+    : device_(device), data_(data), plan_(make_plan(data.shape, device.options)),
+      num_words_((data.shape.num_aux + 63) / 64), a_ranks_(ranks_of(data.a_aux, num_words_)),
+      b_ranks_(ranks_of(data.b_aux, num_words_)) {
+    check();
+}
+
+// What the plan and the kernels take for granted of the arrays.
+void Circuit::check() const {
+    const auto count = [&](const std::vector<uint32_t> &ranks, const uint64_t *mask) {
+        return num_words_ == 0 ? 0
+                               : ranks.back() + static_cast<uint64_t>(
+                                                    __builtin_popcountll(mask[num_words_ - 1]));
+    };
+    const cuzk_circuit_shape &shape = data_.shape;
+    const uint64_t a = shape.num_inputs + count(a_ranks_, data_.a_aux);
+    const uint64_t b = shape.num_b_inputs + count(b_ranks_, data_.b_aux);
+    if (a != shape.num_points[CUZK_QUERY_A] || b != shape.num_points[CUZK_QUERY_B_G1]) {
+        throw Error(CUZK_LENGTH_MISMATCH,
+                    "circuit: its queries over A and B have " + std::to_string(a) + " and " +
+                        std::to_string(b) + " variables, its parameters " +
+                        std::to_string(shape.num_points[CUZK_QUERY_A]) + " and " +
+                        std::to_string(shape.num_points[CUZK_QUERY_B_G1]) + " points");
+    }
+    for (uint32_t i = 0; i < shape.num_b_inputs; ++i) {
+        if (data_.b_inputs[i] >= shape.num_inputs) {
+            throw Error(CUZK_INVALID_ARGUMENT, "circuit: b_inputs names input " +
+                                                   std::to_string(data_.b_inputs[i]) + " of " +
+                                                   std::to_string(shape.num_inputs));
+        }
+    }
+}
+
+// Through the pinned piece buffers, as points go.
+void Circuit::send(const Part &part, const void *from, std::size_t bytes) {
+    const std::size_t step = plan_.raw[0].bytes;
+    for (std::size_t done = 0; done < bytes; done += step, ++sent_) {
+        const std::size_t now = std::min(step, bytes - done);
+        const auto buffer = static_cast<uint32_t>(sent_ % 2);
+        if (sent_ >= 2) {
+            device_.wait(*device_.piece_free[buffer]);
+        }
+        std::memcpy(pinned_piece(buffer), static_cast<const uint8_t *>(from) + done, now);
+        device_.api_->upload(*device_.transfer, on_device<uint8_t>(part) + done,
+                             pinned_piece(buffer), now);
+        device_.api_->record(*device_.piece_free[buffer], *device_.transfer);
+    }
+}
+
+void Circuit::load() {
+    const GpuRegion region(device_.resources);
+    DeviceApi &api = *device_.api_;
+    device_.check_alive();
+    try {
+        if (device_.pinned.bytes() < plan_.summary.pinned_bytes) {
+            device_.pinned = DeviceMemory();
+            device_.pinned = DeviceMemory(api, plan_.summary.pinned_bytes, true);
+        }
+        sent_ = 0;
+        const cuzk_circuit_shape &shape = data_.shape;
+        const CircuitLayout &parts = plan_.circuit;
+        const auto words = [](std::size_t count) { return count * sizeof(uint32_t); };
+        send(parts.coefficients, data_.coefficients, parts.coefficients.bytes);
+        send(parts.integers, data_.integers, parts.integers.bytes);
+        send(parts.part_ends, data_.part_ends, parts.part_ends.bytes);
+        send(parts.items, data_.items, parts.items.bytes);
+        send(parts.shapes, data_.shapes, parts.shapes.bytes);
+        send(parts.unit_rows, data_.unit_rows, parts.unit_rows.bytes);
+        send(parts.references, data_.references, parts.references.bytes);
+        send(parts.block_references, data_.block_references, parts.block_references.bytes);
+        send(parts.a_mask, data_.a_aux, num_words_ * sizeof(uint64_t));
+        send(parts.b_mask, data_.b_aux, num_words_ * sizeof(uint64_t));
+        send(parts.a_ranks, a_ranks_.data(), words(num_words_));
+        send(parts.b_ranks, b_ranks_.data(), words(num_words_));
+        std::vector<blst_fr> halves(256);
+        const uint64_t two[4] = {2, 0, 0, 0};
+        const uint64_t one[4] = {1, 0, 0, 0};
+        blst_fr half;
+        blst_fr_from_uint64(&half, two);
+        blst_fr_inverse(&half, &half);
+        blst_fr_from_uint64(&halves[0], one);
+        for (std::size_t k = 1; k < halves.size(); ++k) {
+            blst_fr_mul(&halves[k], &halves[k - 1], &half);
+        }
+        send_vector(parts.halves, halves);
+        std::vector<uint32_t> places(shape.num_inputs);
+        for (uint32_t input = 0; input < shape.num_inputs; ++input) {
+            places[input] = input;
+        }
+        send_vector(parts.a_inputs, places);
+        std::fill(places.begin(), places.end(), device::NO_BASE);
+        for (uint32_t place = 0; place < shape.num_b_inputs; ++place) {
+            places[data_.b_inputs[place]] = place;
+        }
+        send_vector(parts.b_inputs, places);
+        const device::Roots roots{on_device<Fr>(parts.roots_low), on_device<Fr>(parts.roots_high),
+                                  plan_.roots_low_log, shape.log_domain};
+        api.launch(*device_.compute, "making the roots of unity", [=](NativeStream stream) {
+            return device::make_roots(roots, stream);
+        });
+        // The piece buffers are about to be used by another count.
+        api.record(*device_.settled, *device_.transfer);
+        device_.wait(*device_.settled);
+        uint32_t piece = 0;
+        for (uint32_t query = 0; query < CUZK_QUERIES; ++query) {
+            if (query == CUZK_QUERY_B_G2) {
+                load_points<InG2>(query, piece);
+            } else {
+                load_points<InG1>(query, piece);
+            }
+        }
+        api.record(*device_.settled, *device_.compute);
+        device_.wait(*device_.settled);
+    } catch (...) {
+        device_.settle();
+        throw;
+    }
+}
+
+// Decodes the points of `query` that stay on the device. The words that say
+// which are bad are those of the first worker, which is free.
+template <class Group> void Circuit::load_points(uint32_t query, uint32_t &piece) {
+    DeviceApi &api = *device_.api_;
+    const uint64_t all = plan_.summary.resident_points[query];
+    const uint64_t step = plan_.piece_points(query);
+    auto *bad = of_worker<uint32_t>(0, plan_.worker.results);
+    auto *answer = pinned_of_worker<uint32_t>(0, plan_.worker.results);
+    for (uint64_t first = 0; first < all; first += step, ++piece) {
+        const uint64_t len = std::min(step, all - first);
+        const uint32_t buffer = piece % 2;
+        if (piece >= 2) {
+            device_.wait(*device_.piece_free[buffer]);
+        }
+        send_piece(query, first, len, buffer);
+        decode_piece<Group>(len, buffer,
+                            on_device<typename Group::Affine>(plan_.resident[query]) + first, bad);
+        api.download(*device_.compute, answer, bad, sizeof(uint32_t));
+        api.record(*device_.settled, *device_.compute);
+        device_.wait(*device_.settled);
+        if (*answer != UINT32_MAX) {
+            throw Error(CUZK_INVALID_POINT, std::string("the query ") + query_name(query) +
+                                                ": point " + std::to_string(first + *answer) +
+                                                " is not an uncompressed point of the curve");
+        }
+    }
+}
+
+void Circuit::send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer) {
+    const std::size_t bytes = len * point_bytes(query);
+    const uint8_t *from = data_.points[query] + first * point_bytes(query);
+    // The points may lie in a file, so that reading them is what takes time.
+    constexpr std::size_t kTask = std::size_t{1} << 20;
+    uint8_t *to = pinned_piece(buffer);
+    shared_pool().for_each((bytes + kTask - 1) / kTask, [&](std::size_t task, std::size_t) {
+        const std::size_t begin = task * kTask;
+        std::memcpy(to + begin, from + begin, std::min(kTask, bytes - begin));
+    });
+    DeviceApi &api = *device_.api_;
+    api.upload(*device_.transfer, on_device<uint8_t>(plan_.raw[buffer]), to, bytes);
+    api.record(*device_.piece_there[buffer], *device_.transfer);
+    api.stream_waits(*device_.compute, *device_.piece_there[buffer]);
+}
+
+template <class Group>
+void Circuit::decode_piece(uint64_t len, uint32_t buffer, typename Group::Affine *points,
+                           uint32_t *bad) {
+    DeviceApi &api = *device_.api_;
+    const auto *raw = on_device<uint8_t>(plan_.raw[buffer]);
+    api.fill(*device_.compute, bad, 0xff, sizeof(uint32_t));
+    api.launch(*device_.compute, "decoding points", [=](NativeStream stream) {
+        return Group::decode(raw, static_cast<uint32_t>(len), points, bad, stream);
+    });
+    api.record(*device_.piece_free[buffer], *device_.compute);
+}
+
+std::unique_ptr<cuzk_proof> Circuit::stage(const cuzk_witness &witness) {
+    device_.check_alive();
+    if (witness.num_words < num_words_ || witness.num_wide > data_.shape.max_wide) {
+        throw Error(CUZK_LENGTH_MISMATCH,
+                    "witness: expected at least " + std::to_string(num_words_) +
+                        " words and at most " + std::to_string(data_.shape.max_wide) +
+                        " wide values, got " + std::to_string(witness.num_words) + " and " +
+                        std::to_string(witness.num_wide));
+    }
+    return std::make_unique<Proof>(*this, witness);
+}
+
+} // namespace cuzk::CUZK_VARIANT

@@ -1,0 +1,267 @@
+// A device as CUDA's runtime shows it: ordinals are CUDA's, after
+// CUDA_VISIBLE_DEVICES. Compiled only with the feature `cuda`, by the C++
+// compiler: no kernel is in here.
+//
+// Invariants: every call selects its device first, because any thread may call;
+// streams do not synchronise with the default stream; an error that the context
+// does not recover from is told from one that it does.
+#include "device_api.hpp"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include <cuda_runtime_api.h>
+
+namespace cuzk {
+namespace {
+
+int32_t code_of(cudaError_t error) {
+    switch (error) {
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+        return CUZK_NO_DEVICE;
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+        return CUZK_DRIVER_TOO_OLD;
+    case cudaErrorMemoryAllocation:
+        return CUZK_DEVICE_OUT_OF_MEMORY;
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorInvalidPtx:
+        return CUZK_NO_KERNEL_IMAGE;
+    default:
+        return CUZK_DEVICE_ERROR;
+    }
+}
+
+const char *advice(int32_t code) {
+    switch (code) {
+    case CUZK_NO_DEVICE:
+        return "; see nvidia-smi and CUDA_VISIBLE_DEVICES";
+    case CUZK_DRIVER_TOO_OLD:
+        return "; update the NVIDIA driver";
+    case CUZK_NO_KERNEL_IMAGE:
+        return "; build with SUPRASEAL_CUDA_ARCH naming this card";
+    default:
+        return "";
+    }
+}
+
+[[noreturn]] void fail(int32_t code, cudaError_t error, const char *what) {
+    throw Error(code, std::string(what) + ": " + cudaGetErrorString(error) + " (" +
+                          cudaGetErrorName(error) + ")" + advice(code));
+}
+
+class CudaStream final : public DeviceStream {
+public:
+    ~CudaStream() override {
+        if (raw != nullptr) {
+            cudaStreamDestroy(raw);
+        }
+    }
+    cudaStream_t raw = nullptr;
+};
+
+class CudaEvent final : public DeviceEvent {
+public:
+    ~CudaEvent() override {
+        if (raw != nullptr) {
+            cudaEventDestroy(raw);
+        }
+    }
+    cudaEvent_t raw = nullptr;
+};
+
+cudaStream_t raw(DeviceStream &stream) { return static_cast<CudaStream &>(stream).raw; }
+cudaEvent_t raw(DeviceEvent &event) { return static_cast<CudaEvent &>(event).raw; }
+
+class CudaDevice final : public DeviceApi {
+public:
+    explicit CudaDevice(uint32_t ordinal) : ordinal_(static_cast<int>(ordinal)) {
+        use();
+        // Creates the context, which is where an old driver shows.
+        check(cudaFree(nullptr), "starting the device");
+        check(cudaStreamCreateWithFlags(&probe_.raw, cudaStreamNonBlocking), "creating a stream");
+    }
+
+    cuzk_device_info info() override {
+        use();
+        cudaDeviceProp properties;
+        check(cudaGetDeviceProperties(&properties, ordinal_), "asking for the device's properties");
+        std::size_t free = 0;
+        std::size_t total = 0;
+        check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+        cuzk_device_info info{};
+        const std::string name(properties.name);
+        name.copy(info.name, sizeof(info.name) - 1);
+        info.memory_bytes = total;
+        info.free_bytes = free;
+        info.compute_major = static_cast<uint32_t>(properties.major);
+        info.compute_minor = static_cast<uint32_t>(properties.minor);
+        return info;
+    }
+
+    void *allocate(std::size_t bytes) override {
+        use();
+        void *memory = nullptr;
+        check(cudaMalloc(&memory, bytes),
+              ("allocating " + std::to_string(bytes) + " bytes on the device").c_str());
+        return memory;
+    }
+
+    void release(void *memory) noexcept override {
+        cudaSetDevice(ordinal_);
+        cudaFree(memory);
+    }
+
+    void *allocate_pinned(std::size_t bytes) override {
+        use();
+        void *memory = nullptr;
+        const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+        if (error == cudaErrorMemoryAllocation) {
+            cudaGetLastError();
+            fail(CUZK_OUT_OF_MEMORY, error,
+                 ("pinning " + std::to_string(bytes) + " bytes of host memory").c_str());
+        }
+        check(error, "pinning host memory");
+        return memory;
+    }
+
+    void release_pinned(void *memory) noexcept override { cudaFreeHost(memory); }
+
+    std::unique_ptr<DeviceStream> make_stream() override {
+        use();
+        auto stream = std::make_unique<CudaStream>();
+        check(cudaStreamCreateWithFlags(&stream->raw, cudaStreamNonBlocking), "creating a stream");
+        return stream;
+    }
+
+    std::unique_ptr<DeviceEvent> make_event() override {
+        use();
+        auto event = std::make_unique<CudaEvent>();
+        check(cudaEventCreate(&event->raw), "creating an event");
+        return event;
+    }
+
+    void upload(DeviceStream &stream, void *to, const void *from, std::size_t bytes) override {
+        transfer(stream, to, from, bytes, cudaMemcpyHostToDevice, "copying to the device");
+    }
+
+    void download(DeviceStream &stream, void *to, const void *from, std::size_t bytes) override {
+        transfer(stream, to, from, bytes, cudaMemcpyDeviceToHost, "copying from the device");
+    }
+
+    void copy(DeviceStream &stream, void *to, const void *from, std::size_t bytes) override {
+        transfer(stream, to, from, bytes, cudaMemcpyDeviceToDevice, "copying on the device");
+    }
+
+    void fill(DeviceStream &stream, void *to, uint8_t byte, std::size_t bytes) override {
+        use();
+        check(cudaMemsetAsync(to, byte, bytes, raw(stream)), "filling memory on the device");
+    }
+
+    void launch(DeviceStream &stream, const char *what, const Launch &kernels) override {
+        use();
+        check(static_cast<cudaError_t>(kernels(raw(stream))), what);
+    }
+
+    void record(DeviceEvent &event, DeviceStream &stream) override {
+        use();
+        check(cudaEventRecord(raw(event), raw(stream)), "recording an event");
+    }
+
+    void stream_waits(DeviceStream &stream, DeviceEvent &event) override {
+        use();
+        check(cudaStreamWaitEvent(raw(stream), raw(event), 0), "waiting for an event");
+    }
+
+    void wait(DeviceEvent &event, std::chrono::milliseconds limit) override {
+        use();
+        poll([&] { return cudaEventQuery(raw(event)); }, limit);
+    }
+
+    double elapsed_ms(DeviceEvent &from, DeviceEvent &to) override {
+        use();
+        float ms = 0;
+        check(cudaEventElapsedTime(&ms, raw(from), raw(to)), "reading the time between events");
+        return ms;
+    }
+
+    bool drain(std::chrono::milliseconds limit) noexcept override {
+        // Not cudaDeviceSynchronize, which has no limit: an event in the legacy
+        // stream would not see non-blocking streams, so the owner's streams are
+        // waited for by their events, and this only asks whether the context
+        // still answers.
+        try {
+            use();
+            poll([&] { return cudaStreamQuery(probe_.raw); }, limit);
+            return true;
+        } catch (...) {
+            return false;
+        }
+    }
+
+private:
+    void use() { check(cudaSetDevice(ordinal_), "selecting the device"); }
+
+    void transfer(DeviceStream &stream, void *to, const void *from, std::size_t bytes,
+                  cudaMemcpyKind kind, const char *what) {
+        use();
+        check(cudaMemcpyAsync(to, from, bytes, kind, raw(stream)), what);
+    }
+
+    template <class Query> void poll(const Query &query, std::chrono::milliseconds limit) {
+        const auto start = std::chrono::steady_clock::now();
+        for (std::chrono::microseconds pause(5);;) {
+            const cudaError_t error = query();
+            if (error != cudaErrorNotReady) {
+                check(error, "work on the device");
+                return;
+            }
+            if (std::chrono::steady_clock::now() - start > limit) {
+                throw Error(CUZK_DEVICE_STALLED, "the device did not end its work within " +
+                                                     std::to_string(limit.count()) + " ms");
+            }
+            std::this_thread::sleep_for(pause);
+            pause = std::min(pause * 2, std::chrono::microseconds(200));
+        }
+    }
+
+    void check(cudaError_t error, const char *what) {
+        if (error == cudaSuccess) {
+            return;
+        }
+        // Forgets the error, unless it is one that the context keeps.
+        cudaGetLastError();
+        const cudaError_t after = probe_.raw == nullptr ? cudaSuccess : cudaStreamQuery(probe_.raw);
+        const bool lost = after != cudaSuccess && after != cudaErrorNotReady;
+        fail(lost ? CUZK_DEVICE_LOST : code_of(error), error, what);
+    }
+
+    int ordinal_;
+    CudaStream probe_;
+};
+
+} // namespace
+
+uint32_t cuda_device_count() {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorNoDevice) {
+        cudaGetLastError();
+        return 0;
+    }
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        fail(code_of(error), error, "counting CUDA devices");
+    }
+    return static_cast<uint32_t>(count);
+}
+
+std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal) {
+    return std::make_unique<CudaDevice>(ordinal);
+}
+
+} // namespace cuzk

@@ -1,0 +1,139 @@
+// The device prover's part of the C ABI: which implementation a call goes to,
+// and the guard around it.
+#include <string>
+
+#include "plan.hpp"
+#include "prover.hpp"
+#include "status.hpp"
+#ifdef CUZK_DOUBLE
+#include "device_double.hpp"
+#endif
+
+namespace {
+
+#ifndef CUZK_CUDA
+[[noreturn]] void no_cuda() {
+    throw cuzk::Error(CUZK_NO_CUDA, "this program was built without the feature `cuda`");
+}
+#endif
+
+} // namespace
+
+extern "C" cuzk_status cuzk_device_count([[maybe_unused]] uint32_t *out) noexcept {
+    return cuzk::guard([&] {
+#ifdef CUZK_CUDA
+        *out = cuzk::cuda_device_count();
+#else
+        no_cuda();
+#endif
+    });
+}
+
+extern "C" cuzk_status cuzk_device_open([[maybe_unused]] uint32_t ordinal,
+                                        [[maybe_unused]] const cuzk_device_options *options,
+                                        [[maybe_unused]] gpu_resources *resources,
+                                        [[maybe_unused]] cuzk_device **out) noexcept {
+    return cuzk::guard([&] {
+#ifdef CUZK_CUDA
+        *out =
+            cuzk::card::open_device(cuzk::open_cuda_device(ordinal), *options, *resources).release();
+#else
+        no_cuda();
+#endif
+    });
+}
+
+extern "C" void cuzk_device_close(cuzk_device *device) noexcept {
+    delete device;
+}
+
+extern "C" cuzk_status cuzk_device_get_info(cuzk_device *device, cuzk_device_info *out) noexcept {
+    return cuzk::guard([&] { *out = device->info(); });
+}
+
+extern "C" cuzk_status cuzk_device_make_plan([[maybe_unused]] const cuzk_circuit_shape *shape,
+                                             [[maybe_unused]] const cuzk_device_options *options,
+                                             [[maybe_unused]] cuzk_device_plan *out) noexcept {
+    return cuzk::guard([&] {
+#if defined(CUZK_CUDA)
+        *out = cuzk::card::plan_summary(*shape, *options);
+#elif defined(CUZK_DOUBLE)
+        *out = cuzk::emulated::plan_summary(*shape, *options);
+#else
+        no_cuda();
+#endif
+    });
+}
+
+extern "C" cuzk_status cuzk_circuit_create(cuzk_device *device, const cuzk_circuit_data *data,
+                                           cuzk_circuit **out) noexcept {
+    return cuzk::guard([&] { *out = device->make_circuit(*data).release(); });
+}
+
+extern "C" void cuzk_circuit_destroy(cuzk_circuit *circuit) noexcept {
+    delete circuit;
+}
+
+extern "C" cuzk_device_plan cuzk_circuit_plan(const cuzk_circuit *circuit) noexcept {
+    return circuit->plan();
+}
+
+extern "C" cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
+                                        cuzk_proof **out) noexcept {
+    return cuzk::guard([&] { *out = circuit->stage(*witness).release(); });
+}
+
+extern "C" cuzk_status cuzk_prove_run(cuzk_proof *proof, cuzk_proof_figures *figures) noexcept {
+    return cuzk::guard([&] { proof->run(*figures); });
+}
+
+extern "C" cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_sums *sums,
+                                         cuzk_proof_figures *figures) noexcept {
+    return cuzk::guard([&] { proof->finish(*sums, *figures); });
+}
+
+extern "C" void cuzk_proof_destroy(cuzk_proof *proof) noexcept {
+    delete proof;
+}
+
+#ifdef CUZK_DOUBLE
+
+struct cuzk_test_controls {
+    std::shared_ptr<cuzk::DoubleControls> shared = std::make_shared<cuzk::DoubleControls>();
+};
+
+extern "C" cuzk_status cuzk_test_controls_create(cuzk_test_controls **out) noexcept {
+    return cuzk::guard([&] { *out = new cuzk_test_controls(); });
+}
+
+extern "C" void cuzk_test_controls_destroy(cuzk_test_controls *controls) noexcept {
+    delete controls;
+}
+
+extern "C" void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call,
+                                int32_t kind) noexcept {
+    cuzk::DoubleControls &shared = *controls->shared;
+    shared.fault.kind.store(kind);
+    shared.fault.call.store(call == 0 ? 0 : shared.seen.calls.load() + call);
+}
+
+extern "C" cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) noexcept {
+    const cuzk::DoubleSeen &seen = controls->shared->seen;
+    return {seen.calls.load(),     seen.allocations.load(),    seen.live_allocations.load(),
+            seen.bytes.load(),     seen.bytes_max.load(),      seen.uploaded_bytes.load(),
+            seen.drains.load()};
+}
+
+extern "C" cuzk_status cuzk_test_device_open(uint64_t memory_bytes,
+                                             const cuzk_device_options *options,
+                                             gpu_resources *resources,
+                                             cuzk_test_controls *controls,
+                                             cuzk_device **out) noexcept {
+    return cuzk::guard([&] {
+        *out = cuzk::emulated::open_device(cuzk::open_double(memory_bytes, controls->shared),
+                                           *options, *resources)
+                   .release();
+    });
+}
+
+#endif

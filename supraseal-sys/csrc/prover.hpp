@@ -1,0 +1,49 @@
+// The device prover without its kernels' kind: what the C ABI holds. The one
+// implementation (prover.cpp) is compiled for a card and as plain C++.
+#pragma once
+
+#include <memory>
+
+#include "../wrapper.h"
+#include "device_api.hpp"
+#include "resources.hpp"
+
+struct cuzk_proof {
+    virtual ~cuzk_proof() = default;
+    virtual void run(cuzk_proof_figures &figures) = 0;
+    virtual void finish(cuzk_sums &sums, cuzk_proof_figures &figures) = 0;
+};
+
+struct cuzk_circuit {
+    virtual ~cuzk_circuit() = default;
+    virtual const cuzk_device_plan &plan() const = 0;
+    virtual std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness) = 0;
+};
+
+struct cuzk_device {
+    virtual ~cuzk_device() = default;
+    virtual cuzk_device_info info() = 0;
+    virtual std::unique_ptr<cuzk_circuit> make_circuit(const cuzk_circuit_data &data) = 0;
+};
+
+namespace cuzk {
+
+#ifdef CUZK_CUDA
+namespace card {
+std::unique_ptr<cuzk_device> open_device(std::unique_ptr<DeviceApi> api,
+                                         const cuzk_device_options &options,
+                                         gpu_resources &resources);
+cuzk_device_plan plan_summary(const cuzk_circuit_shape &shape, const cuzk_device_options &options);
+} // namespace card
+#endif
+
+#ifdef CUZK_DOUBLE
+namespace emulated {
+std::unique_ptr<cuzk_device> open_device(std::unique_ptr<DeviceApi> api,
+                                         const cuzk_device_options &options,
+                                         gpu_resources &resources);
+cuzk_device_plan plan_summary(const cuzk_circuit_shape &shape, const cuzk_device_options &options);
+} // namespace emulated
+#endif
+
+} // namespace cuzk

@@ -1,0 +1,27 @@
+// gpu_mtx held while a value lives, through the C ABI's own functions, which
+// know who holds it.
+#pragma once
+
+#include "resources.hpp"
+#include "status.hpp"
+
+namespace cuzk {
+
+class GpuRegion {
+public:
+    explicit GpuRegion(gpu_resources &resources) : resources_(resources) {
+        const cuzk_status status = cuzk_gpu_lock(&resources);
+        if (status.code != CUZK_OK) {
+            throw Error(status.code, status.message);
+        }
+    }
+    ~GpuRegion() { cuzk_gpu_unlock(&resources_); }
+
+    GpuRegion(const GpuRegion &) = delete;
+    GpuRegion &operator=(const GpuRegion &) = delete;
+
+private:
+    gpu_resources &resources_;
+};
+
+} // namespace cuzk

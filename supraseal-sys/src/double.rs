@@ -1,0 +1,126 @@
+//! A device in host memory: the kernels as plain C++, streams as threads, as
+//! much memory as asked, and any call failing as asked. Compiled only with the
+//! feature `test-hooks`; not for use by other crates but in their tests.
+#![allow(unsafe_code)] // Owns a C++ object.
+#![allow(missing_docs, clippy::missing_errors_doc)]
+
+use core::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use crate::bindings as sys;
+use crate::device::{DeviceOptions, DeviceProver};
+use crate::resources::GpuResources;
+use crate::status::{Status, check};
+
+/// What a call of the device's interface does instead of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Nothing,
+    OutOfMemory,
+    Error,
+    /// Every call from this one on fails.
+    Sticky,
+    /// From this call on the device does nothing.
+    Stall,
+    /// What the call enqueues fails when the device comes to it, for good.
+    Kernel,
+    Exception,
+    Int,
+}
+
+/// What a double saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    pub calls: u64,
+    /// All that were ever made, of device and pinned memory.
+    pub allocations: u64,
+    pub live_allocations: u64,
+    /// Device memory.
+    pub bytes: u64,
+    pub bytes_max: u64,
+    pub uploaded_bytes: u64,
+    /// Waits for the whole device.
+    pub drains: u64,
+}
+
+/// Controls one double and outlives it.
+#[derive(Debug)]
+pub struct Controls(NonNull<sys::cuzk_test_controls>);
+
+// SAFETY: the C++ object is made of atomics.
+unsafe impl Send for Controls {}
+// SAFETY: likewise.
+unsafe impl Sync for Controls {}
+
+impl Controls {
+    pub fn new() -> Result<Arc<Self>, Status> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` is writable.
+        check(&unsafe { sys::cuzk_test_controls_create(&raw mut raw) })?;
+        // SAFETY: C++ `new` does not return null.
+        Ok(Arc::new(Self(unsafe { NonNull::new_unchecked(raw) })))
+    }
+
+    /// Lets call number `call` from now on fail: 1 is the next, 0 none.
+    pub fn fail(&self, call: u64, fault: Fault) {
+        let kind = match fault {
+            Fault::Nothing => sys::CUZK_TEST_FAULT_NOTHING,
+            Fault::OutOfMemory => sys::CUZK_TEST_FAULT_OUT_OF_MEMORY,
+            Fault::Error => sys::CUZK_TEST_FAULT_ERROR,
+            Fault::Sticky => sys::CUZK_TEST_FAULT_STICKY,
+            Fault::Stall => sys::CUZK_TEST_FAULT_STALL,
+            Fault::Kernel => sys::CUZK_TEST_FAULT_KERNEL,
+            Fault::Exception => sys::CUZK_TEST_FAULT_EXCEPTION,
+            Fault::Int => sys::CUZK_TEST_FAULT_INT,
+        };
+        // SAFETY: the object lives.
+        unsafe { sys::cuzk_test_fault(self.0.as_ptr(), call, kind) }
+    }
+
+    pub fn seen(&self) -> Seen {
+        // SAFETY: the object lives.
+        let seen = unsafe { sys::cuzk_test_device_get_seen(self.0.as_ptr()) };
+        Seen {
+            calls: seen.calls,
+            allocations: seen.allocations,
+            live_allocations: seen.live_allocations,
+            bytes: seen.bytes,
+            bytes_max: seen.bytes_max,
+            uploaded_bytes: seen.uploaded_bytes,
+            drains: seen.drains,
+        }
+    }
+}
+
+impl Drop for Controls {
+    fn drop(&mut self) {
+        // SAFETY: devices keep the controls, so none is left.
+        unsafe { sys::cuzk_test_controls_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// Opens a double with this much memory.
+pub fn open(
+    memory_bytes: u64,
+    options: &DeviceOptions,
+    resources: Arc<GpuResources>,
+    controls: &Arc<Controls>,
+) -> Result<DeviceProver, Status> {
+    let raw_controls = controls.0.as_ptr();
+    // SAFETY: the function opens a device, which keeps the controls.
+    unsafe {
+        DeviceProver::open_with(
+            resources,
+            Some(Arc::clone(controls) as Arc<dyn Send + Sync>),
+            |resources, out| {
+                sys::cuzk_test_device_open(
+                    memory_bytes,
+                    &options.raw(),
+                    resources,
+                    raw_controls,
+                    out,
+                )
+            },
+        )
+    }
+}

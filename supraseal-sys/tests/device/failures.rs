@@ -1,0 +1,266 @@
+//! Whatever fails on a device, and whenever: a status, nothing held, nothing
+//! leaked, and the next proof as it should be.
+
+use super::*;
+use supraseal_sys::device::device_count;
+use supraseal_sys::double::Fault;
+
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn a_build_without_cuda_says_so() {
+    assert_eq!(device_count().unwrap_err().code(), Code::NoCuda);
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let error = DeviceProver::open(0, &options(1), resources).unwrap_err();
+    assert_eq!(error.code(), Code::NoCuda);
+    assert!(error.message().contains("cuda"), "{error}");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn an_ordinal_past_the_last_is_an_error() {
+    // Without a driver counting itself may fail, and opening then, too.
+    let count = device_count().unwrap_or(0);
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let error = DeviceProver::open(count, &options(1), resources).unwrap_err();
+    let expected = [Code::NoDevice, Code::DriverTooOld];
+    assert!(expected.contains(&error.code()), "{error}");
+}
+
+#[test]
+fn a_device_without_the_memory_asked_for_is_an_error() {
+    let controls = Controls::new().unwrap();
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let memory_bytes = Some(2_000_000);
+    let options = DeviceOptions {
+        memory_bytes,
+        ..options(1)
+    };
+    let error = double::open(1_000_000, &options, resources, &controls).unwrap_err();
+    assert_eq!(error.code(), Code::DeviceOutOfMemory, "{error}");
+    assert_eq!(controls.seen().live_allocations, 0);
+}
+
+#[test]
+fn a_circuit_that_cannot_fit_is_an_error_that_says_what_would_do() {
+    let small = Arc::new(Small::new(SMALL, 30));
+    let least = least_bytes(&small, &options(1));
+    let memory_bytes = Some(least - 1);
+    let bench = Bench::new(
+        PLENTY,
+        &DeviceOptions {
+            memory_bytes,
+            ..options(1)
+        },
+    );
+    let source = Arc::clone(&small) as Arc<dyn CircuitSource>;
+    let error = DeviceCircuit::new(Arc::clone(&bench.device), source).unwrap_err();
+    assert_eq!(error.code(), Code::CircuitTooLarge);
+    assert!(error.message().contains(&least.to_string()), "{error}");
+}
+
+/// What a fault may be reported as, and whether the device works afterwards.
+fn expected(fault: Fault) -> (&'static [Code], bool) {
+    match fault {
+        Fault::Nothing => (&[], true),
+        Fault::OutOfMemory => (&[Code::DeviceOutOfMemory], true),
+        Fault::Error => (&[Code::DeviceError], true),
+        Fault::Exception => (&[Code::Exception], true),
+        Fault::Int => (&[Code::UnknownException], true),
+        Fault::Sticky | Fault::Kernel => (&[Code::DeviceLost], false),
+        Fault::Stall => (&[Code::DeviceStalled, Code::DeviceLost], false),
+    }
+}
+
+const FAULTS: [Fault; 7] = [
+    Fault::OutOfMemory,
+    Fault::Error,
+    Fault::Sticky,
+    Fault::Stall,
+    Fault::Kernel,
+    Fault::Exception,
+    Fault::Int,
+];
+
+/// Each call that opening a device makes fails once, in every way.
+#[test]
+fn opening_fails_cleanly_at_every_call() {
+    for fault in FAULTS {
+        for call in 1.. {
+            let controls = Controls::new().unwrap();
+            controls.fail(call, fault);
+            let resources = Arc::new(GpuResources::new().unwrap());
+            let opened = double::open(PLENTY, &options(2), Arc::clone(&resources), &controls);
+            let reached = controls.seen().calls >= call;
+            if let Err(error) = &opened {
+                let codes = expected(fault).0;
+                assert!(
+                    codes.contains(&error.code()),
+                    "{fault:?} at {call}: {error}"
+                );
+            }
+            drop(opened);
+            // Nothing of a device that stalled may be freed.
+            if fault != Fault::Stall {
+                assert_eq!(controls.seen().live_allocations, 0, "{fault:?} at {call}");
+            }
+            drop(resources.lock_gpu().unwrap());
+            if !reached {
+                break;
+            }
+        }
+    }
+}
+
+/// Each call that a proof makes fails once (of those that throw, differing in
+/// the type alone, every seventh): in the first proof, which brings the circuit,
+/// and in one after it; with points that are resident and that are streamed.
+#[test]
+fn proofs_fail_cleanly_at_every_call() {
+    let size = Size {
+        log_domain: 4,
+        num_inputs: 2,
+        num_aux: 80,
+    };
+    let small = Arc::new(Small::new(size, 31));
+    let witness = small.witness(32, 4);
+    let sums = small.sums(&witness);
+    for streamed in [false, true] {
+        for warm in [false, true] {
+            for fault in FAULTS {
+                let throws = [Fault::OutOfMemory, Fault::Exception, Fault::Int];
+                let step = if throws.contains(&fault) { 7 } else { 1 };
+                for call in (1..).step_by(step) {
+                    if !fails_at(&small, &witness, &sums, (streamed, warm), fault, call) {
+                        assert!(call > 10);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a proof makes that many calls.
+fn fails_at(
+    small: &Arc<Small>,
+    witness: &Arc<Packed>,
+    sums: &DeviceSums,
+    (streamed, warm): (bool, bool),
+    fault: Fault,
+    call: u64,
+) -> bool {
+    let asked = options(2);
+    let memory_bytes = streamed.then(|| least_bytes(small, &asked));
+    let bench = Bench::new(
+        1 << 24,
+        &DeviceOptions {
+            memory_bytes,
+            ..asked
+        },
+    );
+    let circuit = bench.circuit(small);
+    if warm {
+        assert_eq!(prove(&circuit, witness).unwrap().0, *sums);
+    }
+    let before = bench.controls.seen().calls;
+    bench.controls.fail(call, fault);
+    let result = prove(&circuit, witness);
+    let reached = bench.controls.seen().calls - before >= call;
+    bench.controls.fail(0, Fault::Nothing);
+    let name = format!("{fault:?} at call {call}, streamed {streamed}, warm {warm}");
+    let (codes, survives) = expected(fault);
+    match &result {
+        Ok((got, _)) => assert_eq!(got, sums, "{name}"),
+        Err(error) => assert!(codes.contains(&error.code()), "{name}: {error}"),
+    }
+    bench.assert_at_rest();
+    // A fault that was not reported did nothing, or comes with the next proof.
+    match prove(&circuit, witness) {
+        Ok((got, _)) => assert_eq!(got, *sums, "{name}"),
+        Err(error) => {
+            assert!(!survives, "{name}: then {error}");
+            let lost = [Code::DeviceLost, Code::DeviceStalled];
+            assert!(lost.contains(&error.code()), "{name}: then {error}");
+        }
+    }
+    bench.assert_at_rest();
+    let controls = Arc::clone(&bench.controls);
+    drop((circuit, bench));
+    if fault != Fault::Stall {
+        assert_eq!(controls.seen().live_allocations, 0, "{name}");
+    }
+    reached
+}
+
+/// A point that is none is found where it is decoded: when it comes to stay,
+/// when it is streamed, and in b_g2_msm.
+#[test]
+fn points_that_are_none_are_named() {
+    let bad_points = |query: usize, point: usize| -> Small {
+        let mut small = Small::new(SMALL, 33);
+        let points = &mut small.points;
+        let (bytes, each) = match query {
+            0 => (&mut points.h, 96),
+            1 => (&mut points.l, 96),
+            2 => (&mut points.a, 96),
+            3 => (&mut points.b_g1, 96),
+            _ => (&mut points.b_g2, 192),
+        };
+        bytes[each * point + 5] ^= 1;
+        small
+    };
+    let names = ["H", "L", "A", "B in G1", "B in G2"];
+    let least = least_bytes(&Small::new(SMALL, 33), &options(1));
+    for memory_bytes in [None, Some(least)] {
+        for (query, name) in names.iter().enumerate() {
+            for point in [0, 90] {
+                let small = Arc::new(bad_points(query, point));
+                let bench = Bench::new(
+                    PLENTY,
+                    &DeviceOptions {
+                        memory_bytes,
+                        ..options(1)
+                    },
+                );
+                let circuit = bench.circuit(&small);
+                // Nothing but wide values, so that b_g2_msm looks at every point.
+                let witness = small.witness(34, 1);
+                for _ in 0..2 {
+                    let error = prove(&circuit, &witness).unwrap_err();
+                    assert_eq!(error.code(), Code::InvalidPoint, "{error}");
+                    let expected = format!("the query {name}: point {point} ");
+                    assert!(error.message().contains(&expected), "{error}");
+                    bench.assert_at_rest();
+                }
+            }
+        }
+    }
+}
+
+/// While one proof fails the device for good, others that wait get an error
+/// too, and none hangs.
+#[test]
+fn a_lost_device_ends_every_wait() {
+    for fault in [Fault::Sticky, Fault::Kernel, Fault::Stall] {
+        let small = Arc::new(Small::new(SMALL, 35));
+        let witness = small.witness(36, 5);
+        let bench = Bench::new(PLENTY, &options(2));
+        let circuit = bench.circuit(&small);
+        prove(&circuit, &witness).unwrap();
+        bench.controls.fail(25, fault);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        if let Err(error) = prove(&circuit, &witness) {
+                            assert!(expected(fault).0.contains(&error.code()), "{error}");
+                        }
+                    }
+                });
+            }
+        });
+        let error = prove(&circuit, &witness).unwrap_err();
+        assert_eq!(error.code(), Code::DeviceLost, "{fault:?}: {error}");
+        bench.assert_at_rest();
+    }
+}

@@ -1,0 +1,106 @@
+//! The host side of the device prover, on a double: what it computes, what it
+//! does with memory, and what it does when a device fails.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests"
+)]
+
+mod failures;
+mod fixture;
+mod memory;
+mod proofs;
+
+use fixture::{Packed, Size, Small};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use supraseal_sys::GpuResources;
+use supraseal_sys::device::{
+    CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver, DeviceSums, ProofFigures,
+};
+use supraseal_sys::double::{self, Controls};
+use supraseal_sys::{Code, Status};
+
+const SMALL: Size = Size {
+    log_domain: 7,
+    num_inputs: 3,
+    num_aux: 300,
+};
+
+/// Memory in which every point of a small circuit stays.
+const PLENTY: u64 = 1 << 30;
+
+fn options(workers: u32) -> DeviceOptions {
+    DeviceOptions {
+        memory_bytes: None,
+        workers,
+        b_g2_on_device: false,
+        stall_limit: Duration::from_secs(60),
+    }
+}
+
+/// A double and what controls it.
+struct Bench {
+    controls: Arc<Controls>,
+    resources: Arc<GpuResources>,
+    device: Arc<DeviceProver>,
+}
+
+impl Bench {
+    fn new(memory_bytes: u64, options: &DeviceOptions) -> Self {
+        let controls = Controls::new().unwrap();
+        let resources = Arc::new(GpuResources::new().unwrap());
+        let device =
+            double::open(memory_bytes, options, Arc::clone(&resources), &controls).unwrap();
+        Self {
+            controls,
+            resources,
+            device: Arc::new(device),
+        }
+    }
+
+    fn circuit(&self, small: &Arc<Small>) -> Arc<DeviceCircuit> {
+        let source = Arc::clone(small) as Arc<dyn CircuitSource>;
+        Arc::new(DeviceCircuit::new(Arc::clone(&self.device), source).unwrap())
+    }
+
+    /// Whatever happened, nobody holds the lock or has the throttle raised.
+    fn assert_at_rest(&self) {
+        assert_eq!(self.resources.throttle().load(Ordering::Acquire), 0);
+        drop(self.resources.lock_gpu().unwrap());
+    }
+}
+
+fn prove(
+    circuit: &Arc<DeviceCircuit>,
+    witness: &Arc<Packed>,
+) -> Result<(DeviceSums, ProofFigures), Status> {
+    circuit.stage(Arc::clone(witness) as _)?.run()?.finish()
+}
+
+/// The least memory in which a circuit is proved.
+fn least_bytes(small: &Small, options: &DeviceOptions) -> u64 {
+    let shape = small.arrays().shape().unwrap();
+    let fits = |bytes| {
+        let memory_bytes = Some(bytes);
+        DevicePlan::new(
+            &shape,
+            &DeviceOptions {
+                memory_bytes,
+                ..*options
+            },
+        )
+        .is_ok()
+    };
+    let (mut low, mut high) = (1, PLENTY);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}

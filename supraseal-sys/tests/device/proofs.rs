@@ -1,0 +1,198 @@
+//! What a device computes, wherever the points are.
+
+use super::*;
+
+#[test]
+fn the_sums_are_those_of_the_slow_way() {
+    for b_g2_on_device in [false, true] {
+        let options = DeviceOptions {
+            b_g2_on_device,
+            ..options(1)
+        };
+        let bench = Bench::new(PLENTY, &options);
+        for (seed, log_domain) in [(1, 4), (2, 7), (3, 9)] {
+            let size = Size {
+                log_domain,
+                num_inputs: 1 + seed as u32 % 4,
+                num_aux: (1 << log_domain) + 33,
+            };
+            let small = Arc::new(Small::new(size, seed));
+            let circuit = bench.circuit(&small);
+            // From no bits at all to nothing but bits.
+            for wide_every in [1, 2, 50, u32::MAX] {
+                let witness = small.witness(seed, wide_every);
+                let (sums, figures) = prove(&circuit, &witness).unwrap();
+                assert_eq!(sums, small.sums(&witness), "{size:?}, 1 in {wide_every}");
+                assert_eq!(figures.streamed_bytes, 0);
+            }
+        }
+        bench.assert_at_rest();
+    }
+}
+
+/// The less memory, the more is streamed; the sums are the same, down to the
+/// least that is enough.
+#[test]
+fn points_that_do_not_fit_are_streamed() {
+    for b_g2_on_device in [false, true] {
+        let asked = DeviceOptions {
+            b_g2_on_device,
+            ..options(2)
+        };
+        let small = Arc::new(Small::new(SMALL, 4));
+        let witness = small.witness(5, 7);
+        let expected = small.sums(&witness);
+        let least = least_bytes(&small, &asked);
+        let mut streamed = Vec::new();
+        for more in [0, 10_000, 50_000, PLENTY / 2] {
+            let memory_bytes = Some(least + more);
+            let bench = Bench::new(
+                PLENTY,
+                &DeviceOptions {
+                    memory_bytes,
+                    ..asked
+                },
+            );
+            let circuit = bench.circuit(&small);
+            for _ in 0..2 {
+                let (sums, figures) = prove(&circuit, &witness).unwrap();
+                assert_eq!(sums, expected, "{:?}", circuit.plan());
+                streamed.push(figures.streamed_bytes);
+            }
+        }
+        assert!(
+            streamed[0] > 0 && streamed[streamed.len() - 1] == 0,
+            "{streamed:?}"
+        );
+    }
+}
+
+/// Bits cost a bit up, not a scalar.
+#[test]
+fn a_witness_goes_up_packed() {
+    let size = Size {
+        log_domain: 9,
+        num_inputs: 2,
+        num_aux: 20_000,
+    };
+    let small = Arc::new(Small::new(size, 6));
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    let witness = small.witness(7, u32::MAX);
+    prove(&circuit, &witness).unwrap();
+    let before = bench.controls.seen().uploaded_bytes;
+    let (_, figures) = prove(&circuit, &witness).unwrap();
+    let uploaded = bench.controls.seen().uploaded_bytes - before;
+    assert_eq!(uploaded, figures.uploaded_bytes);
+    assert!(uploaded < 20_000 / 8 * 3 + 2048, "{uploaded}");
+}
+
+/// Two circuits take turns on one device; each finds its own arrays there.
+#[test]
+fn circuits_take_turns() {
+    let bench = Bench::new(PLENTY, &options(2));
+    let smalls = [8, 9].map(|seed| Arc::new(Small::new(SMALL, seed)));
+    let circuits = smalls.each_ref().map(|small| bench.circuit(small));
+    std::thread::scope(|scope| {
+        for caller in 0..4u64 {
+            let (smalls, circuits) = (&smalls, &circuits);
+            scope.spawn(move || {
+                for round in 0..4 {
+                    let which = (caller + round) as usize % 2;
+                    let witness = smalls[which].witness(caller, 9);
+                    let (sums, _) = prove(&circuits[which], &witness).unwrap();
+                    assert_eq!(sums, smalls[which].sums(&witness));
+                }
+            });
+        }
+    });
+    bench.assert_at_rest();
+}
+
+/// A circuit that is gone leaves nothing that another at its address is taken
+/// for.
+#[test]
+fn a_circuit_is_not_taken_for_one_that_is_gone() {
+    let bench = Bench::new(PLENTY, &options(1));
+    for seed in 10..14 {
+        let small = Arc::new(Small::new(SMALL, seed));
+        let witness = small.witness(seed, 5);
+        let (sums, _) = prove(&bench.circuit(&small), &witness).unwrap();
+        assert_eq!(sums, small.sums(&witness));
+    }
+}
+
+/// Every step drops what it has, in any order, and the device goes on.
+#[test]
+fn a_proof_may_be_dropped_after_any_step() {
+    let small = Arc::new(Small::new(SMALL, 14));
+    let witness = small.witness(15, 5);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    for _ in 0..3 {
+        drop(circuit.stage(Arc::clone(&witness) as _).unwrap());
+        drop(
+            circuit
+                .stage(Arc::clone(&witness) as _)
+                .unwrap()
+                .run()
+                .unwrap(),
+        );
+        bench.assert_at_rest();
+    }
+    // The worker is free after the device region, before the proof is finished.
+    let ran = circuit
+        .stage(Arc::clone(&witness) as _)
+        .unwrap()
+        .run()
+        .unwrap();
+    let (other, _) = prove(&circuit, &witness).unwrap();
+    // Proofs keep what they need.
+    drop((circuit, bench));
+    assert_eq!(ran.finish().unwrap().0, other);
+}
+
+/// b_g2_msm runs outside the lock: while it is held up, another proof's device
+/// region passes.
+#[test]
+fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
+    let small = Arc::new(Small::new(SMALL, 16));
+    let witness = small.witness(17, 5);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    let ran = circuit
+        .stage(Arc::clone(&witness) as _)
+        .unwrap()
+        .run()
+        .unwrap();
+    drop(bench.resources.lock_gpu().unwrap());
+    let second = circuit
+        .stage(Arc::clone(&witness) as _)
+        .unwrap()
+        .run()
+        .unwrap();
+    assert_eq!(ran.finish().unwrap().0, second.finish().unwrap().0);
+}
+
+#[test]
+fn inputs_of_other_lengths_are_errors() {
+    let small = Arc::new(Small::new(SMALL, 18));
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    let others = [
+        Size {
+            num_inputs: 4,
+            ..SMALL
+        },
+        Size {
+            num_aux: 100,
+            ..SMALL
+        },
+    ];
+    for other in others {
+        let witness = Small::new(other, 19).witness(20, 5);
+        let error = circuit.stage(witness).unwrap_err();
+        assert_eq!(error.code(), Code::LengthMismatch, "{error}");
+    }
+    bench.assert_at_rest();
+}
