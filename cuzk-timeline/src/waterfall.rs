@@ -4,7 +4,7 @@
 //! first span. What lies inside another span is drawn inside it. A device's gaps
 //! are marked in its row, and the longest are listed below.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -277,29 +277,42 @@ impl Picture {
         self.y += LINE_HEIGHT;
     }
 
+    /// What the colours stand for, with how often each stage ran and its mean.
     fn legend(&mut self, spans: &[Span], with_devices: bool) {
-        let stages = Stage::ALL.into_iter();
-        let present = stages.filter(|stage| spans.iter().any(|span| span.stage == *stage));
-        let entries = present.map(|stage| (stage.name(), colour(stage)));
-        let idle = with_devices.then_some(("device idle", IDLE));
+        let mut stages: BTreeMap<Stage, (u32, Duration)> = BTreeMap::new();
+        for span in spans {
+            let (count, total) = stages.entry(span.stage).or_default();
+            *count += 1;
+            *total += span.length();
+        }
         let mut x = MARGIN;
-        for (name, fill) in entries.chain(idle) {
-            let width = 22.0 + CHAR_WIDTH * name.len() as f64 + MARGIN;
-            if x + width > self.width {
-                x = MARGIN;
-                self.y += LINE_HEIGHT;
-            }
-            let patch = Rectangle::new()
-                .set("x", round(x))
-                .set("y", round(self.y))
-                .set("width", FONT_SIZE)
-                .set("height", FONT_SIZE)
-                .set("fill", fill);
-            self.add(patch);
-            self.text(x + 16.0, self.y + FONT_SIZE - 1.0, "start", name);
-            x += width;
+        for (stage, (count, total)) in stages {
+            let mean_ms = (total / count).as_secs_f64() * 1e3;
+            let name = format!("{stage} {count} × {mean_ms:.1} ms");
+            x = self.legend_entry(x, name, colour(stage));
+        }
+        if with_devices {
+            self.legend_entry(x, "device idle".to_owned(), IDLE);
         }
         self.y += LINE_HEIGHT;
+    }
+
+    /// Draws an entry at `x`, or on the next line; returns where the next one goes.
+    fn legend_entry(&mut self, mut x: f64, name: String, fill: &str) -> f64 {
+        let width = 22.0 + CHAR_WIDTH * name.chars().count() as f64 + MARGIN;
+        if x + width > self.width {
+            x = MARGIN;
+            self.y += LINE_HEIGHT;
+        }
+        let patch = Rectangle::new()
+            .set("x", round(x))
+            .set("y", round(self.y))
+            .set("width", FONT_SIZE)
+            .set("height", FONT_SIZE)
+            .set("fill", fill);
+        self.add(patch);
+        self.text(x + 16.0, self.y + FONT_SIZE - 1.0, "start", name);
+        x + width
     }
 
     fn list_gaps(&mut self, used: &DeviceUse, most: usize) {
@@ -394,6 +407,7 @@ fn colour(stage: Stage) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use svg::parser::{Event, Parser};
 
     use super::*;
@@ -437,19 +451,43 @@ mod tests {
         assert!(!used[0].gaps.is_empty());
         assert_eq!(filled(&text, IDLE), used[0].gaps.len() + 1);
         assert!(text.contains(&format!("{}, the longest:", used[0])));
+        // As the test's pipeline has it.
+        assert!(text.contains("witness 12 × 4.0 ms"));
     }
 
-    #[test]
-    fn nothing_is_drawn_outside_of_the_picture() {
-        let options = WaterfallOptions::default();
-        let text = waterfall_svg(&pipeline(3, 4), &options);
+    fn is_inside(text: &str, options: &WaterfallOptions) {
         let width = f64::from(options.width);
-        let height = elements(&text, "svg", ["width", "height"])[0][1];
-        for [x, wide] in elements(&text, "rect", ["x", "width"]) {
+        let height = elements(text, "svg", ["width", "height"])[0][1];
+        for [x, wide] in elements(text, "rect", ["x", "width"]) {
             assert!(x >= 0.0 && wide > 0.0 && x + wide <= width, "{x} {wide}");
         }
-        for [y, high] in elements(&text, "rect", ["y", "height"]) {
+        for [y, high] in elements(text, "rect", ["y", "height"]) {
             assert!(y >= 0.0 && high > 0.0 && y + high <= height, "{y} {high}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_ran_makes_a_picture_and_nothing_lies_outside(
+            all in prop::collection::vec(
+                (0..Stage::ALL.len(), 0u64..4, 0u64..2_000_000_000, 0u64..1_000_000_000),
+                0..40,
+            ),
+            zoom in 0u32..9,
+        ) {
+            let unit = 10_u64.pow(zoom);
+            let span = |&(stage, place, start, length): &(usize, u64, u64, u64)| Span {
+                job: place,
+                partition: (place > 0).then_some(7),
+                device: usize::try_from(place).ok().filter(|device| *device < 3),
+                stage: Stage::ALL[stage],
+                lane: crate::Lane::new(&format!("w-{}", place % 2)),
+                start: Duration::from_nanos(start / unit),
+                end: Duration::from_nanos((start + length) / unit),
+            };
+            let spans: Vec<_> = all.iter().map(span).collect();
+            let options = WaterfallOptions::default();
+            is_inside(&waterfall_svg(&spans, &options), &options);
         }
     }
 
