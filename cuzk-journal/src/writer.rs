@@ -294,3 +294,6 @@ pub(crate) fn guard<T>(call: impl FnOnce() -> Result<T, JournalError>) -> Result
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

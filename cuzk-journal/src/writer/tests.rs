@@ -1,0 +1,283 @@
+//! The writer on files that fail, are slow, or lose power.
+
+use std::fs;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use redb::StorageBackend;
+
+use super::*;
+use crate::held::HeldFile;
+use crate::{End, JobOptions, Journal, State, request};
+
+/// A file that is watched, and can be told to fail.
+#[derive(Debug)]
+struct Watched {
+    file: HeldFile,
+    watch: Arc<Watch>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    /// Changes left until every one fails.
+    left: AtomicU64,
+    syncs: AtomicU64,
+    sync_time: Duration,
+    log: Mutex<Vec<Logged>>,
+}
+
+#[derive(Clone, Debug)]
+enum Logged {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+    Sync,
+}
+
+impl Watch {
+    fn new(left: u64, sync_time: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            left: AtomicU64::new(left),
+            syncs: AtomicU64::new(0),
+            sync_time,
+            log: Mutex::default(),
+        })
+    }
+
+    fn change(&self, change: Logged) -> io::Result<()> {
+        let left = |left: u64| left.checked_sub(1);
+        self.left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
+            .map_err(|_| io::Error::from(io::ErrorKind::StorageFull))?;
+        lock(&self.log).push(change);
+        Ok(())
+    }
+}
+
+impl StorageBackend for Watched {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.watch.change(Logged::SetLen(len))?;
+        StorageBackend::set_len(&self.file, len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.watch.change(Logged::Sync)?;
+        self.watch.syncs.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(self.watch.sync_time);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.watch.change(Logged::Write(offset, data.to_vec()))?;
+        self.file.write(offset, data)
+    }
+}
+
+/// The writer of an empty journal at `path`, watched.
+fn writer(path: &Path, watch: &Arc<Watch>) -> Writer {
+    drop(Journal::open(path, Limits::default()).unwrap());
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    let backend = Watched {
+        file: HeldFile::open(file.unwrap()),
+        watch: Arc::clone(watch),
+    };
+    let database = Database::builder().create_with_backend(backend).unwrap();
+    let (totals, usage) = (Totals::default(), Usage::default());
+    Writer::new(database, Limits::default(), totals, usage)
+}
+
+fn accept(id: &str, request: &[u8]) -> Change {
+    let options = JobOptions {
+        partitions: 1,
+        ..JobOptions::default()
+    };
+    Change::Accept {
+        id: id.to_owned(),
+        digest: request::digest(&options, request),
+        options,
+        request_bytes: request.len() as u64,
+        compressed: request::compress(request).unwrap(),
+    }
+}
+
+/// Two changes a job, in order.
+fn change(step: usize) -> Change {
+    let id = format!("job-{}", step / 2);
+    if step.is_multiple_of(2) {
+        accept(&id, id.repeat(step * 100).as_bytes())
+    } else {
+        let end = End::Done(id.clone().into_bytes());
+        Change::End { id, end }
+    }
+}
+
+/// How many steps the journal at `path` has seen, each of them whole.
+fn steps_seen(path: &Path, most: usize) -> usize {
+    let journal = Journal::open_with_clock(path, Limits::default(), || 0).unwrap();
+    let mut seen = 0;
+    let mut over = false;
+    for job in 0..=most / 2 {
+        let id = format!("job-{job}");
+        let steps = match journal.state(&id).unwrap() {
+            None => 0,
+            Some(State::Pending) => {
+                let request = journal.request(&id).unwrap();
+                assert!(request == id.repeat(job * 200).as_bytes());
+                1
+            }
+            Some(State::Ended(end)) => {
+                assert_eq!(end, End::Done(id.into_bytes()));
+                2
+            }
+        };
+        assert!(
+            steps == 0 || !over,
+            "job {job} is there, and one before is not"
+        );
+        over |= steps < 2;
+        seen += steps;
+    }
+    seen
+}
+
+#[test]
+fn after_a_write_that_failed_nothing_more_is_accepted_and_nothing_is_lost() {
+    const STEPS: usize = 30;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    let mut failures = 0;
+    for left in (5..200).step_by(7) {
+        let _ = fs::remove_file(&path);
+        let watch = Watch::new(left, Duration::ZERO);
+        let writer = writer(&path, &watch);
+        let answers: Vec<_> = (0..STEPS)
+            .map(|step| writer.change(change(step), 0))
+            .collect();
+        let acknowledged = answers.iter().take_while(|answer| answer.is_ok()).count();
+        for answer in answers.iter().skip(acknowledged) {
+            assert!(
+                matches!(answer, Err(JournalError::Store { .. })),
+                "{answer:?}"
+            );
+        }
+        failures += u32::from(acknowledged < STEPS);
+        drop(writer);
+        let seen = steps_seen(&path, STEPS);
+        let allowed = [
+            acknowledged,
+            acknowledged + usize::from(acknowledged < STEPS),
+        ];
+        assert!(allowed.contains(&seen), "{left}: {seen} of {acknowledged}");
+    }
+    assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn without_power_nothing_acknowledged_is_lost() {
+    const STEPS: usize = 24;
+    const CUTS: usize = 80;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    let watch = Watch::new(u64::MAX, Duration::ZERO);
+    let writer = writer(&path, &watch);
+    let empty = fs::read(&path).unwrap();
+    lock(&watch.log).clear();
+    let mut acknowledged_at = Vec::new();
+    for step in 0..STEPS {
+        writer.change(change(step), 0).unwrap();
+        acknowledged_at.push(lock(&watch.log).len());
+    }
+    let log = lock(&watch.log).clone();
+    drop(writer);
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for _ in 0..CUTS {
+        let cut = rng.gen_range(0..=log.len());
+        fs::write(&path, &empty).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        lose_power(&file, &log[..cut], &mut rng);
+        let acknowledged = acknowledged_at.iter().filter(|at| **at <= cut).count();
+        let seen = steps_seen(&path, STEPS);
+        let allowed = acknowledged..=acknowledged + 1;
+        assert!(
+            allowed.contains(&seen),
+            "cut {cut}: {seen} of {acknowledged}"
+        );
+    }
+}
+
+/// What was synced is there; of what came after, any part, in sectors.
+fn lose_power(file: &File, log: &[Logged], rng: &mut ChaCha8Rng) {
+    use std::os::unix::fs::FileExt as _;
+    let synced = log
+        .iter()
+        .rposition(|change| matches!(change, Logged::Sync));
+    for (number, change) in log.iter().enumerate() {
+        let certain = synced.is_some_and(|synced| number < synced);
+        match change {
+            Logged::Write(offset, bytes) => {
+                for (sector, bytes) in bytes.chunks(512).enumerate() {
+                    if certain || rng.gen_ratio(1, 2) {
+                        let at = offset + 512 * sector as u64;
+                        file.write_all_at(bytes, at).unwrap();
+                    }
+                }
+            }
+            Logged::SetLen(len) => {
+                if certain || rng.gen_ratio(1, 2) {
+                    file.set_len(*len).unwrap();
+                }
+            }
+            Logged::Sync => {}
+        }
+    }
+}
+
+#[test]
+fn threads_share_commits_and_one_alone_is_not_held_up() {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 10;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    let sync_time = Duration::from_millis(8);
+    let watch = Watch::new(u64::MAX, sync_time);
+    let writer = writer(&path, &watch);
+    let syncs = |run: &dyn Fn()| {
+        let before = watch.syncs.load(Ordering::SeqCst);
+        run();
+        watch.syncs.load(Ordering::SeqCst) - before
+    };
+    let alone = syncs(&|| {
+        for job in 0..EACH {
+            writer
+                .change(accept(&format!("alone-{job}"), b"in"), 0)
+                .unwrap();
+        }
+    });
+    assert_eq!(alone, EACH);
+    let together = syncs(&|| {
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let writer = &writer;
+                scope.spawn(move || {
+                    for job in 0..EACH {
+                        let id = format!("{thread}-{job}");
+                        writer.change(accept(&id, b"in"), 0).unwrap();
+                    }
+                });
+            }
+        });
+    });
+    assert!(together <= THREADS * EACH / 2, "{together}");
+    assert_eq!(writer.usage().jobs, EACH + THREADS * EACH);
+}
