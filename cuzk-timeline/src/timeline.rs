@@ -265,6 +265,31 @@ mod tests {
     }
 
     #[test]
+    fn eight_threads_lose_nothing_and_keep_their_order() {
+        let timeline = Timeline::default();
+        let record = |job| {
+            for partition in 0..1000 {
+                let trace = timeline.trace(job, Some(partition));
+                trace.time(Stage::Witness, || ());
+            }
+        };
+        let record = &record;
+        thread::scope(|scope| {
+            for job in 0..8 {
+                scope.spawn(move || record(job));
+            }
+        });
+        let expected: Vec<_> = (0..1000).map(Some).collect();
+        for job in 0..8 {
+            let spans = timeline.of_job(job);
+            let partitions: Vec<_> = spans.iter().map(|span| span.partition).collect();
+            assert_eq!(partitions, expected);
+            assert!(spans.iter().all(|span| span.lane == spans[0].lane));
+            assert!(spans.is_sorted_by_key(|span| span.end));
+        }
+    }
+
+    #[test]
     fn a_wait_lasts_from_where_it_began_to_where_it_is_ended() {
         let timeline = Timeline::default();
         let began = timeline.epoch().elapsed();
