@@ -71,6 +71,11 @@ int cuzk_emulated_self_test(uint32_t rounds, uint32_t *failures) noexcept {
     return self_test(rounds, failures, nullptr);
 }
 
+int cuzk_emulated_scan(uint32_t *words, uint32_t length) noexcept {
+    std::vector<uint32_t> totals(scan_totals(length));
+    return scan(words, length, totals.data(), nullptr);
+}
+
 int cuzk_emulated_transform(uint32_t log, uint32_t roots_log, uint32_t low_log, Fr *values,
                             bool coset, bool inverse) noexcept {
     const Tables tables(roots_log, low_log);

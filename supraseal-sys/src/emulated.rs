@@ -72,6 +72,7 @@ unsafe extern "C" {
     fn cuzk_emulated_fr(operation: u32, a: *const Scalar, b: *const Scalar, out: *mut Scalar);
     fn cuzk_emulated_fp(operation: u32, a: *const Fp, b: *const Fp, out: *mut Fp);
     fn cuzk_emulated_self_test(rounds: u32, failures: *mut u32) -> i32;
+    fn cuzk_emulated_scan(words: *mut u32, length: u32) -> i32;
     fn cuzk_emulated_transform(
         log: u32,
         roots_log: u32,
@@ -172,6 +173,12 @@ pub fn self_test(rounds: u32) -> Option<u32> {
     // SAFETY: `failures` is writable.
     let error = unsafe { cuzk_emulated_self_test(rounds, &raw mut failures) };
     (error == 0).then_some(failures)
+}
+
+/// Replaces every word by the sum of those before it.
+pub fn scan(words: &mut [u32]) -> i32 {
+    // SAFETY: the words are writable.
+    unsafe { cuzk_emulated_scan(words.as_mut_ptr(), length(words.len())) }
 }
 
 /// Whose roots of unity: those up to 2^`log`, as two factors of which the

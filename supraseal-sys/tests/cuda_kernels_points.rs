@@ -8,7 +8,7 @@ use ff::{Field, PrimeField};
 use group::{Curve, Group, prime::PrimeCurveAffine};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use supraseal_sys::emulated::{Kernels, NO_BASE, Query, Scalars, wide_bases, window_bits};
+use supraseal_sys::emulated::{Kernels, NO_BASE, Query, Scalars, scan, wide_bases, window_bits};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -180,6 +180,22 @@ fn scalars_choose_their_bases() {
         is_canonical: false,
     };
     assert_eq!(G1Affine::msm(&bases, &scalars, 7).unwrap(), expected);
+}
+
+/// Also where the tiles' totals are more than a tile.
+#[test]
+fn scans_agree_with_running_sums() {
+    let mut rng = rng(16);
+    for len in [0, 1, 7, 2048, 2049, 5_000_000] {
+        let words: Vec<u32> = (0..len).map(|_| rng.gen_range(0..9)).collect();
+        let mut sums = words.clone();
+        assert_eq!(scan(&mut sums), 0);
+        let mut before = 0;
+        for (sum, word) in sums.iter().zip(&words) {
+            assert_eq!(*sum, before);
+            before += word;
+        }
+    }
 }
 
 #[test]
