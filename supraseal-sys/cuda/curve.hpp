@@ -20,8 +20,6 @@ template <class F> CUZK_FN bool is_infinity(const Affine<F> &p) {
     return is_zero(p.x) && is_zero(p.y);
 }
 
-template <class F> CUZK_FN F neg(const F &a) { return sub(F{}, a); }
-
 // No point of either curve has y = 0.
 template <class F> CUZK_CALL Xyzz<F> dbl(const Xyzz<F> &p) {
     const F u = add(p.y, p.y);
@@ -31,7 +29,7 @@ template <class F> CUZK_CALL Xyzz<F> dbl(const Xyzz<F> &p) {
     const F x2 = sqr(p.x);
     const F m = add(add(x2, x2), x2);
     const F x = sub(sqr(m), add(s, s));
-    return {x, sub(mul(m, sub(s, x)), mul(w, p.y)), mul(v, p.zz), mul(w, p.zzz)};
+    return {x, mul_sub(m, sub(s, x), w, p.y), mul(v, p.zz), mul(w, p.zzz)};
 }
 
 // What an addition has after its first multiplications: the first point's x
@@ -46,8 +44,7 @@ template <class F> CUZK_FN Xyzz<F> add_difference(const Difference<F> &d) {
     const F dx3 = mul(d.dx, dx2);
     const F q = mul(d.x, dx2);
     const F x = sub(sub(sqr(d.dy), dx3), add(q, q));
-    const F y = sub(mul(d.dy, sub(q, x)), mul(d.y, dx3));
-    return {x, y, dx2, dx3};
+    return {x, mul_sub(d.dy, sub(q, x), d.y, dx3), dx2, dx3};
 }
 
 template <class F> CUZK_FN Xyzz<F> add_affine(const Xyzz<F> &p, const Affine<F> &q) {

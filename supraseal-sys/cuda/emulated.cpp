@@ -43,7 +43,7 @@ template <class T> T field_operation(uint32_t operation, const T &a, const T &b)
     case 0:
         return mul(a, b);
     case 1:
-        return plain_mul(a, b);
+        return mul_with<Plain>(a, b);
     case 2:
         return add(a, b);
     case 3:
@@ -65,6 +65,11 @@ void cuzk_emulated_fr(uint32_t operation, const Fr *a, const Fr *b, Fr *out) noe
 
 void cuzk_emulated_fp(uint32_t operation, const Fp *a, const Fp *b, Fp *out) noexcept {
     *out = field_operation(operation, *a, *b);
+}
+
+void cuzk_emulated_fp_mul_add(const Fp *a, const Fp *b, const Fp *c, const Fp *d,
+                              Fp *out) noexcept {
+    *out = mul_add_with<PlainChains<Modulus<Fp>::LIMBS>>(*a, *b, *c, *d);
 }
 
 int cuzk_emulated_self_test(uint32_t rounds, uint32_t *failures) noexcept {

@@ -8,7 +8,8 @@
 // without overlap, and so do those of odd number: `even` and `odd` are two
 // accumulators, the latter one limb higher, and each row is two chains of
 // multiply-adds in each. After a limb is dropped, the two change roles.
-// N·(2N + 1) multiply-adds of 32 bits: 136 for 8 limbs, 300 for 12.
+// N·(2N + 1) multiplications of 32 bits: 136 for 8 limbs, 300 for 12. A sum of
+// two products takes N·(3N + 1).
 #pragma once
 
 #include "launch.hpp"
@@ -80,37 +81,11 @@ template <int N> struct PlainChains {
 
 template <int N> struct Chains;
 
-// a := a·b / 2^(32N) modulo m, reduced. All are below m, and 2m < 2^(32N);
-// inverse is −1/m modulo 2^32.
+// What the rows of a Montgomery product leave: x < 2m is odd + even / 2^32,
+// for even[0] is zero. out = x modulo m.
 template <class C, int N>
-CUZK_FN void montgomery_product(uint32_t *a, const uint32_t *b, const uint32_t *m,
-                                uint32_t inverse) {
-    uint32_t rows[2][N];
-    CUZK_UNROLL
-    for (int k = 0; k < N; k += 2) {
-        const uint64_t low = static_cast<uint64_t>(a[k]) * b[0];
-        const uint64_t high = static_cast<uint64_t>(a[k + 1]) * b[0];
-        rows[0][k] = static_cast<uint32_t>(low);
-        rows[0][k + 1] = static_cast<uint32_t>(low >> 32);
-        rows[1][k] = static_cast<uint32_t>(high);
-        rows[1][k + 1] = static_cast<uint32_t>(high >> 32);
-    }
-    CUZK_UNROLL
-    for (int i = 0; i < N; ++i) {
-        uint32_t *even = rows[i % 2];
-        uint32_t *odd = rows[1 - i % 2];
-        if (i > 0) {
-            // `odd` was the even one of the row before.
-            C::shift_add_products(odd, even, a + 1, b[i]);
-            odd[N - 1] += C::add_products(even, a, b[i]);
-        }
-        const uint32_t multiple = even[0] * inverse;
-        C::add_products(odd, m + 1, multiple);
-        odd[N - 1] += C::add_products(even, m, multiple);
-    }
-    // even[0] is zero: what is left is odd + even / 2^32.
-    const uint32_t *even = rows[(N - 1) % 2];
-    uint32_t *odd = rows[N % 2];
+CUZK_FN void finish_product(uint32_t *out, const uint32_t *even, uint32_t *odd,
+                            const uint32_t *m) {
     uint32_t rest[N];
     CUZK_UNROLL
     for (int i = 0; i < N; ++i) {
@@ -119,13 +94,94 @@ CUZK_FN void montgomery_product(uint32_t *a, const uint32_t *b, const uint32_t *
     C::add(odd, rest);
     CUZK_UNROLL
     for (int i = 0; i < N; ++i) {
-        a[i] = odd[i];
+        out[i] = odd[i];
     }
-    const uint32_t borrow = C::subtract(a, m);
+    const uint32_t borrow = C::subtract(out, m);
     CUZK_UNROLL
     for (int i = 0; i < N; ++i) {
-        a[i] = borrow != 0 ? odd[i] : a[i];
+        out[i] = borrow != 0 ? odd[i] : out[i];
     }
+}
+
+// even + odd·2^32 = a·b
+template <int N>
+CUZK_FN void first_row(uint32_t *even, uint32_t *odd, const uint32_t *a, uint32_t b) {
+    CUZK_UNROLL
+    for (int k = 0; k < N; k += 2) {
+        const uint64_t low = static_cast<uint64_t>(a[k]) * b;
+        const uint64_t high = static_cast<uint64_t>(a[k + 1]) * b;
+        even[k] = static_cast<uint32_t>(low);
+        even[k + 1] = static_cast<uint32_t>(low >> 32);
+        odd[k] = static_cast<uint32_t>(high);
+        odd[k + 1] = static_cast<uint32_t>(high >> 32);
+    }
+}
+
+// even + odd·2^32 += a·b, where the sum has room.
+template <class C, int N>
+CUZK_FN void add_row(uint32_t *even, uint32_t *odd, const uint32_t *a, uint32_t b) {
+    C::add_products(odd, a + 1, b);
+    odd[N - 1] += C::add_products(even, a, b);
+}
+
+// The two accumulators, by row, and a modulus m with −1/m modulo 2^32.
+template <class C, int N> struct Rows {
+    uint32_t limbs[2][N];
+
+    CUZK_FN void row(int i, const uint32_t *a, uint32_t b) {
+        uint32_t *even = limbs[i % 2];
+        uint32_t *odd = limbs[1 - i % 2];
+        if (i == 0) {
+            first_row<N>(even, odd, a, b);
+        } else {
+            // `odd` was the even one of the row before.
+            C::shift_add_products(odd, even, a + 1, b);
+            odd[N - 1] += C::add_products(even, a, b);
+        }
+    }
+
+    CUZK_FN void more(int i, const uint32_t *a, uint32_t b) {
+        add_row<C, N>(limbs[i % 2], limbs[1 - i % 2], a, b);
+    }
+
+    // Clears the row's lowest limb.
+    CUZK_FN void reduce(int i, const uint32_t *m, uint32_t inverse) {
+        more(i, m, limbs[i % 2][0] * inverse);
+    }
+
+    CUZK_FN void finish(uint32_t *out, const uint32_t *m) {
+        finish_product<C, N>(out, limbs[(N - 1) % 2], limbs[N % 2], m);
+    }
+};
+
+// out = a·b / 2^(32N) modulo m, reduced. All are below m, and 2m < 2^(32N);
+// inverse is −1/m modulo 2^32.
+template <class C, int N>
+CUZK_FN void montgomery_product(uint32_t *out, const uint32_t *a, const uint32_t *b,
+                                const uint32_t *m, uint32_t inverse) {
+    Rows<C, N> rows;
+    CUZK_UNROLL
+    for (int i = 0; i < N; ++i) {
+        rows.row(i, a, b[i]);
+        rows.reduce(i, m, inverse);
+    }
+    rows.finish(out, m);
+}
+
+// out = (a·b + c·d) / 2^(32N) modulo m, reduced: half as many multiplications
+// less than two products. 4m < 2^(32N).
+template <class C, int N>
+CUZK_FN void montgomery_products(uint32_t *out, const uint32_t *a, const uint32_t *b,
+                                 const uint32_t *c, const uint32_t *d, const uint32_t *m,
+                                 uint32_t inverse) {
+    Rows<C, N> rows;
+    CUZK_UNROLL
+    for (int i = 0; i < N; ++i) {
+        rows.row(i, a, b[i]);
+        rows.more(i, c, d[i]);
+        rows.reduce(i, m, inverse);
+    }
+    rows.finish(out, m);
 }
 
 } // namespace CUZK_NAMESPACE

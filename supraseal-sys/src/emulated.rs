@@ -71,6 +71,13 @@ struct RawScalars {
 unsafe extern "C" {
     fn cuzk_emulated_fr(operation: u32, a: *const Scalar, b: *const Scalar, out: *mut Scalar);
     fn cuzk_emulated_fp(operation: u32, a: *const Fp, b: *const Fp, out: *mut Fp);
+    fn cuzk_emulated_fp_mul_add(
+        a: *const Fp,
+        b: *const Fp,
+        c: *const Fp,
+        d: *const Fp,
+        out: *mut Fp,
+    );
     fn cuzk_emulated_self_test(rounds: u32, failures: *mut u32) -> i32;
     fn cuzk_emulated_scan(words: *mut u32, length: u32) -> i32;
     fn cuzk_emulated_transform(
@@ -164,6 +171,22 @@ pub fn fp(operation: Operation, a: Fp, b: Fp) -> Fp {
     let mut out = a;
     // SAFETY: three elements of the same layout.
     unsafe { cuzk_emulated_fp(operation as u32, &raw const a, &raw const b, &raw mut out) };
+    out
+}
+
+/// a·b + c·d, by the plain twin of the device's. All are reduced.
+pub fn fp_mul_add([a, b, c, d]: [Fp; 4]) -> Fp {
+    let mut out = a;
+    // SAFETY: five elements of the same layout.
+    unsafe {
+        cuzk_emulated_fp_mul_add(
+            &raw const a,
+            &raw const b,
+            &raw const c,
+            &raw const d,
+            &raw mut out,
+        );
+    }
     out
 }
 

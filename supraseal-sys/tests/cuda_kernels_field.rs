@@ -8,7 +8,7 @@ use blstrs::Scalar;
 use ff::Field;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use supraseal_sys::emulated::{Fp, Operation, fp, fr, self_test};
+use supraseal_sys::emulated::{Fp, Operation, fp, fp_mul_add, fr, self_test};
 
 #[test]
 fn fr_agrees_with_blst() {
@@ -72,6 +72,14 @@ fn fp_agrees_with_blst() {
         integer(limbs)
     };
     pairs.extend((0..2000).map(|_| (random(), random())));
+    // Each pair with the one before it, the greatest pair with itself first.
+    let mut before = (greatest, greatest);
+    for &(a, b) in [before].iter().chain(&pairs) {
+        let products = [(a, b), before].map(|(a, b)| blst(blst_fp_mul, a, b));
+        let sum = blst(blst_fp_add, products[0], products[1]);
+        assert_eq!(fp_mul_add([a, b, before.0, before.1]), sum);
+        before = (a, b);
+    }
     for (a, b) in pairs {
         let product = blst(blst_fp_mul, a, b);
         assert_eq!(fp(Operation::Mul, a, b), product);
