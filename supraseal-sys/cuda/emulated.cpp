@@ -124,6 +124,21 @@ int cuzk_emulated_sum_g2(const G2Affine *bases, const Query *query, const uint64
     return error;
 }
 
+// Whether scratch never shrinks as scalars are added, one by one up to n, and
+// always has room for as many partials as there are.
+bool cuzk_emulated_scratch_grows(uint32_t n, uint32_t bits) noexcept {
+    const Windows windows = windows_of(bits);
+    size_t before = 0;
+    for (uint32_t k = 0; k <= n; ++k) {
+        const size_t bytes = msm_g1_scratch_bytes(k, windows);
+        if (bytes < before || Layout::of(k, windows).partials > Layout::room(k, windows)) {
+            return false;
+        }
+        before = bytes;
+    }
+    return true;
+}
+
 uint32_t cuzk_emulated_window_bits(size_t n) noexcept { return choose_windows(n).bits; }
 
 int cuzk_emulated_msm_g1(const G1Affine *bases, const Scalars *scalars, uint32_t bits,

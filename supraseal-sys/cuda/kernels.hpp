@@ -166,7 +166,8 @@ struct Scalars {
 };
 
 // `sums` has room for WINDOWS_MAX points: Σ scalars[i]·bases[i] is
-// Σ sums[k]·2^(k·bits) over the `windows` of them, which `finish` adds up.
+// Σ sums[k]·2^(k·bits) over the `windows` of them, which `finish` adds up. Fewer
+// scalars with the same windows never need more scratch.
 size_t msm_g1_scratch_bytes(uint32_t n, Windows windows);
 Error msm_g1(const G1Affine *bases, const Scalars &scalars, Windows windows, void *scratch,
              G1Xyzz *sums, Stream stream);

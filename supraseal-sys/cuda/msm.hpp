@@ -38,6 +38,13 @@ constexpr uint32_t PARTIALS_EACH = 8;
 // multiply by the number of the first.
 constexpr uint32_t CHUNK_BUCKETS = 16;
 
+// Listed digits that a thread adds up. Some 2^17 threads fill a large card
+// twice; more than EACH_MAX digits a thread would only save partials, which are
+// 2 % of the work then.
+constexpr uint32_t LOG_THREADS = 17;
+constexpr uint32_t EACH_MIN = PARTIALS_EACH;
+constexpr uint32_t EACH_MAX = 128;
+
 // How a multiplication of n scalars is laid out.
 struct Layout {
     uint32_t buckets;  // of a window
@@ -52,18 +59,24 @@ struct Layout {
         layout.buckets = 1U << (windows.bits - 1);
         layout.total = layout.buckets * windows.windows;
         const uint64_t digits = uint64_t{n} * windows.windows;
-        // Some 2^17 threads fill a large card twice; more than 128 digits a
-        // thread would only save partials that cost 2 % already.
         layout.each = static_cast<uint32_t>(
-            min_of<uint64_t>(max_of<uint64_t>(digits >> 17, PARTIALS_EACH), 128));
+            min_of<uint64_t>(max_of<uint64_t>(digits >> LOG_THREADS, EACH_MIN), EACH_MAX));
         layout.threads = static_cast<uint32_t>(div_ceil<uint64_t>(digits, layout.each));
         layout.partials = 2 * layout.threads;
         layout.chunks = div_ceil(layout.buckets, CHUNK_BUCKETS);
         return layout;
     }
 
-    uint32_t partials_after() const { return 2 * div_ceil(partials, PARTIALS_EACH); }
-};
+    // Partials that there is room for: never fewer than for fewer scalars, of
+    // which threads may have fewer each. With at least EACH_MIN digits each
+    // they are at most (EACH_MIN + 1) / EACH_MIN · 2^LOG_THREADS, or have
+    // EACH_MAX each.
+    static uint32_t room(uint32_t n, Windows windows) {
+        const uint64_t digits = uint64_t{n} * windows.windows;
+        const uint64_t few = min_of<uint64_t>(div_ceil<uint64_t>(digits, EACH_MIN),
+                                              ((EACH_MIN + 1) << LOG_THREADS) / EACH_MIN);
+        return static_cast<uint32_t>(2 * max_of(few, div_ceil<uint64_t>(digits, EACH_MAX)));
+    }};
 
 template <class F> CUZK_FN Affine<F> negated_if(const Affine<F> &p, bool is_negative) {
     return {p.x, is_negative ? neg(p.y) : p.y};
@@ -308,31 +321,33 @@ template <class F> struct MsmScratch {
         return 2 * size_t{windows} * div_ceil(chunks, SUM_TILE<F>);
     }
 
+    static uint32_t after(uint32_t partials) { return 2 * div_ceil(partials, PARTIALS_EACH); }
+
     static size_t bytes(uint32_t n, Windows windows) {
         const Layout layout = Layout::of(n, windows);
-        const uint32_t after = layout.partials_after();
+        const uint32_t room = Layout::room(n, windows);
         const uint32_t chunks = layout.chunks * windows.windows;
         return Arena::bytes<uint32_t>(layout.total) +
                Arena::bytes<uint32_t>(scan_totals(layout.total)) +
                Arena::bytes<uint32_t>(size_t{n} * windows.windows) +
-               Arena::bytes<Xyzz<F>>(layout.total) + Arena::bytes<Xyzz<F>>(layout.partials) +
-               Arena::bytes<Xyzz<F>>(after) + Arena::bytes<uint32_t>(layout.partials) +
-               Arena::bytes<uint32_t>(after) + Arena::bytes<Xyzz<F>>(chunks) +
+               Arena::bytes<Xyzz<F>>(layout.total) + Arena::bytes<Xyzz<F>>(room) +
+               Arena::bytes<Xyzz<F>>(after(room)) + Arena::bytes<uint32_t>(room) +
+               Arena::bytes<uint32_t>(after(room)) + Arena::bytes<Xyzz<F>>(chunks) +
                Arena::bytes<Xyzz<F>>(spare_points(windows.windows, layout.chunks));
     }
 
     MsmScratch(void *scratch, uint32_t n, Windows windows) {
         const Layout layout = Layout::of(n, windows);
-        const uint32_t after = layout.partials_after();
+        const uint32_t room = Layout::room(n, windows);
         Arena arena(scratch);
         ends = arena.take<uint32_t>(layout.total);
         totals = arena.take<uint32_t>(scan_totals(layout.total));
         list = arena.take<uint32_t>(size_t{n} * windows.windows);
         buckets = arena.take<Xyzz<F>>(layout.total);
-        partials[0] = arena.take<Xyzz<F>>(layout.partials);
-        partials[1] = arena.take<Xyzz<F>>(after);
-        keys[0] = arena.take<uint32_t>(layout.partials);
-        keys[1] = arena.take<uint32_t>(after);
+        partials[0] = arena.take<Xyzz<F>>(room);
+        partials[1] = arena.take<Xyzz<F>>(after(room));
+        keys[0] = arena.take<uint32_t>(room);
+        keys[1] = arena.take<uint32_t>(after(room));
         chunks = arena.take<Xyzz<F>>(size_t{layout.chunks} * windows.windows);
         spare = arena.take<Xyzz<F>>(spare_points(windows.windows, layout.chunks));
     }

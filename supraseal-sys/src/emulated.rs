@@ -125,6 +125,7 @@ unsafe extern "C" {
         words: u32,
         out: *mut G2Projective,
     ) -> i32;
+    fn cuzk_emulated_scratch_grows(n: u32, bits: u32) -> bool;
     fn cuzk_emulated_window_bits(n: usize) -> u32;
     fn cuzk_emulated_msm_g1(
         bases: *const G1Affine,
@@ -394,6 +395,13 @@ impl Scalars<'_> {
             form: u32::from(self.is_canonical),
         }
     }
+}
+
+/// Whether the scratch of a multiplication in G1 never shrinks as scalars are
+/// added, up to `n` of them.
+pub fn scratch_grows(n: u32, window_bits: u32) -> bool {
+    // SAFETY: a pure function.
+    unsafe { cuzk_emulated_scratch_grows(n, window_bits) }
 }
 
 /// What the device would choose for `n` scalars.

@@ -8,7 +8,9 @@ use ff::{Field, PrimeField};
 use group::{Curve, Group, prime::PrimeCurveAffine};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use supraseal_sys::emulated::{Kernels, NO_BASE, Query, Scalars, scan, wide_bases, window_bits};
+use supraseal_sys::emulated::{
+    Kernels, NO_BASE, Query, Scalars, scan, scratch_grows, wide_bases, window_bits,
+};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -208,6 +210,13 @@ fn refuses_windows_out_of_range() {
     for bits in [3, 19] {
         assert!(G1Affine::msm(&[], &scalars, bits).is_none());
     }
+}
+
+/// Over every number of digits a thread, and past the greatest.
+#[test]
+fn fewer_scalars_need_no_more_scratch() {
+    assert!(scratch_grows(400_000, 4));
+    assert!(scratch_grows(1_500_000, 17));
 }
 
 #[test]
