@@ -7,16 +7,9 @@
 #include <vector>
 
 #include "../wrapper.h"
+#include "sanitize.hpp"
 
 namespace {
-
-void expect(cuzk_status status, int32_t code, const char *what) {
-    if (status.code != code) {
-        std::fprintf(stderr, "%s: expected status %d, got %d: %s\n", what, code, status.code,
-                     status.message);
-        std::exit(1);
-    }
-}
 
 struct Input {
     std::vector<blst_p2_affine> bases;
@@ -94,6 +87,7 @@ int main() {
     expect(cuzk_test_pool(3, 6, 50, 17, &counted), CUZK_OK, "pool");
     cuzk_test_dealloc_seen seen{};
     expect(cuzk_test_dealloc(200, 50, &seen), CUZK_OK, "dealloc");
+    prove_on_doubles(resources);
     cuzk_gpu_resources_destroy(resources);
     std::printf("sanitize: ok, %llu tasks, %u freeing at once\n",
                 static_cast<unsigned long long>(counted), seen.concurrent_max);

@@ -1,0 +1,143 @@
+// The device prover under sanitizers: streams are threads here, so that a wait
+// that is missing is a data race that is reported.
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "sanitize.hpp"
+
+namespace {
+
+constexpr uint32_t kLogDomain = 4;
+constexpr uint32_t kInputs = 2;
+constexpr uint32_t kAux = 200;
+constexpr uint32_t kWords = (kAux + 63) / 64;
+
+// A circuit without constraints, all of whose points are the generator.
+struct Toy {
+    std::vector<uint64_t> mask = std::vector<uint64_t>(kWords, UINT64_MAX);
+    std::vector<uint8_t> g1;
+    std::vector<uint8_t> g2;
+    std::vector<uint32_t> block_references{0};
+    std::array<uint32_t, kInputs> b_inputs{0, 1};
+    std::vector<blst_fr> inputs;
+    std::vector<uint64_t> bits = std::vector<uint64_t>(kWords + 1);
+    std::vector<uint64_t> wide = std::vector<uint64_t>(kWords + 1);
+    std::vector<blst_fr> wide_values;
+    cuzk_circuit_data data{};
+    cuzk_witness witness{};
+
+    Toy() {
+        mask.back() = UINT64_MAX >> (kWords * 64 - kAux);
+        const uint32_t variables = kInputs + kAux;
+        for (uint32_t i = 0; i < variables; ++i) {
+            std::array<uint8_t, 192> bytes{};
+            blst_p1_affine_serialize(bytes.data(), blst_p1_affine_generator());
+            g1.insert(g1.end(), bytes.begin(), bytes.begin() + 96);
+            blst_p2_affine_serialize(bytes.data(), blst_p2_affine_generator());
+            g2.insert(g2.end(), bytes.begin(), bytes.end());
+        }
+        for (uint32_t aux = 0; aux < kAux; ++aux) {
+            (aux % 5 == 0 ? wide : bits)[aux / 64] |= uint64_t{1} << aux % 64;
+        }
+        const uint64_t value[4] = {3, 5, 7, 9};
+        blst_fr scalar;
+        blst_fr_from_uint64(&scalar, value);
+        inputs.assign(kInputs, scalar);
+        wide_values.assign((kAux + 4) / 5, scalar);
+        lend();
+    }
+
+    void lend() {
+        cuzk_circuit_shape &shape = data.shape;
+        shape.log_domain = kLogDomain;
+        shape.num_inputs = kInputs;
+        shape.num_aux = kAux;
+        shape.max_wide = kAux;
+        shape.num_b_inputs = kInputs;
+        const uint64_t all = kInputs + kAux;
+        const uint64_t points[CUZK_QUERIES] = {(1 << kLogDomain) - 1, kAux, all, all, all};
+        for (int query = 0; query < CUZK_QUERIES; ++query) {
+            shape.num_points[query] = points[query];
+            data.points[query] = query == CUZK_QUERY_B_G2 ? g2.data() : g1.data();
+        }
+        data.block_references = block_references.data();
+        data.a_aux = mask.data();
+        data.b_aux = mask.data();
+        data.b_inputs = b_inputs.data();
+        witness = {inputs.data(),      bits.data(),       wide.data(), bits.size(),
+                   wide_values.data(), wide_values.size()};
+    }
+};
+
+cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness) {
+    cuzk_proof *proof = nullptr;
+    cuzk_status status = cuzk_prove_stage(circuit, &witness, &proof);
+    cuzk_proof_figures figures;
+    if (status.code == CUZK_OK) {
+        status = cuzk_prove_run(proof, &figures);
+    }
+    cuzk_sums sums;
+    if (status.code == CUZK_OK) {
+        status = cuzk_prove_finish(proof, &sums, &figures);
+    }
+    cuzk_proof_destroy(proof);
+    return status;
+}
+
+// The least memory that a plan is made for.
+uint64_t least_bytes(const cuzk_circuit_shape &shape, cuzk_device_options options) {
+    uint64_t low = 1;
+    uint64_t high = uint64_t{1} << 30;
+    while (low < high) {
+        options.memory_bytes = low + (high - low) / 2;
+        cuzk_device_plan plan;
+        if (cuzk_device_make_plan(&shape, &options, &plan).code == CUZK_OK) {
+            high = options.memory_bytes;
+        } else {
+            low = options.memory_bytes + 1;
+        }
+    }
+    return low;
+}
+
+void prove_on_double(gpu_resources *resources, const Toy &toy, uint64_t bytes, uint64_t lost_at) {
+    cuzk_test_controls *controls = nullptr;
+    expect(cuzk_test_controls_create(&controls), CUZK_OK, "controls");
+    const cuzk_device_options options{bytes, 2, 0, 60000};
+    cuzk_device *device = nullptr;
+    expect(cuzk_test_device_open(bytes, &options, resources, controls, &device), CUZK_OK, "open");
+    cuzk_circuit *circuit = nullptr;
+    expect(cuzk_circuit_create(device, &toy.data, &circuit), CUZK_OK, "circuit");
+    cuzk_test_fault(controls, lost_at, CUZK_TEST_FAULT_KERNEL);
+    std::vector<std::thread> workers;
+    for (int i = 0; i < 3; ++i) {
+        workers.emplace_back([&] {
+            for (int round = 0; round < 3; ++round) {
+                const cuzk_status status = prove(circuit, toy.witness);
+                if (lost_at == 0 || status.code != CUZK_OK) {
+                    expect(status, lost_at == 0 ? CUZK_OK : CUZK_DEVICE_LOST, "prove");
+                }
+            }
+        });
+    }
+    for (std::thread &worker : workers) {
+        worker.join();
+    }
+    cuzk_circuit_destroy(circuit);
+    cuzk_device_close(device);
+    cuzk_test_controls_destroy(controls);
+}
+
+} // namespace
+
+void prove_on_doubles(gpu_resources *resources) {
+    const Toy toy;
+    const cuzk_device_options options{0, 2, 0, 60000};
+    const uint64_t least = least_bytes(toy.data.shape, options);
+    prove_on_double(resources, toy, uint64_t{1} << 24, 0);
+    prove_on_double(resources, toy, least, 0);
+    for (const uint64_t lost_at : {30, 90, 150}) {
+        prove_on_double(resources, toy, least, lost_at);
+    }
+}
