@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::element::{LIMB_BITS, Modulus, carry, splat};
-use super::product::factor;
+use super::element::{Modulus, carry, splat};
+use super::product::{carried, factor};
 
 /// The columns of a product before reduction: 0 to N − 1 and N to 2N − 1.
 pub(super) type Wide<const N: usize> = [[__m512i; N]; 2];
@@ -91,17 +91,18 @@ pub(super) fn reduce_wide<M: Modulus<N>, const N: usize>(mut wide: Wide<N>) -> [
     wide[1]
 }
 
-/// Clears a column with a multiple of the modulus, and carries it into the
-/// next.
+/// Clears a column with a multiple of the modulus, but for writing it, and
+/// carries it into the next.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn clear<M: Modulus<N>, const N: usize>(wide: &mut Wide<N>, i: usize, p: &[__m512i; N]) {
     let columns = &mut wide.as_flattened_mut()[i..=i + N];
     let factor = factor::<M, N>(columns[0]);
+    columns[1] = _mm512_add_epi64(columns[1], carried(columns[0]));
     for (j, p) in p.iter().enumerate() {
-        columns[j] = _mm512_madd52lo_epu64(columns[j], *p, factor);
+        if j > 0 {
+            columns[j] = _mm512_madd52lo_epu64(columns[j], *p, factor);
+        }
         columns[j + 1] = _mm512_madd52hi_epu64(columns[j + 1], *p, factor);
     }
-    let carry = _mm512_srai_epi64::<LIMB_BITS>(columns[0]);
-    columns[1] = _mm512_add_epi64(columns[1], carry);
 }

@@ -22,8 +22,11 @@ const BATCH_MIN: usize = 256;
 /// Segments of the buckets whose running sums are taken together.
 const SEGMENTS: usize = 512;
 
-/// Shortest segment: what segments add up to is summed point by point.
+/// Shortest segment.
 const SEGMENT_MIN: usize = 16;
+
+/// Most buckets that are summed point by point.
+const SINGLE_MAX: usize = 64;
 
 /// Per window, one bucket for each absolute value of a digit, from 1 on.
 pub(super) struct Buckets<K: Kernel> {
@@ -166,11 +169,6 @@ impl<K: Kernel> Buckets<K> {
 
     /// `Σ (i + 1) · bucket[i]` for each window's `len` buckets, a power of two.
     ///
-    /// Running sums from the top, as usual, but in many segments at a time so
-    /// that each step is a batch. Bucket j of segment s counts j + 1 times
-    /// within the segment, and as often again as there are buckets below the
-    /// segment.
-    ///
     /// # Errors
     /// [`KernelError::Stopped`].
     pub(super) fn weighted_sums(
@@ -178,44 +176,77 @@ impl<K: Kernel> Buckets<K> {
         len: usize,
         checkpoint: &dyn Checkpoint,
     ) -> Result<Vec<CurveOf<K>>, KernelError> {
-        let length = (self.points.len() / SEGMENTS)
-            .next_power_of_two()
-            .clamp(SEGMENT_MIN.min(len), len);
-        let segments = self.points.len() / length;
-        let mut running = vec![self.kernel.infinity(); segments];
-        let mut totals = running.clone();
-        let same: Vec<_> = (0..segments).map(|s| Addition::new(s, s, false)).collect();
-        for j in (0..length).rev() {
-            let next: Vec<_> = (0..segments)
-                .map(|s| Addition::new(s, s * length + j, false))
-                .collect();
-            self.kernel
-                .accumulate(&mut running, &self.points, &next, &mut self.scratch);
-            self.kernel
-                .accumulate(&mut totals, &running, &same, &mut self.scratch);
-            checkpoint.check()?;
-        }
-        running
-            .chunks(len / length)
-            .zip(totals.chunks_mut(len / length))
-            .map(|(running, totals)| {
-                let within = affine::sum(self.kernel, totals, &mut self.scratch, checkpoint)?;
-                Ok(within + multiply_small(self.weighted_by_index(running), length))
-            })
-            .collect()
+        weighted_sums(
+            self.kernel,
+            &self.points,
+            len,
+            &mut self.scratch,
+            checkpoint,
+        )
     }
+}
 
-    /// `Σ i · points[i]`.
-    fn weighted_by_index(&self, points: &[K::Point]) -> CurveOf<K> {
-        let mut affine = vec![K::Affine::identity(); points.len()];
-        self.kernel.export(points, &mut affine);
-        let (mut above, mut sum) = (CurveOf::<K>::identity(), CurveOf::<K>::identity());
-        for point in affine.iter().rev() {
-            sum += above;
-            above += point;
-        }
-        sum
+/// `Σ (i + 1) · points[i]` for each `len` points, a power of two.
+///
+/// Running sums from the top, as usual, but in many segments at a time so
+/// that each step is a batch. Point j of segment s counts j + 1 times within
+/// the segment, and as often again as there are points below the segment.
+fn weighted_sums<K: Kernel>(
+    kernel: K,
+    points: &[K::Point],
+    len: usize,
+    scratch: &mut K::Scratch,
+    checkpoint: &dyn Checkpoint,
+) -> Result<Vec<CurveOf<K>>, KernelError> {
+    if len <= SINGLE_MAX {
+        let sums = points
+            .chunks(len)
+            .map(|points| weighted_sum(kernel, points));
+        return Ok(sums.collect());
     }
+    let length = (points.len() / SEGMENTS)
+        .next_power_of_two()
+        .clamp(SEGMENT_MIN, len);
+    let segments = points.len() / length;
+    let mut running = vec![kernel.infinity(); segments];
+    let mut totals = running.clone();
+    let same: Vec<_> = (0..segments).map(|s| Addition::new(s, s, false)).collect();
+    for j in (0..length).rev() {
+        let next: Vec<_> = (0..segments)
+            .map(|s| Addition::new(s, s * length + j, false))
+            .collect();
+        kernel.accumulate(&mut running, points, &next, scratch);
+        kernel.accumulate(&mut totals, &running, &same, scratch);
+        checkpoint.check()?;
+    }
+    // Segment s counts s times: the others move down, the first falls away.
+    for running in running.chunks_mut(len / length) {
+        running.rotate_left(1);
+        if let Some(last) = running.last_mut() {
+            *last = kernel.infinity();
+        }
+    }
+    let below = weighted_sums(kernel, &running, len / length, scratch, checkpoint)?;
+    totals
+        .chunks_mut(len / length)
+        .zip(below)
+        .map(|(totals, below)| {
+            let within = affine::sum(kernel, totals, scratch, checkpoint)?;
+            Ok(within + multiply_small(below, length))
+        })
+        .collect()
+}
+
+/// `Σ (i + 1) · points[i]`, point by point.
+fn weighted_sum<K: Kernel>(kernel: K, points: &[K::Point]) -> CurveOf<K> {
+    let mut affine = vec![K::Affine::identity(); points.len()];
+    kernel.export(points, &mut affine);
+    let (mut above, mut sum) = (CurveOf::<K>::identity(), CurveOf::<K>::identity());
+    for point in affine.iter().rev() {
+        above += point;
+        sum += above;
+    }
+    sum
 }
 
 /// A set of small numbers, small enough itself for the first-level cache.

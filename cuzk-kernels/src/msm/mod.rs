@@ -368,8 +368,8 @@ where
     let plan = plan(indices.len(), rayon::current_num_threads());
     let mut sets = bucket_sets(kernel, &plan);
     let chunk_len = indices.len().min(CHUNK);
-    let mut points = vec![kernel.infinity(); chunk_len];
-    let mut recoded = vec![Recoded::default(); chunk_len];
+    let mut points = first_touched_by_all(kernel.infinity(), chunk_len);
+    let mut recoded = first_touched_by_all(Recoded::default(), chunk_len);
 
     for (chunk, indices) in indices.chunks(CHUNK).enumerate() {
         let scalar = |place, index| scalar(chunk * CHUNK + place, index);
@@ -389,6 +389,16 @@ where
             .try_for_each(|set| set.add(&plan, points, recoded, checkpoint))?;
     }
     combine(sets, &plan, checkpoint)
+}
+
+/// A vector whose pages are mapped by all threads: that takes as long as adding
+/// up some tenth of the points that fill them.
+fn first_touched_by_all<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
+    (0..len)
+        .into_par_iter()
+        .with_min_len(TASK)
+        .map(|_| value)
+        .collect()
 }
 
 /// The buckets of some windows, for one share of the terms.

@@ -13,11 +13,12 @@ use super::columns::Shared;
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
 
-/// Bits of a tile's side: 2^4 elements of 32 bytes are eight cache lines.
-const TILE_BITS: u32 = 4;
+/// Bits of a tile's side: 2^6 elements of 32 bytes are half a page, and two
+/// tiles fit a second-level cache.
+const TILE_BITS: u32 = 6;
 
 /// Tiles that one task looks at.
-const TASK: usize = 64;
+const TASK: usize = 4;
 
 /// Moves every element to the index with reversed bits. The slice's length is
 /// a power of two.
