@@ -219,6 +219,8 @@ pub(crate) enum BenchStage {
     MsmG1,
     /// A multi-scalar multiplication in G2.
     MsmG2,
+    /// The sum of a random half of 2^LOG2 points in G1, as of a witness's ones.
+    SumG1,
     /// Generate test parameters.
     Params,
     /// A whole proof from its request.
@@ -239,9 +241,10 @@ pub(crate) struct Bench {
     /// The base-2 logarithm of the length, for transforms and sums.
     #[arg(long, value_name = "LOG2", default_value_t = 18, value_parser = clap::value_parser!(u32).range(1..=26))]
     pub(crate) size: u32,
-    /// How many threads to use; 0 is one for each core.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) threads: usize,
+    /// How many threads to use; 0 is one for each core. Of several numbers, as in
+    /// 1,2, each is measured, and how much faster it is than the first.
+    #[arg(long, value_delimiter = ',', default_values_t = [0])]
+    pub(crate) threads: Vec<usize>,
     /// How many alternating runs the medians are taken over.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,

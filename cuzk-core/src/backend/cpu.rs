@@ -128,7 +128,8 @@ struct Prepared {
     b_scalars: PackedQuery<Scalar>,
 }
 
-/// The sums in G1. `h` is the quotient.
+/// The sums in G1, side by side, so that no thread waits for the others where
+/// a sum's steps end. `h` is the quotient.
 fn sums_in_g1(
     context: Context<'_>,
     params: &MappedParams,
@@ -137,11 +138,25 @@ fn sums_in_g1(
 ) -> Result<SumsInG1, BackendError> {
     // h has one coefficient less than the domain has points.
     let h = h.split_last().map_or(h, |(_, h)| h);
+    let ((h, l), (a, b_g1)) = rayon::join(
+        || {
+            rayon::join(
+                || msm::g1_with(context, &params.h(), h),
+                || msm::g1_packed(context, &params.l(), &packed(aux)?),
+            )
+        },
+        || {
+            rayon::join(
+                || msm::g1_packed(context, &params.a(), &packed(a)?),
+                || msm::g1_packed(context, &params.b_g1(), &packed(b)?),
+            )
+        },
+    );
     Ok(SumsInG1 {
-        h: msm::g1_with(context, &params.h(), h)?,
-        l: msm::g1_packed(context, &params.l(), &packed(aux)?)?,
-        a: msm::g1_packed(context, &params.a(), &packed(a)?)?,
-        b_g1: msm::g1_packed(context, &params.b_g1(), &packed(b)?)?,
+        h: h?,
+        l: l?,
+        a: a?,
+        b_g1: b_g1?,
     })
 }
 

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use bellperson::domain::EvaluationDomain;
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Projective, G2Projective, Scalar};
+use cuzk_kernels::msm::PackedScalars;
 use cuzk_kernels::ntt::Domain;
-use cuzk_kernels::{KernelError, msm};
+use cuzk_kernels::{Isa, KernelError, msm};
 use ec_gpu_gen::multiexp_cpu::{FullDensity, multiexp_cpu};
 use ec_gpu_gen::threadpool::Worker;
 use ff::{Field, PrimeField};
 use group::Curve;
 use group::prime::{PrimeCurve, PrimeCurveAffine};
-use rand::SeedableRng;
+use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Comparison, alternate, differs};
@@ -104,6 +105,31 @@ pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         |ours, blst| ours.as_ref() == blst,
         &bases,
     )
+}
+
+/// blst is given the points that are selected, ours all of them and bits.
+pub(crate) fn sum_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let bases = bases::<G1Projective>(args.size);
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let ones: Vec<u64> = (0..bases.len().div_ceil(64))
+        .map(|_| rng.next_u64() & (u64::MAX >> (64 - bases.len().min(64))))
+        .collect();
+    let none = vec![0; ones.len()];
+    let bits = PackedScalars::new(bases.len(), &ones, &none, &[]).map_err(failed)?;
+    let selected: Vec<blst_p1_affine> = bases
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| ones[i / 64] >> (i % 64) & 1 == 1)
+        .map(|(_, base)| *base.as_ref())
+        .collect();
+    let ours = || msm::g1_packed(Isa::best(), bases.as_slice(), &bits).map_err(failed);
+    let peer = || Ok(selected.add());
+    if ours()?.as_ref() != &peer()? {
+        return Err(differs("sum-g1"));
+    }
+    let medians = alternate(args.runs, ours, peer)?;
+    let size = format!("{} of 2^{}", selected.len(), args.size);
+    Ok(vec![medians.into_comparison("sum-g1", size, "blst")])
 }
 
 /// A sum in one of the two groups.

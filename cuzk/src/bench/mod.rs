@@ -33,6 +33,9 @@ pub(crate) struct Comparison {
     peer_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<f64>,
+    /// How many times as fast as with the first number of threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scaling: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ours_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,11 +78,28 @@ impl Medians {
 }
 
 pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
+    let mut first: Vec<f64> = Vec::new();
+    for &threads in &args.threads {
+        let mut comparisons = measure(context, args, threads)?;
+        for (comparison, first_s) in comparisons.iter_mut().zip(&first) {
+            comparison.scaling = Some(first_s / comparison.ours_s);
+        }
+        if first.is_empty() {
+            first = comparisons.iter().map(|line| line.ours_s).collect();
+        }
+        for comparison in &comparisons {
+            output::print(context.json, comparison, text)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Comparison>, Failure> {
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.threads)
+        .num_threads(threads)
         .build()
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let comparisons = pool.install(|| match args.stage {
+    pool.install(|| match args.stage {
         BenchStage::Pce => circuit::pce(args),
         BenchStage::Witness => circuit::witness(args),
         BenchStage::Eval => eval::eval(context, args),
@@ -88,10 +108,8 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         BenchStage::Ntt => kernel::ntt(args),
         BenchStage::MsmG1 => kernel::msm_g1(args),
         BenchStage::MsmG2 => kernel::msm_g2(args),
-    })?;
-    comparisons
-        .iter()
-        .try_for_each(|comparison| output::print(context.json, comparison, text))
+        BenchStage::SumG1 => kernel::sum_g1(args),
+    })
 }
 
 /// Runs both sides `runs` times, alternating, and takes the medians.
@@ -142,6 +160,10 @@ fn text(comparison: &Comparison) -> String {
         "{what}, {} thread(s): {:.3} s",
         comparison.threads, comparison.ours_s
     );
+    let ours = match comparison.scaling {
+        Some(scaling) => format!("{ours} (scaling {scaling:.2})"),
+        None => ours,
+    };
     match (comparison.peer, comparison.peer_s, comparison.ratio) {
         (Some(peer), Some(peer_s), Some(ratio)) => {
             format!("{ours}, {peer} {peer_s:.3} s, ratio {ratio:.2}")
