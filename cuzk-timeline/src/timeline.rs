@@ -127,6 +127,13 @@ impl Trace<'_> {
         self.record(stage, since.saturating_duration_since(self.timeline.epoch));
     }
 
+    /// Records that `stage` lasted from `start` to `end`, as something that has
+    /// a clock of its own measured it.
+    pub fn between(&self, stage: Stage, start: Instant, end: Instant) {
+        let since_epoch = |at: Instant| at.saturating_duration_since(self.timeline.epoch);
+        self.record_between(stage, since_epoch(start), since_epoch(end));
+    }
+
     /// Records `wait`, which ends now.
     pub fn ended(&self, wait: Wait) {
         self.waited(wait.inside.stage(), wait.since);
@@ -146,6 +153,10 @@ impl Trace<'_> {
     }
 
     fn record(&self, stage: Stage, start: Duration) {
+        self.record_between(stage, start, self.timeline.epoch.elapsed());
+    }
+
+    fn record_between(&self, stage: Stage, start: Duration, end: Duration) {
         let Trace {
             timeline,
             job,
@@ -159,7 +170,7 @@ impl Trace<'_> {
             stage,
             lane: Lane::current(),
             start,
-            end: timeline.epoch.elapsed(),
+            end,
         };
         metrics::stage_ended(&span);
         timeline.push(span);

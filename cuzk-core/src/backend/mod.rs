@@ -7,9 +7,11 @@
 
 mod assemble;
 mod cpu;
+mod cuda;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
@@ -17,20 +19,26 @@ use cuzk_kernels::{Checkpoint, KernelError};
 use cuzk_pce::PackedWitness;
 use ff::Field;
 use rayon::ThreadPool;
+use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{GpuResources, Status};
 
 use crate::circuit::Circuit;
-use crate::config::Config;
+use crate::config::{Config, Devices};
 use crate::memory::buffer::Buffer;
 use crate::params::{MappedParams, ParamsError};
 use crate::timeline::Trace;
 use crate::{Error, Result};
 
 pub use cpu::CpuBackend;
+pub use cuda::CudaBackend;
 
 /// Whether this build can prove on a GPU. The configuration refuses to name one
 /// that nothing would use.
-pub const PROVES_ON_GPU: bool = false;
+pub const PROVES_ON_GPU: bool = cfg!(feature = "cuda");
+
+/// How long a device may take over what should take seconds, before it is given
+/// up.
+const STALL_LIMIT: Duration = Duration::from_secs(120);
 
 /// One device of an engine: what proves on it, and the C++ side's resources that
 /// guard it.
@@ -47,21 +55,86 @@ impl fmt::Debug for Device {
     }
 }
 
-/// The devices that the configuration names. Without a GPU that is the CPU,
-/// whose device region runs on `pool`.
+/// The devices that the configuration names: the CPU, whose device region runs
+/// on `pool`; the GPUs with these ordinals; or all that CUDA shows and this
+/// build runs on, and the CPU if there is none.
+///
+/// A partition on which one of all GPUs fails is proved on the CPU. On a GPU
+/// that was asked for it fails, so that the operator learns of it.
 ///
 /// # Errors
-/// What the C++ side says, or the operating system of threads.
+/// What the C++ side says of a GPU that was asked for, or the operating system
+/// of threads.
 pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
-    let cannot_start = |error: Status| Error::Start {
+    match &config.gpus.devices {
+        Devices::Cpu => Ok(vec![cpu_device(config, pool)?]),
+        Devices::Ordinals(ordinals) => ordinals
+            .iter()
+            .map(|&ordinal| {
+                let (device, resources) =
+                    open_gpu(config, ordinal).map_err(|error| Error::Start {
+                        problem: format!("GPU {ordinal}: {error}"),
+                    })?;
+                let backend = Arc::new(CudaBackend::new(device));
+                Ok(Device { resources, backend })
+            })
+            .collect(),
+        Devices::Auto => {
+            let cpu = cpu_device(config, pool)?;
+            let gpus = all_gpus(config, &cpu.backend);
+            Ok(if gpus.is_empty() { vec![cpu] } else { gpus })
+        }
+    }
+}
+
+fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
+    let resources = GpuResources::new().map_err(|error| Error::Start {
         problem: error.to_string(),
-    };
-    let resources = Arc::new(GpuResources::new().map_err(cannot_start)?);
+    })?;
+    let resources = Arc::new(resources);
     let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(pool))
         .with_b_g2_pool(Arc::new(config.gpus.pool()?))
         .with_isa(config.cpu.isa);
     let backend = Arc::new(backend);
-    Ok(vec![Device { resources, backend }])
+    Ok(Device { resources, backend })
+}
+
+/// Every GPU that CUDA shows and that can be opened.
+fn all_gpus(config: &Config, elsewhere: &Arc<dyn Backend>) -> Vec<Device> {
+    let count = device_count().unwrap_or_else(|error| {
+        tracing::warn!(%error, "no GPU is used");
+        0
+    });
+    let gpu = |ordinal| match open_gpu(config, ordinal) {
+        Ok((device, resources)) => {
+            let backend = CudaBackend::new(device).with_elsewhere(Arc::clone(elsewhere));
+            let backend = Arc::new(backend);
+            Some(Device { resources, backend })
+        }
+        Err(error) => {
+            tracing::warn!(ordinal, %error, "a GPU is not used");
+            None
+        }
+    };
+    (0..count).filter_map(gpu).collect()
+}
+
+fn open_gpu(
+    config: &Config,
+    ordinal: u32,
+) -> std::result::Result<(Arc<DeviceProver>, Arc<GpuResources>), Status> {
+    let options = DeviceOptions {
+        memory_bytes: None,
+        workers: u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX),
+        b_g2_on_device: false,
+        stall_limit: STALL_LIMIT,
+    };
+    let resources = Arc::new(GpuResources::new()?);
+    let device = DeviceProver::open(ordinal, &options, Arc::clone(&resources))?;
+    if let Ok(info) = device.info() {
+        tracing::info!(ordinal, ?info, "a GPU");
+    }
+    Ok((Arc::new(device), resources))
 }
 
 /// A partition after synthesis: all a backend needs to prove it.

@@ -105,6 +105,12 @@ impl<'a, P> Query<'a, P> {
             points: PhantomData,
         }
     }
+
+    /// The points as the file has them, unchecked.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
 }
 
 impl<P> fmt::Debug for Query<'_, P> {

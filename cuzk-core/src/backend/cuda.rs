@@ -1,0 +1,308 @@
+//! The backend of a CUDA device: the compiled circuit and the parameters' points
+//! stay there, a packed witness goes up, five sums come down.
+//!
+//! Not the device (`supraseal_sys::device`), and not the choice of devices. The
+//! invariant: a device that fails fails its partition, which goes to another
+//! backend if there is one for that, and never the process.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bellperson::groth16::Proof;
+use blstrs::{Bls12, Scalar};
+use cuzk_pce::PackedWitness;
+use cuzk_pce::program::Flat;
+use supraseal_sys::device::{
+    CircuitArrays, CircuitSource, DeviceCircuit, DeviceProver, Queries, RanProof, WitnessArrays,
+    WitnessSource,
+};
+use supraseal_sys::{Code, Status};
+
+use super::assemble::{Sums, assemble};
+use super::{Backend, BackendError, Pending, Randomness, Synthesized};
+use crate::circuit::Circuit;
+use crate::params::MappedParams;
+use crate::timeline::{Stage, Trace};
+
+/// Proves on a device.
+pub struct CudaBackend {
+    device: Arc<DeviceProver>,
+    circuits: Mutex<Vec<Known>>,
+    elsewhere: Option<Arc<dyn Backend>>,
+}
+
+impl fmt::Debug for CudaBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaBackend")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CudaBackend {
+    /// A backend that proves on `device`.
+    #[must_use]
+    pub fn new(device: Arc<DeviceProver>) -> Self {
+        Self {
+            device,
+            circuits: Mutex::default(),
+            elsewhere: None,
+        }
+    }
+
+    /// The same, with a backend for the partitions on which the device fails.
+    /// It must have resources of its own.
+    #[must_use]
+    pub fn with_elsewhere(self, backend: Arc<dyn Backend>) -> Self {
+        Self {
+            elsewhere: Some(backend),
+            ..self
+        }
+    }
+
+    /// The circuit on the device. Made with the first partition of each, while
+    /// the others wait.
+    fn circuit(
+        &self,
+        circuit: &Arc<Circuit>,
+        params: &Arc<MappedParams>,
+    ) -> Result<Arc<DeviceCircuit>, BackendError> {
+        // What a panic leaves is whole: a push is one step.
+        let mut circuits = self.circuits.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |known: &&Known| {
+            Arc::ptr_eq(&known.circuit, circuit) && Arc::ptr_eq(&known.params, params)
+        };
+        if let Some(known) = circuits.iter().find(is_it) {
+            return Ok(Arc::clone(&known.on_device));
+        }
+        let lent = LentCircuit::new(Arc::clone(circuit), Arc::clone(params))?;
+        let on_device = DeviceCircuit::new(Arc::clone(&self.device), Arc::new(lent))?;
+        tracing::info!(circuit = %circuit.id(), plan = ?on_device.plan(), "a circuit on a device");
+        let on_device = Arc::new(on_device);
+        circuits.push(Known {
+            circuit: Arc::clone(circuit),
+            params: Arc::clone(params),
+            on_device: Arc::clone(&on_device),
+        });
+        Ok(on_device)
+    }
+
+    /// The device region of a partition.
+    fn run(&self, partition: &Partition, trace: Trace<'_>) -> Result<RanProof, BackendError> {
+        let circuit = self.circuit(&partition.circuit, &partition.params)?;
+        let staged = circuit.stage(Arc::clone(&partition.witness) as Arc<dyn WitnessSource>)?;
+        let asked = Instant::now();
+        let ran = staged.run()?;
+        let ended = Instant::now();
+        let figures = ran.figures();
+        let locked = asked + ms(figures.lock_wait_ms);
+        trace.between(Stage::LockWait, asked, locked);
+        trace.between(Stage::Device, locked, ended);
+        // The device's own clock, from its last event back.
+        let sums_begin = ended.checked_sub(ms(figures.sums_ms)).unwrap_or(locked);
+        let begin = sums_begin
+            .checked_sub(ms(figures.quotient_ms))
+            .unwrap_or(locked);
+        trace.between(Stage::Quotient, begin, sums_begin);
+        trace.between(Stage::Msm, sums_begin, ended);
+        Ok(ran)
+    }
+}
+
+/// A circuit that the device knows, with its parameters.
+struct Known {
+    circuit: Arc<Circuit>,
+    params: Arc<MappedParams>,
+    on_device: Arc<DeviceCircuit>,
+}
+
+/// Milliseconds that the C++ side measured.
+fn ms(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
+}
+
+/// What of a synthesized partition a device needs.
+struct Partition {
+    circuit: Arc<Circuit>,
+    params: Arc<MappedParams>,
+    witness: Arc<LentWitness>,
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn prove_start(
+        self: Arc<Self>,
+        synthesized: Synthesized,
+        trace: Trace<'_>,
+    ) -> Result<Box<dyn Pending>, BackendError> {
+        // A device region takes seconds at most and is not interrupted.
+        if !synthesized.checkpoint.pass() {
+            return Err(BackendError::Stopped);
+        }
+        let Synthesized {
+            circuit,
+            params,
+            witness,
+            a,
+            b,
+            checkpoint,
+        } = synthesized;
+        let partition = Partition {
+            circuit,
+            params,
+            witness: Arc::new(LentWitness(witness)),
+        };
+        let error = match self.run(&partition, trace) {
+            Ok(ran) => {
+                let params = partition.params;
+                return Ok(Box::new(PendingOnDevice { ran, params }));
+            }
+            Err(error) => error,
+        };
+        let Partition {
+            circuit,
+            params,
+            witness,
+        } = partition;
+        // The failed proof was the only other to hold it.
+        match (&self.elsewhere, Arc::try_unwrap(witness)) {
+            (Some(elsewhere), Ok(LentWitness(witness))) if is_of_the_device(&error) => {
+                tracing::warn!(%error, elsewhere = elsewhere.name(), "the device failed");
+                let synthesized = Synthesized {
+                    circuit,
+                    params,
+                    witness,
+                    a,
+                    b,
+                    checkpoint,
+                };
+                Arc::clone(elsewhere).prove_start(synthesized, trace)
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+/// Whether another backend might do better.
+fn is_of_the_device(error: &BackendError) -> bool {
+    match error {
+        BackendError::Native(status) => status.code() != Code::InvalidPoint,
+        _ => false,
+    }
+}
+
+struct PendingOnDevice {
+    ran: RanProof,
+    params: Arc<MappedParams>,
+}
+
+impl Pending for PendingOnDevice {
+    fn finish(
+        self: Box<Self>,
+        randomness: Randomness,
+        trace: Trace<'_>,
+    ) -> Result<Proof<Bls12>, BackendError> {
+        let Self { ran, params } = *self;
+        let (sums, figures) = trace.time(Stage::BG2, || ran.finish())?;
+        tracing::debug!(?figures, "a proof's device part");
+        let sums = Sums {
+            h: sums.h,
+            l: sums.l,
+            a: sums.a,
+            b_g1: sums.b_g1,
+            b_g2: sums.b_g2,
+        };
+        trace.time(Stage::Assemble, || assemble(params.vk(), &sums, randomness))
+    }
+}
+
+/// A witness, lent to the device until its proof ends.
+struct LentWitness(PackedWitness<Scalar>);
+
+impl WitnessSource for LentWitness {
+    fn arrays(&self) -> WitnessArrays<'_> {
+        let aux = self.0.aux_slice();
+        WitnessArrays {
+            inputs: self.0.inputs(),
+            bits: aux.bits,
+            wide: aux.wide,
+            wide_values: aux.values,
+        }
+    }
+}
+
+/// A circuit and its parameters, lent to a device as long as it knows them.
+struct LentCircuit {
+    circuit: Arc<Circuit>,
+    params: Arc<MappedParams>,
+    flat: Flat<Scalar>,
+    log_domain: u32,
+    max_wide: u32,
+    b_inputs: Vec<u32>,
+}
+
+impl LentCircuit {
+    fn new(circuit: Arc<Circuit>, params: Arc<MappedParams>) -> Result<Self, BackendError> {
+        let too_large = |problem: String| {
+            BackendError::Native(Status::too_large(format!("{}: {problem}", circuit.id())))
+        };
+        let flat = circuit
+            .program()
+            .flatten()
+            .map_err(|error| too_large(error.to_string()))?;
+        let index = |index: usize| {
+            u32::try_from(index).map_err(|_| too_large(format!("{index} is past 32 bits")))
+        };
+        let max_wide = index((flat.num_aux as usize).saturating_sub(circuit.num_boolean()))?;
+        let b_inputs = circuit.densities().b_input.iter();
+        let b_inputs = b_inputs.map(index).collect::<Result<_, _>>()?;
+        Ok(Self {
+            log_domain: circuit.domain_len().trailing_zeros(),
+            flat,
+            max_wide,
+            b_inputs,
+            circuit,
+            params,
+        })
+    }
+}
+
+#[allow(unsafe_code)] // Kernels do not check what they index.
+// SAFETY: the tables are those of `Program::flatten`, whose indices are in
+// range by construction; densities and lengths are those of the same program,
+// and C++ checks them against each other.
+unsafe impl CircuitSource for LentCircuit {
+    fn arrays(&self) -> CircuitArrays<'_> {
+        let densities = self.circuit.densities();
+        let flat = &self.flat;
+        CircuitArrays {
+            log_domain: self.log_domain,
+            rows: flat.rows,
+            num_inputs: flat.num_inputs,
+            num_aux: flat.num_aux,
+            max_wide: self.max_wide,
+            coefficients: &flat.coefficients,
+            integers: &flat.integers,
+            part_ends: &flat.part_ends,
+            items: &flat.items,
+            shapes: &flat.shapes,
+            unit_rows: &flat.unit_rows,
+            references: &flat.references,
+            block_references: &flat.block_references,
+            a_aux: densities.a_aux.words(),
+            b_aux: densities.b_aux.words(),
+            b_inputs: &self.b_inputs,
+            points: Queries {
+                h: self.params.h().bytes(),
+                l: self.params.l().bytes(),
+                a: self.params.a().bytes(),
+                b_g1: self.params.b_g1().bytes(),
+                b_g2: self.params.b_g2().bytes(),
+            },
+        }
+    }
+}
