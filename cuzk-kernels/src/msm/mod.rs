@@ -391,8 +391,8 @@ where
     combine(sets, &plan, checkpoint)
 }
 
-/// A vector whose pages are mapped by all threads: that takes as long as adding
-/// up some tenth of the points that fill them.
+/// A vector whose pages are mapped by all threads: one alone takes milliseconds,
+/// in which the others wait and no checkpoint is asked.
 fn first_touched_by_all<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
     (0..len)
         .into_par_iter()
