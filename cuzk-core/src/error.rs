@@ -8,12 +8,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use cuzk_journal::JournalError;
 use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
 use crate::kinds::CircuitId;
-use crate::memory::budget::OverBudget;
 use crate::params::ParamsError;
+use cuzk_scheduler::admission::OverBudget;
 
 /// Everything the engine reports instead of a proof.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +102,40 @@ pub enum Error {
         /// How many jobs the queue holds.
         capacity: usize,
     },
+    /// The journal of jobs.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The id stands for another request.
+    #[error("id {id:?} stands for another request; send the new request under a new id")]
+    Conflict {
+        /// The id.
+        id: String,
+    },
+    /// The proof would come too late, as far as is known.
+    #[error(
+        "the proof would take about {estimate_ms} ms and is of use for {deadline_ms}; \
+         raise its priority, or prove it elsewhere"
+    )]
+    TooLate {
+        /// What the caller gave, milliseconds from now.
+        deadline_ms: u64,
+        /// What it would take, milliseconds from now.
+        estimate_ms: u64,
+    },
+    /// The deadline passed while the job waited.
+    #[error("the deadline passed while the job waited")]
+    DeadlinePassed,
+    /// The caller ended the job.
+    #[error("the job was cancelled")]
+    Cancelled,
+    /// A device did not answer in time.
+    #[error("partition {partition}: the device did not answer within {after_s} s")]
+    Stalled {
+        /// The partition.
+        partition: usize,
+        /// The time it was given.
+        after_s: u64,
+    },
     /// The engine no longer accepts or runs jobs.
     #[error("the engine is shutting down; the job was not proved")]
     ShuttingDown,
@@ -156,12 +191,18 @@ impl Error {
             | Self::OtherCircuit { .. }
             | Self::OverBudget(_)
             | Self::Unsatisfied { .. }
+            | Self::Conflict { .. }
+            | Self::Journal(_)
             | Self::Io { .. } => true,
             Self::Synthesis { .. }
             | Self::Backend { .. }
             | Self::Rejected { .. }
             | Self::Start { .. }
             | Self::Busy { .. }
+            | Self::TooLate { .. }
+            | Self::DeadlinePassed
+            | Self::Cancelled
+            | Self::Stalled { .. }
             | Self::ShuttingDown
             | Self::Internal { .. } => false,
         }

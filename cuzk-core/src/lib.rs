@@ -37,11 +37,11 @@ pub mod once_map;
 pub mod params;
 pub mod pipeline;
 pub mod request;
-pub mod scheduler;
 pub mod vanilla;
 pub mod verify;
 
 pub use config::Config;
+pub use cuzk_scheduler as scheduler;
 pub use cuzk_timeline::{self as timeline, metrics};
 pub use engine::Engine;
 pub use error::{Error, Result};

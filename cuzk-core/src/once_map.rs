@@ -1,6 +1,6 @@
 //! Values that are expensive to make, made once each and shared.
 //!
-//! Not a cache: nothing is evicted. The invariant: of several threads that ask
+//! Not a cache: nothing goes by itself. The invariant: of several threads that ask
 //! for a key at once one makes the value and the others wait for it, and an
 //! error is not kept, so that the next to ask tries again.
 
@@ -42,6 +42,13 @@ impl<K: Eq + Hash, V> OnceMap<K, V> {
             Some(made) => Ok(Arc::clone(made)),
             None => Ok(Arc::clone(value.insert(Arc::new(make()?)))),
         }
+    }
+
+    /// Takes out the value of `key`, which lives on with those who have it. The
+    /// next to ask makes it anew.
+    pub fn remove(&self, key: &K) -> Option<Arc<V>> {
+        let slot = lock(&self.slots).remove(key)?;
+        lock(&slot).take()
     }
 }
 

@@ -9,18 +9,18 @@
 //! value, and the engine decides on which thread it runs. The invariant: bytes
 //! come only out of the last one, through the verifier.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
-use cuzk_kernels::Unhindered;
 use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::backend::{Backend, BackendError, Pending, Randomness, Synthesized};
+use crate::backend::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
 use crate::circuit::Circuit;
 use crate::kinds::{Job, Writer};
 use crate::memory::buffer::{Buffer, BufferPool};
@@ -33,7 +33,7 @@ use crate::{Error, Result};
 const FILL_TASK: usize = 1 << 14;
 
 /// What synthesis runs on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct SynthesisResources<'a> {
     /// Its threads.
     pub pool: &'a ThreadPool,
@@ -42,6 +42,14 @@ pub struct SynthesisResources<'a> {
     /// While this is above zero, evaluation yields the memory to whoever raised
     /// it; see [`cuzk_pce::WAIT_MAX`].
     pub throttle: Option<&'a AtomicI32>,
+    /// What may pause or stop the partition, here and on the device.
+    pub checkpoint: SharedCheckpoint,
+}
+
+impl fmt::Debug for SynthesisResources<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SynthesisResources").finish_non_exhaustive()
+    }
 }
 
 /// Computes the witness of a partition and evaluates A and B on it.
@@ -61,12 +69,20 @@ pub fn synthesize_partition(
         pool,
         buffers,
         throttle,
+        checkpoint,
     } = resources;
+    let stopped = || Error::Synthesis {
+        stage: "stop",
+        problem: "the job has ended".to_owned(),
+    };
     let stage = match job.writer() {
         Writer::Native => Stage::Witness,
         Writer::Circuit => Stage::CircuitWitness,
     };
     let witness = trace.time(stage, || pool.install(|| job.witness(partition)))?;
+    if !checkpoint.pass() {
+        return Err(stopped());
+    }
     let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
     trace.time(Stage::Evaluate, || {
         pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], throttle))
@@ -77,7 +93,7 @@ pub fn synthesize_partition(
         witness,
         a,
         b,
-        checkpoint: Arc::new(Unhindered),
+        checkpoint,
     })
 }
 

@@ -5,12 +5,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cuzk_core::config::{
-    Config, ConfigError, Cpu, Devices, Gpus, Host, LogFormat, LogLevel, Logging, Memory, Pipeline,
-    ProblemKind, SECTIONS, Srs, Synthesis,
+    Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel, Logging, Memory,
+    Pipeline, ProblemKind, SECTIONS, Srs, Synthesis,
 };
 use cuzk_core::memory::buffer::Dealloc;
+use cuzk_core::scheduler::priority::Patience;
 use cuzk_kernels::Isa;
 use proptest::prelude::*;
 
@@ -199,15 +201,26 @@ fn good_values_resolve() {
         devices = [2, 0]
         gpu_threads = 32
         gpu_workers_per_device = 1
+        faults_max = 5
+        stall_s = 30
         [memory]
         total_budget = "1.5GiB"
         safety_margin = 1048576
+        critical_reserve = "64MiB"
         dealloc = "serial"
         [cpu]
         isa = "portable"
         [pipeline]
         synthesis_lookahead = 4
+        finish_workers = 2
         throttle = false
+        [jobs]
+        queued_partitions = 20
+        results_kept = 7
+        results_kept_s = 60
+        normal_patience_s = 600
+        low_patience_s = 6000
+        journal = "jobs.redb"
         [logging]
         level = "debug"
         format = "json"
@@ -224,16 +237,30 @@ fn good_values_resolve() {
             devices: Devices::Ordinals(vec![2, 0]),
             gpu_threads: 32,
             gpu_workers_per_device: 1,
+            faults_max: 5,
+            stall: Duration::from_secs(30),
         },
         memory: Memory {
             total_budget_bytes: 3 << 29,
             safety_margin_bytes: 1 << 20,
+            critical_reserve_bytes: 64 << 20,
             dealloc: Dealloc::Serial,
         },
         cpu: Cpu { isa: Isa::PORTABLE },
         pipeline: Pipeline {
             synthesis_lookahead: 4,
+            finish_workers: 2,
             throttle: false,
+        },
+        jobs: Jobs {
+            queued_partitions: 20,
+            results_kept: 7,
+            results_kept_for: Duration::from_secs(60),
+            patience: Patience {
+                normal: Duration::from_secs(600),
+                low: Duration::from_secs(6000),
+            },
+            journal: Some("jobs.redb".into()),
         },
         logging: Logging {
             level: LogLevel::Debug,
@@ -333,6 +360,18 @@ fn bad_input_is_told_with_line_and_key() {
         (
             "[gpus]\ngpu_workers_per_device = 0\n",
             &["[gpus] gpu_workers_per_device: expected"],
+        ),
+        (
+            "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"512MiB\"\ncritical_reserve = \"512MiB\"\n",
+            &["[memory] critical_reserve: expected less than total_budget without safety_margin"],
+        ),
+        (
+            "[gpus]\nstall_s = 0\n[jobs]\nresults_kept_s = 999999999999\nlow_patience_s = -1\n",
+            &[
+                "[gpus] stall_s: expected",
+                "[jobs] results_kept_s: expected at most",
+                "[jobs] low_patience_s: expected",
+            ],
         ),
         (
             "[pipeline]\nsynthesis_lookahead = 0\n",
@@ -521,6 +560,7 @@ fn any_memory() -> impl Strategy<Value = Memory> {
         Memory {
             total_budget_bytes,
             safety_margin_bytes,
+            critical_reserve_bytes: (total_budget_bytes - safety_margin_bytes) / 3,
             dealloc: Dealloc::ALL[zeros as usize % Dealloc::ALL.len()],
         }
     })
@@ -529,7 +569,8 @@ fn any_memory() -> impl Strategy<Value = Memory> {
 prop_compose! {
     fn any_config()(
         param_cache in "[ -~äß]{1,30}",
-        counts in proptest::collection::vec(1usize..=4096, 5),
+        counts in proptest::collection::vec(1usize..=4096, 8),
+        seconds in proptest::collection::vec(1u64..=1 << 28, 4),
         devices in any_devices(),
         memory in any_memory(),
         throttle: bool,
@@ -539,10 +580,30 @@ prop_compose! {
         Config {
             srs: Srs { param_cache: param_cache.into() },
             synthesis: Synthesis { threads: counts[0], partition_workers: counts[1] },
-            gpus: Gpus { devices, gpu_threads: counts[2], gpu_workers_per_device: counts[3] },
+            gpus: Gpus {
+                devices,
+                gpu_threads: counts[2],
+                gpu_workers_per_device: counts[3],
+                faults_max: u32::try_from(counts[5]).unwrap(),
+                stall: Duration::from_secs(seconds[0]),
+            },
             cpu: Cpu { isa: Isa::all()[counts[0] % Isa::all().len()] },
             memory,
-            pipeline: Pipeline { synthesis_lookahead: counts[4], throttle },
+            pipeline: Pipeline {
+                synthesis_lookahead: counts[4],
+                finish_workers: counts[0],
+                throttle,
+            },
+            jobs: Jobs {
+                queued_partitions: counts[6],
+                results_kept: counts[7],
+                results_kept_for: Duration::from_secs(seconds[1]),
+                patience: Patience {
+                    normal: Duration::from_secs(seconds[2]),
+                    low: Duration::from_secs(seconds[3]),
+                },
+                journal: throttle.then(|| "jobs.redb".into()),
+            },
             logging: Logging { level: LogLevel::ALL[level], format: LogFormat::ALL[format] },
         }
     }
@@ -563,7 +624,7 @@ proptest! {
     #[test]
     fn no_value_panics(
         section in 0usize..SECTIONS.len(),
-        key in 0usize..3,
+        key in 0usize..6,
         value in "(true|-?[0-9]{1,19}|[0-9]\\.[0-9]e[0-9]{1,3}|\"[0-9]{0,30}[a-zA-Z ]{0,5}\"|\\[-?[0-9]{1,12}\\]|\\{\\})",
     ) {
         let (section, keys) = SECTIONS[section];

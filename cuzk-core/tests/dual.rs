@@ -21,6 +21,7 @@ use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::{Stage, Timeline};
+use cuzk_kernels::Unhindered;
 use supraseal_sys::GpuResources;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::double::{self, Controls, Fault};
@@ -50,6 +51,7 @@ impl Case {
             pool: &common::config().synthesis.pool().unwrap(),
             buffers: &BufferPool::new(Dealloc::Recycle, 0),
             throttle: None,
+            checkpoint: Arc::new(Unhindered),
         };
         let timeline = Timeline::default();
         let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(self.params.mapped()));

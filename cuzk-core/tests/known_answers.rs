@@ -27,7 +27,7 @@ use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::Timeline;
 use cuzk_core::verify::VerifiedProof;
-use cuzk_kernels::Checkpoint;
+use cuzk_kernels::{Checkpoint, Unhindered};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
@@ -68,6 +68,7 @@ impl Case {
                 pool,
                 buffers: &BufferPool::new(Dealloc::Recycle, 0),
                 throttle: Some(resources.throttle()),
+                checkpoint: Arc::new(Unhindered),
             },
             Timeline::default().trace(0, Some(0)),
         )

@@ -7,8 +7,8 @@
 //!
 //! * What is charged never exceeds the limits, and what is not critical never
 //!   takes the reserve.
-//! * Work is admitted in the order of its [`Rank`]; nothing small overtakes
-//!   something large that waits for memory.
+//! * The work of a lane is admitted in the order of its [`Rank`]; nothing small
+//!   overtakes something large that waits for memory.
 //! * Whoever waits here holds no memory that others wait for: all that a piece
 //!   of work needs is charged at once.
 //! * What could never fit is told at once, not waited for.
@@ -74,14 +74,19 @@ impl<K> Need<K> {
     }
 }
 
-/// Which work a worker takes.
+/// Which workers take a piece of work. Work is of one lane, and so is a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Whatever is next.
-    Any,
-    /// Critical work only: the slot that nothing else can take.
+    /// Whatever has no reason to be elsewhere.
+    Common,
+    /// Critical work that must not wait for a worker: the slot that nothing else
+    /// can take.
     Critical,
+    /// Work that failed elsewhere.
+    Retry,
 }
+
+const LANES: usize = 3;
 
 /// Why work was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,8 +162,8 @@ struct Monitor<T, K> {
 }
 
 struct State<T, K> {
-    /// The number tells apart work that was put back from a copy of it.
-    waiting: BTreeMap<(Rank, u64), Waiting<T, K>>,
+    /// By lane. The number tells apart work that was put back from a copy of it.
+    waiting: [BTreeMap<(Rank, u64), Waiting<T, K>>; LANES],
     next_sequence: u64,
     closed: bool,
     memory: Memory<K>,
@@ -304,7 +309,7 @@ where
             clock: 0,
         };
         let state = State {
-            waiting: BTreeMap::new(),
+            waiting: [const { BTreeMap::new() }; LANES],
             next_sequence: 0,
             closed: false,
             memory,
@@ -322,12 +327,14 @@ where
         &self.limits
     }
 
-    /// Lets `items` in together, as having arrived at `since`, or none of them.
+    /// Lets `items` into `lane` together, as having arrived at `since`, or none of
+    /// them.
     ///
     /// # Errors
     /// [`Refused::Full`] when they do not all fit, [`Refused::Closed`].
     pub fn submit(
         &self,
+        lane: Lane,
         priority: Priority,
         since: Instant,
         items: Vec<(T, Need<K>)>,
@@ -336,28 +343,29 @@ where
         if state.closed {
             return Err(Refused::Closed);
         }
-        if items.len() > self.limits.capacity.saturating_sub(state.waiting.len()) {
+        if items.len() > self.limits.capacity.saturating_sub(state.num_waiting()) {
             return Err(Refused::Full);
         }
         for (item, need) in items {
             let rank = Rank::new(priority, since, state.next_sequence, self.limits.patience);
-            state.insert(rank, Waiting { item, need });
+            state.insert(lane, rank, Waiting { item, need });
         }
         drop(state);
         self.monitor.changed.notify_all();
         Ok(())
     }
 
-    /// Puts admitted work back in its place, whatever waits: because it turned
-    /// out to need other memory, or has to be done again. To be called before its
+    /// Puts admitted work in its place in a lane, however much waits: because it
+    /// turned out to need other memory, or has to be done again. To be called before its
     /// reservation is dropped, so that a worker who sees nothing left is right.
-    pub fn put_back(&self, ticket: Ticket, item: T, need: Need<K>) {
-        self.lock().insert(ticket.rank, Waiting { item, need });
+    pub fn put_back(&self, lane: Lane, ticket: Ticket, item: T, need: Need<K>) {
+        let waiting = Waiting { item, need };
+        self.lock().insert(lane, ticket.rank, waiting);
         self.monitor.changed.notify_all();
     }
 
     /// Waits until the next work of `lane` has its memory, and takes it; none
-    /// once this is closed and nothing of the lane waits or could be put back.
+    /// once this is closed and nothing waits or could be put back.
     pub fn next(&self, lane: Lane) -> Option<Turn<T, K>> {
         let mut state = self.lock();
         loop {
@@ -375,11 +383,9 @@ where
     }
 
     fn turn(&self, state: &mut State<T, K>, lane: Lane) -> Option<Turn<T, K>> {
-        let (&(rank, _), first) = state.waiting.first_key_value()?;
+        let waiting = &mut state.waiting[lane as usize];
+        let (&(rank, _), first) = waiting.first_key_value()?;
         let critical = rank.is_critical();
-        if lane == Lane::Critical && !critical {
-            return None;
-        }
         let limits = &self.limits;
         let reserve_bytes = if critical {
             0
@@ -391,13 +397,13 @@ where
             available_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
         };
         if over.needed_bytes > over.available_bytes {
-            let (_, Waiting { item, .. }) = state.waiting.pop_first()?;
+            let (_, Waiting { item, .. }) = waiting.pop_first()?;
             return Some(Turn::Impossible { item, over });
         }
         let Room::Now(evicted) = state.memory.room(&first.need, critical, limits) else {
             return None;
         };
-        let (_, Waiting { item, need }) = state.waiting.pop_first()?;
+        let (_, Waiting { item, need }) = waiting.pop_first()?;
         state.memory.charge(&need, critical, &evicted);
         let memory = Reservation {
             charges: std::sync::Arc::new(ChargesOf(Arc::clone(&self.monitor))),
@@ -415,15 +421,18 @@ where
 
     /// Takes out the waiting work that `keep` is false for.
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut out = Vec::new();
         let mut state = self.lock();
-        let waiting = std::mem::take(&mut state.waiting);
-        let (kept, out): (BTreeMap<_, _>, _) = waiting
-            .into_iter()
-            .partition(|(_, waiting)| keep(&waiting.item));
-        state.waiting = kept;
+        for lane in &mut state.waiting {
+            let waiting = std::mem::take(lane).into_iter();
+            let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                waiting.partition(|(_, waiting)| keep(&waiting.item));
+            *lane = kept;
+            out.extend(gone.into_values().map(|waiting| waiting.item));
+        }
         drop(state);
         self.monitor.changed.notify_all();
-        out.into_values().map(|waiting| waiting.item).collect()
+        out
     }
 
     /// Lets nothing more in. What waits is still admitted.
@@ -432,12 +441,18 @@ where
         self.monitor.changed.notify_all();
     }
 
+    /// Whether nothing more is let in.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// What waits and what is used.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let state = self.lock();
         Usage {
-            waiting: state.waiting.len(),
+            waiting: state.num_waiting(),
             running: state.memory.reservations,
             used_bytes: state.memory.used_bytes(),
             idle_bytes: state.memory.idle_bytes(),
@@ -451,13 +466,18 @@ where
 }
 
 impl<T, K> State<T, K> {
-    fn insert(&mut self, rank: Rank, waiting: Waiting<T, K>) {
-        self.waiting.insert((rank, self.next_sequence), waiting);
+    fn insert(&mut self, lane: Lane, rank: Rank, waiting: Waiting<T, K>) {
+        let place = (rank, self.next_sequence);
+        self.waiting[lane as usize].insert(place, waiting);
         self.next_sequence += 1;
     }
 
+    fn num_waiting(&self) -> usize {
+        self.waiting.iter().map(BTreeMap::len).sum()
+    }
+
     fn is_over(&self) -> bool {
-        self.waiting.is_empty() && self.memory.reservations == 0
+        self.num_waiting() == 0 && self.memory.reservations == 0
     }
 }
 

@@ -82,33 +82,34 @@ impl<T> Queue<T> {
         state.next_sequence += 1;
         state.items.insert((rank, sequence), item);
         drop(state);
-        self.not_empty.notify_one();
+        // Not to one consumer: it may not be one that takes this item.
+        self.not_empty.notify_all();
         Ok(())
     }
 
     /// Takes the most urgent item, waiting for one; none once the queue is
     /// closed and empty.
     pub fn pop(&self) -> Option<T> {
-        self.pop_unless(|| false)
+        self.pop_unless(|| false, |_| true)
     }
 
-    /// The same, and none as soon as `stop` holds. Whoever makes it hold calls
-    /// [`Queue::wake`] afterwards.
-    pub fn pop_unless(&self, stop: impl Fn() -> bool) -> Option<T> {
+    /// The same of the items that `takes` is true for, and none as soon as `stop`
+    /// holds. Whoever changes what they say calls [`Queue::wake`] afterwards.
+    pub fn pop_unless(&self, stop: impl Fn() -> bool, takes: impl Fn(&T) -> bool) -> Option<T> {
         let mut state = self.lock();
         loop {
             if stop() {
-                drop(state);
-                // The item that this consumer was woken for is another's.
-                self.not_empty.notify_one();
                 return None;
             }
-            if let Some((_, item)) = state.items.pop_first() {
+            let place = state.items.iter().find(|(_, item)| takes(item));
+            if let Some(place) = place.map(|(place, _)| *place)
+                && let Some(item) = state.items.remove(&place)
+            {
                 drop(state);
                 self.not_full.notify_one();
                 return Some(item);
             }
-            if state.closed {
+            if state.closed && state.items.is_empty() {
                 return None;
             }
             state = wait(&self.not_empty, state);
@@ -216,7 +217,20 @@ mod tests {
     fn a_stopped_consumer_leaves_the_items_to_others() {
         let queue = Queue::new(2);
         queue.push(rank(Priority::Normal), 1).unwrap();
-        assert_eq!(queue.pop_unless(|| true), None);
+        assert_eq!(queue.pop_unless(|| true, |_| true), None);
+        assert_eq!(queue.pop(), Some(1));
+    }
+
+    #[test]
+    fn a_consumer_takes_the_most_urgent_of_what_it_takes() {
+        let queue = Queue::new(4);
+        for item in 1..=4 {
+            queue.push(rank(Priority::Normal), item).unwrap();
+        }
+        let even = |item: &u32| item.is_multiple_of(2);
+        assert_eq!(queue.pop_unless(|| false, even), Some(2));
+        assert_eq!(queue.pop_unless(|| false, even), Some(4));
+        queue.close();
         assert_eq!(queue.pop(), Some(1));
     }
 

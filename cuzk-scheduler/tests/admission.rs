@@ -39,7 +39,9 @@ fn sharing(own_bytes: u64, key: Key, bytes: u64) -> Need<Key> {
 
 fn submit(admission: &Admission<u32, Key>, priority: Priority, item: u32, need: Need<Key>) {
     let items = vec![(item, need)];
-    admission.submit(priority, Instant::now(), items).unwrap();
+    admission
+        .submit(Lane::Common, priority, Instant::now(), items)
+        .unwrap();
 }
 
 /// What is admitted now, without waiting: afterwards nothing more fits.
@@ -60,12 +62,12 @@ fn what_can_never_fit_is_told_at_once() {
     let admission = Admission::new(limits(100, 20));
     let need = || sharing(60, 1, 30);
     submit(&admission, Priority::Normal, 1, need());
-    let Some(Turn::Impossible { item: 1, over }) = admission.next(Lane::Any) else {
+    let Some(Turn::Impossible { item: 1, over }) = admission.next(Lane::Common) else {
         panic!("the reserve is not for it");
     };
     assert_eq!((over.needed_bytes, over.available_bytes), (90, 80));
     submit(&admission, Priority::Critical, 2, need());
-    let (item, memory, _) = admitted(&admission, Lane::Critical);
+    let (item, memory, _) = admitted(&admission, Lane::Common);
     assert_eq!((item, memory.own_bytes()), (2, 60));
     assert_eq!(admission.usage().used_bytes, 90);
 }
@@ -76,7 +78,7 @@ fn a_full_or_closed_door_takes_nothing_in() {
     limits.capacity = 2;
     let admission = Admission::<u32, Key>::new(limits);
     let items = |count| (0..count).map(|item| (item, Need::own(1))).collect();
-    let submit = |items| admission.submit(Priority::Normal, Instant::now(), items);
+    let submit = |items| admission.submit(Lane::Common, Priority::Normal, Instant::now(), items);
     assert_eq!(submit(items(3)), Err(Refused::Full));
     submit(items(2)).unwrap();
     assert_eq!(submit(items(1)), Err(Refused::Full));
@@ -93,10 +95,10 @@ fn what_is_shared_is_charged_once_and_goes_oldest_first() {
     for (item, key) in [(1, 1), (2, 1), (3, 2)] {
         submit(&admission, Priority::Normal, item, sharing(10, key, 20));
     }
-    let first = admitted(&admission, Lane::Any);
-    let second = admitted(&admission, Lane::Any);
+    let first = admitted(&admission, Lane::Common);
+    let second = admitted(&admission, Lane::Common);
     assert_eq!(admission.usage().used_bytes, 40);
-    let third = admitted(&admission, Lane::Any);
+    let third = admitted(&admission, Lane::Common);
     assert_eq!(admission.usage().used_bytes, 70);
     drop((third, second));
     assert_eq!(admission.usage().idle_bytes, 20);
@@ -104,13 +106,13 @@ fn what_is_shared_is_charged_once_and_goes_oldest_first() {
     // Both are idle now; the second key longer.
     assert_eq!(admission.usage().idle_bytes, 40);
     submit(&admission, Priority::Normal, 4, sharing(60, 3, 20));
-    let (_, memory, evicted) = admitted(&admission, Lane::Any);
+    let (_, memory, evicted) = admitted(&admission, Lane::Common);
     assert_eq!(evicted, [2]);
     assert_eq!(admission.usage().used_bytes, 100);
     drop(memory);
     // What it uses itself is not evicted for it.
     submit(&admission, Priority::Normal, 5, sharing(80, 3, 20));
-    assert_eq!(admitted(&admission, Lane::Any).2, [1]);
+    assert_eq!(admitted(&admission, Lane::Common).2, [1]);
 }
 
 #[test]
@@ -118,10 +120,10 @@ fn memory_given_back_in_part_admits_the_next() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
     submit(&admission, Priority::Normal, 1, Need::own(80));
     submit(&admission, Priority::Normal, 2, Need::own(60));
-    let (_, mut memory, _) = admitted(&admission, Lane::Any);
+    let (_, mut memory, _) = admitted(&admission, Lane::Common);
     let waiting = thread::spawn({
         let admission = Arc::clone(&admission);
-        move || admitted(&admission, Lane::Any).0
+        move || admitted(&admission, Lane::Common).0
     });
     memory.shrink_to(40);
     assert_eq!(waiting.join().unwrap(), 2);
@@ -133,29 +135,29 @@ fn memory_given_back_in_part_admits_the_next() {
 fn urgent_work_that_arrives_is_seen_by_who_waits_for_memory() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
     submit(&admission, Priority::Normal, 1, Need::own(80));
-    let held = admitted(&admission, Lane::Any);
+    let held = admitted(&admission, Lane::Common);
     submit(&admission, Priority::Normal, 2, Need::own(80));
     let waiting = thread::spawn({
         let admission = Arc::clone(&admission);
-        move || admitted(&admission, Lane::Any).0
+        move || admitted(&admission, Lane::Common).0
     });
     thread::sleep(Duration::from_millis(10));
     submit(&admission, Priority::Critical, 3, Need::own(20));
     assert_eq!(waiting.join().unwrap(), 3);
     drop(held);
-    assert_eq!(admitted(&admission, Lane::Any).0, 2);
+    assert_eq!(admitted(&admission, Lane::Common).0, 2);
 }
 
 #[test]
 fn nothing_small_overtakes_what_waits_for_memory() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
     submit(&admission, Priority::Normal, 1, Need::own(60));
-    let held = admitted(&admission, Lane::Any);
+    let held = admitted(&admission, Lane::Common);
     submit(&admission, Priority::Normal, 2, Need::own(60));
     submit(&admission, Priority::Normal, 3, Need::own(10));
     let waiting = thread::spawn({
         let admission = Arc::clone(&admission);
-        move || admitted(&admission, Lane::Any).0
+        move || admitted(&admission, Lane::Common).0
     });
     thread::sleep(Duration::from_millis(10));
     assert_eq!(admission.usage().waiting, 2);
@@ -167,22 +169,31 @@ fn nothing_small_overtakes_what_waits_for_memory() {
 fn a_closed_door_waits_for_what_may_be_put_back() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
     submit(&admission, Priority::Normal, 1, Need::own(60));
-    let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Any) else {
+    let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Common) else {
         panic!("nothing is in its way");
     };
     admission.close();
     let waiting = thread::spawn({
         let admission = Arc::clone(&admission);
         move || {
-            let (item, _memory, _) = admitted(&admission, Lane::Any);
+            let (item, _memory, _) = admitted(&admission, Lane::Common);
             item
         }
     });
-    admission.put_back(ticket, 7, Need::own(90));
+    admission.put_back(Lane::Common, ticket, 7, Need::own(90));
     drop(memory);
     assert_eq!(waiting.join().unwrap(), 7);
-    assert!(admission.next(Lane::Any).is_none());
+    assert!(admission.next(Lane::Common).is_none());
     assert!(admission.next(Lane::Critical).is_none());
+}
+
+/// Every fourth is critical.
+fn lane_of(item: u32) -> Lane {
+    if item.is_multiple_of(4) {
+        Lane::Critical
+    } else {
+        Lane::Common
+    }
 }
 
 #[test]
@@ -196,7 +207,11 @@ fn many_threads_never_exceed_the_budget_and_all_work_is_done() {
         let priority = Priority::ALL[item as usize % 4];
         let key = u8::try_from(item % 3).unwrap();
         let need = sharing(1 + u64::from(item % 9), key, 2);
-        submit(&admission, priority, item, need);
+        let lane = lane_of(item);
+        let items = vec![(item, need)];
+        admission
+            .submit(lane, priority, Instant::now(), items)
+            .unwrap();
     }
     admission.close();
     let (others, done) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -206,7 +221,7 @@ fn many_threads_never_exceed_the_budget_and_all_work_is_done() {
             let lane = if worker == 0 {
                 Lane::Critical
             } else {
-                Lane::Any
+                Lane::Common
             };
             scope.spawn(move || {
                 while let Some(turn) = admission.next(lane) {
@@ -214,7 +229,7 @@ fn many_threads_never_exceed_the_budget_and_all_work_is_done() {
                         panic!("everything fits");
                     };
                     let critical = item % 4 == 0;
-                    assert!(critical || lane == Lane::Any);
+                    assert_eq!(lane, lane_of(item));
                     let bytes = if critical { 0 } else { memory.own_bytes() };
                     let now = others.fetch_add(bytes, Ordering::SeqCst) + bytes;
                     assert!(now <= TOTAL - RESERVE);
@@ -299,7 +314,7 @@ proptest! {
                     twin.waiting.push((critical, priority, number, bytes, key));
                 }
                 Step::Next => if let Some((item, gone)) = twin.admits() {
-                    let (got, memory, evicted) = admitted(&admission, Lane::Any);
+                    let (got, memory, evicted) = admitted(&admission, Lane::Common);
                     prop_assert_eq!((got, &evicted), (item, &gone));
                     let at = twin.waiting.iter().position(|w| w.2 == item).unwrap();
                     let (critical, _, _, bytes, key) = twin.waiting.remove(at);

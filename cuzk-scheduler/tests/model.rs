@@ -69,15 +69,19 @@ fn all_work_is_admitted_and_the_workers_end() {
         let admission = Arc::new(admission(10));
         let start = Instant::now();
         let items = vec![(1, need(6, 1)), (2, need(7, 2))];
-        admission.submit(Priority::Normal, start, items).unwrap();
+        admission
+            .submit(Lane::Common, Priority::Normal, start, items)
+            .unwrap();
         let worker = thread::spawn({
             let admission = Arc::clone(&admission);
-            move || work(&admission, Lane::Any)
+            move || work(&admission, Lane::Common)
         });
         let items = vec![(3, need(5, 1))];
-        admission.submit(Priority::Critical, start, items).unwrap();
+        admission
+            .submit(Lane::Common, Priority::Critical, start, items)
+            .unwrap();
         admission.close();
-        let done = work(&admission, Lane::Any) + worker.join().unwrap();
+        let done = work(&admission, Lane::Common) + worker.join().unwrap();
         assert_eq!(done, 3);
         assert_eq!(admission.usage().running, 0);
     });
@@ -92,12 +96,15 @@ fn the_critical_lane_and_the_other_share_the_work_and_both_end() {
             move || work(&admission, Lane::Critical)
         });
         let start = Instant::now();
-        for (priority, item) in [(Priority::Low, 1), (Priority::Critical, 2)] {
+        for (lane, priority, item) in [
+            (Lane::Common, Priority::Low, 1),
+            (Lane::Critical, Priority::Critical, 2),
+        ] {
             let items = vec![(item, need(6, 1))];
-            admission.submit(priority, start, items).unwrap();
+            admission.submit(lane, priority, start, items).unwrap();
         }
         admission.close();
-        let done = work(&admission, Lane::Any);
+        let done = work(&admission, Lane::Common);
         assert_eq!(done + critical.join().unwrap(), 2);
     });
 }
@@ -108,20 +115,20 @@ fn work_that_is_put_back_while_the_door_closes_is_done() {
         let admission = Arc::new(admission(10));
         let items = vec![(1, need(8, 1))];
         admission
-            .submit(Priority::Normal, Instant::now(), items)
+            .submit(Lane::Common, Priority::Normal, Instant::now(), items)
             .unwrap();
-        let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Any) else {
+        let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Common) else {
             panic!("nothing is in its way");
         };
         let worker = thread::spawn({
             let admission = Arc::clone(&admission);
-            move || work(&admission, Lane::Any)
+            move || work(&admission, Lane::Common)
         });
         let closer = thread::spawn({
             let admission = Arc::clone(&admission);
             move || admission.close()
         });
-        admission.put_back(ticket, 1, need(3, 2));
+        admission.put_back(Lane::Common, ticket, 1, need(3, 2));
         drop(memory);
         assert_eq!(worker.join().unwrap(), 1);
         closer.join().unwrap();

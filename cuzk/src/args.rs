@@ -225,6 +225,8 @@ pub(crate) enum BenchStage {
     Params,
     /// A whole proof from its request.
     Prove,
+    /// The engine around the proofs: urgent jobs, many jobs, overhead.
+    Engine,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ use supraseal_sys::dealloc::dealloc_async;
 
 use super::assemble::{Sums, assemble};
 use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
+use crate::circuit::Circuit;
 use crate::memory::buffer::Buffer;
 use crate::once_map::OnceMap;
 use crate::params::MappedParams;
@@ -169,6 +170,10 @@ impl Backend for CpuBackend {
         "cpu"
     }
 
+    fn evict(&self, circuit: &Circuit) {
+        self.domains.remove(&circuit.domain_len().trailing_zeros());
+    }
+
     fn prove_start(
         self: Arc<Self>,
         partition: Synthesized,
@@ -191,25 +196,27 @@ impl Backend for CpuBackend {
         let asked = Instant::now();
         let device = self.resources.lock_gpu()?;
         trace.waited(Stage::LockWait, asked);
-        trace.time(Stage::Quotient, || {
-            self.pool
-                .install(|| quotient_with(&domain, &mut a, &mut b, &mut scratch, &*checkpoint))
-        })?;
-        // To the pool: the next partition may want them now.
-        drop((b, scratch));
         let scalars = [
             witness.aux_slice(),
             a_scalars.as_slice(),
             b_scalars.as_slice(),
         ];
         let context = self.context(&checkpoint);
-        let sums = trace.time(Stage::Msm, || {
-            self.pool
-                .install(|| sums_in_g1(context, &params, &a, scalars))
+        let sums = trace.time(Stage::Device, || {
+            trace.time(Stage::Quotient, || {
+                self.pool
+                    .install(|| quotient_with(&domain, &mut a, &mut b, &mut scratch, &*checkpoint))
+            })?;
+            // To the pool: the next partition may want them now.
+            drop((b, scratch));
+            trace.time(Stage::Msm, || {
+                self.pool
+                    .install(|| sums_in_g1(context, &params, &a, scalars))
+            })
         });
         drop(device);
         drop(a);
-        dealloc_async((witness, a_scalars));
+        dealloc_async(trace.timed_drop((witness, a_scalars)));
         Ok(Box::new(PendingOnCpu {
             sums: sums?,
             backend: self,

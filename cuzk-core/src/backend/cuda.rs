@@ -134,6 +134,13 @@ impl Backend for CudaBackend {
         "cuda"
     }
 
+    fn evict(&self, circuit: &Circuit) {
+        self.circuits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|known| known.circuit.id() != circuit.id());
+    }
+
     fn prove_start(
         self: Arc<Self>,
         synthesized: Synthesized,

@@ -193,6 +193,9 @@ pub trait Backend: Send + Sync {
     /// The backend's name in messages and metrics.
     fn name(&self) -> &'static str;
 
+    /// Lets go of what is kept for a circuit. It is made anew when needed.
+    fn evict(&self, _circuit: &Circuit) {}
+
     /// Runs the device region: the quotient and the sums in G1. What is left to
     /// do keeps the backend, so that another thread may finish it.
     ///

@@ -25,6 +25,14 @@ pub enum SizeText {
     Text(String),
 }
 
+impl SizeText {
+    /// Whether it is no memory at all, in one of the two ways to say so.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        matches!(self, Self::Bytes(0)) || matches!(self, Self::Text(text) if text == "0B")
+    }
+}
+
 /// Devices: a keyword, or a list of ordinals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -63,6 +71,10 @@ pub struct GpusSection {
     pub gpu_threads: Field<i64>,
     /// Workers of each device.
     pub gpu_workers_per_device: Field<i64>,
+    /// Faults in a row after which a device gets no more work.
+    pub faults_max: Field<i64>,
+    /// Seconds after which a device counts as stalled.
+    pub stall_s: Field<i64>,
 }
 
 /// `[cpu]`: how the CPU computes.
@@ -81,6 +93,8 @@ pub struct MemorySection {
     pub total_budget: Field<SizeText>,
     /// The part of it that is never reserved.
     pub safety_margin: Field<SizeText>,
+    /// The part of it that only critical jobs may use.
+    pub critical_reserve: Field<SizeText>,
     /// What becomes of vectors that are done with.
     pub dealloc: Field<String>,
 }
@@ -91,8 +105,28 @@ pub struct MemorySection {
 pub struct PipelineSection {
     /// Synthesised partitions that may wait for a prover.
     pub synthesis_lookahead: Field<i64>,
+    /// Partitions finished at a time.
+    pub finish_workers: Field<i64>,
     /// Whether evaluation yields memory bandwidth.
     pub throttle: Field<bool>,
+}
+
+/// `[jobs]`: what is accepted, in which order, and what is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobsSection {
+    /// Partitions that may wait.
+    pub queued_partitions: Field<i64>,
+    /// Results kept for callers who ask again.
+    pub results_kept: Field<i64>,
+    /// Seconds that they are kept.
+    pub results_kept_s: Field<i64>,
+    /// Seconds that normal jobs wait for more urgent ones.
+    pub normal_patience_s: Field<i64>,
+    /// Seconds that low jobs do.
+    pub low_patience_s: Field<i64>,
+    /// The journal's file, or nothing for none.
+    pub journal: Field<String>,
 }
 
 /// `[logging]`: what is written to stderr.
@@ -121,6 +155,8 @@ pub struct FileConfig {
     pub memory: MemorySection,
     /// `[pipeline]`
     pub pipeline: PipelineSection,
+    /// `[jobs]`
+    pub jobs: JobsSection,
     /// `[logging]`
     pub logging: LoggingSection,
 }
@@ -147,6 +183,8 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ),
             ("gpu_threads", "a whole number (0 for all cores)"),
             ("gpu_workers_per_device", "a whole number, at least 1"),
+            ("faults_max", "a whole number, at least 1"),
+            ("stall_s", "a whole number of seconds, at least 1"),
         ],
     ),
     ("cpu", &[("isa", "one of \"auto\", \"portable\", \"ifma\"")]),
@@ -161,6 +199,10 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
                 "safety_margin",
                 "a size such as \"2GiB\", a number of bytes, or \"auto\"",
             ),
+            (
+                "critical_reserve",
+                "a size such as \"512MiB\", a number of bytes, or \"auto\"",
+            ),
             ("dealloc", "one of \"recycle\", \"serial\", \"unbounded\""),
         ],
     ),
@@ -168,7 +210,19 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
         "pipeline",
         &[
             ("synthesis_lookahead", "a whole number, at least 1"),
+            ("finish_workers", "a whole number, at least 1"),
             ("throttle", "true or false"),
+        ],
+    ),
+    (
+        "jobs",
+        &[
+            ("queued_partitions", "a whole number, at least 1"),
+            ("results_kept", "a whole number, at least 1"),
+            ("results_kept_s", "a whole number of seconds, at least 1"),
+            ("normal_patience_s", "a whole number of seconds, at least 1"),
+            ("low_patience_s", "a whole number of seconds, at least 1"),
+            ("journal", "a path in quotes, or \"\" for no journal"),
         ],
     ),
     (

@@ -53,19 +53,25 @@ fn param_cache_variable() -> Option<PathBuf> {
     }
 }
 
+/// What the machine has left at this moment, bytes.
+#[must_use]
+pub fn available_memory_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    meminfo_bytes(&meminfo, "MemAvailable:")
+}
+
+fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
 /// The least of the machine's memory and the limits of this process's control
 /// groups (version 1 or 2, and all their parents), read below `root`.
 fn memory_limit_bytes(root: &Path) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(root.join(path)).ok();
     let meminfo = read(Path::new("proc/meminfo"))?;
-    let total_kib = meminfo.lines().find_map(|line| {
-        line.strip_prefix("MemTotal:")?
-            .trim()
-            .strip_suffix("kB")?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    })?;
+    let total_bytes = meminfo_bytes(&meminfo, "MemTotal:")?;
     let groups = read(Path::new("proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().flat_map(|line| {
         // A line is `hierarchy:controllers:/path`.
@@ -87,7 +93,7 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
             .filter(|&limit| limit > 0)
             .collect()
     });
-    limits.chain([total_kib.saturating_mul(1024)]).min()
+    limits.chain([total_bytes]).min()
 }
 
 #[cfg(test)]

@@ -19,14 +19,15 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 
 pub use file::{
-    CpuSection, DevicesText, Field, FileConfig, GpusSection, LoggingSection, MemorySection,
-    PipelineSection, SECTIONS, SizeText, SrsSection, SynthesisSection,
+    CpuSection, DevicesText, Field, FileConfig, GpusSection, JobsSection, LoggingSection,
+    MemorySection, PipelineSection, SECTIONS, SizeText, SrsSection, SynthesisSection,
 };
-pub use host::{Host, PARAM_CACHE_VARIABLE};
+pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
 pub use problem::{ConfigError, Problem, ProblemKind};
-pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SIZE_MAX_BYTES};
+pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SECONDS_MAX, SIZE_MAX_BYTES};
 pub use resolved::{
-    Config, Cpu, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
+    Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
+    Synthesis,
 };
 
 use resolve::resolve;

@@ -154,6 +154,17 @@ pub enum ProblemKind {
         /// The budget, bytes.
         budget_bytes: u64,
     },
+    /// A reserve that leaves nothing for other jobs.
+    #[error(
+        "expected less than total_budget without safety_margin ({usable_bytes} bytes), \
+         got {reserve_bytes} bytes; lower it or raise total_budget"
+    )]
+    ReserveExceedsBudget {
+        /// The reserve, bytes.
+        reserve_bytes: u64,
+        /// What it is a part of, bytes.
+        usable_bytes: u64,
+    },
     /// GPU ordinals in a program that drives none.
     #[error(
         "this build proves on the CPU only, so it has no devices to name; write \"cpu\" or \"auto\""

@@ -4,16 +4,19 @@
 //! is noted, the [`Config`] needs no further check.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytesize::ByteSize;
 use cuzk_kernels::{Isa, IsaError};
+use cuzk_scheduler::priority::Patience;
 use toml::Spanned;
 
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::host::Host;
 use super::problem::{Finding, ProblemKind};
 use super::resolved::{
-    Config, Cpu, Devices, Gpus, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs, Synthesis,
+    Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
+    Synthesis,
 };
 use crate::memory::buffer::Dealloc;
 
@@ -22,6 +25,9 @@ pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
 
 /// More threads, workers or waiting partitions than this is a typing error.
 pub const COUNT_MAX: u64 = 4096;
+
+/// Longer times than this, ten years, are typing errors.
+pub const SECONDS_MAX: u64 = 10 * 366 * 24 * 3600;
 
 /// Larger sizes than this (1 EiB) are typing errors; the unit was wrong.
 pub const SIZE_MAX_BYTES: u64 = 1 << 60;
@@ -32,6 +38,10 @@ const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 
 /// The automatic safety margin is a tenth of the budget, at most this.
 const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
+
+/// The automatic reserve is an eighth of what may be used, at most this: a
+/// WinningPoSt of 32 GiB sectors needs less.
+const RESERVE_AUTO_MAX_BYTES: u64 = 512 << 20;
 
 /// What the file says, completed and checked against the machine. Everything
 /// that is wrong goes to `findings`; where there is any, the result must not be
@@ -60,6 +70,8 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
                 &file.gpus.gpu_workers_per_device,
                 2,
             ),
+            faults_max: check.faults_max(&file.gpus.faults_max),
+            stall: check.seconds("gpus", "stall_s", &file.gpus.stall_s, 600),
         },
         cpu: Cpu {
             isa: check.isa(&file.cpu.isa),
@@ -72,12 +84,19 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
                 &file.pipeline.synthesis_lookahead,
                 1,
             ),
+            finish_workers: check.count(
+                "pipeline",
+                "finish_workers",
+                &file.pipeline.finish_workers,
+                1,
+            ),
             throttle: file
                 .pipeline
                 .throttle
                 .as_ref()
                 .is_none_or(|throttle| *throttle.get_ref()),
         },
+        jobs: check.jobs(&file.jobs),
         logging: Logging {
             level: check
                 .word(
@@ -145,21 +164,55 @@ impl Check<'_> {
 
     /// A number from 1 to [`COUNT_MAX`].
     fn count(&mut self, section: &str, key: &str, field: &Field<i64>, default: usize) -> usize {
-        let Some(value) = field else { return default };
+        self.positive(section, key, field, COUNT_MAX)
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(default)
+    }
+
+    /// A time of 1 to [`SECONDS_MAX`] seconds.
+    fn seconds(&mut self, section: &str, key: &str, field: &Field<i64>, default: u64) -> Duration {
+        let seconds = self.positive(section, key, field, SECONDS_MAX);
+        Duration::from_secs(seconds.unwrap_or(default))
+    }
+
+    /// A number from 1 to `max`; `None` for no value, and for a bad one.
+    fn positive(&mut self, section: &str, key: &str, field: &Field<i64>, max: u64) -> Option<u64> {
+        let value = field.as_ref()?;
         let expected = file::expected(section, key);
         let problem = match (*value.get_ref(), u64::try_from(*value.get_ref())) {
             (got, Err(_)) => ProblemKind::Negative { expected, got },
             (_, Ok(0)) => ProblemKind::Zero { expected },
-            (_, Ok(got)) => match usize::try_from(got) {
-                Ok(count) if got <= COUNT_MAX => return count,
-                _ => ProblemKind::TooLarge {
-                    max: COUNT_MAX,
-                    got,
-                },
-            },
+            (_, Ok(got)) if got <= max => return Some(got),
+            (_, Ok(got)) => ProblemKind::TooLarge { max, got },
         };
         self.note(section, key, value, problem);
-        default
+        None
+    }
+
+    fn faults_max(&mut self, field: &Field<i64>) -> u32 {
+        let faults = self.count("gpus", "faults_max", field, 3);
+        u32::try_from(faults).unwrap_or(u32::MAX)
+    }
+
+    fn jobs(&mut self, section: &file::JobsSection) -> Jobs {
+        let mut seconds = |key, field, default| self.seconds("jobs", key, field, default);
+        let results_kept_for = seconds("results_kept_s", &section.results_kept_s, 3600);
+        let patience = Patience {
+            normal: seconds("normal_patience_s", &section.normal_patience_s, 3600),
+            low: seconds("low_patience_s", &section.low_patience_s, 6 * 3600),
+        };
+        let mut count = |key, field, default| self.count("jobs", key, field, default);
+        Jobs {
+            queued_partitions: count("queued_partitions", &section.queued_partitions, 1024),
+            results_kept: count("results_kept", &section.results_kept, 1024),
+            results_kept_for,
+            patience,
+            journal: section
+                .journal
+                .as_ref()
+                .map(|path| PathBuf::from(path.get_ref()))
+                .filter(|path| !path.as_os_str().is_empty()),
+        }
     }
 
     fn devices(&mut self, field: &Field<DevicesText>) -> Devices {
@@ -208,9 +261,12 @@ impl Check<'_> {
                 (None, None) => {}
             }
         }
+        let usable_bytes = budget_bytes.saturating_sub(margin_bytes);
+        let reserve_bytes = self.critical_reserve(&section.critical_reserve, usable_bytes);
         Memory {
             total_budget_bytes: budget_bytes,
             safety_margin_bytes: margin_bytes,
+            critical_reserve_bytes: reserve_bytes,
             dealloc: self
                 .word(
                     "memory",
@@ -221,6 +277,24 @@ impl Check<'_> {
                 )
                 .unwrap_or(Dealloc::Recycle),
         }
+    }
+
+    /// What is left for other jobs must be something.
+    fn critical_reserve(&mut self, field: &Field<SizeText>, usable_bytes: u64) -> u64 {
+        let auto_bytes = (usable_bytes / 8).min(RESERVE_AUTO_MAX_BYTES);
+        let Some(at) = field else { return auto_bytes };
+        if at.get_ref().is_zero() {
+            return 0;
+        }
+        let reserve_bytes = self.size("critical_reserve", field).unwrap_or(auto_bytes);
+        if reserve_bytes >= usable_bytes {
+            let kind = ProblemKind::ReserveExceedsBudget {
+                reserve_bytes,
+                usable_bytes,
+            };
+            self.note("memory", "critical_reserve", at, kind);
+        }
+        reserve_bytes
     }
 
     /// Instructions that this machine has.

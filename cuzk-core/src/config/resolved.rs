@@ -5,8 +5,10 @@
 //! [`Config`] and reading it again gives the same value.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cuzk_kernels::Isa;
+use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use toml::Spanned;
 
@@ -30,6 +32,8 @@ pub struct Config {
     pub memory: Memory,
     /// How far stages run ahead and when they yield.
     pub pipeline: Pipeline,
+    /// What is accepted, in which order, and what is kept.
+    pub jobs: Jobs,
     /// What is written to stderr.
     pub logging: Logging,
 }
@@ -79,6 +83,11 @@ pub struct Gpus {
     pub gpu_threads: usize,
     /// Workers of each device, at least 1.
     pub gpu_workers_per_device: usize,
+    /// Faults in a row after which a device gets no more work, at least 1.
+    pub faults_max: u32,
+    /// How long a partition may be on a device before the device counts as
+    /// stalled.
+    pub stall: Duration,
 }
 
 impl Gpus {
@@ -119,6 +128,8 @@ pub struct Memory {
     /// The part of it that is never reserved, bytes, above zero and below
     /// `total_budget_bytes`.
     pub safety_margin_bytes: u64,
+    /// The part of what is left that only critical jobs may use, bytes.
+    pub critical_reserve_bytes: u64,
     /// What becomes of the vectors of a partition that is done.
     pub dealloc: Dealloc,
 }
@@ -128,8 +139,25 @@ pub struct Memory {
 pub struct Pipeline {
     /// Synthesised partitions that may wait for a prover, at least 1.
     pub synthesis_lookahead: usize,
+    /// Partitions finished at a time, at least 1.
+    pub finish_workers: usize,
     /// Whether evaluation yields memory bandwidth while the G2 MSM runs.
     pub throttle: bool,
+}
+
+/// What is accepted, in which order, and what is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jobs {
+    /// Partitions that may wait, at least 1.
+    pub queued_partitions: usize,
+    /// Results kept for callers who ask again, at least 1.
+    pub results_kept: usize,
+    /// How long they are kept.
+    pub results_kept_for: Duration,
+    /// How long jobs wait for more urgent ones.
+    pub patience: Patience,
+    /// The journal's file.
+    pub journal: Option<PathBuf>,
 }
 
 /// What is written to stderr.
@@ -221,9 +249,18 @@ fn size_text(bytes: u64) -> SizeText {
     SizeText::Text(format!("{}{name}", bytes / unit))
 }
 
+fn journal_text(jobs: &Jobs) -> String {
+    let path = jobs.journal.as_deref();
+    path.map_or(String::new(), |path| path.to_string_lossy().into_owned())
+}
+
 /// A value that stands in no file.
 fn written<T>(value: T) -> Field<T> {
     Some(Spanned::new(0..0, value))
+}
+
+fn seconds(value: Duration) -> Field<i64> {
+    written(i64::try_from(value.as_secs()).unwrap_or(i64::MAX))
 }
 
 fn count(value: usize) -> Field<i64> {
@@ -252,6 +289,8 @@ impl From<&Config> for FileConfig {
                 devices: written(devices),
                 gpu_threads: count(config.gpus.gpu_threads),
                 gpu_workers_per_device: count(config.gpus.gpu_workers_per_device),
+                faults_max: written(config.gpus.faults_max.into()),
+                stall_s: seconds(config.gpus.stall),
             },
             cpu: file::CpuSection {
                 isa: written(config.cpu.isa.name().to_owned()),
@@ -259,11 +298,21 @@ impl From<&Config> for FileConfig {
             memory: file::MemorySection {
                 total_budget: written(size_text(config.memory.total_budget_bytes)),
                 safety_margin: written(size_text(config.memory.safety_margin_bytes)),
+                critical_reserve: written(size_text(config.memory.critical_reserve_bytes)),
                 dealloc: written(config.memory.dealloc.as_str().to_owned()),
             },
             pipeline: file::PipelineSection {
                 synthesis_lookahead: count(config.pipeline.synthesis_lookahead),
+                finish_workers: count(config.pipeline.finish_workers),
                 throttle: written(config.pipeline.throttle),
+            },
+            jobs: file::JobsSection {
+                queued_partitions: count(config.jobs.queued_partitions),
+                results_kept: count(config.jobs.results_kept),
+                results_kept_s: seconds(config.jobs.results_kept_for),
+                normal_patience_s: seconds(config.jobs.patience.normal),
+                low_patience_s: seconds(config.jobs.patience.low),
+                journal: written(journal_text(&config.jobs)),
             },
             logging: file::LoggingSection {
                 level: written(config.logging.level.as_str().to_owned()),

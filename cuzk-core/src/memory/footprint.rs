@@ -12,6 +12,10 @@ use crate::circuit::Circuit;
 /// with the circuit as the rest does.
 const SUMS_BYTES: u64 = 192 << 20;
 
+/// What reading or compiling a circuit holds at most: 52 MB were measured for
+/// the largest.
+pub const READING_BYTES: u64 = 64 << 20;
+
 const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
 
 /// A packed variable takes two bits, and a rank every 64 of them.
@@ -25,6 +29,13 @@ pub fn partition_bytes(circuit: &Circuit) -> u64 {
     let wide = circuit.program().num_variables() - circuit.num_boolean();
     let packed = circuit.program().num_aux() as u64 * PACKED_BITS / 8;
     buffer_bytes(circuit) + 3 * (packed + wide as u64 * SCALAR_BYTES) + SUMS_BYTES
+}
+
+/// What a partition holds once its device region is over, in bytes: the scalars
+/// of the B query, and what the sum over them takes.
+#[must_use]
+pub fn finish_bytes(circuit: &Circuit) -> u64 {
+    (partition_bytes(circuit) - buffer_bytes(circuit)) / 2
 }
 
 /// The vectors over the domain, in bytes: a, b and what the quotient needs beside

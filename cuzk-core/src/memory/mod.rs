@@ -1,5 +1,4 @@
 //! How much memory the engine may use, and what uses it.
 
-pub mod budget;
 pub mod buffer;
 pub mod footprint;

@@ -151,6 +151,12 @@ impl ParamCache {
         Ok(loaded)
     }
 
+    /// Lets go of the parameters of a circuit; whoever uses them keeps them until
+    /// then.
+    pub fn evict(&self, files: &ParameterFiles) {
+        self.loaded.remove(files);
+    }
+
     fn open(&self, files: &ParameterFiles) -> Result<LoadedParams, ParamsError> {
         let mapped = MappedParams::open(&self.params_path(files))?;
         let vk_path = self.vk_path(files);

@@ -1,7 +1,14 @@
 //! What the tests that prove share: the bundled requests, and one cache of
 //! insecure parameters under the target directory, made when first needed.
 #![allow(dead_code, reason = "each test binary uses some of it")]
-#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+pub(crate) mod device;
+pub(crate) mod tiny;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

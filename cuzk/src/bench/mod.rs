@@ -5,6 +5,7 @@
 //! measured.
 
 mod circuit;
+mod engine;
 mod eval;
 mod kernel;
 
@@ -105,6 +106,7 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::Eval => eval::eval(context, args),
         BenchStage::Params => circuit::params(args),
         BenchStage::Prove => circuit::prove(context, args),
+        BenchStage::Engine => engine::engine(context, args),
         BenchStage::Ntt => kernel::ntt(args),
         BenchStage::MsmG1 => kernel::msm_g1(args),
         BenchStage::MsmG2 => kernel::msm_g2(args),

@@ -6,18 +6,16 @@
     reason = "what fails in a test fails the test"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod faults;
+mod jobs;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bellperson::groth16::Proof;
-use blstrs::Bls12;
-use cuzk_core::backend::{
-    Backend, BackendError, CpuBackend, Device, Pending, Randomness, Synthesized,
-};
+use cuzk_core::backend::{CpuBackend, Device};
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::timeline::{Stage, Trace};
+use cuzk_core::timeline::Stage;
 use cuzk_core::{Engine, Error, ProofRequest};
 use supraseal_sys::GpuResources;
 
@@ -28,80 +26,6 @@ fn request() -> ProofRequest {
 fn engine() -> Engine {
     common::circuit_with_params(ProofKind::WindowPost);
     Engine::start(common::config()).unwrap()
-}
-
-/// What a bad device does, once; after that it is a good one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    PanicInStart,
-    PanicInFinish,
-    WrongPoint,
-    ErrorInStart,
-}
-
-/// A CPU with a fault in its first partition.
-struct Faulty {
-    inner: Arc<CpuBackend>,
-    fault: Fault,
-    started: AtomicUsize,
-}
-
-struct FaultyPending {
-    inner: Box<dyn Pending>,
-    fault: Option<Fault>,
-}
-
-impl Backend for Faulty {
-    fn name(&self) -> &'static str {
-        "faulty"
-    }
-
-    fn prove_start(
-        self: Arc<Self>,
-        partition: Synthesized,
-        trace: Trace<'_>,
-    ) -> Result<Box<dyn Pending>, BackendError> {
-        let first = self.started.fetch_add(1, Ordering::Relaxed) == 0;
-        let fault = first.then_some(self.fault);
-        match fault {
-            Some(Fault::PanicInStart) => panic!("a device's start"),
-            Some(Fault::ErrorInStart) => return Err(BackendError::IdentityDelta),
-            _ => {}
-        }
-        let inner = Arc::clone(&self.inner).prove_start(partition, trace)?;
-        Ok(Box::new(FaultyPending { inner, fault }))
-    }
-}
-
-impl Pending for FaultyPending {
-    fn finish(
-        self: Box<Self>,
-        randomness: Randomness,
-        trace: Trace<'_>,
-    ) -> Result<Proof<Bls12>, BackendError> {
-        let mut proof = self.inner.finish(randomness, trace)?;
-        match self.fault {
-            Some(Fault::PanicInFinish) => panic!("a device's finish"),
-            Some(Fault::WrongPoint) => proof.c = -proof.c,
-            _ => {}
-        }
-        Ok(proof)
-    }
-}
-
-/// An engine whose only device has a fault.
-fn engine_with(fault: Fault) -> Engine {
-    common::circuit_with_params(ProofKind::WindowPost);
-    let config = common::config();
-    let pool = Arc::new(config.synthesis.pool().unwrap());
-    let resources = Arc::new(GpuResources::new().unwrap());
-    let inner = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
-    let backend = Arc::new(Faulty {
-        inner,
-        fault,
-        started: AtomicUsize::new(0),
-    });
-    Engine::start_on(config, pool, vec![Device { resources, backend }]).unwrap()
 }
 
 #[test]
@@ -118,23 +42,27 @@ fn many_jobs_end_with_proofs_and_a_whole_timeline() {
             .iter()
             .map(|span| span.stage)
             .collect();
-        let expected = [
+        for stage in [
+            Stage::DecodeWait,
             Stage::Decode,
             Stage::QueueWait,
             Stage::Circuit,
             Stage::Params,
-            Stage::MemoryWait,
             Stage::Witness,
             Stage::Evaluate,
             Stage::ReadyWait,
             Stage::LockWait,
             Stage::Quotient,
             Stage::Msm,
+            Stage::Device,
+            Stage::FinishWait,
             Stage::BG2,
             Stage::Assemble,
             Stage::Verify,
-        ];
-        assert_eq!(stages, expected);
+            Stage::Finish,
+        ] {
+            assert!(stages.contains(&stage), "{stage} is not in {stages:?}");
+        }
     }
     let proofs: Vec<_> = jobs.iter().map(|job| job.wait().unwrap()).collect();
     assert_ne!(proofs[0], proofs[1], "each proof has randomness of its own");
@@ -200,39 +128,6 @@ fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     let error = engine.submit(&request()).unwrap().wait().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
     assert!(error.is_input());
-}
-
-#[test]
-fn a_fault_ends_its_job_and_the_next_one_is_proved() {
-    for fault in [
-        Fault::PanicInStart,
-        Fault::PanicInFinish,
-        Fault::WrongPoint,
-        Fault::ErrorInStart,
-    ] {
-        let engine = engine_with(fault);
-        let error = engine.submit(&request()).unwrap().wait().unwrap_err();
-        let expected = match fault {
-            Fault::PanicInStart | Fault::PanicInFinish => {
-                matches!(&*error, Error::Internal { problem, .. } if problem.contains("a device's"))
-            }
-            Fault::WrongPoint => matches!(&*error, Error::Rejected { partition: 0, .. }),
-            Fault::ErrorInStart => {
-                matches!(
-                    &*error,
-                    Error::Backend {
-                        backend: "faulty",
-                        partition: 0,
-                        ..
-                    }
-                )
-            }
-        };
-        assert!(expected, "{fault:?}: {error}");
-        assert!(!error.is_input());
-        engine.submit(&request()).unwrap().wait().unwrap();
-        engine.shutdown();
-    }
 }
 
 #[test]

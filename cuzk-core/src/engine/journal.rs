@@ -1,0 +1,293 @@
+//! Jobs that outlive the process: what is written to the journal, and what is
+//! read from it at the start.
+//!
+//! Not the store, which is `cuzk-journal`'s. The invariants: a job with an id is
+//! in the journal before its submission returns; a proof is in it before anyone
+//! is told; and what is read from it is verified again, since a file is not the
+//! verifier.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bellperson::groth16::Proof;
+use blstrs::Bls12;
+use cuzk_journal::{
+    Accepted, End, JobOptions as Kept, Journal, JournalError, Limits, PendingJob, State,
+};
+use cuzk_scheduler::priority::{Priority, Rank};
+
+use super::registry::Digest;
+use super::shared::Shared;
+use crate::config::Jobs;
+use crate::job::{JobState, NewJob, Outcome, Record};
+use crate::kinds::verify::PARTITION_PROOF_BYTES;
+use crate::kinds::{CircuitId, Job};
+use crate::verify::{VerifiedProof, verify_partition};
+use crate::{Error, Result};
+
+/// How often a resumed job looks for room in the queue.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Opens the journal that the configuration names.
+pub(super) fn open(jobs: &Jobs) -> Result<Option<Arc<Journal>>> {
+    let limits = Limits {
+        jobs_max: jobs.queued_partitions as u64,
+        results_max: jobs.results_kept as u64,
+        result_age: jobs.results_kept_for,
+        ..Limits::default()
+    };
+    let open = |path: &Path| Journal::open(path, limits).map(Arc::new);
+    Ok(jobs.journal.as_deref().map(open).transpose()?)
+}
+
+/// A job's line in the journal.
+pub(super) struct Line {
+    journal: Arc<Journal>,
+    id: String,
+}
+
+impl Line {
+    pub(super) fn new(journal: Arc<Journal>, id: String) -> Self {
+        Self { journal, id }
+    }
+}
+
+/// What cannot be written costs a restart its time, and nothing else: the proof
+/// is there.
+fn told(id: &str, written: std::result::Result<(), JournalError>) {
+    if let Err(error) = written {
+        tracing::error!(id, %error, "the journal does not know of this job's progress");
+    }
+}
+
+impl Record for Line {
+    fn partition(&self, partition: usize, proof: &VerifiedProof) {
+        let partition = u32::try_from(partition).unwrap_or(u32::MAX);
+        let written = self
+            .journal
+            .finish_partition(&self.id, partition, proof.as_bytes());
+        told(&self.id, written);
+    }
+
+    fn end(&self, outcome: &Outcome) {
+        let end = match outcome {
+            Ok(output) => End::Done(output.as_bytes().to_vec()),
+            Err(error) => match &**error {
+                // It goes on at the next start.
+                Error::ShuttingDown => return,
+                Error::Cancelled => End::Cancelled,
+                error => End::Failed(error.to_string()),
+            },
+        };
+        told(&self.id, self.journal.end(&self.id, end));
+    }
+}
+
+/// A submission that is to be kept.
+pub(super) struct Submission<'a> {
+    pub(super) id: &'a str,
+    pub(super) digest: Digest,
+    pub(super) json: &'a [u8],
+    pub(super) job: &'a dyn Job,
+    pub(super) priority: Priority,
+    pub(super) deadline: Option<Duration>,
+}
+
+impl Shared {
+    /// Keeps a submission. What an earlier life of the engine proved of it is
+    /// returned, verified.
+    pub(super) fn keep(
+        &self,
+        journal: &Journal,
+        submission: &Submission<'_>,
+    ) -> Result<Vec<(usize, VerifiedProof)>> {
+        let Submission { id, json, job, .. } = *submission;
+        let kept = kept_of(submission);
+        for _ in 0..2 {
+            let accepted = journal
+                .accept(id, &kept, json)
+                .map_err(|error| match error {
+                    JournalError::OtherInput { id } => Error::Conflict { id },
+                    error => error.into(),
+                })?;
+            if let Accepted::Attached(State::Ended(End::Done(bytes))) = &accepted {
+                let proofs = bytes.chunks(PARTITION_PROOF_BYTES).enumerate();
+                let verified: Result<Vec<_>> = proofs
+                    .map(|(partition, proof)| {
+                        Ok((partition, self.verify_kept(job, partition, proof)?))
+                    })
+                    .collect();
+                if let Ok(verified) = verified
+                    && verified.len() == job.partitions()
+                {
+                    return Ok(verified);
+                }
+            }
+            match accepted {
+                Accepted::New | Accepted::Attached(State::Pending) => break,
+                // What failed is tried again, and so is a proof that is none.
+                Accepted::Attached(State::Ended(_)) => journal.forget(id)?,
+            };
+        }
+        Ok(Vec::new())
+    }
+
+    fn verify_kept(&self, job: &dyn Job, partition: usize, bytes: &[u8]) -> Result<VerifiedProof> {
+        let rejected = |problem: String| Error::Rejected { partition, problem };
+        let proof = Proof::<Bls12>::read(bytes).map_err(|error| rejected(error.to_string()))?;
+        let key = self.verifying_key(job.circuit())?;
+        verify_partition(&key, &proof, &job.public_inputs(partition)?, partition)
+    }
+
+    /// Takes the jobs that an earlier life of the engine left into the registry,
+    /// so that whoever asks for their ids finds them.
+    pub(super) fn find_left(&self, journal: &Arc<Journal>) -> Result<Vec<Left>> {
+        let resumable = journal.pending()?;
+        for damaged in &resumable.damaged {
+            tracing::error!(id = damaged.id, error = %damaged.error, "a job cannot be resumed");
+            // So that it can be submitted again.
+            journal.forget(&damaged.id)?;
+        }
+        let left = resumable.jobs.into_iter();
+        let left = left.filter_map(|pending| match self.take_in(journal, &pending) {
+            Some(state) => Some(Left { state, pending }),
+            None => {
+                tracing::error!(
+                    id = pending.id,
+                    "a job of another version cannot be resumed"
+                );
+                None
+            }
+        });
+        Ok(left.collect())
+    }
+
+    fn take_in(&self, journal: &Arc<Journal>, pending: &PendingJob) -> Option<Arc<JobState>> {
+        let (circuit, digest) = parse_kind(&pending.options.kind)?;
+        let priority = *Priority::ALL.get(usize::from(pending.options.priority))?;
+        let number = self.registry.next_number();
+        let accepted = Instant::now();
+        let state = Arc::new(JobState::new(NewJob {
+            number,
+            id: Some(pending.id.clone()),
+            circuit,
+            partitions: usize::try_from(pending.options.partitions).ok()?,
+            priority,
+            rank: Rank::new(priority, accepted, number, self.config.jobs.patience),
+            accepted,
+            deadline: pending.options.deadline_unix_ms.map(instant_of),
+            record: Some(Arc::new(Line::new(Arc::clone(journal), pending.id.clone()))),
+        }));
+        self.registry.take(&pending.id, digest, &state);
+        self.registry.live(&state);
+        Some(state)
+    }
+
+    /// Goes on with the jobs that were left, the most urgent first.
+    pub(super) fn resume(&self, journal: &Journal, mut left: Vec<Left>) {
+        left.sort_by_key(|left| left.state.rank());
+        for Left { state, pending } in left {
+            if self.admission.is_closed() {
+                return;
+            }
+            if let Err(error) = self.resume_one(journal, &state, &pending) {
+                tracing::error!(id = pending.id, %error, "a job cannot be resumed");
+                self.end_with(&state, error);
+            }
+        }
+    }
+
+    fn resume_one(
+        &self,
+        journal: &Journal,
+        state: &Arc<JobState>,
+        pending: &PendingJob,
+    ) -> Result<()> {
+        let job = (self.decoder)(&journal.request(&pending.id)?)?;
+        for (partition, proof) in &pending.finished {
+            let partition = usize::try_from(*partition).unwrap_or(usize::MAX);
+            match self.verify_kept(&*job, partition, proof) {
+                Ok(proof) => self.restore(state, partition, proof),
+                Err(error) => {
+                    tracing::warn!(id = pending.id, %error, "a partition is proved again")
+                }
+            }
+        }
+        state.set_input(job);
+        loop {
+            match self.queue(state) {
+                Err(Error::Busy { .. }) => thread::sleep(LOOK),
+                Err(Error::ShuttingDown) => return Ok(()),
+                queued => return queued,
+            }
+        }
+    }
+}
+
+/// A job that an earlier life of the engine left.
+pub(super) struct Left {
+    state: Arc<JobState>,
+    pending: PendingJob,
+}
+
+fn kept_of(submission: &Submission<'_>) -> Kept {
+    let deadline = submission.deadline.and_then(|deadline| {
+        let at = SystemTime::now().checked_add(deadline)?;
+        u64::try_from(at.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    });
+    Kept {
+        kind: kind_of(submission.job.circuit(), submission.digest),
+        partitions: u32::try_from(submission.job.partitions()).unwrap_or(u32::MAX),
+        priority: submission.priority as u8,
+        deadline_unix_ms: deadline,
+    }
+}
+
+/// The circuit and the digest, in words.
+fn kind_of(circuit: CircuitId, digest: Digest) -> Vec<u8> {
+    let CircuitId { kind, sector_size } = circuit;
+    let digest = blake3::Hash::from_bytes(digest).to_hex();
+    format!("{kind} {sector_size} {digest}").into_bytes()
+}
+
+fn parse_kind(kind: &[u8]) -> Option<(CircuitId, Digest)> {
+    let mut words = std::str::from_utf8(kind).ok()?.split(' ');
+    let circuit = CircuitId {
+        kind: words.next()?.parse().ok()?,
+        sector_size: words.next()?.parse().ok()?,
+    };
+    let digest = blake3::Hash::from_hex(words.next()?).ok()?;
+    words.next().is_none().then_some((circuit, digest.into()))
+}
+
+fn instant_of(unix_ms: u64) -> Instant {
+    let now = Instant::now();
+    let at = UNIX_EPOCH + Duration::from_millis(unix_ms);
+    match at.duration_since(SystemTime::now()) {
+        Ok(left) => now.checked_add(left).unwrap_or(now),
+        Err(_) => now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{ProofKind, SectorSize};
+
+    #[test]
+    fn what_a_job_proves_reads_back() {
+        for kind in ProofKind::ALL {
+            for sector_size in SectorSize::ALL {
+                let circuit = CircuitId { kind, sector_size };
+                let text = kind_of(circuit, [7; 32]);
+                assert_eq!(parse_kind(&text), Some((circuit, [7; 32])));
+                assert_eq!(parse_kind(&text[..text.len() - 1]), None);
+                assert_eq!(parse_kind(&[&text[..], b" more"].concat()), None);
+            }
+        }
+        assert_eq!(parse_kind(b""), None);
+        assert_eq!(parse_kind(&[0xff; 80]), None);
+    }
+}

@@ -1,0 +1,323 @@
+//! The loops of the engine's threads, in the order of a partition's way.
+//!
+//! The invariants: a thread holds no partition while it waits for one; nothing
+//! that a stage does ends its thread.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cuzk_scheduler::admission::{Lane, Turn};
+use cuzk_scheduler::estimate::Times;
+
+use super::shared::{Shared, Solo, Station};
+use super::task::{Admitted, Finishing, Ready, Task};
+use crate::backend::Randomness;
+use crate::circuit::Circuit;
+use crate::memory::footprint::finish_bytes;
+use crate::params::LoadedParams;
+use crate::pipeline::{prove_finish, prove_start, synthesize_partition};
+use crate::timeline::{Stage, Trace, Wait};
+use crate::{Error, Result};
+
+impl Shared {
+    /// Synthesis workers: from admission to the devices.
+    pub(super) fn synthesize_until_over(&self) {
+        while let Some(admitted) = self.next_turn(Lane::Common) {
+            if !self.has_device() {
+                let Admitted { task, ticket, .. } = &admitted;
+                let need = self.need(task.state.circuit());
+                self.admission
+                    .put_back(Lane::Retry, *ticket, task.again(), need);
+                continue;
+            }
+            let Some(mut ready) = self.synthesize(admitted, None) else {
+                continue;
+            };
+            ready.task.wait = Some(Wait::begin(Stage::ReadyWait));
+            let state = Arc::clone(&ready.task.state);
+            // Nothing closes this queue while a partition is on its way.
+            if let Err(closed) = self.ready.push(ready.ticket.rank(), ready) {
+                self.settle(&closed.0.task, Err(Error::ShuttingDown));
+            }
+            self.leave_no_device_behind();
+            self.was_queued(&state);
+        }
+    }
+
+    /// Device workers: one device's region, of one partition after the other.
+    pub(super) fn start_until_closed(&self, station: usize) {
+        let Some(here) = self.station(station) else {
+            return;
+        };
+        let is_out = || here.health.is_quarantined();
+        let takes = |ready: &Ready| self.takes(station, &ready.task);
+        while let Some(ready) = self.ready.pop_unless(is_out, takes) {
+            let Some(mut finishing) = self.start(station, here, ready) else {
+                continue;
+            };
+            finishing.task.wait = Some(Wait::begin(Stage::FinishWait));
+            let rank = finishing.ticket.rank();
+            if let Err(closed) = self.finishing.push(rank, finishing) {
+                self.settle(&closed.0.task, Err(Error::ShuttingDown));
+            }
+        }
+    }
+
+    /// Finish workers: what is left to do after a device.
+    pub(super) fn finish_until_closed(&self) {
+        while let Some(finishing) = self.finishing.pop() {
+            self.finish(finishing);
+        }
+    }
+
+    /// A worker that takes a partition all the way, on a station of its own.
+    pub(super) fn prove_alone_until_over(&self, lane: Lane) {
+        let station = match lane {
+            Lane::Critical => self.critical_station(),
+            Lane::Retry | Lane::Common => self.retry_station(),
+        };
+        while let Some(admitted) = self.next_turn(lane) {
+            let Some(here) = self.solo(station) else {
+                let Admitted { task, .. } = &admitted;
+                let stage = "threads";
+                let problem = "the system gave none for a partition out of turn".to_owned();
+                self.settle(task, Err(Error::Internal { stage, problem }));
+                continue;
+            };
+            let _urgent = (lane == Lane::Critical).then(|| self.pause.raise());
+            if let Some(ready) = self.synthesize(admitted, Some(here))
+                && let Some(finishing) = self.start(station, &here.station, ready)
+            {
+                self.finish(finishing);
+            }
+        }
+    }
+
+    /// The next partition of a lane with what it needs to begin. Partitions that
+    /// have ended meanwhile, or cannot begin, are settled on the way.
+    fn next_turn(&self, lane: Lane) -> Option<Admitted> {
+        loop {
+            let (mut task, ticket, memory) = match self.admission.next(lane)? {
+                Turn::Admitted {
+                    item,
+                    ticket,
+                    memory,
+                    evicted,
+                } => {
+                    evicted.into_iter().for_each(|id| self.evict(id));
+                    (item, ticket, memory)
+                }
+                Turn::Impossible { item, over } => {
+                    self.settle(&item, Err(over.into()));
+                    continue;
+                }
+            };
+            let Some((circuit, params)) = self.prepare(&mut task) else {
+                continue;
+            };
+            let need = self.need_of(&circuit);
+            if memory.own_bytes() < need.own_bytes {
+                // What was reserved was for reading the circuit.
+                task.wait = Some(Wait::begin(Stage::MemoryWait));
+                let state = Arc::clone(&task.state);
+                self.admission.put_back(lane, ticket, task, need);
+                self.was_queued(&state);
+                continue;
+            }
+            self.make_room(&circuit);
+            return Some(Admitted {
+                task,
+                ticket,
+                circuit,
+                params,
+                memory,
+            });
+        }
+    }
+
+    fn prepare(&self, task: &mut Task) -> Option<(Arc<Circuit>, Arc<LoadedParams>)> {
+        let trace = self.end_wait(task);
+        if task.state.has_ended() {
+            return None;
+        }
+        if task.state.deadline_has_passed() {
+            self.settle(task, Err(Error::DeadlinePassed));
+            return None;
+        }
+        let id = task.state.circuit();
+        let loaded = task.spend(|_| {
+            unwinding_is_an_error("load", || {
+                let circuit = trace.time(Stage::Circuit, || self.circuit(id))?;
+                let params = trace.time(Stage::Params, || self.params(id, &circuit))?;
+                Ok((circuit, params))
+            })
+        });
+        match loaded {
+            Ok(loaded) => Some(loaded),
+            Err(error) => {
+                self.settle(task, Err(error));
+                None
+            }
+        }
+    }
+
+    fn synthesize(&self, admitted: Admitted, solo: Option<&Solo>) -> Option<Ready> {
+        let Admitted {
+            mut task,
+            ticket,
+            circuit,
+            params,
+            memory,
+        } = admitted;
+        let job = task.state.input()?;
+        let trace = self.trace(&task);
+        let resources = self.synthesis_resources(&task, solo);
+        let synthesized = task.spend(|task| {
+            unwinding_is_an_error("synthesis", || {
+                synthesize_partition(
+                    &*job,
+                    task.partition,
+                    Arc::clone(&circuit),
+                    Arc::clone(params.mapped()),
+                    resources,
+                    trace,
+                )
+            })
+        });
+        match synthesized {
+            Ok(synthesized) => Some(Ready {
+                task,
+                ticket,
+                circuit,
+                params,
+                synthesized,
+                memory,
+            }),
+            Err(error) => {
+                self.settle(&task, Err(error));
+                None
+            }
+        }
+    }
+
+    /// The device region of a partition.
+    fn start(&self, station: usize, here: &Station, ready: Ready) -> Option<Finishing> {
+        let Ready {
+            mut task,
+            ticket,
+            circuit,
+            params,
+            synthesized,
+            mut memory,
+        } = ready;
+        let trace = self.end_wait(&mut task).on_device(station);
+        if task.state.has_ended() {
+            return None;
+        }
+        let watched = self.watch.begin(station, &task, ticket);
+        let before = task.spent;
+        let pending = task.spend(|task| {
+            unwinding_is_an_error("prove", || {
+                prove_start(&here.device.backend, synthesized, task.partition, trace)
+            })
+        });
+        // The vectors are gone, one way or the other.
+        memory.shrink_to(finish_bytes(&circuit));
+        if !self.watch.answered(watched) {
+            return None;
+        }
+        match pending {
+            Ok(pending) => Some(Finishing {
+                on_device: task.spent - before,
+                task,
+                ticket,
+                station,
+                params,
+                pending,
+                memory,
+            }),
+            Err(error) => {
+                self.failed(station, task, ticket, error);
+                None
+            }
+        }
+    }
+
+    /// The rest of a partition, to its end.
+    fn finish(&self, finishing: Finishing) {
+        let Finishing {
+            mut task,
+            ticket,
+            station,
+            params,
+            pending,
+            on_device,
+            memory,
+        } = finishing;
+        let trace = self.end_wait(&mut task).on_device(station);
+        let (Some(job), Some(here)) = (task.state.input(), self.station(station)) else {
+            return;
+        };
+        let proof = task.spend(|task| {
+            unwinding_is_an_error("finish", || {
+                trace.time(Stage::Finish, || {
+                    prove_finish(
+                        pending,
+                        &*here.device.backend,
+                        &*job,
+                        task.partition,
+                        params.prepared_key(),
+                        Randomness::from_os(),
+                        trace,
+                    )
+                })
+            })
+        });
+        match proof {
+            Ok(proof) => {
+                here.health.good();
+                let times = Times {
+                    total: task.spent,
+                    exclusive: on_device,
+                };
+                self.estimates.measured(task.state.circuit(), times);
+                drop(memory);
+                self.settle(&task, Ok(proof));
+            }
+            Err(error) => {
+                self.failed(station, task, ticket, error);
+                drop(memory);
+            }
+        }
+    }
+
+    pub(super) fn trace(&self, task: &Task) -> Trace<'_> {
+        self.timeline
+            .trace(task.state.number(), Some(task.partition))
+    }
+
+    /// Records the end of a task's wait, if it waited.
+    fn end_wait(&self, task: &mut Task) -> Trace<'_> {
+        let trace = self.trace(task);
+        if let Some(wait) = task.wait.take() {
+            trace.ended(wait);
+        }
+        trace
+    }
+}
+
+fn unwinding_is_an_error<T>(stage: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(Error::Internal {
+            stage,
+            problem: message_of(&*panic),
+        })
+    })
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

@@ -1,0 +1,106 @@
+//! A partition on its way through the engine.
+//!
+//! The invariant: what a partition holds (memory, vectors, parameters) moves
+//! with it, so that wherever it is dropped everything is given back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cuzk_kernels::Checkpoint;
+use cuzk_scheduler::admission::{Reservation, Ticket};
+use cuzk_scheduler::pause::Pause;
+
+use crate::backend::{Pending, Synthesized};
+use crate::circuit::Circuit;
+use crate::job::JobState;
+use crate::kinds::CircuitId;
+use crate::params::LoadedParams;
+use crate::timeline::{Stage, Wait};
+
+/// A partition to be proved.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) state: Arc<JobState>,
+    pub(super) partition: usize,
+    /// The stations that failed to prove it.
+    pub(super) tried: Vec<usize>,
+    /// What it waits for, while it waits.
+    pub(super) wait: Option<Wait>,
+    /// What was spent on it, without waiting.
+    pub(super) spent: Duration,
+}
+
+impl Task {
+    pub(super) fn new(state: Arc<JobState>, partition: usize) -> Self {
+        Self {
+            state,
+            partition,
+            tried: Vec::new(),
+            wait: Some(Wait::begin(Stage::QueueWait)),
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// Another attempt at the same partition, from its start.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            tried: self.tried.clone(),
+            ..Self::new(Arc::clone(&self.state), self.partition)
+        }
+    }
+
+    /// Runs `work` and adds its time to what was spent.
+    pub(super) fn spend<R>(&mut self, work: impl FnOnce(&Self) -> R) -> R {
+        let started = Instant::now();
+        let result = work(self);
+        self.spent += started.elapsed();
+        result
+    }
+}
+
+/// A partition whose turn it is.
+pub(super) struct Admitted {
+    pub(super) task: Task,
+    pub(super) ticket: Ticket,
+    pub(super) circuit: Arc<Circuit>,
+    pub(super) params: Arc<LoadedParams>,
+    pub(super) memory: Reservation<CircuitId>,
+}
+
+/// A synthesized partition that waits for a device.
+pub(super) struct Ready {
+    pub(super) task: Task,
+    pub(super) ticket: Ticket,
+    pub(super) circuit: Arc<Circuit>,
+    pub(super) params: Arc<LoadedParams>,
+    pub(super) synthesized: Synthesized,
+    // Last, so that it is given back after what it stands for.
+    pub(super) memory: Reservation<CircuitId>,
+}
+
+/// A partition that a device has done with.
+pub(super) struct Finishing {
+    pub(super) task: Task,
+    pub(super) ticket: Ticket,
+    pub(super) station: usize,
+    pub(super) params: Arc<LoadedParams>,
+    pub(super) pending: Box<dyn Pending>,
+    pub(super) on_device: Duration,
+    pub(super) memory: Reservation<CircuitId>,
+}
+
+/// Where a partition's work looks whether to go on.
+pub(super) struct PartitionCheckpoint {
+    pub(super) state: Arc<JobState>,
+    /// None for what nothing pauses.
+    pub(super) pause: Option<Arc<Pause>>,
+}
+
+impl Checkpoint for PartitionCheckpoint {
+    fn pass(&self) -> bool {
+        if let Some(pause) = &self.pause {
+            pause.pass(|| self.state.has_ended());
+        }
+        !self.state.has_ended()
+    }
+}

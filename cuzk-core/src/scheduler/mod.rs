@@ -1,3 +1,0 @@
-//! How work waits: bounded queues between the stages.
-
-pub mod queue;

@@ -1,0 +1,163 @@
+//! A circuit that takes no time, under the names of the real ones: for tests of
+//! the engine that need thousands of jobs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bellperson::groth16::{self, MappedParameters};
+use bellperson::util_cs::witness_cs::WitnessCS;
+use bellperson::{Circuit, ConstraintSystem, SynthesisError};
+use blstrs::{Bls12, Scalar};
+use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, Writer};
+use cuzk_core::params::{GenerateOptions, ParamCache};
+use cuzk_core::{Config, Error};
+use cuzk_pce::{PackedWitness, program};
+use ff::Field;
+
+const BITS: usize = 16;
+
+/// That a number of sixteen bits has this square.
+#[derive(Clone)]
+struct Square {
+    root: u16,
+    square: Scalar,
+}
+
+impl Circuit<Scalar> for Square {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        let square = cs.alloc_input(|| "square", || Ok(self.square))?;
+        let mut bits = Vec::with_capacity(BITS);
+        for bit in 0..BITS {
+            let value = Scalar::from(u64::from(self.root >> bit & 1));
+            let bit = cs.alloc(|| format!("bit {bit}"), || Ok(value))?;
+            cs.enforce(
+                || "a bit",
+                |lc| lc + bit,
+                |lc| lc + CS::one() - bit,
+                |lc| lc,
+            );
+            bits.push(bit);
+        }
+        let root = cs.alloc(|| "root", || Ok(Scalar::from(u64::from(self.root))))?;
+        cs.enforce(
+            || "of these bits",
+            |lc| {
+                let weighted = bits.iter().enumerate();
+                weighted.fold(lc, |lc, (i, bit)| lc + (Scalar::from(1u64 << i), *bit))
+            },
+            |lc| lc + CS::one(),
+            |lc| lc + root,
+        );
+        cs.enforce(
+            || "squared",
+            |lc| lc + root,
+            |lc| lc + root,
+            |lc| lc + square,
+        );
+        Ok(())
+    }
+}
+
+pub(crate) fn id(kind: ProofKind) -> CircuitId {
+    CircuitId {
+        kind,
+        sector_size: SectorSize::KiB2,
+    }
+}
+
+/// A configuration whose parameter cache, in `directory`, has the tiny circuit
+/// and its parameters for all kinds.
+pub(crate) fn config(directory: &Path) -> Config {
+    let blank = Square {
+        root: 0,
+        square: Scalar::ZERO,
+    };
+    std::fs::create_dir_all(directory).unwrap();
+    let program = cuzk_pce::compile(blank).unwrap();
+    let cache = ParamCache::new(directory);
+    for kind in ProofKind::ALL {
+        let id = id(kind);
+        let path = cuzk_core::circuit::Circuit::cache_path(id, directory).unwrap();
+        program::write(&path, &program, &id.to_string()).unwrap();
+        let options = GenerateOptions {
+            seed: 0,
+            acknowledge_insecure: false,
+        };
+        let files = id.parameter_files().unwrap();
+        cache
+            .ensure_generated(&files, 2048, &program, options, |_, _| ())
+            .unwrap();
+    }
+    let mut config = Config::default();
+    config.srs.param_cache = directory.to_owned();
+    config
+}
+
+/// A job of so many partitions; the statement of one of them may be false.
+pub(crate) struct TinyJob {
+    pub(crate) kind: ProofKind,
+    pub(crate) partitions: usize,
+    pub(crate) false_partition: Option<usize>,
+}
+
+pub(crate) fn job(kind: ProofKind, partitions: usize) -> Arc<dyn Job> {
+    Arc::new(TinyJob {
+        kind,
+        partitions,
+        false_partition: None,
+    })
+}
+
+impl TinyJob {
+    fn square(&self, partition: usize) -> Square {
+        let root = 1000 + u16::try_from(partition).unwrap();
+        let lie = u64::from(self.false_partition == Some(partition));
+        Square {
+            root,
+            square: Scalar::from(u64::from(root).pow(2) + lie),
+        }
+    }
+}
+
+fn not_here<T>() -> Result<T, Error> {
+    Err(Error::Synthesis {
+        stage: "reference",
+        problem: "the tiny circuit has none".to_owned(),
+    })
+}
+
+impl Job for TinyJob {
+    fn circuit(&self) -> CircuitId {
+        id(self.kind)
+    }
+
+    fn partitions(&self) -> usize {
+        self.partitions
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::Circuit
+    }
+
+    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
+        Ok(cuzk_pce::packed_witness(self.square(partition)).unwrap())
+    }
+
+    fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
+        Ok(vec![self.square(partition).square])
+    }
+
+    fn reference_witness(&self, _: usize) -> Result<WitnessCS<Scalar>, Error> {
+        not_here()
+    }
+
+    fn reference_proof(
+        &self,
+        _: usize,
+        _: &MappedParameters<Bls12>,
+        _: Scalar,
+        _: Scalar,
+    ) -> Result<groth16::Proof<Bls12>, Error> {
+        not_here()
+    }
+}

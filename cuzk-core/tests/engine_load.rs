@@ -1,0 +1,226 @@
+//! The engine under many jobs: nothing is lost, nothing wrong leaves, and memory
+//! stays what it was. On a circuit that takes no time, so that there can be
+//! thousands.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+mod common;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::device::{Deed, Scripted, pool};
+use common::tiny::{self, TinyJob};
+use cuzk_core::config::Devices;
+use cuzk_core::job::{JobHandle, JobOptions, Outcome};
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::timeline::device_use;
+use cuzk_core::{Engine, Error};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// One load at a time: memory is the process's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Two in a hundred, and besides what fills up once: the timeline's 16,384 spans,
+/// and the handles that a test keeps.
+fn assert_flat(early_bytes: Option<u64>, late_bytes: Option<u64>) {
+    const FILLS_UP_BYTES: u64 = 6 << 20;
+    println!("resident, early and late: {early_bytes:?}, {late_bytes:?}");
+    if let (Some(early), Some(late)) = (early_bytes, late_bytes) {
+        let most = early + early / 50 + FILLS_UP_BYTES;
+        assert!(late < most, "{early} grew to {late} bytes");
+    }
+}
+
+/// What a job must come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Proved,
+    False,
+    CancelledOrProved,
+}
+
+fn check(fate: Fate, job: &JobHandle, partitions: usize) {
+    let outcome: Outcome = job.wait();
+    match (fate, outcome) {
+        (Fate::Proved | Fate::CancelledOrProved, Ok(proof)) => {
+            assert_eq!(proof.partitions(), partitions);
+        }
+        (Fate::False, Err(error)) => {
+            assert!(matches!(*error, Error::Unsatisfied { .. }), "{error}");
+        }
+        (Fate::CancelledOrProved, Err(error)) => {
+            assert!(matches!(*error, Error::Cancelled), "{error}");
+        }
+        (fate, outcome) => panic!("{fate:?}: {outcome:?}"),
+    }
+}
+
+/// Ten thousand submissions, half of them false, into a queue of a hundred: each
+/// is accepted or refused, and what is accepted ends as it should.
+#[test]
+fn ten_thousand_submissions_and_none_lost() {
+    const SUBMISSIONS: usize = 10_000;
+    const QUEUE: usize = 100;
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.jobs.queued_partitions = QUEUE;
+    let engine = Engine::start(config).unwrap();
+    let (mut accepted, mut busy) = (Vec::new(), 0);
+    let mut early_bytes = None;
+    let started = Instant::now();
+    for n in 0..SUBMISSIONS {
+        let fate = if n % 2 == 0 {
+            Fate::Proved
+        } else {
+            Fate::False
+        };
+        let job = TinyJob {
+            kind: ProofKind::ALL[n / 2 % 4],
+            partitions: 1,
+            false_partition: (fate == Fate::False).then_some(0),
+        };
+        match engine.submit_job(Arc::new(job), JobOptions::default()) {
+            Ok(handle) => accepted.push((fate, handle)),
+            Err(Error::Busy { capacity: QUEUE }) => {
+                busy += 1;
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if n == SUBMISSIONS / 4 {
+            early_bytes = resident_bytes();
+        }
+    }
+    let per_second = SUBMISSIONS as f64 / started.elapsed().as_secs_f64();
+    println!(
+        "{per_second:.0} submissions a second, {} accepted",
+        accepted.len()
+    );
+    assert_eq!(accepted.len() + busy, SUBMISSIONS);
+    assert!(accepted.len() > QUEUE && busy > 0);
+    for (fate, job) in &accepted {
+        check(*fate, job, 1);
+    }
+    assert!(engine.status().jobs.is_empty());
+    assert_flat(early_bytes, resident_bytes());
+    engine.shutdown();
+}
+
+/// A device whose region is a wait of a stated length, and a synthesis that takes
+/// next to nothing: what the engine lets the device idle.
+#[test]
+fn a_device_is_kept_busy() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.devices = Devices::Ordinals(vec![0]);
+    let region = Duration::from_millis(50);
+    let device = Scripted::new(&config, move |_| Deed::ProveAfter(region));
+    let engine = Engine::start_on(config.clone(), pool(&config), vec![device.device()]).unwrap();
+    let job = engine
+        .submit_job(tiny::job(ProofKind::Porep, 40), JobOptions::default())
+        .unwrap();
+    job.wait().unwrap();
+    let used = device_use(&engine.timeline().spans());
+    let gaps = used[0].longest_gaps(3);
+    println!(
+        "used {:.2} %, longest gaps {gaps:?}",
+        100.0 * used[0].utilisation()
+    );
+    // 97 % where nothing else runs; the test's machine may be busy.
+    assert!(used[0].utilisation() > 0.8, "{gaps:?}");
+    assert!(used[0].busy >= 40 * region);
+}
+
+/// Two hundred jobs of all kinds and priorities, with cancellations and faults.
+#[test]
+fn two_hundred_mixed_jobs_end_as_they_should() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    // Two devices, of which one fails now and then.
+    config.gpus.devices = Devices::Ordinals(vec![0, 1]);
+    let faults = [
+        Deed::PanicInStart,
+        Deed::PanicInFinish,
+        Deed::WrongPoint,
+        Deed::ErrorInStart,
+    ];
+    let faulty = Scripted::new(&config, move |n| {
+        if n % 12 == 5 {
+            faults[n / 12 % 4]
+        } else {
+            Deed::Prove
+        }
+    });
+    let good = Scripted::new(&config, |_| Deed::Prove);
+    let devices = vec![faulty.device(), good.device()];
+    let engine = Engine::start_on(config.clone(), pool(&config), devices).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut bytes_after = [None; 2];
+    for round in 0..20 {
+        let mut jobs = Vec::new();
+        for _ in 0..10 {
+            let kind = ProofKind::ALL[rng.gen_range(0..4)];
+            let partitions = rng.gen_range(1..=10);
+            let fate = match rng.gen_range(0..10) {
+                0 => Fate::False,
+                1..=2 => Fate::CancelledOrProved,
+                _ => Fate::Proved,
+            };
+            let job = TinyJob {
+                kind,
+                partitions,
+                false_partition: (fate == Fate::False).then(|| rng.gen_range(0..partitions)),
+            };
+            let options = JobOptions {
+                priority: Some(Priority::ALL[rng.gen_range(0..4)]),
+                ..JobOptions::default()
+            };
+            let handle = engine.submit_job(Arc::new(job), options).unwrap();
+            jobs.push((fate, handle, partitions));
+        }
+        for (fate, job, _) in &jobs {
+            if *fate == Fate::CancelledOrProved {
+                job.cancel();
+            }
+        }
+        for (fate, job, partitions) in &jobs {
+            check(*fate, job, *partitions);
+        }
+        match round {
+            4 => bytes_after[0] = resident_bytes(),
+            19 => bytes_after[1] = resident_bytes(),
+            _ => {}
+        }
+    }
+    let status = engine.status();
+    assert!(status.jobs.is_empty());
+    assert!(status.devices[0].faults > 0, "the faults were met");
+    assert_eq!(status.devices[1].faults, 0);
+    engine.shutdown();
+    let [after_50, after_200] = bytes_after;
+    assert_flat(after_50, after_200);
+}

@@ -1,0 +1,220 @@
+//! An engine that is killed, again and again: what was finished stays, what is
+//! missing is proved, and nothing is proved twice.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::device::{Deed, Scripted, pool};
+use common::tiny;
+use cuzk_core::config::Devices;
+use cuzk_core::job::JobOptions;
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::{Config, Engine, Error};
+use cuzk_journal::{Journal, Limits, State};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Tells the child where the files are.
+const FOLDER: &str = "CUZK_TEST_JOURNAL_FOLDER";
+const KILLS: usize = 50;
+const PARTITIONS: usize = 10;
+
+fn config(folder: &Path) -> Config {
+    let mut config = tiny::config(&folder.join("parameters"));
+    config.gpus.devices = Devices::Ordinals(vec![0]);
+    config.jobs.journal = Some(folder.join("jobs.journal"));
+    config
+}
+
+/// Requests are the number of their partitions, in words.
+fn start(config: &Config, device: &Arc<Scripted>) -> Engine {
+    try_start(config, device).unwrap()
+}
+
+fn try_start(config: &Config, device: &Arc<Scripted>) -> Result<Engine, Error> {
+    let decoder = |request: &[u8]| {
+        let partitions = std::str::from_utf8(request).ok();
+        let partitions = partitions.and_then(|text| text.trim().parse().ok());
+        let partitions = partitions
+            .ok_or_else(|| Error::request("request", "expected a number", "send a number"))?;
+        Ok(tiny::job(ProofKind::Porep, partitions))
+    };
+    let devices = vec![device.device()];
+    Engine::start_with(config.clone(), pool(config), devices, Arc::new(decoder))
+}
+
+fn named(id: &str) -> JobOptions {
+    JobOptions {
+        id: Some(id.to_owned()),
+        ..JobOptions::default()
+    }
+}
+
+/// One life of an engine: it goes on with what is left, is asked for the job once
+/// more, and says how many partitions it proved for it.
+#[test]
+#[ignore = "it is the other test's child"]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let config = config(Path::new(&folder));
+    let device = Scripted::new(&config, |_| Deed::ProveAfter(Duration::from_millis(8)));
+    let engine = start(&config, &device);
+    let id = std::env::var("CUZK_TEST_JOURNAL_ID").unwrap();
+    let request = PARTITIONS.to_string();
+    let job = engine.submit_bytes(request.as_bytes(), named(&id)).unwrap();
+    println!("accepted");
+    std::io::stdout().flush().unwrap();
+    job.wait().unwrap();
+    println!("proved {}", device.started());
+    std::io::stdout().flush().unwrap();
+    engine.shutdown();
+}
+
+fn spawn(folder: &Path, id: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "child", "--nocapture"])
+        .env(FOLDER, folder)
+        .env("CUZK_TEST_JOURNAL_ID", id)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for the acceptance, lets the child live so much longer, and kills it.
+/// What it said it proved, if it came that far.
+fn live_and_die(folder: &Path, id: &str, longer: Duration) -> Option<usize> {
+    let mut child = spawn(folder, id);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let accepted = lines.by_ref().map_while(Result::ok);
+    let mut accepted = accepted.skip_while(|line| !line.ends_with("accepted"));
+    assert!(accepted.next().is_some(), "the child accepts the job");
+    thread::sleep(longer);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let proved = lines.map_while(Result::ok);
+    let mut proved = proved.filter_map(|line| line.strip_prefix("proved ")?.parse().ok());
+    proved.next()
+}
+
+/// The finished partitions of a job, or its proof.
+fn recorded(folder: &Path, id: &str) -> Result<BTreeMap<u32, Vec<u8>>, Vec<u8>> {
+    let journal = Journal::open(folder.join("jobs.journal"), Limits::default()).unwrap();
+    match journal.state(id).unwrap() {
+        Some(State::Ended(cuzk_journal::End::Done(proof))) => Err(proof),
+        Some(State::Pending) => {
+            let pending = journal.pending().unwrap().jobs;
+            let job = pending.into_iter().find(|job| job.id == id).unwrap();
+            Ok(job.finished.into_iter().collect())
+        }
+        other => panic!("the job was accepted, and is {other:?}"),
+    }
+}
+
+#[test]
+fn a_killed_engine_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
+    drop(config(folder));
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let (mut kills, mut jobs, mut resumed) = (0, 0, 0);
+    while kills < KILLS {
+        let id = format!("sector-{jobs}");
+        jobs += 1;
+        let mut known = BTreeMap::new();
+        let proof = loop {
+            let before = known.len();
+            let longer = Duration::from_millis(rng.gen_range(0..60));
+            let proved = live_and_die(folder, &id, longer);
+            kills += 1;
+            match recorded(folder, &id) {
+                Err(proof) => {
+                    if let Some(proved) = proved {
+                        assert_eq!(proved, PARTITIONS - before, "only what was missing");
+                    }
+                    break proof;
+                }
+                Ok(now) => {
+                    for (partition, proof) in &known {
+                        assert_eq!(now.get(partition), Some(proof), "{id} {partition}");
+                    }
+                    resumed += usize::from(!now.is_empty());
+                    known = now;
+                }
+            }
+        };
+        let parts: Vec<_> = proof.chunks(192).collect();
+        assert_eq!(parts.len(), PARTITIONS);
+        for (partition, proof) in &known {
+            assert_eq!(parts[*partition as usize], proof, "{id} {partition}");
+        }
+    }
+    println!("{kills} kills, {jobs} jobs, {resumed} lives that left something finished");
+    assert!(resumed > 0);
+    // The results are there for whoever asks once more.
+    let config = config(folder);
+    let device = Scripted::new(&config, |_| Deed::Prove);
+    let engine = start(&config, &device);
+    let request = PARTITIONS.to_string();
+    let job = engine
+        .submit_bytes(request.as_bytes(), named("sector-0"))
+        .unwrap();
+    assert_eq!(job.wait().unwrap().partitions(), PARTITIONS);
+    assert_eq!(device.started(), 0, "nothing is proved twice");
+    let other = engine.submit_bytes(b"3", named("sector-0")).unwrap_err();
+    assert!(matches!(other, Error::Conflict { .. }), "{other}");
+}
+
+#[test]
+fn a_journal_of_another_engine_is_not_taken_from_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path());
+    let device = Scripted::new(&config, |_| Deed::Prove);
+    let engine = start(&config, &device);
+    let second = try_start(&config, &device).unwrap_err();
+    assert!(second.to_string().contains("in use"), "{second}");
+    assert!(second.is_input());
+    engine.shutdown();
+    start(&config, &device).shutdown();
+}
+
+#[test]
+fn a_cancelled_job_is_not_resumed_and_a_shut_down_one_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path());
+    let device = Scripted::new(&config, |_| Deed::Stall);
+    let engine = start(&config, &device);
+    let cancelled = engine.submit_bytes(b"2", named("cancelled")).unwrap();
+    let left = engine.submit_bytes(b"2", named("left")).unwrap();
+    assert!(cancelled.cancel());
+    let opener = thread::spawn({
+        let device = Arc::clone(&device);
+        move || {
+            thread::sleep(Duration::from_millis(100));
+            device.gate.open();
+        }
+    });
+    assert_eq!(engine.shutdown_within(Duration::ZERO).len(), 1);
+    opener.join().unwrap();
+    assert!(matches!(*left.wait().unwrap_err(), Error::ShuttingDown));
+    let device = Scripted::new(&config, |_| Deed::Prove);
+    let engine = start(&config, &device);
+    assert!(engine.job("cancelled").is_none());
+    let proof = engine.job("left").unwrap().wait().unwrap();
+    assert_eq!(proof.partitions(), 2);
+}

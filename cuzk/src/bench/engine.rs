@@ -1,0 +1,189 @@
+//! The engine around the kernels: what urgent jobs wait, what many jobs at once
+//! cost, and what is spent on neither synthesis nor proving. The peer is the same
+//! engine with one job at a time.
+
+use std::time::{Duration, Instant};
+
+use cuzk_core::job::{JobHandle, JobOptions};
+use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+use cuzk_core::timeline::{Span, Stage};
+use cuzk_core::{Engine, ProofRequest};
+
+use super::{Comparison, alternate, median};
+use crate::args::Bench;
+use crate::commands::Context;
+use crate::commands::demo::bundled_request;
+use crate::commands::params::ensure_parameters;
+use crate::failure::Failure;
+
+/// Sectors that are being sealed when the urgent job comes.
+const SEALING: usize = 20;
+
+/// Jobs in flight at once.
+const IN_FLIGHT: usize = 6;
+
+pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    for kind in [ProofKind::Porep, ProofKind::WinningPost, args.kind] {
+        let id = CircuitId {
+            kind,
+            sector_size: SectorSize::KiB2,
+        };
+        ensure_parameters(context, id, 0, false)?;
+    }
+    let mut config = context.config.clone();
+    config.synthesis.threads = rayon::current_num_threads();
+    let engine = Engine::start(config)?;
+    let mut lines = urgent(&engine, args.runs)?;
+    lines.push(many(&engine, args)?);
+    lines.push(overhead(&engine, args)?);
+    Ok(lines)
+}
+
+/// A WinningPoSt alone and one that comes while sectors are being sealed: until
+/// its proof, and until its device region.
+fn urgent(engine: &Engine, runs: u32) -> Result<Vec<Comparison>, Failure> {
+    let winning = bundled_request(ProofKind::WinningPost)?;
+    let porep = bundled_request(ProofKind::Porep)?;
+    // Everything is loaded before anything is measured.
+    engine.submit(&winning)?.wait()?;
+    let mut regions = [Vec::new(), Vec::new()];
+    let mut prove = |beside: usize| {
+        let job = engine.submit(&winning)?;
+        job.wait()?;
+        regions[beside].push(until_device(engine, &job));
+        Ok(())
+    };
+    let alone = super::seconds(&mut || prove(0)).and_then(|first| {
+        let mut times = vec![first];
+        for _ in 1..runs {
+            times.push(super::seconds(&mut || prove(0))?);
+        }
+        Ok(median(times))
+    })?;
+    let mut beside = Vec::new();
+    for _ in 0..runs {
+        let sealing = (0..SEALING).map(|_| engine.submit(&porep));
+        let sealing = sealing.collect::<Result<Vec<_>, _>>()?;
+        wait_for_region(engine, &sealing[0]);
+        beside.push(super::seconds(&mut || prove(1))?);
+        for job in &sealing {
+            job.cancel();
+        }
+        for job in &sealing {
+            drop(job.wait());
+        }
+    }
+    let [region_alone, region_beside] = regions.map(median);
+    let line = |stage, ours_s, peer_s: f64| Comparison {
+        stage,
+        kind: Some(ProofKind::WinningPost.to_string()),
+        size: format!("beside {SEALING} porep"),
+        threads: rayon::current_num_threads(),
+        ours_s,
+        peer: Some("alone"),
+        peer_s: Some(peer_s),
+        ratio: Some(peer_s / ours_s),
+        ..Comparison::default()
+    };
+    Ok(vec![
+        line("urgent proof", median(beside), alone),
+        line("urgent start", region_beside, region_alone),
+    ])
+}
+
+/// From the submission to the device's lock, in seconds.
+fn until_device(engine: &Engine, job: &JobHandle) -> f64 {
+    let spans = engine.timeline().of_job(job.number());
+    let start = spans.iter().map(|span| span.start).min();
+    let region = spans.iter().find(|span| span.stage == Stage::Device);
+    let wait = region
+        .zip(start)
+        .map(|(region, start)| region.start - start);
+    wait.unwrap_or_default().as_secs_f64()
+}
+
+/// Waits until a partition of `job` is on the device.
+fn wait_for_region(engine: &Engine, job: &JobHandle) {
+    let locked = |span: &Span| span.stage == Stage::LockWait;
+    while job.poll().is_none() && !engine.timeline().of_job(job.number()).iter().any(locked) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Many jobs in flight, against one after the other.
+fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
+    let request = bundled_request(args.kind)?;
+    // The usual way, whatever the kind: urgent jobs go one after the other.
+    let submit = |request: &ProofRequest| {
+        let options = JobOptions {
+            priority: Some(cuzk_core::scheduler::priority::Priority::Normal),
+            ..JobOptions::default()
+        };
+        engine.submit_with(request, options)
+    };
+    submit(&request)?.wait()?;
+    let at_once = || {
+        let jobs = (0..IN_FLIGHT).map(|_| submit(&request));
+        let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        for job in jobs {
+            job.wait()?;
+        }
+        Ok(())
+    };
+    let in_turn = || {
+        for _ in 0..IN_FLIGHT {
+            submit(&request)?.wait()?;
+        }
+        Ok(())
+    };
+    let medians = alternate(args.runs, at_once, in_turn)?;
+    let size = format!("{IN_FLIGHT} in flight");
+    Ok(Comparison {
+        kind: Some(args.kind.to_string()),
+        ..medians.into_comparison("throughput", size, "one at a time")
+    })
+}
+
+/// What a proof takes beside decoding, synthesis, proving and verifying.
+fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
+    let request = bundled_request(args.kind)?;
+    let (mut whole, mut rest) = (Vec::new(), Vec::new());
+    for _ in 0..args.runs {
+        let started = Instant::now();
+        let job = engine.submit(&request)?;
+        job.wait()?;
+        let total = started.elapsed();
+        let working = working(&engine.timeline().of_job(job.number()));
+        whole.push(total.as_secs_f64());
+        rest.push(total.saturating_sub(working).as_secs_f64());
+    }
+    let (whole_s, rest_s) = (median(whole), median(rest));
+    Ok(Comparison {
+        stage: "overhead",
+        kind: Some(args.kind.to_string()),
+        size: format!("{:.2} % of the proof", 100.0 * rest_s / whole_s),
+        threads: rayon::current_num_threads(),
+        ours_s: rest_s,
+        peer: Some("the whole proof"),
+        peer_s: Some(whole_s),
+        ratio: Some(whole_s / rest_s),
+        ..Comparison::default()
+    })
+}
+
+/// The time that stages of work took: of one partition, which is in one stage at
+/// a time, so their sum.
+fn working(spans: &[Span]) -> Duration {
+    let part_of_another = [
+        Stage::Quotient,
+        Stage::Msm,
+        Stage::BG2,
+        Stage::Assemble,
+        Stage::Verify,
+    ];
+    let work = spans.iter().filter(|span| {
+        let stage = span.stage;
+        !stage.is_wait() && stage != Stage::Dealloc && !part_of_another.contains(&stage)
+    });
+    work.map(Span::length).sum()
+}
