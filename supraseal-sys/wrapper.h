@@ -48,6 +48,7 @@
 #define CUZK_CIRCUIT_TOO_LARGE 17
 #define CUZK_INVALID_POINT 18
 #define CUZK_INVALID_STATE 19
+#define CUZK_STOPPED 20
 
 #ifdef __cplusplus
 #define CUZK_NOEXCEPT noexcept
@@ -118,14 +119,19 @@ typedef struct {
 /* After CUDA_VISIBLE_DEVICES and in CUDA's order. None is not a failure. */
 cuzk_status cuzk_device_count(uint32_t *out) CUZK_NOEXCEPT;
 
+/* Where the sum in G2 runs: on b_g2_msm's pool; on the device; or on the device
+ * for circuits all of whose points stay there, those in G2 too. */
+#define CUZK_B_G2_CPU 0
+#define CUZK_B_G2_DEVICE 1
+#define CUZK_B_G2_AUTO 2
+
 typedef struct {
-    /* The most device memory to take, all of it when the device is opened; 0
-     * for what is free then, less a reserve for the driver. */
+    /* The most device memory to take, all of it when the device is opened: less
+     * where less is free then, after a reserve for the driver. 0 for no limit. */
     uint64_t memory_bytes;
     /* Proofs that may be between staging and the end of their device region. */
     uint32_t workers;
-    /* Whether the sum in G2 runs on the device, instead of b_g2_msm's pool. */
-    uint32_t b_g2_on_device;
+    uint32_t b_g2;
     /* How long the device may take over what should take seconds. */
     uint32_t stall_limit_ms;
 } cuzk_device_options;
@@ -202,6 +208,8 @@ typedef struct {
     uint64_t pinned_bytes;
     /* Points in G1 that are streamed at a time. */
     uint64_t piece_points;
+    /* Whether the sum in G2 runs on the device. */
+    uint32_t b_g2_on_device;
     /* By query: the points at its start that stay on the device. */
     uint64_t resident_points[CUZK_QUERIES];
 } cuzk_device_plan;
@@ -213,7 +221,7 @@ cuzk_status cuzk_device_make_plan(const cuzk_circuit_shape *shape,
                                   cuzk_device_plan *out) CUZK_NOEXCEPT;
 
 /* Plans for this circuit; its arrays go to the device when it is first used,
- * and again when another was used in between. */
+ * and again when they had to make room for another's meanwhile. */
 cuzk_status cuzk_circuit_create(cuzk_device *device, const cuzk_circuit_data *data,
                                 cuzk_circuit **out) CUZK_NOEXCEPT;
 /* Null is allowed. No proof of it may be left. */
@@ -234,10 +242,19 @@ typedef struct {
 /* Waits for a free worker and sends the witness up, outside the device's lock. */
 cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
                              cuzk_proof **out) CUZK_NOEXCEPT;
+
+/* Asked by the calling thread, every millisecond or so; after a 0 the call ends
+ * with CUZK_STOPPED. A null `pass` lets everything go on. */
+typedef struct {
+    int32_t (*pass)(void *context);
+    void *context;
+} cuzk_checkpoint;
+
 typedef struct {
     blst_p1 h;
     blst_p1 l;
     blst_p1 a;
+    /* Zero, if it was not wanted. */
     blst_p1 b_g1;
     blst_p2 b_g2;
 } cuzk_sums;
@@ -255,10 +272,12 @@ typedef struct {
 } cuzk_proof_figures;
 
 /* The device region: holds gpu_mtx, while b_g2_msm runs on its pool. Its time
- * is not yet in the figures. */
-cuzk_status cuzk_prove_run(cuzk_proof *proof, cuzk_proof_figures *figures) CUZK_NOEXCEPT;
+ * is not yet in the figures. The sum over B in G1, whose points never stay on
+ * the device, is made if `b_g1` is not 0. */
+cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1, cuzk_checkpoint checkpoint,
+                           cuzk_proof_figures *figures) CUZK_NOEXCEPT;
 /* Waits for b_g2_msm, outside the lock. */
-cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_sums *sums,
+cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_checkpoint checkpoint, cuzk_sums *sums,
                               cuzk_proof_figures *figures) CUZK_NOEXCEPT;
 /* Null is allowed, and so is any state. Waits for what still uses the witness. */
 void cuzk_proof_destroy(cuzk_proof *proof) CUZK_NOEXCEPT;

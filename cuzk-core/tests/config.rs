@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cuzk_core::config::{
-    Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel, Logging, Memory,
+    BG2, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel, Logging, Memory,
     Pipeline, ProblemKind, SECTIONS, Srs, Synthesis,
 };
 use cuzk_core::memory::buffer::Dealloc;
@@ -203,6 +203,8 @@ fn good_values_resolve() {
         gpu_workers_per_device = 1
         faults_max = 5
         stall_s = 30
+        b_g2 = "device"
+        memory_limit = "16GB"
         [memory]
         total_budget = "1.5GiB"
         safety_margin = 1048576
@@ -239,6 +241,8 @@ fn good_values_resolve() {
             gpu_workers_per_device: 1,
             faults_max: 5,
             stall: Duration::from_secs(30),
+            b_g2: BG2::Device,
+            memory_limit_bytes: Some(16_000_000_000),
         },
         memory: Memory {
             total_budget_bytes: 3 << 29,
@@ -360,6 +364,20 @@ fn bad_input_is_told_with_line_and_key() {
         (
             "[gpus]\ngpu_workers_per_device = 0\n",
             &["[gpus] gpu_workers_per_device: expected"],
+        ),
+        (
+            "[gpus]\nb_g2 = \"gpu\"\nmemory_limit = 0\n",
+            &[
+                "line 2: [gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got \"gpu\"",
+                "line 3: [gpus] memory_limit: expected a size",
+            ],
+        ),
+        (
+            "[gpus]\nb_g2 = true\nmemory_limit = \"16 gigs\"\n",
+            &[
+                "[gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got boolean",
+                "[gpus] memory_limit: expected a size such as \"16GiB\"",
+            ],
         ),
         (
             "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"512MiB\"\ncritical_reserve = \"512MiB\"\n",
@@ -586,6 +604,8 @@ prop_compose! {
                 gpu_workers_per_device: counts[3],
                 faults_max: u32::try_from(counts[5]).unwrap(),
                 stall: Duration::from_secs(seconds[0]),
+                b_g2: BG2::ALL[counts[0] % BG2::ALL.len()],
+                memory_limit_bytes: throttle.then_some(seconds[1]),
             },
             cpu: Cpu { isa: Isa::all()[counts[0] % Isa::all().len()] },
             memory,

@@ -23,7 +23,7 @@ use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthes
 use cuzk_core::timeline::{Stage, Timeline};
 use cuzk_kernels::Unhindered;
 use supraseal_sys::GpuResources;
-use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
+use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::double::{self, Controls, Fault};
 
 const KIND: ProofKind = ProofKind::WinningPost;
@@ -83,11 +83,11 @@ fn cpu() -> Arc<dyn Backend> {
     ))
 }
 
-fn options(b_g2_on_device: bool) -> DeviceOptions {
+fn options(b_g2: BG2) -> DeviceOptions {
     DeviceOptions {
         memory_bytes: None,
         workers: 2,
-        b_g2_on_device,
+        b_g2,
         stall_limit: Duration::from_secs(600),
     }
 }
@@ -117,9 +117,9 @@ fn assert_equal_to_cpu(case: &Case, device: DeviceProver) {
 #[test]
 fn a_double_proves_what_the_cpu_proves() {
     let case = Case::new();
-    for b_g2_on_device in [false, true] {
+    for b_g2 in [BG2::Cpu, BG2::Device] {
         let controls = Controls::new().unwrap();
-        let options = options(b_g2_on_device);
+        let options = options(b_g2);
         let device = double::open(1 << 30, &options, resources(), &controls).unwrap();
         assert_equal_to_cpu(&case, device);
     }
@@ -134,8 +134,8 @@ fn a_card_proves_what_the_cpu_proves() {
     };
     let case = Case::new();
     for ordinal in 0..count {
-        for b_g2_on_device in [false, true] {
-            let options = options(b_g2_on_device);
+        for b_g2 in [BG2::Cpu, BG2::Device] {
+            let options = options(b_g2);
             let device = DeviceProver::open(ordinal, &options, resources()).unwrap();
             assert_equal_to_cpu(&case, device);
         }
@@ -148,7 +148,7 @@ fn a_card_proves_what_the_cpu_proves() {
 fn a_partition_of_a_failing_device_is_proved_elsewhere() {
     let case = Case::new();
     let controls = Controls::new().unwrap();
-    let device = double::open(1 << 30, &options(false), resources(), &controls).unwrap();
+    let device = double::open(1 << 30, &options(BG2::Cpu), resources(), &controls).unwrap();
     let device = Arc::new(device);
     controls.fail(40, Fault::Sticky);
     let alone: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::clone(&device)));

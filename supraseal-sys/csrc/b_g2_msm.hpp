@@ -37,8 +37,8 @@ struct Tiling {
 
 Tiling choose_tiling(std::size_t points, std::size_t workers);
 
-// `before_work` runs on a worker before each piece of work: a place for tests
-// to throw from. Empty means nothing to run.
+// `before_work` runs on a worker before each piece of work; what it throws ends
+// the sum. Empty means nothing to run.
 blst_p2 b_g2_msm(Pool &pool, std::atomic<int> &throttle, const MsmInput &input,
                  const std::function<void()> &before_work = {});
 

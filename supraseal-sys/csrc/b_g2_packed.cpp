@@ -36,8 +36,10 @@ uint64_t below(unsigned bit) {
 
 class Sum {
 public:
-    Sum(Pool &pool, const PackedB &bases, const cuzk_witness &witness, const uint32_t *wide_ranks)
+    Sum(Pool &pool, const PackedB &bases, const cuzk_witness &witness, const uint32_t *wide_ranks,
+        const std::function<void()> &before_work)
         : pool_(pool), bases_(bases), witness_(witness), wide_ranks_(wide_ranks),
+          before_work_(before_work),
           words_(std::min(bases.num_words, witness.num_words)),
           tasks_((words_ + kTaskWords - 1) / kTaskWords), wide_before_(tasks_ + 1),
           ones_(tasks_), scratch_(pool.size()) {}
@@ -50,7 +52,8 @@ public:
         pool_.for_each(tasks_,
                        [&](std::size_t task, std::size_t worker) { take(task, scratch_[worker]); });
         blst_p2 sum =
-            b_g2_msm(pool_, throttle, {points_.get(), scalars_.get(), wide_before_[tasks_]});
+            b_g2_msm(pool_, throttle, {points_.get(), scalars_.get(), wide_before_[tasks_]},
+                     before_work_);
         for (const blst_p2 &ones : ones_) {
             blst_p2_add_or_double(&sum, &sum, &ones);
         }
@@ -81,6 +84,9 @@ private:
     }
 
     void take(std::size_t task, std::vector<blst_p2_affine> &ones) {
+        if (before_work_) {
+            before_work_();
+        }
         ones.clear();
         std::size_t at = wide_before_[task];
         for (std::size_t word = task * kTaskWords; word < end(task); ++word) {
@@ -118,6 +124,7 @@ private:
     const PackedB &bases_;
     const cuzk_witness &witness_;
     const uint32_t *wide_ranks_;
+    const std::function<void()> &before_work_;
     std::size_t words_;
     std::size_t tasks_;
     std::vector<std::size_t> wide_before_; // by task, and all
@@ -140,9 +147,10 @@ std::vector<uint32_t> ranks_of(const uint64_t *words, std::size_t num_words) {
 }
 
 blst_p2 b_g2_packed(Pool &pool, std::atomic<int> &throttle, const PackedB &bases,
-                    const cuzk_witness &witness, const uint32_t *wide_ranks) {
+                    const cuzk_witness &witness, const uint32_t *wide_ranks,
+                    const std::function<void()> &before_work) {
     const ThrottleRaise raise(throttle);
-    return Sum(pool, bases, witness, wide_ranks).sum(throttle);
+    return Sum(pool, bases, witness, wide_ranks, before_work).sum(throttle);
 }
 
 } // namespace cuzk

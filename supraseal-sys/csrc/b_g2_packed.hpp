@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "../wrapper.h"
@@ -27,9 +28,11 @@ struct PackedB {
     std::size_t num_words;
 };
 
-// `wide_ranks`: by word, the wide values before it.
+// `wide_ranks`: by word, the wide values before it. `before_work` runs on a
+// worker before each piece of work; what it throws ends the sum.
 blst_p2 b_g2_packed(Pool &pool, std::atomic<int> &throttle, const PackedB &bases,
-                    const cuzk_witness &witness, const uint32_t *wide_ranks);
+                    const cuzk_witness &witness, const uint32_t *wide_ranks,
+                    const std::function<void()> &before_work = {});
 
 // By word, the bits set before it.
 std::vector<uint32_t> ranks_of(const uint64_t *words, std::size_t num_words);

@@ -1,9 +1,11 @@
 #include "device.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
 #include "device_circuit.hpp"
+#include "plan.hpp"
 #include "status.hpp"
 
 namespace cuzk::CUZK_VARIANT {
@@ -11,6 +13,9 @@ namespace {
 
 // What the driver may take beside ours, for kernels' stacks and their code.
 constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
+
+// How often a checkpoint is asked.
+constexpr std::chrono::milliseconds kCheckpointEvery(1);
 
 // As plain C++ the arithmetic is what it would be compared with.
 #ifdef CUZK_EMULATED
@@ -21,6 +26,12 @@ constexpr uint32_t kSelfTestRounds = 1;
 
 } // namespace
 
+void pass(const cuzk_checkpoint &checkpoint) {
+    if (checkpoint.pass != nullptr && checkpoint.pass(checkpoint.context) == 0) {
+        throw Error(CUZK_STOPPED, "the proof was stopped");
+    }
+}
+
 Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
                gpu_resources &shared)
     : options(asked), resources(shared), slots(asked.workers), api_(std::move(api)) {
@@ -30,8 +41,9 @@ Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
                                                std::to_string(options.workers));
     }
     compute = api_->make_stream();
+    side = api_->make_stream();
     transfer = api_->make_stream();
-    for (auto *event : {&begun, &quotient_done, &sums_done, &settled, &piece_there[0],
+    for (auto *event : {&begun, &quotient_done, &side_done, &sums_done, &settled, &piece_there[0],
                         &piece_there[1], &piece_free[0], &piece_free[1]}) {
         *event = api_->make_event();
     }
@@ -40,12 +52,17 @@ Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
         worker.stream = api_->make_stream();
         worker.uploaded = api_->make_event();
     }
-    const uint64_t free = api_->info().free_bytes;
-    if (options.memory_bytes == 0) {
-        options.memory_bytes = free > kReserveBytes ? free - kReserveBytes : free;
-    }
-    arena = DeviceMemory(*api_, options.memory_bytes, false);
+    take_memory();
     self_test();
+}
+
+void Device::take_memory() {
+    const uint64_t free = api_->info().free_bytes;
+    const uint64_t usable = free > kReserveBytes ? free - kReserveBytes : free;
+    const bool is_limited = options.memory_bytes != 0;
+    options.memory_bytes = is_limited ? std::min(options.memory_bytes, usable) : usable;
+    arena = DeviceMemory(*api_, options.memory_bytes, false);
+    residency.set_bytes(options.memory_bytes / kAlign * kAlign);
 }
 
 Device::~Device() {
@@ -93,13 +110,28 @@ void Device::check_alive() const {
     }
 }
 
-void Device::wait(DeviceEvent &event) {
-    api_->wait(event, std::chrono::milliseconds(options.stall_limit_ms));
+void Device::wait(DeviceEvent &event, const cuzk_checkpoint &checkpoint) {
+    const std::chrono::milliseconds limit(options.stall_limit_ms);
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+        pass(checkpoint);
+        const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - start);
+        const auto left = std::max(limit - waited, std::chrono::milliseconds::zero());
+        if (api_->wait(event, checkpoint.pass == nullptr ? left : std::min(left, kCheckpointEvery))) {
+            return;
+        }
+        if (std::chrono::steady_clock::now() - start >= limit) {
+            throw Error(CUZK_DEVICE_STALLED, "the device did not end its work within " +
+                                                 std::to_string(limit.count()) + " ms");
+        }
+    }
 }
 
 void Device::settle() noexcept {
-    settle(*compute, *settled);
-    settle(*transfer, *settled);
+    for (DeviceStream *stream : {compute.get(), side.get(), transfer.get()}) {
+        settle(*stream, *settled);
+    }
 }
 
 void Device::settle_worker(std::size_t worker) noexcept {

@@ -1,8 +1,8 @@
 // The device and its circuits, and what they lend to a proof.
 //
-// Invariants: b, the overlay and the piece buffers are touched only by the
-// holder of gpu_mtx, on the two streams of the device, and the lock is released
-// only when both have passed, or the device was given up; a worker's memory is
+// Invariants: what of the frame is no worker's and the piece buffers are touched
+// only by the holder of gpu_mtx, on the three streams of the device, and the lock
+// is released only when all have passed, or the device was given up; a worker's memory is
 // released only when its own stream has passed, too. Nothing is allocated on
 // the device after a circuit's arrays are there.
 #pragma once
@@ -13,11 +13,15 @@
 
 #include "device_api.hpp"
 #include "prover.hpp"
+#include "residency.hpp"
 #include "resources.hpp"
 #include "slots.hpp"
 #include "variant.hpp"
 
 namespace cuzk::CUZK_VARIANT {
+
+// Throws CUZK_STOPPED if the checkpoint says so.
+void pass(const cuzk_checkpoint &checkpoint);
 
 // One device with its streams and all its memory.
 class Device final : public cuzk_device {
@@ -36,11 +40,15 @@ public:
     // again. The first only under gpu_mtx.
     void settle() noexcept;
     void settle_worker(std::size_t worker) noexcept;
-    void wait(DeviceEvent &event);
+    // CUZK_DEVICE_STALLED after the stall limit: the device may still be at work
+    // then, so its memory must not be freed or reused. CUZK_STOPPED if the
+    // checkpoint says so; the caller has to stop what is under way.
+    void wait(DeviceEvent &event, const cuzk_checkpoint &checkpoint = {});
 
     cuzk_device_options options;
     gpu_resources &resources;
     Slots slots;
+    Residency residency;
     std::unique_ptr<DeviceApi> api_;
     DeviceMemory arena;
     DeviceMemory pinned;
@@ -51,9 +59,11 @@ public:
     };
     std::vector<Worker> workers;
     std::unique_ptr<DeviceStream> compute;
+    std::unique_ptr<DeviceStream> side; // of the sums beside the main ones
     std::unique_ptr<DeviceStream> transfer;
     std::unique_ptr<DeviceEvent> begun;
     std::unique_ptr<DeviceEvent> quotient_done;
+    std::unique_ptr<DeviceEvent> side_done;
     std::unique_ptr<DeviceEvent> sums_done;
     std::unique_ptr<DeviceEvent> settled;
     // By piece buffer: its points are there; its points are decoded.
@@ -61,6 +71,7 @@ public:
     std::unique_ptr<DeviceEvent> piece_free[2];
 
 private:
+    void take_memory();
     void self_test();
     void settle(DeviceStream &stream, DeviceEvent &event) noexcept;
 

@@ -64,9 +64,8 @@ public:
     virtual void record(DeviceEvent &event, DeviceStream &stream) = 0;
     // What follows on `stream` waits for what came before the event's record.
     virtual void stream_waits(DeviceStream &stream, DeviceEvent &event) = 0;
-    // The calling thread waits. CUZK_DEVICE_STALLED after `limit`: the device
-    // may still be at work then, so its memory must not be freed or reused.
-    virtual void wait(DeviceEvent &event, std::chrono::milliseconds limit) = 0;
+    // The calling thread waits; false if the event did not pass within `limit`.
+    virtual bool wait(DeviceEvent &event, std::chrono::milliseconds limit) = 0;
     // Between two events that have passed.
     virtual double elapsed_ms(DeviceEvent &from, DeviceEvent &to) = 0;
 

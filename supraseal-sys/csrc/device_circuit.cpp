@@ -9,6 +9,24 @@
 #include "region.hpp"
 
 namespace cuzk::CUZK_VARIANT {
+namespace {
+
+// 2^-k for k < 256.
+std::vector<blst_fr> halves() {
+    const uint64_t two[4] = {2, 0, 0, 0};
+    const uint64_t one[4] = {1, 0, 0, 0};
+    blst_fr half;
+    blst_fr_from_uint64(&half, two);
+    blst_fr_inverse(&half, &half);
+    std::vector<blst_fr> halves(256);
+    blst_fr_from_uint64(&halves[0], one);
+    for (std::size_t k = 1; k < halves.size(); ++k) {
+        blst_fr_mul(&halves[k], &halves[k - 1], &half);
+    }
+    return halves;
+}
+
+} // namespace
 
 Circuit::Circuit(Device &device, const cuzk_circuit_data &data)
     : device_(device), data_(data), plan_(make_plan(data.shape, device.options)),
@@ -53,63 +71,37 @@ void Circuit::send(const Part &part, const void *from, std::size_t bytes) {
             device_.wait(*device_.piece_free[buffer]);
         }
         std::memcpy(pinned_piece(buffer), static_cast<const uint8_t *>(from) + done, now);
-        device_.api_->upload(*device_.transfer, on_device<uint8_t>(part) + done,
+        device_.api_->upload(*device_.transfer, in_block<uint8_t>(part) + done,
                              pinned_piece(buffer), now);
         device_.api_->record(*device_.piece_free[buffer], *device_.transfer);
+    }
+}
+
+void Circuit::activate() {
+    device_.check_alive();
+    Residency &residency = device_.residency;
+    if (const auto offset = residency.use(this, plan_.frame_bytes())) {
+        block_offset_ = *offset;
+        return;
+    }
+    block_offset_ = residency.place(this, plan_.frame_bytes(), plan_.block_bytes());
+    try {
+        load();
+    } catch (...) {
+        residency.remove(this);
+        throw;
     }
 }
 
 void Circuit::load() {
     const GpuRegion region(device_.resources);
     DeviceApi &api = *device_.api_;
-    device_.check_alive();
     try {
         if (device_.pinned.bytes() < plan_.summary.pinned_bytes) {
             device_.pinned = DeviceMemory();
             device_.pinned = DeviceMemory(api, plan_.summary.pinned_bytes, true);
         }
-        sent_ = 0;
-        const cuzk_circuit_shape &shape = data_.shape;
-        const CircuitLayout &parts = plan_.circuit;
-        const auto words = [](std::size_t count) { return count * sizeof(uint32_t); };
-        send(parts.coefficients, data_.coefficients, parts.coefficients.bytes);
-        send(parts.integers, data_.integers, parts.integers.bytes);
-        send(parts.part_ends, data_.part_ends, parts.part_ends.bytes);
-        send(parts.items, data_.items, parts.items.bytes);
-        send(parts.shapes, data_.shapes, parts.shapes.bytes);
-        send(parts.unit_rows, data_.unit_rows, parts.unit_rows.bytes);
-        send(parts.references, data_.references, parts.references.bytes);
-        send(parts.block_references, data_.block_references, parts.block_references.bytes);
-        send(parts.a_mask, data_.a_aux, num_words_ * sizeof(uint64_t));
-        send(parts.b_mask, data_.b_aux, num_words_ * sizeof(uint64_t));
-        send(parts.a_ranks, a_ranks_.data(), words(num_words_));
-        send(parts.b_ranks, b_ranks_.data(), words(num_words_));
-        std::vector<blst_fr> halves(256);
-        const uint64_t two[4] = {2, 0, 0, 0};
-        const uint64_t one[4] = {1, 0, 0, 0};
-        blst_fr half;
-        blst_fr_from_uint64(&half, two);
-        blst_fr_inverse(&half, &half);
-        blst_fr_from_uint64(&halves[0], one);
-        for (std::size_t k = 1; k < halves.size(); ++k) {
-            blst_fr_mul(&halves[k], &halves[k - 1], &half);
-        }
-        send_vector(parts.halves, halves);
-        std::vector<uint32_t> places(shape.num_inputs);
-        for (uint32_t input = 0; input < shape.num_inputs; ++input) {
-            places[input] = input;
-        }
-        send_vector(parts.a_inputs, places);
-        std::fill(places.begin(), places.end(), device::NO_BASE);
-        for (uint32_t place = 0; place < shape.num_b_inputs; ++place) {
-            places[data_.b_inputs[place]] = place;
-        }
-        send_vector(parts.b_inputs, places);
-        const device::Roots roots{on_device<Fr>(parts.roots_low), on_device<Fr>(parts.roots_high),
-                                  plan_.roots_low_log, shape.log_domain};
-        api.launch(*device_.compute, "making the roots of unity", [=](NativeStream stream) {
-            return device::make_roots(roots, stream);
-        });
+        load_arrays();
         // The piece buffers are about to be used by another count.
         api.record(*device_.settled, *device_.transfer);
         device_.wait(*device_.settled);
@@ -129,6 +121,44 @@ void Circuit::load() {
     }
 }
 
+void Circuit::load_arrays() {
+    sent_ = 0;
+    const cuzk_circuit_shape &shape = data_.shape;
+    const CircuitLayout &parts = plan_.circuit;
+    const auto words = [](std::size_t count) { return count * sizeof(uint32_t); };
+    send(parts.coefficients, data_.coefficients, parts.coefficients.bytes);
+    send(parts.integers, data_.integers, parts.integers.bytes);
+    send(parts.part_ends, data_.part_ends, parts.part_ends.bytes);
+    send(parts.items, data_.items, parts.items.bytes);
+    send(parts.shapes, data_.shapes, parts.shapes.bytes);
+    send(parts.unit_rows, data_.unit_rows, parts.unit_rows.bytes);
+    send(parts.references, data_.references, parts.references.bytes);
+    send(parts.block_references, data_.block_references, parts.block_references.bytes);
+    send(parts.a_mask, data_.a_aux, num_words_ * sizeof(uint64_t));
+    send(parts.b_mask, data_.b_aux, num_words_ * sizeof(uint64_t));
+    send(parts.a_ranks, a_ranks_.data(), words(num_words_));
+    send(parts.b_ranks, b_ranks_.data(), words(num_words_));
+    send_vector(parts.halves, halves());
+    std::vector<uint32_t> places(shape.num_inputs);
+    for (uint32_t input = 0; input < shape.num_inputs; ++input) {
+        places[input] = input;
+    }
+    send_vector(parts.a_inputs, places);
+    std::fill(places.begin(), places.end(), device::NO_BASE);
+    for (uint32_t place = 0; place < shape.num_b_inputs; ++place) {
+        places[data_.b_inputs[place]] = place;
+    }
+    send_vector(parts.b_inputs, places);
+    const device::Roots roots = this->roots();
+    device_.api_->launch(*device_.compute, "making the roots of unity",
+                         [=](NativeStream stream) { return device::make_roots(roots, stream); });
+}
+
+device::Roots Circuit::roots() const {
+    return {in_block<Fr>(plan_.circuit.roots_low), in_block<Fr>(plan_.circuit.roots_high),
+            plan_.roots_low_log, data_.shape.log_domain};
+}
+
 // Decodes the points of `query` that stay on the device. The words that say
 // which are bad are those of the first worker, which is free.
 template <class Group> void Circuit::load_points(uint32_t query, uint32_t &piece) {
@@ -145,7 +175,7 @@ template <class Group> void Circuit::load_points(uint32_t query, uint32_t &piece
         }
         send_piece(query, first, len, buffer);
         decode_piece<Group>(len, buffer,
-                            on_device<typename Group::Affine>(plan_.resident[query]) + first, bad);
+                            in_block<typename Group::Affine>(plan_.resident[query]) + first, bad);
         api.download(*device_.compute, answer, bad, sizeof(uint32_t));
         api.record(*device_.settled, *device_.compute);
         device_.wait(*device_.settled);
@@ -168,7 +198,7 @@ void Circuit::send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t 
         std::memcpy(to + begin, from + begin, std::min(kTask, bytes - begin));
     });
     DeviceApi &api = *device_.api_;
-    api.upload(*device_.transfer, on_device<uint8_t>(plan_.raw[buffer]), to, bytes);
+    api.upload(*device_.transfer, in_frame<uint8_t>(plan_.raw[buffer]), to, bytes);
     api.record(*device_.piece_there[buffer], *device_.transfer);
     api.stream_waits(*device_.compute, *device_.piece_there[buffer]);
 }
@@ -177,10 +207,10 @@ template <class Group>
 void Circuit::decode_piece(uint64_t len, uint32_t buffer, typename Group::Affine *points,
                            uint32_t *bad) {
     DeviceApi &api = *device_.api_;
-    const auto *raw = on_device<uint8_t>(plan_.raw[buffer]);
+    const auto *raw = in_frame<uint8_t>(plan_.raw[buffer]);
     api.fill(*device_.compute, bad, 0xff, sizeof(uint32_t));
     api.launch(*device_.compute, "decoding points", [=](NativeStream stream) {
-        return Group::decode(raw, static_cast<uint32_t>(len), points, bad, stream);
+        return device::decode(raw, static_cast<uint32_t>(len), points, bad, stream);
     });
     api.record(*device_.piece_free[buffer], *device_.compute);
 }

@@ -1,8 +1,10 @@
 // A circuit on a device: how its memory is used, its arrays and its points.
 // Not a proof of it.
 //
-// Invariants: the host's arrays are the caller's and stay as they are; loading
-// happens under gpu_mtx while no worker is busy.
+// Invariants: the host's arrays are the caller's and stay as they are; the
+// circuit that proofs are of changes, and loading happens, while no worker is
+// busy, and what a circuit has on the device stays as it is until another needs
+// the room.
 #pragma once
 
 #include <cstdint>
@@ -22,43 +24,23 @@ using device::G1Xyzz;
 using device::G2Affine;
 using device::G2Xyzz;
 
-// The same code for both groups.
-struct InG1 {
-    using Affine = G1Affine;
-    using Xyzz = G1Xyzz;
-    using Sum = blst_p1;
-    static constexpr auto decode = device::decode_g1;
-    static constexpr auto sum = device::sum_g1;
-    static constexpr auto msm = device::msm_g1;
-    static constexpr auto msm_scratch_bytes = device::msm_g1_scratch_bytes;
-    static blst_p1 finish(const Xyzz *sums, device::Windows windows) {
-        return as<blst_p1>(windows.bits == 0 ? device::finish_g1(*sums)
-                                                : device::finish_g1(sums, windows));
-    }
-    static void add(blst_p1 &to, const blst_p1 &value) { blst_p1_add_or_double(&to, &to, &value); }
+// A group over the field F, whose points the host has as S.
+template <class F, class S, void (*ADD)(S *, const S *, const S *)> struct Group {
+    using Field = F;
+    using Affine = device::Affine<F>;
+    using Xyzz = device::Xyzz<F>;
 
-    template <class To, class From> static To as(const From &from) {
-        static_assert(sizeof(To) == sizeof(From), "one layout");
-        To to;
-        std::memcpy(&to, &from, sizeof(to));
-        return to;
+    static void add(S &to, const Xyzz *sums, device::Windows windows) {
+        const device::Jacobian<F> value = device::finish(sums, windows);
+        static_assert(sizeof(S) == sizeof(value), "one layout");
+        S point;
+        std::memcpy(&point, &value, sizeof(point));
+        ADD(&to, &to, &point);
     }
 };
 
-struct InG2 {
-    using Affine = G2Affine;
-    using Xyzz = G2Xyzz;
-    using Sum = blst_p2;
-    static constexpr auto decode = device::decode_g2;
-    static constexpr auto sum = device::sum_g2;
-    static constexpr auto msm = device::msm_g2;
-    static constexpr auto msm_scratch_bytes = device::msm_g2_scratch_bytes;
-    static blst_p2 finish(const Xyzz *sums, device::Windows windows) {
-        return InG1::as<blst_p2>(windows.bits == 0 ? device::finish_g2(*sums)
-                                                      : device::finish_g2(sums, windows));
-    }
-    static void add(blst_p2 &to, const blst_p2 &value) { blst_p2_add_or_double(&to, &to, &value); }
-};
+using InG1 = Group<device::Fp, blst_p1, blst_p1_add_or_double>;
+using InG2 = Group<device::Fp2, blst_p2, blst_p2_add_or_double>;
 
 inline const char *query_name(uint32_t query) {
     constexpr const char *names[CUZK_QUERIES] = {"H", "L", "A", "B in G1", "B in G2"};
@@ -69,13 +51,16 @@ inline const char *query_name(uint32_t query) {
 class Circuit final : public cuzk_circuit {
 public:
     Circuit(Device &device, const cuzk_circuit_data &data);
-    ~Circuit() override { device_.slots.forget(this); }
+    ~Circuit() override {
+        device_.slots.forget(this);
+        device_.residency.remove(this);
+    }
 
     const cuzk_device_plan &plan() const override { return plan_.summary; }
     std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness) override;
 
-    // Sends the circuit's arrays up. No worker is busy.
-    void load();
+    // Sees that the circuit is on the device. No worker is busy.
+    void activate();
 
     Device &device_;
     cuzk_circuit_data data_;
@@ -84,8 +69,11 @@ public:
     std::vector<uint32_t> a_ranks_;
     std::vector<uint32_t> b_ranks_;
 
-    template <class T> T *on_device(const Part &part) const {
+    template <class T> T *in_frame(const Part &part) const {
         return reinterpret_cast<T *>(device_.arena.at(part.offset));
+    }
+    template <class T> T *in_block(const Part &part) const {
+        return reinterpret_cast<T *>(device_.arena.at(block_offset_ + part.offset));
     }
     template <class T> T *of_worker(std::size_t worker, const Part &part) const {
         return reinterpret_cast<T *>(device_.arena.at(plan_.worker_offset(worker) + part.offset));
@@ -94,13 +82,14 @@ public:
         return reinterpret_cast<T *>(
             device_.pinned.at(plan_.worker_offset(worker) + part.offset));
     }
+    device::Roots roots() const;
     // The host's side of piece buffer `buffer`.
     uint8_t *pinned_piece(uint32_t buffer) const {
         return device_.pinned.at(plan_.worker.bytes * device_.options.workers +
                                  buffer * plan_.raw[0].bytes);
     }
 
-    // Brings a piece of encoded points into raw buffer `buffer`.
+    // Brings a piece of encoded points into raw buffer `buffer`, which is free.
     void send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer);
     template <class Group>
     void decode_piece(uint64_t len, uint32_t buffer, typename Group::Affine *points,
@@ -108,12 +97,15 @@ public:
 
 private:
     void check() const;
+    void load();
+    void load_arrays();
     void send(const Part &part, const void *from, std::size_t bytes);
     template <class T> void send_vector(const Part &part, const std::vector<T> &from) {
         send(part, from.data(), from.size() * sizeof(T));
     }
     template <class Group> void load_points(uint32_t query, uint32_t &piece);
 
+    std::size_t block_offset_ = 0;
     uint64_t sent_ = 0; // of the current send
 };
 

@@ -177,9 +177,9 @@ public:
         check(cudaStreamWaitEvent(raw(stream), raw(event), 0), "waiting for an event");
     }
 
-    void wait(DeviceEvent &event, std::chrono::milliseconds limit) override {
+    bool wait(DeviceEvent &event, std::chrono::milliseconds limit) override {
         use();
-        poll([&] { return cudaEventQuery(raw(event)); }, limit);
+        return poll([&] { return cudaEventQuery(raw(event)); }, limit);
     }
 
     double elapsed_ms(DeviceEvent &from, DeviceEvent &to) override {
@@ -196,8 +196,7 @@ public:
         // still answers.
         try {
             use();
-            poll([&] { return cudaStreamQuery(probe_.raw); }, limit);
-            return true;
+            return poll([&] { return cudaStreamQuery(probe_.raw); }, limit);
         } catch (...) {
             return false;
         }
@@ -212,17 +211,16 @@ private:
         check(cudaMemcpyAsync(to, from, bytes, kind, raw(stream)), what);
     }
 
-    template <class Query> void poll(const Query &query, std::chrono::milliseconds limit) {
+    template <class Query> bool poll(const Query &query, std::chrono::milliseconds limit) {
         const auto start = std::chrono::steady_clock::now();
         for (std::chrono::microseconds pause(5);;) {
             const cudaError_t error = query();
             if (error != cudaErrorNotReady) {
                 check(error, "work on the device");
-                return;
+                return true;
             }
             if (std::chrono::steady_clock::now() - start > limit) {
-                throw Error(CUZK_DEVICE_STALLED, "the device did not end its work within " +
-                                                     std::to_string(limit.count()) + " ms");
+                return false;
             }
             std::this_thread::sleep_for(pause);
             pause = std::min(pause * 2, std::chrono::microseconds(200));

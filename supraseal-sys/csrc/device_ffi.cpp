@@ -83,13 +83,14 @@ extern "C" cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witnes
     return cuzk::guard([&] { *out = circuit->stage(*witness).release(); });
 }
 
-extern "C" cuzk_status cuzk_prove_run(cuzk_proof *proof, cuzk_proof_figures *figures) noexcept {
-    return cuzk::guard([&] { proof->run(*figures); });
+extern "C" cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1, cuzk_checkpoint checkpoint,
+                                      cuzk_proof_figures *figures) noexcept {
+    return cuzk::guard([&] { proof->run(b_g1 != 0, checkpoint, *figures); });
 }
 
-extern "C" cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_sums *sums,
-                                         cuzk_proof_figures *figures) noexcept {
-    return cuzk::guard([&] { proof->finish(*sums, *figures); });
+extern "C" cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_checkpoint checkpoint,
+                                         cuzk_sums *sums, cuzk_proof_figures *figures) noexcept {
+    return cuzk::guard([&] { proof->finish(checkpoint, *sums, *figures); });
 }
 
 extern "C" void cuzk_proof_destroy(cuzk_proof *proof) noexcept {

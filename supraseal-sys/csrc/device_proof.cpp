@@ -62,7 +62,7 @@ Proof::Proof(Circuit &circuit, const cuzk_witness &witness)
     }
     wide_ranks_.push_back(static_cast<uint32_t>(wide));
     const auto asked = Clock::now();
-    worker_ = device_.slots.acquire(&circuit_, [&] { circuit_.load(); });
+    worker_ = device_.slots.acquire(&circuit_, [&] { circuit_.activate(); });
     has_worker_ = true;
     figures_.worker_wait_ms = ms_since(asked);
     try {
@@ -75,7 +75,7 @@ Proof::Proof(Circuit &circuit, const cuzk_witness &witness)
 }
 
 Proof::~Proof() {
-    join_b_g2();
+    end_b_g2();
     release_worker();
 }
 
@@ -108,6 +108,8 @@ void Proof::upload() {
     const auto put = [&](const Part &part, const void *from, std::size_t bytes) {
         std::memcpy(circuit_.pinned_of_worker<uint8_t>(worker_, part), from, bytes);
     };
+    const uint32_t stop[2] = {0, 1};
+    put(parts.stop, stop, sizeof(stop));
     put(parts.inputs, witness_.inputs, parts.inputs.bytes);
     for (const Part &part : {parts.bits, parts.wide}) {
         std::memset(circuit_.pinned_of_worker<uint8_t>(worker_, part), 0, part.bytes);
@@ -118,50 +120,55 @@ void Proof::upload() {
     put(parts.wide_values, witness_.wide_values, witness_.num_wide * sizeof(Fr));
     const std::size_t bytes = parts.wide_values.offset + witness_.num_wide * sizeof(Fr);
     DeviceStream &stream = *device_.workers[worker_].stream;
-    api_.upload(stream, circuit_.of_worker<uint8_t>(worker_, parts.inputs),
-                circuit_.pinned_of_worker<uint8_t>(worker_, parts.inputs), bytes);
+    api_.upload(stream, circuit_.of_worker<uint8_t>(worker_, parts.stop),
+                circuit_.pinned_of_worker<uint8_t>(worker_, parts.stop), bytes);
     api_.record(*device_.workers[worker_].uploaded, stream);
     figures_.uploaded_bytes = bytes;
 }
 
 void Proof::start_b_g2() {
-    if (on_device(CUZK_QUERY_B_G2, device_.options)) {
-        return;
-    }
-    b_g2_ = std::thread([this] {
-        const auto start = Clock::now();
-        try {
-            const cuzk_circuit_data &data = circuit_.data_;
-            const PackedB bases{data.points[CUZK_QUERY_B_G2],
-                                data.shape.num_points[CUZK_QUERY_B_G2],
-                                data.b_inputs,
-                                data.shape.num_b_inputs,
-                                data.b_aux,
-                                circuit_.b_ranks_.data(),
-                                circuit_.num_words_};
-            sums_.b_g2 = b_g2_packed(shared_pool(), device_.resources.membw_throttle, bases,
-                                     witness_, wide_ranks_.data());
-        } catch (...) {
-            b_g2_failure_ = std::current_exception();
-        }
-        b_g2_ms_ = ms_since(start);
-    });
-}
-
-void Proof::join_b_g2() noexcept {
-    if (b_g2_.joinable()) {
-        b_g2_.join();
+    if (!plan_.on_device(CUZK_QUERY_B_G2)) {
+        b_g2_ = std::async(std::launch::async, [this] { return b_g2(); });
     }
 }
 
-void Proof::run(cuzk_proof_figures &figures) {
+Proof::InG2OnCpu Proof::b_g2() const {
+    const auto start = Clock::now();
+    const cuzk_circuit_data &data = circuit_.data_;
+    const PackedB bases{data.points[CUZK_QUERY_B_G2],
+                        data.shape.num_points[CUZK_QUERY_B_G2],
+                        data.b_inputs,
+                        data.shape.num_b_inputs,
+                        data.b_aux,
+                        circuit_.b_ranks_.data(),
+                        circuit_.num_words_};
+    const blst_p2 sum = b_g2_packed(shared_pool(), device_.resources.membw_throttle, bases,
+                                    witness_, wide_ranks_.data(), [this] {
+                                        if (b_g2_stop_.load(std::memory_order_relaxed)) {
+                                            throw Error(CUZK_STOPPED, "the proof was stopped");
+                                        }
+                                    });
+    return {sum, ms_since(start)};
+}
+
+// Waits until nothing of it reads the witness any more.
+void Proof::end_b_g2() noexcept {
+    b_g2_stop_.store(true, std::memory_order_relaxed);
+    if (b_g2_.valid()) {
+        b_g2_.wait();
+    }
+}
+
+void Proof::run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) {
     expect(State::staged, "run");
+    checkpoint_ = checkpoint;
     try {
         start_b_g2();
-        device_region();
+        device_region(b_g1);
         add_results();
     } catch (...) {
         state_ = State::failed;
+        b_g2_stop_.store(true, std::memory_order_relaxed);
         release_worker();
         throw;
     }
@@ -170,62 +177,81 @@ void Proof::run(cuzk_proof_figures &figures) {
     figures = figures_;
 }
 
-void Proof::finish(cuzk_sums &sums, cuzk_proof_figures &figures) {
+void Proof::finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
+                   cuzk_proof_figures &figures) {
     expect(State::ran, "finish");
-    join_b_g2();
-    if (b_g2_failure_) {
-        state_ = State::failed;
-        std::rethrow_exception(b_g2_failure_);
+    state_ = State::failed;
+    if (b_g2_.valid()) {
+        while (b_g2_.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+            pass(checkpoint);
+        }
+        const InG2OnCpu result = b_g2_.get();
+        sums_.b_g2 = result.sum;
+        figures_.b_g2_ms = result.ms;
     }
     state_ = State::finished;
-    figures_.b_g2_ms = b_g2_ms_;
     sums = sums_;
     figures = figures_;
 }
 
 // Enqueues everything, and waits only for the pieces it sends and for the end.
-void Proof::device_region() {
+void Proof::device_region(bool b_g1) {
     const auto asked = Clock::now();
     const GpuRegion region(device_.resources);
     figures_.lock_wait_ms = ms_since(asked);
     device_.check_alive();
     try {
-        results_end_ = plan_.results_max * sizeof(uint32_t);
+        pass(checkpoint_);
+        evaluate();
         quotient();
-        sum_h<InG1>();
-        sum_packed<InG1>(CUZK_QUERY_L);
-        sum_packed<InG1>(CUZK_QUERY_A);
-        sum_packed<InG1>(CUZK_QUERY_B_G1);
-        if (on_device(CUZK_QUERY_B_G2, device_.options)) {
-            sum_packed<InG2>(CUZK_QUERY_B_G2);
-        }
+        sums(b_g1);
         api_.download(*device_.compute,
                       circuit_.pinned_of_worker<uint8_t>(worker_, plan_.worker.results),
                       circuit_.of_worker<uint8_t>(worker_, plan_.worker.results), results_end_);
         api_.record(*device_.sums_done, *device_.compute);
-        device_.wait(*device_.sums_done);
+        device_.wait(*device_.sums_done, checkpoint_);
         figures_.quotient_ms = api_.elapsed_ms(*device_.begun, *device_.quotient_done);
         figures_.sums_ms = api_.elapsed_ms(*device_.quotient_done, *device_.sums_done);
     } catch (...) {
+        stop_device();
         device_.settle();
         throw;
     }
 }
 
-void Proof::quotient() {
+// Kernels that have not begun do nothing any more. On the worker's own stream,
+// which passes the others, and by the device's copying: a kernel would wait for
+// those that are to be stopped.
+void Proof::stop_device() noexcept {
+    guard([&] {
+        const Part &stop = plan_.worker.stop;
+        const auto *stopped = circuit_.pinned_of_worker<uint32_t>(worker_, stop) + 1;
+        api_.upload(*device_.workers[worker_].stream, circuit_.of_worker<uint32_t>(worker_, stop),
+                    stopped, sizeof(*stopped));
+    });
+}
+
+template <class Enqueue>
+void Proof::launch(DeviceStream &stream, const char *what, const Enqueue &enqueue) {
+    const auto *stop = circuit_.of_worker<uint32_t>(worker_, plan_.worker.stop);
+    api_.launch(stream, what,
+                [=](NativeStream raw) { return enqueue(device::Stream(raw, stop)); });
+}
+
+void Proof::evaluate() {
     const Circuit &circuit = circuit_;
     const CircuitLayout &parts = plan_.circuit;
     const WorkerLayout &own = plan_.worker;
     const cuzk_circuit_shape &shape = circuit.data_.shape;
-    const device::Program program{circuit.on_device<Fr>(parts.coefficients),
-                                  circuit.on_device<int32_t>(parts.integers),
-                                  circuit.on_device<Fr>(parts.halves),
-                                  circuit.on_device<uint32_t>(parts.part_ends),
-                                  circuit.on_device<uint32_t>(parts.items),
-                                  circuit.on_device<uint32_t>(parts.shapes),
-                                  circuit.on_device<uint32_t>(parts.unit_rows),
-                                  circuit.on_device<uint32_t>(parts.references),
-                                  circuit.on_device<uint32_t>(parts.block_references),
+    const device::Program program{circuit.in_block<Fr>(parts.coefficients),
+                                  circuit.in_block<int32_t>(parts.integers),
+                                  circuit.in_block<Fr>(parts.halves),
+                                  circuit.in_block<uint32_t>(parts.part_ends),
+                                  circuit.in_block<uint32_t>(parts.items),
+                                  circuit.in_block<uint32_t>(parts.shapes),
+                                  circuit.in_block<uint32_t>(parts.unit_rows),
+                                  circuit.in_block<uint32_t>(parts.references),
+                                  circuit.in_block<uint32_t>(parts.block_references),
                                   shape.rows,
                                   shape.num_inputs};
     const device::Witness witness{circuit.of_worker<Fr>(worker_, own.inputs),
@@ -233,44 +259,67 @@ void Proof::quotient() {
                                   circuit.of_worker<uint64_t>(worker_, own.wide),
                                   circuit.of_worker<uint32_t>(worker_, own.ranks),
                                   circuit.of_worker<Fr>(worker_, own.wide_values)};
-    const device::Roots roots{circuit.on_device<Fr>(parts.roots_low),
-                              circuit.on_device<Fr>(parts.roots_high), plan_.roots_low_log,
-                              shape.log_domain};
-    Fr *a = circuit.on_device<Fr>(plan_.a);
-    Fr *b = circuit.on_device<Fr>(plan_.b);
-    Fr *scratch = circuit.on_device<Fr>(plan_.scratch);
+    Fr *a = circuit.in_frame<Fr>(plan_.a);
+    Fr *b = circuit.in_frame<Fr>(plan_.b);
     const uint32_t log = shape.log_domain;
     DeviceStream &compute = *device_.compute;
     api_.stream_waits(compute, *device_.workers[worker_].uploaded);
     api_.record(*device_.begun, compute);
-    api_.launch(compute, "evaluation", [=](NativeStream stream) {
+    launch(compute, "evaluation", [=](const device::Stream &stream) {
         return device::evaluate(program, witness, log, device::Order::bit_reversed, a, b, stream);
     });
-    api_.launch(compute, "the quotient", [=](NativeStream stream) {
-        return device::quotient(roots, log, a, b, scratch, device::Form::canonical, stream);
+}
+
+void Proof::quotient() {
+    const device::Roots roots = circuit_.roots();
+    Fr *a = circuit_.in_frame<Fr>(plan_.a);
+    Fr *b = circuit_.in_frame<Fr>(plan_.b);
+    Fr *scratch = circuit_.in_frame<Fr>(plan_.scratch);
+    launch(*device_.compute, "the quotient", [=](const device::Stream &stream) {
+        return device::quotient(roots, roots.log, a, b, scratch, device::Form::canonical, stream);
     });
-    api_.record(*device_.quotient_done, compute);
+    api_.record(*device_.quotient_done, *device_.compute);
     // The pieces come to where a and scratch were.
     api_.stream_waits(*device_.transfer, *device_.quotient_done);
 }
 
-template <class Group, class Use> void Proof::for_each_span(uint32_t query, const Use &use) {
-    using Affine = typename Group::Affine;
-    const uint64_t all = circuit_.data_.shape.num_points[query];
-    const uint64_t resident = plan_.summary.resident_points[query];
-    if (resident != 0) {
-        use(Span{0, resident}, circuit_.on_device<Affine>(plan_.resident[query]));
+// What needs only the witness and points that stay begins at once, beside the
+// transforms; what needs the quotient, or pieces, comes after them.
+void Proof::sums(bool b_g1) {
+    results_end_ = plan_.results_max * sizeof(uint32_t);
+    const bool b_g2 = plan_.on_device(CUZK_QUERY_B_G2);
+    api_.stream_waits(*device_.side, *device_.begun);
+    sum_resident<InG1>(CUZK_QUERY_L);
+    sum_resident<InG1>(CUZK_QUERY_A);
+    if (b_g2) {
+        sum_resident<InG2>(CUZK_QUERY_B_G2);
     }
+    api_.record(*device_.side_done, *device_.side);
+    sum_h<InG1>();
+    sum_streamed<InG1>(CUZK_QUERY_L);
+    sum_streamed<InG1>(CUZK_QUERY_A);
+    if (b_g1) {
+        sum_streamed<InG1>(CUZK_QUERY_B_G1);
+    }
+    if (b_g2) {
+        sum_streamed<InG2>(CUZK_QUERY_B_G2);
+    }
+    api_.stream_waits(*device_.compute, *device_.side_done);
+}
+
+template <class Group, class Use> void Proof::for_each_piece(uint32_t query, const Use &use) {
+    const uint64_t all = circuit_.data_.shape.num_points[query];
     auto *bad = circuit_.of_worker<uint32_t>(worker_, plan_.worker.results);
-    auto *points = circuit_.on_device<Affine>(plan_.decoded);
+    auto *points = circuit_.in_frame<typename Group::Affine>(plan_.decoded);
     const uint64_t step = plan_.piece_points(query);
-    for (uint64_t first = resident; first < all; first += step) {
+    for (uint64_t first = plan_.summary.resident_points[query]; first < all; first += step) {
         const uint64_t len = std::min(step, all - first);
         const auto piece = static_cast<uint32_t>(pieces_.size());
         const uint32_t buffer = piece % 2;
         if (piece >= 2) {
-            device_.wait(*device_.piece_free[buffer]);
+            device_.wait(*device_.piece_free[buffer], checkpoint_);
         }
+        pass(checkpoint_);
         circuit_.send_piece(query, first, len, buffer);
         circuit_.decode_piece<Group>(len, buffer, points, bad + piece);
         pieces_.push_back({query, first});
@@ -280,97 +329,117 @@ template <class Group, class Use> void Proof::for_each_span(uint32_t query, cons
 }
 
 template <class Group> void Proof::sum_h() {
-    const Fr *h = circuit_.on_device<Fr>(plan_.b);
-    for_each_span<Group>(CUZK_QUERY_H, [&](const Span &span,
-                                           const typename Group::Affine *bases) {
-        for (uint64_t done = 0; done < span.len; done += plan_.msm_points) {
-            const uint64_t n = std::min<uint64_t>(plan_.msm_points, span.len - done);
-            msm<Group>(CUZK_QUERY_H, bases + done, h + span.first + done, nullptr, n,
+    const Lane lane{*device_.compute, plan_.main};
+    const Fr *h = circuit_.in_frame<Fr>(plan_.b);
+    const auto sum = [&](const Span &span, const typename Group::Affine *bases) {
+        for (uint64_t done = 0; done < span.len; done += lane.layout.msm_points) {
+            const uint64_t n = std::min<uint64_t>(lane.layout.msm_points, span.len - done);
+            msm<Group>(lane, CUZK_QUERY_H, bases + done, h + span.first + done, nullptr, n,
                        device::Form::canonical);
         }
-    });
+    };
+    sum({0, plan_.summary.resident_points[CUZK_QUERY_H]},
+        circuit_.in_block<typename Group::Affine>(plan_.resident[CUZK_QUERY_H]));
+    for_each_piece<Group>(CUZK_QUERY_H, sum);
 }
 
-template <class Group> void Proof::sum_packed(uint32_t query) {
-    for_each_span<Group>(query,
-                         [&](const Span &span, const typename Group::Affine *bases) {
-                             sum_span<Group>(query, span, bases);
-                         });
+template <class Group> void Proof::sum_resident(uint32_t query) {
+    const uint64_t resident = plan_.summary.resident_points[query];
+    if (resident != 0) {
+        sum_span<Group>({*device_.side, plan_.side}, query, {0, resident},
+                        circuit_.in_block<typename Group::Affine>(plan_.resident[query]));
+    }
+}
+
+template <class Group> void Proof::sum_streamed(uint32_t query) {
+    for_each_piece<Group>(query, [&](const Span &span, const typename Group::Affine *bases) {
+        sum_span<Group>({*device_.compute, plan_.main}, query, span, bases);
+    });
 }
 
 // The bits of a span as a sum, its wide values as a multiplication, and with
 // the first span the inputs.
 template <class Group>
-void Proof::sum_span(uint32_t query, const Span &span, const typename Group::Affine *bases) {
+void Proof::sum_span(const Lane &lane, uint32_t query, const Span &span,
+                     const typename Group::Affine *bases) {
     const CircuitLayout &parts = plan_.circuit;
     const WorkerLayout &own = plan_.worker;
     const cuzk_circuit_shape &shape = circuit_.data_.shape;
     const bool all = query == CUZK_QUERY_L;
     const bool of_a = query == CUZK_QUERY_A;
-    const Part &mask_part = of_a ? parts.a_mask : parts.b_mask;
-    const Part &ranks_part = of_a ? parts.a_ranks : parts.b_ranks;
-    const auto *mask = all ? nullptr : circuit_.on_device<uint64_t>(mask_part);
-    const auto *ranks = all ? nullptr : circuit_.on_device<uint32_t>(ranks_part);
+    const auto *mask = all ? nullptr : circuit_.in_block<uint64_t>(of_a ? parts.a_mask : parts.b_mask);
+    const auto *ranks =
+        all ? nullptr : circuit_.in_block<uint32_t>(of_a ? parts.a_ranks : parts.b_ranks);
     const uint32_t before = all ? 0 : of_a ? shape.num_inputs : shape.num_b_inputs;
-    const auto *bits = circuit_.of_worker<uint64_t>(worker_, own.bits);
-    const auto *wide = circuit_.of_worker<uint64_t>(worker_, own.wide);
-    const auto *wide_ranks = circuit_.of_worker<uint32_t>(worker_, own.ranks);
-    auto *places = circuit_.on_device<uint32_t>(plan_.places);
-    auto *scratch = circuit_.on_device<uint8_t>(plan_.msm);
     const auto first_base = static_cast<uint32_t>(span.first);
     const auto num_bases = static_cast<uint32_t>(span.len);
 
     if (!all && span.first == 0) {
         const Part &inputs = of_a ? parts.a_inputs : parts.b_inputs;
-        msm<Group>(query, bases, circuit_.of_worker<Fr>(worker_, own.inputs),
-                   circuit_.on_device<uint32_t>(inputs), shape.num_inputs,
+        msm<Group>(lane, query, bases, circuit_.of_worker<Fr>(worker_, own.inputs),
+                   circuit_.in_block<uint32_t>(inputs), shape.num_inputs,
                    device::Form::montgomery);
     }
+    const auto *bits = circuit_.of_worker<uint64_t>(worker_, own.bits);
+    auto *scratch = circuit_.in_frame<uint8_t>(lane.layout.scratch);
+    const uint32_t words_max = lane.layout.sum_words;
     const Words words = words_of(all ? nullptr : of_a ? &circuit_.a_ranks_ : &circuit_.b_ranks_,
                                  before, span, circuit_.num_words_);
-    for (uint32_t word = words.begin; word < words.end; word += plan_.sum_words) {
-        const uint32_t len = std::min(plan_.sum_words, words.end - word);
+    for (uint32_t word = words.begin; word < words.end; word += words_max) {
+        const uint32_t len = std::min(words_max, words.end - word);
         // Without a mask the bases before are those of the words before.
         const device::Query part{all ? nullptr : mask + word, all ? nullptr : ranks + word,
                                  all ? word * 64 : before, first_base, num_bases};
-        auto *sum = take_result<typename Group::Xyzz>(query, {0, 1});
-        api_.launch(*device_.compute, "a sum of points", [=](NativeStream stream) {
-            return Group::sum(bases, part, bits + word, len, scratch, sum, stream);
+        auto *sum = take_result<typename Group::Xyzz>(query, device::ONE_SUM);
+        launch(lane.stream, "a sum of points", [=](const device::Stream &stream) {
+            return device::sum(bases, part, bits + word, len, scratch, sum, stream);
         });
     }
+    sum_wide<Group>(lane, query, {mask, ranks, before, first_base, num_bases}, words, bases);
+}
+
+template <class Group>
+void Proof::sum_wide(const Lane &lane, uint32_t query, const device::Query &of, const Words &words,
+                     const typename Group::Affine *bases) {
+    const WorkerLayout &own = plan_.worker;
     const uint32_t begin = wide_ranks_[words.begin];
     const uint32_t end = wide_ranks_[words.end];
     if (begin == end) {
         return;
     }
-    const device::Query whole{mask, ranks, before, first_base, num_bases};
+    const auto *wide = circuit_.of_worker<uint64_t>(worker_, own.wide);
+    const auto *ranks = circuit_.of_worker<uint32_t>(worker_, own.ranks);
+    auto *places = circuit_.in_frame<uint32_t>(lane.layout.places);
     const uint32_t num_words = circuit_.num_words_;
-    api_.launch(*device_.compute, "finding the bases of wide values", [=](NativeStream stream) {
-        return device::wide_bases(whole, wide, wide_ranks, num_words, places, stream);
+    launch(lane.stream, "finding the bases of wide values", [=](const device::Stream &stream) {
+        return device::wide_bases(of, wide, ranks, num_words, places, stream);
     });
     const auto *values = circuit_.of_worker<Fr>(worker_, own.wide_values);
-    for (uint32_t at = begin; at < end; at += plan_.msm_points) {
-        msm<Group>(query, bases, values + at, places + at, std::min(plan_.msm_points, end - at),
+    const uint32_t most = lane.layout.msm_points;
+    for (uint32_t at = begin; at < end; at += most) {
+        msm<Group>(lane, query, bases, values + at, places + at, std::min(most, end - at),
                    device::Form::montgomery);
     }
 }
 
+// Of no more values than the lane takes at once.
 template <class Group>
-void Proof::msm(uint32_t query, const typename Group::Affine *bases, const Fr *values,
-                const uint32_t *places, uint64_t n, device::Form form) {
+void Proof::msm(const Lane &lane, uint32_t query, const typename Group::Affine *bases,
+                const Fr *values, const uint32_t *places, uint64_t n, device::Form form) {
     const device::Scalars scalars{values, places, static_cast<uint32_t>(n), form};
     const device::Windows windows = device::choose_windows(rounded(scalars.n));
-    const std::size_t scratch_bytes = Group::msm_scratch_bytes(scalars.n, windows);
-    if (scratch_bytes > plan_.msm.bytes) {
+    const std::size_t scratch_bytes = device::msm_scratch_bytes<typename Group::Field>(scalars.n, windows);
+    const Part &room = lane.layout.scratch;
+    if (scratch_bytes > room.bytes) {
         throw Error(CUZK_DEVICE_ERROR, "a multiplication of " + std::to_string(n) +
                                            " points needs " + std::to_string(scratch_bytes) +
-                                           " bytes, and " + std::to_string(plan_.msm.bytes) +
+                                           " bytes, and " + std::to_string(room.bytes) +
                                            " were planned");
     }
     auto *sums = take_result<typename Group::Xyzz>(query, windows);
-    auto *scratch = circuit_.on_device<uint8_t>(plan_.msm);
-    api_.launch(*device_.compute, "a multi-scalar multiplication", [=](NativeStream stream) {
-        return Group::msm(bases, scalars, windows, scratch, sums, stream);
+    auto *scratch = circuit_.in_frame<uint8_t>(room);
+    launch(lane.stream, "a multi-scalar multiplication", [=](const device::Stream &stream) {
+        return device::msm(bases, scalars, windows, scratch, sums, stream);
     });
 }
 
@@ -404,11 +473,9 @@ void Proof::add_results() {
     for (const Result &result : results_) {
         const uint8_t *at = results + result.offset;
         if (result.query == CUZK_QUERY_B_G2) {
-            InG2::add(sums_.b_g2,
-                      InG2::finish(reinterpret_cast<const G2Xyzz *>(at), result.windows));
+            InG2::add(sums_.b_g2, reinterpret_cast<const G2Xyzz *>(at), result.windows);
         } else {
-            InG1::add(*in_g1[result.query],
-                      InG1::finish(reinterpret_cast<const G1Xyzz *>(at), result.windows));
+            InG1::add(*in_g1[result.query], reinterpret_cast<const G1Xyzz *>(at), result.windows);
         }
     }
 }

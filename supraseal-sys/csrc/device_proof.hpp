@@ -2,18 +2,20 @@
 //
 // ```text
 //        worker's stream, no lock       gpu_mtx                            no lock
-// stage ─▶ the witness goes up ─▶ run ─▶ evaluation, quotient, sums in G1 ─▶ added up
+// stage ─▶ the witness goes up ─▶ run ─▶ evaluation, quotient, sum over H ─▶ added up
+//                                    ├─▶ sums of points that stay ─────────┘
 //                                    └─▶ b_g2_msm, on its pool ───────────────▶ finish
 // ```
 //
 // Invariants: the steps are taken once, in order; gpu_mtx is held neither while
-// the witness goes up nor while b_g2_msm is waited for; whatever fails, the
-// worker is released and nothing of this proof is under way any more.
+// the witness goes up nor while b_g2_msm is waited for; whatever fails, and when
+// a checkpoint stops it, the worker is released and nothing of this proof is
+// under way any more.
 #pragma once
 
-#include <exception>
+#include <atomic>
+#include <future>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "device_circuit.hpp"
@@ -44,26 +46,50 @@ public:
     Proof(Circuit &circuit, const cuzk_witness &witness);
     ~Proof() override;
 
-    void run(cuzk_proof_figures &figures) override;
-    void finish(cuzk_sums &sums, cuzk_proof_figures &figures) override;
+    void run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) override;
+    void finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
+                cuzk_proof_figures &figures) override;
 
 private:
     enum class State { staged, ran, finished, failed };
 
+    // Where sums are made: the main ones, after the transforms, or those beside.
+    struct Lane {
+        DeviceStream &stream;
+        const SumsLayout &layout;
+    };
+
+    // b_g2_msm's result.
+    struct InG2OnCpu {
+        blst_p2 sum;
+        double ms;
+    };
+
     void expect(State state, const char *step);
     void upload();
     void start_b_g2();
-    void join_b_g2() noexcept;
-    void device_region();
+    InG2OnCpu b_g2() const;
+    void end_b_g2() noexcept;
+    void device_region(bool b_g1);
+    void stop_device() noexcept;
+    void evaluate();
     void quotient();
+    void sums(bool b_g1);
     template <class Group> void sum_h();
-    template <class Group> void sum_packed(uint32_t query);
+    template <class Group> void sum_resident(uint32_t query);
+    template <class Group> void sum_streamed(uint32_t query);
     template <class Group>
-    void sum_span(uint32_t query, const Span &span, const typename Group::Affine *bases);
+    void sum_span(const Lane &lane, uint32_t query, const Span &span,
+                  const typename Group::Affine *bases);
     template <class Group>
-    void msm(uint32_t query, const typename Group::Affine *bases, const Fr *values,
-             const uint32_t *places, uint64_t n, device::Form form);
-    template <class Group, class Use> void for_each_span(uint32_t query, const Use &use);
+    void sum_wide(const Lane &lane, uint32_t query, const device::Query &of, const Words &words,
+                  const typename Group::Affine *bases);
+    template <class Group>
+    void msm(const Lane &lane, uint32_t query, const typename Group::Affine *bases,
+             const Fr *values, const uint32_t *places, uint64_t n, device::Form form);
+    template <class Group, class Use> void for_each_piece(uint32_t query, const Use &use);
+    template <class Enqueue>
+    void launch(DeviceStream &stream, const char *what, const Enqueue &enqueue);
     void add_results();
     void release_worker() noexcept;
 
@@ -71,7 +97,7 @@ private:
     struct Result {
         uint32_t query;
         std::size_t offset;
-        device::Windows windows; // {0, 1} of a sum
+        device::Windows windows;
     };
     template <class Xyzz> Xyzz *take_result(uint32_t query, device::Windows windows);
 
@@ -80,6 +106,7 @@ private:
     DeviceApi &api_;
     const Plan &plan_;
     cuzk_witness witness_;
+    cuzk_checkpoint checkpoint_{}; // of the call that is running
     State state_ = State::staged;
     std::size_t worker_ = 0;
     bool has_worker_ = false;
@@ -92,12 +119,11 @@ private:
         uint64_t first;
     };
     std::vector<Piece> pieces_;
-    uint32_t turn_ = 0; // of the piece buffers
     cuzk_sums sums_{};
     cuzk_proof_figures figures_{};
-    double b_g2_ms_ = 0; // of the thread below, until it has ended
-    std::thread b_g2_;
-    std::exception_ptr b_g2_failure_;
+    std::atomic<bool> b_g2_stop_{false};
+    // Waits when it ends, so it is the first to.
+    std::future<InG2OnCpu> b_g2_;
 };
 
 } // namespace cuzk::CUZK_VARIANT

@@ -52,6 +52,7 @@ private:
 struct Choice {
     uint32_t log_piece;
     bool whole_roots;
+    bool b_g2_on_device;
 };
 
 class Planner {
@@ -63,20 +64,21 @@ public:
     // memory there is.
     Plan fixed() {
         const uint64_t piece = uint64_t{1} << choice_.log_piece;
-        plan_.msm_points = static_cast<uint32_t>(piece);
-        plan_.summary.piece_points = piece;
-        plan_.sum_words = std::min<uint32_t>(plan_.msm_points / 64, device::SUM_WORDS_MAX);
-        lay_worker();
-        const std::size_t workers_end = plan_.worker.bytes * options_.workers;
-        const std::size_t circuit_end = lay_circuit(workers_end);
-        const std::size_t region_end = lay_region(circuit_end);
         cuzk_device_plan &summary = plan_.summary;
+        summary.b_g2_on_device = choice_.b_g2_on_device ? 1 : 0;
+        summary.piece_points = piece;
+        plan_.main.msm_points = static_cast<uint32_t>(piece);
+        plan_.main.sum_words = std::min<uint32_t>(plan_.main.msm_points / 64, device::SUM_WORDS_MAX);
+        plan_.side.msm_points = uint32_t{1} << log_side();
+        plan_.side.sum_words = plan_.main.sum_words;
+        lay_worker();
         summary.worker_bytes = plan_.worker.bytes;
-        summary.circuit_bytes = circuit_end - workers_end;
-        summary.region_bytes = region_end - circuit_end;
-        summary.total_bytes = region_end;
-        summary.pinned_bytes = plan_.worker.bytes * options_.workers +
-                               2 * piece * point_bytes(CUZK_QUERY_H);
+        const std::size_t workers_bytes = plan_.worker.bytes * options_.workers;
+        const std::size_t frame_bytes = lay_region(workers_bytes);
+        summary.region_bytes = frame_bytes - workers_bytes;
+        summary.circuit_bytes = lay_circuit();
+        summary.total_bytes = frame_bytes + summary.circuit_bytes;
+        summary.pinned_bytes = workers_bytes + 2 * piece * point_bytes(CUZK_QUERY_H);
         return plan_;
     }
 
@@ -84,9 +86,16 @@ private:
     // The words of a bit for each auxiliary, and one more.
     std::size_t words() const { return shape_.num_aux / 64 + 2; }
 
+    // No longer than there are values for it.
+    uint32_t log_side() const {
+        const uint32_t wide = std::min({choice_.log_piece, kLogSideMax, log_ceil(shape_.max_wide)});
+        return std::max(wide, log_ceil(shape_.num_inputs));
+    }
+
     void lay_worker() {
         Cursor cursor(0);
         WorkerLayout &worker = plan_.worker;
+        worker.stop = cursor.take(2 * sizeof(uint32_t));
         worker.inputs = cursor.take(shape_.num_inputs * sizeof(Fr));
         worker.bits = cursor.take(words() * kWord);
         worker.wide = cursor.take(words() * kWord);
@@ -95,7 +104,7 @@ private:
         plan_.results_max = 0;
         std::size_t bytes = 0;
         for (uint32_t query = 0; query < CUZK_QUERIES; ++query) {
-            if (on_device(query, options_)) {
+            if (plan_.on_device(query)) {
                 const std::size_t results = results_of(query);
                 const std::size_t point =
                     query == CUZK_QUERY_B_G2 ? sizeof(G2Xyzz) : sizeof(G1Xyzz);
@@ -109,20 +118,20 @@ private:
     }
 
     // At most so many multiplications and sums: for each span two that begin or
-    // end in it, one for each full load of wide values or words, and one of the
-    // inputs.
+    // end in it, one for each full load of wide values or words (where loads are
+    // smaller), and one of the inputs.
     std::size_t results_of(uint32_t query) const {
         const uint64_t spans =
             div_ceil(shape_.num_points[query], plan_.piece_points(query)) + 1;
         const uint64_t loads = query == CUZK_QUERY_H
-                                   ? div_ceil(shape_.num_points[query], plan_.msm_points)
-                                   : div_ceil(shape_.max_wide, plan_.msm_points) +
-                                         div_ceil(words(), plan_.sum_words);
+                                   ? div_ceil(shape_.num_points[query], plan_.main.msm_points)
+                                   : div_ceil(shape_.max_wide, plan_.side.msm_points) +
+                                         div_ceil(words(), plan_.side.sum_words);
         return 2 * spans + loads + 1;
     }
 
-    std::size_t lay_circuit(std::size_t start) {
-        Cursor cursor(start);
+    std::size_t lay_circuit() {
+        Cursor cursor(0);
         CircuitLayout &circuit = plan_.circuit;
         const std::size_t blocks = div_ceil(shape_.rows, device::EVALUATE_BLOCK_ROWS) + 1;
         circuit.coefficients = cursor.take(shape_.num_coefficients * sizeof(Fr));
@@ -152,6 +161,7 @@ private:
 
     std::size_t lay_region(std::size_t start) {
         Cursor region(start);
+        lay_sums(region, plan_.side, log_side());
         const std::size_t vector = sizeof(Fr) << shape_.log_domain;
         plan_.b = region.take(vector);
         // Two uses of the same memory, one after the other.
@@ -159,10 +169,8 @@ private:
         plan_.a = quotient.take(vector);
         plan_.scratch = quotient.take(vector);
         Cursor sums(region.at());
-        const std::size_t raw = uint64_t{plan_.msm_points} * point_bytes(CUZK_QUERY_H);
-        plan_.msm = sums.take(msm_bytes());
-        plan_.places = sums.take(
-            (uint64_t{shape_.max_wide} + shape_.num_inputs) * sizeof(uint32_t));
+        const std::size_t raw = plan_.summary.piece_points * point_bytes(CUZK_QUERY_H);
+        lay_sums(sums, plan_.main, choice_.log_piece);
         plan_.decoded = sums.take(raw);
         for (Part &part : plan_.raw) {
             part = sums.take(raw);
@@ -170,19 +178,26 @@ private:
         return std::max(quotient.at(), sums.at());
     }
 
-    std::size_t msm_bytes() const {
-        const bool g2 = options_.b_g2_on_device != 0;
-        std::size_t bytes = device::sum_g1_scratch_bytes(plan_.sum_words);
+    void lay_sums(Cursor &cursor, SumsLayout &sums, uint32_t log_msm) const {
+        sums.scratch = cursor.take(scratch_bytes(sums.sum_words, log_msm));
+        sums.places = cursor.take(
+            (uint64_t{shape_.max_wide} + shape_.num_inputs) * sizeof(uint32_t));
+    }
+
+    // Of sums and of multiplications up to these sizes.
+    std::size_t scratch_bytes(uint32_t sum_words, uint32_t log_msm) const {
+        const bool g2 = choice_.b_g2_on_device;
+        std::size_t bytes = device::sum_scratch_bytes<device::Fp>(sum_words);
         if (g2) {
-            bytes = std::max(bytes, device::sum_g2_scratch_bytes(plan_.sum_words));
+            bytes = std::max(bytes, device::sum_scratch_bytes<device::Fp2>(sum_words));
         }
         // Every length is cut as the next power of two is.
-        for (uint32_t log = 0; log <= choice_.log_piece; ++log) {
+        for (uint32_t log = 0; log <= log_msm; ++log) {
             const uint32_t n = uint32_t{1} << log;
             const device::Windows windows = device::choose_windows(n);
-            bytes = std::max(bytes, device::msm_g1_scratch_bytes(n, windows));
+            bytes = std::max(bytes, device::msm_scratch_bytes<device::Fp>(n, windows));
             if (g2) {
-                bytes = std::max(bytes, device::msm_g2_scratch_bytes(n, windows));
+                bytes = std::max(bytes, device::msm_scratch_bytes<device::Fp2>(n, windows));
             }
         }
         return bytes;
@@ -194,26 +209,36 @@ private:
     Plan plan_;
 };
 
-// Gives what is left to the points, in the order of the queries.
-void make_resident(Plan &plan, const cuzk_circuit_shape &shape, const cuzk_device_options &options) {
+// Whether the query's points may stay on the device.
+bool may_stay(const Plan &plan, uint32_t query) {
+    return plan.on_device(query) && query != CUZK_QUERY_B_G1;
+}
+
+// Gives what is left of `memory_bytes` to the points, in the order of the
+// queries. Whether that is enough for all of them.
+bool make_resident(Plan &plan, const cuzk_circuit_shape &shape, uint64_t memory_bytes) {
     cuzk_device_plan &summary = plan.summary;
     std::size_t at = summary.total_bytes;
+    bool is_enough = true;
     for (uint32_t query = 0; query < CUZK_QUERIES; ++query) {
-        const std::size_t left = (options.memory_bytes - at) / kAlign * kAlign;
+        const std::size_t left = memory_bytes < at ? 0 : (memory_bytes - at) / kAlign * kAlign;
         uint64_t points = 0;
-        if (on_device(query, options)) {
+        if (may_stay(plan, query)) {
             const uint64_t fit = left / point_bytes(query);
             const uint64_t all = shape.num_points[query];
             points = fit >= all ? all : fit / 64 * 64;
             // The first span holds the bases of every input.
             points = points < all && points < shape.num_inputs ? 0 : points;
+            is_enough = is_enough && points == all;
         }
-        plan.resident[query] = {at, points * point_bytes(query)};
+        // The block's offsets.
+        plan.resident[query] = {at - plan.frame_bytes(), points * point_bytes(query)};
         summary.resident_points[query] = points;
         at += align(plan.resident[query].bytes);
     }
     summary.resident_bytes = at - summary.total_bytes;
     summary.total_bytes = at;
+    return is_enough;
 }
 
 void check(const cuzk_circuit_shape &shape, const cuzk_device_options &options) {
@@ -243,6 +268,10 @@ void check(const cuzk_circuit_shape &shape, const cuzk_device_options &options) 
         shape.num_b_inputs > shape.num_inputs || shape.max_wide > shape.num_aux) {
         refuse("a query or the wide values are more than the variables, or fewer than the inputs");
     }
+    if (options.b_g2 > CUZK_B_G2_AUTO) {
+        refuse("b_g2: expected " + std::to_string(CUZK_B_G2_CPU) + " to " +
+               std::to_string(CUZK_B_G2_AUTO) + ", got " + std::to_string(options.b_g2));
+    }
     // Places of bases are below 2^31.
     if (variables > INT32_MAX) {
         refuse("more than 2^31 variables");
@@ -259,8 +288,18 @@ std::size_t Plan::piece_points(uint32_t query) const {
     return summary.piece_points * point_bytes(CUZK_QUERY_H) / point_bytes(query);
 }
 
-Plan make_plan(const cuzk_circuit_shape &shape, const cuzk_device_options &options) {
-    check(shape, options);
+namespace {
+
+// The plan with the most points resident, with long pieces rather than short
+// ones; or the least memory in which there is one.
+struct Search {
+    std::optional<Plan> best;
+    bool has_all = false;
+    uint64_t least_bytes = UINT64_MAX;
+};
+
+Search search(const cuzk_circuit_shape &shape, const cuzk_device_options &options,
+              bool b_g2_on_device) {
     uint64_t longest = 0;
     for (const uint64_t points : shape.num_points) {
         longest = std::max(longest, points);
@@ -269,41 +308,54 @@ Plan make_plan(const cuzk_circuit_shape &shape, const cuzk_device_options &optio
     const uint32_t least =
         std::max(kLogPieceMin, log_ceil(uint64_t{shape.num_inputs} * 2));
     const uint32_t most = std::max(least, std::min(kLogPieceMax, log_ceil(longest) + 1));
-    std::optional<Plan> best;
-    uint64_t least_bytes = UINT64_MAX;
+    Search found;
     for (uint32_t log = most + 1; log-- > least;) {
         // Shorter pieces may leave more room for points, but cost time: not
         // below what is good as long as that fits.
-        if (best && log < kLogPieceGood) {
+        if (found.best && log < kLogPieceGood) {
             break;
         }
         for (const bool whole_roots : {true, false}) {
-            Plan plan = Planner(shape, options, {log, whole_roots}).fixed();
-            least_bytes = std::min(least_bytes, plan.summary.total_bytes);
-            if (plan.summary.total_bytes > options.memory_bytes) {
+            const Plan fixed = Planner(shape, options, {log, whole_roots, b_g2_on_device}).fixed();
+            found.least_bytes = std::min(found.least_bytes, fixed.summary.total_bytes);
+            if (fixed.summary.total_bytes > options.memory_bytes) {
                 continue;
             }
-            make_resident(plan, shape, options);
-            const auto resident = [](const Plan &of) {
-                uint64_t bytes = 0;
-                for (const Part &part : of.resident) {
-                    bytes += part.bytes;
-                }
-                return bytes;
-            };
-            if (!best || resident(plan) > resident(*best)) {
-                best = plan;
+            Plan plan = fixed;
+            const bool has_all = make_resident(plan, shape, options.memory_bytes);
+            if (!has_all) {
+                plan = fixed;
+                make_resident(plan, shape,
+                              options.memory_bytes - options.memory_bytes / kPartOfOthers);
+            }
+            if (!found.best || plan.summary.resident_bytes > found.best->summary.resident_bytes) {
+                found.best = plan;
+                found.has_all = has_all;
             }
         }
     }
-    if (!best) {
+    return found;
+}
+
+} // namespace
+
+Plan make_plan(const cuzk_circuit_shape &shape, const cuzk_device_options &options) {
+    check(shape, options);
+    if (options.b_g2 == CUZK_B_G2_AUTO) {
+        const Search with = search(shape, options, true);
+        if (with.best && with.has_all) {
+            return *with.best;
+        }
+    }
+    const Search found = search(shape, options, options.b_g2 == CUZK_B_G2_DEVICE);
+    if (!found.best) {
         throw Error(CUZK_CIRCUIT_TOO_LARGE,
-                    "the circuit needs at least " + std::to_string(least_bytes) +
+                    "the circuit needs at least " + std::to_string(found.least_bytes) +
                         " bytes of device memory, and there are " +
                         std::to_string(options.memory_bytes) +
                         "; lower the number of workers of the device or prove on another");
     }
-    return *best;
+    return *found.best;
 }
 
 } // namespace cuzk::CUZK_VARIANT

@@ -10,8 +10,9 @@
 
 struct cuzk_proof {
     virtual ~cuzk_proof() = default;
-    virtual void run(cuzk_proof_figures &figures) = 0;
-    virtual void finish(cuzk_sums &sums, cuzk_proof_figures &figures) = 0;
+    virtual void run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) = 0;
+    virtual void finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
+                        cuzk_proof_figures &figures) = 0;
 };
 
 struct cuzk_circuit {

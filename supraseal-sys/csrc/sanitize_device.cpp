@@ -70,16 +70,23 @@ struct Toy {
     }
 };
 
-cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness) {
+// A checkpoint that stops at its n-th call; 0 for never.
+int32_t count_down(void *left) {
+    auto *calls = static_cast<int32_t *>(left);
+    return *calls == 0 || --*calls != 0 ? 1 : 0;
+}
+
+cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness, int32_t stop_at) {
     cuzk_proof *proof = nullptr;
     cuzk_status status = cuzk_prove_stage(circuit, &witness, &proof);
+    const cuzk_checkpoint checkpoint{count_down, &stop_at};
     cuzk_proof_figures figures;
     if (status.code == CUZK_OK) {
-        status = cuzk_prove_run(proof, &figures);
+        status = cuzk_prove_run(proof, 1, checkpoint, &figures);
     }
     cuzk_sums sums;
     if (status.code == CUZK_OK) {
-        status = cuzk_prove_finish(proof, &sums, &figures);
+        status = cuzk_prove_finish(proof, checkpoint, &sums, &figures);
     }
     cuzk_proof_destroy(proof);
     return status;
@@ -104,18 +111,23 @@ uint64_t least_bytes(const cuzk_circuit_shape &shape, cuzk_device_options option
 void prove_on_double(gpu_resources *resources, const Toy &toy, uint64_t bytes, uint64_t lost_at) {
     cuzk_test_controls *controls = nullptr;
     expect(cuzk_test_controls_create(&controls), CUZK_OK, "controls");
-    const cuzk_device_options options{bytes, 2, 0, 60000};
+    const cuzk_device_options options{bytes, 2, CUZK_B_G2_CPU, 60000};
     cuzk_device *device = nullptr;
     expect(cuzk_test_device_open(bytes, &options, resources, controls, &device), CUZK_OK, "open");
-    cuzk_circuit *circuit = nullptr;
-    expect(cuzk_circuit_create(device, &toy.data, &circuit), CUZK_OK, "circuit");
+    std::array<cuzk_circuit *, 2> circuits{};
+    for (cuzk_circuit *&circuit : circuits) {
+        expect(cuzk_circuit_create(device, &toy.data, &circuit), CUZK_OK, "circuit");
+    }
     cuzk_test_fault(controls, lost_at, CUZK_TEST_FAULT_KERNEL);
     std::vector<std::thread> workers;
     for (int i = 0; i < 3; ++i) {
-        workers.emplace_back([&] {
-            for (int round = 0; round < 3; ++round) {
-                const cuzk_status status = prove(circuit, toy.witness);
-                if (lost_at == 0 || status.code != CUZK_OK) {
+        workers.emplace_back([&, i] {
+            for (int round = 0; round < 4; ++round) {
+                // The first worker's proofs are stopped, sooner or later.
+                const int32_t stop_at = i == 0 ? 1 + round * 3 : 0;
+                const cuzk_status status =
+                    prove(circuits[(i + round) % 2], toy.witness, stop_at);
+                if (status.code != CUZK_OK && (i != 0 || status.code != CUZK_STOPPED)) {
                     expect(status, lost_at == 0 ? CUZK_OK : CUZK_DEVICE_LOST, "prove");
                 }
             }
@@ -124,7 +136,9 @@ void prove_on_double(gpu_resources *resources, const Toy &toy, uint64_t bytes, u
     for (std::thread &worker : workers) {
         worker.join();
     }
-    cuzk_circuit_destroy(circuit);
+    for (cuzk_circuit *circuit : circuits) {
+        cuzk_circuit_destroy(circuit);
+    }
     cuzk_device_close(device);
     cuzk_test_controls_destroy(controls);
 }
@@ -133,7 +147,7 @@ void prove_on_double(gpu_resources *resources, const Toy &toy, uint64_t bytes, u
 
 void prove_on_doubles(gpu_resources *resources) {
     const Toy toy;
-    const cuzk_device_options options{0, 2, 0, 60000};
+    const cuzk_device_options options{0, 2, CUZK_B_G2_CPU, 60000};
     const uint64_t least = least_bytes(toy.data.shape, options);
     prove_on_double(resources, toy, uint64_t{1} << 24, 0);
     prove_on_double(resources, toy, least, 0);

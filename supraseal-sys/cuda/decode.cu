@@ -81,13 +81,13 @@ template <class F> struct Decode {
     }
 };
 
-Error decode_g1(const uint8_t *bytes, uint32_t n, G1Affine *points, uint32_t *bad, Stream stream) {
-    return launch(Decode<Fp>{bytes, n, points, bad}, div_ceil(n, Decode<Fp>::THREADS), stream);
+template <class F>
+Error decode(const uint8_t *bytes, uint32_t n, Affine<F> *points, uint32_t *bad, Stream stream) {
+    return launch(Decode<F>{bytes, n, points, bad}, div_ceil(n, Decode<F>::THREADS), stream);
 }
 
-Error decode_g2(const uint8_t *bytes, uint32_t n, G2Affine *points, uint32_t *bad, Stream stream) {
-    return launch(Decode<Fp2>{bytes, n, points, bad}, div_ceil(n, Decode<Fp2>::THREADS), stream);
-}
+template Error decode(const uint8_t *, uint32_t, G1Affine *, uint32_t *, Stream);
+template Error decode(const uint8_t *, uint32_t, G2Affine *, uint32_t *, Stream);
 
 } // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

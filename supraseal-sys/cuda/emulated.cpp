@@ -55,6 +55,26 @@ template <class T> T field_operation(uint32_t operation, const T &a, const T &b)
     }
 }
 
+template <class F>
+Error sum_of(const Affine<F> *bases, const Query &query, const uint64_t *bits, uint32_t words,
+             Jacobian<F> &out) {
+    Scratch scratch(sum_scratch_bytes<F>(words));
+    Xyzz<F> result;
+    const Error error = sum(bases, query, bits, words, scratch.start(), &result, nullptr);
+    out = finish(&result, ONE_SUM);
+    return error;
+}
+
+template <class F>
+Error multiplication_of(const Affine<F> *bases, const Scalars &scalars, Windows windows,
+                        Jacobian<F> &out) {
+    Scratch scratch(msm_scratch_bytes<F>(scalars.n, windows));
+    std::vector<Xyzz<F>> sums(WINDOWS_MAX);
+    const Error error = msm(bases, scalars, windows, scratch.start(), sums.data(), nullptr);
+    out = finish(sums.data(), windows);
+    return error;
+}
+
 } // namespace
 
 extern "C" {
@@ -108,20 +128,12 @@ int cuzk_emulated_wide_bases(const Query *query, const uint64_t *wide, const uin
 
 int cuzk_emulated_sum_g1(const G1Affine *bases, const Query *query, const uint64_t *bits,
                          uint32_t words, G1Jacobian *out) noexcept {
-    Scratch scratch(sum_g1_scratch_bytes(words));
-    G1Xyzz result;
-    const Error error = sum_g1(bases, *query, bits, words, scratch.start(), &result, nullptr);
-    *out = finish_g1(result);
-    return error;
+    return sum_of(bases, *query, bits, words, *out);
 }
 
 int cuzk_emulated_sum_g2(const G2Affine *bases, const Query *query, const uint64_t *bits,
                          uint32_t words, G2Jacobian *out) noexcept {
-    Scratch scratch(sum_g2_scratch_bytes(words));
-    G2Xyzz result;
-    const Error error = sum_g2(bases, *query, bits, words, scratch.start(), &result, nullptr);
-    *out = finish_g2(result);
-    return error;
+    return sum_of(bases, *query, bits, words, *out);
 }
 
 // Whether scratch never shrinks as scalars are added, one by one up to n, and
@@ -130,7 +142,7 @@ bool cuzk_emulated_scratch_grows(uint32_t n, uint32_t bits) noexcept {
     const Windows windows = windows_of(bits);
     size_t before = 0;
     for (uint32_t k = 0; k <= n; ++k) {
-        const size_t bytes = msm_g1_scratch_bytes(k, windows);
+        const size_t bytes = msm_scratch_bytes<Fp>(k, windows);
         if (bytes < before || Layout::of(k, windows).partials > Layout::room(k, windows)) {
             return false;
         }
@@ -143,34 +155,22 @@ uint32_t cuzk_emulated_window_bits(size_t n) noexcept { return choose_windows(n)
 
 int cuzk_emulated_msm_g1(const G1Affine *bases, const Scalars *scalars, uint32_t bits,
                          G1Jacobian *out) noexcept {
-    const Windows windows = windows_of(bits);
-    Scratch scratch(msm_g1_scratch_bytes(scalars->n, windows));
-    std::vector<G1Xyzz> sums(WINDOWS_MAX);
-    const Error error =
-        msm_g1(bases, *scalars, windows, scratch.start(), sums.data(), nullptr);
-    *out = finish_g1(sums.data(), windows);
-    return error;
+    return multiplication_of(bases, *scalars, windows_of(bits), *out);
 }
 
 int cuzk_emulated_msm_g2(const G2Affine *bases, const Scalars *scalars, uint32_t bits,
                          G2Jacobian *out) noexcept {
-    const Windows windows = windows_of(bits);
-    Scratch scratch(msm_g2_scratch_bytes(scalars->n, windows));
-    std::vector<G2Xyzz> sums(WINDOWS_MAX);
-    const Error error =
-        msm_g2(bases, *scalars, windows, scratch.start(), sums.data(), nullptr);
-    *out = finish_g2(sums.data(), windows);
-    return error;
+    return multiplication_of(bases, *scalars, windows_of(bits), *out);
 }
 
 int cuzk_emulated_decode_g1(const uint8_t *bytes, uint32_t n, G1Affine *points,
                             uint32_t *bad) noexcept {
-    return decode_g1(bytes, n, points, bad, nullptr);
+    return decode(bytes, n, points, bad, nullptr);
 }
 
 int cuzk_emulated_decode_g2(const uint8_t *bytes, uint32_t n, G2Affine *points,
                             uint32_t *bad) noexcept {
-    return decode_g2(bytes, n, points, bad, nullptr);
+    return decode(bytes, n, points, bad, nullptr);
 }
 
 } // extern "C"

@@ -10,6 +10,8 @@
 // `cudaError_t`: 0, cudaErrorInvalidValue (1) for sizes out of range, or what
 // the launch returned. Errors inside kernels surface later on the stream.
 //
+// What is a template here is there for both groups: F is Fp or Fp2.
+//
 // Compiled with CUZK_EMULATED the same source is plain C++: "device memory" is
 // host memory, and every function is finished when it returns.
 #pragma once
@@ -25,8 +27,18 @@ namespace cuzk::device {
 
 inline namespace CUZK_NAMESPACE {
 
-using Stream = CUstream_st *; // a cudaStream_t
-using Error = int;            // a cudaError_t
+using Error = int; // a cudaError_t
+
+// Where kernels are enqueued. Once the word `stop`, in device memory, is not 0,
+// what of them has not begun does nothing, and results are garbage; it stays so
+// until they have all passed. Null for kernels that nothing stops.
+struct Stream {
+    Stream(CUstream_st *stream, const uint32_t *stop_word = nullptr)
+        : raw(stream), stop(stop_word) {}
+
+    CUstream_st *raw; // a cudaStream_t
+    const uint32_t *stop;
+};
 
 // Domains have at most 2^31 points: the coset's generator has order 2^32.
 constexpr uint32_t LOG_DOMAIN_MAX = 31;
@@ -134,12 +146,10 @@ Error wide_bases(const Query &query, const uint64_t *wide, const uint32_t *ranks
 // them, at most SUM_WORDS_MAX, none set past num_aux). One point. Scratch is
 // 256 bytes a word and a little.
 constexpr uint32_t SUM_WORDS_MAX = 1 << 25;
-size_t sum_g1_scratch_bytes(uint32_t words);
-Error sum_g1(const G1Affine *bases, const Query &query, const uint64_t *bits, uint32_t words,
-             void *scratch, G1Xyzz *sum, Stream stream);
-size_t sum_g2_scratch_bytes(uint32_t words);
-Error sum_g2(const G2Affine *bases, const Query &query, const uint64_t *bits, uint32_t words,
-             void *scratch, G2Xyzz *sum, Stream stream);
+template <class F> size_t sum_scratch_bytes(uint32_t words);
+template <class F>
+Error sum(const Affine<F> *bases, const Query &query, const uint64_t *bits, uint32_t words,
+          void *scratch, Xyzz<F> *sum, Stream stream);
 
 // ---- multi-scalar multiplication -----------------------------------------
 
@@ -168,21 +178,18 @@ struct Scalars {
 // `sums` has room for WINDOWS_MAX points: Σ scalars[i]·bases[i] is
 // Σ sums[k]·2^(k·bits) over the `windows` of them, which `finish` adds up. Fewer
 // scalars with the same windows never need more scratch.
-size_t msm_g1_scratch_bytes(uint32_t n, Windows windows);
-Error msm_g1(const G1Affine *bases, const Scalars &scalars, Windows windows, void *scratch,
-             G1Xyzz *sums, Stream stream);
-size_t msm_g2_scratch_bytes(uint32_t n, Windows windows);
-Error msm_g2(const G2Affine *bases, const Scalars &scalars, Windows windows, void *scratch,
-             G2Xyzz *sums, Stream stream);
+template <class F> size_t msm_scratch_bytes(uint32_t n, Windows windows);
+template <class F>
+Error msm(const Affine<F> *bases, const Scalars &scalars, Windows windows, void *scratch,
+          Xyzz<F> *sums, Stream stream);
+
+// What a sum's one point is, as sums of windows.
+constexpr Windows ONE_SUM{0, 1};
 
 // On the host, from sums that were copied down: Σ sums[k]·2^(k·bits). Some 255
 // doublings: 0.1 ms on a CPU, where one thread of a device takes twenty times
 // as long.
-G1Jacobian finish_g1(const G1Xyzz *sums, Windows windows);
-G2Jacobian finish_g2(const G2Xyzz *sums, Windows windows);
-// The same of the one point of a sum.
-G1Jacobian finish_g1(const G1Xyzz &sum);
-G2Jacobian finish_g2(const G2Xyzz &sum);
+template <class F> Jacobian<F> finish(const Xyzz<F> *sums, Windows windows);
 
 // ---- parameters ----------------------------------------------------------
 
@@ -190,8 +197,8 @@ G2Jacobian finish_g2(const G2Xyzz &sum);
 // canonical coordinates, c1 before c0, three flag bits), 96 or 192 bytes each,
 // and checks that they are on the curve. `bad`, a word that the host has set to
 // UINT32_MAX, becomes the least index of a point that is not.
-Error decode_g1(const uint8_t *bytes, uint32_t n, G1Affine *points, uint32_t *bad, Stream stream);
-Error decode_g2(const uint8_t *bytes, uint32_t n, G2Affine *points, uint32_t *bad, Stream stream);
+template <class F>
+Error decode(const uint8_t *bytes, uint32_t n, Affine<F> *points, uint32_t *bad, Stream stream);
 
 // ---- self-test -----------------------------------------------------------
 

@@ -63,8 +63,11 @@ template <uint32_t THREADS> struct Block {
     }
 };
 
-template <class K> Error launch(const K &kernel, uint64_t blocks, Stream) {
+template <class K> Error launch(const K &kernel, uint64_t blocks, Stream stream) {
     for (uint64_t index = 0; index < blocks; ++index) {
+        if (stream.stop != nullptr && __atomic_load_n(stream.stop, __ATOMIC_RELAXED) != 0) {
+            return OK;
+        }
         typename K::Shared shared;
         // Shared memory begins with anything.
         std::memset(static_cast<void *>(&shared), 0xa5, sizeof shared);
@@ -114,7 +117,18 @@ template <uint32_t THREADS> struct Block {
     }
 };
 
-template <class K> __global__ void __launch_bounds__(K::THREADS) kernel(const K arguments) {
+template <class K>
+__global__ void __launch_bounds__(K::THREADS) kernel(const K arguments, const uint32_t *stop) {
+    // Written while kernels run. What this block reads was written before its
+    // kernel began, so if an earlier kernel was cut short, so is this one. All of
+    // its threads must see the same.
+    if (stop != nullptr) {
+        const bool is_stopped =
+            threadIdx.x == 0 && *static_cast<const volatile uint32_t *>(stop) != 0;
+        if (__syncthreads_or(is_stopped) != 0) {
+            return;
+        }
+    }
     __shared__ typename K::Shared shared;
     Block<K::THREADS> block{blockIdx.x};
     arguments.run(block, shared);
@@ -127,12 +141,12 @@ template <class K> Error launch(const K &arguments, uint64_t blocks, Stream stre
     if (blocks > INT32_MAX) {
         return INVALID_VALUE;
     }
-    kernel<K><<<static_cast<uint32_t>(blocks), K::THREADS, 0, stream>>>(arguments);
+    kernel<K><<<static_cast<uint32_t>(blocks), K::THREADS, 0, stream.raw>>>(arguments, stream.stop);
     return cudaGetLastError();
 }
 
 inline Error zero(void *bytes, size_t length, Stream stream) {
-    return cudaMemsetAsync(bytes, 0, length, stream);
+    return cudaMemsetAsync(bytes, 0, length, stream.raw);
 }
 
 CUZK_BODY uint32_t atomic_add(uint32_t *word, uint32_t value) { return atomicAdd(word, value); }

@@ -76,7 +76,8 @@ struct Layout {
         const uint64_t few = min_of<uint64_t>(div_ceil<uint64_t>(digits, EACH_MIN),
                                               ((EACH_MIN + 1) << LOG_THREADS) / EACH_MIN);
         return static_cast<uint32_t>(2 * max_of(few, div_ceil<uint64_t>(digits, EACH_MAX)));
-    }};
+    }
+};
 
 template <class F> CUZK_FN Affine<F> negated_if(const Affine<F> &p, bool is_negative) {
     return {p.x, is_negative ? neg(p.y) : p.y};
@@ -393,6 +394,10 @@ inline bool is_valid(const Scalars &scalars, Windows windows) {
            uint64_t{scalars.n} * windows.windows <= UINT32_MAX && scalars.n < SIGN_BIT;
 }
 
+template <class F> size_t msm_scratch_bytes(uint32_t n, Windows windows) {
+    return MsmScratch<F>::bytes(n, windows);
+}
+
 template <class F>
 Error msm(const Affine<F> *bases, const Scalars &scalars, Windows windows, void *memory,
           Xyzz<F> *sums, Stream stream) {
@@ -437,6 +442,15 @@ template <class F> Jacobian<F> finish(const Xyzz<F> *sums, Windows windows) {
     }
     return to_jacobian(result);
 }
+
+// Everything that there is of sums and multiplications in one group.
+#define CUZK_INSTANTIATE_SUMS(F)                                                                   \
+    template size_t sum_scratch_bytes<F>(uint32_t);                                                \
+    template Error sum(const Affine<F> *, const Query &, const uint64_t *, uint32_t, void *,       \
+                       Xyzz<F> *, Stream);                                                         \
+    template size_t msm_scratch_bytes<F>(uint32_t, Windows);                                       \
+    template Error msm(const Affine<F> *, const Scalars &, Windows, void *, Xyzz<F> *, Stream);    \
+    template Jacobian<F> finish(const Xyzz<F> *, Windows);
 
 } // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

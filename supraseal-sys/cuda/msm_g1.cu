@@ -1,4 +1,4 @@
-// Sums and multi-scalar multiplications in G1.
+// Sums and multi-scalar multiplications in G1, and what both groups share.
 #include "msm.hpp"
 
 namespace cuzk::device {
@@ -22,25 +22,7 @@ Windows choose_windows(size_t n) {
     return best;
 }
 
-size_t sum_g1_scratch_bytes(uint32_t words) { return sum_scratch_bytes<Fp>(words); }
-
-Error sum_g1(const G1Affine *bases, const Query &query, const uint64_t *bits, uint32_t words,
-             void *scratch, G1Xyzz *result, Stream stream) {
-    return sum(bases, query, bits, words, scratch, result, stream);
-}
-
-size_t msm_g1_scratch_bytes(uint32_t n, Windows windows) {
-    return MsmScratch<Fp>::bytes(n, windows);
-}
-
-Error msm_g1(const G1Affine *bases, const Scalars &scalars, Windows windows, void *scratch,
-             G1Xyzz *sums, Stream stream) {
-    return msm(bases, scalars, windows, scratch, sums, stream);
-}
-
-G1Jacobian finish_g1(const G1Xyzz *sums, Windows windows) { return finish(sums, windows); }
-
-G1Jacobian finish_g1(const G1Xyzz &result) { return to_jacobian(result); }
+CUZK_INSTANTIATE_SUMS(Fp)
 
 // The places of the bases of wide values, in order.
 struct PlaceWide {

@@ -26,6 +26,10 @@ pub const CUZK_DEVICE_ERROR: i32 = 16;
 pub const CUZK_CIRCUIT_TOO_LARGE: i32 = 17;
 pub const CUZK_INVALID_POINT: i32 = 18;
 pub const CUZK_INVALID_STATE: i32 = 19;
+pub const CUZK_STOPPED: i32 = 20;
+pub const CUZK_B_G2_CPU: i32 = 0;
+pub const CUZK_B_G2_DEVICE: i32 = 1;
+pub const CUZK_B_G2_AUTO: i32 = 2;
 pub const CUZK_QUERY_H: i32 = 0;
 pub const CUZK_QUERY_L: i32 = 1;
 pub const CUZK_QUERY_A: i32 = 2;
@@ -158,7 +162,7 @@ unsafe extern "C" {
 pub struct cuzk_device_options {
     pub memory_bytes: u64,
     pub workers: u32,
-    pub b_g2_on_device: u32,
+    pub b_g2: u32,
     pub stall_limit_ms: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -176,8 +180,8 @@ const _: () = {
         "Offset of field: cuzk_device_options::workers",
     ][::core::mem::offset_of!(cuzk_device_options, workers) - 8usize];
     [
-        "Offset of field: cuzk_device_options::b_g2_on_device",
-    ][::core::mem::offset_of!(cuzk_device_options, b_g2_on_device) - 12usize];
+        "Offset of field: cuzk_device_options::b_g2",
+    ][::core::mem::offset_of!(cuzk_device_options, b_g2) - 12usize];
     [
         "Offset of field: cuzk_device_options::stall_limit_ms",
     ][::core::mem::offset_of!(cuzk_device_options, stall_limit_ms) - 16usize];
@@ -354,11 +358,12 @@ pub struct cuzk_device_plan {
     pub resident_bytes: u64,
     pub pinned_bytes: u64,
     pub piece_points: u64,
+    pub b_g2_on_device: u32,
     pub resident_points: [u64; 5usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of cuzk_device_plan"][::core::mem::size_of::<cuzk_device_plan>() - 96usize];
+    ["Size of cuzk_device_plan"][::core::mem::size_of::<cuzk_device_plan>() - 104usize];
     [
         "Alignment of cuzk_device_plan",
     ][::core::mem::align_of::<cuzk_device_plan>() - 8usize];
@@ -384,8 +389,11 @@ const _: () = {
         "Offset of field: cuzk_device_plan::piece_points",
     ][::core::mem::offset_of!(cuzk_device_plan, piece_points) - 48usize];
     [
+        "Offset of field: cuzk_device_plan::b_g2_on_device",
+    ][::core::mem::offset_of!(cuzk_device_plan, b_g2_on_device) - 56usize];
+    [
         "Offset of field: cuzk_device_plan::resident_points",
-    ][::core::mem::offset_of!(cuzk_device_plan, resident_points) - 56usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, resident_points) - 64usize];
 };
 unsafe extern "C" {
     pub fn cuzk_device_make_plan(
@@ -447,6 +455,27 @@ unsafe extern "C" {
         out: *mut *mut cuzk_proof,
     ) -> cuzk_status;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct cuzk_checkpoint {
+    pub pass: ::core::option::Option<
+        unsafe extern "C" fn(context: *mut ::core::ffi::c_void) -> i32,
+    >,
+    pub context: *mut ::core::ffi::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cuzk_checkpoint"][::core::mem::size_of::<cuzk_checkpoint>() - 16usize];
+    [
+        "Alignment of cuzk_checkpoint",
+    ][::core::mem::align_of::<cuzk_checkpoint>() - 8usize];
+    [
+        "Offset of field: cuzk_checkpoint::pass",
+    ][::core::mem::offset_of!(cuzk_checkpoint, pass) - 0usize];
+    [
+        "Offset of field: cuzk_checkpoint::context",
+    ][::core::mem::offset_of!(cuzk_checkpoint, context) - 8usize];
+};
 #[repr(C)]
 pub struct cuzk_sums {
     pub h: blst_p1,
@@ -513,12 +542,15 @@ const _: () = {
 unsafe extern "C" {
     pub fn cuzk_prove_run(
         proof: *mut cuzk_proof,
+        b_g1: u32,
+        checkpoint: cuzk_checkpoint,
         figures: *mut cuzk_proof_figures,
     ) -> cuzk_status;
 }
 unsafe extern "C" {
     pub fn cuzk_prove_finish(
         proof: *mut cuzk_proof,
+        checkpoint: cuzk_checkpoint,
         sums: *mut cuzk_sums,
         figures: *mut cuzk_proof_figures,
     ) -> cuzk_status;

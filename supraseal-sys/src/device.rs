@@ -10,10 +10,12 @@
 //! lengths are checked here, since C++ gets pointers.
 #![allow(unsafe_code)] // Owns C++ objects that keep pointers to Rust's slices.
 
+use core::ffi::c_void;
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use blst::{blst_fr, blst_p1, blst_p2};
@@ -62,16 +64,44 @@ pub struct DeviceInfo {
     pub compute: (u32, u32),
 }
 
+/// Where the sum over B in G2 runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BG2 {
+    /// On the CPU, beside the device.
+    Cpu,
+    /// On the device.
+    Device,
+    /// On the device for circuits all of whose points stay there, those in G2
+    /// too; on the CPU for others.
+    #[default]
+    Auto,
+}
+
+impl BG2 {
+    /// Every place.
+    pub const ALL: [Self; 3] = [Self::Cpu, Self::Device, Self::Auto];
+
+    /// As a configuration spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Device => "device",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// How a device is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// The device memory to take, all of it at once; `None` for what is free,
-    /// less a reserve of 256 MiB for the driver.
+    /// The most device memory to take, all of it at once: less where less is
+    /// free, after a reserve of 256 MiB for the driver. `None` for no limit.
     pub memory_bytes: Option<u64>,
     /// Proofs that may be between staging and the end of their device region.
     pub workers: u32,
-    /// Whether the sum in G2 runs on the device instead of on the CPU.
-    pub b_g2_on_device: bool,
+    /// Where the sum in G2 runs.
+    pub b_g2: BG2,
     /// How long the device may take before it is given up.
     pub stall_limit: Duration,
 }
@@ -81,7 +111,12 @@ impl DeviceOptions {
         sys::cuzk_device_options {
             memory_bytes: self.memory_bytes.unwrap_or(0),
             workers: self.workers,
-            b_g2_on_device: self.b_g2_on_device.into(),
+            b_g2: match self.b_g2 {
+                BG2::Cpu => sys::CUZK_B_G2_CPU,
+                BG2::Device => sys::CUZK_B_G2_DEVICE,
+                BG2::Auto => sys::CUZK_B_G2_AUTO,
+            }
+            .cast_unsigned(),
             stall_limit_ms: u32::try_from(self.stall_limit.as_millis()).unwrap_or(u32::MAX),
         }
     }
@@ -186,6 +221,8 @@ pub struct DevicePlan {
     pub pinned_bytes: u64,
     /// Points in G1 that are streamed at a time.
     pub piece_points: u64,
+    /// Whether the sum in G2 runs on the device.
+    pub b_g2_on_device: bool,
     /// The points at each query's start that stay.
     pub resident_points: Queries<u64>,
 }
@@ -222,6 +259,7 @@ impl DevicePlan {
             resident_bytes: plan.resident_bytes,
             pinned_bytes: plan.pinned_bytes,
             piece_points: plan.piece_points,
+            b_g2_on_device: plan.b_g2_on_device != 0,
             resident_points: Queries::from_array(plan.resident_points),
         }
     }
@@ -467,7 +505,7 @@ impl fmt::Debug for DeviceCircuit {
 
 impl DeviceCircuit {
     /// Plans for a circuit. Its arrays go up with its first proof, and again
-    /// after another circuit used the device.
+    /// when they had to make room for another circuit's meanwhile.
     ///
     /// # Errors
     ///
@@ -611,18 +649,23 @@ impl Drop for Proof {
 pub struct StagedProof(Proof);
 
 impl StagedProof {
-    /// Runs the device region under the device's lock, and starts b_g2_msm.
+    /// Runs the device region under the device's lock, and starts b_g2_msm. The
+    /// sum over B in G1 is made if `b_g1`; its points are streamed. `pass` is
+    /// asked every millisecond or so, on this thread; `false` stops the proof.
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidPoint`], [`Code::DeviceLost`], [`Code::DeviceStalled`] or
-    /// another failure of the device.
-    pub fn run(self) -> Result<RanProof, Status> {
+    /// [`Code::Stopped`], [`Code::InvalidPoint`], [`Code::DeviceLost`],
+    /// [`Code::DeviceStalled`] or another failure of the device.
+    pub fn run(self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<RanProof, Status> {
         let mut figures = MaybeUninit::uninit();
-        // SAFETY: the proof lives; `figures` is written if the status is OK.
+        // SAFETY: the proof lives, and the checkpoint as long as the call;
+        // `figures` is written if the status is OK.
         let figures = unsafe {
             check(&sys::cuzk_prove_run(
                 self.0.raw.as_ptr(),
+                b_g1.into(),
+                checkpoint(&pass),
                 figures.as_mut_ptr(),
             ))?;
             figures.assume_init()
@@ -651,10 +694,27 @@ pub struct DeviceSums {
     pub l: G1Projective,
     /// Over A.
     pub a: G1Projective,
-    /// Over B, in G1.
+    /// Over B, in G1; the identity if it was not wanted.
     pub b_g1: G1Projective,
     /// Over B, in G2.
     pub b_g2: G2Projective,
+}
+
+/// A question for C++ to ask as long as the reference lives.
+fn checkpoint(pass: &&dyn Fn() -> bool) -> sys::cuzk_checkpoint {
+    /// # Safety
+    ///
+    /// `context` points to such a reference, which lives.
+    unsafe extern "C" fn ask(context: *mut c_void) -> i32 {
+        // SAFETY: the caller promises it.
+        let pass = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
+        // What panics does not go on; nor does it unwind through C++.
+        catch_unwind(AssertUnwindSafe(pass)).unwrap_or(false).into()
+    }
+    sys::cuzk_checkpoint {
+        pass: Some(ask),
+        context: ptr::from_ref(pass).cast_mut().cast(),
+    }
 }
 
 /// What a proof took.
@@ -697,18 +757,20 @@ impl RanProof {
         &self.figures
     }
 
-    /// Waits for b_g2_msm.
+    /// Waits for b_g2_msm, asking `pass` meanwhile.
     ///
     /// # Errors
     ///
-    /// What b_g2_msm failed with, such as [`Code::InvalidPoint`].
-    pub fn finish(self) -> Result<(DeviceSums, ProofFigures), Status> {
+    /// [`Code::Stopped`], or what b_g2_msm failed with, such as
+    /// [`Code::InvalidPoint`].
+    pub fn finish(self, pass: &dyn Fn() -> bool) -> Result<(DeviceSums, ProofFigures), Status> {
         let mut sums = MaybeUninit::<sys::cuzk_sums>::uninit();
         let mut figures = MaybeUninit::uninit();
-        // SAFETY: the proof lives; both are written if the status is OK.
+        // SAFETY: as above; both are written if the status is OK.
         let (sums, figures) = unsafe {
             check(&sys::cuzk_prove_finish(
                 self.proof.raw.as_ptr(),
+                checkpoint(&pass),
                 sums.as_mut_ptr(),
                 figures.as_mut_ptr(),
             ))?;

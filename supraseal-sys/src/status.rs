@@ -49,6 +49,8 @@ pub enum Code {
     InvalidPoint,
     /// A step of a proof out of order.
     InvalidState,
+    /// A checkpoint stopped the proof.
+    Stopped,
     /// A code that this version does not know.
     Unknown(i32),
 }
@@ -75,6 +77,7 @@ impl fmt::Display for Code {
             Self::CircuitTooLarge => "circuit too large for the device",
             Self::InvalidPoint => "invalid point",
             Self::InvalidState => "invalid state",
+            Self::Stopped => "stopped",
             Self::Unknown(code) => return write!(f, "unknown status {code}"),
         })
     }
@@ -135,6 +138,7 @@ pub(crate) fn check(status: &sys::cuzk_status) -> Result<(), Status> {
         sys::CUZK_CIRCUIT_TOO_LARGE => Code::CircuitTooLarge,
         sys::CUZK_INVALID_POINT => Code::InvalidPoint,
         sys::CUZK_INVALID_STATE => Code::InvalidState,
+        sys::CUZK_STOPPED => Code::Stopped,
         code => Code::Unknown(code),
     };
     let bytes: Vec<u8> = status

@@ -20,7 +20,7 @@ use supraseal_sys::device::{
 use supraseal_sys::{Code, Status};
 
 use super::assemble::{Sums, assemble};
-use super::{Backend, BackendError, Pending, Randomness, Synthesized};
+use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
 use crate::circuit::Circuit;
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
@@ -93,7 +93,7 @@ impl CudaBackend {
         let circuit = self.circuit(&partition.circuit, &partition.params)?;
         let staged = circuit.stage(Arc::clone(&partition.witness) as Arc<dyn WitnessSource>)?;
         let asked = Instant::now();
-        let ran = staged.run()?;
+        let ran = staged.run(true, &|| partition.checkpoint.pass())?;
         let ended = Instant::now();
         let figures = ran.figures();
         let locked = asked + ms(figures.lock_wait_ms);
@@ -127,6 +127,7 @@ struct Partition {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
     witness: Arc<LentWitness>,
+    checkpoint: SharedCheckpoint,
 }
 
 impl Backend for CudaBackend {
@@ -146,10 +147,6 @@ impl Backend for CudaBackend {
         synthesized: Synthesized,
         trace: Trace<'_>,
     ) -> Result<Box<dyn Pending>, BackendError> {
-        // A device region takes seconds at most and is not interrupted.
-        if !synthesized.checkpoint.pass() {
-            return Err(BackendError::Stopped);
-        }
         let Synthesized {
             circuit,
             params,
@@ -162,11 +159,18 @@ impl Backend for CudaBackend {
             circuit,
             params,
             witness: Arc::new(LentWitness(witness)),
+            checkpoint,
         };
         let error = match self.run(&partition, trace) {
             Ok(ran) => {
-                let params = partition.params;
-                return Ok(Box::new(PendingOnDevice { ran, params }));
+                let Partition {
+                    params, checkpoint, ..
+                } = partition;
+                return Ok(Box::new(PendingOnDevice {
+                    ran,
+                    params,
+                    checkpoint,
+                }));
             }
             Err(error) => error,
         };
@@ -174,6 +178,7 @@ impl Backend for CudaBackend {
             circuit,
             params,
             witness,
+            checkpoint,
         } = partition;
         // The failed proof was the only other to hold it.
         match (&self.elsewhere, Arc::try_unwrap(witness)) {
@@ -205,6 +210,7 @@ fn is_of_the_device(error: &BackendError) -> bool {
 struct PendingOnDevice {
     ran: RanProof,
     params: Arc<MappedParams>,
+    checkpoint: SharedCheckpoint,
 }
 
 impl Pending for PendingOnDevice {
@@ -213,8 +219,12 @@ impl Pending for PendingOnDevice {
         randomness: Randomness,
         trace: Trace<'_>,
     ) -> Result<Proof<Bls12>, BackendError> {
-        let Self { ran, params } = *self;
-        let (sums, figures) = trace.time(Stage::BG2, || ran.finish())?;
+        let Self {
+            ran,
+            params,
+            checkpoint,
+        } = *self;
+        let (sums, figures) = trace.time(Stage::BG2, || ran.finish(&|| checkpoint.pass()))?;
         tracing::debug!(?figures, "a proof's device part");
         let sums = Sums {
             h: sums.h,

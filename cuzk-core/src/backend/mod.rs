@@ -20,7 +20,7 @@ use cuzk_pce::PackedWitness;
 use ff::Field;
 use rayon::ThreadPool;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
-use supraseal_sys::{GpuResources, Status};
+use supraseal_sys::{Code, GpuResources, Status};
 
 use crate::circuit::Circuit;
 use crate::config::{Config, Devices};
@@ -124,9 +124,9 @@ fn open_gpu(
     ordinal: u32,
 ) -> std::result::Result<(Arc<DeviceProver>, Arc<GpuResources>), Status> {
     let options = DeviceOptions {
-        memory_bytes: None,
+        memory_bytes: config.gpus.memory_limit_bytes,
         workers: u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX),
-        b_g2_on_device: false,
+        b_g2: config.gpus.b_g2,
         stall_limit: STALL_LIMIT,
     };
     let resources = Arc::new(GpuResources::new()?);
@@ -237,7 +237,7 @@ pub enum BackendError {
     Params(#[from] ParamsError),
     /// The C++ side.
     #[error(transparent)]
-    Native(#[from] Status),
+    Native(Status),
     /// Memory for a vector over the domain.
     #[error("no memory for a vector over the domain: {0}; lower memory.total_budget")]
     Memory(#[from] std::io::Error),
@@ -248,6 +248,15 @@ pub enum BackendError {
          fetch the parameters anew"
     )]
     IdentityDelta,
+}
+
+impl From<Status> for BackendError {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            Code::Stopped => Self::Stopped,
+            _ => Self::Native(status),
+        }
+    }
 }
 
 impl From<KernelError> for BackendError {

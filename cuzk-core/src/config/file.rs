@@ -75,6 +75,10 @@ pub struct GpusSection {
     pub faults_max: Field<i64>,
     /// Seconds after which a device counts as stalled.
     pub stall_s: Field<i64>,
+    /// Where the sum in G2 runs.
+    pub b_g2: Field<String>,
+    /// Memory of each device.
+    pub memory_limit: Field<SizeText>,
 }
 
 /// `[cpu]`: how the CPU computes.
@@ -185,6 +189,11 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ("gpu_workers_per_device", "a whole number, at least 1"),
             ("faults_max", "a whole number, at least 1"),
             ("stall_s", "a whole number of seconds, at least 1"),
+            ("b_g2", "one of \"cpu\", \"device\", \"auto\""),
+            (
+                "memory_limit",
+                "a size such as \"16GiB\", a number of bytes, or \"auto\"",
+            ),
         ],
     ),
     ("cpu", &[("isa", "one of \"auto\", \"portable\", \"ifma\"")]),

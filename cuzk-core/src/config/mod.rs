@@ -29,6 +29,7 @@ pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,
 };
+pub use supraseal_sys::device::BG2;
 
 use resolve::resolve;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use cuzk_kernels::{Isa, IsaError};
 use cuzk_scheduler::priority::Patience;
+use supraseal_sys::device::BG2;
 use toml::Spanned;
 
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
@@ -72,6 +73,10 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
             ),
             faults_max: check.faults_max(&file.gpus.faults_max),
             stall: check.seconds("gpus", "stall_s", &file.gpus.stall_s, 600),
+            b_g2: check
+                .word("gpus", "b_g2", &file.gpus.b_g2, &BG2::ALL, BG2::as_str)
+                .unwrap_or_default(),
+            memory_limit_bytes: check.size("gpus", "memory_limit", &file.gpus.memory_limit),
         },
         cpu: Cpu {
             isa: check.isa(&file.cpu.isa),
@@ -246,8 +251,8 @@ impl Check<'_> {
 
     fn memory(&mut self, section: &file::MemorySection) -> Memory {
         let host_bytes = self.host.memory_bytes.filter(|&bytes| bytes > 0);
-        let budget = self.size("total_budget", &section.total_budget);
-        let margin = self.size("safety_margin", &section.safety_margin);
+        let budget = self.size("memory", "total_budget", &section.total_budget);
+        let margin = self.size("memory", "safety_margin", &section.safety_margin);
         let budget_bytes = budget.or(host_bytes).unwrap_or(MEMORY_UNKNOWN_BYTES);
         let margin_bytes = margin.unwrap_or_else(|| margin_auto_bytes(budget_bytes));
         if margin_bytes >= budget_bytes {
@@ -286,7 +291,9 @@ impl Check<'_> {
         if at.get_ref().is_zero() {
             return 0;
         }
-        let reserve_bytes = self.size("critical_reserve", field).unwrap_or(auto_bytes);
+        let reserve_bytes = self
+            .size("memory", "critical_reserve", field)
+            .unwrap_or(auto_bytes);
         if reserve_bytes >= usable_bytes {
             let kind = ProblemKind::ReserveExceedsBudget {
                 reserve_bytes,
@@ -316,9 +323,9 @@ impl Check<'_> {
     }
 
     /// A size in bytes; `None` for `"auto"`, for no value, and for a bad one.
-    fn size(&mut self, key: &str, field: &Field<SizeText>) -> Option<u64> {
+    fn size(&mut self, section: &str, key: &str, field: &Field<SizeText>) -> Option<u64> {
         let value = field.as_ref()?;
-        let expected = file::expected("memory", key);
+        let expected = file::expected(section, key);
         let bytes = match value.get_ref() {
             SizeText::Text(text) if text == "auto" => return None,
             SizeText::Text(text) => size_with_unit(text).ok_or_else(|| ProblemKind::BadSize {
@@ -339,11 +346,11 @@ impl Check<'_> {
             Ok(bytes) => return Some(bytes),
             Err(kind) => kind,
         };
-        self.note("memory", key, value, problem);
+        self.note(section, key, value, problem);
         None
     }
 
-    /// One of `values`, all of section `[logging]`.
+    /// One of `values`.
     fn word<T: Copy>(
         &mut self,
         section: &str,

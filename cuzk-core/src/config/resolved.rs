@@ -10,6 +10,7 @@ use std::time::Duration;
 use cuzk_kernels::Isa;
 use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use supraseal_sys::device::BG2;
 use toml::Spanned;
 
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
@@ -88,6 +89,11 @@ pub struct Gpus {
     /// How long a partition may be on a device before the device counts as
     /// stalled.
     pub stall: Duration,
+    /// Where the sum in G2 of a GPU's proofs runs.
+    pub b_g2: BG2,
+    /// The most memory to take of each GPU, bytes, above zero; all that is free
+    /// where there is no limit.
+    pub memory_limit_bytes: Option<u64>,
 }
 
 impl Gpus {
@@ -249,6 +255,10 @@ fn size_text(bytes: u64) -> SizeText {
     SizeText::Text(format!("{}{name}", bytes / unit))
 }
 
+fn limit_text(bytes: Option<u64>) -> SizeText {
+    bytes.map_or_else(|| SizeText::Text("auto".to_owned()), size_text)
+}
+
 fn journal_text(jobs: &Jobs) -> String {
     let path = jobs.journal.as_deref();
     path.map_or(String::new(), |path| path.to_string_lossy().into_owned())
@@ -291,6 +301,8 @@ impl From<&Config> for FileConfig {
                 gpu_workers_per_device: count(config.gpus.gpu_workers_per_device),
                 faults_max: written(config.gpus.faults_max.into()),
                 stall_s: seconds(config.gpus.stall),
+                b_g2: written(config.gpus.b_g2.as_str().to_owned()),
+                memory_limit: written(limit_text(config.gpus.memory_limit_bytes)),
             },
             cpu: file::CpuSection {
                 isa: written(config.cpu.isa.name().to_owned()),

@@ -26,18 +26,18 @@ fn an_ordinal_past_the_last_is_an_error() {
     assert!(expected.contains(&error.code()), "{error}");
 }
 
+/// A limit is a limit and not a demand: what is not free is not taken.
 #[test]
-fn a_device_without_the_memory_asked_for_is_an_error() {
-    let controls = Controls::new().unwrap();
-    let resources = Arc::new(GpuResources::new().unwrap());
+fn a_limit_above_what_is_free_is_none() {
     let memory_bytes = Some(2_000_000);
     let options = DeviceOptions {
         memory_bytes,
         ..options(1)
     };
-    let error = double::open(1_000_000, &options, resources, &controls).unwrap_err();
-    assert_eq!(error.code(), Code::DeviceOutOfMemory, "{error}");
-    assert_eq!(controls.seen().live_allocations, 0);
+    for (there, taken) in [(1_000_000, 1_000_000), (2_500_000, 2_000_000)] {
+        let bench = Bench::new(there, &options);
+        assert_eq!(bench.controls.seen().bytes, taken);
+    }
 }
 
 #[test]

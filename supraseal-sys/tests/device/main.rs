@@ -10,6 +10,8 @@ mod failures;
 mod fixture;
 mod memory;
 mod proofs;
+mod residency;
+mod stops;
 
 use fixture::{Packed, Size, Small};
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use supraseal_sys::GpuResources;
 use supraseal_sys::device::{
-    CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver, DeviceSums, ProofFigures,
+    BG2, CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver, DeviceSums,
+    ProofFigures,
 };
 use supraseal_sys::double::{self, Controls};
 use supraseal_sys::{Code, Status};
@@ -35,7 +38,7 @@ fn options(workers: u32) -> DeviceOptions {
     DeviceOptions {
         memory_bytes: None,
         workers,
-        b_g2_on_device: false,
+        b_g2: BG2::Cpu,
         stall_limit: Duration::from_secs(60),
     }
 }
@@ -76,7 +79,22 @@ fn prove(
     circuit: &Arc<DeviceCircuit>,
     witness: &Arc<Packed>,
 ) -> Result<(DeviceSums, ProofFigures), Status> {
-    circuit.stage(Arc::clone(witness) as _)?.run()?.finish()
+    prove_with(circuit, witness, &|| true)
+}
+
+/// All five sums, unless `pass` stops it.
+fn prove_with(
+    circuit: &Arc<DeviceCircuit>,
+    witness: &Arc<Packed>,
+    pass: &dyn Fn() -> bool,
+) -> Result<(DeviceSums, ProofFigures), Status> {
+    let staged = circuit.stage(Arc::clone(witness) as _)?;
+    staged.run(true, pass)?.finish(pass)
+}
+
+/// What is streamed of a circuit whose other points all stay.
+fn b_g1_bytes(small: &Small) -> u64 {
+    small.points.b_g1.len() as u64
 }
 
 /// The least memory in which a circuit is proved.

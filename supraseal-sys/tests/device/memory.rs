@@ -68,7 +68,8 @@ fn check(plan: &DevicePlan, shape: &CircuitShape, options: DeviceOptions, bytes:
     let bytes_resident = g1 * 96 + resident.b_g2 * 192;
     assert!(plan.resident_bytes >= bytes_resident, "{plan:?}");
     assert!(plan.resident_bytes <= bytes_resident + 5 * 256, "{plan:?}");
-    assert!(options.b_g2_on_device || resident.b_g2 == 0, "{plan:?}");
+    assert!(plan.b_g2_on_device || resident.b_g2 == 0, "{plan:?}");
+    assert_eq!(resident.b_g1, 0, "{plan:?}");
     let pinned = plan.worker_bytes * u64::from(options.workers) + plan.piece_points * 2 * 96;
     assert_eq!(plan.pinned_bytes, pinned, "{plan:?}");
     assert!(plan.piece_points <= 1 << 22, "{plan:?}");
@@ -92,8 +93,45 @@ fn a_large_card_keeps_every_point() {
     let shape = porep_32gib();
     let plan = plan(&shape, options(3), 80_000_000_000).unwrap();
     check(&plan, &shape, options(3), 80_000_000_000);
+    assert_eq!(plan.resident_points, all_that_stay(&shape, false));
+}
+
+fn all_that_stay(shape: &CircuitShape, b_g2_on_device: bool) -> Queries<u64> {
     let points = shape.num_points;
-    assert_eq!(plan.resident_points, Queries { b_g2: 0, ..points });
+    let b_g2 = if b_g2_on_device { points.b_g2 } else { 0 };
+    Queries {
+        b_g1: 0,
+        b_g2,
+        ..points
+    }
+}
+
+/// The sum in G2 comes to the device if its points do not drive others out.
+#[test]
+fn the_sum_in_g2_is_where_there_is_room() {
+    let shape = porep_32gib();
+    let auto = DeviceOptions {
+        b_g2: BG2::Auto,
+        ..options(2)
+    };
+    for (gigabytes, expected) in [(16, false), (24, false), (60, false), (80, true)] {
+        let bytes = gigabytes * 1_000_000_000;
+        let plan = plan(&shape, auto, bytes).unwrap();
+        check(&plan, &shape, auto, bytes);
+        assert_eq!(plan.b_g2_on_device, expected, "{gigabytes} GB: {plan:?}");
+    }
+}
+
+/// Where a circuit's points do not all fit, a small circuit fits beside it.
+#[test]
+fn a_large_circuit_leaves_room_for_a_small_one() {
+    let (large, small) = (porep_32gib(), shape(17, 97, 10, 3));
+    for gigabytes in [16, 24, 40] {
+        let bytes = gigabytes * 1_000_000_000;
+        let [large, small] = [large, small].map(|shape| plan(&shape, options(2), bytes).unwrap());
+        let block = small.circuit_bytes + small.resident_bytes;
+        assert!(large.total_bytes + block <= bytes, "{large:?} {small:?}");
+    }
 }
 
 /// Over all sizes of memory, from too little to plenty, and over shapes of all
@@ -103,9 +141,9 @@ fn a_large_card_keeps_every_point() {
 fn plans_hold_for_every_size() {
     for log_domain in 1..=27 {
         for workers in [1, 3, 16] {
-            for b_g2_on_device in [false, true] {
+            for b_g2 in [BG2::Cpu, BG2::Device, BG2::Auto] {
                 let options = DeviceOptions {
-                    b_g2_on_device,
+                    b_g2,
                     ..options(workers)
                 };
                 for (aux, wide, inputs) in [(1, 0, 1), (40, 2, 3), (97, 97, 40)] {
@@ -161,13 +199,11 @@ fn sweep(shape: &CircuitShape, options: DeviceOptions) {
         bytes += bytes / 7 + step * 1009;
     }
     let plan = plan(shape, options, 1 << 40).unwrap();
-    let points = shape.num_points;
-    let b_g2 = if options.b_g2_on_device {
-        points.b_g2
-    } else {
-        0
-    };
-    assert_eq!(plan.resident_points, Queries { b_g2, ..points });
+    assert_eq!(plan.b_g2_on_device, options.b_g2 != BG2::Cpu);
+    assert_eq!(
+        plan.resident_points,
+        all_that_stay(shape, plan.b_g2_on_device)
+    );
 }
 
 #[test]
@@ -289,7 +325,15 @@ fn a_staged_worker_does_not_starve_the_others() {
         assert_eq!(prove(&circuit, &witness).unwrap().0, expected);
     }
     for staged in idle {
-        assert_eq!(staged.run().unwrap().finish().unwrap().0, expected);
+        assert_eq!(
+            staged
+                .run(true, &|| true)
+                .unwrap()
+                .finish(&|| true)
+                .unwrap()
+                .0,
+            expected
+        );
     }
 }
 

@@ -1,14 +1,13 @@
 //! What a device computes, wherever the points are.
 
 use super::*;
+use blstrs::G1Projective;
+use group::Group;
 
 #[test]
 fn the_sums_are_those_of_the_slow_way() {
-    for b_g2_on_device in [false, true] {
-        let options = DeviceOptions {
-            b_g2_on_device,
-            ..options(1)
-        };
+    for b_g2 in [BG2::Cpu, BG2::Device, BG2::Auto] {
+        let options = DeviceOptions { b_g2, ..options(1) };
         let bench = Bench::new(PLENTY, &options);
         for (seed, log_domain) in [(1, 4), (2, 7), (3, 9)] {
             let size = Size {
@@ -23,7 +22,7 @@ fn the_sums_are_those_of_the_slow_way() {
                 let witness = small.witness(seed, wide_every);
                 let (sums, figures) = prove(&circuit, &witness).unwrap();
                 assert_eq!(sums, small.sums(&witness), "{size:?}, 1 in {wide_every}");
-                assert_eq!(figures.streamed_bytes, 0);
+                assert_eq!(figures.streamed_bytes, b_g1_bytes(&small));
             }
         }
         bench.assert_at_rest();
@@ -34,11 +33,8 @@ fn the_sums_are_those_of_the_slow_way() {
 /// least that is enough.
 #[test]
 fn points_that_do_not_fit_are_streamed() {
-    for b_g2_on_device in [false, true] {
-        let asked = DeviceOptions {
-            b_g2_on_device,
-            ..options(2)
-        };
+    for b_g2 in [BG2::Cpu, BG2::Device, BG2::Auto] {
+        let asked = DeviceOptions { b_g2, ..options(2) };
         let small = Arc::new(Small::new(SMALL, 4));
         let witness = small.witness(5, 7);
         let expected = small.sums(&witness);
@@ -60,10 +56,33 @@ fn points_that_do_not_fit_are_streamed() {
                 streamed.push(figures.streamed_bytes);
             }
         }
-        assert!(
-            streamed[0] > 0 && streamed[streamed.len() - 1] == 0,
-            "{streamed:?}"
-        );
+        let least_streamed = streamed[streamed.len() - 1];
+        assert_eq!(least_streamed, b_g1_bytes(&small), "{streamed:?}");
+        assert!(streamed[0] > least_streamed, "{streamed:?}");
+    }
+}
+
+/// The sum over B in G1 costs nothing where it is not wanted.
+#[test]
+fn b_in_g1_is_left_out_unless_it_is_wanted() {
+    for b_g2 in [BG2::Cpu, BG2::Device] {
+        let asked = DeviceOptions { b_g2, ..options(1) };
+        let small = Arc::new(Small::new(SMALL, 25));
+        let witness = small.witness(26, 7);
+        let b_g1 = G1Projective::identity();
+        let expected = DeviceSums {
+            b_g1,
+            ..small.sums(&witness)
+        };
+        let circuit = Bench::new(PLENTY, &asked).circuit(&small);
+        assert_eq!(circuit.plan().resident_points.b_g1, 0);
+        for _ in 0..2 {
+            let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+            let ran = staged.run(false, &|| true).unwrap();
+            let (sums, figures) = ran.finish(&|| true).unwrap();
+            assert_eq!(sums, expected);
+            assert_eq!(figures.streamed_bytes, 0);
+        }
     }
 }
 
@@ -82,7 +101,7 @@ fn a_witness_goes_up_packed() {
     prove(&circuit, &witness).unwrap();
     let before = bench.controls.seen().uploaded_bytes;
     let (_, figures) = prove(&circuit, &witness).unwrap();
-    let uploaded = bench.controls.seen().uploaded_bytes - before;
+    let uploaded = bench.controls.seen().uploaded_bytes - before - figures.streamed_bytes;
     assert_eq!(uploaded, figures.uploaded_bytes);
     assert!(uploaded < 20_000 / 8 * 3 + 2048, "{uploaded}");
 }
@@ -135,7 +154,7 @@ fn a_proof_may_be_dropped_after_any_step() {
             circuit
                 .stage(Arc::clone(&witness) as _)
                 .unwrap()
-                .run()
+                .run(true, &|| true)
                 .unwrap(),
         );
         bench.assert_at_rest();
@@ -144,12 +163,12 @@ fn a_proof_may_be_dropped_after_any_step() {
     let ran = circuit
         .stage(Arc::clone(&witness) as _)
         .unwrap()
-        .run()
+        .run(true, &|| true)
         .unwrap();
     let (other, _) = prove(&circuit, &witness).unwrap();
     // Proofs keep what they need.
     drop((circuit, bench));
-    assert_eq!(ran.finish().unwrap().0, other);
+    assert_eq!(ran.finish(&|| true).unwrap().0, other);
 }
 
 /// b_g2_msm runs outside the lock: while it is held up, another proof's device
@@ -163,15 +182,18 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
     let ran = circuit
         .stage(Arc::clone(&witness) as _)
         .unwrap()
-        .run()
+        .run(true, &|| true)
         .unwrap();
     drop(bench.resources.lock_gpu().unwrap());
     let second = circuit
         .stage(Arc::clone(&witness) as _)
         .unwrap()
-        .run()
+        .run(true, &|| true)
         .unwrap();
-    assert_eq!(ran.finish().unwrap().0, second.finish().unwrap().0);
+    assert_eq!(
+        ran.finish(&|| true).unwrap().0,
+        second.finish(&|| true).unwrap().0
+    );
 }
 
 #[test]
