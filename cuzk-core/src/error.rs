@@ -125,6 +125,10 @@ pub enum Error {
     /// The deadline passed while the job waited.
     #[error("the deadline passed while the job waited")]
     DeadlinePassed,
+    /// Work on a partition stopped half-way because its job had ended. The job's
+    /// own end says why.
+    #[error("stopped, since the job has ended")]
+    Stopped,
     /// The caller ended the job.
     #[error("the job was cancelled")]
     Cancelled,
@@ -201,6 +205,7 @@ impl Error {
             | Self::Busy { .. }
             | Self::TooLate { .. }
             | Self::DeadlinePassed
+            | Self::Stopped
             | Self::Cancelled
             | Self::Stalled { .. }
             | Self::ShuttingDown

@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
-use cuzk_pce::{Columns, PackedWitness};
+use cuzk_kernels::Checkpoint;
+use cuzk_pce::{Columns, EvalError, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -40,7 +41,7 @@ pub struct SynthesisResources<'a> {
     /// Where it takes the vectors over the domain from.
     pub buffers: &'a Arc<BufferPool>,
     /// While this is above zero, evaluation yields the memory to whoever raised
-    /// it; see [`cuzk_pce::WAIT_MAX`].
+    /// it; see [`cuzk_pce::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
     /// What may pause or stop the partition, here and on the device.
     pub checkpoint: SharedCheckpoint,
@@ -55,8 +56,8 @@ impl fmt::Debug for SynthesisResources<'_> {
 /// Computes the witness of a partition and evaluates A and B on it.
 ///
 /// # Errors
-/// A vanilla proof from which the circuit cannot be satisfied, or a witness of
-/// another shape than the circuit's.
+/// A vanilla proof from which the circuit cannot be satisfied, a witness of
+/// another shape than the circuit's, or [`Error::Stopped`].
 pub fn synthesize_partition(
     job: &dyn Job,
     partition: usize,
@@ -71,21 +72,18 @@ pub fn synthesize_partition(
         throttle,
         checkpoint,
     } = resources;
-    let stopped = || Error::Synthesis {
-        stage: "stop",
-        problem: "the job has ended".to_owned(),
-    };
     let stage = match job.writer() {
         Writer::Native => Stage::Witness,
         Writer::Circuit => Stage::CircuitWitness,
     };
     let witness = trace.time(stage, || pool.install(|| job.witness(partition)))?;
     if !checkpoint.pass() {
-        return Err(stopped());
+        return Err(Error::Stopped);
     }
     let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
+    let out = [&mut *a, &mut *b];
     trace.time(Stage::Evaluate, || {
-        pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], throttle))
+        pool.install(|| evaluate_partition(&circuit, &witness, out, throttle, &*checkpoint))
     })?;
     Ok(Synthesized {
         circuit,
@@ -114,15 +112,17 @@ pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[B
 }
 
 /// A·w and B·w over the circuit's domain: its rows, those that Groth16 appends
-/// for the inputs, then zeros.
+/// for the inputs, then zeros. `checkpoint` is asked before every few thousand
+/// rows.
 ///
 /// # Errors
-/// A witness or buffers of another circuit's shape.
+/// A witness or buffers of another circuit's shape; [`Error::Stopped`].
 pub fn evaluate_partition(
     circuit: &Circuit,
     witness: &PackedWitness<Scalar>,
     [a, b]: [&mut [Scalar]; 2],
     throttle: Option<&AtomicI32>,
+    checkpoint: &dyn Checkpoint,
 ) -> Result<()> {
     let rows = circuit.program().rows() + witness.num_inputs();
     let (a, a_rest) = a.split_at_mut(rows.min(a.len()));
@@ -131,19 +131,23 @@ pub fn evaluate_partition(
         rest.par_chunks_mut(FILL_TASK)
             .for_each(|task| task.fill(Scalar::ZERO));
     }
+    let goes_on = || checkpoint.pass();
     circuit
         .program()
-        .evaluate_into(witness, a, b, throttle)
-        .map_err(|error| Error::Synthesis {
-            stage: "evaluate",
-            problem: error.to_string(),
+        .evaluate_while(witness, [a, b], throttle, &goes_on)
+        .map_err(|error| match error {
+            EvalError::Stopped => Error::Stopped,
+            error => Error::Synthesis {
+                stage: "evaluate",
+                problem: error.to_string(),
+            },
         })
 }
 
 /// Runs the device region of a partition.
 ///
 /// # Errors
-/// [`Error::Backend`].
+/// [`Error::Backend`], [`Error::Stopped`].
 pub fn prove_start(
     backend: &Arc<dyn Backend>,
     synthesized: Synthesized,
@@ -152,13 +156,13 @@ pub fn prove_start(
 ) -> Result<Box<dyn Pending>> {
     Arc::clone(backend)
         .prove_start(synthesized, trace)
-        .map_err(|error| backend_error(backend.name(), partition, &error))
+        .map_err(|error| backend_error(backend.name(), partition, error))
 }
 
 /// Finishes a partition outside the device region, and verifies it.
 ///
 /// # Errors
-/// [`Error::Backend`], [`Error::Rejected`].
+/// [`Error::Backend`], [`Error::Stopped`], [`Error::Rejected`].
 pub fn prove_finish(
     pending: Box<dyn Pending>,
     backend: &dyn Backend,
@@ -170,16 +174,19 @@ pub fn prove_finish(
 ) -> Result<VerifiedProof> {
     let proof = pending
         .finish(randomness, trace)
-        .map_err(|error| backend_error(backend.name(), partition, &error))?;
+        .map_err(|error| backend_error(backend.name(), partition, error))?;
     trace.time(Stage::Verify, || {
         verify_partition(key, &proof, &job.public_inputs(partition)?, partition)
     })
 }
 
-fn backend_error(backend: &'static str, partition: usize, error: &BackendError) -> Error {
-    Error::Backend {
-        partition,
-        backend,
-        problem: error.to_string(),
+fn backend_error(backend: &'static str, partition: usize, error: BackendError) -> Error {
+    match error {
+        BackendError::Stopped => Error::Stopped,
+        error => Error::Backend {
+            partition,
+            backend,
+            problem: error.to_string(),
+        },
     }
 }

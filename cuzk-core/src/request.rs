@@ -94,6 +94,13 @@ impl ProofRequest {
         json::parse(bytes)
     }
 
+    /// The kind that a request file asks for, if it says so plainly: for deciding
+    /// in which order to read requests. No WinningPoSt is as large as a file that
+    /// is not looked at.
+    pub(crate) fn peek_kind(bytes: &[u8]) -> Option<ProofKind> {
+        json::peek_kind(bytes)
+    }
+
     /// The request file that [`from_json`](Self::from_json) reads back as this
     /// request.
     #[must_use]

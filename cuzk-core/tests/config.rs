@@ -203,6 +203,7 @@ fn good_values_resolve() {
         gpu_workers_per_device = 1
         faults_max = 5
         stall_s = 30
+        rest_s = 40
         b_g2 = "device"
         memory_limit = "16GB"
         [memory]
@@ -241,6 +242,7 @@ fn good_values_resolve() {
             gpu_workers_per_device: 1,
             faults_max: 5,
             stall: Duration::from_secs(30),
+            rest: Duration::from_secs(40),
             b_g2: BG2::Device,
             memory_limit_bytes: Some(16_000_000_000),
         },
@@ -588,7 +590,7 @@ prop_compose! {
     fn any_config()(
         param_cache in "[ -~äß]{1,30}",
         counts in proptest::collection::vec(1usize..=4096, 8),
-        seconds in proptest::collection::vec(1u64..=1 << 28, 4),
+        seconds in proptest::collection::vec(1u64..=1 << 28, 5),
         devices in any_devices(),
         memory in any_memory(),
         throttle: bool,
@@ -604,6 +606,7 @@ prop_compose! {
                 gpu_workers_per_device: counts[3],
                 faults_max: u32::try_from(counts[5]).unwrap(),
                 stall: Duration::from_secs(seconds[0]),
+                rest: Duration::from_secs(seconds[4]),
                 b_g2: BG2::ALL[counts[0] % BG2::ALL.len()],
                 memory_limit_bytes: throttle.then_some(seconds[1]),
             },

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use common::device::{Deed, Scripted, pool};
 use common::tiny::{self, TinyJob};
-use cuzk_core::config::Devices;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome};
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::device_use;
 use cuzk_core::{Engine, Error};
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -134,8 +134,7 @@ fn ten_thousand_submissions_and_none_lost() {
 fn a_device_is_kept_busy() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
-    let mut config = tiny::config(directory.path());
-    config.gpus.devices = Devices::Ordinals(vec![0]);
+    let config = tiny::config(directory.path());
     let region = Duration::from_millis(50);
     let device = Scripted::new(&config, move |_| Deed::ProveAfter(region));
     let engine = Engine::start_on(config.clone(), pool(&config), vec![device.device()]).unwrap();
@@ -159,9 +158,7 @@ fn a_device_is_kept_busy() {
 fn two_hundred_mixed_jobs_end_as_they_should() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
-    let mut config = tiny::config(directory.path());
-    // Two devices, of which one fails now and then.
-    config.gpus.devices = Devices::Ordinals(vec![0, 1]);
+    let config = tiny::config(directory.path());
     let faults = [
         Deed::PanicInStart,
         Deed::PanicInFinish,
@@ -223,4 +220,99 @@ fn two_hundred_mixed_jobs_end_as_they_should() {
     engine.shutdown();
     let [after_50, after_200] = bytes_after;
     assert_flat(after_50, after_200);
+}
+
+/// The kinds of ten jobs of a round. A PoRep takes as long as twenty window proofs.
+fn round_of(round: usize) -> Vec<ProofKind> {
+    let large = if round.is_multiple_of(2) {
+        ProofKind::Porep
+    } else {
+        ProofKind::SnapDeals
+    };
+    let small = [ProofKind::WindowPost; 6].into_iter();
+    let small = small.chain([ProofKind::WinningPost; 3]);
+    small.chain([large]).collect()
+}
+
+/// The same with the real circuits, which takes minutes. What is resident is read
+/// when nothing runs, after 50 jobs and after 200.
+#[test]
+#[ignore = "takes minutes, and wants the machine for itself"]
+fn two_hundred_real_jobs_end_as_they_should() {
+    let _alone = alone();
+    for kind in ProofKind::ALL {
+        drop(common::circuit_with_params(kind));
+    }
+    let config = common::config();
+    let faults = [
+        Deed::WrongPoint,
+        Deed::PanicInStart,
+        Deed::PanicInFinish,
+        Deed::ErrorInStart,
+    ];
+    let faulty = Scripted::new(&config, move |n| {
+        if n % 12 == 5 {
+            faults[n / 12 % 4]
+        } else {
+            Deed::Prove
+        }
+    });
+    let good = Scripted::new(&config, |_| Deed::Prove);
+    let devices = vec![faulty.device(), good.device()];
+    let engine = Engine::start_on(config.clone(), pool(&config), devices).unwrap();
+    let requests = ProofKind::ALL.map(common::bundled_request);
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let mut bytes_after = [None; 2];
+    let (mut proved, mut cancelled) = (0, 0);
+    let started = Instant::now();
+    for round in 0..20 {
+        let mut kinds = round_of(round);
+        kinds.shuffle(&mut rng);
+        let mut jobs = Vec::new();
+        for kind in kinds {
+            let request = requests.iter().find(|request| request.kind() == kind);
+            let options = JobOptions {
+                priority: Some(Priority::ALL[rng.gen_range(0..4)]),
+                ..JobOptions::default()
+            };
+            let fate = if rng.gen_bool(0.15) {
+                Fate::CancelledOrProved
+            } else {
+                Fate::Proved
+            };
+            jobs.push((fate, engine.submit_with(request.unwrap(), options).unwrap()));
+        }
+        for (_, job) in jobs.iter().filter(|(fate, _)| *fate != Fate::Proved) {
+            thread::sleep(Duration::from_millis(rng.gen_range(0..400)));
+            job.cancel();
+        }
+        for (fate, job) in &jobs {
+            check(*fate, job, job.progress().partitions);
+            *(if job.wait().is_ok() {
+                &mut proved
+            } else {
+                &mut cancelled
+            }) += 1;
+        }
+        let memory = engine.status().memory;
+        if let 4 | 19 = round {
+            // What is freed in the background is freed.
+            thread::sleep(Duration::from_millis(300));
+            bytes_after[usize::from(round > 4)] = resident_bytes();
+            println!("after {} jobs: {memory:?}", 10 * (round + 1));
+        }
+    }
+    let status = engine.status();
+    println!(
+        "{proved} proved, {cancelled} cancelled, {} faults, {:.0} s; resident {bytes_after:?}",
+        status.devices[0].faults,
+        started.elapsed().as_secs_f64()
+    );
+    assert_eq!(proved + cancelled, 200);
+    assert!(status.jobs.is_empty() && status.devices[0].faults > 0);
+    assert_eq!(status.partitions_running + status.partitions_waiting, 0);
+    engine.shutdown();
+    if let [Some(early), Some(late)] = bytes_after {
+        assert!(late < early + early / 50, "{early} grew to {late} bytes");
+    }
 }

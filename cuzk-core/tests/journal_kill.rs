@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use common::device::{Deed, Scripted, pool};
 use common::tiny;
-use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::{Config, Engine, Error};
@@ -34,7 +33,6 @@ const PARTITIONS: usize = 10;
 
 fn config(folder: &Path) -> Config {
     let mut config = tiny::config(&folder.join("parameters"));
-    config.gpus.devices = Devices::Ordinals(vec![0]);
     config.jobs.journal = Some(folder.join("jobs.journal"));
     config
 }

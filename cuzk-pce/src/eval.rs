@@ -45,6 +45,9 @@ pub enum EvalError {
         /// Length of the buffer.
         got: usize,
     },
+    /// The caller wanted no more of it. What the buffers hold is unspecified.
+    #[error("stopped")]
+    Stopped,
 }
 
 impl EvalError {
@@ -93,7 +96,12 @@ pub fn spmv_parallel<S: PrimeField>(
 ) -> Result<Vec<S>, EvalError> {
     EvalError::check_length(matrix.num_cols(), witness.len())?;
     let mut out = vec![S::ZERO; matrix.rows()];
-    spmv_into(matrix, witness, &mut out, &Gate::new(throttle));
+    spmv_into(
+        matrix,
+        witness,
+        &mut out,
+        &Gate::new(throttle, matrix.rows()),
+    );
     Ok(out)
 }
 
@@ -108,8 +116,8 @@ pub fn evaluate<S: PrimeField>(
     throttle: Option<&AtomicI32>,
 ) -> Result<Evaluated<S>, EvalError> {
     EvalError::check_shape(r1cs, witness)?;
-    let gate = Gate::new(throttle);
     let rows = r1cs.rows();
+    let gate = Gate::new(throttle, rows);
     let mut a = vec![S::ZERO; rows + r1cs.num_inputs()];
     let mut b = vec![S::ZERO; rows + r1cs.num_inputs()];
     let (a_rows, a_inputs) = a.split_at_mut(rows);

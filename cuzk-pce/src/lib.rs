@@ -42,7 +42,7 @@ pub use fingerprint::Fingerprint;
 pub use program::{Program, compile};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
-pub use throttle::WAIT_MAX;
+pub use throttle::{WAIT_MAX, wait_max};
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
     WitnessCs, WitnessError, packed_witness, witness,

@@ -8,7 +8,7 @@
 //! would run the next chunk of the same work.
 //!
 //! Invariant: a count that never comes down again slows one call by at most
-//! [`WAIT_MAX`] in all, however many threads and checks it has.
+//! [`wait_max`] in all, however many threads and checks it has.
 
 use std::{
     sync::{
@@ -26,6 +26,19 @@ use std::{
 /// at full size. A call that has waited that long has let one such run pass;
 /// waiting for every further one would starve the device of witnesses.
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// What a row adds to how long a call stands aside. The sum in G2 over a circuit
+/// takes about as long per row on two cores, and evaluating the row a tenth.
+const WAIT_PER_ROW: Duration = Duration::from_micros(1);
+
+/// Longest that a call over so many rows stands aside: as long as the sum over a
+/// circuit of that size may take, since a small circuit moves little memory and
+/// must not be held up by the sum of a large one; never more than [`WAIT_MAX`].
+#[must_use]
+pub fn wait_max(rows: usize) -> Duration {
+    let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+    WAIT_PER_ROW.saturating_mul(rows).min(WAIT_MAX)
+}
 
 /// One sleep: short against the work that is waited for, long against the
 /// cost of a wake-up, which that work pays for. Beside naps of 100 µs the sum in
@@ -58,9 +71,9 @@ impl Waited {
 }
 
 impl<'a> Gate<'a> {
-    /// A gate that never waits longer than [`WAIT_MAX`]; `None` never waits.
-    pub(crate) fn new(throttle: Option<&'a AtomicI32>) -> Self {
-        Self::with_bound(throttle, WAIT_MAX)
+    /// A gate that never waits longer than [`wait_max`]; `None` never waits.
+    pub(crate) fn new(throttle: Option<&'a AtomicI32>, rows: usize) -> Self {
+        Self::with_bound(throttle, wait_max(rows))
     }
 
     fn with_bound(raised: Option<&'a AtomicI32>, wait_max: Duration) -> Self {
@@ -106,12 +119,12 @@ mod tests {
     #[test]
     fn a_lowered_throttle_never_waits() {
         let count = AtomicI32::new(0);
-        for gate in [Gate::new(None), Gate::new(Some(&count))] {
+        for gate in [Gate::new(None, 1000), Gate::new(Some(&count), 1000)] {
             gate.pass();
             assert_eq!(gate.waited(), Duration::ZERO);
         }
         let negative = AtomicI32::new(-1);
-        let gate = Gate::new(Some(&negative));
+        let gate = Gate::new(Some(&negative), 1000);
         gate.pass();
         assert_eq!(gate.waited(), Duration::ZERO);
     }
@@ -157,6 +170,14 @@ mod tests {
         gate.pass();
         assert_eq!(gate.waited(), waited);
         assert!(start.elapsed() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_small_circuit_waits_less() {
+        assert_eq!(wait_max(0), Duration::ZERO);
+        assert_eq!(wait_max(1000), 1000 * WAIT_PER_ROW);
+        assert_eq!(wait_max(1 << 27), WAIT_MAX);
+        assert_eq!(wait_max(usize::MAX), WAIT_MAX);
     }
 
     #[test]

@@ -12,6 +12,8 @@
 //! * Whoever waits here holds no memory that others wait for: all that a piece
 //!   of work needs is charged at once.
 //! * What could never fit is told at once, not waited for.
+//! * Memory of work that was given up, which nobody may ever free, stays charged
+//!   and keeps nobody waiting: what does not fit beside it is told so.
 //! * What several pieces of work share (a circuit) is charged once, stays charged
 //!   while nobody uses it, and goes, least recently used first, when someone waits.
 
@@ -139,7 +141,8 @@ pub enum Turn<T, K> {
 pub struct Usage {
     /// Pieces of work that wait.
     pub waiting: usize,
-    /// Pieces of work that were admitted and have not ended.
+    /// Pieces of work that were admitted and have neither ended nor been given
+    /// up.
     pub running: usize,
     /// All that is charged.
     pub used_bytes: u64,
@@ -177,6 +180,8 @@ struct Waiting<T, K> {
 struct Memory<K> {
     critical_bytes: u64,
     other_bytes: u64,
+    /// The part of both that belongs to work that was given up.
+    stranded_bytes: u64,
     reservations: usize,
     shared: HashMap<K, Shared>,
     /// Counts ends of use, to order them.
@@ -186,6 +191,8 @@ struct Memory<K> {
 struct Shared {
     bytes: u64,
     users: usize,
+    /// Of the users those that were given up: it will not be idle again.
+    stranded: usize,
     last_used: u64,
 }
 
@@ -208,6 +215,13 @@ impl<K: Eq + Hash + Clone> Memory<K> {
     fn idle_bytes(&self) -> u64 {
         let idle = self.shared.values().filter(|shared| shared.users == 0);
         idle.map(|shared| shared.bytes).sum()
+    }
+
+    /// What work that was given up keeps from work of this need.
+    fn lost_bytes(&self, need: &Need<K>) -> u64 {
+        let lost = |(key, shared): &(&K, &Shared)| shared.stranded > 0 && !names(need, key);
+        let shared = self.shared.iter().filter(lost);
+        self.stranded_bytes + shared.map(|(_, shared)| shared.bytes).sum::<u64>()
     }
 
     /// What `need` adds to what is charged already.
@@ -256,6 +270,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             let shared = self.shared.entry(key.clone()).or_insert(Shared {
                 bytes: *bytes,
                 users: 0,
+                stranded: 0,
                 last_used: 0,
             });
             shared.users += 1;
@@ -264,10 +279,11 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         self.reservations += 1;
     }
 
-    fn end_use(&mut self, key: &K) {
+    fn end_use(&mut self, key: &K, stranded: bool) {
         self.clock += 1;
         if let Some(shared) = self.shared.get_mut(key) {
             shared.users -= 1;
+            shared.stranded -= usize::from(stranded);
             shared.last_used = self.clock;
         }
     }
@@ -304,6 +320,7 @@ where
         let memory = Memory {
             critical_bytes: 0,
             other_bytes: 0,
+            stranded_bytes: 0,
             reservations: 0,
             shared: HashMap::new(),
             clock: 0,
@@ -392,9 +409,10 @@ where
         } else {
             limits.critical_reserve_bytes
         };
+        let lost_bytes = reserve_bytes.saturating_add(state.memory.lost_bytes(&first.need));
         let over = OverBudget {
             needed_bytes: first.need.total(),
-            available_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
+            available_bytes: limits.total_bytes.saturating_sub(lost_bytes),
         };
         if over.needed_bytes > over.available_bytes {
             let (_, Waiting { item, .. }) = waiting.pop_first()?;
@@ -410,6 +428,7 @@ where
             own_bytes: need.own_bytes,
             shared: need.shared.map(|(key, _)| key),
             critical,
+            stranded: false,
         };
         Some(Turn::Admitted {
             item,
@@ -485,8 +504,18 @@ impl<T, K> State<T, K> {
 trait Charges<K>: Send + Sync {
     /// Some of a reservation's own memory is free.
     fn release(&self, critical: bool, own_bytes: u64);
-    /// All that is left of it is, and what it shares has a user less.
-    fn end(&self, critical: bool, own_bytes: u64, shared: Option<&K>);
+    /// Nobody waits for it any more.
+    fn strand(&self, own_bytes: u64, shared: Option<&K>);
+    /// All that is left of it is free, and what it shares has a user less.
+    fn end(&self, over: Over<'_, K>);
+}
+
+/// A reservation at its end.
+struct Over<'a, K> {
+    own_bytes: u64,
+    shared: Option<&'a K>,
+    critical: bool,
+    stranded: bool,
 }
 
 /// A type of its own, since a modelled `Arc` makes no trait objects.
@@ -502,12 +531,28 @@ where
         self.0.changed.notify_all();
     }
 
-    fn end(&self, critical: bool, own_bytes: u64, shared: Option<&K>) {
+    fn strand(&self, own_bytes: u64, shared: Option<&K>) {
         let mut state = lock(&self.0.state);
-        *state.memory.own(critical) -= own_bytes;
-        state.memory.reservations -= 1;
-        if let Some(key) = shared {
-            state.memory.end_use(key);
+        let memory = &mut state.memory;
+        memory.stranded_bytes += own_bytes;
+        memory.reservations -= 1;
+        if let Some(shared) = shared.and_then(|key| memory.shared.get_mut(key)) {
+            shared.stranded += 1;
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+
+    fn end(&self, over: Over<'_, K>) {
+        let mut state = lock(&self.0.state);
+        *state.memory.own(over.critical) -= over.own_bytes;
+        if over.stranded {
+            state.memory.stranded_bytes -= over.own_bytes;
+        } else {
+            state.memory.reservations -= 1;
+        }
+        if let Some(key) = over.shared {
+            state.memory.end_use(key, over.stranded);
         }
         drop(state);
         self.0.changed.notify_all();
@@ -520,6 +565,7 @@ pub struct Reservation<K> {
     own_bytes: u64,
     shared: Option<K>,
     critical: bool,
+    stranded: bool,
 }
 
 impl<K> Reservation<K> {
@@ -531,16 +577,30 @@ impl<K> Reservation<K> {
 
     /// Gives back all but `own_bytes` of it, since they were freed.
     pub fn shrink_to(&mut self, own_bytes: u64) {
+        debug_assert!(!self.stranded);
         let surplus = self.own_bytes.saturating_sub(own_bytes);
         self.own_bytes -= surplus;
         self.charges.release(self.critical, surplus);
+    }
+
+    /// Its work was given up, though its memory is still in use: it stays charged
+    /// until this is dropped, but nothing more comes of it, and nobody waits for
+    /// that. To be called after the work was put back, if it is.
+    pub fn strand(&mut self) {
+        if !std::mem::replace(&mut self.stranded, true) {
+            self.charges.strand(self.own_bytes, self.shared.as_ref());
+        }
     }
 }
 
 impl<K> Drop for Reservation<K> {
     fn drop(&mut self) {
-        self.charges
-            .end(self.critical, self.own_bytes, self.shared.as_ref());
+        self.charges.end(Over {
+            own_bytes: self.own_bytes,
+            shared: self.shared.as_ref(),
+            critical: self.critical,
+            stranded: self.stranded,
+        });
     }
 }
 

@@ -1,29 +1,58 @@
 //! Whether a device can still be trusted with work.
 //!
-//! Not a diagnosis: it counts faults. The invariant: a device whose faults
-//! outweigh its good work is out, and stays out until it is told otherwise.
+//! Not a diagnosis: it counts faults. The invariants: a device whose faults
+//! outweigh its good work is out; it comes back by one piece of work that goes
+//! well after a rest, each rest twice as long as the last, or because somebody
+//! says so; a device that still owes an answer never does.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Pieces of good work that make up for a fault. A device that fails more often
 /// than once in these is out sooner or later.
 const GOOD_PER_FAULT: u32 = 8;
 
+/// No rest is longer.
+const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The faults of one device.
 pub struct Health {
     /// Faults in a row after which the device is out.
     faults_max: u32,
+    /// The first rest.
+    rest: Duration,
     record: Mutex<Record>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Record {
     score: u32,
     faults: u64,
     good: u64,
     last_fault: Option<String>,
-    quarantined: bool,
+    standing: Standing,
+    next_rest: Duration,
+    /// Pieces of work it was given up on and has not answered. Below zero for
+    /// the moment in which an answer overtakes the news that there is none.
+    unanswered: i32,
+    next_trial: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Trusted,
+    /// Out. After this it may be tried.
+    Resting(Instant),
+    /// Out, but for one piece of work.
+    OnTrial(u64),
+}
+
+/// One piece of work for a device that is out. Dropped without a word of how it
+/// went, it is as if it had not been given.
+pub struct Trial {
+    health: Arc<Health>,
+    number: u64,
 }
 
 /// What is known of a device.
@@ -35,7 +64,7 @@ pub struct Report {
     pub faults: u64,
     /// What went wrong last.
     pub last_fault: Option<String>,
-    /// Whether it gets no more work.
+    /// Whether it gets no work, but for a trial now and then.
     pub quarantined: bool,
 }
 
@@ -45,47 +74,113 @@ impl fmt::Debug for Health {
     }
 }
 
+impl fmt::Debug for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Trial").field(&self.number).finish()
+    }
+}
+
 impl Health {
-    /// A device that is out after `faults_max` faults in a row, and at least one.
+    /// A device that is out after `faults_max` faults in a row, and at least one,
+    /// and is tried again after `rest`.
     #[must_use]
-    pub fn new(faults_max: u32) -> Self {
+    pub fn new(faults_max: u32, rest: Duration) -> Self {
+        let rest = rest.min(REST_MAX);
         Self {
             faults_max: faults_max.max(1),
-            record: Mutex::default(),
+            rest,
+            record: Mutex::new(Record {
+                score: 0,
+                faults: 0,
+                good: 0,
+                last_fault: None,
+                standing: Standing::Trusted,
+                next_rest: rest,
+                unanswered: 0,
+                next_trial: 0,
+            }),
         }
     }
 
-    /// A piece of work went well.
+    /// A piece of work went well that was no [`Trial`].
     pub fn good(&self) {
         let mut record = self.lock();
         record.good += 1;
         record.score = record.score.saturating_sub(1);
+        if record.score == 0 {
+            record.next_rest = self.rest;
+        }
     }
 
     /// A piece of work did not. Whether the device is out because of that.
     pub fn fault(&self, problem: &str) -> bool {
         let mut record = self.lock();
-        record.faults += 1;
+        record.note(problem);
         record.score = record.score.saturating_add(GOOD_PER_FAULT);
-        record.last_fault = Some(problem.to_owned());
         let out = record.score >= self.faults_max.saturating_mul(GOOD_PER_FAULT);
-        let newly = out && !record.quarantined;
-        record.quarantined |= out;
+        let newly = match record.standing {
+            Standing::Trusted => out,
+            Standing::Resting(_) => false,
+            Standing::OnTrial(_) => true,
+        };
+        if newly {
+            record.rest();
+        }
         newly
     }
 
-    /// Puts the device out at once, as one that does not answer.
-    pub fn quarantine(&self, problem: &str) {
+    /// The device was given up on a piece of work. It is out, at least until
+    /// [`Health::answered`].
+    pub fn silent(&self, problem: &str) {
         let mut record = self.lock();
-        record.faults += 1;
-        record.last_fault = Some(problem.to_owned());
-        record.quarantined = true;
+        record.note(problem);
+        record.unanswered += 1;
+        record.rest();
     }
 
-    /// Whether the device gets no more work.
+    /// The device answered after it was given up, whatever that was.
+    pub fn answered(&self) {
+        self.lock().unanswered -= 1;
+    }
+
+    /// Whether the device is not out.
     #[must_use]
-    pub fn is_quarantined(&self) -> bool {
-        self.lock().quarantined
+    pub fn is_trusted(&self) -> bool {
+        self.lock().standing == Standing::Trusted
+    }
+
+    /// Whether the device is out, and has rested enough to be tried.
+    #[must_use]
+    pub fn is_rested(&self) -> bool {
+        self.lock().is_rested()
+    }
+
+    /// Gives a rested device one piece of work.
+    #[must_use]
+    pub fn try_it(self: &Arc<Self>) -> Option<Trial> {
+        let mut record = self.lock();
+        if !record.is_rested() {
+            return None;
+        }
+        let number = record.next_trial;
+        record.next_trial += 1;
+        record.standing = Standing::OnTrial(number);
+        drop(record);
+        let health = Arc::clone(self);
+        Some(Trial { health, number })
+    }
+
+    /// Trusts the device again as if nothing had happened, unless it still owes an
+    /// answer. Whether it is trusted now.
+    #[must_use]
+    pub fn reinstate(&self) -> bool {
+        let mut record = self.lock();
+        if record.unanswered <= 0 {
+            record.score = 0;
+            record.next_rest = self.rest;
+            record.standing = Standing::Trusted;
+        }
+        record.standing == Standing::Trusted
     }
 
     /// What is known of the device.
@@ -96,7 +191,7 @@ impl Health {
             good: record.good,
             faults: record.faults,
             last_fault: record.last_fault.clone(),
-            quarantined: record.quarantined,
+            quarantined: record.standing != Standing::Trusted,
         }
     }
 
@@ -105,16 +200,68 @@ impl Health {
     }
 }
 
+impl Record {
+    fn note(&mut self, problem: &str) {
+        self.faults += 1;
+        self.last_fault = Some(problem.to_owned());
+    }
+
+    fn rest(&mut self) {
+        self.standing = Standing::Resting(Instant::now() + self.next_rest);
+        self.next_rest = self.next_rest.saturating_mul(2).min(REST_MAX);
+    }
+
+    fn is_rested(&self) -> bool {
+        match self.standing {
+            Standing::Resting(until) => self.unanswered <= 0 && until <= Instant::now(),
+            Standing::Trusted | Standing::OnTrial(_) => false,
+        }
+    }
+}
+
+impl Trial {
+    /// It went well: the device is trusted, and out again with the next fault
+    /// until good work has made up for the last. Whether it is in because of that.
+    pub fn passed(self) -> bool {
+        let mut record = self.health.lock();
+        record.good += 1;
+        let counts = record.standing == Standing::OnTrial(self.number);
+        if counts {
+            record.standing = Standing::Trusted;
+            record.score = (self.health.faults_max - 1).saturating_mul(GOOD_PER_FAULT);
+        }
+        counts
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let mut record = self.health.lock();
+        if record.standing == Standing::OnTrial(self.number) {
+            record.standing = Standing::Resting(Instant::now());
+        }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
+    const NO_REST: Duration = Duration::ZERO;
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn out(rest: Duration) -> Arc<Health> {
+        let health = Arc::new(Health::new(1, rest));
+        assert!(health.fault("wrong point"));
+        health
+    }
+
     #[test]
     fn faults_in_a_row_put_a_device_out() {
-        let health = Health::new(3);
+        let health = Health::new(3, LONG);
         assert!(!health.fault("first"));
         assert!(!health.fault("second"));
-        assert!(!health.is_quarantined());
+        assert!(health.is_trusted());
         assert!(health.fault("third"));
         assert!(!health.fault("told once"));
         health.good();
@@ -127,7 +274,7 @@ mod tests {
     #[test]
     fn a_rare_fault_is_forgiven_and_a_frequent_one_is_not() {
         let out_after = |good_between: u32| {
-            let health = Health::new(3);
+            let health = Health::new(3, LONG);
             (0..100).find(|_| {
                 (0..good_between).for_each(|_| health.good());
                 health.fault("wrong point")
@@ -135,5 +282,82 @@ mod tests {
         };
         assert_eq!(out_after(GOOD_PER_FAULT), None);
         assert!(out_after(GOOD_PER_FAULT / 2).is_some());
+    }
+
+    #[test]
+    fn a_rested_device_is_tried_once_at_a_time() {
+        let health = out(NO_REST);
+        let trial = health.try_it().unwrap();
+        assert!(!health.is_rested() && health.try_it().is_none());
+        assert!(health.report().quarantined);
+        drop(trial);
+        assert!(health.is_rested(), "nothing was learned");
+        assert!(health.try_it().unwrap().passed());
+        assert!(health.is_trusted());
+        assert_eq!(health.report().good, 1);
+        assert!(health.fault("again"), "it has not made up for the first");
+    }
+
+    #[test]
+    fn each_rest_is_twice_as_long_until_a_device_has_done_well() {
+        let health = Arc::new(Health::new(1, LONG));
+        let rest_of = |health: &Health| match health.lock().standing {
+            Standing::Resting(until) => until - Instant::now(),
+            _ => NO_REST,
+        };
+        for factor in [1, 2, 4, 8] {
+            assert!(health.fault("wrong point"));
+            assert!(health.try_it().is_none(), "it rests");
+            let rest = rest_of(&health);
+            assert!(rest <= LONG * factor && rest > LONG * factor - LONG / 2);
+            health.lock().standing = Standing::OnTrial(factor.into());
+        }
+        for _ in 0..100 {
+            health.fault("wrong point");
+            health.lock().standing = Standing::OnTrial(0);
+        }
+        assert!(health.lock().next_rest <= REST_MAX);
+        health.lock().standing = Standing::Trusted;
+        while health.lock().score > 0 {
+            health.good();
+        }
+        assert_eq!(health.lock().next_rest, LONG);
+    }
+
+    #[test]
+    fn a_device_that_owes_an_answer_is_not_tried() {
+        let health = Arc::new(Health::new(3, NO_REST));
+        health.silent("no answer");
+        assert!(health.try_it().is_none() && !health.reinstate());
+        health.answered();
+        assert!(health.is_rested() && health.reinstate());
+        // An answer may overtake the news that there is none.
+        health.answered();
+        health.silent("no answer");
+        assert!(health.is_rested());
+    }
+
+    #[test]
+    fn a_trial_that_was_overtaken_says_nothing() {
+        let health = out(NO_REST);
+        let old = health.try_it().unwrap();
+        health.silent("no answer");
+        health.answered();
+        let new = health.try_it().unwrap();
+        assert!(!old.passed());
+        assert!(!health.is_trusted());
+        assert!(new.passed());
+        assert!(health.is_trusted());
+    }
+
+    #[test]
+    fn whoever_is_reinstated_starts_anew() {
+        let health = Health::new(2, LONG);
+        health.fault("first");
+        assert!(health.fault("second"));
+        assert!(health.reinstate());
+        assert!(health.is_trusted());
+        assert!(!health.fault("third"));
+        assert!(health.reinstate(), "who is not out stays in");
     }
 }

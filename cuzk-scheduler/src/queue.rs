@@ -90,17 +90,15 @@ impl<T> Queue<T> {
     /// Takes the most urgent item, waiting for one; none once the queue is
     /// closed and empty.
     pub fn pop(&self) -> Option<T> {
-        self.pop_unless(|| false, |_| true)
+        self.pop_if(|_| true)
     }
 
-    /// The same of the items that `takes` is true for, and none as soon as `stop`
-    /// holds. Whoever changes what they say calls [`Queue::wake`] afterwards.
-    pub fn pop_unless(&self, stop: impl Fn() -> bool, takes: impl Fn(&T) -> bool) -> Option<T> {
+    /// The same of the items that `takes` is true for: the first it says so of is
+    /// the one that is taken. Whoever changes what it says calls [`Queue::wake`]
+    /// afterwards.
+    pub fn pop_if(&self, mut takes: impl FnMut(&T) -> bool) -> Option<T> {
         let mut state = self.lock();
         loop {
-            if stop() {
-                return None;
-            }
             let place = state.items.iter().find(|(_, item)| takes(item));
             if let Some(place) = place.map(|(place, _)| *place)
                 && let Some(item) = state.items.remove(&place)
@@ -116,7 +114,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Has every waiting consumer look at its `stop` again.
+    /// Has every waiting consumer look at the items again.
     pub fn wake(&self) {
         drop(self.lock());
         self.not_empty.notify_all();
@@ -150,6 +148,7 @@ impl<T> Queue<T> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -214,24 +213,30 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_consumer_leaves_the_items_to_others() {
-        let queue = Queue::new(2);
-        queue.push(rank(Priority::Normal), 1).unwrap();
-        assert_eq!(queue.pop_unless(|| true, |_| true), None);
-        assert_eq!(queue.pop(), Some(1));
-    }
-
-    #[test]
     fn a_consumer_takes_the_most_urgent_of_what_it_takes() {
         let queue = Queue::new(4);
         for item in 1..=4 {
             queue.push(rank(Priority::Normal), item).unwrap();
         }
         let even = |item: &u32| item.is_multiple_of(2);
-        assert_eq!(queue.pop_unless(|| false, even), Some(2));
-        assert_eq!(queue.pop_unless(|| false, even), Some(4));
+        assert_eq!(queue.pop_if(even), Some(2));
+        assert_eq!(queue.pop_if(even), Some(4));
         queue.close();
         assert_eq!(queue.pop(), Some(1));
+    }
+
+    #[test]
+    fn a_consumer_that_changed_its_mind_is_woken() {
+        let queue = Arc::new(Queue::new(1));
+        let wants = Arc::new(AtomicBool::new(false));
+        queue.push(rank(Priority::Normal), 1).unwrap();
+        let consumer = thread::spawn({
+            let (queue, wants) = (Arc::clone(&queue), Arc::clone(&wants));
+            move || queue.pop_if(|_| wants.load(Ordering::SeqCst))
+        });
+        wants.store(true, Ordering::SeqCst);
+        queue.wake();
+        assert_eq!(consumer.join().unwrap(), Some(1));
     }
 
     #[test]

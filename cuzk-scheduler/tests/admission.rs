@@ -188,6 +188,35 @@ fn a_closed_door_waits_for_what_may_be_put_back() {
 }
 
 /// Every fourth is critical.
+#[test]
+fn work_that_was_given_up_keeps_nobody_waiting() {
+    let admission = Admission::new(limits(100, 0));
+    submit(&admission, Priority::Normal, 1, sharing(40, 1, 10));
+    let (_, mut memory, _) = admitted(&admission, Lane::Common);
+    let next = [sharing(40, 1, 10), sharing(50, 2, 10), sharing(60, 1, 10)];
+    for (item, need) in (2..).zip(next) {
+        submit(&admission, Priority::Normal, item, need);
+    }
+    memory.strand();
+    memory.strand();
+    assert_eq!(admission.usage().running, 0);
+    assert_eq!(admission.usage().used_bytes, 50, "it is still in use");
+    let (second, _, _) = admitted(&admission, Lane::Common);
+    assert_eq!(second, 2);
+    // Beside what will never be free, shared or its own.
+    for (item, available) in [(3, 50), (4, 60)] {
+        let Some(Turn::Impossible { item: got, over }) = admission.next(Lane::Common) else {
+            panic!("{item} would wait for ever");
+        };
+        assert_eq!((got, over.available_bytes), (item, available));
+    }
+    admission.close();
+    assert!(admission.next(Lane::Common).is_none(), "nothing more comes");
+    drop(memory);
+    let usage = admission.usage();
+    assert_eq!((usage.used_bytes, usage.idle_bytes), (10, 10));
+}
+
 fn lane_of(item: u32) -> Lane {
     if item.is_multiple_of(4) {
         Lane::Critical

@@ -136,6 +136,40 @@ fn work_that_is_put_back_while_the_door_closes_is_done() {
 }
 
 #[test]
+fn work_that_is_given_up_and_put_back_is_done_and_the_workers_end() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let items = vec![(1, need(4, 1))];
+        admission
+            .submit(Lane::Common, Priority::Normal, Instant::now(), items)
+            .unwrap();
+        let Some(Turn::Admitted {
+            ticket, mut memory, ..
+        }) = admission.next(Lane::Common)
+        else {
+            panic!("nothing is in its way");
+        };
+        let worker = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || work(&admission, Lane::Common)
+        });
+        let watch = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || {
+                admission.put_back(Lane::Common, ticket, 1, need(4, 1));
+                memory.strand();
+                memory
+            }
+        });
+        admission.close();
+        // Though the memory is never given back.
+        assert_eq!(worker.join().unwrap(), 1);
+        assert_eq!(admission.usage().used_bytes, 6);
+        drop(watch.join().unwrap());
+    });
+}
+
+#[test]
 fn a_pause_lets_everybody_pass_once_it_is_over() {
     model(|| {
         let pause = Arc::new(Pause::default());

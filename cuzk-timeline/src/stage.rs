@@ -34,6 +34,9 @@ pub enum Stage {
     Evaluate,
     /// Waiting for a device worker.
     ReadyWait,
+    /// Making what the device needs besides the partition, before its lock is
+    /// taken: on the CPU the scalars of the sums over A and B, and memory.
+    Prepare,
     /// Waiting for the device's lock.
     LockWait,
     /// All that runs under the device's lock. What the device is busy with.
@@ -58,7 +61,7 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::DecodeWait,
         Self::Decode,
         Self::QueueWait,
@@ -69,6 +72,7 @@ impl Stage {
         Self::CircuitWitness,
         Self::Evaluate,
         Self::ReadyWait,
+        Self::Prepare,
         Self::LockWait,
         Self::Device,
         Self::Quotient,
@@ -95,6 +99,7 @@ impl Stage {
             Self::CircuitWitness => "circuit_witness",
             Self::Evaluate => "evaluate",
             Self::ReadyWait => "ready_wait",
+            Self::Prepare => "prepare",
             Self::LockWait => "lock_wait",
             Self::Device => "device",
             Self::Quotient => "quotient",

@@ -394,6 +394,7 @@ fn colour(stage: Stage) -> &'static str {
         Stage::Witness => "#66bb6a",
         Stage::CircuitWitness => "#43a047",
         Stage::Evaluate => "#aed581",
+        Stage::Prepare => "#80cbc4",
         Stage::Device => "#5c9ee6",
         Stage::Quotient => "#90caf9",
         Stage::Msm => "#bbdefb",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+use cuzk_core::scheduler::priority::Priority;
 
 use crate::commands::timeline::TimelineFile;
 
@@ -75,6 +76,19 @@ pub(crate) struct Prove {
     /// request, in the same order.
     #[arg(long, value_name = "PROOF", required = true)]
     pub(crate) out: Vec<PathBuf>,
+    /// What the job is called, one for each request or none: with a journal in the
+    /// configuration a command that was interrupted, given again, goes on with what
+    /// is missing.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Vec<String>,
+    /// How urgent all of it is: critical, high, normal or low. By the kind where
+    /// nothing is said.
+    #[arg(long)]
+    pub(crate) priority: Option<Priority>,
+    /// After so many seconds the proofs are of no use: what has not begun then is
+    /// not proved any more.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) deadline_s: Option<u64>,
     /// Write when everything ran into FILE: .svg is a waterfall with the devices'
     /// idle gaps, .json a trace for Perfetto.
     #[arg(long, value_name = "FILE")]

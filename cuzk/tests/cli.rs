@@ -183,10 +183,48 @@ fn each_request_needs_a_place_for_its_proof_and_a_timeline_a_form() {
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
     let output = cuzk(&[&prove[..], &["--out", text(&out)]].concat());
     fails(2, "--out 2", &output);
+    let output = cuzk(&[&prove[..], &["--id", "a", "--id", "b"]].concat());
+    fails(2, "--id is given 2", &output);
+    let output = cuzk(&[&prove[..], &["--priority", "Critical"]].concat());
+    fails(2, "critical, high, normal, low", &output);
     let picture = directory.path().join("run.png");
     let output = cuzk(&[&prove[..], &["--timeline", text(&picture)]].concat());
     fails(2, ".svg", &output);
     assert!(!out.exists() && !picture.exists());
+}
+
+#[test]
+fn a_named_job_is_proved_once_and_a_late_one_not_at_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let generate = ["params", "generate", "--kind", "window-post"];
+    json(&[&generate[..], &["--sector-size", "2KiB"]].concat());
+    let config = file("cuzk.toml");
+    let journal = file("jobs.journal");
+    std::fs::write(&config, format!("[jobs]\njournal = {journal:?}\n")).unwrap();
+    let prove = |request: &str, out: &str, more: &[&str]| {
+        let request = data(request);
+        let common = ["--config", &config, "prove", "--request", text(&request)];
+        cuzk(&[&common[..], &["--out", &file(out)], more].concat())
+    };
+    for out in ["first", "second"] {
+        let named = [
+            "--id",
+            "sector-1",
+            "--priority",
+            "low",
+            "--deadline-s",
+            "600",
+        ];
+        assert!(prove("window-post.json", out, &named).status.success());
+    }
+    let [first, second] = ["first", "second"].map(|out| std::fs::read(file(out)).unwrap());
+    assert_eq!(first, second, "kept, and not proved again");
+    let other = prove("winning-post.json", "other", &["--id", "sector-1"]);
+    fails(2, "stands for another request", &other);
+    let late = prove("window-post.json", "late", &["--deadline-s", "0"]);
+    fails(1, "deadline", &late);
+    assert!(!directory.path().join("late").exists());
 }
 
 #[test]

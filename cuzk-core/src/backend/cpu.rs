@@ -170,6 +170,10 @@ impl Backend for CpuBackend {
         "cpu"
     }
 
+    fn is_this_cpu(&self) -> bool {
+        true
+    }
+
     fn evict(&self, circuit: &Circuit) {
         self.domains.remove(&circuit.domain_len().trailing_zeros());
     }
@@ -184,7 +188,7 @@ impl Backend for CpuBackend {
             mut scratch,
             a_scalars,
             b_scalars,
-        } = self.prepare(&partition)?;
+        } = trace.time(Stage::Prepare, || self.prepare(&partition))?;
         let Synthesized {
             circuit: _,
             params,

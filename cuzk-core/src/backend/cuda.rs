@@ -25,11 +25,19 @@ use crate::circuit::Circuit;
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
 
+/// The pinned buffers through which points go to a device: two of 2²² points in
+/// G1, the longest piece of its plan.
+const PINNED_PIECES_BYTES: u64 = 2 * (96 << 22);
+
+/// What a worker's results take of pinned memory, at most.
+const RESULTS_BYTES_MAX: u64 = 16 << 20;
+
 /// Proves on a device.
 pub struct CudaBackend {
     device: Arc<DeviceProver>,
     circuits: Mutex<Vec<Known>>,
     elsewhere: Option<Arc<dyn Backend>>,
+    workers: u64,
 }
 
 impl fmt::Debug for CudaBackend {
@@ -48,6 +56,7 @@ impl CudaBackend {
             device,
             circuits: Mutex::default(),
             elsewhere: None,
+            workers: 1,
         }
     }
 
@@ -57,6 +66,15 @@ impl CudaBackend {
     pub fn with_elsewhere(self, backend: Arc<dyn Backend>) -> Self {
         Self {
             elsewhere: Some(backend),
+            ..self
+        }
+    }
+
+    /// The same for a device that was opened for so many workers.
+    #[must_use]
+    pub fn with_workers(self, workers: u32) -> Self {
+        Self {
+            workers: workers.into(),
             ..self
         }
     }
@@ -133,6 +151,15 @@ struct Partition {
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
         "cuda"
+    }
+
+    fn kept_bytes(&self, circuit: &Circuit) -> u64 {
+        let program = circuit.program();
+        let wide = program.num_aux().saturating_sub(circuit.num_boolean());
+        // Two bits a variable and a rank for 64 of them, and 32 bytes where wide.
+        let witness = program.num_aux() * 3 / 8 + (wide + program.num_inputs()) * 32;
+        let flat = program.resident_bytes();
+        PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
     }
 
     fn evict(&self, circuit: &Circuit) {

@@ -11,7 +11,6 @@ mod cuda;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
@@ -36,10 +35,6 @@ pub use cuda::CudaBackend;
 /// that nothing would use.
 pub const PROVES_ON_GPU: bool = cfg!(feature = "cuda");
 
-/// How long a device may take over what should take seconds, before it is given
-/// up.
-const STALL_LIMIT: Duration = Duration::from_secs(120);
-
 /// One device of an engine: what proves on it, and the C++ side's resources that
 /// guard it.
 pub struct Device {
@@ -59,8 +54,8 @@ impl fmt::Debug for Device {
 /// on `pool`; the GPUs with these ordinals; or all that CUDA shows and this
 /// build runs on, and the CPU if there is none.
 ///
-/// A partition on which one of all GPUs fails is proved on the CPU. On a GPU
-/// that was asked for it fails, so that the operator learns of it.
+/// None of them proves elsewhere what it failed to: that is the engine's, which
+/// counts the fault.
 ///
 /// # Errors
 /// What the C++ side says of a GPU that was asked for, or the operating system
@@ -75,16 +70,24 @@ pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
                     open_gpu(config, ordinal).map_err(|error| Error::Start {
                         problem: format!("GPU {ordinal}: {error}"),
                     })?;
-                let backend = Arc::new(CudaBackend::new(device));
-                Ok(Device { resources, backend })
+                Ok(gpu_device(config, device, resources))
             })
             .collect(),
         Devices::Auto => {
-            let cpu = cpu_device(config, pool)?;
-            let gpus = all_gpus(config, &cpu.backend);
-            Ok(if gpus.is_empty() { vec![cpu] } else { gpus })
+            let gpus = all_gpus(config);
+            if gpus.is_empty() {
+                Ok(vec![cpu_device(config, pool)?])
+            } else {
+                Ok(gpus)
+            }
         }
     }
+}
+
+fn gpu_device(config: &Config, device: Arc<DeviceProver>, resources: Arc<GpuResources>) -> Device {
+    let workers = u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX);
+    let backend = Arc::new(CudaBackend::new(device).with_workers(workers));
+    Device { resources, backend }
 }
 
 fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
@@ -100,17 +103,13 @@ fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
 }
 
 /// Every GPU that CUDA shows and that can be opened.
-fn all_gpus(config: &Config, elsewhere: &Arc<dyn Backend>) -> Vec<Device> {
+fn all_gpus(config: &Config) -> Vec<Device> {
     let count = device_count().unwrap_or_else(|error| {
         tracing::warn!(%error, "no GPU is used");
         0
     });
     let gpu = |ordinal| match open_gpu(config, ordinal) {
-        Ok((device, resources)) => {
-            let backend = CudaBackend::new(device).with_elsewhere(Arc::clone(elsewhere));
-            let backend = Arc::new(backend);
-            Some(Device { resources, backend })
-        }
+        Ok((device, resources)) => Some(gpu_device(config, device, resources)),
         Err(error) => {
             tracing::warn!(ordinal, %error, "a GPU is not used");
             None
@@ -127,7 +126,7 @@ fn open_gpu(
         memory_bytes: config.gpus.memory_limit_bytes,
         workers: u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX),
         b_g2: config.gpus.b_g2,
-        stall_limit: STALL_LIMIT,
+        stall_limit: config.gpus.stall,
     };
     let resources = Arc::new(GpuResources::new()?);
     let device = DeviceProver::open(ordinal, &options, Arc::clone(&resources))?;
@@ -192,6 +191,19 @@ impl Randomness {
 pub trait Backend: Send + Sync {
     /// The backend's name in messages and metrics.
     fn name(&self) -> &'static str;
+
+    /// Whether it computes on this machine's cores: then its work can stand still
+    /// while more urgent work has them, and it cannot fall silent alone.
+    fn is_this_cpu(&self) -> bool {
+        false
+    }
+
+    /// The host memory that it keeps for a circuit, in bytes, at most; not what a
+    /// partition holds, and not what every backend has (see
+    /// [`circuit_bytes`](crate::memory::footprint::circuit_bytes)).
+    fn kept_bytes(&self, _circuit: &Circuit) -> u64 {
+        0
+    }
 
     /// Lets go of what is kept for a circuit. It is made anew when needed.
     fn evict(&self, _circuit: &Circuit) {}

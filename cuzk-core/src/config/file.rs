@@ -75,6 +75,8 @@ pub struct GpusSection {
     pub faults_max: Field<i64>,
     /// Seconds after which a device counts as stalled.
     pub stall_s: Field<i64>,
+    /// Seconds that a device which failed too often rests at first.
+    pub rest_s: Field<i64>,
     /// Where the sum in G2 runs.
     pub b_g2: Field<String>,
     /// Memory of each device.
@@ -189,6 +191,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ("gpu_workers_per_device", "a whole number, at least 1"),
             ("faults_max", "a whole number, at least 1"),
             ("stall_s", "a whole number of seconds, at least 1"),
+            ("rest_s", "a whole number of seconds, at least 1"),
             ("b_g2", "one of \"cpu\", \"device\", \"auto\""),
             (
                 "memory_limit",

@@ -73,6 +73,7 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
             ),
             faults_max: check.faults_max(&file.gpus.faults_max),
             stall: check.seconds("gpus", "stall_s", &file.gpus.stall_s, 600),
+            rest: check.seconds("gpus", "rest_s", &file.gpus.rest_s, 300),
             b_g2: check
                 .word("gpus", "b_g2", &file.gpus.b_g2, &BG2::ALL, BG2::as_str)
                 .unwrap_or_default(),

@@ -89,6 +89,9 @@ pub struct Gpus {
     /// How long a partition may be on a device before the device counts as
     /// stalled.
     pub stall: Duration,
+    /// How long a device that gets no more work rests before it is tried again;
+    /// twice as long each time.
+    pub rest: Duration,
     /// Where the sum in G2 of a GPU's proofs runs.
     pub b_g2: BG2,
     /// The most memory to take of each GPU, bytes, above zero; all that is free
@@ -301,6 +304,7 @@ impl From<&Config> for FileConfig {
                 gpu_workers_per_device: count(config.gpus.gpu_workers_per_device),
                 faults_max: written(config.gpus.faults_max.into()),
                 stall_s: seconds(config.gpus.stall),
+                rest_s: seconds(config.gpus.rest),
                 b_g2: written(config.gpus.b_g2.as_str().to_owned()),
                 memory_limit: written(limit_text(config.gpus.memory_limit_bytes)),
             },

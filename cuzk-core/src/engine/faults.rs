@@ -3,16 +3,14 @@
 //! The invariants: a false statement is told to the caller and blames no device;
 //! everything else is tried again on a station that has not failed it, in the
 //! end on the CPU, and is told to the caller only when that failed too; a device
-//! that fails too often gets no more work.
-
-use std::sync::Arc;
+//! that fails too often gets no more work until it has shown that it is good again.
 
 use cuzk_scheduler::admission::{Lane, Ticket};
 
 use super::shared::Shared;
-use super::task::Task;
-use crate::Error;
+use super::task::{Ready, Task};
 use crate::metrics::{self, Fault};
+use crate::{Error, Result};
 
 impl Shared {
     /// `station` failed to prove a partition.
@@ -30,7 +28,7 @@ impl Shared {
             self.settle(&task, Err(error));
             return;
         }
-        let Some(at_fault) = self.station(station) else {
+        let Some(at_fault) = self.stations.get(station) else {
             return;
         };
         tracing::warn!(station, partition = task.partition, %error, "a partition has to be proved again");
@@ -41,10 +39,10 @@ impl Shared {
         self.retry(station, task.again(), ticket, error);
     }
 
-    /// The device of `station` is out at once.
+    /// The device of `station` does not answer, and is out at once.
     pub(super) fn give_up(&self, station: usize, problem: &str) {
-        if let Some(station) = self.station(station) {
-            station.health.quarantine(problem);
+        if let Some(station) = self.stations.get(station) {
+            station.health.silent(problem);
         }
         metrics::device_fault(station, Fault::Stall);
         self.quarantined(station);
@@ -60,33 +58,62 @@ impl Shared {
         self.leave_no_device_behind();
     }
 
+    /// The device of `station` is trusted again.
+    pub(super) fn is_back(&self, station: usize) {
+        tracing::info!(station, "the device is back at work");
+        metrics::device_quarantined(station, false);
+        self.ready.wake();
+    }
+
+    /// Trusts a device again because somebody says so.
+    pub(super) fn reinstate(&self, device: usize) -> Result<()> {
+        let devices = self.stations.devices();
+        let refused = |problem: String| {
+            let advice = "name a device of the engine's status that has answered";
+            Error::request("device", problem, advice)
+        };
+        let Some(station) = devices.get(device) else {
+            return Err(refused(format!(
+                "expected an index below {}, got {device}",
+                devices.len()
+            )));
+        };
+        let was_out = !station.health.is_trusted();
+        if !station.health.reinstate() {
+            return Err(refused(format!("device {device} still owes an answer")));
+        }
+        if was_out {
+            self.is_back(device);
+        }
+        Ok(())
+    }
+
     /// Puts the partition where it can still be proved, if there is such a place.
     pub(super) fn retry(&self, station: usize, mut task: Task, ticket: Ticket, error: Error) {
         task.tried.push(station);
-        let lane = if self.has_device_for(&task) {
-            Lane::Common
-        } else if task.tried.contains(&self.retry_station()) {
-            self.settle(&task, Err(error));
-            return;
-        } else {
-            Lane::Retry
-        };
-        let need = self.need(task.state.circuit());
-        let state = Arc::clone(&task.state);
-        self.admission.put_back(lane, ticket, task, need);
-        self.was_queued(&state);
+        match self.stations.lane_for(&task) {
+            Some(lane) => self.put_back(lane, ticket, task),
+            None => self.settle(&task, Err(error)),
+        }
     }
 
     /// Once no device is left, what was meant for one goes to the CPU.
     pub(super) fn leave_no_device_behind(&self) {
-        if self.has_device() {
-            return;
+        let has_device = [false, true].map(|critical| self.stations.has_device(critical));
+        let stays = |ready: &Ready| has_device[usize::from(ready.task.is_critical())];
+        for ready in self.ready.retain(stays) {
+            self.to_the_cpu(ready.ticket, &ready.task);
         }
-        for ready in self.ready.retain(|_| false) {
-            let need = self.need(ready.task.state.circuit());
-            let (task, ticket) = (ready.task.again(), ready.ticket);
-            self.admission.put_back(Lane::Retry, ticket, task, need);
-        }
+    }
+
+    /// Puts a partition where no device is needed.
+    pub(super) fn to_the_cpu(&self, ticket: Ticket, task: &Task) {
+        let lane = if task.is_critical() {
+            Lane::Critical
+        } else {
+            Lane::Retry
+        };
+        self.put_back(lane, ticket, task.again());
     }
 
     /// Whether the statement is false: then no device can prove it, and the first

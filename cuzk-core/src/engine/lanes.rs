@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use cuzk_scheduler::admission::{Lane, Turn};
 use cuzk_scheduler::estimate::Times;
+use cuzk_scheduler::health::Trial;
 
-use super::shared::{Shared, Solo, Station};
-use super::task::{Admitted, Finishing, Ready, Task};
+use super::shared::Shared;
+use super::stations::{Claim, Solo, Station};
+use super::task::{Admitted, Finishing, Ready, Stake, Task};
 use crate::backend::Randomness;
 use crate::circuit::Circuit;
 use crate::memory::footprint::finish_bytes;
@@ -24,11 +26,8 @@ impl Shared {
     /// Synthesis workers: from admission to the devices.
     pub(super) fn synthesize_until_over(&self) {
         while let Some(admitted) = self.next_turn(Lane::Common) {
-            if !self.has_device() {
-                let Admitted { task, ticket, .. } = &admitted;
-                let need = self.need(task.state.circuit());
-                self.admission
-                    .put_back(Lane::Retry, *ticket, task.again(), need);
+            if !self.stations.has_device(admitted.task.is_critical()) {
+                self.to_the_cpu(admitted.ticket, &admitted.task);
                 continue;
             }
             let Some(mut ready) = self.synthesize(admitted, None) else {
@@ -47,12 +46,11 @@ impl Shared {
 
     /// Device workers: one device's region, of one partition after the other.
     pub(super) fn start_until_closed(&self, station: usize) {
-        let Some(here) = self.station(station) else {
+        let _here = self.watch.enter();
+        let Some(here) = self.stations.get(station) else {
             return;
         };
-        let is_out = || here.health.is_quarantined();
-        let takes = |ready: &Ready| self.takes(station, &ready.task);
-        while let Some(ready) = self.ready.pop_unless(is_out, takes) {
+        while let Some(ready) = self.next_ready(station) {
             let Some(mut finishing) = self.start(station, here, ready) else {
                 continue;
             };
@@ -64,6 +62,26 @@ impl Shared {
         }
     }
 
+    /// The next partition that a device may prove.
+    fn next_ready(&self, station: usize) -> Option<Ready> {
+        let mut trial = None;
+        let mut ready = self.ready.pop_if(|ready| {
+            match self.stations.claim(station, &ready.task) {
+                Claim::No => return false,
+                Claim::Yes => {}
+                Claim::Trial(given) => trial = Some(given),
+            }
+            true
+        })?;
+        if trial.is_some() {
+            tracing::info!(station, "the device is tried with one partition");
+            ready.task.trial = trial;
+            // The others are not to wait for what comes of it.
+            self.leave_no_device_behind();
+        }
+        Some(ready)
+    }
+
     /// Finish workers: what is left to do after a device.
     pub(super) fn finish_until_closed(&self) {
         while let Some(finishing) = self.finishing.pop() {
@@ -73,12 +91,9 @@ impl Shared {
 
     /// A worker that takes a partition all the way, on a station of its own.
     pub(super) fn prove_alone_until_over(&self, lane: Lane) {
-        let station = match lane {
-            Lane::Critical => self.critical_station(),
-            Lane::Retry | Lane::Common => self.retry_station(),
-        };
+        let station = self.stations.of_lane(lane);
         while let Some(admitted) = self.next_turn(lane) {
-            let Some(here) = self.solo(station) else {
+            let Some(here) = self.stations.solo(station) else {
                 let Admitted { task, .. } = &admitted;
                 let stage = "threads";
                 let problem = "the system gave none for a partition out of turn".to_owned();
@@ -116,13 +131,10 @@ impl Shared {
             let Some((circuit, params)) = self.prepare(&mut task) else {
                 continue;
             };
-            let need = self.need_of(&circuit);
-            if memory.own_bytes() < need.own_bytes {
-                // What was reserved was for reading the circuit.
+            if task.stake == Stake::Reading {
+                self.learn(&circuit, &params);
                 task.wait = Some(Wait::begin(Stage::MemoryWait));
-                let state = Arc::clone(&task.state);
-                self.admission.put_back(lane, ticket, task, need);
-                self.was_queued(&state);
+                self.put_back(lane, ticket, task);
                 continue;
             }
             self.make_room(&circuit);
@@ -209,24 +221,27 @@ impl Shared {
             circuit,
             params,
             synthesized,
-            mut memory,
+            memory,
         } = ready;
         let trace = self.end_wait(&mut task).on_device(station);
         if task.state.has_ended() {
             return None;
         }
-        let watched = self.watch.begin(station, &task, ticket);
+        // The cores do not fall silent, and may stand still for critical work.
+        let is_watched = !here.device.backend.is_this_cpu();
+        let watched = (self.watch).begin((station, is_watched), &task, ticket, memory);
         let before = task.spent;
         let pending = task.spend(|task| {
             unwinding_is_an_error("prove", || {
                 prove_start(&here.device.backend, synthesized, task.partition, trace)
             })
         });
+        let Some(mut memory) = self.watch.answered(watched) else {
+            here.health.answered();
+            return None;
+        };
         // The vectors are gone, one way or the other.
         memory.shrink_to(finish_bytes(&circuit));
-        if !self.watch.answered(watched) {
-            return None;
-        }
         match pending {
             Ok(pending) => Some(Finishing {
                 on_device: task.spent - before,
@@ -256,7 +271,7 @@ impl Shared {
             memory,
         } = finishing;
         let trace = self.end_wait(&mut task).on_device(station);
-        let (Some(job), Some(here)) = (task.state.input(), self.station(station)) else {
+        let (Some(job), Some(here)) = (task.state.input(), self.stations.get(station)) else {
             return;
         };
         let proof = task.spend(|task| {
@@ -276,7 +291,11 @@ impl Shared {
         });
         match proof {
             Ok(proof) => {
-                here.health.good();
+                match task.trial.take().map(Trial::passed) {
+                    Some(true) => self.is_back(station),
+                    Some(false) => {}
+                    None => here.health.good(),
+                }
                 let times = Times {
                     total: task.spent,
                     exclusive: on_device,

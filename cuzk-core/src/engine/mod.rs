@@ -3,14 +3,16 @@
 //! Not the flow of a partition, which is in [`crate::pipeline`], and not the
 //! order of work, which is `cuzk-scheduler`'s. The invariants: a job that was
 //! accepted ends; a panic in a stage ends its job and not its thread; no thread
-//! outlives the engine.
+//! outlives the engine, except one that waits for a device that never answers.
 //!
 //! # Reading order
 //!
-//! `shared` (what the threads share) → `task` (a partition on its way) →
-//! `lanes` (the loops of the threads, in the order of the way) → `faults` (what
-//! becomes of a partition that failed) → `registry` (jobs by number and by id) →
-//! `journal` (jobs that outlive the process) → `status`.
+//! `shared` (what the threads share) → `stations` (the devices) → `needs` (memory,
+//! circuits, parameters) → `ends` (how jobs begin and end) → `task` (a partition on
+//! its way) → `lanes` (the loops of the threads, in the order of the way) →
+//! `faults` (what becomes of a partition that failed) → `watch` (devices that do
+//! not answer) → `registry` (jobs by number and by id) → `journal` (jobs that
+//! outlive the process) → `status`.
 //!
 //! # Threads
 //!
@@ -21,11 +23,14 @@
 //!               └─▶ retry worker ───── all stages, alone, on the CPU
 //! ```
 
+mod ends;
 mod faults;
 mod journal;
 mod lanes;
+mod needs;
 mod registry;
 mod shared;
+mod stations;
 mod status;
 mod task;
 mod watch;
@@ -39,7 +44,7 @@ use cuzk_scheduler::priority::{Priority, Rank};
 use rayon::ThreadPool;
 
 use crate::backend::{self, Device};
-use crate::config::{Config, Devices};
+use crate::config::Config;
 use crate::job::{JobHandle, JobOptions, JobState, NewJob};
 use crate::kinds::{Job, ProofKind, decode};
 use crate::metrics::{self, Refusal};
@@ -159,7 +164,7 @@ impl Engine {
         self.spawn(admitted, "cuzk-retry".into(), |shared| {
             shared.prove_alone_until_over(Lane::Retry);
         })?;
-        for device in 0..self.shared.stations.len() {
+        for device in 0..self.shared.stations.devices().len() {
             for worker in 0..config.gpus.gpu_workers_per_device {
                 let work = move |shared: &Shared| shared.start_until_closed(device);
                 self.spawn(devices, format!("cuzk-dev{device}-{worker}"), work)?;
@@ -172,7 +177,7 @@ impl Engine {
         self.spawn(watch, "cuzk-watch".into(), |shared| {
             shared.watch_until_closed();
         })?;
-        let Some(journal) = self.shared.journal.clone() else {
+        let Some(journal) = self.shared.journal() else {
             return Ok(());
         };
         let left = self.shared.find_left(&journal)?;
@@ -229,13 +234,17 @@ impl Engine {
 
     /// The same for the bytes of a request file, as
     /// [`ProofRequest::from_json`] takes them, or of whatever form the engine's
-    /// decoder reads. Where the options name no priority, it is
-    /// [`Priority::Normal`] until the request is decoded.
+    /// decoder reads. Where the options name no priority, the order in which
+    /// requests are decoded goes by what a look at them tells: a WinningPoSt in
+    /// JSON comes first, everything else is [`Priority::Normal`] until then.
     ///
     /// # Errors
     /// As [`Engine::submit_with`].
     pub fn submit_bytes(&self, request: &[u8], options: JobOptions) -> Result<JobHandle> {
-        let priority = options.priority.unwrap_or(Priority::Normal);
+        let priority = options.priority.unwrap_or_else(|| {
+            let kind = ProofRequest::peek_kind(request);
+            kind.map_or(Priority::Normal, priority_of)
+        });
         let decode = || (self.shared.decoder)(request);
         let submitted = self.submit_decoding(request, options, priority, decode);
         submitted.inspect_err(|error| metrics::job_refused(UNDECODED, refusal(error)))
@@ -328,7 +337,8 @@ impl Engine {
             record: None,
         };
         let mut done = Vec::new();
-        if let (Some(journal), Some(id), Some((digest, json))) = (&shared.journal, &new.id, kept) {
+        let journal = shared.journal();
+        if let (Some(journal), Some(id), Some((digest, json))) = (&journal, &new.id, kept) {
             let submission = Submission {
                 id,
                 digest,
@@ -348,7 +358,7 @@ impl Engine {
         }
         if let Err(error) = shared.queue(&state) {
             shared.registry.ended(&state);
-            if let (Some(journal), Some(id)) = (&shared.journal, state.id()) {
+            if let (Some(journal), Some(id)) = (&journal, state.id()) {
                 journal.forget(id)?;
             }
             return Err(error);
@@ -387,14 +397,26 @@ impl Engine {
         &self.shared.config
     }
 
-    /// Accepts no more jobs, finishes those it has, and ends the threads.
+    /// Gives a device work again that is in quarantine, as if it had never failed:
+    /// because somebody mended it. It is tried again by itself, too, after a rest.
+    ///
+    /// # Errors
+    /// No such device, or one that still owes the answer for which it was given up.
+    pub fn reinstate(&self, device: usize) -> Result<()> {
+        self.shared.reinstate(device)
+    }
+
+    /// Accepts no more jobs, finishes those it has, and ends the threads. A device
+    /// that does not answer is waited for until it counts as stalled.
     pub fn shutdown(self) {
         self.end_threads();
     }
 
     /// Accepts no more jobs and finishes those it has, for as long as `patience`.
     /// What is left then ends with [`Error::ShuttingDown`] and is returned; a job
-    /// in the journal goes on at the next start.
+    /// in the journal goes on at the next start. What runs stops at its next chunk;
+    /// a device has ten seconds to answer, after which the thread that waits for it
+    /// is left behind and said so in the log. It ends when the device answers.
     #[must_use]
     pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
         self.shared.admission.close();
@@ -408,6 +430,7 @@ impl Engine {
                 left.push(handle);
             }
         }
+        self.shared.watch.hurry();
         self.end_threads();
         left
     }
@@ -418,33 +441,57 @@ impl Engine {
         join_all(&self.threads.resuming);
         join_all(&self.threads.admitted);
         shared.ready.close();
-        join_all(&self.threads.devices);
+        self.join_devices();
         shared.finishing.close();
         join_all(&self.threads.finishing);
         shared.watch.close();
         join_all(&self.threads.watch);
+        shared.close_journal();
+    }
+
+    /// Waits for the device workers, but not for those whose devices were given up.
+    fn join_devices(&self) {
+        for worker in take_all(&self.threads.devices) {
+            if self.shared.watch.has_ended(worker.thread().id()) {
+                join(worker);
+            } else {
+                let thread = worker.thread().name().unwrap_or_default();
+                tracing::error!(
+                    thread,
+                    "its device does not answer; the thread is left behind with the memory of \
+                     one partition"
+                );
+            }
+        }
     }
 }
 
 /// Dropping the engine ends what it has not proved: those jobs end with
 /// [`Error::ShuttingDown`]. After [`Engine::shutdown`] nothing is left to end.
+/// Devices are waited for as in [`Engine::shutdown_within`].
 impl Drop for Engine {
     fn drop(&mut self) {
         self.shared.admission.close();
         for state in self.shared.registry.all_live() {
             self.shared.end(&state, Error::ShuttingDown);
         }
+        self.shared.watch.hurry();
         self.end_threads();
     }
 }
 
-fn join_all(workers: &Mutex<Vec<JoinHandle<()>>>) {
-    let workers = std::mem::take(&mut *workers.lock().unwrap_or_else(PoisonError::into_inner));
-    for worker in workers {
-        if worker.join().is_err() {
-            tracing::error!("a thread of the engine panicked outside a stage; please report it");
-        }
+fn take_all(workers: &Mutex<Vec<JoinHandle<()>>>) -> Vec<JoinHandle<()>> {
+    std::mem::take(&mut *workers.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn join(worker: JoinHandle<()>) {
+    if worker.join().is_err() {
+        tracing::error!("a thread of the engine panicked outside a stage; please report it");
     }
+}
+
+fn join_all(workers: &Mutex<Vec<JoinHandle<()>>>) {
+    take_all(workers).into_iter().for_each(join);
 }
 
 /// What a refused job counts as.
@@ -468,10 +515,4 @@ fn priority_of(kind: ProofKind) -> Priority {
         ProofKind::WindowPost => Priority::High,
         ProofKind::Porep | ProofKind::SnapDeals => Priority::Normal,
     }
-}
-
-/// Whether the devices are this machine's cores, so that work on them can stand
-/// still while critical work runs.
-fn proves_on_cpu(config: &Config) -> bool {
-    config.gpus.devices == Devices::Cpu
 }

@@ -100,7 +100,8 @@ impl Shared {
     }
 
     fn device_status(&self) -> Vec<DeviceStatus> {
-        self.every_station()
+        self.stations
+            .all()
             .map(|(device, role, station)| {
                 let report = station.health.report();
                 DeviceStatus {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use cuzk_kernels::Checkpoint;
 use cuzk_scheduler::admission::{Reservation, Ticket};
+use cuzk_scheduler::health::Trial;
 use cuzk_scheduler::pause::Pause;
 
 use crate::backend::{Pending, Synthesized};
@@ -28,6 +29,19 @@ pub(super) struct Task {
     pub(super) wait: Option<Wait>,
     /// What was spent on it, without waiting.
     pub(super) spent: Duration,
+    /// What its memory is for.
+    pub(super) stake: Stake,
+    /// Its device is out and shall show on it that it is good again.
+    pub(super) trial: Option<Trial>,
+}
+
+/// What a partition asks memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stake {
+    /// To read its circuit, which tells what it will need.
+    Reading,
+    /// For all of its way.
+    Proving,
 }
 
 impl Task {
@@ -38,6 +52,8 @@ impl Task {
             tried: Vec::new(),
             wait: Some(Wait::begin(Stage::QueueWait)),
             spent: Duration::ZERO,
+            stake: Stake::Reading,
+            trial: None,
         }
     }
 

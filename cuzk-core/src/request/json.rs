@@ -42,6 +42,21 @@ const POST_KEYS: [&str; 4] = [
 ];
 const SNAP_KEYS: [&str; 4] = ["vanilla_proofs", "comm_r_old", "comm_r_new", "comm_d_new"];
 
+/// No larger file is looked at before its turn: that would be as much work as
+/// reading it. A WinningPoSt of a 64 GiB sector has a tenth of this.
+const PEEK_BYTES_MAX: usize = 4 << 20;
+
+/// The kind that a small file names.
+pub(super) fn peek_kind(bytes: &[u8]) -> Option<ProofKind> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        proof_kind: Value,
+    }
+    let small = Some(bytes).filter(|bytes| bytes.len() <= PEEK_BYTES_MAX)?;
+    let Named { proof_kind } = serde_json::from_slice(small).ok()?;
+    kind_of(&proof_kind)
+}
+
 /// Reads any of the three kinds of request file.
 pub(super) fn parse(bytes: &[u8]) -> Result<ProofRequest, Error> {
     let probe = probe("request", bytes)?;
@@ -126,22 +141,26 @@ fn window_post(proof: u64, size: u64, members: &mut Members) -> Result<WindowPos
 /// The kind that a request names.
 fn kind(members: &mut Members) -> Result<ProofKind, Error> {
     let value = members.take("proof_kind").unwrap_or(Value::Null);
-    KINDS
-        .iter()
-        .find(|(name, number, _)| value.as_str() == Some(name) || value.as_u64() == Some(*number))
-        .map(|(_, _, kind)| *kind)
-        .ok_or_else(|| {
-            let names: Vec<_> = KINDS.iter().map(|(name, _, _)| *name).collect();
-            Error::request(
-                "proof_kind",
-                format!(
-                    "expected one of {}, got {}",
-                    names.join(", "),
-                    shorten(&value)
-                ),
-                "name the kind of proof to make",
-            )
-        })
+    kind_of(&value).ok_or_else(|| {
+        let names: Vec<_> = KINDS.iter().map(|(name, _, _)| *name).collect();
+        Error::request(
+            "proof_kind",
+            format!(
+                "expected one of {}, got {}",
+                names.join(", "),
+                shorten(&value)
+            ),
+            "name the kind of proof to make",
+        )
+    })
+}
+
+/// The kind of this name or number.
+fn kind_of(value: &Value) -> Option<ProofKind> {
+    let is_it = |(name, number, _): &&(&str, u64, ProofKind)| {
+        value.as_str() == Some(name) || value.as_u64() == Some(*number)
+    };
+    KINDS.iter().find(is_it).map(|(_, _, kind)| *kind)
 }
 
 /// Refuses keys that this kind of request does not have.
@@ -285,4 +304,33 @@ fn public_sectors(vanilla_proofs: &[Vec<u8>]) -> Vec<Value> {
         .filter_map(|vanilla| claimed_sector(vanilla))
         .map(|(number, comm_r)| json!({ "sector_number": number, "comm_r": encode(&comm_r) }))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PEEK_BYTES_MAX, peek_kind};
+    use crate::kinds::ProofKind;
+
+    #[test]
+    fn a_look_tells_the_kind_of_what_is_small_and_names_it() {
+        let winning = include_bytes!("../../../data/sector-2kib/winning-post.json");
+        assert_eq!(peek_kind(winning), Some(ProofKind::WinningPost));
+        assert_eq!(
+            peek_kind(br#"{"proof_kind": 3}"#),
+            Some(ProofKind::WindowPost)
+        );
+        let none: [&[u8]; 5] = [
+            b"",
+            b"12",
+            br#"{"proof_kind": 9}"#,
+            b"{}",
+            b"{\"proof_kind\": 3",
+        ];
+        assert!(none.iter().all(|bytes| peek_kind(bytes).is_none()));
+        let mut large = winning.to_vec();
+        large.resize(PEEK_BYTES_MAX, b' ');
+        assert_eq!(peek_kind(&large), Some(ProofKind::WinningPost));
+        large.push(b' ');
+        assert_eq!(peek_kind(&large), None);
+    }
 }

@@ -89,8 +89,8 @@ impl Scripted {
     }
 }
 
-/// An engine on scripted devices, which count as GPUs: nothing stands still for
-/// critical work.
+/// For an engine on scripted devices, which count as GPUs: nothing stands still
+/// for critical work.
 pub(crate) fn pool(config: &Config) -> Arc<ThreadPool> {
     Arc::new(config.synthesis.pool().unwrap())
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use cuzk_core::backend::{CpuBackend, Device};
 use cuzk_core::config::Devices;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Config, Engine, Error};
+use supraseal_sys::GpuResources;
 
 use crate::common::device::{Deed, Scripted, pool};
 use crate::common::{self, tiny};
@@ -31,10 +33,8 @@ fn urgent(priority: Priority) -> JobOptions {
     }
 }
 
-/// An engine whose one device is not the CPU, as far as it knows, and does
-/// nothing until its gate is opened.
+/// An engine whose one device does nothing until its gate is opened.
 fn held_up(config: &mut Config) -> (Engine, Opened) {
-    config.gpus.devices = Devices::Ordinals(vec![0]);
     config.gpus.gpu_workers_per_device = 1;
     let device = Scripted::new(config, |n| if n == 0 { Deed::Stall } else { Deed::Prove });
     let engine = Engine::start_on(config.clone(), pool(config), vec![device.device()]).unwrap();
@@ -188,6 +188,64 @@ fn a_real_partition_stops_at_its_next_chunk() {
     let spans = engine.timeline().of_job(job.number());
     assert!(!spans.iter().any(|span| span.stage == Stage::Verify));
     engine.submit(&request).unwrap().wait().unwrap();
+}
+
+#[test]
+fn a_partition_stops_in_the_middle_of_its_evaluation() {
+    common::circuit_with_params(ProofKind::WinningPost);
+    let config = common::config();
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let pool = pool(&config);
+    let backend = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
+    let device = Device {
+        resources: Arc::clone(&resources),
+        backend,
+    };
+    let engine = Engine::start_on(config, pool, vec![device]).unwrap();
+    // Holds evaluation up for a while, as a sum in G2 would.
+    let _raised = resources.raise_throttle();
+    let request = common::bundled_request(ProofKind::WinningPost);
+    let job = engine.submit_with(&request, urgent(Priority::Normal));
+    let job = job.unwrap();
+    let stages = || {
+        let spans = engine.timeline().of_job(job.number());
+        spans.into_iter().map(|span| span.stage).collect::<Vec<_>>()
+    };
+    wait_until("its witness is there", || {
+        stages().contains(&Stage::Witness)
+    });
+    assert!(job.cancel());
+    wait_until("it is gone", || engine.status().partitions_running == 0);
+    let stages = stages();
+    assert!(stages.contains(&Stage::Evaluate), "{stages:?}");
+    assert!(!stages.contains(&Stage::Prepare), "{stages:?}");
+}
+
+#[test]
+fn the_devices_say_who_goes_first_and_not_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    let critical = |engine: Engine| {
+        let job = tiny::job(KIND, 1);
+        let job = engine.submit_job(job, urgent(Priority::Critical));
+        job.unwrap().wait().unwrap();
+        let devices = engine.status().devices.into_iter();
+        let proved = devices.filter(|device| device.proved > 0);
+        proved.map(|device| device.role).collect::<Vec<_>>()
+    };
+    // GPUs were asked for, and the cores are what there is.
+    config.gpus.devices = Devices::Ordinals(vec![0]);
+    let pool = pool(&config);
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let backend = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
+    let cores = Device { resources, backend };
+    let engine = Engine::start_on(config.clone(), Arc::clone(&pool), vec![cores]).unwrap();
+    assert_eq!(critical(engine), ["critical"]);
+    // The other way round.
+    config.gpus.devices = Devices::Cpu;
+    let device = Scripted::new(&config, |_| Deed::Prove);
+    let engine = Engine::start_on(config, pool, vec![device.device()]).unwrap();
+    assert_eq!(critical(engine), ["device"]);
 }
 
 #[test]

@@ -14,7 +14,10 @@ mod jobs;
 use std::sync::Arc;
 
 use cuzk_core::backend::{CpuBackend, Device};
+use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
+use cuzk_core::memory::footprint::{circuit_bytes, partition_bytes};
+use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Engine, Error, ProofRequest};
 use supraseal_sys::GpuResources;
@@ -51,6 +54,7 @@ fn many_jobs_end_with_proofs_and_a_whole_timeline() {
             Stage::Witness,
             Stage::Evaluate,
             Stage::ReadyWait,
+            Stage::Prepare,
             Stage::LockWait,
             Stage::Quotient,
             Stage::Msm,
@@ -130,9 +134,44 @@ fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     assert!(error.is_input());
 }
 
+/// What is charged once a proof was made under a budget of so many bytes.
+fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
+    let mut config = common::config();
+    config.memory.total_budget_bytes = total_budget_bytes;
+    config.memory.safety_margin_bytes = 1;
+    config.memory.critical_reserve_bytes = 0;
+    let engine = Engine::start(config).unwrap();
+    engine.submit(&request()).unwrap().wait().unwrap();
+    let memory = engine.status().memory;
+    assert_eq!(memory.used_bytes, memory.idle_bytes);
+    memory.used_bytes
+}
+
+#[test]
+fn parameters_are_charged_where_they_fit_beside_a_partition() {
+    let circuit = common::circuit_with_params(ProofKind::WindowPost);
+    let files = circuit.id().parameter_files().unwrap();
+    let file = common::param_cache().join(files.params);
+    let file_bytes = file.metadata().unwrap().len();
+    let circuit_bytes = circuit_bytes(&circuit);
+    let least = partition_bytes(&circuit) + circuit_bytes + 1;
+    assert_eq!(charged_after_a_proof(least), circuit_bytes);
+    assert_eq!(charged_after_a_proof(least + file_bytes - 1), circuit_bytes);
+    let with_file = circuit_bytes + file_bytes;
+    assert_eq!(charged_after_a_proof(least + file_bytes), with_file);
+}
+
 #[test]
 fn evaluation_stands_aside_while_the_throttle_is_raised() {
-    common::circuit_with_params(ProofKind::WindowPost);
+    let kind = ProofKind::WinningPost;
+    let circuit = common::circuit_with_params(kind);
+    let wait_max = cuzk_pce::wait_max(circuit.program().rows());
+    let request = common::bundled_request(kind);
+    let options = JobOptions {
+        // A critical job does not stand aside.
+        priority: Some(Priority::Normal),
+        ..JobOptions::default()
+    };
     let evaluate = |throttle: bool| {
         let mut config = common::config();
         config.pipeline.throttle = throttle;
@@ -146,7 +185,7 @@ fn evaluation_stands_aside_while_the_throttle_is_raised() {
         let engine = Engine::start_on(config, pool, vec![device]).unwrap();
         // As a b_g2_msm of another partition that does not end would.
         let _raised = resources.raise_throttle();
-        let job = engine.submit(&request()).unwrap();
+        let job = engine.submit_with(&request, options.clone()).unwrap();
         job.wait().unwrap();
         let spans = engine.timeline().of_job(job.number());
         spans
@@ -155,6 +194,8 @@ fn evaluation_stands_aside_while_the_throttle_is_raised() {
             .unwrap()
             .length()
     };
-    assert!(evaluate(true) >= cuzk_pce::WAIT_MAX);
-    assert!(evaluate(false) < cuzk_pce::WAIT_MAX);
+    assert!(evaluate(true) >= wait_max);
+    // The machine may be busy with something else.
+    let least = (0..3).map(|_| evaluate(false)).min();
+    assert!(least.unwrap() < wait_max);
 }

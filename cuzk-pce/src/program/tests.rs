@@ -201,8 +201,28 @@ fn every_block_looks_at_the_throttle() {
             .evaluate_into(&raising, &mut a, &mut b, Some(&throttle))
             .unwrap();
     });
-    assert!(start.elapsed() >= crate::WAIT_MAX);
+    assert!(start.elapsed() >= crate::wait_max(program.rows()));
     let [a2, b2, _] = run(&program, &w);
+    assert!(a == a2 && b == b2);
+}
+
+#[test]
+fn evaluation_stops_at_the_next_block() {
+    let circuit = RandomCircuit::squares(8 * crate::CHUNK_ROWS);
+    let program = compile(circuit.blank()).unwrap();
+    let w = witness(circuit).unwrap();
+    let len = program.rows() + program.num_inputs();
+    let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+    let asked = AtomicI32::new(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+    pool.build().unwrap().install(|| {
+        let goes_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+        let mut run = |goes_on| program.evaluate_while(&w, [&mut a, &mut b], None, goes_on);
+        assert_eq!(run(&goes_on), Err(crate::EvalError::Stopped));
+        assert_eq!(asked.load(Ordering::Relaxed), 4, "nobody asks again");
+        assert_eq!(run(&|| true), Ok(()));
+    });
+    let [a2, b2, _] = self::run(&program, &w);
     assert!(a == a2 && b == b2);
 }
 

@@ -1,14 +1,19 @@
 //! The engine around the kernels: what urgent jobs wait, what many jobs at once
 //! cost, and what is spent on neither synthesis nor proving. The peer is the same
-//! engine with one job at a time.
+//! engine with one job at a time. And what the engine lets a device idle that does
+//! nothing but wait.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cuzk_core::backend::devices;
+use cuzk_core::config::Devices;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
-use cuzk_core::timeline::{Span, Stage};
+use cuzk_core::timeline::{Span, Stage, device_use};
 use cuzk_core::{Engine, ProofRequest};
 
+use super::double::Double;
 use super::{Comparison, alternate, median};
 use crate::args::Bench;
 use crate::commands::Context;
@@ -21,6 +26,10 @@ const SEALING: usize = 20;
 
 /// Jobs in flight at once.
 const IN_FLIGHT: usize = 6;
+
+/// The region of a device that does nothing but wait, and how many of them.
+const REGION: Duration = Duration::from_millis(50);
+const REGIONS: usize = 60;
 
 pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     for kind in [ProofKind::Porep, ProofKind::WinningPost, args.kind] {
@@ -36,6 +45,8 @@ pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>,
     let mut lines = urgent(&engine, args.runs)?;
     lines.push(many(&engine, args)?);
     lines.push(overhead(&engine, args)?);
+    engine.shutdown();
+    lines.push(idle(context)?);
     Ok(lines)
 }
 
@@ -186,4 +197,55 @@ fn working(spans: &[Span]) -> Duration {
         !stage.is_wait() && stage != Stage::Dealloc && !part_of_another.contains(&stage)
     });
     work.map(Span::length).sum()
+}
+
+/// What the engine lets a device idle whose region is a wait, while real jobs are
+/// decoded, synthesized and verified beside it.
+fn idle(context: &Context) -> Result<Comparison, Failure> {
+    let kind = ProofKind::WindowPost;
+    let id = CircuitId {
+        kind,
+        sector_size: SectorSize::KiB2,
+    };
+    ensure_parameters(context, id, 0, false)?;
+    let mut config = context.config.clone();
+    config.synthesis.threads = rayon::current_num_threads();
+    config.gpus.devices = Devices::Cpu;
+    let pool = Arc::new(config.synthesis.pool()?);
+    let cpu = devices(&config, &pool)?;
+    let devices = cpu.into_iter().map(|cpu| Double::device(cpu, REGION));
+    let engine = Engine::start_on(config, pool, devices.collect())?;
+    let request = bundled_request(kind)?;
+    let first = engine.submit(&request)?;
+    first.wait()?;
+    let jobs = (0..REGIONS).map(|_| engine.submit(&request));
+    for job in jobs.collect::<Result<Vec<_>, _>>()? {
+        job.wait()?;
+    }
+    let mut spans = engine.timeline().spans();
+    spans.retain(|span| span.job != first.number());
+    let used = device_use(&spans);
+    let [used] = &used[..] else {
+        return Err(Failure::failed("there is one device"));
+    };
+    let gaps = used.longest_gaps(3).into_iter();
+    let gaps: Vec<_> = gaps
+        .map(|gap| format!("{:.1}", gap.length.as_secs_f64() * 1e3))
+        .collect();
+    Ok(Comparison {
+        stage: "device",
+        kind: Some(kind.to_string()),
+        size: format!(
+            "{REGIONS} regions of {} ms, {} gaps, the longest {} ms",
+            REGION.as_millis(),
+            used.gaps.len(),
+            gaps.join(", ")
+        ),
+        threads: rayon::current_num_threads(),
+        ours_s: used.total().as_secs_f64(),
+        peer: Some("busy"),
+        peer_s: Some(used.busy.as_secs_f64()),
+        ratio: Some(used.utilisation()),
+        ..Comparison::default()
+    })
 }

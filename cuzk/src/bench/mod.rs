@@ -5,6 +5,7 @@
 //! measured.
 
 mod circuit;
+mod double;
 mod engine;
 mod eval;
 mod kernel;

@@ -1,6 +1,7 @@
 //! `cuzk demo`: the whole way, on the bundled sector, from an empty cache.
 
 use cuzk_core::ProofRequest;
+use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 
 use super::Context;
@@ -22,6 +23,7 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
     let order = Order {
         request,
         out: args.out.clone(),
+        options: JobOptions::default(),
     };
     prove(context, &[order], args.timeline.as_ref())
 }

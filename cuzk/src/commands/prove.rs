@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuzk_core::job::{JobHandle, Outcome, ProofOutput};
+use cuzk_core::job::{JobHandle, JobOptions, Outcome, ProofOutput};
 use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
 use cuzk_core::{Engine, ProofRequest};
 use serde::Serialize;
@@ -36,11 +36,12 @@ struct ProveReport {
     devices: Vec<DeviceUse>,
 }
 
-/// A request, and where its proof goes.
+/// A request, where its proof goes, and how it is to be treated.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) request: ProofRequest,
     pub(crate) out: Option<PathBuf>,
+    pub(crate) options: JobOptions,
 }
 
 pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
@@ -51,11 +52,26 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
             args.out.len()
         )));
     }
-    let orders: Vec<_> = (args.request.iter().zip(&args.out))
-        .map(|(request, out)| {
+    if !args.id.is_empty() && args.id.len() != args.request.len() {
+        return Err(Failure::input(format!(
+            "--id is given {} time(s) and --request {}: give one for each, or none",
+            args.id.len(),
+            args.request.len()
+        )));
+    }
+    let ids = args.id.iter().cloned().map(Some);
+    let ids = ids.chain(std::iter::repeat(None));
+    let orders: Vec<_> = (args.request.iter().zip(&args.out).zip(ids))
+        .map(|((request, out), id)| {
+            let options = JobOptions {
+                id,
+                priority: args.priority,
+                deadline: args.deadline_s.map(Duration::from_secs),
+            };
             Ok(Order {
                 request: read_request(request)?,
                 out: Some(out.clone()),
+                options,
             })
         })
         .collect::<Result<_, Failure>>()?;
@@ -80,7 +96,7 @@ pub(crate) fn prove(
     let engine = Engine::start(context.config.clone())?;
     let started = Instant::now();
     let jobs: Vec<_> = (orders.iter())
-        .map(|order| engine.submit(&order.request))
+        .map(|order| engine.submit_with(&order.request, order.options.clone()))
         .collect::<Result<_, _>>()?;
     let outcomes = wait(&jobs, started)?;
     let timeline = engine.timeline().clone();

@@ -7,6 +7,7 @@ use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::decode;
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
+use cuzk_kernels::Unhindered;
 use ff::Field;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -67,7 +68,7 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let buffers_s = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
-    pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], None))?;
+    pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], None, &Unhindered))?;
     let evaluate_s = started.elapsed().as_secs_f64();
 
     let check = match args.check {

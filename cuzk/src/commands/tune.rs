@@ -8,9 +8,9 @@
 //! only stands beside a device. The bases are multiples of the generator, so no
 //! parameters are needed.
 //!
-//! The throttle stays down, whatever the configuration says. An evaluation
-//! stands aside for half a second at most, which hides a bundled circuit's whole
-//! synthesis and little of a full-size one's; witnesses never stand aside.
+//! The throttle stays down, whatever the configuration says. How long an evaluation
+//! stands aside is bounded, which hides a bundled circuit's whole synthesis and
+//! little of a full-size one's; witnesses never stand aside.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,6 +20,7 @@ use cuzk_core::config::Config;
 use cuzk_core::kinds::{Job, decode};
 use cuzk_core::memory::buffer::{Buffer, BufferPool};
 use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
+use cuzk_kernels::Unhindered;
 use cuzk_kernels::msm::{PackedScalars, g2_bucket_bytes, g2_packed};
 use cuzk_pce::PackedQuery;
 use cuzk_tune::beside::{Side, alone, beside};
@@ -110,7 +111,7 @@ impl Work {
         let [a, b] = &mut *out;
         self.synthesis_pool.install(|| {
             let witness = self.job.witness(0)?;
-            evaluate_partition(&self.circuit, &witness, [a, b], None)
+            evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)
         })?;
         Ok(())
     }

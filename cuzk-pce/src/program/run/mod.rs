@@ -10,7 +10,7 @@
 //! [`crate::THROTTLE_CHUNKS`]th as there: only the thread that looks stands
 //! aside, and on a few threads almost none would look while the others compute
 //! on. A look costs an atomic load, a block of rows hundreds of thousands of
-//! times that. A block enters the grammar at its first row. Whether values are bits is
+//! times that. There it is also asked whether to go on. A block enters the grammar at its first row. Whether values are bits is
 //! asked of the witness every time, so the result is exact for *any* witness,
 //! satisfying or not.
 //!
@@ -53,6 +53,21 @@ impl<S: PrimeField> Program<S> {
         b: &mut [S],
         throttle: Option<&AtomicI32>,
     ) -> Result<(), EvalError> {
+        self.evaluate_while(witness, [a, b], throttle, &|| true)
+    }
+
+    /// The same for as long as `goes_on`, which is asked before every block of
+    /// rows and may pause the thread that asks. It holds no lock there.
+    ///
+    /// # Errors
+    /// As [`Program::evaluate_into`], and [`EvalError::Stopped`].
+    pub fn evaluate_while<W: Columns<S>>(
+        &self,
+        witness: &W,
+        [a, b]: [&mut [S]; 2],
+        throttle: Option<&AtomicI32>,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), EvalError> {
         let (a_rows, a_inputs) = self.split(a, "a")?;
         let (b_rows, b_inputs) = self.split(b, "b")?;
         let evaluation = Evaluation::new(self, witness)?;
@@ -60,16 +75,19 @@ impl<S: PrimeField> Program<S> {
             *value = witness.input(index);
         }
         b_inputs.fill(S::ZERO);
-        let gate = Gate::new(throttle);
+        let gate = Gate::new(throttle, self.rows());
         a_rows
             .par_chunks_mut(CHUNK_ROWS)
             .zip(b_rows.par_chunks_mut(CHUNK_ROWS))
             .enumerate()
-            .for_each(|(chunk, (a, b))| {
+            .try_for_each(|(chunk, (a, b))| {
                 gate.pass();
+                if !goes_on() {
+                    return Err(EvalError::Stopped);
+                }
                 evaluation.chunk(chunk, [a, b]);
-            });
-        Ok(())
+                Ok(())
+            })
     }
 
     /// Evaluates C too; otherwise as [`Program::evaluate_into`]. A prover has
@@ -93,7 +111,7 @@ impl<S: PrimeField> Program<S> {
         }
         b_inputs.fill(S::ZERO);
         c_inputs.fill(S::ZERO);
-        let gate = Gate::new(throttle);
+        let gate = Gate::new(throttle, self.rows());
         a_rows
             .par_chunks_mut(CHUNK_ROWS)
             .zip(b_rows.par_chunks_mut(CHUNK_ROWS))

@@ -1,0 +1,154 @@
+//! How jobs begin and how they end: into the queue and out of it.
+//!
+//! Not the way between. The invariants: a job is queued whole or not at all; when
+//! it has ended nothing of it stays in a queue, whatever was put there at the same
+//! moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cuzk_scheduler::admission::{Lane, Refused, Ticket};
+use cuzk_scheduler::priority::Rank;
+
+use super::Ends;
+use super::shared::Shared;
+use super::task::Task;
+use crate::job::JobState;
+use crate::kinds::CircuitId;
+use crate::metrics::{self, Outcome};
+use crate::verify::VerifiedProof;
+use crate::{Error, Result};
+
+impl Shared {
+    /// A deadline that cannot be met, as far as is known, is told at once.
+    pub(super) fn check_deadline(
+        &self,
+        id: CircuitId,
+        partitions: usize,
+        rank: Rank,
+        deadline: Duration,
+    ) -> Result<()> {
+        let live = self.registry.all_live();
+        let ahead = live.iter().filter(|state| state.rank() <= rank);
+        let ahead = ahead.flat_map(|state| {
+            let progress = state.progress();
+            let missing = progress.partitions - progress.partitions_done;
+            std::iter::repeat_n(state.circuit(), missing)
+        });
+        let devices = self.stations.devices().len();
+        match self.estimates.until_end(&id, partitions, ahead, devices) {
+            Some(estimate) if estimate > deadline => Err(Error::TooLate {
+                deadline_ms: whole_ms(deadline),
+                estimate_ms: whole_ms(estimate),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What cannot be queued now need not be written to the journal first.
+    pub(super) fn check_room(&self, partitions: usize) -> Result<()> {
+        let waiting = self.admission.usage().waiting;
+        if self.admission.is_closed() {
+            Err(Error::ShuttingDown)
+        } else if waiting + partitions > self.admission.limits().capacity {
+            Err(self.busy())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn busy(&self) -> Error {
+        Error::Busy {
+            capacity: self.admission.limits().capacity,
+        }
+    }
+
+    /// Queues the partitions of a job that are missing.
+    pub(super) fn queue(&self, state: &Arc<JobState>) -> Result<()> {
+        let mut lane = Lane::Common;
+        let tasks = state.missing().into_iter().map(|partition| {
+            let mut task = Task::new(Arc::clone(state), partition);
+            lane = self.stations.lane_for(&task).unwrap_or(lane);
+            let need = self.needs.of(&mut task);
+            (task, need)
+        });
+        let tasks = tasks.collect();
+        let (priority, since) = (state.priority(), state.accepted());
+        let queued = self.admission.submit(lane, priority, since, tasks);
+        queued.map_err(|refused| match refused {
+            Refused::Full => self.busy(),
+            Refused::Closed => Error::ShuttingDown,
+        })
+    }
+
+    /// Puts a partition back into the queue, to be done from its start.
+    pub(super) fn put_back(&self, lane: Lane, ticket: Ticket, mut task: Task) {
+        let need = self.needs.of(&mut task);
+        let state = Arc::clone(&task.state);
+        self.admission.put_back(lane, ticket, task, need);
+        self.was_queued(&state);
+    }
+
+    /// To be called after something of a job was queued: the job may have ended,
+    /// and the queues been looked through, just before.
+    pub(super) fn was_queued(&self, state: &JobState) {
+        if state.has_ended() {
+            self.drop_ended();
+        }
+    }
+
+    /// Takes a partition's proof from an earlier life of the engine.
+    pub(super) fn restore(&self, state: &Arc<JobState>, partition: usize, proof: VerifiedProof) {
+        if state.restore(partition, proof) {
+            self.has_ended(state);
+        }
+    }
+
+    pub(super) fn end_with(&self, state: &Arc<JobState>, error: Error) {
+        Ends::end(self, state, error);
+    }
+
+    /// Takes the result of a partition.
+    pub(super) fn settle(&self, task: &Task, result: Result<VerifiedProof>) {
+        if task.state.settle(task.partition, result) {
+            self.has_ended(&task.state);
+        }
+    }
+
+    fn has_ended(&self, state: &Arc<JobState>) {
+        self.registry.ended(state);
+        let outcome = match state.outcome() {
+            Some(Ok(_)) | None => Outcome::Proved,
+            Some(Err(error)) => match &*error {
+                Error::Cancelled => Outcome::Cancelled,
+                Error::ShuttingDown => Outcome::ShutDown,
+                _ => Outcome::Failed,
+            },
+        };
+        let kind = state.circuit().kind.name();
+        metrics::job_ended(kind, outcome, state.accepted().elapsed());
+        self.pause.wake();
+        self.drop_ended();
+    }
+
+    /// What jobs that have ended still have in queues is of no use any more.
+    fn drop_ended(&self) {
+        let goes_on = |task: &Task| !task.state.has_ended();
+        drop(self.admission.retain(goes_on));
+        drop(self.ready.retain(|ready| goes_on(&ready.task)));
+    }
+}
+
+impl Ends for Shared {
+    fn end(&self, state: &Arc<JobState>, error: Error) -> bool {
+        let ended = state.end(Err(Arc::new(error)));
+        if ended {
+            self.has_ended(state);
+        }
+        ended
+    }
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

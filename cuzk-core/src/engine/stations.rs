@@ -1,0 +1,205 @@
+//! The devices of an engine, and what stands in for them.
+//!
+//! Not their threads. The invariants: a station keeps its index; a device that is
+//! out is given one partition at a time, after a rest, and never a critical one.
+
+use std::sync::atomic::AtomicI32;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use cuzk_scheduler::admission::Lane;
+use cuzk_scheduler::health::{Health, Trial};
+use cuzk_scheduler::priority::Priority;
+use rayon::ThreadPool;
+use supraseal_sys::GpuResources;
+
+use super::shared::cannot_start;
+use super::task::Task;
+use crate::Result;
+use crate::backend::{CpuBackend, Device};
+use crate::config::Config;
+
+/// A device, and what is known of it.
+pub(super) struct Station {
+    pub(super) device: Device,
+    pub(super) health: Arc<Health>,
+}
+
+/// The CPU as one worker's own: work on it neither waits for others' work nor
+/// stands still with it.
+pub(super) struct Solo {
+    pub(super) station: Station,
+    pub(super) pool: Arc<ThreadPool>,
+}
+
+/// The devices, then the critical and the retry worker's stations, which are made
+/// when first needed.
+pub(super) struct Stations {
+    devices: Vec<Station>,
+    solos: [OnceLock<Option<Solo>>; SOLO_ROLES.len()],
+    config: Config,
+}
+
+const SOLO_ROLES: [&str; 2] = ["critical", "retry"];
+
+/// Whether a station takes a partition.
+pub(super) enum Claim {
+    No,
+    Yes,
+    /// As the one that shows whether the device is good again.
+    Trial(Trial),
+}
+
+impl Solo {
+    fn new(config: &Config) -> Result<Self> {
+        let pool = Arc::new(config.synthesis.pool()?);
+        let resources = Arc::new(GpuResources::new().map_err(cannot_start)?);
+        let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
+        let device = Device {
+            resources,
+            backend: Arc::new(backend.with_isa(config.cpu.isa)),
+        };
+        // It is the last resort: its faults are counted and have no consequence.
+        let health = Arc::new(Health::new(u32::MAX, Duration::ZERO));
+        let station = Station { device, health };
+        Ok(Self { station, pool })
+    }
+}
+
+impl Station {
+    /// Whether it takes work, were it only one partition to show that it is good.
+    fn accepts(&self, critical: bool) -> bool {
+        self.health.is_trusted() || !critical && self.health.is_rested()
+    }
+}
+
+impl Stations {
+    pub(super) fn new(config: &Config, devices: Vec<Device>) -> Self {
+        let gpus = &config.gpus;
+        let station = |device| Station {
+            device,
+            health: Arc::new(Health::new(gpus.faults_max, gpus.rest)),
+        };
+        Self {
+            devices: devices.into_iter().map(station).collect(),
+            solos: [const { OnceLock::new() }; SOLO_ROLES.len()],
+            config: config.clone(),
+        }
+    }
+
+    pub(super) fn devices(&self) -> &[Station] {
+        &self.devices
+    }
+
+    /// The station of a lane's worker.
+    pub(super) fn of_lane(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Critical => self.devices.len(),
+            Lane::Retry | Lane::Common => self.devices.len() + 1,
+        }
+    }
+
+    /// A solo worker's station and threads.
+    pub(super) fn solo(&self, station: usize) -> Option<&Solo> {
+        let solo = self.solos.get(station.checked_sub(self.devices.len())?)?;
+        let make = || match Solo::new(&self.config) {
+            Ok(solo) => Some(solo),
+            Err(error) => {
+                tracing::error!(%error, "no threads for partitions out of turn");
+                None
+            }
+        };
+        solo.get_or_init(make).as_ref()
+    }
+
+    pub(super) fn get(&self, station: usize) -> Option<&Station> {
+        match self.devices.get(station) {
+            Some(station) => Some(station),
+            None => self.solo(station).map(|solo| &solo.station),
+        }
+    }
+
+    /// The stations there are, with what they are for.
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, &'static str, &Station)> {
+        let devices = self.devices.iter().enumerate();
+        let devices = devices.map(|(index, station)| (index, "device", station));
+        let solos = SOLO_ROLES.into_iter().zip(&self.solos).enumerate();
+        let solos = solos.filter_map(|(index, (role, solo))| {
+            let solo = solo.get()?.as_ref()?;
+            Some((self.devices.len() + index, role, &solo.station))
+        });
+        devices.chain(solos)
+    }
+
+    /// Whether a device is left for such work.
+    pub(super) fn has_device(&self, critical: bool) -> bool {
+        self.devices.iter().any(|station| station.accepts(critical))
+    }
+
+    /// Whether a device is left that has not failed to prove it.
+    fn has_device_for(&self, task: &Task) -> bool {
+        let mut stations = self.devices.iter().enumerate();
+        stations.any(|(index, station)| {
+            !task.tried.contains(&index) && station.accepts(task.is_critical())
+        })
+    }
+
+    /// Whether a device that is out has rested.
+    pub(super) fn any_is_rested(&self) -> bool {
+        self.devices
+            .iter()
+            .any(|station| station.health.is_rested())
+    }
+
+    /// Whether a device is to prove it: not one that failed to, while there are
+    /// others.
+    pub(super) fn claim(&self, station: usize, task: &Task) -> Claim {
+        let Some(here) = self.devices.get(station) else {
+            return Claim::No;
+        };
+        if task.tried.contains(&station) && self.has_device_for(task) {
+            Claim::No
+        } else if here.health.is_trusted() {
+            Claim::Yes
+        } else if task.is_critical() {
+            Claim::No
+        } else {
+            here.health.try_it().map_or(Claim::No, Claim::Trial)
+        }
+    }
+
+    /// Which workers are to take a partition, if any are left. Critical work has a
+    /// worker of its own where the devices are the cores themselves, or are all
+    /// out: there other work can stand still for it. On a GPU it goes first, which
+    /// is at most one partition later.
+    pub(super) fn lane_for(&self, task: &Task) -> Option<Lane> {
+        let untried = |lane| !task.tried.contains(&self.of_lane(lane));
+        let on_cpu = |station: &Station| station.device.backend.is_this_cpu();
+        let has_device = self.has_device_for(task);
+        if task.is_critical()
+            && untried(Lane::Critical)
+            && (!has_device || self.devices.iter().all(on_cpu))
+        {
+            Some(Lane::Critical)
+        } else if has_device {
+            Some(Lane::Common)
+        } else {
+            untried(Lane::Retry).then_some(Lane::Retry)
+        }
+    }
+
+    /// The count that b_g2_msm raises. It is the C++ side's own atomic, lent
+    /// for as long as the device's resources live. Memory bandwidth is the
+    /// machine's, so the first device's throttle stands for all.
+    pub(super) fn throttle(&self) -> Option<&AtomicI32> {
+        let first = self.devices.first()?;
+        let throttles = self.config.pipeline.throttle;
+        throttles.then(|| first.device.resources.throttle())
+    }
+}
+
+impl Task {
+    pub(super) fn is_critical(&self) -> bool {
+        self.state.priority() == Priority::Critical
+    }
+}

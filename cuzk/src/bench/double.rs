@@ -1,0 +1,90 @@
+//! A device whose region is a wait of a stated length: what an engine lets it idle
+//! is the engine's doing alone.
+//!
+//! It proves the first partition on the CPU, and gives that proof again for every
+//! other, so they must all have the same statement. The engine verifies each.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bellperson::groth16::Proof;
+use blstrs::Bls12;
+use cuzk_core::backend::{Backend, BackendError, Device, Pending, Randomness, Synthesized};
+use cuzk_core::timeline::{Stage, Trace};
+
+/// Waits where another device computes.
+pub(super) struct Double {
+    region: Duration,
+    cpu: Device,
+    proof: Arc<Mutex<Option<Proof<Bls12>>>>,
+}
+
+impl Double {
+    /// In the place of `cpu`, with its lock.
+    pub(super) fn device(cpu: Device, region: Duration) -> Device {
+        Device {
+            resources: Arc::clone(&cpu.resources),
+            backend: Arc::new(Self {
+                region,
+                cpu,
+                proof: Arc::default(),
+            }),
+        }
+    }
+}
+
+impl Backend for Double {
+    fn name(&self) -> &'static str {
+        "double"
+    }
+
+    fn prove_start(
+        self: Arc<Self>,
+        partition: Synthesized,
+        trace: Trace<'_>,
+    ) -> Result<Box<dyn Pending>, BackendError> {
+        let known = *lock(&self.proof);
+        if let Some(proof) = known {
+            drop(partition);
+            let _device = self.cpu.resources.lock_gpu()?;
+            trace.time(Stage::Device, || thread::sleep(self.region));
+            return Ok(Box::new(Known(proof)));
+        }
+        let pending = Arc::clone(&self.cpu.backend).prove_start(partition, trace)?;
+        Ok(Box::new(First {
+            pending,
+            proof: Arc::clone(&self.proof),
+        }))
+    }
+}
+
+struct First {
+    pending: Box<dyn Pending>,
+    proof: Arc<Mutex<Option<Proof<Bls12>>>>,
+}
+
+impl Pending for First {
+    fn finish(
+        self: Box<Self>,
+        randomness: Randomness,
+        trace: Trace<'_>,
+    ) -> Result<Proof<Bls12>, BackendError> {
+        let proof = self.pending.finish(randomness, trace)?;
+        *lock(&self.proof) = Some(proof);
+        Ok(proof)
+    }
+}
+
+struct Known(Proof<Bls12>);
+
+impl Pending for Known {
+    fn finish(self: Box<Self>, _: Randomness, _: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        Ok(self.0)
+    }
+}
+
+// A proof is stored whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
