@@ -44,7 +44,7 @@ impl Backend for Double {
         partition: Synthesized,
         trace: Trace<'_>,
     ) -> Result<Box<dyn Pending>, BackendError> {
-        let known = *lock(&self.proof);
+        let known = lock(&self.proof).clone();
         if let Some(proof) = known {
             drop(partition);
             let _device = self.cpu.resources.lock_gpu()?;
@@ -71,7 +71,7 @@ impl Pending for First {
         trace: Trace<'_>,
     ) -> Result<Proof<Bls12>, BackendError> {
         let proof = self.pending.finish(randomness, trace)?;
-        *lock(&self.proof) = Some(proof);
+        *lock(&self.proof) = Some(proof.clone());
         Ok(proof)
     }
 }
