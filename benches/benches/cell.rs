@@ -3,7 +3,6 @@
 
 use benches::{
     Result,
-    counters::{Counters, Usage},
     mode::{Mode, thread_counts},
     plot::{self, Line},
     study::{Study, Timed, mean, median, time},
@@ -12,6 +11,7 @@ use benches::{
 };
 use criterion::Criterion;
 use cuzk_pce::cell::{EnumCell, PackedCell};
+use cuzk_tune::counters::{Counters, Usage};
 use std::{cell::RefCell, time::Duration};
 
 /// Cells written by all traces of one run together.

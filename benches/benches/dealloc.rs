@@ -2,7 +2,6 @@
 
 use benches::{
     Result,
-    counters::{Counters, Usage},
     mode::{Mode, cores, thread_counts},
     plot::{self, Line},
     study::{Study, Timed, time},
@@ -11,6 +10,7 @@ use benches::{
     working_set::{Disposal, Gauge, Pool, Side, WorkingSet},
 };
 use criterion::Criterion;
+use cuzk_tune::counters::{Counters, Usage};
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
 const ROUNDS: usize = 6;

@@ -1,5 +1,6 @@
 //! The sum in G2 on several numbers of threads, alone and beside synthesis, by
-//! the C++ kernel and by the engine's own.
+//! the C++ kernel and by the engine's own; and whether it helps to give way, or
+//! to leave the sum cores of its own.
 //!
 //! The C++ pool's size is decided once a process, so each size is a child
 //! process that waits for its turn. The engine's kernel has a pool of rayon's,
@@ -7,7 +8,6 @@
 
 use benches::{
     Result,
-    child::{self, Child},
     circuit::Hashes,
     g2::{Kernel, Sum},
     mode::{Mode, cores, thread_counts},
@@ -21,20 +21,26 @@ use criterion::Criterion;
 use cuzk_pce::{PackedWitness, Program, compile, packed_witness};
 use cuzk_tune::{
     beside::{Side, alone, beside},
+    child::{self, Child},
     sweep::{Point, Sweep, median},
 };
 use ff::Field;
-use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::{
     cell::RefCell,
+    env,
     hint::black_box,
+    process::Command,
     rc::Rc,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 use supraseal_sys::set_gpu_threads;
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
+
+/// Comes before a child's argument.
+const CHILD: &str = "--child";
 
 /// The least work of both sides in one sample. Beside each other, the side
 /// that is done goes on until the other is done too, so that there is never
@@ -44,24 +50,88 @@ struct Load {
     points: usize,
     scalars: Scalars,
     sums: usize,
+    other: Other,
     hashes: usize,
-    syntheses: usize,
+    others: usize,
 }
 
-const LOADS: [Load; 2] = [
-    Load {
-        points: 1 << 17,
-        scalars: Scalars::Witness,
-        sums: 4,
-        hashes: 10,
-        syntheses: 3,
-    },
+/// What runs beside the sum.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Other {
+    /// Both of what follows, one after the other.
+    Synthesis,
+    Witness,
+    Evaluation,
+}
+
+impl Other {
+    fn name(self) -> &'static str {
+        match self {
+            Other::Synthesis => "synthesis",
+            Other::Witness => "witness",
+            Other::Evaluation => "evaluation",
+        }
+    }
+}
+
+/// What the other side does because of the sum.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Nothing: it has all cores.
+    Beside,
+    /// Evaluation stands aside while the sum runs.
+    Throttled,
+    /// It runs on the cores that the sum leaves, for as long as both run.
+    Rest,
+}
+
+impl Way {
+    /// The last is what all numbers of threads are compared with.
+    const ALL: [Way; 3] = [Way::Rest, Way::Throttled, Way::Beside];
+
+    fn name(self) -> &'static str {
+        match self {
+            Way::Beside => "all cores",
+            Way::Throttled => "gives way",
+            Way::Rest => "the rest",
+        }
+    }
+
+    /// Whether it is something else than the others.
+    fn differs(self, other: Other, threads: usize) -> bool {
+        match self {
+            Way::Beside => true,
+            Way::Throttled => other != Other::Witness,
+            Way::Rest => threads < cores(),
+        }
+    }
+}
+
+const WITNESS_SUM: Load = Load {
+    points: 1 << 17,
+    scalars: Scalars::Witness,
+    sums: 4,
+    other: Other::Synthesis,
+    hashes: 10,
+    others: 3,
+};
+
+const LOADS: [Load; 4] = [
+    WITNESS_SUM,
     Load {
         points: 1 << 14,
         scalars: Scalars::Uniform,
         sums: 2,
-        hashes: 10,
-        syntheses: 3,
+        ..WITNESS_SUM
+    },
+    Load {
+        other: Other::Witness,
+        ..WITNESS_SUM
+    },
+    Load {
+        other: Other::Evaluation,
+        others: 30,
+        ..WITNESS_SUM
     },
 ];
 
@@ -69,32 +139,33 @@ const SMOKE_LOADS: [Load; 1] = [Load {
     points: 64,
     scalars: Scalars::Uniform,
     sums: 1,
+    other: Other::Synthesis,
     hashes: 1,
-    syntheses: 1,
+    others: 1,
 }];
 
 fn loads(mode: Mode) -> &'static [Load] {
     mode.pick(&LOADS[..], &SMOKE_LOADS)
 }
 
-/// What a child answers: how long one sum and one synthesis took, on average
-/// over the sample; 0 for a side that did not run.
+/// What a child answers: how long one piece of work of each side took, on
+/// average over the sample; 0 for a side that did not run.
 #[derive(Clone, Copy)]
 struct Sample {
     sum: Duration,
-    synthesis: Duration,
+    other: Duration,
 }
 
 impl Timed for Sample {
     /// The slower side's: what a pipeline of the two would be held up by.
     fn wall(&self) -> Duration {
-        self.sum.max(self.synthesis)
+        self.sum.max(self.other)
     }
 }
 
 impl Sample {
     fn write(self) -> String {
-        format!("{} {}", self.sum.as_nanos(), self.synthesis.as_nanos())
+        format!("{} {}", self.sum.as_nanos(), self.other.as_nanos())
     }
 
     fn read(line: &str) -> Result<Self> {
@@ -103,9 +174,9 @@ impl Sample {
             .map(str::parse)
             .map(|n| n.map(Duration::from_nanos));
         match (nanos.next(), nanos.next()) {
-            (Some(sum), Some(synthesis)) => Ok(Sample {
+            (Some(sum), Some(other)) => Ok(Sample {
                 sum: sum?,
-                synthesis: synthesis?,
+                other: other?,
             }),
             _ => Err(format!("expected two durations, got {line:?}").into()),
         }
@@ -120,6 +191,8 @@ struct Work {
     witness: PackedWitness<Scalar>,
     /// Where a and b go.
     out: Mutex<[Vec<Scalar>; 2]>,
+    /// The threads that the sum leaves, if it leaves any.
+    rest: ThreadPool,
 }
 
 impl Work {
@@ -136,6 +209,9 @@ impl Work {
             witness: packed_witness(circuit(false))?,
             program,
             out: Mutex::new([zeros.clone(), zeros]),
+            rest: ThreadPoolBuilder::new()
+                .num_threads(cores().saturating_sub(threads).max(1))
+                .build()?,
         })
     }
 
@@ -144,9 +220,19 @@ impl Work {
         Ok(())
     }
 
-    /// Witness and evaluation, on all of rayon's threads, unthrottled: what
-    /// this compares is what the number of threads alone does.
-    fn synthesis(&self) -> Result<()> {
+    /// On rayon's current threads.
+    fn other(&self, way: Way) -> Result<()> {
+        match self.load.other {
+            Other::Synthesis => {
+                self.witness()?;
+                self.evaluation(way)
+            }
+            Other::Witness => self.witness(),
+            Other::Evaluation => self.evaluation(way),
+        }
+    }
+
+    fn witness(&self) -> Result<()> {
         let hash = |_| {
             packed_witness::<Scalar, _>(Hashes {
                 count: 1,
@@ -155,22 +241,36 @@ impl Work {
         };
         let hashes = (0..self.load.hashes).into_par_iter().map(hash);
         black_box(hashes.collect::<std::result::Result<Vec<_>, _>>()?);
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        let [a, b] = &mut *out;
-        Ok(self.program.evaluate_into(&self.witness, a, b, None)?)
+        Ok(())
     }
 
+    fn evaluation(&self, way: Way) -> Result<()> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let [a, b] = &mut *out;
+        let throttle = (way == Way::Throttled).then(|| self.sum.throttle());
+        Ok(self.program.evaluate_into(&self.witness, a, b, throttle)?)
+    }
+
+    /// The question is a side that is alone, or what the other side does because
+    /// of the sum.
     fn answer(&self, question: &str) -> Result<Sample> {
-        let (sum, synthesis) = (|| self.sum(), || self.synthesis());
+        let way = Way::ALL.into_iter().find(|way| way.name() == question);
+        let (sum, other) = (
+            || self.sum(),
+            || match way {
+                Some(Way::Rest) => self.rest.install(|| self.other(Way::Rest)),
+                way => self.other(way.unwrap_or(Way::Beside)),
+            },
+        );
         let sums = Side::new(self.load.sums, &sum);
-        let syntheses = Side::new(self.load.syntheses, &synthesis);
+        let others = Side::new(self.load.others, &other);
         let zero = Duration::ZERO;
-        let (sum, synthesis) = match question {
+        let (sum, other) = match question {
             "sum" => (alone(sums)?, zero),
-            "synthesis" => (zero, alone(syntheses)?),
-            _ => beside(sums, syntheses)?.into(),
+            "other" => (zero, alone(others)?),
+            _ => beside(sums, others)?.into(),
         };
-        Ok(Sample { sum, synthesis })
+        Ok(Sample { sum, other })
     }
 }
 
@@ -197,14 +297,15 @@ fn sum_s(sample: &Sample) -> f64 {
     sample.sum.as_secs_f64()
 }
 
-fn synthesis_s(sample: &Sample) -> f64 {
-    sample.synthesis.as_secs_f64()
+fn other_s(sample: &Sample) -> f64 {
+    sample.other.as_secs_f64()
 }
 
-/// The arms of one kernel and one number of threads.
+/// One kernel on one number of threads, and one way beside it.
 struct Arms {
     kernel: Kernel,
     threads: usize,
+    way: Way,
     sum: usize,
     both: usize,
 }
@@ -212,7 +313,7 @@ struct Arms {
 struct Measured<'a> {
     load: Load,
     study: Study<'a, Sample>,
-    synthesis: usize,
+    other: usize,
     arms: Vec<Arms>,
 }
 
@@ -227,7 +328,10 @@ impl Lazy {
         let mut child = self.child.borrow_mut();
         let child = match child.as_mut() {
             Some(child) => child,
-            None => child.insert(Child::start(&self.argument)?),
+            None => {
+                let mut command = Command::new(env::current_exe()?);
+                child.insert(Child::start(command.args([CHILD, &self.argument]))?)
+            }
         };
         Sample::read(&child.ask(question)?)
     }
@@ -240,7 +344,7 @@ fn measure(
     criterion: &mut Criterion,
 ) -> Result<Measured<'static>> {
     let mut study = Study::new();
-    let (mut arms, mut synthesis) = (Vec::new(), None);
+    let (mut arms, mut other) = (Vec::new(), None);
     for kernel in Kernel::ALL {
         for threads in thread_counts() {
             let mode = mode.pick("measure", "smoke");
@@ -253,22 +357,28 @@ fn measure(
                 study.arm(name, move || child.ask(question))
             };
             // The same whatever the kernel and its threads.
-            synthesis.get_or_insert_with(|| arm("synthesis", "synthesis".to_owned()));
+            other.get_or_insert_with(|| arm("other", load.other.name().to_owned()));
             let name = |what| format!("{}/{threads} threads/{what}", kernel.name());
-            arms.push(Arms {
-                kernel,
-                threads,
-                sum: arm("sum", name("alone")),
-                both: arm("both", name("both")),
-            });
+            let sum = arm("sum", name("alone"));
+            for way in Way::ALL {
+                if way.differs(load.other, threads) {
+                    arms.push(Arms {
+                        kernel,
+                        threads,
+                        way,
+                        sum,
+                        both: arm(way.name(), name(way.name())),
+                    });
+                }
+            }
         }
     }
-    let group = format!("gpu_threads/{}", load.scalars.name());
+    let group = format!("gpu_threads/{}/{}", load.scalars.name(), load.other.name());
     study.bench(criterion, &group, mode, ROUNDS)?;
     Ok(Measured {
         load,
         study,
-        synthesis: synthesis.ok_or("there are no threads")?,
+        other: other.ok_or("there are no threads")?,
         arms,
     })
 }
@@ -278,16 +388,18 @@ impl Measured<'_> {
         self.arms.iter().filter(move |arms| arms.kernel == kernel)
     }
 
+    /// Every number of threads and way; the last is all threads, nothing done
+    /// because of them.
     fn sweep(&self, kernel: Kernel) -> Sweep {
         let all =
             |arm: usize, of: fn(&Sample) -> f64| self.study.samples(arm).iter().map(of).collect();
         let point = |arms: &Arms| Point {
             alone_s: all(arms.sum, sum_s),
             beside_s: all(arms.both, sum_s),
-            other_beside_s: all(arms.both, synthesis_s),
+            other_beside_s: all(arms.both, other_s),
         };
         Sweep {
-            other_alone_s: all(self.synthesis, synthesis_s),
+            other_alone_s: all(self.other, other_s),
             points: (self.of(kernel).map(|arms| (arms.threads, point(arms)))).collect(),
         }
     }
@@ -306,15 +418,17 @@ impl Measured<'_> {
     fn row(&self, arms: &Arms, combined: &[f64], chosen: bool) -> Vec<String> {
         let (study, load) = (&self.study, self.load);
         let buckets = (arms.kernel).bucket_bytes(load.scalars, load.points, arms.threads);
-        let slow_down = study.ratio(arms.both, self.synthesis, synthesis_s);
+        let slow_down = study.ratio(arms.both, self.other, other_s);
         vec![
             format!("{} {}", load.scalars.name(), load.points),
+            load.other.name().to_owned(),
             arms.kernel.name().to_owned(),
             arms.threads.to_string(),
+            arms.way.name().to_owned(),
             table::figure(study.median(arms.sum, sum_s), table::seconds),
             table::figure(study.median(arms.both, sum_s), table::seconds),
-            table::figure(study.median(self.synthesis, synthesis_s), table::seconds),
-            table::figure(study.median(arms.both, synthesis_s), table::seconds),
+            table::figure(study.median(self.other, other_s), table::seconds),
+            table::figure(study.median(arms.both, other_s), table::seconds),
             table::figure(slow_down, table::percent_over),
             table::figure(median(combined), table::times) + if chosen { " *" } else { "" },
             table::mebibytes(buckets as f64),
@@ -322,32 +436,37 @@ impl Measured<'_> {
     }
 
     fn draw(&self, kernel: Kernel) -> Result<()> {
-        let line = |name: &str, of: &dyn Fn(&Arms) -> Option<f64>| Line {
-            name: name.to_owned(),
-            points: (self.of(kernel))
+        let line = |name: String, way: Way, of: &dyn Fn(&Arms) -> Option<f64>| Line {
+            name,
+            points: (self.of(kernel).filter(|arms| arms.way == way))
                 .filter_map(|arms| Some((arms.threads as f64, of(arms)?)))
                 .collect(),
         };
-        let study = &self.study;
-        let lines = [
-            line("sum alone", &|arms| study.median(arms.sum, sum_s)),
-            line("sum beside synthesis", &|arms| {
-                study.median(arms.both, sum_s)
+        let (study, other) = (&self.study, self.load.other.name());
+        let mut lines = vec![
+            line("sum alone".to_owned(), Way::Beside, &|arms| {
+                study.median(arms.sum, sum_s)
             }),
-            line("synthesis alone", &|_| {
-                study.median(self.synthesis, synthesis_s)
-            }),
-            line("synthesis beside the sum", &|arms| {
-                study.median(arms.both, synthesis_s)
+            line(format!("{other} alone"), Way::Beside, &|_| {
+                study.median(self.other, other_s)
             }),
         ];
-        let name = format!("gpu_threads-{}-{}", self.load.scalars.name(), kernel.name());
+        for way in Way::ALL {
+            let on = format!("{other}: {}", way.name());
+            lines.push(line(format!("sum, {on}"), way, &|arms| {
+                study.median(arms.both, sum_s)
+            }));
+            lines.push(line(on, way, &|arms| study.median(arms.both, other_s)));
+        }
+        let scalars = self.load.scalars.name();
+        let name = format!("gpu_threads-{scalars}-{other}-{}", kernel.name());
         plot::draw(&name, "gpu_threads", "seconds", &lines)
     }
 }
 
 fn main() -> Result<()> {
-    if let Some(argument) = child::argument() {
+    let mut args = env::args().skip(1);
+    if let (Some(CHILD), Some(argument)) = (args.next().as_deref(), args.next()) {
         return serve(&argument);
     }
     let mode = Mode::current();
@@ -371,19 +490,23 @@ fn main() -> Result<()> {
 
 fn report(rows: &[Vec<String>]) {
     let title = format!(
-        "gpu_threads on {} cores: the sum in G2 beside synthesis on all of them; medians, of one \
-         sum and one synthesis. `combined` is the sum of both sides' rates beside each other, \
-         each by its own alone on all cores; * is what `cuzk tune gpu-threads` would choose",
+        "gpu_threads on {} cores: the sum in G2 beside another work; medians, of one piece of \
+         each. `on` is where the other work runs meanwhile: on all cores, on all but giving way, \
+         on the cores that the sum leaves. `combined` is the sum of both sides' rates beside each \
+         other, each by its own alone on all cores; * is the best, if enough rounds say that it \
+         is better than gpu_threads and the other work on all cores, else that",
         cores()
     );
     let header = [
         "scalars",
+        "beside",
         "kernel",
         "gpu_threads",
+        "on",
         "sum alone",
         "sum beside",
-        "synthesis alone",
-        "synthesis beside",
+        "other alone",
+        "other beside",
         "slow-down",
         "combined",
         "buckets",

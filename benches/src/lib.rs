@@ -1,20 +1,17 @@
 //! What the criterion targets share.
 //!
 //! Reading order: [`mode`] says how a target was started, [`study`] runs its
-//! arms in turns and hands the samples to criterion, [`counters`] is what is
-//! read beside the clock, and [`table`] and [`plot`] print. The rest is the
-//! work that is measured: [`vm`] for cells, [`victim`] and [`working_set`]
-//! for freeing, [`circuit`], [`msm`], [`g2`] and [`throttled`] for the sum in
-//! G2 and what runs beside it, [`child`] for what a process can do only once, [`stage`] for the
+//! arms in turns and hands the samples to criterion, and [`table`] and [`plot`]
+//! print. The rest is the work that is measured: [`vm`] for cells, [`victim`]
+//! and [`working_set`] for freeing, [`circuit`], [`msm`], [`g2`] and
+//! [`throttled`] for the sum in G2 and what runs beside it, [`stage`] for the
 //! stages of a proof.
 //!
 //! Nothing here is part of the engine.
 
 #![deny(unsafe_code)]
 
-pub mod child;
 pub mod circuit;
-pub mod counters;
 pub mod g2;
 pub mod mode;
 pub mod msm;

@@ -15,7 +15,7 @@ pub fn draw(name: &str, title: &str, y_label: &str, lines: &[Line]) -> Result<()
     let Some(path) = plot_path(name) else {
         return Ok(());
     };
-    let svg = plot::svg(title, y_label, lines)?;
+    let svg = plot::svg(title, ["threads", y_label], lines)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -1,4 +1,5 @@
-//! Pictures of sweeps: threads on one axis, time on the other, an arm a line.
+//! Pictures of sweeps: threads (or what else was swept) on one axis, time on the
+//! other, an arm a line.
 
 use std::fmt::Display;
 
@@ -24,15 +25,19 @@ fn drawing(error: impl Display) -> PlotError {
 pub struct Line {
     /// Its name.
     pub name: String,
-    /// Threads, and seconds or what the axis says.
+    /// What was swept and what was measured, as the axes say.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines over threads, as the text of an SVG file.
+/// Lines, as the text of an SVG file.
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a point that can be drawn.
-pub fn svg(title: &str, y_label: &str, lines: &[Line]) -> Result<String, PlotError> {
+pub fn svg(
+    title: &str,
+    [x_label, y_label]: [&str; 2],
+    lines: &[Line],
+) -> Result<String, PlotError> {
     let points = || lines.iter().flat_map(|line| &line.points);
     let x_max = points().map(|point| point.0).fold(f64::NAN, f64::max);
     let y_max = points().map(|point| point.1).fold(f64::NAN, f64::max);
@@ -50,7 +55,7 @@ pub fn svg(title: &str, y_label: &str, lines: &[Line]) -> Result<String, PlotErr
         .build_cartesian_2d(0.0..x_max * 1.1, 0.0..y_max * 1.1)
         .map_err(drawing)?;
     let mut mesh = chart.configure_mesh();
-    let mesh = mesh.x_desc("threads").y_desc(y_label);
+    let mesh = mesh.x_desc(x_label).y_desc(y_label);
     mesh.draw().map_err(drawing)?;
     for (at, line) in lines.iter().enumerate() {
         let style = Palette99::pick(at).stroke_width(2);
@@ -81,7 +86,7 @@ mod tests {
             name: name.to_owned(),
             points: vec![(1.0, 2.0), (2.0, 1.0)],
         });
-        let svg = svg("cells", "seconds", &lines).unwrap();
+        let svg = svg("cells", ["threads", "seconds"], &lines).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("packed") && svg.contains("enum"));
         assert!(svg.matches("<polyline").count() >= 2);
         assert!(svg.trim_end().ends_with("</svg>"));
@@ -89,6 +94,9 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_nothing_drawn() {
-        assert_eq!(svg("cells", "seconds", &[]), Err(PlotError::Nothing));
+        assert_eq!(
+            svg("cells", ["threads", "seconds"], &[]),
+            Err(PlotError::Nothing)
+        );
     }
 }

@@ -30,15 +30,15 @@ pub struct Sweep {
 }
 
 /// The number of threads to use, and why.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// Which entry of [`Sweep::points`] to use.
     pub at: usize,
-    /// Which has the best median; another one than `at` if the two cannot be
-    /// told apart.
+    /// Which has the best median; another one than `at` if too few rounds say
+    /// that it is better than all threads.
     pub best: usize,
-    /// How far rounds are from the best one's median: less is noise.
-    pub noise: f64,
+    /// Rounds in which the best one was better than all threads.
+    pub better_rounds: usize,
 }
 
 impl Sweep {
@@ -56,24 +56,48 @@ impl Sweep {
             .collect()
     }
 
-    /// The most threads among those whose combined throughput cannot be told
-    /// from the best one's: with nothing to choose between two numbers, the
-    /// larger one is done sooner where no other work is there. `None` if
+    /// All threads, unless another number is better in so many rounds that
+    /// chance does not explain it, however many numbers were tried. `None` if
     /// nothing was measured.
     pub fn choose(&self) -> Option<Choice> {
         let medians: Vec<f64> = (0..self.points.len())
             .map(|at| median(&self.combined(at)))
             .collect::<Option<_>>()?;
-        let (best, &most) = (medians.iter().enumerate()).max_by(|a, b| a.1.total_cmp(b.1))?;
-        let deviations = self.combined(best);
-        let deviations: Vec<f64> = deviations
-            .iter()
-            .map(|value| (value - most).abs())
-            .collect();
-        let noise = median(&deviations)?;
-        let at = medians.iter().rposition(|&value| value >= most - noise)?;
-        Some(Choice { at, best, noise })
+        let (best, _) = (medians.iter().enumerate()).max_by(|a, b| a.1.total_cmp(b.1))?;
+        let all = medians.len() - 1;
+        let pairs = self.combined(best).into_iter().zip(self.combined(all));
+        let ratios: Vec<f64> = pairs.map(|(best, all)| best / all).collect();
+        Some(Choice {
+            at: if is_better(&ratios, all.max(1)) {
+                best
+            } else {
+                all
+            },
+            best,
+            better_rounds: ratios.iter().filter(|&&ratio| ratio > 1.0).count(),
+        })
     }
+}
+
+/// The chance that is accepted of calling something better that is not.
+const CHANCE_MAX: f64 = 0.05;
+
+/// Whether so many of some ratios, one a round, are above 1 that what is measured
+/// is better and not lucky: a one-sided sign test. It is the best of `tried` that
+/// were compared alike, of which any could have been lucky (Bonferroni).
+pub fn is_better(ratios: &[f64], tried: usize) -> bool {
+    let better = ratios.iter().filter(|&&ratio| ratio > 1.0).count();
+    let told = ratios.iter().filter(|&&ratio| ratio != 1.0).count();
+    // The chance of so many heads or more among `told` coins.
+    let mut chance_of_exactly = 0.5f64.powi(i32::try_from(told).unwrap_or(i32::MAX));
+    let mut chance = 0.0;
+    for heads in (better..=told).rev() {
+        // There are as many ways to choose the tails.
+        let tails = told - heads;
+        chance += chance_of_exactly;
+        chance_of_exactly *= heads as f64 / (tails + 1) as f64;
+    }
+    told > 0 && chance * tried as f64 <= CHANCE_MAX
 }
 
 /// The median; of an even number of values the mean of the middle two.
@@ -128,19 +152,70 @@ mod tests {
 
     #[test]
     fn the_best_is_chosen() {
-        let exact = [1.0; 3];
+        let exact = [1.0; 6];
         let beside = [(1, 4.0, 1.25), (2, 2.0, 1.3), (4, 2.0, 2.0)];
         let choice = sweep(&beside, &exact).choose().unwrap();
-        assert_eq!((choice.at, choice.best, choice.noise), (1, 1, 0.0));
+        assert_eq!((choice.at, choice.best, choice.better_rounds), (1, 1, 6));
     }
 
     #[test]
-    fn what_cannot_be_told_apart_leaves_more_threads() {
+    fn without_evidence_all_threads_are_chosen() {
+        // One thread is better, but so few rounds may be luck.
         let beside = [(1, 2.0, 1.9), (2, 2.0, 2.0)];
-        assert_eq!(sweep(&beside, &[1.0; 5]).choose().unwrap().at, 0);
-        let noisy = sweep(&beside, &[0.8, 0.9, 1.0, 1.1, 1.2]).choose().unwrap();
-        assert_eq!((noisy.at, noisy.best), (1, 0));
-        assert!(noisy.noise > 0.05);
+        for (rounds, at) in [(1, 1), (4, 1), (5, 0)] {
+            let choice = sweep(&beside, &vec![1.0; rounds]).choose().unwrap();
+            assert_eq!((choice.at, choice.best), (at, 0), "{rounds}");
+        }
+        // The more are tried, the luckier is the best of them.
+        let more = [(1, 2.0, 1.9), (2, 2.0, 2.0), (3, 2.0, 2.0)];
+        assert_eq!(sweep(&more, &[1.0; 5]).choose().unwrap().at, 2);
+        assert_eq!(sweep(&more, &[1.0; 6]).choose().unwrap().at, 0);
+    }
+
+    /// All threads are as good as one on average: nothing else may be chosen
+    /// more often than the chance that is accepted.
+    #[test]
+    fn luck_is_hardly_ever_taken_for_a_gain() {
+        // A linear congruential generator's high bits, as noise of 5 %.
+        let mut state = 1u64;
+        let mut noise = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            1.0 + 0.1 * (state >> 33) as f64 / (1u64 << 31) as f64
+        };
+        let mut lucky = 0;
+        for _ in 0..2000 {
+            let mut point = || Point {
+                alone_s: vec![1.0; 9],
+                beside_s: (0..9).map(|_| noise()).collect(),
+                other_beside_s: vec![2.0; 9],
+            };
+            let points = [1, 2, 3, 4].map(|threads| (threads, point()));
+            let sweep = Sweep {
+                other_alone_s: vec![1.0; 9],
+                points: points.to_vec(),
+            };
+            lucky += usize::from(sweep.choose().unwrap().at != 3);
+        }
+        assert!((1..100).contains(&lucky), "{lucky} of 2000");
+    }
+
+    #[test]
+    fn signs_say_what_coins_cannot() {
+        let ratios = |above: usize, below: usize| [vec![1.1; above], vec![0.9; below]].concat();
+        // 1/32; 7/64; 2/256, 9/256 and 37/256: of 5, 6 and 8 coins.
+        for (above, below, better) in [(5, 0, true), (5, 1, false), (8, 0, true), (7, 1, true)] {
+            assert_eq!(
+                is_better(&ratios(above, below), 1),
+                better,
+                "{above} {below}"
+            );
+        }
+        assert!(!is_better(&ratios(6, 2), 1));
+        assert!(!is_better(&ratios(5, 0), 2));
+        assert!(!is_better(&ratios(0, 0), 1) && !is_better(&[1.0; 9], 1));
+        assert!(!is_better(&ratios(0, 9), 1));
     }
 
     #[test]

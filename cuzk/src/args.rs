@@ -241,6 +241,9 @@ pub(crate) enum BenchStage {
     Prove,
     /// The engine around the proofs: urgent jobs, many jobs, overhead.
     Engine,
+    /// The whole engine with each intervention's key on alone: dealloc,
+    /// gpu_threads, throttle.
+    Interventions,
 }
 
 #[derive(Debug, Args)]
@@ -264,6 +267,29 @@ pub(crate) struct Bench {
     /// How many alternating runs the medians are taken over.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
+    /// How many proofs are in flight, for interventions. Of several numbers each is
+    /// measured.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4], value_parser = in_flight)]
+    pub(crate) in_flight: Vec<usize>,
+    /// What to set gpu_threads to where it is on alone, for interventions. Of
+    /// several numbers each is an arm; half of the cores if there is none.
+    #[arg(long, value_name = "THREADS", value_delimiter = ',')]
+    pub(crate) gpu_threads: Vec<usize>,
+    /// Draw what interventions measured into FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// This process is an arm of another one.
+    #[arg(long, hide = true)]
+    pub(crate) child: bool,
+}
+
+/// Callers of an engine: more than it has room for would measure its refusals.
+fn in_flight(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|error| format!("{error}"))?;
+    match number {
+        1..=100 => Ok(number),
+        _ => Err("expected a number from 1 to 100".to_owned()),
+    }
 }
 
 impl Bench {
@@ -289,8 +315,8 @@ pub(crate) struct TuneGpuThreads {
     #[arg(long, default_value_t = ProofKind::Porep)]
     pub(crate) kind: ProofKind,
     /// How many rounds the medians are taken over; every number of threads has
-    /// its turn in each.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// its turn in each. With fewer than 5 nothing but all cores is recommended.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Draw the measurements into FILE.
     #[arg(long, value_name = "FILE")]

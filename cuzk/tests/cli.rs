@@ -453,6 +453,58 @@ fn a_misspelt_key_is_named_with_what_was_meant() {
 }
 
 #[test]
+fn the_interventions_are_measured_in_the_whole_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("interventions.svg");
+    let report = json(&[
+        "bench",
+        "interventions",
+        "--in-flight",
+        "1,2",
+        "--gpu-threads",
+        "1",
+        "--runs",
+        "1",
+        "--svg",
+        text(&svg),
+    ]);
+    let rows = report["rows"].as_array().unwrap();
+    // Each key alone: the other two are as in the first row.
+    let keys = |row: &Value| ["dealloc", "gpu_threads", "throttle"].map(|key| row[key].clone());
+    let changed = |row: &Value| {
+        let changed = keys(row).into_iter().zip(keys(&rows[0]));
+        changed.filter(|(own, off)| own != off).count()
+    };
+    assert_eq!(rows.len(), 2 * 6);
+    assert_eq!(keys(&rows[0])[0], "unbounded");
+    for row in &rows[..5] {
+        assert!(changed(row) <= 1, "{row}");
+    }
+    for row in rows {
+        for part in ["proof_s", "ratio", "b_g2_s", "device_s", "evaluate_s"] {
+            assert!(row[part].as_f64().unwrap() > 0.0, "{row}");
+        }
+        // One round says nothing.
+        assert!(row["faster"].is_null(), "{row}");
+    }
+    assert_eq!(rows[0]["ratio"], 1.0);
+    let drawn = std::fs::read_to_string(&svg).unwrap();
+    assert!(drawn.contains("all off") && drawn.contains("throttle = true"));
+
+    let output = cuzk(&["bench", "interventions", "--in-flight", "0"]);
+    fails(2, "from 1 to 100", &output);
+    let output = cuzk(&[
+        "bench",
+        "interventions",
+        "--svg",
+        "x.svg",
+        "--threads",
+        "1,2",
+    ]);
+    fails(2, "--threads", &output);
+}
+
+#[test]
 fn tuning_prints_a_configuration_that_resolves() {
     let directory = tempfile::tempdir().unwrap();
     let svg = directory.path().join("gpu-threads.svg");

@@ -8,6 +8,7 @@ mod circuit;
 mod double;
 mod engine;
 mod eval;
+mod interventions;
 mod kernel;
 
 use std::time::Instant;
@@ -112,6 +113,8 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::MsmG1 => kernel::msm_g1(args),
         BenchStage::MsmG2 => kernel::msm_g2(args),
         BenchStage::SumG1 => kernel::sum_g1(args),
+        // Arms instead of a peer, so it prints by itself.
+        BenchStage::Interventions => interventions::run(context, args).map(|()| Vec::new()),
     })
 }
 

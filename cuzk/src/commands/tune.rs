@@ -55,7 +55,12 @@ pub(crate) fn gpu_threads(context: &Context, args: &TuneGpuThreads) -> Result<()
     let report = Report::new(&work, &sweep, args, cores)
         .ok_or_else(|| Failure::failed("nothing was measured"))?;
     if let Some(path) = &args.svg {
-        let svg = plot::svg("gpu_threads", "seconds", &lines(&report.rows)).map_err(failed)?;
+        let svg = plot::svg(
+            "gpu_threads",
+            ["gpu_threads", "seconds"],
+            &lines(&report.rows),
+        )
+        .map_err(failed)?;
         write(path, svg.as_bytes())?;
     }
     output::print(context.json, &report, text)
@@ -168,10 +173,11 @@ struct Report {
     /// What to write into the configuration.
     gpu_threads: usize,
     toml: String,
-    /// The one with the best median, which may not be told from `gpu_threads`.
+    /// The one with the best median. It is not `gpu_threads` if too few rounds say
+    /// that it is better than all cores.
     best_gpu_threads: usize,
-    /// Differences in `combined` below this are noise.
-    noise: f64,
+    /// Rounds in which the best one was better than all cores.
+    better_rounds: usize,
     kind: String,
     points: usize,
     cores: usize,
@@ -211,7 +217,7 @@ impl Report {
             gpu_threads,
             toml: format!("[gpus]\ngpu_threads = {gpu_threads}"),
             best_gpu_threads: rows.get(choice.best)?.gpu_threads,
-            noise: choice.noise,
+            better_rounds: choice.better_rounds,
             kind: args.kind.to_string(),
             points: scalars.len,
             cores,
@@ -267,8 +273,8 @@ fn text(report: &Report) -> String {
     }));
     if report.best_gpu_threads != report.gpu_threads {
         lines.push(format!(
-            "#\n# {} cannot be told from {}, which has the best median: rounds differ by {:.2}.",
-            report.gpu_threads, report.best_gpu_threads, report.noise
+            "#\n# {} has the best median, but was better than all cores in {} of {} rounds only.",
+            report.best_gpu_threads, report.better_rounds, report.rounds
         ));
     }
     lines.push(report.toml.clone());

@@ -3,12 +3,11 @@
 //!
 //! Invariant: what cannot be counted here is `None`, never zero.
 
-use crate::Result;
 use nix::sys::{
     resource::{Usage as Rusage, UsageWho, getrusage},
     time::{TimeVal, TimeValLike},
 };
-use std::{fs, time::Duration};
+use std::{fs, io, time::Duration};
 
 /// Counts over an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,6 +34,7 @@ pub struct Counters {
 impl Counters {
     /// Opens what can be opened. Call it before threads are started, or what
     /// they miss is not counted.
+    #[must_use]
     pub fn open() -> Self {
         Counters {
             cache_misses: perf::Misses::open(),
@@ -45,7 +45,7 @@ impl Counters {
     ///
     /// # Errors
     /// If the kernel does not tell this process's own use of it.
-    pub fn count<R>(&mut self, work: impl FnOnce() -> R) -> Result<(R, Usage)> {
+    pub fn count<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<(R, Usage)> {
         let (tlb, misses) = (tlb_shootdowns(), self.read_cache_misses());
         let before = getrusage(UsageWho::RUSAGE_SELF)?;
         let result = work();

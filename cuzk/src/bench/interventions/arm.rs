@@ -1,0 +1,184 @@
+//! One setting of the three keys, and the engine that runs with it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cuzk_core::job::JobOptions;
+use cuzk_core::memory::buffer::Dealloc;
+use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::timeline::{Span, Stage};
+use cuzk_core::{Config, Engine, ProofRequest};
+use cuzk_tune::counters::Counters;
+use serde::{Deserialize, Serialize};
+
+use super::failed;
+use crate::args::Bench;
+use crate::commands::Context;
+use crate::commands::demo::bundled_request;
+use crate::failure::Failure;
+
+/// Proofs that each caller asks for, one after the other: enough that most of
+/// the time as many are in flight as there are callers.
+const PROOFS_A_CALLER: usize = 2;
+
+/// The keys of the interventions. The first arm has all of them off: vectors
+/// are unmapped at once, the sum in G2 has every core, nothing gives way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Arm {
+    pub(super) name: String,
+    pub(super) dealloc: String,
+    pub(super) gpu_threads: usize,
+    pub(super) throttle: bool,
+    /// Synthesis' threads.
+    pub(super) threads: usize,
+}
+
+impl Arm {
+    /// All off, each key on alone, and all as the configuration has them.
+    pub(super) fn all(config: &Config, args: &Bench) -> Vec<Self> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let off = Self {
+            name: "all off".to_owned(),
+            dealloc: Dealloc::Unbounded.as_str().to_owned(),
+            gpu_threads: cores,
+            throttle: false,
+            threads: rayon::current_num_threads(),
+        };
+        let dealloc = |dealloc: Dealloc| Self {
+            name: format!("dealloc = {}", dealloc.as_str()),
+            dealloc: dealloc.as_str().to_owned(),
+            ..off.clone()
+        };
+        let mut arms = vec![
+            off.clone(),
+            dealloc(Dealloc::Serial),
+            dealloc(Dealloc::Recycle),
+        ];
+        let counts = match &args.gpu_threads[..] {
+            [] => vec![(cores / 2).max(1)],
+            counts => counts.to_vec(),
+        };
+        arms.extend(counts.into_iter().map(|gpu_threads| Self {
+            name: format!("gpu_threads = {gpu_threads}"),
+            gpu_threads,
+            ..off.clone()
+        }));
+        arms.push(Self {
+            name: "throttle = true".to_owned(),
+            throttle: true,
+            ..off.clone()
+        });
+        arms.push(Self {
+            name: "as configured".to_owned(),
+            dealloc: config.memory.dealloc.as_str().to_owned(),
+            gpu_threads: config.gpus.gpu_threads,
+            throttle: config.pipeline.throttle,
+            ..off
+        });
+        arms
+    }
+
+    fn configure(&self, mut config: Config) -> Result<Config, Failure> {
+        let named = |dealloc: &Dealloc| dealloc.as_str() == self.dealloc;
+        let dealloc = Dealloc::ALL.into_iter().find(named);
+        config.memory.dealloc = dealloc.ok_or_else(|| failed("no such dealloc"))?;
+        config.gpus.gpu_threads = self.gpu_threads;
+        config.pipeline.throttle = self.throttle;
+        config.synthesis.threads = self.threads;
+        Ok(config)
+    }
+}
+
+/// What one turn of an arm took: seconds and counts, of one proof.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Sample {
+    /// The time of all proofs together, by their number.
+    pub(super) proof_s: f64,
+    pub(super) b_g2_s: f64,
+    pub(super) witness_s: f64,
+    pub(super) evaluate_s: f64,
+    pub(super) device_s: f64,
+    /// Processor time of the engine in the kernel.
+    pub(super) system_s: f64,
+    pub(super) page_faults: f64,
+    /// The whole machine's; none where it does not count them.
+    pub(super) tlb_shootdowns: Option<f64>,
+}
+
+/// An engine, and what it proves.
+pub(super) struct Running {
+    engine: Engine,
+    request: ProofRequest,
+    counters: Counters,
+}
+
+impl Running {
+    /// Starts the engine of an arm and has it load what it loads once.
+    pub(super) fn start(arm: &Arm, context: &Context, args: &Bench) -> Result<Self, Failure> {
+        let counters = Counters::open();
+        let running = Self {
+            engine: Engine::start(arm.configure(context.config.clone())?)?,
+            request: bundled_request(args.kind)?,
+            counters,
+        };
+        let most = args.in_flight.iter().copied().max().unwrap_or(1);
+        running.prove(most, 1)?;
+        Ok(running)
+    }
+
+    /// Proofs of `in_flight` callers, each of which has one proof in flight.
+    pub(super) fn sample(&mut self, in_flight: usize) -> Result<Sample, Failure> {
+        let mut counters = std::mem::replace(&mut self.counters, Counters::open());
+        let started = Instant::now();
+        let (proved, usage) = counters
+            .count(|| self.prove(in_flight, PROOFS_A_CALLER))
+            .map_err(failed)?;
+        let whole = started.elapsed();
+        self.counters = counters;
+        let spans = proved?;
+        let proofs = (in_flight * PROOFS_A_CALLER) as f64;
+        let of = |stages: &[Stage]| {
+            let spans = spans.iter().filter(|span| stages.contains(&span.stage));
+            spans.map(Span::length).sum::<Duration>().as_secs_f64() / proofs
+        };
+        Ok(Sample {
+            proof_s: whole.as_secs_f64() / proofs,
+            b_g2_s: of(&[Stage::BG2]),
+            witness_s: of(&[Stage::Witness, Stage::CircuitWitness]),
+            evaluate_s: of(&[Stage::Evaluate]),
+            device_s: of(&[Stage::Device]),
+            system_s: usage.system.as_secs_f64() / proofs,
+            page_faults: usage.page_faults as f64 / proofs,
+            tlb_shootdowns: usage.tlb_shootdowns.map(|count| count as f64 / proofs),
+        })
+    }
+
+    /// `each` proofs for each of `callers`; their spans.
+    fn prove(&self, callers: usize, each: usize) -> Result<Vec<Span>, Failure> {
+        // The usual way, whatever the kind: urgent jobs go one after the other.
+        let options = || JobOptions {
+            priority: Some(Priority::Normal),
+            ..JobOptions::default()
+        };
+        let caller = || {
+            let mut spans = Vec::new();
+            for _ in 0..each {
+                let job = self.engine.submit_with(&self.request, options())?;
+                job.wait()?;
+                spans.extend(self.engine.timeline().of_job(job.number()));
+            }
+            Ok::<_, Failure>(spans)
+        };
+        thread::scope(|scope| {
+            let callers: Vec<_> = (0..callers).map(|_| scope.spawn(caller)).collect();
+            let mut spans = Vec::new();
+            for caller in callers {
+                match caller.join() {
+                    Ok(proved) => spans.extend(proved?),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Ok(spans)
+        })
+    }
+}
