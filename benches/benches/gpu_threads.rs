@@ -1,6 +1,6 @@
 //! The sum in G2 on several numbers of threads, alone and beside synthesis, by
-//! the C++ kernel and by the engine's own; and whether it helps to give way, or
-//! to leave the sum cores of its own.
+//! the C++ kernel and by the engine's own; and whether it helps to leave the sum
+//! cores of its own. What it does to give way is `membw_throttle`'s.
 //!
 //! The C++ pool's size is decided once a process, so each size is a child
 //! process that waits for its turn. The engine's kernel has a pool of rayon's,
@@ -79,29 +79,25 @@ impl Other {
 enum Way {
     /// Nothing: it has all cores.
     Beside,
-    /// Evaluation stands aside while the sum runs.
-    Throttled,
     /// It runs on the cores that the sum leaves, for as long as both run.
     Rest,
 }
 
 impl Way {
     /// The last is what all numbers of threads are compared with.
-    const ALL: [Way; 3] = [Way::Rest, Way::Throttled, Way::Beside];
+    const ALL: [Way; 2] = [Way::Rest, Way::Beside];
 
     fn name(self) -> &'static str {
         match self {
             Way::Beside => "all cores",
-            Way::Throttled => "gives way",
             Way::Rest => "the rest",
         }
     }
 
     /// Whether it is something else than the others.
-    fn differs(self, other: Other, threads: usize) -> bool {
+    fn differs(self, threads: usize) -> bool {
         match self {
             Way::Beside => true,
-            Way::Throttled => other != Other::Witness,
             Way::Rest => threads < cores(),
         }
     }
@@ -221,14 +217,14 @@ impl Work {
     }
 
     /// On rayon's current threads.
-    fn other(&self, way: Way) -> Result<()> {
+    fn other(&self) -> Result<()> {
         match self.load.other {
             Other::Synthesis => {
                 self.witness()?;
-                self.evaluation(way)
+                self.evaluation()
             }
             Other::Witness => self.witness(),
-            Other::Evaluation => self.evaluation(way),
+            Other::Evaluation => self.evaluation(),
         }
     }
 
@@ -244,11 +240,11 @@ impl Work {
         Ok(())
     }
 
-    fn evaluation(&self, way: Way) -> Result<()> {
+    /// Unthrottled: what this compares is what the numbers of threads alone do.
+    fn evaluation(&self) -> Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
-        let throttle = (way == Way::Throttled).then(|| self.sum.throttle());
-        Ok(self.program.evaluate_into(&self.witness, a, b, throttle)?)
+        Ok(self.program.evaluate_into(&self.witness, a, b, None)?)
     }
 
     /// The question is a side that is alone, or what the other side does because
@@ -258,8 +254,8 @@ impl Work {
         let (sum, other) = (
             || self.sum(),
             || match way {
-                Some(Way::Rest) => self.rest.install(|| self.other(Way::Rest)),
-                way => self.other(way.unwrap_or(Way::Beside)),
+                Some(Way::Rest) => self.rest.install(|| self.other()),
+                Some(Way::Beside) | None => self.other(),
             },
         );
         let sums = Side::new(self.load.sums, &sum);
@@ -361,7 +357,7 @@ fn measure(
             let name = |what| format!("{}/{threads} threads/{what}", kernel.name());
             let sum = arm("sum", name("alone"));
             for way in Way::ALL {
-                if way.differs(load.other, threads) {
+                if way.differs(threads) {
                     arms.push(Arms {
                         kernel,
                         threads,
@@ -491,8 +487,8 @@ fn main() -> Result<()> {
 fn report(rows: &[Vec<String>]) {
     let title = format!(
         "gpu_threads on {} cores: the sum in G2 beside another work; medians, of one piece of \
-         each. `on` is where the other work runs meanwhile: on all cores, on all but giving way, \
-         on the cores that the sum leaves. `combined` is the sum of both sides' rates beside each \
+         each. `on` is where the other work runs meanwhile: on all cores or on those that the sum \
+         leaves. `combined` is the sum of both sides' rates beside each \
          other, each by its own alone on all cores; * is the best, if enough rounds say that it \
          is better than gpu_threads and the other work on all cores, else that",
         cores()
