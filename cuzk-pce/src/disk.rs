@@ -538,7 +538,7 @@ fn read_blocks(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{record, testing::*};
+    use crate::{damage, record, testing::*};
     use blstrs::Scalar;
     use proptest::prelude::*;
     use std::fs;
@@ -547,17 +547,8 @@ mod tests {
         record(RandomCircuit::squares(rows).blank()).unwrap()
     }
 
-    fn fault(path: &Path) -> DiskFault {
-        let error = read::<Scalar>(path, None).unwrap_err();
-        assert!(error.to_string().contains(&path.display().to_string()));
-        error.fault
-    }
-
-    /// Rewrites the checksum, as a hostile writer would.
-    fn sign(bytes: &mut [u8]) {
-        let end = bytes.len() - CHECKSUM_BYTES;
-        let checksum = blake3::hash(&bytes[..end]);
-        bytes[end..].copy_from_slice(checksum.as_bytes());
+    fn reading(path: &Path) -> Result<(), DiskError> {
+        read::<Scalar>(path, None).map(drop)
     }
 
     proptest! {
@@ -587,29 +578,16 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_byte_and_every_truncation_is_an_error() {
+    fn damage_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("circuit.r1cs");
         write(&path, &some_r1cs(2), "label").unwrap();
-        let good = fs::read(&path).unwrap();
-        for i in 0..good.len() {
-            let mut bad = good.clone();
-            bad[i] ^= 0x10;
-            fs::write(&path, &bad).unwrap();
-            match (i, fault(&path)) {
-                (0..8, DiskFault::Magic { .. })
-                | (8..12, DiskFault::Version { .. })
-                | (12..16, DiskFault::Label { .. } | DiskFault::Size { .. })
-                | (16..48, DiskFault::Field)
-                | (96..128, DiskFault::Size { .. })
-                | (48..96 | 128.., DiskFault::Checksum) => {}
-                (i, other) => panic!("byte {i}: {other}"),
-            }
-            fs::write(&path, &good[..i]).unwrap();
-            assert!(matches!(fault(&path), DiskFault::Size { .. }), "cut at {i}");
-        }
-        fs::write(&path, [&good[..], &[0]].concat()).unwrap();
-        assert!(matches!(fault(&path), DiskFault::Size { .. }));
+        damage::another_version_is_an_error(reading, &path, VERSION);
+        write(&path, &some_r1cs(2), "label").unwrap();
+        damage::every_damage_is_an_error(reading, &path, 96..128);
+        damage::what_cannot_be_written_leaves_nothing(reading, |path, label| {
+            write(path, &some_r1cs(2), label)
+        });
     }
 
     #[test]
@@ -619,11 +597,8 @@ mod tests {
         write(&path, &some_r1cs(2), "").unwrap();
         let good = fs::read(&path).unwrap();
         let with = |at: usize, bytes: &[u8]| {
-            let mut bad = good.clone();
-            bad[at..at + bytes.len()].copy_from_slice(bytes);
-            sign(&mut bad);
-            fs::write(&path, &bad).unwrap();
-            fault(&path)
+            damage::replace(&path, &good, at, bytes);
+            damage::fault(reading, &path)
         };
         let huge = u64::MAX.to_le_bytes();
         for at in [96, 104, 112, 120] {
@@ -668,19 +643,5 @@ mod tests {
         write(&path, &some_r1cs(2), "").unwrap();
         let error = read::<Scalar>(&path, Some(some_r1cs(3).fingerprint())).unwrap_err();
         assert!(matches!(error.fault, DiskFault::Fingerprint { .. }));
-    }
-
-    #[test]
-    fn what_cannot_be_written_leaves_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let long = "x".repeat(LABEL_BYTES_MAX + 1);
-        let path = directory.path().join("circuit.r1cs");
-        let error = write(&path, &some_r1cs(2), &long).unwrap_err();
-        assert!(matches!(error.fault, DiskFault::Label { got: 256 }));
-        let nowhere = directory.path().join("absent").join("circuit.r1cs");
-        let error = write(&nowhere, &some_r1cs(2), "").unwrap_err();
-        assert!(matches!(error.fault, DiskFault::Io(_)));
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert!(matches!(fault(&path), DiskFault::Io(_)));
     }
 }

@@ -21,6 +21,8 @@
 mod bytes;
 pub mod cell;
 mod csr;
+#[cfg(test)]
+mod damage;
 mod density;
 pub mod disk;
 mod eval;
