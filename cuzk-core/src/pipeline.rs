@@ -113,7 +113,8 @@ pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[B
 
 /// A·w and B·w over the circuit's domain: its rows, those that Groth16 appends
 /// for the inputs, then zeros. `checkpoint` is asked before every few thousand
-/// rows.
+/// rows. The witness is taken to satisfy the rows; the verifier rejects what is
+/// proved with any other.
 ///
 /// # Errors
 /// A witness or buffers of another circuit's shape; [`Error::Stopped`].
@@ -134,7 +135,7 @@ pub fn evaluate_partition(
     let goes_on = || checkpoint.pass();
     circuit
         .program()
-        .evaluate_while(witness, [a, b], throttle, &goes_on)
+        .evaluate_satisfied(witness, [a, b], throttle, &goes_on)
         .map_err(|error| match error {
             EvalError::Stopped => Error::Stopped,
             error => Error::Synthesis {

@@ -6,6 +6,7 @@ use crate::{
     testing::*,
     witness::{PackedWitness, witness},
 };
+use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
 use ff::Field;
 use proptest::prelude::*;
@@ -98,6 +99,35 @@ proptest! {
         prop_assert_eq!(check(program, &packed).unwrap(), first_bad);
     }
 
+    /// Who says that a witness satisfies the rows gets the exact values of every
+    /// row that does hold, whatever the others do.
+    #[test]
+    fn of_a_satisfied_row_the_short_way_is_exact(circuit in random_circuit(), at in 0..2usize) {
+        let program = &programs(&circuit)[at];
+        let plain = witness(circuit).unwrap();
+        prop_assert_eq!(
+            copied_rows(program, &plain),
+            copied_rows(program, &PackedWitness::pack(&plain))
+        );
+    }
+
+    /// The same where rows say that a long sum is a variable: those that do not
+    /// hold show that it is the variable that is read.
+    #[test]
+    fn a_long_sum_is_read_from_its_variable(
+        terms in prop::collection::vec((any::<u64>(), any::<u64>()), 0..9),
+        errors in prop::collection::vec(0..3u64, 1..40),
+    ) {
+        let wrong = errors.iter().filter(|&&error| error > 0).count();
+        let is_long = terms.len() > 3;
+        let sums = Sums { terms, errors };
+        let program = compile::compile_folded(sums.clone()).unwrap();
+        let plain = witness(sums).unwrap();
+        for copied in [copied_rows(&program, &plain), copied_rows(&program, &PackedWitness::pack(&plain))] {
+            prop_assert!(copied == wrong || !is_long && copied < wrong);
+        }
+    }
+
     /// Whatever the circuit, its program is not larger than plain rows are.
     #[test]
     fn no_program_is_larger_than_plain_rows(
@@ -132,6 +162,66 @@ proptest! {
             }
         }
     }
+}
+
+/// Rows that say that a sum of the same variables is another one, the sum in A
+/// and in B by turns. Each is off by an error.
+#[derive(Debug, Clone)]
+struct Sums {
+    /// Values and coefficients.
+    terms: Vec<(u64, u64)>,
+    errors: Vec<u64>,
+}
+
+impl Circuit<Scalar> for Sums {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        // Too large to be summed as integers.
+        let coefficient = |factor: u64| Scalar::from(factor).square() + Scalar::from(1 << 60);
+        let mut variables = Vec::new();
+        let mut exact = Scalar::ZERO;
+        for (at, &(value, factor)) in self.terms.iter().enumerate() {
+            let value = Scalar::from(value);
+            exact += value * coefficient(factor);
+            let variable = cs.alloc(|| format!("x{at}"), || Ok(value))?;
+            variables.push((coefficient(factor), variable));
+        }
+        for (at, &error) in self.errors.iter().enumerate() {
+            let value = exact + Scalar::from(error);
+            let y = cs.alloc(|| format!("y{at}"), || Ok(value))?;
+            let sum = |lc| variables.iter().fold(lc, |lc, &term| lc + term);
+            let row = || format!("row {at}");
+            if at % 2 == 0 {
+                cs.enforce(row, sum, |lc| lc + CS::one(), |lc| lc + y);
+            } else {
+                cs.enforce(row, |lc| lc + CS::one(), sum, |lc| lc + y);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows where the short way's a and b are not the exact ones; they do not hold,
+/// and there the one is what C comes to and the other ONE.
+fn copied_rows<W: Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> usize {
+    let [a, b, c] = run(program, w);
+    let (mut a2, mut b2) = (vec![-Scalar::ONE; a.len()], vec![-Scalar::ONE; b.len()]);
+    program
+        .evaluate_satisfied(w, [&mut a2, &mut b2], None, &|| true)
+        .unwrap();
+    let mut copied = 0;
+    for row in 0..a.len() {
+        if (a[row], b[row]) != (a2[row], b2[row]) {
+            assert!(row < program.rows() && a[row] * b[row] != c[row]);
+            let (sum, one) = if b[row] == b2[row] {
+                (a2[row], b2[row])
+            } else {
+                (b2[row], a2[row])
+            };
+            assert_eq!((sum, one), (c[row], Scalar::ONE));
+            copied += 1;
+        }
+    }
+    copied
 }
 
 #[test]
@@ -217,7 +307,7 @@ fn evaluation_stops_at_the_next_block() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
     pool.build().unwrap().install(|| {
         let goes_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
-        let mut run = |goes_on| program.evaluate_while(&w, [&mut a, &mut b], None, goes_on);
+        let mut run = |goes_on| program.evaluate_satisfied(&w, [&mut a, &mut b], None, goes_on);
         assert_eq!(run(&goes_on), Err(crate::EvalError::Stopped));
         assert_eq!(asked.load(Ordering::Relaxed), 4, "nobody asks again");
         assert_eq!(run(&|| true), Ok(()));

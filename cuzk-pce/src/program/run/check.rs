@@ -36,7 +36,7 @@ pub fn check<S: PrimeField, W: Columns<S>>(
     program: &Program<S>,
     witness: &W,
 ) -> Result<Option<usize>, EvalError> {
-    match Evaluation::new(program, witness)? {
+    match Evaluation::new(program, witness, false)? {
         Evaluation::Plain(runner) => Ok((0..program.rows())
             .into_par_iter()
             .with_min_len(CHUNK_ROWS)

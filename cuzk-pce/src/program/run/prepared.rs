@@ -10,7 +10,7 @@
 
 use crate::program::{
     drift::Drifts,
-    rows::{INPUT_BIT, Item, RUN_TERMS_MAX},
+    rows::{INPUT_BIT, Item, RUN_TERMS_MAX, Shape},
     tables::View,
 };
 use ff::PrimeField;
@@ -63,10 +63,21 @@ impl Part {
     }
 }
 
+/// Which of A and B is the same as C on a row that holds, and longer than it:
+/// the one whose factor is the constant ONE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copied {
+    Neither,
+    A,
+    B,
+}
+
 /// What evaluation knows of a program beyond its tables.
 #[derive(Debug)]
 pub(in crate::program) struct Prepared<S> {
     parts: Vec<Part>,
+    /// By shape: which part C stands for where the row holds.
+    copies: Vec<Copied>,
     /// By coefficient: its value if it is an integer of at most
     /// [`INTEGER_BITS`] bits, else 0.
     integer_coefficients: Vec<i64>,
@@ -82,6 +93,7 @@ pub(in crate::program) struct Prepared<S> {
 impl<S> Prepared<S> {
     pub(in crate::program) fn resident_bytes(&self) -> usize {
         size_of_val(&self.parts[..])
+            + size_of_val(&self.copies[..])
             + size_of_val(&self.integer_coefficients[..])
             + size_of_val(&self.integers[..])
             + size_of_val(&self.halves[..])
@@ -98,6 +110,15 @@ impl<S> Prepared<S> {
     #[inline]
     pub(super) fn part(&self, part: u32) -> &Part {
         self.parts.get(part as usize).unwrap_or(&GENERAL_PART)
+    }
+
+    /// The matrix to evaluate in place of `matrix` on a row that holds.
+    #[inline]
+    pub(super) fn source(&self, terminal: u32, matrix: usize) -> usize {
+        match (self.copies.get((terminal >> 1) as usize), matrix) {
+            (Some(Copied::A), 0) | (Some(Copied::B), 1) => 2,
+            _ => matrix,
+        }
     }
 
     /// The small integers, as [`Part::sums`] names them.
@@ -123,6 +144,10 @@ impl<S: PrimeField> Prepared<S> {
         let parts: Vec<Part> = parts
             .map(|part| small(view.part(part), &integer_coefficients).unwrap_or(GENERAL_PART))
             .collect();
+        let shapes = view.grammar.shapes.iter();
+        let copies = shapes
+            .map(|&words| copied(Shape::decode(words), view, &parts, &integer_coefficients))
+            .collect();
         let mut integers = Box::new([S::ZERO; INTEGERS]);
         let lowest = -S::from(u64::from(SMALL_MAX.unsigned_abs()));
         let ascending = std::iter::successors(Some(lowest), |value| Some(*value + S::ONE));
@@ -134,6 +159,7 @@ impl<S: PrimeField> Prepared<S> {
         Prepared {
             drifts: Drifts::find(view.grammar, &parts),
             parts,
+            copies,
             integer_coefficients,
             integers,
             halves: halves.take(RUN_TERMS_MAX).collect(),
@@ -222,6 +248,29 @@ pub(in crate::program) fn integer<S: PrimeField>(value: &S, little_endian: bool)
     };
     let negative = || magnitude(-*value).map(|magnitude| -magnitude);
     magnitude(*value).or_else(negative).unwrap_or(0)
+}
+
+fn copied(shape: Shape, view: &View<'_>, parts: &[Part], integers: &[i64]) -> Copied {
+    let [a, b, c] = shape.parts.map(|part| view.part(part));
+    let is_one = |items: &[[u32; 2]]| match items {
+        &[words] => matches!(
+            Item::decode(words),
+            Some(Item::One(term)) if term.col == INPUT_BIT
+                && integers.get(term.coefficient as usize) == Some(&1)
+        ),
+        _ => false,
+    };
+    let is_general = |part: u32| {
+        let part = parts.get(part as usize);
+        part.is_some_and(|part| part.variables == GENERAL)
+    };
+    if is_one(b) && is_general(shape.parts[0]) && c.len() < a.len() {
+        Copied::A
+    } else if is_one(a) && is_general(shape.parts[1]) && c.len() < b.len() {
+        Copied::B
+    } else {
+        Copied::Neither
+    }
 }
 
 /// The part as a small one, if it is small.

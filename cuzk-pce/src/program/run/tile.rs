@@ -101,9 +101,22 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
                 count,
             };
             for (matrix, tile) in tiles.values.iter_mut().enumerate() {
+                let matrix = self.source(stretch, at, matrix);
                 self.part(shape.parts[matrix], matrix, &lane, &mut tile[place + at..]);
             }
         }
         tiles.filled += count * shapes;
+    }
+
+    /// The matrix whose part on the rows is evaluated for `matrix`: C, where
+    /// that is quicker and must come to the same.
+    #[inline]
+    fn source(&self, stretch: &Stretch<'_>, at: usize, matrix: usize) -> usize {
+        // Shapes that drift have small parts, which nothing is quicker than.
+        if self.is_satisfied && stretch.drift.is_none() {
+            self.prepared.source(stretch.terminals[at], matrix)
+        } else {
+            matrix
+        }
     }
 }
