@@ -39,6 +39,30 @@ impl Density {
         }
     }
 
+    /// Adds `count` variables from `start` on, `stride` apart; 0 is one variable.
+    /// Those at or past `len` are not there to add.
+    pub(crate) fn insert_every(&mut self, start: usize, count: usize, stride: usize) {
+        match stride {
+            0 if count > 0 => self.insert(start),
+            1 => self.insert_range(start, count),
+            _ => (0..count).for_each(|k| self.insert(start + k * stride)),
+        }
+    }
+
+    fn insert_range(&mut self, start: usize, count: usize) {
+        let end = start.saturating_add(count).min(self.len);
+        let mut from = start;
+        while from < end {
+            let to = end.min((from / 64 + 1) * 64);
+            let mask = u64::MAX >> (64 - (to - from)) << (from % 64);
+            if let Some(word) = self.words.get_mut(from / 64) {
+                self.count += (mask & !*word).count_ones() as usize;
+                *word |= mask;
+            }
+            from = to;
+        }
+    }
+
     /// Number of variables that could be in the set.
     pub fn len(&self) -> usize {
         self.len
@@ -143,6 +167,22 @@ mod tests {
         assert_eq!((set.count(), set.len()), (4, 130));
         assert!(set.contains(64) && !set.contains(65) && !set.contains(130));
         assert!(Density::new(0).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn many_are_inserted_as_one_by_one(
+            len in 0..300usize,
+            inserts in prop::collection::vec((0..310usize, 0..200usize, 0..5usize), 0..9),
+        ) {
+            let (mut many, mut single) = (Density::new(len), Density::new(len));
+            for (start, count, stride) in inserts {
+                many.insert_every(start, count, stride);
+                (0..count).for_each(|k| single.insert(start + k * stride));
+            }
+            prop_assert_eq!(many.count(), many.iter().count());
+            prop_assert_eq!(many, single);
+        }
     }
 
     /// What bellperson's prover would count, from its own rows.

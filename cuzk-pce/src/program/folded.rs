@@ -5,15 +5,12 @@
 
 use super::{
     Dimensions, RowTerm,
-    rows::{INPUT_BIT, Item, PROVEN, Run, Shape, Step, Term},
+    rows::{INPUT_BIT, Item, Run, Shape, Step, Term},
     run::Prepared,
     sequence::Stretch,
     tables::{Tables, View},
 };
-use crate::{
-    density::{Densities, Density},
-    fingerprint::{CircuitHasher, Fingerprint, push_part, row_digest},
-};
+use crate::fingerprint::{CircuitHasher, Fingerprint, push_part, row_digest};
 use ff::PrimeField;
 
 /// Folded rows.
@@ -82,52 +79,6 @@ impl<S: PrimeField> Folded<S> {
             ..
         } = self.dimensions;
         hasher.finish(num_inputs as usize, num_aux as usize, rows as usize)
-    }
-
-    /// The auxiliary variables that the rows prove to be 0 or 1.
-    pub(super) fn boolean_columns(&self) -> Density {
-        let mut columns = Density::new(self.dimensions.num_aux as usize);
-        for (shape, terminal, cursor) in self.places(self.tables.view()) {
-            if terminal & PROVEN != 0 && shape.boolean != 0 {
-                columns.insert((cursor - shape.boolean) as usize);
-            }
-        }
-        columns
-    }
-
-    /// Which variables the A and B queries of a Groth16 prover range over.
-    pub(super) fn densities(&self) -> Densities {
-        let view = self.tables.view();
-        let mut densities = Densities {
-            a_aux: Density::new(self.dimensions.num_aux as usize),
-            b_input: Density::new(self.dimensions.num_inputs as usize),
-            b_aux: Density::new(self.dimensions.num_aux as usize),
-        };
-        for (shape, _, cursor) in self.places(view) {
-            let [a, b, _] = shape.parts;
-            for (part, aux_set, is_b) in [
-                (a, &mut densities.a_aux, false),
-                (b, &mut densities.b_aux, true),
-            ] {
-                for item in view
-                    .part(part)
-                    .iter()
-                    .filter_map(|&words| Item::decode(words))
-                {
-                    let Run {
-                        first, length, gap, ..
-                    } = item.as_run();
-                    match first.col & INPUT_BIT {
-                        0 => (0..length).for_each(|k| {
-                            aux_set.insert((cursor - first.col + k * gap) as usize);
-                        }),
-                        _ if is_b => densities.b_input.insert((first.col & !INPUT_BIT) as usize),
-                        _ => {}
-                    }
-                }
-            }
-        }
-        densities
     }
 
     /// Every row's shape, terminal and cursor.

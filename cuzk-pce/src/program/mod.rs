@@ -3,8 +3,8 @@
 //! Reading order: `rows` (distinct rows in relative form), `sequence` (their
 //! order as a grammar that can be entered at any row), `tables` (both as one
 //! checked block of words), `compile` (from a blank circuit, streaming),
-//! `folded` (these, ready to run), `types` (which columns are boolean), `drift`
-//! and `run` (evaluation), `flat` (for a device), `file`.
+//! `folded` (these, ready to run), `types` (which columns are boolean), `columns`
+//! (which columns there are), `drift` and `run` (evaluation), `flat` (for a device), `file`.
 //!
 //! Rows without repetition would be larger folded than plain. Such a circuit's
 //! program keeps them plain, so none is larger than the plain form.
@@ -14,6 +14,7 @@
 //! checked, whether compiled or read from a file.
 
 mod coefficients;
+mod columns;
 mod compile;
 mod drift;
 mod file;

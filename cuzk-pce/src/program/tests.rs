@@ -343,6 +343,9 @@ fn long_circuits_evaluate_in_blocks() {
     assert!(r1cs.rows() > 3 * crate::CHUNK_ROWS);
     let program = compile(circuit.blank()).unwrap();
     assert!(program.resident_bytes() * 12 < r1cs.resident_bytes());
+    assert_eq!(program.densities(), r1cs.densities());
+    let plain = compile::boolean_columns(&r1cs);
+    assert_eq!(program.boolean_columns(), plain);
     let w = witness(circuit).unwrap();
     let oracle = evaluate(&r1cs, &w, None).unwrap();
     let [a, b, _] = run(&program, &PackedWitness::pack(&w));

@@ -102,13 +102,13 @@ impl<S> Prepared<S> {
 
     /// The grammar's drifts.
     #[inline]
-    pub(super) fn drifts(&self) -> Option<&Drifts> {
+    pub(in crate::program) fn drifts(&self) -> Option<&Drifts> {
         self.drifts.as_ref()
     }
 
     /// A part, in the form in which it is run.
     #[inline]
-    pub(super) fn part(&self, part: u32) -> &Part {
+    pub(in crate::program) fn part(&self, part: u32) -> &Part {
         self.parts.get(part as usize).unwrap_or(&GENERAL_PART)
     }
 
