@@ -91,12 +91,13 @@ fn main() -> Result<()> {
     let mut criterion = Criterion::default().configure_from_args();
     let (cells_in_all, sizes) = mode.pick((CELLS_IN_ALL, &MEMORY_CELLS[..]), (64, &[16]));
     let threads_max = thread_counts().last().copied().unwrap_or(1);
-    let mut rows = Vec::new();
+    let (mut rows, mut summary) = (Vec::new(), Vec::new());
     for program in Program::ALL {
         for &cells in sizes {
             let workload = Workload::record(program, cells, cells_in_all, threads_max)?;
             let measured = measure(&workload, &counters, &mut criterion, mode)?;
             rows.extend(measured.rows(&workload));
+            summary.extend(measured.summary(&workload));
             measured.draw(&workload)?;
         }
     }
@@ -119,6 +120,7 @@ fn main() -> Result<()> {
             ],
             &rows,
         );
+        println!("\nSummary\n{}", summary.join("\n"));
     }
     criterion.final_summary();
     Ok(())
@@ -175,6 +177,25 @@ impl Measured<'_> {
         rows
     }
 
+    /// A line for each number of threads and each arm but the packed one.
+    fn summary(&self, workload: &Workload) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (threads, study) in &self.sweeps {
+            lines.push(format!(
+                "  {}, {threads} threads: packed ran",
+                workload.name()
+            ));
+            for arm in 0..ARMS.len() - 1 {
+                let faster = table::figure(faster(study, arm), table::times);
+                lines.push(format!(
+                    "    {faster} times faster than {}",
+                    study.name(arm)
+                ));
+            }
+        }
+        lines
+    }
+
     fn draw(&self, workload: &Workload) -> Result<()> {
         let name = format!("cell-{}-{}", workload.program.name(), workload.cells);
         let line = |arm: usize| Line {
@@ -188,6 +209,11 @@ impl Measured<'_> {
     }
 }
 
+/// By how much the packed cell is faster than an arm.
+fn faster(study: &Study<'_, Sample>, arm: usize) -> Option<f64> {
+    study.ratio(arm, ARMS.len() - 1, |sample| sample.wall.as_secs_f64())
+}
+
 fn row(workload: &Workload, threads: usize, study: &Study<'_, Sample>, arm: usize) -> Vec<String> {
     let samples = study.samples(arm);
     let mean_of = |of: fn(&Sample) -> f64| mean(samples.iter().map(of));
@@ -197,7 +223,6 @@ fn row(workload: &Workload, threads: usize, study: &Study<'_, Sample>, arm: usiz
         .map(|count| count.map(|count| count as f64))
         .collect();
     let packed = ARMS.len() - 1;
-    let faster = study.ratio(arm, packed, |sample| sample.wall.as_secs_f64());
     let processor = study.ratio(arm, packed, |sample| {
         (sample.usage.user + sample.usage.system).as_secs_f64()
     });
@@ -210,7 +235,7 @@ fn row(workload: &Workload, threads: usize, study: &Study<'_, Sample>, arm: usiz
         table::figure(mean_of(|s| s.usage.system.as_secs_f64()), table::seconds),
         table::figure(mean_of(|s| s.usage.page_faults as f64), table::count),
         table::figure(misses.and_then(|m| median(m.into_iter())), table::count),
-        table::figure(faster, table::times),
+        table::figure(faster(study, arm), table::times),
         table::figure(processor, table::times),
     ]
 }
