@@ -481,6 +481,7 @@ mod tests {
                         .unwrap();
                 }
                 program.boolean_columns();
+                program.densities();
                 assert_eq!(program.unfold().count(), program.rows());
             }
         }
