@@ -1,5 +1,6 @@
 //! Files that are whole or not there.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,14 +10,25 @@ use std::path::Path;
 /// # Errors
 /// What the file system says.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole_with(path, |file| file.write_all(bytes))
+}
+
+/// [`write_whole`] of what `write` writes.
+///
+/// # Errors
+/// What `write` returns or the file system says.
+pub(crate) fn write_whole_with<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<(), E>,
+) -> Result<(), E> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let mut file = as_umask_says().tempfile_in(directory)?;
-    file.write_all(bytes)?;
+    write(file.as_file_mut())?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
+    file.persist(path).map_err(io::Error::from)?;
     Ok(())
 }
 

@@ -53,7 +53,8 @@ impl fmt::Debug for SynthesisResources<'_> {
     }
 }
 
-/// Computes the witness of a partition and evaluates A and B on it.
+/// Computes the witness of a partition, evaluates A and B on it, and draws its
+/// proof's randomness.
 ///
 /// # Errors
 /// A vanilla proof from which the circuit cannot be satisfied, a witness of
@@ -91,6 +92,7 @@ pub fn synthesize_partition(
         witness,
         a,
         b,
+        randomness: Randomness::from_os(),
         checkpoint,
     })
 }
@@ -170,11 +172,10 @@ pub fn prove_finish(
     job: &dyn Job,
     partition: usize,
     key: &PreparedVerifyingKey<Bls12>,
-    randomness: Randomness,
     trace: Trace<'_>,
 ) -> Result<VerifiedProof> {
     let proof = pending
-        .finish(randomness, trace)
+        .finish(trace)
         .map_err(|error| backend_error(backend.name(), partition, error))?;
     trace.time(Stage::Verify, || {
         verify_partition(key, &proof, &job.public_inputs(partition)?, partition)

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blstrs::Scalar;
-use cuzk_core::backend::{Backend, CpuBackend, CudaBackend, Randomness, Synthesized};
+use cuzk_core::backend::{Backend, CpuBackend, CudaBackend, Randomness, Scaling, Synthesized};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
@@ -60,18 +60,25 @@ impl Case {
     }
 
     /// A proof, verified, and the stages that it went through.
-    fn prove(&self, backend: &Arc<dyn Backend>, r: u64, s: u64) -> (Vec<u8>, Vec<Stage>) {
+    fn prove(&self, backend: &Arc<dyn Backend>, randomness: Randomness) -> (Vec<u8>, Vec<Stage>) {
         let timeline = Timeline::default();
         let trace = timeline.trace(0, Some(0));
-        let pending = prove_start(backend, self.synthesized(), 0, trace).unwrap();
-        let randomness = Randomness {
-            r: Scalar::from(r),
-            s: Scalar::from(s),
+        let synthesized = Synthesized {
+            randomness,
+            ..self.synthesized()
         };
+        let pending = prove_start(backend, synthesized, 0, trace).unwrap();
         let key = self.params.prepared_key();
-        let proof = prove_finish(pending, &**backend, &*self.job, 0, key, randomness, trace);
+        let proof = prove_finish(pending, &**backend, &*self.job, 0, key, trace);
         let stages = timeline.spans().iter().map(|span| span.stage).collect();
         (proof.unwrap().as_bytes().to_vec(), stages)
+    }
+}
+
+fn added(r: u64, s: u64) -> Randomness {
+    Randomness::Added {
+        r: Scalar::from(r),
+        s: Scalar::from(s),
     }
 }
 
@@ -99,9 +106,11 @@ fn resources() -> Arc<GpuResources> {
 fn assert_equal_to_cpu(case: &Case, device: DeviceProver) {
     let device: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::new(device)));
     let cpu = cpu();
-    for (r, s) in [(0x5eed, 0x0dd5), (7, 11)] {
-        let (proof, stages) = case.prove(&device, r, s);
-        assert_eq!(proof, case.prove(&cpu, r, s).0);
+    let scaling = Scaling::new(Scalar::from(0x5eed), Scalar::from(0x0dd5));
+    let scaled = Randomness::Scaled(scaling.unwrap());
+    for randomness in [added(0x5eed, 0x0dd5), added(7, 11), scaled] {
+        let (proof, stages) = case.prove(&device, randomness);
+        assert_eq!(proof, case.prove(&cpu, randomness).0);
         for stage in [
             Stage::LockWait,
             Stage::Device,
@@ -158,5 +167,8 @@ fn a_partition_of_a_failing_device_is_proved_elsewhere() {
     let cpu = cpu();
     let backend: Arc<dyn Backend> =
         Arc::new(CudaBackend::new(Arc::clone(&device)).with_elsewhere(Arc::clone(&cpu)));
-    assert_eq!(case.prove(&backend, 1, 2).0, case.prove(&cpu, 1, 2).0);
+    assert_eq!(
+        case.prove(&backend, added(1, 2)).0,
+        case.prove(&cpu, added(1, 2)).0
+    );
 }

@@ -14,29 +14,33 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bellperson::groth16::Parameters;
+use bellperson::groth16::{Parameters, Proof};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::backend::{Backend, BackendError, CpuBackend, Randomness, Synthesized};
+use cuzk_core::backend::{Backend, BackendError, CpuBackend, Randomness, Scaling, Synthesized};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
-use cuzk_core::params::{LoadedParams, ParamCache};
+use cuzk_core::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::Timeline;
 use cuzk_core::verify::VerifiedProof;
-use cuzk_kernels::{Checkpoint, Unhindered};
+use cuzk_kernels::{Checkpoint, Isa, Unhindered};
+use ff::Field;
+use group::Curve;
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
-/// The randomness of the known answers.
-fn randomness() -> Randomness {
-    Randomness {
-        r: Scalar::from(0x5eed),
-        s: Scalar::from(0x0dd5),
-    }
+/// The randomness of the known answers: r and s.
+fn randomness() -> [Scalar; 2] {
+    [Scalar::from(0x5eed), Scalar::from(0x0dd5)]
+}
+
+fn added([r, s]: [Scalar; 2]) -> Randomness {
+    Randomness::Added { r, s }
 }
 
 /// A kind's statement, circuit and parameters.
@@ -48,9 +52,13 @@ struct Case {
 
 impl Case {
     fn new(kind: ProofKind) -> Self {
+        Self::with_params_in(kind, &common::param_cache())
+    }
+
+    fn with_params_in(kind: ProofKind, folder: &Path) -> Self {
         let circuit = common::circuit_with_params(kind);
         let files = circuit.id().parameter_files().unwrap();
-        let cache = ParamCache::new(common::param_cache());
+        let cache = ParamCache::new(folder);
         Self {
             job: decode(&common::bundled_request(kind)).unwrap(),
             params: cache.load(&files, &circuit.query_lengths()).unwrap(),
@@ -75,22 +83,25 @@ impl Case {
         .unwrap()
     }
 
-    fn ours(&self) -> VerifiedProof {
+    fn ours(&self, randomness: Randomness) -> VerifiedProof {
         let (resources, pool) = resources();
         let backend = backend(&resources, &pool);
-        let synthesized = self.synthesized(&resources, &pool);
+        let synthesized = Synthesized {
+            randomness,
+            ..self.synthesized(&resources, &pool)
+        };
         let timeline = Timeline::default();
         let trace = timeline.trace(0, Some(0));
         let pending = prove_start(&backend, synthesized, 0, trace).unwrap();
         let key = self.params.prepared_key();
         let backend = &*backend;
-        prove_finish(pending, backend, &*self.job, 0, key, randomness(), trace).unwrap()
+        prove_finish(pending, backend, &*self.job, 0, key, trace).unwrap()
     }
 
     fn bellperson(&self) -> Vec<u8> {
         let path = self.params.mapped().path().to_owned();
         let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false).unwrap();
-        let Randomness { r, s } = randomness();
+        let [r, s] = randomness();
         let mut bytes = Vec::new();
         self.job
             .reference_proof(0, &mapped, r, s)
@@ -134,7 +145,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn check_known_answer(kind: ProofKind) {
     assert_eq!(
-        hex(Case::new(kind).ours().as_bytes()),
+        hex(Case::new(kind).ours(added(randomness())).as_bytes()),
         known_answer(kind),
         "{kind}"
     );
@@ -183,6 +194,61 @@ fn the_slow_kinds_are_bellpersons() {
     }
 }
 
+/// With multiples of the bases the proof is the same; with a file of them that
+/// cannot be used, too.
+#[test]
+fn multiples_change_no_proof() {
+    let folder = tempfile::tempdir().unwrap();
+    common::copy_params(ProofKind::WindowPost, folder.path());
+    let case = Case::with_params_in(ProofKind::WindowPost, folder.path());
+    let params = case.params.mapped();
+    let (program, densities) = (case.circuit.program(), case.circuit.densities());
+    let written = write_multiples(
+        params,
+        program,
+        densities,
+        Isa::best(),
+        (2, 1 << 30),
+        |_| (),
+    );
+    if Isa::ifma().is_none() {
+        return assert!(matches!(written, Err(ParamsError::Multiples { .. })));
+    }
+    let prove = || hex(case.ours(added(randomness())).as_bytes());
+    assert_eq!(prove(), known_answer(ProofKind::WindowPost));
+    std::fs::write(written.unwrap().path, "no multiples").unwrap();
+    assert_eq!(prove(), known_answer(ProofKind::WindowPost));
+}
+
+/// A scaled proof is the one without randomness, scaled by whoever has that and
+/// the key; and the verifier takes both.
+#[test]
+fn scaling_is_what_anyone_can_do_to_a_proof() {
+    let case = Case::new(ProofKind::WindowPost);
+    let read = |proof: &VerifiedProof| Proof::<Bls12>::read(&proof.as_bytes()[..]).unwrap();
+    let plain = read(&case.ours(added([Scalar::ZERO; 2])));
+    let delta = case.params.mapped().vk().delta_g2;
+    for (scale, shift) in [(1, 0), (0x5eed, 0), (1, 0x0dd5), (0x5eed, 0x0dd5)] {
+        let (scale, shift) = (Scalar::from(scale), Scalar::from(shift));
+        let scaling = Scaling::new(scale, shift).unwrap();
+        let scaled = read(&case.ours(Randomness::Scaled(scaling)));
+        assert_eq!((scaled.a * scale).to_affine(), plain.a);
+        let b = plain.b * scale + delta * (scale * shift);
+        assert_eq!(scaled.b, b.to_affine());
+        assert_eq!(scaled.c, (plain.a * shift + plain.c).to_affine());
+    }
+    assert!(Scaling::new(Scalar::ZERO, Scalar::ONE).is_none());
+}
+
+/// Two proofs of one statement have nothing in common.
+#[test]
+fn fresh_randomness_is_in_every_point() {
+    let case = Case::new(ProofKind::WindowPost);
+    let proofs = [(); 2].map(|()| case.ours(Randomness::from_os()));
+    let [x, y] = proofs.map(|proof| Proof::<Bls12>::read(&proof.as_bytes()[..]).unwrap());
+    assert!(x.a != y.a && x.b != y.b && x.c != y.c);
+}
+
 /// Wherever a partition is stopped, in the device region or after it, it gives
 /// no proof, and what it held is free for the next.
 #[test]
@@ -199,7 +265,7 @@ fn a_stopped_partition_gives_no_proof() {
         };
         Arc::clone(&backend)
             .prove_start(partition, trace)?
-            .finish(randomness(), trace)
+            .finish(trace)
     };
     let stop_at = |call| {
         let calls = AtomicUsize::new(0);

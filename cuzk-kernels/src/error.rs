@@ -45,6 +45,9 @@ pub enum KernelError {
     /// one that is not there.
     #[error("packed scalars: a scalar is both one and wide, or past the end")]
     PackedScalars,
+    /// Rows of multiples that cannot be used.
+    #[error("multiples of bases: {0}")]
+    Multiples(&'static str),
     /// A [`Checkpoint`](crate::Checkpoint) said so. What the kernel was writing is
     /// of no use.
     #[error("stopped")]

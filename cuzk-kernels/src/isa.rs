@@ -60,6 +60,13 @@ impl Isa {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl From<crate::ifma::Ifma> for Isa {
+    fn from(token: crate::ifma::Ifma) -> Isa {
+        Isa(Implementation::Ifma(token))
+    }
+}
+
 impl Default for Isa {
     fn default() -> Isa {
         Isa::best()

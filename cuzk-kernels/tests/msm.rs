@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // the helpers of tests may panic
 
-use blstrs::{G1Affine, G2Affine, Scalar};
-use cuzk_kernels::msm::{self, Bases, BasesError, PackedScalars};
+use blstrs::{G1Affine, G1Projective, G2Affine, Scalar};
+use cuzk_kernels::msm::{
+    self, Bases, BasesError, Chosen, Multiples, PackedScalars, Part, Shape, WithMultiples,
+};
 use cuzk_kernels::{Isa, KernelError, naive};
 use ff::Field;
 use group::{Group, prime::PrimeCurveAffine};
@@ -215,6 +217,155 @@ fn more_terms_than_a_chunk() {
             "packed, {isa}"
         );
     }
+}
+
+/// The parts of a sum share its buckets, however long each is and however its
+/// scalars are kept.
+#[test]
+fn joined_parts_are_the_sum_of_sums() {
+    let mut rng = rng(9);
+    for lens in [&[][..], &[0], &[300], &[1, 2], &[700, 0, 33], &[5000, 4000]] {
+        let kinds = [Scalars::Random, Scalars::Witness, Scalars::Same];
+        let bases: Vec<Vec<G1Affine>> = lens
+            .iter()
+            .map(|len| points(Points::SomeInfinity, *len, &mut rng))
+            .collect();
+        let scalars: Vec<Vec<Scalar>> = lens
+            .iter()
+            .zip(kinds)
+            .map(|(len, kind)| scalars(kind, *len, &mut rng))
+            .collect();
+        let expected: G1Projective = bases
+            .iter()
+            .zip(&scalars)
+            .map(|(bases, scalars)| naive::msm(bases, scalars))
+            .sum();
+        let slices: Vec<&[G1Affine]> = bases.iter().map(Vec::as_slice).collect();
+        let packed: Vec<_> = scalars.iter().map(|scalars| pack(scalars)).collect();
+        let parts: Vec<Part<'_, G1Affine>> = slices
+            .iter()
+            .zip(&scalars)
+            .zip(&packed)
+            .enumerate()
+            .map(|(i, ((bases, scalars), (ones, wide, values)))| match i {
+                1 => Part::new(
+                    bases,
+                    PackedScalars::new(scalars.len(), ones, wide, values).unwrap(),
+                ),
+                _ => Part::new(bases, scalars.as_slice()),
+            })
+            .collect();
+        for isa in Isa::all() {
+            let sum = msm::g1_joined(isa, &parts).unwrap();
+            assert_eq!(sum, expected, "{isa} {lens:?}");
+        }
+    }
+}
+
+/// Bytes as they lie in a mapped file: aligned to a cache line.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// The rows of multiples of the chosen bases.
+fn rows<P: WithMultiples>(
+    isa: Isa,
+    shape: Shape,
+    chosen: &Chosen,
+    bases: &dyn Bases<P>,
+) -> Vec<Line> {
+    let mut rows = Vec::new();
+    P::write_rows::<KernelError>(isa.into(), shape, chosen, bases, |row| {
+        assert_eq!(Some(row.len()), P::row_bytes(isa, chosen.count()));
+        rows.extend(row.as_chunks().0.iter().map(|line| Line(*line)));
+        Ok(())
+    })
+    .unwrap();
+    rows
+}
+
+fn bytes_of(lines: &[Line]) -> &[u8] {
+    bytemuck::cast_slice(lines)
+}
+
+/// [`msm::g1_joined`] or [`msm::g2_joined`].
+type JoinedSum<P> = fn(Isa, &[Part<'_, P>]) -> Result<<P as PrimeCurveAffine>::Curve, KernelError>;
+
+/// A sum with multiples of some bases is the sum, for every shape: also where a
+/// scalar that is not of the chosen ones takes a multiplication.
+fn check_multiples<P>(joined: JoinedSum<P>, len: usize, shapes: impl IntoIterator<Item = Shape>)
+where
+    P: WithMultiples + PrimeCurveAffine<Scalar = Scalar> + From<P::Curve> + Copy,
+{
+    let mut rng = rng(10);
+    let bases: Vec<P> = points(Points::SomeInfinity, len, &mut rng);
+    let slice = bases.as_slice();
+    for (shape, threads) in shapes.into_iter().zip([1, 2, 5].into_iter().cycle()) {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let mut scalars = scalars(Scalars::Witness, len, &mut rng);
+        let chosen = Chosen::new(len, |i| ![Scalar::ZERO, Scalar::ONE].contains(&scalars[i]));
+        for isa in Isa::all()
+            .into_iter()
+            .filter(|isa| P::row_bytes(*isa, 1).is_some())
+        {
+            let lines = rows(isa, shape, &chosen, &slice);
+            let bytes = bytes_of(&lines);
+            let multiples = Multiples::new(isa, shape, &chosen, bytes).unwrap();
+            for outside in [false, true] {
+                if outside {
+                    let zero = scalars.iter().position(|s| *s == Scalar::ZERO).unwrap();
+                    scalars[zero] = Scalar::from(77);
+                }
+                let part = Part::new(&slice, scalars.as_slice()).with_multiples(multiples);
+                let sum = pool.install(|| joined(isa, &[part, part]).unwrap());
+                let expected = naive::msm(&bases, &scalars);
+                assert_eq!(sum, expected + expected, "{isa} {shape:?} {outside}");
+                // Instructions that the rows are not for.
+                let portable = joined(Isa::PORTABLE, &[part]).unwrap();
+                assert_eq!(portable, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn multiples_change_nothing() {
+    let shapes = |bits: &[u32], rows: &[usize]| -> Vec<Shape> {
+        bits.iter()
+            .flat_map(|bits| rows.iter().filter_map(|rows| Shape::new(*bits, *rows)))
+            .collect()
+    };
+    check_multiples(
+        msm::g1_joined,
+        400,
+        shapes(&[2, 7, 8, 13, 16], &[1, 2, 3, 16, 20, 128]),
+    );
+    check_multiples(msm::g2_joined, 300, shapes(&[4, 11, 15], &[1, 4, 17]));
+    check_multiples(msm::g1_joined, 5000, [Shape::choose(5000, 2, 16)]);
+}
+
+#[test]
+fn rows_that_do_not_fit_are_refused() {
+    let Some(isa) = Isa::ifma() else { return };
+    let bases: Vec<G1Affine> = points(Points::Random, 10, &mut rng(11));
+    let chosen = Chosen::new(10, |i| i != 3);
+    let shape = Shape::new(8, 4).unwrap();
+    let lines = rows(isa, shape, &chosen, &bases.as_slice());
+    let bytes = bytes_of(&lines);
+    assert!(Multiples::<G1Affine>::new(isa, shape, &chosen, bytes).is_ok());
+    assert!(Multiples::<G1Affine>::new(isa, shape, &chosen, &bytes[64..]).is_err());
+    assert!(Multiples::<G1Affine>::new(Isa::PORTABLE, shape, &chosen, bytes).is_err());
+    let mut moved = vec![Line([0; 64]); lines.len() + 1];
+    let moved: &mut [u8] = bytemuck::cast_slice_mut(&mut moved);
+    moved[1..=bytes.len()].copy_from_slice(bytes);
+    let moved = &moved[1..=bytes.len()];
+    assert!(matches!(
+        Multiples::<G1Affine>::new(isa, shape, &chosen, moved),
+        Err(KernelError::Multiples("out of alignment"))
+    ));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use cuzk_core::scheduler::priority::Priority;
@@ -116,6 +117,19 @@ pub(crate) enum Params {
     /// Check every point of the parameters in the cache, and that key, queries
     /// and circuit belong together.
     Verify(ParamsVerify),
+    /// Compute multiples of the parameters' points and keep them beside the
+    /// parameters, so that proofs on the CPU take less time. Worth it for PoSts.
+    Prepare(ParamsPrepare),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsPrepare {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// The most that the file may take, on the disk and in memory; fewer multiples
+    /// are kept where it is short.
+    #[arg(long, default_value = "2GiB")]
+    pub(crate) limit: ByteSize,
 }
 
 #[derive(Debug, Args)]

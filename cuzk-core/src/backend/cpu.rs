@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, G1Projective, G2Projective, Scalar};
-use cuzk_kernels::msm::{self, PackedScalars};
+use cuzk_kernels::msm::{self, PackedScalars, Part};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, Isa, KernelError};
@@ -22,12 +22,13 @@ use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 use supraseal_sys::dealloc::dealloc_async;
 
-use super::assemble::{Sums, assemble};
+use super::assemble::{Blinding, Sums, assemble};
 use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
 use crate::circuit::Circuit;
+use crate::kinds::CircuitId;
 use crate::memory::buffer::Buffer;
 use crate::once_map::OnceMap;
-use crate::params::MappedParams;
+use crate::params::{MappedMultiples, MappedParams};
 use crate::timeline::{Stage, Trace};
 
 /// Proves with the kernels of `cuzk-kernels`.
@@ -38,6 +39,8 @@ pub struct CpuBackend {
     isa: Isa,
     /// By the logarithm of their size.
     domains: OnceMap<u32, Domain>,
+    /// Of the circuits' bases, where the parameter cache has them.
+    multiples: OnceMap<CircuitId, Option<MappedMultiples>>,
 }
 
 impl fmt::Debug for CpuBackend {
@@ -59,6 +62,7 @@ impl CpuBackend {
             pool,
             isa: Isa::best(),
             domains: OnceMap::default(),
+            multiples: OnceMap::default(),
         }
     }
 
@@ -79,6 +83,7 @@ impl CpuBackend {
     fn prepare(&self, partition: &Synthesized) -> Result<Prepared, BackendError> {
         let Synthesized {
             circuit,
+            params,
             witness,
             a,
             ..
@@ -89,10 +94,28 @@ impl CpuBackend {
             domain: self.domains.get_or_make(log_size, || {
                 self.pool.install(|| Domain::with(self.isa, log_size))
             })?,
+            multiples: self.multiples(circuit, params),
             scratch: a.pool().take(a.len())?,
             a_scalars: witness.query(0..witness.num_inputs(), &densities.a_aux),
             b_scalars: witness.query(densities.b_input.iter(), &densities.b_aux),
         })
+    }
+
+    /// The multiples of a circuit's bases, if there are any to be used.
+    fn multiples(&self, circuit: &Circuit, params: &MappedParams) -> Arc<Option<MappedMultiples>> {
+        let open = || {
+            let (program, densities) = (circuit.program(), circuit.densities());
+            MappedMultiples::open(params, program, densities, self.isa).unwrap_or_else(|error| {
+                tracing::warn!(%error, "sums are made without multiples of their bases");
+                None
+            })
+        };
+        let made = self.multiples.get_or_make(circuit.id(), || {
+            Ok::<_, std::convert::Infallible>(self.pool.install(open))
+        });
+        match made {
+            Ok(multiples) => multiples,
+        }
     }
 
     fn context<'a>(&self, checkpoint: &'a SharedCheckpoint) -> Context<'a> {
@@ -105,16 +128,18 @@ impl CpuBackend {
     /// Σ wᵢ·Bᵢ in G2. Synthesis gives way while it runs.
     fn sum_in_g2(
         &self,
-        params: &MappedParams,
+        (params, multiples): (&MappedParams, Option<&MappedMultiples>),
         scalars: &PackedQuery<Scalar>,
         checkpoint: &SharedCheckpoint,
     ) -> Result<G2Projective, BackendError> {
-        let scalars = packed(scalars.as_slice())?;
+        let bases = params.b_g2();
+        let part = Part::new(&bases, packed(scalars.as_slice())?)
+            .with_multiples(multiples.and_then(MappedMultiples::b_g2));
         let context = self.context(checkpoint);
         let _raised = self.resources.raise_throttle();
         Ok(self
             .b_g2_pool
-            .install(|| msm::g2_packed(context, &params.b_g2(), &scalars))?)
+            .install(|| msm::g2_joined(context, &[part]))?)
     }
 }
 
@@ -122,10 +147,11 @@ impl CpuBackend {
 /// before the device's lock is taken.
 struct Prepared {
     domain: Arc<Domain>,
+    multiples: Arc<Option<MappedMultiples>>,
     /// As long as the domain.
     scratch: Buffer,
     a_scalars: PackedQuery<Scalar>,
-    /// For both sums over B.
+    /// For every sum over B.
     b_scalars: PackedQuery<Scalar>,
 }
 
@@ -133,31 +159,36 @@ struct Prepared {
 /// a sum's steps end. `h` is the quotient.
 fn sums_in_g1(
     context: Context<'_>,
-    params: &MappedParams,
+    (params, multiples): (&MappedParams, Option<&MappedMultiples>),
     h: &[Scalar],
     [aux, a, b]: [PackedSlice<'_, Scalar>; 3],
+    randomness: Randomness,
 ) -> Result<SumsInG1, BackendError> {
     // h has one coefficient less than the domain has points.
     let h = h.split_last().map_or(h, |(_, h)| h);
-    let ((h, l), (a, b_g1)) = rayon::join(
-        || {
-            rayon::join(
-                || msm::g1_with(context, &params.h(), h),
-                || msm::g1_packed(context, &params.l(), &packed(aux)?),
-            )
-        },
-        || {
-            rayon::join(
-                || msm::g1_packed(context, &params.a(), &packed(a)?),
-                || msm::g1_packed(context, &params.b_g1(), &packed(b)?),
-            )
-        },
-    );
+    let h_and_l = || {
+        let (h_bases, l_bases) = (params.h(), params.l());
+        let h = Part::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
+        let l = Part::new(&l_bases, packed(aux)?);
+        let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
+        msm::g1_joined(context, &[h, l])
+    };
+    let a = || {
+        let bases = params.a();
+        let a = Part::new(&bases, packed(a)?);
+        msm::g1_joined(
+            context,
+            &[a.with_multiples(multiples.and_then(MappedMultiples::a))],
+        )
+    };
+    let b_g1 = || msm::g1_packed(context, &params.b_g1(), &packed(b)?);
+    let (h_and_l, (a, blinding)) = rayon::join(h_and_l, || {
+        rayon::join(a, || Blinding::new(randomness, b_g1))
+    });
     Ok(SumsInG1 {
-        h: h?,
-        l: l?,
+        h_and_l: h_and_l?,
         a: a?,
-        b_g1: b_g1?,
+        blinding: blinding?,
     })
 }
 
@@ -176,6 +207,7 @@ impl Backend for CpuBackend {
 
     fn evict(&self, circuit: &Circuit) {
         self.domains.remove(&circuit.domain_len().trailing_zeros());
+        self.multiples.remove(&circuit.id());
     }
 
     fn prove_start(
@@ -185,6 +217,7 @@ impl Backend for CpuBackend {
     ) -> Result<Box<dyn Pending>, BackendError> {
         let Prepared {
             domain,
+            multiples,
             mut scratch,
             a_scalars,
             b_scalars,
@@ -195,6 +228,7 @@ impl Backend for CpuBackend {
             witness,
             mut a,
             mut b,
+            randomness,
             checkpoint,
         } = partition;
         let asked = Instant::now();
@@ -206,6 +240,7 @@ impl Backend for CpuBackend {
             b_scalars.as_slice(),
         ];
         let context = self.context(&checkpoint);
+        let bases = (&*params, multiples.as_ref().as_ref());
         let sums = trace.time(Stage::Device, || {
             trace.time(Stage::Quotient, || {
                 self.pool
@@ -215,7 +250,7 @@ impl Backend for CpuBackend {
             drop((b, scratch));
             trace.time(Stage::Msm, || {
                 self.pool
-                    .install(|| sums_in_g1(context, &params, &a, scalars))
+                    .install(|| sums_in_g1(context, bases, &a, scalars, randomness))
             })
         });
         drop(device);
@@ -225,6 +260,7 @@ impl Backend for CpuBackend {
             sums: sums?,
             backend: self,
             params,
+            multiples,
             b_scalars,
             checkpoint,
         }))
@@ -232,40 +268,35 @@ impl Backend for CpuBackend {
 }
 
 struct SumsInG1 {
-    h: G1Projective,
-    l: G1Projective,
+    h_and_l: G1Projective,
     a: G1Projective,
-    b_g1: G1Projective,
+    blinding: Blinding,
 }
 
 struct PendingOnCpu {
     backend: Arc<CpuBackend>,
     params: Arc<MappedParams>,
+    multiples: Arc<Option<MappedMultiples>>,
     sums: SumsInG1,
     b_scalars: PackedQuery<Scalar>,
     checkpoint: SharedCheckpoint,
 }
 
 impl Pending for PendingOnCpu {
-    fn finish(
-        self: Box<Self>,
-        randomness: Randomness,
-        trace: Trace<'_>,
-    ) -> Result<Proof<Bls12>, BackendError> {
-        let SumsInG1 { h, l, a, b_g1 } = self.sums;
+    fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        let SumsInG1 {
+            h_and_l,
+            a,
+            blinding,
+        } = self.sums;
+        let bases = (&*self.params, self.multiples.as_ref().as_ref());
         let b_g2 = trace.time(Stage::BG2, || {
             self.backend
-                .sum_in_g2(&self.params, &self.b_scalars, &self.checkpoint)
+                .sum_in_g2(bases, &self.b_scalars, &self.checkpoint)
         })?;
-        let sums = Sums {
-            h,
-            l,
-            a,
-            b_g1,
-            b_g2,
-        };
+        let sums = Sums { h_and_l, a, b_g2 };
         trace.time(Stage::Assemble, || {
-            assemble(self.params.vk(), &sums, randomness)
+            assemble(self.params.vk(), &sums, &blinding)
         })
     }
 }

@@ -19,7 +19,7 @@ use supraseal_sys::device::{
 };
 use supraseal_sys::{Code, Status};
 
-use super::assemble::{Sums, assemble};
+use super::assemble::{Blinding, Sums, assemble};
 use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
 use crate::circuit::Circuit;
 use crate::params::MappedParams;
@@ -107,11 +107,16 @@ impl CudaBackend {
     }
 
     /// The device region of a partition.
-    fn run(&self, partition: &Partition, trace: Trace<'_>) -> Result<RanProof, BackendError> {
+    fn run(
+        &self,
+        partition: &Partition,
+        b_g1: bool,
+        trace: Trace<'_>,
+    ) -> Result<RanProof, BackendError> {
         let circuit = self.circuit(&partition.circuit, &partition.params)?;
         let staged = circuit.stage(Arc::clone(&partition.witness) as Arc<dyn WitnessSource>)?;
         let asked = Instant::now();
-        let ran = staged.run(true, &|| partition.checkpoint.pass())?;
+        let ran = staged.run(b_g1, &|| partition.checkpoint.pass())?;
         let ended = Instant::now();
         let figures = ran.figures();
         let locked = asked + ms(figures.lock_wait_ms);
@@ -180,6 +185,7 @@ impl Backend for CudaBackend {
             witness,
             a,
             b,
+            randomness,
             checkpoint,
         } = synthesized;
         let partition = Partition {
@@ -188,7 +194,7 @@ impl Backend for CudaBackend {
             witness: Arc::new(LentWitness(witness)),
             checkpoint,
         };
-        let error = match self.run(&partition, trace) {
+        let error = match self.run(&partition, randomness.needs_b_g1(), trace) {
             Ok(ran) => {
                 let Partition {
                     params, checkpoint, ..
@@ -196,6 +202,7 @@ impl Backend for CudaBackend {
                 return Ok(Box::new(PendingOnDevice {
                     ran,
                     params,
+                    randomness,
                     checkpoint,
                 }));
             }
@@ -217,6 +224,7 @@ impl Backend for CudaBackend {
                     witness,
                     a,
                     b,
+                    randomness,
                     checkpoint,
                 };
                 Arc::clone(elsewhere).prove_start(synthesized, trace)
@@ -237,30 +245,27 @@ fn is_of_the_device(error: &BackendError) -> bool {
 struct PendingOnDevice {
     ran: RanProof,
     params: Arc<MappedParams>,
+    randomness: Randomness,
     checkpoint: SharedCheckpoint,
 }
 
 impl Pending for PendingOnDevice {
-    fn finish(
-        self: Box<Self>,
-        randomness: Randomness,
-        trace: Trace<'_>,
-    ) -> Result<Proof<Bls12>, BackendError> {
+    fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
         let Self {
             ran,
             params,
+            randomness,
             checkpoint,
         } = *self;
         let (sums, figures) = trace.time(Stage::BG2, || ran.finish(&|| checkpoint.pass()))?;
         tracing::debug!(?figures, "a proof's device part");
+        let blinding = Blinding::new(randomness, || Ok::<_, BackendError>(sums.b_g1))?;
         let sums = Sums {
-            h: sums.h,
-            l: sums.l,
+            h_and_l: sums.h + sums.l,
             a: sums.a,
-            b_g1: sums.b_g1,
             b_g2: sums.b_g2,
         };
-        trace.time(Stage::Assemble, || assemble(params.vk(), &sums, randomness))
+        trace.time(Stage::Assemble, || assemble(params.vk(), &sums, &blinding))
     }
 }
 

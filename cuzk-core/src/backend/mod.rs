@@ -8,6 +8,7 @@
 mod assemble;
 mod cpu;
 mod cuda;
+mod randomness;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::{Checkpoint, KernelError};
 use cuzk_pce::PackedWitness;
-use ff::Field;
 use rayon::ThreadPool;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{Code, GpuResources, Status};
@@ -30,6 +30,7 @@ use crate::{Error, Result};
 
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
+pub use randomness::{Randomness, Scaling};
 
 /// Whether this build can prove on a GPU. The configuration refuses to name one
 /// that nothing would use.
@@ -149,6 +150,8 @@ pub struct Synthesized {
     pub a: Buffer,
     /// B·w, likewise.
     pub b: Buffer,
+    /// What will make its proof zero-knowledge.
+    pub randomness: Randomness,
     /// What may pause or stop the backend's work on it. A backend asks it where
     /// it can: the CPU's every few milliseconds.
     pub checkpoint: SharedCheckpoint,
@@ -163,27 +166,6 @@ impl fmt::Debug for Synthesized {
             .field("circuit", &self.circuit)
             .field("params", &self.params)
             .finish_non_exhaustive()
-    }
-}
-
-/// The two scalars that make a proof zero-knowledge.
-#[derive(Clone, Copy, Debug)]
-pub struct Randomness {
-    /// Blinds π_A.
-    pub r: Scalar,
-    /// Blinds π_B.
-    pub s: Scalar,
-}
-
-impl Randomness {
-    /// Fresh scalars from the operating system's generator.
-    #[must_use]
-    pub fn from_os() -> Self {
-        let mut rng = rand::rngs::OsRng;
-        Self {
-            r: Scalar::random(&mut rng),
-            s: Scalar::random(&mut rng),
-        }
     }
 }
 
@@ -227,11 +209,8 @@ pub trait Pending: Send {
     ///
     /// # Errors
     /// As [`Backend::prove_start`].
-    fn finish(
-        self: Box<Self>,
-        randomness: Randomness,
-        trace: Trace<'_>,
-    ) -> std::result::Result<Proof<Bls12>, BackendError>;
+    fn finish(self: Box<Self>, trace: Trace<'_>)
+    -> std::result::Result<Proof<Bls12>, BackendError>;
 }
 
 /// Why a backend made no proof.

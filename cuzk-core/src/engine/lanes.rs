@@ -14,7 +14,6 @@ use cuzk_scheduler::health::Trial;
 use super::shared::Shared;
 use super::stations::{Claim, Solo, Station};
 use super::task::{Admitted, Finishing, Ready, Stake, Task};
-use crate::backend::Randomness;
 use crate::circuit::Circuit;
 use crate::memory::footprint::finish_bytes;
 use crate::params::LoadedParams;
@@ -283,7 +282,6 @@ impl Shared {
                         &*job,
                         task.partition,
                         params.prepared_key(),
-                        Randomness::from_os(),
                         trace,
                     )
                 })

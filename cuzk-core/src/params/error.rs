@@ -66,6 +66,17 @@ pub enum ParamsError {
         /// Bytes of the file.
         got_bytes: u64,
     },
+    /// A file of multiples that cannot be used or made.
+    #[error(
+        "{path} cannot be used: {problem}; make it anew with `cuzk params prepare`, or delete it: \
+         proofs take longer without it"
+    )]
+    Multiples {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
     /// A verifying key does not decode.
     #[error(
         "the verifying key in {path} is not usable: {problem}; delete the file, then generate or \

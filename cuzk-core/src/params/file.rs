@@ -40,6 +40,8 @@ pub struct MappedParams {
     path: PathBuf,
     map: Map,
     vk: VerifyingKey<Bls12>,
+    /// Where the verifying key ends, bytes.
+    key_end: usize,
     layout: Layout,
 }
 
@@ -78,6 +80,7 @@ impl MappedParams {
             path: path.to_owned(),
             map,
             vk,
+            key_end,
             layout,
         })
     }
@@ -98,6 +101,16 @@ impl MappedParams {
     #[must_use]
     pub fn vk(&self) -> &VerifyingKey<Bls12> {
         &self.vk
+    }
+
+    /// A digest by which to tell these parameters from others: of the verifying
+    /// key, which depends on all of the toxic waste, and the file's size.
+    pub(super) fn digest(&self) -> blake3::Hash {
+        let key = self.map.bytes().get(..self.key_end).unwrap_or_default();
+        blake3::Hasher::new()
+            .update(&(self.file_bytes() as u64).to_le_bytes())
+            .update(key)
+            .finalize()
     }
 
     /// τⁱ·Z(τ)/δ for i below the domain's size less one.

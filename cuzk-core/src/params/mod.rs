@@ -2,11 +2,12 @@
 //! bellperson's `.params` and `.vk` formats.
 //!
 //! `file` maps and checks them, `query` decodes their points, `check` checks
-//! every one, `manager` knows where they are and opens each once, `generate` makes insecure ones for tests (`toxic_waste` → `qap` →
-//! points). Nothing here fetches anything or knows a circuit by name. The
+//! every one, `manager` knows where they are and opens each once, `multiples` keeps
+//! multiples of points beside them, `generate` makes insecure ones for tests
+//! (`toxic_waste` → `qap` → points). Nothing here fetches anything or knows a circuit by name. The
 //! invariants: a file's lengths are checked against its real size before any of
-//! it is used, a parameter file is never copied whole, and a file that is there
-//! is never overwritten.
+//! it is used, a parameter file is never copied whole, and one that is there is
+//! never overwritten.
 
 mod check;
 mod error;
@@ -14,6 +15,7 @@ mod file;
 mod generate;
 mod manager;
 mod map;
+mod multiples;
 mod qap;
 mod query;
 mod toxic_waste;
@@ -23,5 +25,6 @@ pub use error::{GenerateError, ParamsError};
 pub use file::{MappedParams, read_verifying_key};
 pub use generate::{Generated, generate};
 pub use manager::{GenerateOptions, LoadedParams, Outcome, ParamCache, ParameterFiles};
+pub use multiples::{MappedMultiples, WrittenMultiples, multiples_path, write_multiples};
 pub use query::{Query, QueryLengths, QueryName};
 pub use toxic_waste::ToxicWaste;

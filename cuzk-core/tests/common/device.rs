@@ -8,9 +8,7 @@ use std::time::Duration;
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_core::Config;
-use cuzk_core::backend::{
-    Backend, BackendError, CpuBackend, Device, Pending, Randomness, Synthesized,
-};
+use cuzk_core::backend::{Backend, BackendError, CpuBackend, Device, Pending, Synthesized};
 use cuzk_core::timeline::{Stage, Trace};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
@@ -128,12 +126,8 @@ struct ScriptedPending {
 }
 
 impl Pending for ScriptedPending {
-    fn finish(
-        self: Box<Self>,
-        randomness: Randomness,
-        trace: Trace<'_>,
-    ) -> Result<Proof<Bls12>, BackendError> {
-        let mut proof = self.inner.finish(randomness, trace)?;
+    fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        let mut proof = self.inner.finish(trace)?;
         match self.deed {
             Deed::PanicInFinish => panic!("a device's finish"),
             Deed::WrongPoint => proof.c = -proof.c,

@@ -65,3 +65,11 @@ pub(crate) fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
         .unwrap();
     Arc::new(circuit)
 }
+
+/// A folder's own copy of the circuit's parameters.
+pub(crate) fn copy_params(kind: ProofKind, folder: &Path) {
+    let files = circuit_with_params(kind).id().parameter_files().unwrap();
+    for name in [&files.params, &files.vk] {
+        std::fs::copy(param_cache().join(name), folder.join(name)).unwrap();
+    }
+}

@@ -18,6 +18,8 @@ pub(crate) use sum::sum;
 use blstrs::Scalar;
 use group::{Group, prime::PrimeCurveAffine};
 
+use crate::isa::Isa;
+
 /// Most additions that share one inversion. Large enough that the inversion
 /// costs a few per cent, small enough that the batch's intermediate values
 /// stay in the second-level cache.
@@ -71,8 +73,22 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     /// Working memory of [`Kernel::accumulate`], kept between calls.
     type Scratch: Default + Send;
 
+    /// The instructions it uses.
+    fn isa(self) -> Isa;
+
     /// The neutral element.
     fn infinity(self) -> Self::Point;
+
+    /// The points that these bytes are; `None` where they cannot be read in
+    /// place. Whether they are on the curve is not looked at.
+    fn points_of(self, _bytes: &[u8]) -> Option<&[Self::Point]> {
+        None
+    }
+
+    /// The inverse of [`Kernel::points_of`]; empty where that is `None`.
+    fn bytes_of(self, _points: &[Self::Point]) -> &[u8] {
+        &[]
+    }
 
     /// Converts points into this implementation's form; the slices are
     /// equally long.
@@ -101,6 +117,15 @@ pub(crate) trait Kernel: Copy + Send + Sync {
         additions: &[Addition],
         scratch: &mut Self::Scratch,
     );
+
+    /// Doubles points, none of which is of order two.
+    fn double(self, points: &mut [Self::Point], scratch: &mut Self::Scratch) {
+        let sources = points.to_vec();
+        let same: Vec<_> = (0..points.len())
+            .map(|i| Addition::new(i, i, false))
+            .collect();
+        self.accumulate(points, &sources, &same, scratch);
+    }
 
     /// The sum of a few points, taken one by one.
     fn sum_few(self, points: &[Self::Point]) -> CurveOf<Self> {
@@ -164,6 +189,15 @@ pub(crate) mod tests {
             &additions,
             &mut K::Scratch::default(),
         );
+
+        let mut doubled = vec![kernel.infinity(); before.len()];
+        kernel.import(&before, &mut doubled);
+        kernel.double(&mut doubled, &mut K::Scratch::default());
+        let mut exported = vec![K::Affine::identity(); before.len()];
+        kernel.export(&doubled, &mut exported);
+        for (doubled, before) in exported.iter().zip(&before) {
+            assert_eq!(doubled.to_curve(), before.to_curve().double());
+        }
 
         let mut expected: Vec<_> = before.iter().map(K::Affine::to_curve).collect();
         for addition in &additions {

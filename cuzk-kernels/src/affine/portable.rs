@@ -10,6 +10,7 @@ use ff::Field;
 use group::prime::PrimeCurveAffine;
 
 use super::{Addition, BATCH, Kernel, prefetch};
+use crate::isa::Isa;
 
 /// Additions between asking for a point and using it.
 const PREFETCH: usize = 16;
@@ -90,6 +91,10 @@ impl<A: Coordinates> Kernel for Portable<A> {
     type Affine = A;
     type Point = A;
     type Scratch = Vec<Step<A::Base>>;
+
+    fn isa(self) -> Isa {
+        Isa::PORTABLE
+    }
 
     fn infinity(self) -> A {
         A::identity()

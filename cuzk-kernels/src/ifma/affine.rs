@@ -1,10 +1,11 @@
 //! Batched affine additions, eight at a time.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions
+#![allow(unsafe_code)] // enters functions that enable the instructions, and points are plain data
 
 use std::marker::PhantomData;
 
 use blstrs::{G1Affine, G2Affine};
+use bytemuck::{Pod, Zeroable};
 
 use super::Ifma;
 use super::coordinate::Coordinate;
@@ -12,6 +13,7 @@ use super::fp::Fp;
 use super::fp2::Fp2;
 use super::lanes::{LANES, each_lane};
 use crate::affine::{Addition, BATCH, Coordinates, Kernel, prefetch};
+use crate::isa::Isa;
 
 /// Groups of lanes between asking for a point and using it.
 const PREFETCH_GROUPS: usize = 4;
@@ -53,6 +55,13 @@ pub(crate) struct Point<S> {
     y: S,
 }
 
+// SAFETY: any words are a point in memory, if not one of the curve, zeros too.
+unsafe impl<S: Zeroable> Zeroable for Point<S> {}
+
+// SAFETY: `repr(C)`, and two of the same type leave no padding between or after
+// them; S is plain itself.
+unsafe impl<S: Pod> Pod for Point<S> {}
+
 /// Eight additions in progress.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<C> {
@@ -85,6 +94,18 @@ where
     type Affine = A;
     type Point = Point<C::Stored>;
     type Scratch = Vec<Group<C>>;
+
+    fn isa(self) -> Isa {
+        self.token.into()
+    }
+
+    fn points_of(self, bytes: &[u8]) -> Option<&[Self::Point]> {
+        bytemuck::try_cast_slice(bytes).ok()
+    }
+
+    fn bytes_of(self, points: &[Self::Point]) -> &[u8] {
+        bytemuck::cast_slice(points)
+    }
 
     fn infinity(self) -> Self::Point {
         Point {
@@ -154,6 +175,17 @@ where
             unsafe {
                 let product = self.prepare(targets, sources, batch, groups);
                 self.complete(targets, sources, batch, groups, product.invert(self.token));
+            }
+        }
+    }
+
+    fn double(self, points: &mut [Self::Point], groups: &mut Vec<Group<C>>) {
+        groups.resize(BATCH / LANES, Group::new(self.token));
+        for points in points.chunks_mut(BATCH) {
+            // SAFETY: the token proves the instructions.
+            unsafe {
+                let product = self.prepare_doubles(points, groups);
+                self.complete_doubles(points, groups, product.invert(self.token));
             }
         }
     }
@@ -317,6 +349,56 @@ where
             let x3 = slope.square().sub_both_reduced(&x1, &x2);
             let y3 = slope.mul(&x1.sub(&x3)).sub_reduced(&y1);
             self.store_targets(targets, additions, group.active, &x3, &y3);
+        }
+    }
+
+    /// Computes the denominators of tangents and their running product.
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn prepare_doubles(self, points: &[Point<C::Stored>], groups: &mut [Group<C>]) -> C {
+        let one = C::one(self.token);
+        let mut product = one;
+        for (points, group) in points.chunks(LANES).zip(groups) {
+            let lane = |lane: usize| &points[lane.min(points.len() - 1)];
+            let x = C::load(self.token, each_lane(|i| &lane(i).x));
+            let y = C::load(self.token, each_lane(|i| &lane(i).y));
+            let infinite = x.infinite();
+            *group = Group {
+                denominator: y.add(&y).blend(&one, infinite),
+                prefix: product,
+                active: active_lanes(points.len()) & !infinite,
+                doubles: u8::MAX,
+            };
+            product = product.mul(&group.denominator);
+        }
+        product
+    }
+
+    /// Computes and stores the doubles, last group first; `inverse` is that of
+    /// the product of all denominators.
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn complete_doubles(
+        self,
+        points: &mut [Point<C::Stored>],
+        groups: &[Group<C>],
+        mut inverse: C,
+    ) {
+        for (points, group) in points.chunks_mut(LANES).zip(groups).rev() {
+            let this_inverse = inverse.mul(&group.prefix);
+            inverse = inverse.mul(&group.denominator);
+            let last = points.len() - 1;
+            let x = C::load(self.token, each_lane(|i| &points[i.min(last)].x));
+            let y = C::load(self.token, each_lane(|i| &points[i.min(last)].y));
+            let square = x.square();
+            let slope = square.add(&square).add(&square).mul(&this_inverse);
+            let x3 = slope.square().sub_both_reduced(&x, &x);
+            let y3 = slope.mul(&x.sub(&x3)).sub_reduced(&y);
+            let (x, y) = (x3.rows(self.token), y3.rows(self.token));
+            for (lane, point) in points.iter_mut().enumerate() {
+                if group.active >> lane & 1 != 0 {
+                    C::store(&x, lane, &mut point.x);
+                    C::store(&y, lane, &mut point.y);
+                }
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 //! u = 2^-16, on which blst's own limbs are x in the new form, and only y is
 //! multiplied. The addition law does not see the difference.
 
+use bytemuck::Pod;
 use ff::Field;
 
 use super::Ifma;
@@ -17,7 +18,7 @@ use super::lanes::LANES;
 /// A coordinate of eight points.
 pub(crate) trait Coordinate: Copy {
     /// The coordinate of one point in memory.
-    type Stored: Copy + Send + Sync;
+    type Stored: Pod + Send + Sync;
     /// The rows of a transposed value.
     type Rows;
     /// The coordinate as blst has it.

@@ -4,6 +4,8 @@
 
 use std::arch::x86_64::*;
 
+use bytemuck::{Pod, Zeroable};
+
 use super::Ifma;
 use super::element::LIMB_MASK;
 
@@ -11,7 +13,7 @@ use super::element::LIMB_MASK;
 pub(super) const LANES: usize = 8;
 
 /// Eight limbs of one element; a cache line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub(crate) [u64; 8]);
 

@@ -8,31 +8,32 @@
 //! however many there are.
 
 mod buckets;
+mod multiples;
 mod packed;
+mod part;
+mod selected;
 mod stream;
 pub mod subgroup;
+mod wide;
 mod window;
 
-use std::ops::Range;
-
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
-use ff::Field;
-use group::{Group, prime::PrimeCurveAffine};
-use rayon::prelude::*;
+use group::Group;
 
-use crate::affine::{self, Addition, BATCH, CurveOf, Kernel, Portable};
+use crate::affine::{CurveOf, Kernel, Portable};
 use crate::checkpoint::{Checkpoint, Context};
-use crate::digits::{Recoded, Window, Windows};
-use crate::error::{KernelError, expect_len};
+use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
-use buckets::Buckets;
-use window::{Plan, plan};
+use part::Terms;
+use selected::sum_ones;
+use wide::{InRows, multiply_in_rows, multiply_wide};
+use window::plan;
 
+pub use multiples::{Chosen, Multiples, Shape, WithMultiples};
 pub use packed::PackedScalars;
-use packed::push_indices;
-use stream::read_selected;
+pub use part::{Part, Scalars};
 pub use stream::{Bases, BasesError};
 
 /// Bases in memory at a time.
@@ -40,9 +41,6 @@ const CHUNK: usize = 1 << 17;
 
 /// Bases that one task decodes, or sums, at a time.
 const TASK: usize = 1 << 12;
-
-/// Words of packed scalars that one task sums: some 4096 ones.
-const TASK_WORDS: usize = 128;
 
 /// `Σ scalars[i] · bases[i]` in G1.
 ///
@@ -95,18 +93,13 @@ pub fn g1_with<'a, B>(
 where
     B: Bases<G1Affine> + ?Sized,
 {
-    let Context { isa, checkpoint } = context.into();
-    match isa.implementation() {
-        Implementation::Portable => msm(Portable::<G1Affine>::new(), bases, scalars, checkpoint),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G1::new(token), bases, scalars, checkpoint),
-    }
+    g1_joined(context, &[Part::new(&bases, scalars)])
 }
 
 /// [`g2_stream`] with chosen instructions, and in a way that can be stopped.
 ///
 /// # Errors
-/// As [`g1_stream`], and [`KernelError::Stopped`].
+/// As [`g1_with`].
 pub fn g2_with<'a, B>(
     context: impl Into<Context<'a>>,
     bases: &B,
@@ -115,12 +108,7 @@ pub fn g2_with<'a, B>(
 where
     B: Bases<G2Affine> + ?Sized,
 {
-    let Context { isa, checkpoint } = context.into();
-    match isa.implementation() {
-        Implementation::Portable => msm(Portable::<G2Affine>::new(), bases, scalars, checkpoint),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G2::new(token), bases, scalars, checkpoint),
-    }
+    g2_joined(context, &[Part::new(&bases, scalars)])
 }
 
 /// [`g1_with`] over packed scalars.
@@ -135,20 +123,13 @@ pub fn g1_packed<'a, B>(
 where
     B: Bases<G1Affine> + ?Sized,
 {
-    let Context { isa, checkpoint } = context.into();
-    match isa.implementation() {
-        Implementation::Portable => {
-            msm_packed(Portable::<G1Affine>::new(), bases, scalars, checkpoint)
-        }
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm_packed(ifma::G1::new(token), bases, scalars, checkpoint),
-    }
+    g1_joined(context, &[Part::new(&bases, *scalars)])
 }
 
 /// [`g2_with`] over packed scalars.
 ///
 /// # Errors
-/// As [`g2_with`].
+/// As [`g1_with`].
 pub fn g2_packed<'a, B>(
     context: impl Into<Context<'a>>,
     bases: &B,
@@ -157,13 +138,39 @@ pub fn g2_packed<'a, B>(
 where
     B: Bases<G2Affine> + ?Sized,
 {
+    g2_joined(context, &[Part::new(&bases, *scalars)])
+}
+
+/// The sum of the sums of all parts, in G1. It takes less than the sums one by
+/// one, because they fill the same buckets.
+///
+/// # Errors
+/// As [`g1_with`].
+pub fn g1_joined<'a>(
+    context: impl Into<Context<'a>>,
+    parts: &[Part<'_, G1Affine>],
+) -> Result<G1Projective, KernelError> {
     let Context { isa, checkpoint } = context.into();
     match isa.implementation() {
-        Implementation::Portable => {
-            msm_packed(Portable::<G2Affine>::new(), bases, scalars, checkpoint)
-        }
+        Implementation::Portable => msm(Portable::<G1Affine>::new(), parts, checkpoint),
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm_packed(ifma::G2::new(token), bases, scalars, checkpoint),
+        Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, checkpoint),
+    }
+}
+
+/// The sum of the sums of all parts, in G2.
+///
+/// # Errors
+/// As [`g1_with`].
+pub fn g2_joined<'a>(
+    context: impl Into<Context<'a>>,
+    parts: &[Part<'_, G2Affine>],
+) -> Result<G2Projective, KernelError> {
+    let Context { isa, checkpoint } = context.into();
+    match isa.implementation() {
+        Implementation::Portable => msm(Portable::<G2Affine>::new(), parts, checkpoint),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, checkpoint),
     }
 }
 
@@ -181,344 +188,26 @@ pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
     plan(wide, threads.max(1)).buckets() * point_bytes
 }
 
-fn check_terms(bases: usize, scalars: usize) -> Result<(), KernelError> {
-    expect_len("scalars", bases, scalars)?;
-    if scalars > Addition::SOURCE_MAX {
-        return Err(KernelError::TooManyTerms {
-            got: scalars,
-            max: Addition::SOURCE_MAX,
-        });
-    }
-    Ok(())
-}
-
-fn msm<K, B>(
+fn msm<K: Kernel>(
     kernel: K,
-    bases: &B,
-    scalars: &[Scalar],
-    checkpoint: &dyn Checkpoint,
-) -> Result<CurveOf<K>, KernelError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-{
-    check_terms(bases.len(), scalars.len())?;
-    let terms = Terms::new(scalars, checkpoint)?;
-    let plus = sum_selected(kernel, bases, &terms.plus_one, checkpoint)?;
-    let minus = sum_selected(kernel, bases, &terms.minus_one, checkpoint)?;
-    let scalar = |_, index: u32| scalars[index as usize];
-    let wide = multiply_wide(kernel, bases, scalar, &terms.wide, checkpoint)?;
-    Ok(plus - minus + wide)
-}
-
-fn msm_packed<K, B>(
-    kernel: K,
-    bases: &B,
-    scalars: &PackedScalars<'_>,
-    checkpoint: &dyn Checkpoint,
-) -> Result<CurveOf<K>, KernelError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-{
-    check_terms(bases.len(), scalars.len())?;
-    let ones = sum_ones(kernel, bases, scalars.ones(), checkpoint)?;
-    let scalar = |place: usize, _| scalars.values()[place];
-    let wide = multiply_wide(kernel, bases, scalar, &scalars.wide_indices(), checkpoint)?;
-    Ok(ones + wide)
-}
-
-/// Indices of the scalars that are not zero, by what has to be done.
-#[derive(Default)]
-struct Terms {
-    plus_one: Vec<u32>,
-    minus_one: Vec<u32>,
-    wide: Vec<u32>,
-}
-
-impl Terms {
-    /// Sorts the scalars, of which there are at most 2^31.
-    fn new(scalars: &[Scalar], checkpoint: &dyn Checkpoint) -> Result<Terms, KernelError> {
-        let parts: Vec<Terms> = scalars
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map(|(i, chunk)| {
-                checkpoint.check()?;
-                Ok(Terms::of_chunk(i * CHUNK, chunk))
-            })
-            .collect::<Result<_, KernelError>>()?;
-        let mut terms = Terms::default();
-        for part in parts {
-            terms.plus_one.extend(part.plus_one);
-            terms.minus_one.extend(part.minus_one);
-            terms.wide.extend(part.wide);
-        }
-        Ok(terms)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 scalars")]
-    fn of_chunk(start: usize, chunk: &[Scalar]) -> Terms {
-        let minus_one = -Scalar::ONE;
-        let mut terms = Terms::default();
-        for (i, scalar) in chunk.iter().enumerate() {
-            let index = (start + i) as u32;
-            if *scalar == Scalar::ZERO {
-            } else if *scalar == Scalar::ONE {
-                terms.plus_one.push(index);
-            } else if *scalar == minus_one {
-                terms.minus_one.push(index);
-            } else {
-                terms.wide.push(index);
-            }
-        }
-        terms
-    }
-}
-
-/// The sum of the bases with these indices.
-fn sum_selected<K, B>(
-    kernel: K,
-    bases: &B,
-    indices: &[u32],
-    checkpoint: &dyn Checkpoint,
-) -> Result<CurveOf<K>, KernelError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-{
-    indices
-        .par_chunks(TASK)
-        .map_init(K::Scratch::default, |scratch, indices| {
-            let mut points = vec![kernel.infinity(); indices.len()];
-            import_selected(kernel, bases, indices, &mut points)?;
-            checkpoint.check()?;
-            affine::sum(kernel, &mut points, scratch, checkpoint)
-        })
-        .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
-}
-
-/// The sum of the bases whose bit is set.
-fn sum_ones<K, B>(
-    kernel: K,
-    bases: &B,
-    words: &[u64],
-    checkpoint: &dyn Checkpoint,
-) -> Result<CurveOf<K>, KernelError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-{
-    words
-        .par_chunks(TASK_WORDS)
-        .enumerate()
-        .map_init(
-            || (K::Scratch::default(), Vec::new()),
-            |(scratch, indices), (task, words)| {
-                indices.clear();
-                push_indices(words, task * TASK_WORDS * 64, indices);
-                let mut points = vec![kernel.infinity(); indices.len()];
-                import_selected(kernel, bases, indices, &mut points)?;
-                checkpoint.check()?;
-                affine::sum(kernel, &mut points, scratch, checkpoint)
-            },
-        )
-        .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
-}
-
-/// Reads the bases with these indices into the kernel's form.
-fn import_selected<K, B>(
-    kernel: K,
-    bases: &B,
-    indices: &[u32],
-    points: &mut [K::Point],
-) -> Result<(), BasesError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-{
-    if let Some(encoded) = bases.encoded()
-        && kernel.import_encoded(encoded, indices, points)
-    {
-        return Ok(());
-    }
-    // Also if an encoding is bad: reading it again tells which, and why.
-    let mut decoded = vec![K::Affine::identity(); indices.len()];
-    read_selected(bases, indices, &mut decoded)?;
-    kernel.import(&decoded, points);
-    Ok(())
-}
-
-/// The sum over full-size scalars: Pippenger's method. `scalar` is told the
-/// place of an index among `indices`, and the index.
-fn multiply_wide<K, B, F>(
-    kernel: K,
-    bases: &B,
-    scalar: F,
-    indices: &[u32],
-    checkpoint: &dyn Checkpoint,
-) -> Result<CurveOf<K>, KernelError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-    F: Fn(usize, u32) -> Scalar + Sync,
-{
-    if indices.is_empty() {
-        return Ok(CurveOf::<K>::identity());
-    }
-    let plan = plan(indices.len(), rayon::current_num_threads());
-    let mut sets = bucket_sets(kernel, &plan);
-    let chunk_len = indices.len().min(CHUNK);
-    let mut points = first_touched_by_all(kernel.infinity(), chunk_len);
-    let mut recoded = first_touched_by_all(Recoded::default(), chunk_len);
-
-    for (chunk, indices) in indices.chunks(CHUNK).enumerate() {
-        let scalar = |place, index| scalar(chunk * CHUNK + place, index);
-        let points = &mut points[..indices.len()];
-        let recoded = &mut recoded[..indices.len()];
-        load(
-            kernel,
-            bases,
-            scalar,
-            indices,
-            &plan.windows,
-            (points, recoded),
-            checkpoint,
-        )?;
-        sets.par_iter_mut()
-            .with_max_len(1)
-            .try_for_each(|set| set.add(&plan, points, recoded, checkpoint))?;
-    }
-    combine(sets, &plan, checkpoint)
-}
-
-/// A vector whose pages are mapped by all threads: one alone takes milliseconds,
-/// in which the others wait and no checkpoint is asked.
-fn first_touched_by_all<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
-    (0..len)
-        .into_par_iter()
-        .with_min_len(TASK)
-        .map(|_| value)
-        .collect()
-}
-
-/// The buckets of some windows, for one share of the terms.
-struct BucketSet<K: Kernel> {
-    windows: Range<usize>,
-    split: usize,
-    buckets: Buckets<K>,
-}
-
-impl<K: Kernel> BucketSet<K> {
-    /// Adds this set's share of the terms.
-    fn add(
-        &mut self,
-        plan: &Plan,
-        points: &[K::Point],
-        recoded: &[Recoded],
-        checkpoint: &dyn Checkpoint,
-    ) -> Result<(), KernelError> {
-        let share = points.len().div_ceil(plan.splits);
-        let start = (self.split * share).min(points.len());
-        let end = (start + share).min(points.len());
-        let points = &points[start..end];
-        let windows: Vec<Window> = self
-            .windows
-            .clone()
-            .map(|w| plan.windows.window(w))
-            .collect();
-        let part_len = BATCH.div_ceil(windows.len());
-        for (part, recoded) in recoded[start..end].chunks(part_len).enumerate() {
-            checkpoint.check()?;
-            for (source, recoded) in (part * part_len..).zip(recoded) {
-                for (w, window) in windows.iter().enumerate() {
-                    let (magnitude, negative) = window.digit(recoded);
-                    if magnitude != 0 {
-                        let bucket = w * plan.windows.digit_max() + magnitude - 1;
-                        let addition = Addition::new(bucket, source, negative);
-                        self.buckets.add(addition, points);
-                    }
-                }
-            }
-        }
-        self.buckets.finish(points);
-        Ok(())
-    }
-}
-
-/// Empty buckets for all windows, those of the first windows first.
-fn bucket_sets<K: Kernel>(kernel: K, plan: &Plan) -> Vec<BucketSet<K>> {
-    let count = plan.windows.count();
-    (0..count.div_ceil(plan.together) * plan.splits)
-        .into_par_iter()
-        .map(|i| {
-            let first = i / plan.splits * plan.together;
-            let windows = first..(first + plan.together).min(count);
-            BucketSet {
-                split: i % plan.splits,
-                buckets: Buckets::new(kernel, windows.len() * plan.windows.digit_max()),
-                windows,
-            }
-        })
-        .collect()
-}
-
-/// Decodes bases and recodes scalars, in parallel.
-fn load<K, B, F>(
-    kernel: K,
-    bases: &B,
-    scalar: F,
-    indices: &[u32],
-    windows: &Windows,
-    (points, recoded): (&mut [K::Point], &mut [Recoded]),
-    checkpoint: &dyn Checkpoint,
-) -> Result<(), KernelError>
-where
-    K: Kernel,
-    B: Bases<K::Affine> + ?Sized,
-    F: Fn(usize, u32) -> Scalar + Sync,
-{
-    points
-        .par_chunks_mut(TASK)
-        .zip(recoded.par_chunks_mut(TASK))
-        .zip(indices.par_chunks(TASK))
-        .enumerate()
-        .try_for_each(|(task, ((points, recoded), indices))| {
-            for (k, (recoded, &index)) in recoded.iter_mut().zip(indices).enumerate() {
-                *recoded = windows.recode(&scalar(task * TASK + k, index));
-            }
-            import_selected(kernel, bases, indices, points)?;
-            checkpoint.check()
-        })
-}
-
-/// `Σ 2^(cw) · W_w`, where W_w is the weighted sum of window w's buckets.
-fn combine<K: Kernel>(
-    sets: Vec<BucketSet<K>>,
-    plan: &Plan,
+    parts: &[Part<'_, K::Affine>],
     checkpoint: &dyn Checkpoint,
 ) -> Result<CurveOf<K>, KernelError> {
-    let sums: Vec<(usize, Vec<CurveOf<K>>)> = sets
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|set| {
-            let digit_max = plan.windows.digit_max();
-            let sums = set.buckets.weighted_sums(digit_max, checkpoint)?;
-            Ok((set.windows.start, sums))
-        })
-        .collect::<Result<_, KernelError>>()?;
-    let mut windows = vec![CurveOf::<K>::identity(); plan.windows.count()];
-    for (start, sums) in sums {
-        for (window, sum) in windows.iter_mut().skip(start).zip(sums) {
-            *window += sum;
+    parts.iter().try_for_each(Part::check)?;
+    let mut sum = CurveOf::<K>::identity();
+    let (mut wide, mut in_rows) = (Vec::new(), Vec::new());
+    for part in parts {
+        let terms = Terms::of(part, checkpoint)?;
+        sum += sum_ones(kernel, part.bases, &terms.ones, checkpoint)?;
+        match InRows::new(kernel, &terms) {
+            Some(rows) => in_rows.push((rows, terms.wide)),
+            None => wide.push(terms.wide),
         }
     }
-    let total = windows
-        .iter()
-        .rev()
-        .fold(CurveOf::<K>::identity(), |total, window| {
-            (0..plan.windows.bits()).fold(total, |t, _| t.double()) + window
-        });
-    Ok(total)
+    for same_shape in in_rows.chunk_by(|(a, _), (b, _)| a.shape() == b.shape()) {
+        sum += multiply_in_rows(kernel, same_shape, checkpoint)?;
+    }
+    Ok(sum + multiply_wide(kernel, &wide, checkpoint)?)
 }
 
 #[cfg(test)]
@@ -526,13 +215,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_counted() {
+    fn bucket_bytes_cover_the_points() {
         for (terms, threads) in [(1, 1), (1000, 2), (1 << 16, 96)] {
-            let plan = plan(terms, threads);
-            let sets = bucket_sets(Portable::<G2Affine>::new(), &plan);
-            let windows: usize = sets.iter().map(|set| set.windows.len()).sum();
-            assert_eq!(plan.buckets(), windows * plan.windows.digit_max());
-            assert!(g2_bucket_bytes(Isa::PORTABLE, terms, threads) >= plan.buckets() * 192);
+            let buckets = plan(terms, threads).buckets();
+            assert!(g2_bucket_bytes(Isa::PORTABLE, terms, threads) >= buckets * 192);
         }
         assert_eq!(g2_bucket_bytes(Isa::best(), 0, 4), 0);
     }

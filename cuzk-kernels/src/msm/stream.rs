@@ -72,6 +72,20 @@ impl<P: Copy + Sync> Bases<P> for [P] {
     }
 }
 
+impl<P, B: Bases<P> + ?Sized> Bases<P> for &B {
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn encoded(&self) -> Option<&[u8]> {
+        (**self).encoded()
+    }
+
+    fn read(&self, start: usize, out: &mut [P]) -> Result<(), BasesError> {
+        (**self).read(start, out)
+    }
+}
+
 /// Reads the bases with these increasing indices, a run of consecutive
 /// indices at a time, so that no other base is decoded.
 pub(super) fn read_selected<P, B: Bases<P> + ?Sized>(

@@ -12,8 +12,10 @@ use group::prime::PrimeCurveAffine;
 use rayon::prelude::*;
 
 use super::buckets::Buckets;
+use super::part::check_terms;
+use super::selected::import_selected;
 use super::stream::{Bases, BasesError};
-use super::{CHUNK, TASK, check_terms, import_selected};
+use super::{CHUNK, TASK};
 use crate::affine::{Addition, Coordinates, Kernel, Portable};
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
@@ -105,7 +107,7 @@ where
         .try_for_each(|(task, points)| {
             let first = (start + task * TASK) as u32;
             let indices: Vec<u32> = (first..).take(points.len()).collect();
-            import_selected(kernel, bases, &indices, points)
+            import_selected(kernel, &bases, &indices, points)
         })
 }
 

@@ -1,6 +1,7 @@
 //! How wide the windows of a multi-scalar multiplication are, and how the
 //! work is cut for the threads.
 
+use super::multiples::Shape;
 use crate::affine::BATCH;
 use crate::digits::Windows;
 
@@ -10,7 +11,7 @@ const ADDITIONS_PER_BUCKET: usize = 3;
 
 /// Widest window considered: its buckets (2^15 of them) still fit a
 /// last-level cache.
-const BITS_MAX: u32 = 16;
+pub(super) const BITS_MAX: u32 = 16;
 
 /// Buckets among which a batch finds enough different ones.
 const BUCKETS_MIN: usize = 4 * BATCH;
@@ -24,41 +25,58 @@ const SETS_PER_THREAD: usize = 2;
 pub(super) struct Plan {
     /// How scalars are cut into digits.
     pub(super) windows: Windows,
-    /// Windows whose buckets are filled together, because each alone has too
+    /// Multiples of each base at hand: 1 without precomputation. Window w uses
+    /// row w / positions, and the buckets of position w mod positions.
+    pub(super) rows: usize,
+    /// Sets of buckets that the windows are dealt out to: one each without
+    /// precomputation.
+    pub(super) positions: usize,
+    /// Positions whose buckets are filled together, because each alone has too
     /// few for a batch of different ones.
     pub(super) together: usize,
-    /// Bucket sets per window, each fed with a share of the terms.
+    /// Bucket sets per position, each fed with a share of the terms.
     pub(super) splits: usize,
 }
 
 impl Plan {
-    /// Buckets of all windows and shares.
+    fn new(bits: u32, rows: usize, threads: usize) -> Plan {
+        let windows = Windows::new(bits);
+        let positions = windows.count().div_ceil(rows);
+        let together = BUCKETS_MIN
+            .div_ceil(windows.digit_max())
+            .min(positions / (SETS_PER_THREAD * threads))
+            .max(1);
+        Plan {
+            windows,
+            rows,
+            positions,
+            together,
+            splits: threads.div_ceil(positions),
+        }
+    }
+
+    /// Buckets of all positions and shares.
     pub(super) fn buckets(&self) -> usize {
-        self.windows.count() * self.splits * self.windows.digit_max()
+        self.positions * self.splits * self.windows.digit_max()
+    }
+
+    /// Additions on the busiest of so many threads.
+    pub(super) fn cost(&self, terms: usize, threads: usize) -> usize {
+        let per_set =
+            self.rows * terms / self.splits + ADDITIONS_PER_BUCKET * self.windows.digit_max();
+        (self.positions * self.splits).div_ceil(threads) * per_set
     }
 }
 
 /// Chooses the plan with the fewest additions on the busiest thread.
 pub(super) fn plan(terms: usize, threads: usize) -> Plan {
-    let plan = |bits: u32| {
-        let windows = Windows::new(bits);
-        let splits = threads.div_ceil(windows.count());
-        let together = BUCKETS_MIN
-            .div_ceil(windows.digit_max())
-            .min(windows.count() / (SETS_PER_THREAD * threads))
-            .max(1);
-        Plan {
-            windows,
-            together,
-            splits,
-        }
-    };
-    let cost = |plan: &Plan| {
-        let per_set = terms / plan.splits + ADDITIONS_PER_BUCKET * plan.windows.digit_max();
-        (plan.windows.count() * plan.splits).div_ceil(threads) * per_set
-    };
     (2..=BITS_MAX)
-        .map(plan)
-        .min_by_key(cost)
-        .unwrap_or_else(|| plan(BITS_MAX))
+        .map(|bits| Plan::new(bits, 1, threads))
+        .min_by_key(|plan| plan.cost(terms, threads))
+        .unwrap_or_else(|| Plan::new(BITS_MAX, 1, threads))
+}
+
+/// The plan with multiples of this shape.
+pub(super) fn with_multiples(shape: Shape, threads: usize) -> Plan {
+    Plan::new(shape.bits(), shape.rows(), threads)
 }

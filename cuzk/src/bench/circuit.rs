@@ -5,11 +5,11 @@ use bellperson::Circuit as BellpersonCircuit;
 use bellperson::groth16::{Parameters, generate_random_parameters};
 use blstrs::{Bls12, Scalar};
 use cuzk_core::Engine;
-use cuzk_core::backend::Randomness;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{CircuitVisitor, Job, SectorSize, decode};
 use cuzk_core::params::{ParamCache, ToxicWaste, generate};
 use cuzk_pce::{Columns, PackedWitness};
+use ff::Field;
 use rand::rngs::OsRng;
 
 use super::{Comparison, alternate, differs, seconds};
@@ -140,7 +140,7 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
     engine.submit(&request)?.wait()?;
     let ours = || Ok(engine.submit(&request)?.wait()?);
     let peer = || {
-        let Randomness { r, s } = Randomness::from_os();
+        let (r, s) = (Scalar::random(OsRng), Scalar::random(OsRng));
         Ok(job.reference_proof(0, &mapped, r, s)?)
     };
     let medians = alternate(args.runs, ours, peer)?;

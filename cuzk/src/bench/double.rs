@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
-use cuzk_core::backend::{Backend, BackendError, Device, Pending, Randomness, Synthesized};
+use cuzk_core::backend::{Backend, BackendError, Device, Pending, Synthesized};
 use cuzk_core::timeline::{Stage, Trace};
 
 /// Waits where another device computes.
@@ -65,12 +65,8 @@ struct First {
 }
 
 impl Pending for First {
-    fn finish(
-        self: Box<Self>,
-        randomness: Randomness,
-        trace: Trace<'_>,
-    ) -> Result<Proof<Bls12>, BackendError> {
-        let proof = self.pending.finish(randomness, trace)?;
+    fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        let proof = self.pending.finish(trace)?;
         *lock(&self.proof) = Some(proof.clone());
         Ok(proof)
     }
@@ -79,7 +75,7 @@ impl Pending for First {
 struct Known(Proof<Bls12>);
 
 impl Pending for Known {
-    fn finish(self: Box<Self>, _: Randomness, _: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+    fn finish(self: Box<Self>, _: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
         Ok(self.0)
     }
 }

@@ -1,14 +1,15 @@
-//! `cuzk params generate`
+//! `cuzk params`
 
 use std::time::Instant;
 
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::CircuitId;
-use cuzk_core::params::{GenerateOptions, ParamCache, check_points};
+use cuzk_core::params::{GenerateOptions, ParamCache, WrittenMultiples, check_points};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::Context;
-use crate::args::{Params, ParamsGenerate, ParamsVerify};
+use crate::args::{Params, ParamsGenerate, ParamsPrepare, ParamsVerify};
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
 use crate::{output, progress};
@@ -28,6 +29,7 @@ pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {
     match command {
         Params::Generate(args) => generate(context, args),
         Params::Verify(args) => verify(context, args),
+        Params::Prepare(args) => prepare(context, args),
     }
 }
 
@@ -70,6 +72,66 @@ fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
             report.params, report.points, report.verify_s
         )
     })
+}
+
+#[derive(Debug, Serialize)]
+struct PrepareReport {
+    circuit: String,
+    multiples: String,
+    file_bytes: u64,
+    /// Multiples of each point of H, L, A and B in G2.
+    rows: [usize; 4],
+    prepare_s: f64,
+    peak_rss_bytes: Option<u64>,
+}
+
+fn prepare(context: &Context, args: &ParamsPrepare) -> Result<(), Failure> {
+    let id = args.circuit.id();
+    let started = Instant::now();
+    let spinner = progress::spinner("getting the compiled circuit");
+    let written = write_multiples(context, id, args.limit.as_u64(), &spinner);
+    spinner.finish_and_clear();
+    let written = written?;
+    let report = PrepareReport {
+        circuit: id.to_string(),
+        multiples: written.path.display().to_string(),
+        file_bytes: written.file_bytes,
+        rows: written.rows,
+        prepare_s: started.elapsed().as_secs_f64(),
+        peak_rss_bytes: peak_rss_bytes(),
+    };
+    output::print(context.json, &report, |report| {
+        format!(
+            "{}\n{} bytes in {:.1} s",
+            report.multiples, report.file_bytes, report.prepare_s
+        )
+    })
+}
+
+fn write_multiples(
+    context: &Context,
+    id: CircuitId,
+    limit_bytes: u64,
+    spinner: &ProgressBar,
+) -> Result<WrittenMultiples, Failure> {
+    let param_cache = &context.config.srs.param_cache;
+    let circuit = Circuit::cached(id, param_cache)?;
+    let loaded = ParamCache::new(param_cache)
+        .load(&id.parameter_files()?, &circuit.query_lengths())
+        .map_err(cuzk_core::Error::from)?;
+    let (pool, isa) = (context.config.synthesis.pool()?, context.config.cpu.isa);
+    spinner.set_message("computing multiples of the points");
+    let written = pool.install(|| {
+        cuzk_core::params::write_multiples(
+            loaded.mapped(),
+            circuit.program(),
+            circuit.densities(),
+            isa,
+            (pool.current_num_threads(), limit_bytes),
+            |done| spinner.set_message(format!("multiples of {done} of 4 queries")),
+        )
+    });
+    Ok(written.map_err(cuzk_core::Error::from)?)
 }
 
 fn generate(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {

@@ -1,0 +1,176 @@
+//! Files of multiples: what is opened is what was written, and nothing else is.
+#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cuzk_core::circuit::Circuit;
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::params::{
+    GenerateOptions, LoadedParams, MappedMultiples, ParamCache, ParamsError, WrittenMultiples,
+    multiples_path, write_multiples,
+};
+use cuzk_kernels::Isa;
+use tempfile::TempDir;
+
+/// The page that the header is in.
+const HEADER_BYTES: usize = 4096;
+
+struct Case {
+    folder: TempDir,
+    circuit: Arc<Circuit>,
+    params: Arc<LoadedParams>,
+}
+
+impl Case {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        common::copy_params(ProofKind::WindowPost, folder.path());
+        let circuit = common::circuit_with_params(ProofKind::WindowPost);
+        let files = circuit.id().parameter_files().unwrap();
+        let params = ParamCache::new(folder.path())
+            .load(&files, &circuit.query_lengths())
+            .unwrap();
+        Self {
+            folder,
+            circuit,
+            params,
+        }
+    }
+
+    fn write(&self, limit_bytes: u64) -> Result<WrittenMultiples, ParamsError> {
+        write_multiples(
+            self.params.mapped(),
+            self.circuit.program(),
+            self.circuit.densities(),
+            Isa::best(),
+            (2, limit_bytes),
+            |_| (),
+        )
+    }
+
+    fn open(&self, isa: Isa) -> Result<Option<MappedMultiples>, ParamsError> {
+        let (program, densities) = (self.circuit.program(), self.circuit.densities());
+        MappedMultiples::open(self.params.mapped(), program, densities, isa)
+    }
+
+    /// Why the file cannot be used.
+    fn problem(&self, isa: Isa) -> String {
+        let error = self.open(isa).unwrap_err();
+        assert!(matches!(error, ParamsError::Multiples { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("cuzk params prepare"), "{text}");
+        text
+    }
+
+    fn path(&self) -> PathBuf {
+        multiples_path(self.params.mapped())
+    }
+}
+
+#[test]
+fn what_was_written_is_opened() {
+    let case = Case::new();
+    assert!(case.open(Isa::best()).unwrap().is_none(), "not there yet");
+    if Isa::ifma().is_none() {
+        assert!(case.write(1 << 30).is_err());
+        return;
+    }
+    for limit_bytes in [1 << 30, 40 << 20, 1 << 30] {
+        let written = case.write(limit_bytes).unwrap();
+        assert_eq!(written.path, case.path());
+        assert_eq!(fs::metadata(case.path()).unwrap().len(), written.file_bytes);
+        assert!(written.file_bytes <= limit_bytes + 5 * HEADER_BYTES as u64);
+        assert!(written.rows.iter().all(|rows| (2..=32).contains(rows)));
+        let opened = case.open(Isa::best()).unwrap().unwrap();
+        assert!(opened.h().is_some() && opened.l().is_some());
+        assert!(opened.a().is_some() && opened.b_g2().is_some());
+    }
+    let entries = fs::read_dir(case.folder.path()).unwrap().count();
+    assert_eq!(entries, 3, "parameters, key and multiples");
+}
+
+#[test]
+fn a_limit_that_leaves_no_room_is_an_error() {
+    let case = Case::new();
+    let error = case.write(1000).unwrap_err().to_string();
+    assert!(error.contains("leave no room"), "{error}");
+    assert!(!case.path().exists());
+}
+
+#[test]
+fn a_file_of_something_else_is_refused() {
+    let case = Case::new();
+    if Isa::ifma().is_none() {
+        return;
+    }
+    case.write(1 << 30).unwrap();
+    assert!(case.problem(Isa::PORTABLE).contains("instructions ifma"));
+
+    // The same circuit's parameters from another seed.
+    let other = tempfile::tempdir().unwrap();
+    let cache = ParamCache::new(other.path());
+    let files = case.circuit.id().parameter_files().unwrap();
+    let options = GenerateOptions {
+        seed: 7,
+        ..GenerateOptions::default()
+    };
+    let program = case.circuit.program();
+    cache
+        .ensure_generated(&files, 2048, program, options, |_, _| ())
+        .unwrap();
+    let params = cache.load(&files, &case.circuit.query_lengths()).unwrap();
+    let moved = Case {
+        folder: other,
+        circuit: Arc::clone(&case.circuit),
+        params,
+    };
+    fs::copy(case.path(), moved.path()).unwrap();
+    assert!(moved.problem(Isa::best()).contains("for parameters"));
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let case = Case::new();
+    if Isa::ifma().is_none() {
+        return;
+    }
+    case.write(40 << 20).unwrap();
+    let good = fs::read(case.path()).unwrap();
+    let header = 12 + u32::from_le_bytes(*good[8..].first_chunk().unwrap()) as usize + 32;
+    let lengths = [
+        0,
+        1,
+        8,
+        11,
+        12,
+        header - 1,
+        header,
+        HEADER_BYTES,
+        good.len() - 1,
+    ];
+    for len in lengths {
+        fs::write(case.path(), &good[..len]).unwrap();
+        let outcome = case.open(Isa::best());
+        assert!(outcome.is_err(), "cut to {len}");
+    }
+    let last = good.len() - 1;
+    for at in (0..header)
+        .step_by(7)
+        .chain([8, 9, 10, 11, HEADER_BYTES, good.len() / 2, last])
+    {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        fs::write(case.path(), &bad).unwrap();
+        assert!(!case.problem(Isa::best()).is_empty(), "byte {at}");
+    }
+    let mut hostile = good.clone();
+    hostile[8..12].fill(0xff);
+    fs::write(case.path(), &hostile).unwrap();
+    assert!(case.problem(Isa::best()).contains("cut short"));
+    fs::write(case.path(), &good).unwrap();
+    assert!(case.open(Isa::best()).unwrap().is_some());
+}

@@ -1,0 +1,371 @@
+//! Bases with precomputed multiples, for sums over the same bases again and
+//! again.
+//!
+//! A scalar's digit for the window at bit b wants 2^b times the base. Where
+//! that is at hand, windows share their buckets: Brickell, Gordon, McCurley and
+//! Wilson, "Fast exponentiation with precomputation", Eurocrypt 1992, with
+//! Pippenger's buckets. With rows of multiples 2^(g·j) for a few j only, the
+//! windows are dealt out to as many sets of buckets as there are windows from
+//! one row to the next.
+//!
+//! Rows are in the form of an implementation's points, so that a sum reads them
+//! where they lie. The invariant: what a row holds is what its base gives;
+//! nothing checks it again, and whoever keeps rows in a file keeps a checksum.
+
+use std::marker::PhantomData;
+
+use blstrs::{G1Affine, G2Affine};
+use rayon::prelude::*;
+
+use super::selected::import_selected;
+use super::window::BITS_MAX;
+use super::{Bases, TASK};
+use crate::affine::{Addition, Kernel};
+use crate::checkpoint::{Checkpoint, Context};
+use crate::digits::Windows;
+use crate::error::{KernelError, expect_len};
+#[cfg(target_arch = "x86_64")]
+use crate::ifma;
+use crate::isa::{Implementation, Isa};
+
+/// How scalars are cut, and which multiples of each base there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    bits: u32,
+    rows: usize,
+}
+
+impl Shape {
+    /// Windows of `bits` bits, and the multiples 2^(g·j) for j < `rows`, where g
+    /// is the least multiple of `bits` for which the rows suffice. `None` for
+    /// windows of less than 2 bits or more than 16, for no rows, or for rows
+    /// that no window needs.
+    #[must_use]
+    pub fn new(bits: u32, rows: usize) -> Option<Self> {
+        let windows = (2..=BITS_MAX)
+            .contains(&bits)
+            .then(|| Windows::new(bits).count())?;
+        let needed = |rows| windows.div_ceil(windows.div_ceil(rows));
+        ((1..=windows).contains(&rows) && needed(rows) == rows).then_some(Self { bits, rows })
+    }
+
+    /// The shape with which a sum of `terms` terms takes the fewest additions on
+    /// the busiest of `threads` threads, or a few more than those and fewer
+    /// rows; at most `rows_max` rows.
+    #[must_use]
+    pub fn choose(terms: usize, threads: usize, rows_max: usize) -> Self {
+        let shapes = || {
+            (2..=BITS_MAX)
+                .flat_map(|bits| (1..=rows_max).filter_map(move |rows| Self::new(bits, rows)))
+        };
+        let cost =
+            |shape: &Self| super::window::with_multiples(*shape, threads).cost(terms, threads);
+        let least = shapes().map(|shape| cost(&shape)).min().unwrap_or(0);
+        shapes()
+            .filter(|shape| cost(shape) <= least + least / ROWS_WORTH)
+            .min_by_key(|shape| (shape.rows, cost(shape)))
+            .unwrap_or(Self { bits: 2, rows: 1 })
+    }
+
+    /// Bits of a window.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// Multiples of each base, itself among them.
+    #[must_use]
+    pub fn rows(self) -> usize {
+        self.rows
+    }
+
+    /// Windows from one row to the next: sets of buckets.
+    pub(super) fn positions(self) -> usize {
+        Windows::new(self.bits).count().div_ceil(self.rows)
+    }
+}
+
+/// Rows are left out where they spare less than one addition in so many.
+const ROWS_WORTH: usize = 20;
+
+/// Some of a sum's bases: those that have multiples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    len: usize,
+    words: Vec<u64>,
+    /// By word: chosen ones before it.
+    ranks: Vec<u32>,
+    count: usize,
+}
+
+impl Chosen {
+    /// Those of `len` bases for which `is_chosen` says so. A sum has at most
+    /// 2^31 bases.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 bases")]
+    pub fn new(len: usize, mut is_chosen: impl FnMut(usize) -> bool) -> Self {
+        let mut words = vec![0_u64; len.div_ceil(64)];
+        for index in 0..len {
+            words[index / 64] |= u64::from(is_chosen(index)) << (index % 64);
+        }
+        let mut count = 0;
+        let ranks = words
+            .iter()
+            .map(|word| {
+                let before = count as u32;
+                count += word.count_ones() as usize;
+                before
+            })
+            .collect();
+        Self {
+            len,
+            words,
+            ranks,
+            count,
+        }
+    }
+
+    /// How many are chosen.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many chosen ones are before this one, if it is chosen.
+    #[inline]
+    pub(super) fn rank(&self, index: u32) -> Option<u32> {
+        let (at, shift) = ((index / 64) as usize, index % 64);
+        let word = *self.words.get(at)?;
+        let before = word & ((1 << shift) - 1);
+        (word >> shift & 1 == 1).then(|| self.ranks[at] + before.count_ones())
+    }
+
+    fn indices(&self) -> Vec<u32> {
+        let mut indices = Vec::with_capacity(self.count);
+        super::packed::push_indices(&self.words, 0, &mut indices);
+        indices
+    }
+}
+
+/// Rows of multiples of a sum's chosen bases, in memory.
+pub struct Multiples<'a, P> {
+    isa: Isa,
+    shape: Shape,
+    chosen: &'a Chosen,
+    rows: &'a [u8],
+    points: PhantomData<fn() -> P>,
+}
+
+impl<P> Clone for Multiples<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Multiples<'_, P> {}
+
+impl<P> std::fmt::Debug for Multiples<'_, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Multiples")
+            .field("isa", &self.isa)
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, P: WithMultiples> Multiples<'a, P> {
+    /// Rows that [`write_rows`] made for the same instructions, shape and chosen
+    /// bases.
+    ///
+    /// # Errors
+    /// [`KernelError::Multiples`] for instructions that have no such form, and
+    /// for rows of another length or out of alignment.
+    pub fn new(
+        isa: Isa,
+        shape: Shape,
+        chosen: &'a Chosen,
+        rows: &'a [u8],
+    ) -> Result<Self, KernelError> {
+        let expected = P::row_bytes(isa, chosen.count)
+            .and_then(|bytes| bytes.checked_mul(shape.rows))
+            .filter(|_| chosen.count.saturating_mul(shape.rows) <= Addition::SOURCE_MAX)
+            .ok_or(KernelError::Multiples("no form for these instructions"))?;
+        expect_len("rows of multiples", expected, rows.len())?;
+        if !P::is_aligned(isa, rows) {
+            return Err(KernelError::Multiples("out of alignment"));
+        }
+        Ok(Self {
+            isa,
+            shape,
+            chosen,
+            rows,
+            points: PhantomData,
+        })
+    }
+}
+
+impl<P> Multiples<'_, P> {
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn chosen(&self) -> &Chosen {
+        self.chosen
+    }
+}
+
+impl<'a, P> Multiples<'a, P> {
+    /// All rows, one after the other, if the kernel is the one they are for.
+    pub(super) fn points<K: Kernel<Affine = P>>(&self, kernel: K) -> Option<&'a [K::Point]> {
+        (kernel.isa() == self.isa)
+            .then(|| kernel.points_of(self.rows))
+            .flatten()
+    }
+}
+
+/// A group whose points can have multiples.
+pub trait WithMultiples: Sized {
+    /// Bytes of a row of `points` points; `None` for instructions without a form
+    /// of their own.
+    fn row_bytes(isa: Isa, points: usize) -> Option<usize>;
+
+    /// Whether points can be read where these bytes lie.
+    fn is_aligned(isa: Isa, bytes: &[u8]) -> bool;
+
+    /// Computes the rows, and hands each over as bytes, first to last.
+    ///
+    /// # Errors
+    /// [`KernelError::Bases`] when a base cannot be read,
+    /// [`KernelError::Multiples`] for instructions without a form,
+    /// [`KernelError::Stopped`], and what `sink` returns.
+    fn write_rows<E: From<KernelError>>(
+        context: Context<'_>,
+        shape: Shape,
+        chosen: &Chosen,
+        bases: &dyn Bases<Self>,
+        sink: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E>;
+}
+
+macro_rules! group {
+    ($affine:ty, $ifma:ident) => {
+        impl WithMultiples for $affine {
+            fn row_bytes(isa: Isa, points: usize) -> Option<usize> {
+                match isa.implementation() {
+                    Implementation::Portable => None,
+                    #[cfg(target_arch = "x86_64")]
+                    Implementation::Ifma(_) => {
+                        points.checked_mul(size_of::<<ifma::$ifma as Kernel>::Point>())
+                    }
+                }
+            }
+
+            fn is_aligned(isa: Isa, bytes: &[u8]) -> bool {
+                match isa.implementation() {
+                    Implementation::Portable => false,
+                    #[cfg(target_arch = "x86_64")]
+                    Implementation::Ifma(token) => {
+                        ifma::$ifma::new(token).points_of(bytes).is_some()
+                    }
+                }
+            }
+
+            fn write_rows<E: From<KernelError>>(
+                context: Context<'_>,
+                shape: Shape,
+                chosen: &Chosen,
+                bases: &dyn Bases<Self>,
+                sink: impl FnMut(&[u8]) -> Result<(), E>,
+            ) -> Result<(), E> {
+                expect_len("bases", chosen.len, bases.len())?;
+                match context.isa.implementation() {
+                    Implementation::Portable => {
+                        Err(KernelError::Multiples("no form for these instructions").into())
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    Implementation::Ifma(token) => {
+                        let kernel = ifma::$ifma::new(token);
+                        write_rows(kernel, shape, chosen, bases, context.checkpoint, sink)
+                    }
+                }
+            }
+        }
+    };
+}
+
+group!(G1Affine, G1);
+group!(G2Affine, G2);
+
+fn write_rows<K: Kernel, E: From<KernelError>>(
+    kernel: K,
+    shape: Shape,
+    chosen: &Chosen,
+    bases: &dyn Bases<K::Affine>,
+    checkpoint: &dyn Checkpoint,
+    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let indices = chosen.indices();
+    let mut row = vec![kernel.infinity(); indices.len()];
+    row.par_chunks_mut(TASK)
+        .zip(indices.par_chunks(TASK))
+        .try_for_each(|(points, indices)| import_selected(kernel, bases, indices, points))
+        .map_err(KernelError::from)?;
+    let doublings = shape.positions() * shape.bits as usize;
+    for j in 0..shape.rows {
+        if j > 0 {
+            double_all(kernel, &mut row, doublings, checkpoint)?;
+        }
+        sink(kernel.bytes_of(&row))?;
+    }
+    Ok(())
+}
+
+/// Multiplies all points by 2^`times`.
+fn double_all<K: Kernel>(
+    kernel: K,
+    points: &mut [K::Point],
+    times: usize,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
+    points
+        .par_chunks_mut(TASK)
+        .try_for_each_init(K::Scratch::default, |scratch, points| {
+            for _ in 0..times {
+                checkpoint.check()?;
+                kernel.double(points, scratch);
+            }
+            Ok(())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_have_no_idle_rows() {
+        assert_eq!(Shape::new(16, 8).unwrap().positions(), 2);
+        assert_eq!(Shape::new(16, 16).unwrap().positions(), 1);
+        for (bits, rows) in [(16, 9), (16, 17), (1, 1), (17, 15), (16, 0)] {
+            assert_eq!(Shape::new(bits, rows), None, "{bits} {rows}");
+        }
+        for (terms, threads) in [(1, 1), (500, 2), (1 << 18, 2), (1 << 18, 64)] {
+            for rows_max in [1, 4, 128] {
+                let shape = Shape::choose(terms, threads, rows_max);
+                assert_eq!(Shape::new(shape.bits, shape.rows), Some(shape));
+                assert!(shape.rows <= rows_max);
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_count_what_is_before() {
+        let chosen = Chosen::new(200, |index| index % 3 == 1);
+        assert_eq!(chosen.count(), 67);
+        for index in 0..200 {
+            let expected = (index % 3 == 1).then_some(index / 3);
+            assert_eq!(chosen.rank(index), expected);
+        }
+        assert_eq!(chosen.rank(100_000), None);
+    }
+}
