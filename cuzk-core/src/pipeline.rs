@@ -5,6 +5,8 @@
 //!        synthesize_partition          prove_start    prove_finish
 //! ```
 //!
+//! A backend may evaluate a and b itself; then there are no vectors before it.
+//!
 //! Not a scheduler: each stage is a function that takes its predecessor by
 //! value, and the engine decides on which thread it runs. The invariant: bytes
 //! come only out of the last one, through the verifier.
@@ -21,7 +23,9 @@ use ff::Field;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::backend::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
+use crate::backend::{
+    Backend, BackendError, Evaluation, Pending, Randomness, SharedCheckpoint, Synthesized,
+};
 use crate::circuit::Circuit;
 use crate::kinds::{Job, Writer};
 use crate::memory::buffer::{Buffer, BufferPool};
@@ -43,6 +47,8 @@ pub struct SynthesisResources<'a> {
     /// While this is above zero, evaluation yields the memory to whoever raised
     /// it; see [`cuzk_pce::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
+    /// Whether A and B are evaluated here, and not left to the backend.
+    pub evaluate: bool,
     /// What may pause or stop the partition, here and on the device.
     pub checkpoint: SharedCheckpoint,
 }
@@ -53,8 +59,8 @@ impl fmt::Debug for SynthesisResources<'_> {
     }
 }
 
-/// Computes the witness of a partition, evaluates A and B on it, and draws its
-/// proof's randomness.
+/// Computes the witness of a partition, evaluates A and B on it where the backend
+/// does not, and draws its proof's randomness.
 ///
 /// # Errors
 /// A vanilla proof from which the circuit cannot be satisfied, a witness of
@@ -71,6 +77,7 @@ pub fn synthesize_partition(
         pool,
         buffers,
         throttle,
+        evaluate,
         checkpoint,
     } = resources;
     let stage = match job.writer() {
@@ -81,17 +88,21 @@ pub fn synthesize_partition(
     if !checkpoint.pass() {
         return Err(Error::Stopped);
     }
-    let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
-    let out = [&mut *a, &mut *b];
-    trace.time(Stage::Evaluate, || {
-        pool.install(|| evaluate_partition(&circuit, &witness, out, throttle, &*checkpoint))
-    })?;
+    let evaluation = if evaluate {
+        let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
+        let out = [&mut *a, &mut *b];
+        trace.time(Stage::Evaluate, || {
+            pool.install(|| evaluate_partition(&circuit, &witness, out, throttle, &*checkpoint))
+        })?;
+        Evaluation::Done([a, b])
+    } else {
+        Evaluation::Left(Arc::clone(buffers))
+    };
     Ok(Synthesized {
         circuit,
         params,
         witness,
-        a,
-        b,
+        evaluation,
         randomness: Randomness::from_os(),
         checkpoint,
     })

@@ -10,17 +10,23 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blstrs::Scalar;
-use cuzk_core::backend::{Backend, CpuBackend, CudaBackend, Randomness, Scaling, Synthesized};
+use cuzk_core::Engine;
+use cuzk_core::backend::{
+    Backend, CpuBackend, CudaBackend, Device, Randomness, Scaling, Synthesized,
+};
 use cuzk_core::circuit::Circuit;
+use cuzk_core::config::Devices;
+use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{Job, ProofKind, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
-use cuzk_core::timeline::{Stage, Timeline};
+use cuzk_core::timeline::{Span, Stage, Timeline};
 use cuzk_kernels::Unhindered;
 use supraseal_sys::GpuResources;
 use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
@@ -46,11 +52,13 @@ impl Case {
         }
     }
 
-    fn synthesized(&self) -> Synthesized {
+    /// A and B are evaluated, or left to the backend.
+    fn synthesized(&self, evaluate: bool) -> Synthesized {
         let resources = SynthesisResources {
             pool: &common::config().synthesis.pool().unwrap(),
             buffers: &BufferPool::new(Dealloc::Recycle, 0),
             throttle: None,
+            evaluate,
             checkpoint: Arc::new(Unhindered),
         };
         let timeline = Timeline::default();
@@ -65,7 +73,7 @@ impl Case {
         let trace = timeline.trace(0, Some(0));
         let synthesized = Synthesized {
             randomness,
-            ..self.synthesized()
+            ..self.synthesized(!backend.evaluates())
         };
         let pending = prove_start(backend, synthesized, 0, trace).unwrap();
         let key = self.params.prepared_key();
@@ -151,24 +159,132 @@ fn a_card_proves_what_the_cpu_proves() {
     }
 }
 
-/// A device that fails fails its partition, or leaves it to the CPU; the
-/// process lives either way.
+/// Who takes vectors and who does not: each makes the same proof of the other's
+/// partition.
 #[test]
-fn a_partition_of_a_failing_device_is_proved_elsewhere() {
+fn what_is_evaluated_or_not_does_not_matter() {
     let case = Case::new();
     let controls = Controls::new().unwrap();
     let device = double::open(1 << 30, &options(BG2::Cpu), resources(), &controls).unwrap();
-    let device = Arc::new(device);
-    controls.fail(40, Fault::Sticky);
-    let alone: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::clone(&device)));
-    let timeline = Timeline::default();
-    let failed = prove_start(&alone, case.synthesized(), 0, timeline.trace(0, Some(0)));
-    assert!(failed.is_err_and(|error| error.to_string().contains("device lost")));
+    let device: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::new(device)));
     let cpu = cpu();
-    let backend: Arc<dyn Backend> =
-        Arc::new(CudaBackend::new(Arc::clone(&device)).with_elsewhere(Arc::clone(&cpu)));
-    assert_eq!(
-        case.prove(&backend, added(1, 2)).0,
-        case.prove(&cpu, added(1, 2)).0
+    assert!(device.evaluates() && !cpu.evaluates());
+    let expected = case.prove(&cpu, added(3, 4)).0;
+    for (backend, evaluate) in [(&cpu, false), (&device, true)] {
+        let timeline = Timeline::default();
+        let trace = timeline.trace(0, Some(0));
+        let synthesized = Synthesized {
+            randomness: added(3, 4),
+            ..case.synthesized(evaluate)
+        };
+        let pending = prove_start(backend, synthesized, 0, trace).unwrap();
+        let key = case.params.prepared_key();
+        let proof = prove_finish(pending, &**backend, &*case.job, 0, key, trace);
+        assert_eq!(proof.unwrap().as_bytes().to_vec(), expected);
+    }
+}
+
+/// A device that fails fails its partition; the process lives.
+#[test]
+fn a_failing_device_fails_its_partition() {
+    let case = Case::new();
+    let controls = Controls::new().unwrap();
+    let device = double::open(1 << 30, &options(BG2::Cpu), resources(), &controls).unwrap();
+    controls.fail(40, Fault::Sticky);
+    let device: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::new(device)));
+    let timeline = Timeline::default();
+    for _ in 0..2 {
+        let trace = timeline.trace(0, Some(0));
+        let failed = prove_start(&device, case.synthesized(false), 0, trace);
+        assert!(failed.is_err_and(|error| error.to_string().contains("device lost")));
+    }
+}
+
+/// An engine on these doubles, with the tiny circuit.
+fn engine_on(doubles: &[Arc<Controls>], folder: &Path) -> Engine {
+    let mut config = common::tiny::config(folder);
+    config.gpus.devices = Devices::Auto;
+    let device = |controls: &Arc<Controls>| {
+        let resources = resources();
+        let opened = double::open(
+            1 << 28,
+            &options(BG2::Auto),
+            Arc::clone(&resources),
+            controls,
+        );
+        let backend = Arc::new(CudaBackend::new(Arc::new(opened.unwrap())));
+        Device { resources, backend }
+    };
+    let devices = doubles.iter().map(device).collect();
+    let pool = Arc::new(config.synthesis.pool().unwrap());
+    Engine::start_on(config, pool, devices).unwrap()
+}
+
+fn prove_jobs(engine: &Engine, jobs: usize) {
+    let submit = |_| {
+        let job = common::tiny::job(ProofKind::Porep, 3);
+        engine.submit_job(job, JobOptions::default()).unwrap()
+    };
+    let handles: Vec<_> = (0..jobs).map(submit).collect();
+    for handle in handles {
+        handle.wait().unwrap();
+    }
+}
+
+/// Two devices share the work, and nobody evaluates on the CPU for them. When one
+/// is lost the other has its partitions, and when both are the CPU.
+#[test]
+fn an_engine_proves_on_several_devices_and_without_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let doubles = [Controls::new().unwrap(), Controls::new().unwrap()];
+    let engine = engine_on(&doubles, folder.path());
+    prove_jobs(&engine, 12);
+    let spans = engine.timeline().spans();
+    let ran_on = |device: usize| {
+        let region = |span: &&Span| span.stage == Stage::Device && span.device == Some(device);
+        spans.iter().filter(region).count()
+    };
+    assert!(
+        ran_on(0) > 0 && ran_on(1) > 0,
+        "{} and {}",
+        ran_on(0),
+        ran_on(1)
     );
+    assert_eq!(ran_on(0) + ran_on(1), 36);
+    assert!(spans.iter().all(|span| span.stage != Stage::Evaluate));
+    for lost in &doubles {
+        lost.fail(1, Fault::Sticky);
+        prove_jobs(&engine, 8);
+    }
+    let spans = engine.timeline().spans();
+    assert!(spans.iter().any(|span| span.stage == Stage::Evaluate));
+    engine.shutdown();
+}
+
+/// A job that is cancelled while its partitions are on a device leaves the device
+/// to the others.
+#[test]
+fn a_cancelled_job_leaves_its_device_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let doubles = [Controls::new().unwrap()];
+    let engine = engine_on(&doubles, folder.path());
+    prove_jobs(&engine, 1);
+    let faults = || {
+        engine
+            .status()
+            .devices
+            .iter()
+            .map(|device| device.faults)
+            .sum::<u64>()
+    };
+    for _ in 0..20 {
+        let job = common::tiny::job(ProofKind::Porep, 4);
+        let job = engine.submit_job(job, JobOptions::default()).unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+        job.cancel();
+        drop(job.wait());
+    }
+    prove_jobs(&engine, 2);
+    assert_eq!(faults(), 0);
+    engine.shutdown();
 }

@@ -76,6 +76,7 @@ impl Case {
                 pool,
                 buffers: &BufferPool::new(Dealloc::Recycle, 0),
                 throttle: Some(resources.throttle()),
+                evaluate: true,
                 checkpoint: Arc::new(Unhindered),
             },
             Timeline::default().trace(0, Some(0)),

@@ -17,18 +17,21 @@ use cuzk_kernels::msm::{self, PackedScalars, Part};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, Isa, KernelError};
-use cuzk_pce::{Columns, PackedQuery, PackedSlice};
+use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 use supraseal_sys::dealloc::dealloc_async;
 
 use super::assemble::{Blinding, Sums, assemble};
-use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
+use super::{
+    Backend, BackendError, Evaluation, Pending, Randomness, SharedCheckpoint, Synthesized,
+};
 use crate::circuit::Circuit;
 use crate::kinds::CircuitId;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::once_map::OnceMap;
 use crate::params::{MappedMultiples, MappedParams};
+use crate::pipeline::{domain_buffers, evaluate_partition};
 use crate::timeline::{Stage, Trace};
 
 /// Proves with the kernels of `cuzk-kernels`.
@@ -85,17 +88,18 @@ impl CpuBackend {
             circuit,
             params,
             witness,
-            a,
+            evaluation,
             ..
         } = partition;
-        let log_size = a.len().trailing_zeros();
+        let len = circuit.domain_len();
+        let log_size = len.trailing_zeros();
         let densities = circuit.densities();
         Ok(Prepared {
             domain: self.domains.get_or_make(log_size, || {
                 self.pool.install(|| Domain::with(self.isa, log_size))
             })?,
             multiples: self.multiples(circuit, params),
-            scratch: a.pool().take(a.len())?,
+            scratch: evaluation.buffers().take(len)?,
             a_scalars: witness.query(0..witness.num_inputs(), &densities.a_aux),
             b_scalars: witness.query(densities.b_input.iter(), &densities.b_aux),
         })
@@ -116,6 +120,25 @@ impl CpuBackend {
         match made {
             Ok(multiples) => multiples,
         }
+    }
+
+    /// A and B on a witness, for who left that to the backend.
+    fn evaluate(
+        &self,
+        circuit: &Circuit,
+        witness: &PackedWitness<Scalar>,
+        buffers: &Arc<BufferPool>,
+        checkpoint: &SharedCheckpoint,
+        trace: Trace<'_>,
+    ) -> Result<[Buffer; 2], BackendError> {
+        let [mut a, mut b] = domain_buffers(circuit, buffers)?;
+        let out = [&mut *a, &mut *b];
+        let throttle = Some(self.resources.throttle());
+        trace.time(Stage::Evaluate, || {
+            self.pool
+                .install(|| evaluate_partition(circuit, witness, out, throttle, &**checkpoint))
+        })?;
+        Ok([a, b])
     }
 
     fn context<'a>(&self, checkpoint: &'a SharedCheckpoint) -> Context<'a> {
@@ -223,14 +246,19 @@ impl Backend for CpuBackend {
             b_scalars,
         } = trace.time(Stage::Prepare, || self.prepare(&partition))?;
         let Synthesized {
-            circuit: _,
+            circuit,
             params,
             witness,
-            mut a,
-            mut b,
+            evaluation,
             randomness,
             checkpoint,
         } = partition;
+        let [mut a, mut b] = match evaluation {
+            Evaluation::Done(vectors) => vectors,
+            Evaluation::Left(buffers) => {
+                self.evaluate(&circuit, &witness, &buffers, &checkpoint, trace)?
+            }
+        };
         let asked = Instant::now();
         let device = self.resources.lock_gpu()?;
         trace.waited(Stage::LockWait, asked);

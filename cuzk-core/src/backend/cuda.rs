@@ -2,8 +2,7 @@
 //! stay there, a packed witness goes up, five sums come down.
 //!
 //! Not the device (`supraseal_sys::device`), and not the choice of devices. The
-//! invariant: a device that fails fails its partition, which goes to another
-//! backend if there is one for that, and never the process.
+//! invariant: a device that fails fails its partition and never the process.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +12,11 @@ use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
 use cuzk_pce::PackedWitness;
 use cuzk_pce::program::Flat;
+use supraseal_sys::Status;
 use supraseal_sys::device::{
-    CircuitArrays, CircuitSource, DeviceCircuit, DeviceProver, Queries, RanProof, WitnessArrays,
-    WitnessSource,
+    CircuitArrays, CircuitSource, DeviceCircuit, DeviceProver, ProofFigures, Queries, RanProof,
+    WitnessArrays, WitnessSource,
 };
-use supraseal_sys::{Code, Status};
 
 use super::assemble::{Blinding, Sums, assemble};
 use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
@@ -36,7 +35,7 @@ const RESULTS_BYTES_MAX: u64 = 16 << 20;
 pub struct CudaBackend {
     device: Arc<DeviceProver>,
     circuits: Mutex<Vec<Known>>,
-    elsewhere: Option<Arc<dyn Backend>>,
+    last: Mutex<Option<ProofFigures>>,
     workers: u64,
 }
 
@@ -55,18 +54,8 @@ impl CudaBackend {
         Self {
             device,
             circuits: Mutex::default(),
-            elsewhere: None,
+            last: Mutex::default(),
             workers: 1,
-        }
-    }
-
-    /// The same, with a backend for the partitions on which the device fails.
-    /// It must have resources of its own.
-    #[must_use]
-    pub fn with_elsewhere(self, backend: Arc<dyn Backend>) -> Self {
-        Self {
-            elsewhere: Some(backend),
-            ..self
         }
     }
 
@@ -77,6 +66,12 @@ impl CudaBackend {
             workers: workers.into(),
             ..self
         }
+    }
+
+    /// What the proof took whose device region ended last, if one did.
+    #[must_use]
+    pub fn figures(&self) -> Option<ProofFigures> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The circuit on the device. Made with the first partition of each, while
@@ -118,7 +113,8 @@ impl CudaBackend {
         let asked = Instant::now();
         let ran = staged.run(b_g1, &|| partition.checkpoint.pass())?;
         let ended = Instant::now();
-        let figures = ran.figures();
+        let figures = *ran.figures();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
         let locked = asked + ms(figures.lock_wait_ms);
         trace.between(Stage::LockWait, asked, locked);
         trace.between(Stage::Device, locked, ended);
@@ -167,6 +163,10 @@ impl Backend for CudaBackend {
         PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
     }
 
+    fn evaluates(&self) -> bool {
+        true
+    }
+
     fn evict(&self, circuit: &Circuit) {
         self.circuits
             .lock()
@@ -183,8 +183,8 @@ impl Backend for CudaBackend {
             circuit,
             params,
             witness,
-            a,
-            b,
+            // Of no use here.
+            evaluation: _,
             randomness,
             checkpoint,
         } = synthesized;
@@ -194,51 +194,16 @@ impl Backend for CudaBackend {
             witness: Arc::new(LentWitness(witness)),
             checkpoint,
         };
-        let error = match self.run(&partition, randomness.needs_b_g1(), trace) {
-            Ok(ran) => {
-                let Partition {
-                    params, checkpoint, ..
-                } = partition;
-                return Ok(Box::new(PendingOnDevice {
-                    ran,
-                    params,
-                    randomness,
-                    checkpoint,
-                }));
-            }
-            Err(error) => error,
-        };
+        let ran = self.run(&partition, randomness.needs_b_g1(), trace)?;
         let Partition {
-            circuit,
-            params,
-            witness,
-            checkpoint,
+            params, checkpoint, ..
         } = partition;
-        // The failed proof was the only other to hold it.
-        match (&self.elsewhere, Arc::try_unwrap(witness)) {
-            (Some(elsewhere), Ok(LentWitness(witness))) if is_of_the_device(&error) => {
-                tracing::warn!(%error, elsewhere = elsewhere.name(), "the device failed");
-                let synthesized = Synthesized {
-                    circuit,
-                    params,
-                    witness,
-                    a,
-                    b,
-                    randomness,
-                    checkpoint,
-                };
-                Arc::clone(elsewhere).prove_start(synthesized, trace)
-            }
-            _ => Err(error),
-        }
-    }
-}
-
-/// Whether another backend might do better.
-fn is_of_the_device(error: &BackendError) -> bool {
-    match error {
-        BackendError::Native(status) => status.code() != Code::InvalidPoint,
-        _ => false,
+        Ok(Box::new(PendingOnDevice {
+            ran,
+            params,
+            randomness,
+            checkpoint,
+        }))
     }
 }
 

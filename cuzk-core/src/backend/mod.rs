@@ -23,7 +23,7 @@ use supraseal_sys::{Code, GpuResources, Status};
 
 use crate::circuit::Circuit;
 use crate::config::{Config, Devices};
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::{MappedParams, ParamsError};
 use crate::timeline::Trace;
 use crate::{Error, Result};
@@ -145,16 +145,33 @@ pub struct Synthesized {
     pub params: Arc<MappedParams>,
     /// The value of every variable.
     pub witness: PackedWitness<Scalar>,
-    /// A·w over the circuit's domain: its rows, a row for each public input,
-    /// zeros.
-    pub a: Buffer,
-    /// B·w, likewise.
-    pub b: Buffer,
+    /// What A and B are on it, or that the backend is to see to that.
+    pub evaluation: Evaluation,
     /// What will make its proof zero-knowledge.
     pub randomness: Randomness,
     /// What may pause or stop the backend's work on it. A backend asks it where
     /// it can: the CPU's every few milliseconds.
     pub checkpoint: SharedCheckpoint,
+}
+
+/// A·w and B·w over the circuit's domain: its rows, a row for each public input,
+/// zeros.
+pub enum Evaluation {
+    /// Both vectors.
+    Done([Buffer; 2]),
+    /// Left to the backend. One that wants vectors for it takes them from here.
+    Left(Arc<BufferPool>),
+}
+
+impl Evaluation {
+    /// Where vectors over the domain come from.
+    #[must_use]
+    pub fn buffers(&self) -> &Arc<BufferPool> {
+        match self {
+            Self::Done([a, _]) => a.pool(),
+            Self::Left(buffers) => buffers,
+        }
+    }
 }
 
 /// A checkpoint that outlives the call it is given to.
@@ -185,6 +202,12 @@ pub trait Backend: Send + Sync {
     /// [`circuit_bytes`](crate::memory::footprint::circuit_bytes)).
     fn kept_bytes(&self, _circuit: &Circuit) -> u64 {
         0
+    }
+
+    /// Whether it evaluates A and B itself, so that nobody else need hold the
+    /// vectors. What it is given evaluated it takes as well.
+    fn evaluates(&self) -> bool {
+        false
     }
 
     /// Lets go of what is kept for a circuit. It is made anew when needed.
@@ -229,6 +252,9 @@ pub enum BackendError {
     /// The C++ side.
     #[error(transparent)]
     Native(Status),
+    /// A and B on the witness.
+    #[error(transparent)]
+    Evaluation(Box<Error>),
     /// Memory for a vector over the domain.
     #[error("no memory for a vector over the domain: {0}; lower memory.total_budget")]
     Memory(#[from] std::io::Error),
@@ -239,6 +265,15 @@ pub enum BackendError {
          fetch the parameters anew"
     )]
     IdentityDelta,
+}
+
+impl From<Error> for BackendError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Stopped => Self::Stopped,
+            error => Self::Evaluation(Box::new(error)),
+        }
+    }
 }
 
 impl From<Status> for BackendError {

@@ -69,7 +69,8 @@ impl Shared {
         let tasks = state.missing().into_iter().map(|partition| {
             let mut task = Task::new(Arc::clone(state), partition);
             lane = self.stations.lane_for(&task).unwrap_or(lane);
-            let need = self.needs.of(&mut task);
+            let vectors = self.stations.hold_vectors(lane);
+            let need = self.needs.of(&mut task, vectors);
             (task, need)
         });
         let tasks = tasks.collect();
@@ -83,7 +84,7 @@ impl Shared {
 
     /// Puts a partition back into the queue, to be done from its start.
     pub(super) fn put_back(&self, lane: Lane, ticket: Ticket, mut task: Task) {
-        let need = self.needs.of(&mut task);
+        let need = self.needs.of(&mut task, self.stations.hold_vectors(lane));
         let state = Arc::clone(&task.state);
         self.admission.put_back(lane, ticket, task, need);
         self.was_queued(&state);

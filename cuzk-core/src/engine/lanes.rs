@@ -136,7 +136,7 @@ impl Shared {
                 self.put_back(lane, ticket, task);
                 continue;
             }
-            self.make_room(&circuit);
+            self.make_room(&circuit, lane);
             return Some(Admitted {
                 task,
                 ticket,

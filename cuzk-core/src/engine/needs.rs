@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
-use cuzk_scheduler::admission::{Limits, Need};
+use cuzk_scheduler::admission::{Lane, Limits, Need};
 
 use super::shared::Shared;
 use super::task::{Stake, Task};
@@ -23,7 +23,13 @@ use crate::params::{LoadedParams, ParamsError};
 pub(super) struct Needs {
     /// What everything that is not critical may use together.
     room_bytes: u64,
-    known: Mutex<HashMap<CircuitId, Need<CircuitId>>>,
+    known: Mutex<HashMap<CircuitId, Known>>,
+}
+
+/// A partition's need, with the vectors over its circuit's domain.
+struct Known {
+    need: Need<CircuitId>,
+    vectors_bytes: u64,
 }
 
 impl Needs {
@@ -35,12 +41,17 @@ impl Needs {
         }
     }
 
-    /// What `task` asks for: a partition's need, or what reading its circuit takes
-    /// as long as that is not known.
-    pub(super) fn of(&self, task: &mut Task) -> Need<CircuitId> {
-        let known = self.lock().get(&task.state.circuit()).cloned();
-        let (stake, need) = match known {
-            Some(need) => (Stake::Proving, need),
+    /// What `task` asks for: a partition's need, with vectors over the domain or
+    /// without, or what reading its circuit takes as long as that is not known.
+    pub(super) fn of(&self, task: &mut Task, vectors: bool) -> Need<CircuitId> {
+        let (stake, need) = match self.lock().get(&task.state.circuit()) {
+            Some(known) => {
+                let mut need = known.need.clone();
+                if !vectors {
+                    need.own_bytes -= known.vectors_bytes;
+                }
+                (Stake::Proving, need)
+            }
             None => (Stake::Reading, Need::own(READING_BYTES)),
         };
         task.stake = stake;
@@ -67,10 +78,15 @@ impl Needs {
             own_bytes,
             shared: Some((circuit.id(), circuit_bytes + charged)),
         };
-        self.lock().insert(circuit.id(), need);
+        let vectors_bytes = buffer_bytes(circuit);
+        let known = Known {
+            need,
+            vectors_bytes,
+        };
+        self.lock().insert(circuit.id(), known);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<CircuitId, Need<CircuitId>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CircuitId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,10 +153,12 @@ impl Shared {
 
     /// Of the vectors kept from other partitions those give way that this one
     /// will not use and that there is no room for.
-    pub(super) fn make_room(&self, circuit: &Circuit) {
+    pub(super) fn make_room(&self, circuit: &Circuit, lane: Lane) {
         let usage = self.admission.usage();
         let free_bytes = usage.total_bytes.saturating_sub(usage.used_bytes);
-        self.buffers.shrink_to(free_bytes + buffer_bytes(circuit));
+        let holds = self.stations.hold_vectors(lane);
+        let own_bytes = if holds { buffer_bytes(circuit) } else { 0 };
+        self.buffers.shrink_to(free_bytes + own_bytes);
         metrics::memory_reserved(usage.used_bytes);
         metrics::buffers_kept(self.buffers.kept_bytes());
     }

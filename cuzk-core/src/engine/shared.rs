@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuzk_journal::Journal;
-use cuzk_scheduler::admission::{Admission, Limits};
+use cuzk_scheduler::admission::{Admission, Lane, Limits};
 use cuzk_scheduler::estimate::Estimates;
 use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::queue::Queue;
@@ -123,6 +123,7 @@ impl Shared {
             buffers: &self.buffers,
             // Who raised it may be standing still for this very partition.
             throttle: self.stations.throttle().filter(|_| !critical),
+            evaluate: solo.is_some() || self.stations.hold_vectors(Lane::Common),
             checkpoint: Arc::new(checkpoint),
         }
     }

@@ -91,6 +91,13 @@ impl Stations {
         &self.devices
     }
 
+    /// Whether partitions hold vectors over their domain on a lane's stations: not
+    /// where every device evaluates by itself.
+    pub(super) fn hold_vectors(&self, lane: Lane) -> bool {
+        let evaluates = |station: &Station| station.device.backend.evaluates();
+        lane != Lane::Common || !self.devices.iter().all(evaluates)
+    }
+
     /// The station of a lane's worker.
     pub(super) fn of_lane(&self, lane: Lane) -> usize {
         match lane {
