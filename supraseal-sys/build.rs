@@ -80,7 +80,12 @@ fn compile(root: &Path, blst_include: &str, toolkit: Option<&Toolkit>) {
             .file(source(&"device_cuda"));
     }
     if hooks {
+        // Objects are named after their sources, and these are compiled twice.
+        let objects = env::var_os("OUT_DIR")
+            .map(PathBuf::from)
+            .unwrap_or_default();
         let emulated = compiler()
+            .out_dir(objects.join("emulated"))
             .define("CUZK_EMULATED", None)
             .files(DEVICE_SOURCES.iter().map(source))
             .file(root.join("cuda/emulated.cpp"))

@@ -112,8 +112,12 @@ typedef struct {
     char name[64];
     uint64_t memory_bytes;
     uint64_t free_bytes;
+    /* Bytes a second, at most; 0 where that is not known. */
+    uint64_t memory_bandwidth;
     uint32_t compute_major;
     uint32_t compute_minor;
+    uint32_t multiprocessors;
+    uint32_t clock_khz;
 } cuzk_device_info;
 
 /* After CUDA_VISIBLE_DEVICES and in CUDA's order. None is not a failure. */

@@ -258,6 +258,13 @@ pub(crate) enum BenchStage {
     /// The whole engine with each intervention's key on alone: dealloc,
     /// gpu_threads, throttle.
     Interventions,
+    /// A proof on a GPU, from its witness on.
+    Device,
+    /// The same of a made-up circuit that fills a domain of 2^LOG2.
+    DeviceShape,
+    /// As many proofs as --runs on a GPU by two workers: how busy it is, and what
+    /// grows.
+    DeviceLoad,
 }
 
 #[derive(Debug, Args)]

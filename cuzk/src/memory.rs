@@ -3,10 +3,17 @@
 /// The largest resident set so far, in bytes; none where the kernel does not
 /// say (it does on Linux).
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
+    of_status("VmHWM:")
+}
+
+/// The resident set now.
+pub(crate) fn rss_bytes() -> Option<u64> {
+    of_status("VmRSS:")
+}
+
+fn of_status(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }

@@ -100,6 +100,11 @@ public:
         info.free_bytes = free;
         info.compute_major = static_cast<uint32_t>(properties.major);
         info.compute_minor = static_cast<uint32_t>(properties.minor);
+        info.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
+        info.clock_khz = attribute(cudaDevAttrClockRate);
+        // A bit twice a clock for each of the bus's lines.
+        info.memory_bandwidth = uint64_t{attribute(cudaDevAttrMemoryClockRate)} * 1000 * 2 *
+                                attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
         return info;
     }
 
@@ -203,6 +208,13 @@ public:
     }
 
 private:
+    uint32_t attribute(cudaDeviceAttr attribute) {
+        int value = 0;
+        check(cudaDeviceGetAttribute(&value, attribute, ordinal_),
+              "asking for the device's attributes");
+        return static_cast<uint32_t>(std::max(value, 0));
+    }
+
     void use() { check(cudaSetDevice(ordinal_), "selecting the device"); }
 
     void transfer(DeviceStream &stream, void *to, const void *from, std::size_t bytes,

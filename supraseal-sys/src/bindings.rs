@@ -129,12 +129,15 @@ pub struct cuzk_device_info {
     pub name: [::core::ffi::c_char; 64usize],
     pub memory_bytes: u64,
     pub free_bytes: u64,
+    pub memory_bandwidth: u64,
     pub compute_major: u32,
     pub compute_minor: u32,
+    pub multiprocessors: u32,
+    pub clock_khz: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of cuzk_device_info"][::core::mem::size_of::<cuzk_device_info>() - 88usize];
+    ["Size of cuzk_device_info"][::core::mem::size_of::<cuzk_device_info>() - 104usize];
     [
         "Alignment of cuzk_device_info",
     ][::core::mem::align_of::<cuzk_device_info>() - 8usize];
@@ -148,11 +151,20 @@ const _: () = {
         "Offset of field: cuzk_device_info::free_bytes",
     ][::core::mem::offset_of!(cuzk_device_info, free_bytes) - 72usize];
     [
+        "Offset of field: cuzk_device_info::memory_bandwidth",
+    ][::core::mem::offset_of!(cuzk_device_info, memory_bandwidth) - 80usize];
+    [
         "Offset of field: cuzk_device_info::compute_major",
-    ][::core::mem::offset_of!(cuzk_device_info, compute_major) - 80usize];
+    ][::core::mem::offset_of!(cuzk_device_info, compute_major) - 88usize];
     [
         "Offset of field: cuzk_device_info::compute_minor",
-    ][::core::mem::offset_of!(cuzk_device_info, compute_minor) - 84usize];
+    ][::core::mem::offset_of!(cuzk_device_info, compute_minor) - 92usize];
+    [
+        "Offset of field: cuzk_device_info::multiprocessors",
+    ][::core::mem::offset_of!(cuzk_device_info, multiprocessors) - 96usize];
+    [
+        "Offset of field: cuzk_device_info::clock_khz",
+    ][::core::mem::offset_of!(cuzk_device_info, clock_khz) - 100usize];
 };
 unsafe extern "C" {
     pub fn cuzk_device_count(out: *mut u32) -> cuzk_status;

@@ -62,6 +62,12 @@ pub struct DeviceInfo {
     pub free_bytes: u64,
     /// Compute capability, major and minor.
     pub compute: (u32, u32),
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// Their clock, kHz.
+    pub clock_khz: u32,
+    /// Bytes of its memory a second, at most; 0 where that is not known.
+    pub memory_bandwidth: u64,
 }
 
 /// Where the sum over B in G2 runs.
@@ -354,6 +360,9 @@ impl DeviceProver {
             memory_bytes: info.memory_bytes,
             free_bytes: info.free_bytes,
             compute: (info.compute_major, info.compute_minor),
+            multiprocessors: info.multiprocessors,
+            clock_khz: info.clock_khz,
+            memory_bandwidth: info.memory_bandwidth,
         })
     }
 

@@ -5,6 +5,7 @@
 //! measured.
 
 mod circuit;
+mod device;
 mod double;
 mod engine;
 mod eval;
@@ -109,6 +110,9 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::Params => circuit::params(args),
         BenchStage::Prove => circuit::prove(context, args),
         BenchStage::Engine => engine::engine(context, args),
+        BenchStage::Device => device::of_kind(context, args),
+        BenchStage::DeviceShape => device::of_size(context, args),
+        BenchStage::DeviceLoad => device::load(context, args),
         BenchStage::Ntt => kernel::ntt(args),
         BenchStage::MsmG1 => kernel::msm_g1(args),
         BenchStage::MsmG2 => kernel::msm_g2(args),
@@ -150,6 +154,11 @@ fn median(mut seconds: Vec<f64>) -> f64 {
     f64::midpoint(low, high)
 }
 
+fn bytes_text(comparison: &Comparison) -> Option<String> {
+    let (ours_bytes, peer_bytes) = (comparison.ours_bytes?, comparison.peer_bytes?);
+    Some(format!(", {ours_bytes} bytes to {peer_bytes}"))
+}
+
 /// The two sides disagree: nothing that follows would mean anything.
 pub(crate) fn differs(stage: &str) -> Failure {
     Failure::failed(format!(
@@ -172,7 +181,8 @@ fn text(comparison: &Comparison) -> String {
     };
     match (comparison.peer, comparison.peer_s, comparison.ratio) {
         (Some(peer), Some(peer_s), Some(ratio)) => {
-            format!("{ours}, {peer} {peer_s:.3} s, ratio {ratio:.2}")
+            let bytes = bytes_text(comparison).unwrap_or_default();
+            format!("{ours}, {peer} {peer_s:.3} s, ratio {ratio:.2}{bytes}")
         }
         _ => match (
             comparison.peer,

@@ -1,0 +1,79 @@
+//! How far a proof is from what the card could do at best.
+//!
+//! The least work of each part, against the card's wide multiply-adds and the
+//! bandwidth of its memory. The counts are those of the kernels' own comments:
+//! products of 32-bit limbs a multiplication, and additions of 10 multiplications
+//! of which two share a reduction.
+
+use serde::Serialize;
+use supraseal_sys::device::{DeviceInfo, ProofFigures};
+
+use super::subject::Subject;
+
+/// Wide multiply-adds of a multiprocessor in a cycle.
+const MULTIPLY_ADDS: f64 = 32.0;
+
+/// Products of limbs: of a multiplication in Fr, and of an addition in G1.
+const FR_PRODUCTS: f64 = 136.0;
+const G1_PRODUCTS: f64 = 2856.0;
+
+/// Passes over a vector in the six transforms, and bytes of a scalar there and
+/// back.
+const PASSES: f64 = 15.0;
+const SCALAR_BYTES: f64 = 64.0;
+const G1_BYTES: f64 = 96.0;
+
+/// Digits of a scalar in a long multiplication.
+const DIGITS: f64 = 15.0;
+
+/// One part of a proof: what it took, and what it would take at least.
+#[derive(Debug, Serialize)]
+pub(super) struct Bound {
+    part: &'static str,
+    ms: f64,
+    multiplications_ms: f64,
+    bandwidth_ms: f64,
+}
+
+impl Bound {
+    pub(super) fn text(&self) -> String {
+        let per_cent = |least_ms: f64| 100.0 * least_ms / self.ms;
+        format!(
+            "{}: {:.2} ms; multiplications take {:.2} ms ({:.0} %), memory {:.2} ms ({:.0} %)",
+            self.part,
+            self.ms,
+            self.multiplications_ms,
+            per_cent(self.multiplications_ms),
+            self.bandwidth_ms,
+            per_cent(self.bandwidth_ms),
+        )
+    }
+}
+
+/// Of the quotient and of the sums in G1, which run beside it in part.
+pub(super) fn bounds(info: &DeviceInfo, subject: &Subject, figures: &ProofFigures) -> [Bound; 2] {
+    let per_ms = f64::from(info.multiprocessors) * MULTIPLY_ADDS * f64::from(info.clock_khz);
+    let bytes_per_ms = info.memory_bandwidth as f64 / 1e3;
+    let len = subject.circuit.domain_len() as f64;
+    let wide = subject.witness.num_wide() as f64;
+    let aux = subject.witness.aux_slice();
+    let ones: u32 = aux.bits.iter().map(|word| word.count_ones()).sum();
+    let butterflies = 6.0 * len / 2.0 * len.log2();
+    // H; and in L and A, which have almost the same variables, ones and wide ones.
+    let additions = DIGITS * len + 2.0 * (f64::from(ones) + DIGITS * wide);
+    let points = len + 2.0 * (f64::from(ones) + wide);
+    [
+        Bound {
+            part: "quotient",
+            ms: figures.quotient_ms,
+            multiplications_ms: butterflies * FR_PRODUCTS / per_ms,
+            bandwidth_ms: PASSES * SCALAR_BYTES * len / bytes_per_ms,
+        },
+        Bound {
+            part: "sums in G1",
+            ms: figures.sums_ms,
+            multiplications_ms: additions * G1_PRODUCTS / per_ms,
+            bandwidth_ms: points * G1_BYTES / bytes_per_ms,
+        },
+    ]
+}
