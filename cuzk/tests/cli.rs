@@ -325,6 +325,44 @@ fn parameters_of_another_circuit_truncated_or_empty() {
 }
 
 #[test]
+fn prepared_parameters_prove_and_unusable_multiples_are_said() {
+    let cache = tempfile::tempdir().unwrap();
+    let out = cache.path().join("proof");
+    let request = data("window-post.json");
+    let run = |arguments: &[&str]| cuzk_in(cache.path(), arguments);
+    let of = |command| {
+        let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+        [&["params", command], &circuit[..]].concat()
+    };
+    fails(2, "cuzk params generate", &run(&of("prepare")));
+    assert!(run(&of("generate")).status.success());
+    fails(
+        2,
+        "no room",
+        &run(&[&of("prepare")[..], &["--limit", "1KB"]].concat()),
+    );
+    let prepared = run(&[&of("prepare")[..], &["--json"]].concat());
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let has_form = cuzk_kernels::Isa::ifma().is_some();
+    if has_form {
+        let report: Value = serde_json::from_slice(&prepared.stdout).unwrap();
+        let path = Path::new(report["multiples"].as_str().unwrap());
+        assert_eq!(
+            report["file_bytes"].as_u64().unwrap(),
+            path.metadata().unwrap().len()
+        );
+        assert!(run(&prove).status.success());
+        std::fs::write(path, "damaged").unwrap();
+    } else {
+        fails(2, "no form", &prepared);
+    }
+    let proved = run(&prove);
+    assert!(proved.status.success() && out.exists());
+    let said = String::from_utf8_lossy(&proved.stderr).contains("cuzk params prepare");
+    assert_eq!(said, has_form);
+}
+
+#[test]
 fn insecure_parameters_of_real_sizes_need_a_word() {
     let output = cuzk(&[
         "params",
