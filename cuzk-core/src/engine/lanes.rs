@@ -240,7 +240,7 @@ impl Shared {
             return None;
         };
         // The vectors are gone, one way or the other.
-        memory.shrink_to(finish_bytes(&circuit));
+        memory.shrink_to(finish_bytes(&circuit, &self.needs.sums));
         match pending {
             Ok(pending) => Some(Finishing {
                 on_device: task.spent - before,

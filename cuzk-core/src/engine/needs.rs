@@ -14,8 +14,9 @@ use super::shared::Shared;
 use super::task::{Stake, Task};
 use crate::Result;
 use crate::circuit::Circuit;
+use crate::config::Config;
 use crate::kinds::CircuitId;
-use crate::memory::footprint::{READING_BYTES, buffer_bytes, circuit_bytes, partition_bytes};
+use crate::memory::footprint::{READING_BYTES, Sums, buffer_bytes, circuit_bytes, partition_bytes};
 use crate::metrics::{self, Evicted};
 use crate::params::{LoadedParams, ParamsError};
 
@@ -23,6 +24,7 @@ use crate::params::{LoadedParams, ParamsError};
 pub(super) struct Needs {
     /// What everything that is not critical may use together.
     room_bytes: u64,
+    pub(super) sums: Sums,
     known: Mutex<HashMap<CircuitId, Known>>,
 }
 
@@ -33,10 +35,11 @@ struct Known {
 }
 
 impl Needs {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(config: &Config, limits: &Limits) -> Self {
         let reserve_bytes = limits.critical_reserve_bytes;
         Self {
             room_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
+            sums: Sums::of(config),
             known: Mutex::default(),
         }
     }
@@ -61,7 +64,7 @@ impl Needs {
     /// Notes what a partition of a circuit needs. `kept_bytes` is what the devices
     /// keep for it.
     fn learn(&self, circuit: &Circuit, params: &LoadedParams, kept_bytes: u64) {
-        let own_bytes = partition_bytes(circuit);
+        let own_bytes = partition_bytes(circuit, &self.sums);
         let circuit_bytes = circuit_bytes(circuit) + kept_bytes;
         let file_bytes = params.mapped().file_bytes() as u64;
         let charged = charged_of_file(file_bytes, own_bytes + circuit_bytes, self.room_bytes);

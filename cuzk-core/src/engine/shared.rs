@@ -83,7 +83,7 @@ impl Shared {
             decoder,
             watch: Watch::new(&config.gpus),
             stations: Stations::new(&config, devices),
-            needs: Needs::new(&limits),
+            needs: Needs::new(&config, &limits),
             circuits: Circuits::default(),
             params: ParamCache::new(&config.srs.param_cache),
             journal: Mutex::new(journal::open(&config.jobs)?),

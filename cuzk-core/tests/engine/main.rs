@@ -16,7 +16,7 @@ use std::sync::Arc;
 use cuzk_core::backend::{CpuBackend, Device};
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{circuit_bytes, partition_bytes};
+use cuzk_core::memory::footprint::{Sums, circuit_bytes, partition_bytes};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Engine, Error, ProofRequest};
@@ -124,12 +124,13 @@ fn a_full_queue_says_so_and_takes_nothing_in() {
 
 #[test]
 fn a_partition_larger_than_the_budget_is_an_error_at_once() {
-    common::circuit_with_params(ProofKind::WindowPost);
+    common::circuit_with_params(ProofKind::WinningPost);
     let mut config = common::config();
     config.memory.total_budget_bytes = 100 << 20;
     config.memory.safety_margin_bytes = 1 << 20;
     let engine = Engine::start(config).unwrap();
-    let error = engine.submit(&request()).unwrap().wait().unwrap_err();
+    let request = common::bundled_request(ProofKind::WinningPost);
+    let error = engine.submit(&request).unwrap().wait().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
     assert!(error.is_input());
 }
@@ -141,7 +142,8 @@ fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
     config.memory.safety_margin_bytes = 1;
     config.memory.critical_reserve_bytes = 0;
     let engine = Engine::start(config).unwrap();
-    engine.submit(&request()).unwrap().wait().unwrap();
+    let request = common::bundled_request(ProofKind::WinningPost);
+    engine.submit(&request).unwrap().wait().unwrap();
     let memory = engine.status().memory;
     assert_eq!(memory.used_bytes, memory.idle_bytes);
     memory.used_bytes
@@ -149,12 +151,13 @@ fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
 
 #[test]
 fn parameters_are_charged_where_they_fit_beside_a_partition() {
-    let circuit = common::circuit_with_params(ProofKind::WindowPost);
+    let circuit = common::circuit_with_params(ProofKind::WinningPost);
     let files = circuit.id().parameter_files().unwrap();
     let file = common::param_cache().join(files.params);
     let file_bytes = file.metadata().unwrap().len();
     let circuit_bytes = circuit_bytes(&circuit);
-    let least = partition_bytes(&circuit) + circuit_bytes + 1;
+    let sums = Sums::of(&common::config());
+    let least = partition_bytes(&circuit, &sums) + circuit_bytes + 1;
     assert_eq!(charged_after_a_proof(least), circuit_bytes);
     assert_eq!(charged_after_a_proof(least + file_bytes - 1), circuit_bytes);
     let with_file = circuit_bytes + file_bytes;

@@ -8,6 +8,7 @@
 //! however many there are.
 
 mod buckets;
+mod footprint;
 mod multiples;
 mod packed;
 mod part;
@@ -31,6 +32,7 @@ use selected::sum_ones;
 use wide::{InRows, multiply_in_rows, multiply_wide};
 use window::plan;
 
+pub use footprint::{TermCount, g1_sum_bytes, g2_sum_bytes};
 pub use multiples::{Chosen, Multiples, Shape, WithMultiples};
 pub use packed::PackedScalars;
 pub use part::{Part, Scalars};

@@ -1,0 +1,108 @@
+//! What a partition is said to need, against what it is seen to use: the peak of a
+//! process that proves it, over what the process had before.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+mod common;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use cuzk_core::Engine;
+use cuzk_core::circuit::Circuit;
+use cuzk_core::config::Devices;
+use cuzk_core::job::JobOptions;
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::memory::footprint::{Sums, circuit_bytes, partition_bytes};
+use cuzk_core::scheduler::priority::Priority;
+
+/// Tells the child what to prove.
+const KIND: &str = "CUZK_TEST_FOOTPRINT_KIND";
+
+/// How far the two may be apart.
+const TOLERANCE: f64 = 0.10;
+
+fn anonymous_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB"));
+    kib.unwrap().trim().parse::<u64>().unwrap() * 1024
+}
+
+/// What a partition and its circuit hold that is not mapped from a file.
+fn said_bytes(circuit: &Circuit) -> u64 {
+    let mapped = circuit.program().resident_bytes() as u64;
+    partition_bytes(circuit, &Sums::of(&common::config())) + circuit_bytes(circuit) - mapped
+}
+
+#[test]
+#[ignore = "it is the other test's child"]
+fn child() {
+    let Ok(kind) = std::env::var(KIND) else {
+        return;
+    };
+    let request = common::bundled_request(kind.parse().unwrap());
+    let mut config = common::config();
+    config.gpus.devices = Devices::Cpu;
+    let engine = Engine::start(config).unwrap();
+    let before = anonymous_bytes();
+    let (peak, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                peak.fetch_max(anonymous_bytes(), Ordering::Relaxed);
+                thread::sleep(Duration::from_micros(500));
+            }
+        });
+        // Twice, so that what is kept and used again is seen.
+        for _ in 0..2 {
+            let options = JobOptions {
+                priority: Some(Priority::Normal),
+                ..JobOptions::default()
+            };
+            let job = engine.submit_with(&request, options).unwrap();
+            job.wait().unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    println!("used {}", peak.into_inner() - before);
+}
+
+/// What a process of its own is seen to use.
+#[cfg(target_os = "linux")]
+fn used_bytes(kind: ProofKind) -> u64 {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["child", "--exact", "--ignored", "--nocapture"])
+        .env(KIND, kind.to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let used = text.lines().find_map(|line| line.strip_prefix("used "));
+    let used = used.unwrap_or_else(|| panic!("{kind}: {text}"));
+    used.parse().unwrap()
+}
+
+/// Once, or, since threads do not always meet in their peaks, the median of three
+/// times.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_partition_uses_what_it_is_said_to() {
+    for kind in ProofKind::ALL {
+        let said = said_bytes(&common::circuit_with_params(kind));
+        let is_near = |used: u64| (said as f64 / used as f64 - 1.0).abs() <= TOLERANCE;
+        let first = used_bytes(kind);
+        println!("{kind}: said {said}, used {first}");
+        if !is_near(first) {
+            let mut used = [first, used_bytes(kind), used_bytes(kind)];
+            used.sort_unstable();
+            assert!(is_near(used[1]), "{kind}: said {said}, used {used:?}");
+        }
+    }
+}
