@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::kinds::CircuitId;
 use crate::memory::footprint::{READING_BYTES, Sums, buffer_bytes, circuit_bytes, partition_bytes};
 use crate::metrics::{self, Evicted};
-use crate::params::{LoadedParams, ParamsError};
+use crate::params::{LoadedParams, ParamsError, multiples_path};
 
 /// What a partition of each circuit needs, once the circuit was read.
 pub(super) struct Needs {
@@ -66,7 +66,10 @@ impl Needs {
     fn learn(&self, circuit: &Circuit, params: &LoadedParams, kept_bytes: u64) {
         let own_bytes = partition_bytes(circuit, &self.sums);
         let circuit_bytes = circuit_bytes(circuit) + kept_bytes;
-        let file_bytes = params.mapped().file_bytes() as u64;
+        let params = params.mapped();
+        // Multiples are read as often as the parameters are.
+        let multiples = multiples_path(params).metadata();
+        let file_bytes = params.file_bytes() as u64 + multiples.map_or(0, |file| file.len());
         let charged = charged_of_file(file_bytes, own_bytes + circuit_bytes, self.room_bytes);
         if charged == 0 {
             tracing::warn!(
