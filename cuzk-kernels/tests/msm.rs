@@ -347,6 +347,27 @@ fn multiples_change_nothing() {
     check_multiples(msm::g1_joined, 5000, [Shape::choose(5000, 2, 16)]);
 }
 
+/// Where there are multiples the bases themselves are not read: they could be
+/// no points any more.
+#[test]
+fn multiples_are_what_is_read() {
+    let Some(isa) = Isa::ifma() else { return };
+    let mut rng = rng(12);
+    let poisoned = Poisoned {
+        bases: points(Points::Random, 100, &mut rng),
+        bad: 50,
+    };
+    let scalars = scalars(Scalars::Random, 100, &mut rng);
+    let chosen = Chosen::new(100, |_| true);
+    let shape = Shape::new(8, 4).unwrap();
+    let lines = rows(isa, shape, &chosen, &poisoned.bases.as_slice());
+    let multiples = Multiples::new(isa, shape, &chosen, bytes_of(&lines)).unwrap();
+    let part = Part::new(&poisoned, scalars.as_slice());
+    assert!(msm::g1_joined(isa, &[part]).is_err());
+    let sum = msm::g1_joined(isa, &[part.with_multiples(multiples)]).unwrap();
+    assert_eq!(sum, naive::msm(&poisoned.bases, &scalars));
+}
+
 #[test]
 fn rows_that_do_not_fit_are_refused() {
     let Some(isa) = Isa::ifma() else { return };
