@@ -62,20 +62,19 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// Makes the parameters of a kind, unless another test has.
+fn generate(kind: &str) {
+    let generate = ["params", "generate", "--kind", kind];
+    json(&[&generate[..], &["--sector-size", "2KiB"]].concat());
+}
+
 /// Makes the parameters if need be, proves, and has both verifiers look at the
 /// proof; then alters the proof and has them look again.
 fn prove_and_verify(kind: &str) {
     let directory = tempfile::tempdir().unwrap();
     let proof = directory.path().join("proof");
     let request = data(&format!("{kind}.json"));
-    json(&[
-        "params",
-        "generate",
-        "--kind",
-        kind,
-        "--sector-size",
-        "2KiB",
-    ]);
+    generate(kind);
 
     let report = json(&["prove", "--request", text(&request), "--out", text(&proof)]);
     assert_eq!(report["verified"], true);
@@ -197,8 +196,8 @@ fn each_request_needs_a_place_for_its_proof_and_a_timeline_a_form() {
 fn a_named_job_is_proved_once_and_a_late_one_not_at_all() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let generate = ["params", "generate", "--kind", "window-post"];
-    json(&[&generate[..], &["--sector-size", "2KiB"]].concat());
+    generate("window-post");
+    generate("winning-post");
     let config = file("cuzk.toml");
     let journal = file("jobs.journal");
     std::fs::write(&config, format!("[jobs]\njournal = {journal:?}\n")).unwrap();
@@ -276,22 +275,8 @@ fn parameters_of_another_circuit_truncated_or_empty() {
     let out = cache.path().join("proof");
     let request = data("window-post.json");
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
-    json(&[
-        "params",
-        "generate",
-        "--kind",
-        "window-post",
-        "--sector-size",
-        "2KiB",
-    ]);
-    json(&[
-        "params",
-        "generate",
-        "--kind",
-        "winning-post",
-        "--sector-size",
-        "2KiB",
-    ]);
+    generate("window-post");
+    generate("winning-post");
     let report = |kind| {
         json(&[
             "params",
