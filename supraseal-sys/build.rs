@@ -87,7 +87,9 @@ fn compile(root: &Path, blst_include: &str, toolkit: Option<&Toolkit>) {
         let emulated = compiler()
             .out_dir(objects.join("emulated"))
             .define("CUZK_EMULATED", None)
+            .include(root.join("csrc/fake_cuda"))
             .files(DEVICE_SOURCES.iter().map(source))
+            .files(["device_cuda", "fake_cuda/hooks"].iter().map(source))
             .file(root.join("cuda/emulated.cpp"))
             .compile_intermediates();
         all.objects(emulated)

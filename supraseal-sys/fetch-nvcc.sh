@@ -18,8 +18,12 @@ if ! cmp -s "$here/nvcc-requirements.txt" "$folder/installed.txt"; then
     rm -rf "$folder/nvidia"
     python3 -m pip install --quiet --root-user-action=ignore --no-deps --require-hashes --only-binary :all: --upgrade \
         --target "$folder" -r "$here/nvcc-requirements.txt" >&2
-    # nvcc links from lib64, which the package calls lib.
+    # nvcc links from lib64, which the package calls lib; other crates' build
+    # scripts look where installers put it.
     ln -sfn lib "$toolkit/lib64"
+    mkdir -p "$toolkit/targets/x86_64-linux"
+    ln -sfn ../../lib "$toolkit/targets/x86_64-linux/lib"
+    ln -sfn ../../include "$toolkit/targets/x86_64-linux/include"
     # Last, so that an interrupted installation is done again.
     cp "$here/nvcc-requirements.txt" "$folder/installed.txt"
 fi

@@ -21,7 +21,7 @@ for sanitizer in thread address,undefined; do
     echo "sanitize: -fsanitize=$sanitizer"
     $CXX -std=c++17 -O1 -g -Wall -Wextra -pthread -fno-omit-frame-pointer \
         -fsanitize="$sanitizer" -fno-sanitize-recover=all -I"$blst/bindings" \
-        -DCUZK_DOUBLE -DCUZK_EMULATED \
-        $(ls csrc/*.cpp | grep -v device_cuda) cuda/emulated.cpp "$out/server.o" "$out/assembly.o" -o "$out/main"
+        -Icsrc/fake_cuda -DCUZK_DOUBLE -DCUZK_EMULATED \
+        csrc/*.cpp csrc/fake_cuda/*.cpp cuda/emulated.cpp "$out/server.o" "$out/assembly.o" -o "$out/main"
     TSAN_OPTIONS=halt_on_error=1 ASAN_OPTIONS=detect_leaks=1 "$out/main"
 done

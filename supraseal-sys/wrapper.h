@@ -316,6 +316,9 @@ cuzk_status cuzk_test_b_g2_msm(gpu_resources *resources, uint32_t threads, int32
  * many tasks of the callers that do not throw ran. */
 cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32_t rounds, uint32_t tasks,
                            uint64_t *counted) CUZK_NOEXCEPT;
+/* Of `tasks` long tasks of a pool of one thread, *before is how many had ended when
+ * a short one that was called at once with the first of them began. */
+cuzk_status cuzk_test_pool_at_once(uint32_t tasks, uint32_t *before) CUZK_NOEXCEPT;
 typedef struct {
     /* The most values that were being freed at one time. */
     uint32_t concurrent_max;
@@ -366,6 +369,24 @@ cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) CU
 cuzk_status cuzk_test_device_open(uint64_t memory_bytes, const cuzk_device_options *options,
                                   gpu_resources *resources, cuzk_test_controls *controls,
                                   cuzk_device **out) CUZK_NOEXCEPT;
+
+/* A device of CUDA's runtime, with another in its place: two devices in host
+ * memory, on which nothing runs beside anything else. */
+cuzk_status cuzk_test_cuda_open(uint32_t ordinal, const cuzk_device_options *options,
+                                gpu_resources *resources, cuzk_device **out) CUZK_NOEXCEPT;
+/* Lets call number `call` of that runtime from now on (1 is the next, 0 none) fail
+ * for want of memory; or this and all later ones, with an error of the context. */
+void cuzk_test_cuda_fail(uint64_t call, uint32_t of_context) CUZK_NOEXCEPT;
+
+typedef struct {
+    uint64_t calls;
+    /* Allocations, streams and events. */
+    uint64_t live;
+    /* A cudaError_t; 0 for none. */
+    int32_t last_error_of_this_thread;
+} cuzk_test_cuda_seen;
+
+cuzk_test_cuda_seen cuzk_test_cuda_get_seen(void) CUZK_NOEXCEPT;
 
 #ifdef __cplusplus
 }

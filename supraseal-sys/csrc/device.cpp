@@ -90,7 +90,9 @@ void Device::self_test() {
     } catch (...) {
         settle();
         if (stalled_.load()) {
+            // Freeing would wait for the device.
             answer.leak();
+            arena.leak();
         }
         throw;
     }

@@ -1,7 +1,7 @@
 // What the host side asks of a device, and nothing more: memory, streams,
-// events and copies. Two implementations: CUDA's runtime (device_cuda.cpp) and
-// a double in host memory (device_double.cpp), which runs the same kernels as
-// plain C++.
+// events and copies. Two implementations: CUDA's runtime (device_cuda.cpp; in
+// tests with another runtime in its place, fake_cuda/) and a double in host
+// memory (device_double.cpp), which runs the same kernels as plain C++.
 //
 // Invariants: memory is allocated and freed while a device starts, loads a
 // circuit or stops, never in between; nothing here waits for a whole device
@@ -112,8 +112,17 @@ private:
 };
 
 #ifdef CUZK_CUDA
+namespace card {
 uint32_t cuda_device_count();
 std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal);
+} // namespace card
+#endif
+
+#ifdef CUZK_DOUBLE
+// The same code on a runtime that stands in for CUDA's.
+namespace emulated {
+std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal);
+} // namespace emulated
 #endif
 
 } // namespace cuzk

@@ -79,6 +79,7 @@ void Circuit::send(const Part &part, const void *from, std::size_t bytes) {
 
 void Circuit::activate() {
     device_.check_alive();
+    pin();
     Residency &residency = device_.residency;
     if (const auto offset = residency.use(this, plan_.frame_bytes())) {
         block_offset_ = *offset;
@@ -93,14 +94,19 @@ void Circuit::activate() {
     }
 }
 
+// The pinned memory is that of the circuit that needs the most of those that were
+// there, or nothing, if there was too little once.
+void Circuit::pin() {
+    if (device_.pinned.bytes() < plan_.summary.pinned_bytes) {
+        device_.pinned = DeviceMemory();
+        device_.pinned = DeviceMemory(*device_.api_, plan_.summary.pinned_bytes, true);
+    }
+}
+
 void Circuit::load() {
     const GpuRegion region(device_.resources);
     DeviceApi &api = *device_.api_;
     try {
-        if (device_.pinned.bytes() < plan_.summary.pinned_bytes) {
-            device_.pinned = DeviceMemory();
-            device_.pinned = DeviceMemory(api, plan_.summary.pinned_bytes, true);
-        }
         load_arrays();
         // The piece buffers are about to be used by another count.
         api.record(*device_.settled, *device_.transfer);
@@ -193,7 +199,7 @@ void Circuit::send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t 
     // The points may lie in a file, so that reading them is what takes time.
     constexpr std::size_t kTask = std::size_t{1} << 20;
     uint8_t *to = pinned_piece(buffer);
-    shared_pool().for_each((bytes + kTask - 1) / kTask, [&](std::size_t task, std::size_t) {
+    shared_pool().for_each_at_once((bytes + kTask - 1) / kTask, [&](std::size_t task, std::size_t) {
         const std::size_t begin = task * kTask;
         std::memcpy(to + begin, from + begin, std::min(kTask, bytes - begin));
     });

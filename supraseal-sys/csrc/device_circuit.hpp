@@ -97,6 +97,7 @@ public:
 
 private:
     void check() const;
+    void pin();
     void load();
     void load_arrays();
     void send(const Part &part, const void *from, std::size_t bytes);

@@ -1,11 +1,13 @@
 // A device as CUDA's runtime shows it: ordinals are CUDA's, after
-// CUDA_VISIBLE_DEVICES. Compiled only with the feature `cuda`, by the C++
-// compiler: no kernel is in here.
+// CUDA_VISIBLE_DEVICES. Compiled by the C++ compiler, with the feature `cuda` and,
+// for tests, with another runtime in CUDA's place: no kernel is in here.
 //
 // Invariants: every call selects its device first, because any thread may call;
 // streams do not synchronise with the default stream; an error that the context
 // does not recover from is told from one that it does.
 #include "device_api.hpp"
+
+#include "variant.hpp"
 
 #include <algorithm>
 #include <string>
@@ -41,7 +43,7 @@ const char *advice(int32_t code) {
     case CUZK_NO_DEVICE:
         return "; see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case CUZK_DRIVER_TOO_OLD:
-        return "; update the NVIDIA driver";
+        return "; install or update the NVIDIA driver";
     case CUZK_NO_KERNEL_IMAGE:
         return "; build with SUPRASEAL_CUDA_ARCH naming this card";
     default:
@@ -119,6 +121,7 @@ public:
     void release(void *memory) noexcept override {
         cudaSetDevice(ordinal_);
         cudaFree(memory);
+        forget_error();
     }
 
     void *allocate_pinned(std::size_t bytes) override {
@@ -126,7 +129,7 @@ public:
         void *memory = nullptr;
         const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
         if (error == cudaErrorMemoryAllocation) {
-            cudaGetLastError();
+            forget_error();
             fail(CUZK_OUT_OF_MEMORY, error,
                  ("pinning " + std::to_string(bytes) + " bytes of host memory").c_str());
         }
@@ -134,7 +137,10 @@ public:
         return memory;
     }
 
-    void release_pinned(void *memory) noexcept override { cudaFreeHost(memory); }
+    void release_pinned(void *memory) noexcept override {
+        cudaFreeHost(memory);
+        forget_error();
+    }
 
     std::unique_ptr<DeviceStream> make_stream() override {
         use();
@@ -169,6 +175,8 @@ public:
 
     void launch(DeviceStream &stream, const char *what, const Launch &kernels) override {
         use();
+        // What others left in this thread would be taken for the launch's.
+        forget_error();
         check(static_cast<cudaError_t>(kernels(raw(stream))), what);
     }
 
@@ -231,6 +239,7 @@ private:
                 check(error, "work on the device");
                 return true;
             }
+            forget_error();
             if (std::chrono::steady_clock::now() - start > limit) {
                 return false;
             }
@@ -239,12 +248,15 @@ private:
         }
     }
 
+    // The runtime keeps a thread's last error, "not ready" too, until it is asked
+    // for it, and a launch says nothing else. What the context keeps comes again.
+    static void forget_error() noexcept { cudaGetLastError(); }
+
     void check(cudaError_t error, const char *what) {
         if (error == cudaSuccess) {
             return;
         }
-        // Forgets the error, unless it is one that the context keeps.
-        cudaGetLastError();
+        forget_error();
         const cudaError_t after = probe_.raw == nullptr ? cudaSuccess : cudaStreamQuery(probe_.raw);
         const bool lost = after != cudaSuccess && after != cudaErrorNotReady;
         fail(lost ? CUZK_DEVICE_LOST : code_of(error), error, what);
@@ -255,6 +267,8 @@ private:
 };
 
 } // namespace
+
+namespace CUZK_VARIANT {
 
 uint32_t cuda_device_count() {
     int count = 0;
@@ -274,4 +288,5 @@ std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal) {
     return std::make_unique<CudaDevice>(ordinal);
 }
 
+} // namespace CUZK_VARIANT
 } // namespace cuzk

@@ -22,7 +22,7 @@ namespace {
 extern "C" cuzk_status cuzk_device_count([[maybe_unused]] uint32_t *out) noexcept {
     return cuzk::guard([&] {
 #ifdef CUZK_CUDA
-        *out = cuzk::cuda_device_count();
+        *out = cuzk::card::cuda_device_count();
 #else
         no_cuda();
 #endif
@@ -35,8 +35,8 @@ extern "C" cuzk_status cuzk_device_open([[maybe_unused]] uint32_t ordinal,
                                         [[maybe_unused]] cuzk_device **out) noexcept {
     return cuzk::guard([&] {
 #ifdef CUZK_CUDA
-        *out =
-            cuzk::card::open_device(cuzk::open_cuda_device(ordinal), *options, *resources).release();
+        *out = cuzk::card::open_device(cuzk::card::open_cuda_device(ordinal), *options, *resources)
+                   .release();
 #else
         no_cuda();
 #endif

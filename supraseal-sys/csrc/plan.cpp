@@ -138,10 +138,10 @@ private:
         circuit.integers = cursor.take(shape_.num_coefficients * sizeof(int32_t));
         circuit.halves = cursor.take(256 * sizeof(Fr));
         circuit.part_ends = cursor.take(shape_.num_parts * sizeof(uint32_t));
-        circuit.items = cursor.take(shape_.num_items * 2 * sizeof(uint32_t));
-        circuit.shapes = cursor.take(shape_.num_shapes * 2 * sizeof(uint32_t));
-        circuit.unit_rows = cursor.take(shape_.num_unit_rows * 2 * sizeof(uint32_t));
-        circuit.references = cursor.take(shape_.num_references * 3 * sizeof(uint32_t));
+        circuit.items = cursor.take(2 * sizeof(uint32_t) * shape_.num_items);
+        circuit.shapes = cursor.take(2 * sizeof(uint32_t) * shape_.num_shapes);
+        circuit.unit_rows = cursor.take(2 * sizeof(uint32_t) * shape_.num_unit_rows);
+        circuit.references = cursor.take(3 * sizeof(uint32_t) * shape_.num_references);
         circuit.block_references = cursor.take(blocks * sizeof(uint32_t));
         for (Part *mask : {&circuit.a_mask, &circuit.b_mask}) {
             *mask = cursor.take(words() * kWord);

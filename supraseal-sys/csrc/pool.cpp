@@ -78,6 +78,14 @@ void Pool::stop_and_join() noexcept {
 }
 
 void Pool::for_each(std::size_t tasks, const Task &body) {
+    call(tasks, body, false);
+}
+
+void Pool::for_each_at_once(std::size_t tasks, const Task &body) {
+    call(tasks, body, true);
+}
+
+void Pool::call(std::size_t tasks, const Task &body, bool at_once) {
     if (worker_of == this) {
         throw Error(CUZK_INVALID_ARGUMENT, "a task of the pool may not wait for the pool");
     }
@@ -87,8 +95,11 @@ void Pool::for_each(std::size_t tasks, const Task &body) {
     Job job(body, tasks);
     {
         std::unique_lock<std::mutex> lock(mtx_);
-        jobs_.push_back(&job);
+        jobs_.insert(at_once ? jobs_.begin() : jobs_.end(), &job);
         wake_.notify_all();
+        while (at_once && job.next != job.tasks) {
+            run_one(lock, job, size());
+        }
         job.done.wait(lock, [&] { return job.ended(); });
     }
     if (job.error) {
@@ -105,17 +116,16 @@ void Pool::work(std::size_t worker) {
         if (jobs_.empty()) {
             return;
         }
-        run_one(lock, worker);
+        run_one(lock, *jobs_.front(), worker);
     }
 }
 
-// Takes one task of the oldest job, runs it unlocked, and settles the account.
-void Pool::run_one(std::unique_lock<std::mutex> &lock, std::size_t worker) {
-    Job &job = *jobs_.front();
+// Takes one task of a job that has one, runs it unlocked, and settles the account.
+void Pool::run_one(std::unique_lock<std::mutex> &lock, Job &job, std::size_t worker) {
     const std::size_t task = job.next++;
     ++job.running;
     if (job.next == job.tasks) {
-        jobs_.pop_front();
+        remove(job);
     }
 
     lock.unlock();
@@ -132,13 +142,17 @@ void Pool::run_one(std::unique_lock<std::mutex> &lock, std::size_t worker) {
         job.error = std::move(error);
         if (job.next != job.tasks) {
             job.next = job.tasks;
-            jobs_.erase(std::find(jobs_.begin(), jobs_.end(), &job));
+            remove(job);
         }
     }
     if (job.ended()) {
         // Under the lock: the caller destroys the job as soon as it has it.
         job.done.notify_one();
     }
+}
+
+void Pool::remove(const Job &job) {
+    jobs_.erase(std::find(jobs_.begin(), jobs_.end(), &job));
 }
 
 namespace {

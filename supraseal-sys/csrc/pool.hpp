@@ -1,9 +1,10 @@
 // The threads of the CPU work that accompanies a device: `gpu_threads` of them,
 // all devices and callers together. Not a general executor: no futures, no
-// nesting, and the caller waits without working, so that gpu_threads is the
-// whole number of cores this side can occupy.
+// nesting, and a caller waits without working, so that gpu_threads is the whole
+// number of cores this side can occupy. Only what a device stands still for is
+// done by its caller, too, however busy the threads are.
 //
-// Invariants: a task runs on one worker at a time, so worker-indexed scratch
+// Invariants: a worker runs one task at a time, so worker-indexed scratch
 // needs no lock; an exception in a task reaches the caller of for_each and
 // leaves the pool as it was.
 #pragma once
@@ -39,13 +40,18 @@ public:
     // Any number of threads may call it at once; calls are served in order.
     // From inside a task it throws, because it could only deadlock.
     void for_each(std::size_t tasks, const Task &body);
+    // The same before all other calls, and on the calling thread, too, as
+    // worker size(): for short tasks that must not wait for long ones.
+    void for_each_at_once(std::size_t tasks, const Task &body);
 
 private:
     struct Job;
 
     void stop_and_join() noexcept;
     void work(std::size_t worker);
-    void run_one(std::unique_lock<std::mutex> &lock, std::size_t worker);
+    void call(std::size_t tasks, const Task &body, bool at_once);
+    void run_one(std::unique_lock<std::mutex> &lock, Job &job, std::size_t worker);
+    void remove(const Job &job);
 
     std::mutex mtx_;
     std::condition_variable wake_;

@@ -121,6 +121,29 @@ extern "C" cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32
     });
 }
 
+extern "C" cuzk_status cuzk_test_pool_at_once(uint32_t tasks, uint32_t *before) noexcept {
+    return cuzk::guard([&] {
+        cuzk::Pool pool(1);
+        std::atomic<uint32_t> ended{0};
+        std::atomic<uint32_t> seen{UINT32_MAX};
+        std::thread urgent;
+        pool.for_each(tasks, [&](std::size_t task, std::size_t) {
+            if (task == 0) {
+                urgent = std::thread([&] {
+                    pool.for_each_at_once(
+                        1, [&](std::size_t, std::size_t) { seen.store(ended.load()); });
+                });
+            }
+            if (seen.load() == UINT32_MAX) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            ended.fetch_add(1);
+        });
+        urgent.join();
+        *before = seen.load();
+    });
+}
+
 extern "C" cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
                                          cuzk_test_dealloc_seen *out) noexcept {
     return cuzk::guard([&] {

@@ -622,6 +622,9 @@ unsafe extern "C" {
         counted: *mut u64,
     ) -> cuzk_status;
 }
+unsafe extern "C" {
+    pub fn cuzk_test_pool_at_once(tasks: u32, before: *mut u32) -> cuzk_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct cuzk_test_dealloc_seen {
@@ -718,4 +721,43 @@ unsafe extern "C" {
         controls: *mut cuzk_test_controls,
         out: *mut *mut cuzk_device,
     ) -> cuzk_status;
+}
+unsafe extern "C" {
+    pub fn cuzk_test_cuda_open(
+        ordinal: u32,
+        options: *const cuzk_device_options,
+        resources: *mut gpu_resources,
+        out: *mut *mut cuzk_device,
+    ) -> cuzk_status;
+}
+unsafe extern "C" {
+    pub fn cuzk_test_cuda_fail(call: u64, of_context: u32);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct cuzk_test_cuda_seen {
+    pub calls: u64,
+    pub live: u64,
+    pub last_error_of_this_thread: i32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of cuzk_test_cuda_seen",
+    ][::core::mem::size_of::<cuzk_test_cuda_seen>() - 24usize];
+    [
+        "Alignment of cuzk_test_cuda_seen",
+    ][::core::mem::align_of::<cuzk_test_cuda_seen>() - 8usize];
+    [
+        "Offset of field: cuzk_test_cuda_seen::calls",
+    ][::core::mem::offset_of!(cuzk_test_cuda_seen, calls) - 0usize];
+    [
+        "Offset of field: cuzk_test_cuda_seen::live",
+    ][::core::mem::offset_of!(cuzk_test_cuda_seen, live) - 8usize];
+    [
+        "Offset of field: cuzk_test_cuda_seen::last_error_of_this_thread",
+    ][::core::mem::offset_of!(cuzk_test_cuda_seen, last_error_of_this_thread) - 16usize];
+};
+unsafe extern "C" {
+    pub fn cuzk_test_cuda_get_seen() -> cuzk_test_cuda_seen;
 }

@@ -124,3 +124,54 @@ pub fn open(
         )
     }
 }
+
+/// A device of CUDA's runtime, with another runtime in its place.
+pub mod cuda {
+    use std::sync::Arc;
+
+    use crate::bindings as sys;
+    use crate::device::{DeviceOptions, DeviceProver};
+    use crate::resources::GpuResources;
+    use crate::status::Status;
+
+    /// What that runtime saw in this process.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Seen {
+        pub calls: u64,
+        /// Allocations, streams and events.
+        pub live: u64,
+        /// 0 for none.
+        pub last_error_of_this_thread: i32,
+    }
+
+    /// Opens one of its two devices.
+    pub fn open(
+        ordinal: u32,
+        options: &DeviceOptions,
+        resources: Arc<GpuResources>,
+    ) -> Result<DeviceProver, Status> {
+        // SAFETY: the function opens a device with what it is given.
+        unsafe {
+            DeviceProver::open_with(resources, None, |resources, out| {
+                sys::cuzk_test_cuda_open(ordinal, &options.raw(), resources, out)
+            })
+        }
+    }
+
+    /// Lets call number `call` from now on (1 is the next, 0 none) fail for want
+    /// of memory; or this and all later ones, with an error of the context.
+    pub fn fail(call: u64, of_context: bool) {
+        // SAFETY: it sets atomics.
+        unsafe { sys::cuzk_test_cuda_fail(call, of_context.into()) }
+    }
+
+    pub fn seen() -> Seen {
+        // SAFETY: it reads atomics.
+        let seen = unsafe { sys::cuzk_test_cuda_get_seen() };
+        Seen {
+            calls: seen.calls,
+            live: seen.live,
+            last_error_of_this_thread: seen.last_error_of_this_thread,
+        }
+    }
+}

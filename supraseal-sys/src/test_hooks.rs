@@ -61,6 +61,15 @@ pub fn pool(threads: u32, callers: u32, rounds: u32, tasks: u32) -> Result<u64, 
     Ok(counted)
 }
 
+/// How many of `tasks` long tasks on a pool of one thread end before a short one
+/// that is called at once, when the first of them begins.
+pub fn pool_at_once(tasks: u32) -> Result<u32, Status> {
+    let mut before = 0;
+    // SAFETY: `before` is writable.
+    check(&unsafe { sys::cuzk_test_pool_at_once(tasks, &raw mut before) })?;
+    Ok(before)
+}
+
 /// What the destructors of C++ values given to the dealloc thread saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeallocSeen {

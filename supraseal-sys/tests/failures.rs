@@ -48,3 +48,10 @@ fn a_pool_of_an_impossible_size_is_an_error() {
         assert!(error.message().contains(&threads.to_string()), "{error}");
     }
 }
+
+#[test]
+fn what_a_device_waits_for_is_done_at_once() {
+    let tasks = 3000;
+    let before = test_hooks::pool_at_once(tasks).unwrap();
+    assert!(before < tasks, "{before}");
+}

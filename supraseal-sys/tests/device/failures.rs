@@ -99,9 +99,11 @@ fn opening_fails_cleanly_at_every_call() {
                 );
             }
             drop(opened);
-            // Nothing of a device that stalled may be freed.
             if fault != Fault::Stall {
                 assert_eq!(controls.seen().live_allocations, 0, "{fault:?} at {call}");
+            } else if reached {
+                // Freeing would wait for the device.
+                assert_ne!(controls.seen().bytes, 0, "{fault:?} at {call}");
             }
             drop(resources.lock_gpu().unwrap());
             if !reached {

@@ -11,6 +11,7 @@ mod fixture;
 mod memory;
 mod proofs;
 mod residency;
+mod runtime;
 mod stops;
 
 use fixture::{Packed, Size, Small};

@@ -181,3 +181,43 @@ fn many_callers_find_their_circuit() {
     });
     bench.assert_at_rest();
 }
+
+/// A circuit whose coming fails, for want of pinned memory too, leaves those
+/// that are there as they were.
+#[test]
+fn a_circuit_that_could_not_come_leaves_the_others() {
+    let smalls = [4, 6].map(|log_domain| {
+        let size = Size {
+            log_domain,
+            num_inputs: 2,
+            num_aux: 15 << (log_domain - 2),
+        };
+        let small = Arc::new(Small::new(size, 46));
+        let witness = small.witness(46, 7);
+        (small.sums(&witness), small, witness)
+    });
+    for call in 1.. {
+        let bench = bench(PLENTY);
+        let [there, larger] = smalls.each_ref().map(|(sums, small, witness)| Known {
+            circuit: bench.circuit(small),
+            witness: Arc::clone(witness),
+            sums: *sums,
+        });
+        assert!(larger.circuit.plan().pinned_bytes > there.circuit.plan().pinned_bytes);
+        assert!(there.comes_anew(&bench));
+        bench.controls.fail(call, Fault::OutOfMemory);
+        let calls = bench.controls.seen().calls;
+        let staged = larger.circuit.stage(Arc::clone(&larger.witness) as _);
+        let reached = bench.controls.seen().calls - calls >= call;
+        bench.controls.fail(0, Fault::Nothing);
+        if !reached {
+            drop(staged.unwrap());
+            assert!(call > 10);
+            break;
+        }
+        assert_eq!(staged.unwrap_err().code(), Code::DeviceOutOfMemory);
+        there.comes_anew(&bench);
+        larger.comes_anew(&bench);
+        bench.assert_at_rest();
+    }
+}

@@ -1,0 +1,248 @@
+// CUDA's runtime, as much of it as device_cuda.cpp calls, in host memory: for
+// tests of that file without a card. Not of kernels, which run when they are
+// launched, nor of streams, which never run beside each other (device_double.cpp
+// has both).
+//
+// As CUDA's: a thread's last error stays until it is asked for, "not ready"
+// among them; an error of the context comes with every later call; what belongs
+// to a device is refused while another is selected. Stricter than CUDA: a thread
+// that has selected none has none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+enum cudaError_t {
+    cudaSuccess,
+    cudaErrorInvalidValue,
+    cudaErrorMemoryAllocation,
+    cudaErrorInsufficientDriver,
+    cudaErrorNoDevice,
+    cudaErrorInvalidDevice,
+    cudaErrorSystemDriverMismatch,
+    cudaErrorCompatNotSupportedOnDevice,
+    cudaErrorNoKernelImageForDevice,
+    cudaErrorUnsupportedPtxVersion,
+    cudaErrorInvalidPtx,
+    cudaErrorInvalidResourceHandle,
+    cudaErrorIllegalAddress,
+    cudaErrorNotReady,
+};
+
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaDeviceAttr {
+    cudaDevAttrClockRate,
+    cudaDevAttrMemoryClockRate,
+    cudaDevAttrGlobalMemoryBusWidth,
+};
+constexpr unsigned cudaHostAllocPortable = 1;
+constexpr unsigned cudaStreamNonBlocking = 1;
+
+struct cudaDeviceProp {
+    char name[256];
+    int major;
+    int minor;
+    int multiProcessorCount;
+};
+
+struct CUstream_st {
+    int device;
+};
+struct CUevent_st {
+    int device;
+    // How often it is still not ready when it is asked.
+    std::atomic<int> queries{0};
+};
+using cudaStream_t = CUstream_st *;
+using cudaEvent_t = CUevent_st *;
+
+namespace cuzk::fake_cuda {
+
+constexpr int kDevices = 2;
+constexpr std::size_t kMemoryBytes = std::size_t{1} << 26;
+
+struct Runtime {
+    std::atomic<uint64_t> calls{0};
+    std::atomic<uint64_t> live{0}; // allocations, streams and events
+    std::atomic<uint64_t> fails_at{0};
+    std::atomic<int> error{cudaSuccess};
+    std::atomic<bool> is_of_context{false};
+    std::atomic<bool> is_lost{false};
+};
+
+inline Runtime runtime;
+inline thread_local int selected = -1;
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+inline cudaError_t left(cudaError_t error) {
+    if (error != cudaSuccess) {
+        last_error = error;
+    }
+    return error;
+}
+
+// What every call begins with.
+inline cudaError_t call() {
+    const uint64_t number = ++runtime.calls;
+    const auto error = static_cast<cudaError_t>(runtime.error.load());
+    if (number == runtime.fails_at.load()) {
+        runtime.is_lost.store(runtime.is_of_context.load());
+        return left(error);
+    }
+    return left(runtime.is_lost.load() ? error : cudaSuccess);
+}
+
+inline cudaError_t call_of(int device) {
+    const cudaError_t error = call();
+    return error != cudaSuccess || device == selected ? error
+                                                      : left(cudaErrorInvalidResourceHandle);
+}
+
+inline cudaError_t allocate(void **memory, std::size_t bytes) {
+    const cudaError_t error = selected < 0 ? left(cudaErrorInvalidDevice) : call();
+    if (error != cudaSuccess) {
+        return error;
+    }
+    *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (*memory == nullptr) {
+        return left(cudaErrorMemoryAllocation);
+    }
+    ++runtime.live;
+    return cudaSuccess;
+}
+
+inline cudaError_t release(void *memory) {
+    if (memory != nullptr) {
+        std::free(memory);
+        --runtime.live;
+    }
+    return call();
+}
+
+} // namespace cuzk::fake_cuda
+
+inline const char *cudaGetErrorName(cudaError_t) { return "an error"; }
+inline const char *cudaGetErrorString(cudaError_t) { return "as a test asked"; }
+
+inline cudaError_t cudaGetLastError() {
+    const cudaError_t error = cuzk::fake_cuda::last_error;
+    cuzk::fake_cuda::last_error = cudaSuccess;
+    return error;
+}
+
+inline cudaError_t cudaGetDeviceCount(int *count) {
+    *count = cuzk::fake_cuda::kDevices;
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaSetDevice(int device) {
+    if (device < 0 || device >= cuzk::fake_cuda::kDevices) {
+        return cuzk::fake_cuda::left(cudaErrorInvalidDevice);
+    }
+    cuzk::fake_cuda::selected = device;
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
+    *properties = {"fake", 9, 0, 1};
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
+    *value = 1;
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total) {
+    *free = *total = cuzk::fake_cuda::kMemoryBytes;
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaMalloc(void **memory, std::size_t bytes) {
+    return cuzk::fake_cuda::allocate(memory, bytes);
+}
+inline cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned) {
+    return cuzk::fake_cuda::allocate(memory, bytes);
+}
+inline cudaError_t cudaFree(void *memory) { return cuzk::fake_cuda::release(memory); }
+inline cudaError_t cudaFreeHost(void *memory) { return cuzk::fake_cuda::release(memory); }
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+    const cudaError_t error = cuzk::fake_cuda::call();
+    if (error == cudaSuccess) {
+        *stream = new CUstream_st{cuzk::fake_cuda::selected};
+        ++cuzk::fake_cuda::runtime.live;
+    }
+    return error;
+}
+
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    delete stream;
+    --cuzk::fake_cuda::runtime.live;
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    return cuzk::fake_cuda::call_of(stream->device);
+}
+
+inline cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    const cudaError_t error = cuzk::fake_cuda::call();
+    if (error == cudaSuccess) {
+        *event = new CUevent_st;
+        (*event)->device = cuzk::fake_cuda::selected;
+        ++cuzk::fake_cuda::runtime.live;
+    }
+    return error;
+}
+
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    --cuzk::fake_cuda::runtime.live;
+    return cuzk::fake_cuda::call();
+}
+
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (event->device != stream->device) {
+        return cuzk::fake_cuda::left(cudaErrorInvalidResourceHandle);
+    }
+    event->queries.store(2);
+    return cuzk::fake_cuda::call_of(stream->device);
+}
+
+inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+    const cudaError_t error = cuzk::fake_cuda::call_of(event->device);
+    if (error != cudaSuccess || event->queries.load() == 0) {
+        return error;
+    }
+    event->queries.fetch_sub(1);
+    return cuzk::fake_cuda::left(cudaErrorNotReady);
+}
+
+inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t) {
+    *ms = 0;
+    return cuzk::fake_cuda::call_of(from->device);
+}
+
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigned) {
+    return cuzk::fake_cuda::call_of(stream->device);
+}
+
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t stream) {
+    const cudaError_t error = cuzk::fake_cuda::call_of(stream->device);
+    if (error == cudaSuccess) {
+        std::memcpy(to, from, bytes);
+    }
+    return error;
+}
+
+inline cudaError_t cudaMemsetAsync(void *to, int byte, std::size_t bytes, cudaStream_t stream) {
+    const cudaError_t error = cuzk::fake_cuda::call_of(stream->device);
+    if (error == cudaSuccess) {
+        std::memset(to, byte, bytes);
+    }
+    return error;
+}

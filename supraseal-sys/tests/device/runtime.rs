@@ -1,0 +1,134 @@
+//! The same proofs with CUDA's runtime stood in for: what is asked of it, and
+//! what becomes of its errors.
+
+use super::*;
+use std::sync::{Mutex, PoisonError};
+use supraseal_sys::double::cuda;
+
+/// There is one runtime a process.
+static RUNTIME: Mutex<()> = Mutex::new(());
+
+struct OnCuda {
+    device: Arc<DeviceProver>,
+    circuit: Arc<DeviceCircuit>,
+}
+
+fn open(ordinal: u32, memory_bytes: Option<u64>) -> Result<Arc<DeviceProver>, Status> {
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let options = DeviceOptions {
+        memory_bytes,
+        ..options(2)
+    };
+    Ok(Arc::new(cuda::open(ordinal, &options, resources)?))
+}
+
+impl OnCuda {
+    fn new(ordinal: u32, small: &Arc<Small>, memory_bytes: Option<u64>) -> Self {
+        let device = open(ordinal, memory_bytes).unwrap();
+        let source = Arc::clone(small) as Arc<dyn CircuitSource>;
+        let circuit = DeviceCircuit::new(Arc::clone(&device), source).unwrap();
+        Self {
+            device,
+            circuit: Arc::new(circuit),
+        }
+    }
+}
+
+/// Points that stay and points that are streamed, on either of two devices at
+/// once; every wait sees "not ready" first.
+#[test]
+fn proofs_come_out_and_leave_nothing() {
+    let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let small = Arc::new(Small::new(SMALL, 90));
+    let witness = small.witness(91, 4);
+    let sums = small.sums(&witness);
+    let least = least_bytes(&small, &options(2));
+    for memory_bytes in [None, Some(least)] {
+        let devices = [0, 1].map(|ordinal| OnCuda::new(ordinal, &small, memory_bytes));
+        std::thread::scope(|scope| {
+            for on in &devices {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        assert_eq!(prove(&on.circuit, &witness).unwrap().0, sums);
+                        // Or the next launch would be taken for a failure.
+                        assert_eq!(cuda::seen().last_error_of_this_thread, 0);
+                    }
+                });
+            }
+        });
+        assert_eq!(devices[0].device.info().unwrap().name, "fake");
+        assert_ne!(cuda::seen().live, 0);
+        drop(devices);
+        assert_eq!(cuda::seen().live, 0);
+    }
+}
+
+/// One call after another fails: for once, which the next proof does not see, or
+/// for good, which it is told.
+#[test]
+fn an_error_of_the_context_is_told_from_another() {
+    let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let size = Size {
+        log_domain: 4,
+        num_inputs: 2,
+        num_aux: 80,
+    };
+    let small = Arc::new(Small::new(size, 92));
+    let witness = small.witness(93, 4);
+    let sums = small.sums(&witness);
+    for of_context in [false, true] {
+        for call in (1..).step_by(5) {
+            let on = OnCuda::new(0, &small, None);
+            let before = cuda::seen().calls;
+            cuda::fail(call, of_context);
+            let result = prove(&on.circuit, &witness);
+            let reached = cuda::seen().calls - before >= call;
+            let code = match &result {
+                Ok((got, _)) => {
+                    assert_eq!(*got, sums);
+                    None
+                }
+                Err(error) => Some(error.code()),
+            };
+            let expected = if of_context {
+                vec![Code::DeviceLost]
+            } else {
+                vec![Code::DeviceOutOfMemory, Code::OutOfMemory]
+            };
+            assert!(
+                code.is_none_or(|code| expected.contains(&code)),
+                "call {call}: {code:?}"
+            );
+            if !reached {
+                cuda::fail(0, false);
+            }
+            let next = prove(&on.circuit, &witness);
+            match next {
+                Ok((got, _)) => assert_eq!(got, sums),
+                Err(error) => assert_eq!(
+                    (error.code(), of_context),
+                    (Code::DeviceLost, true),
+                    "call {call}: {error}"
+                ),
+            }
+            cuda::fail(0, false);
+            drop(on);
+            if !of_context {
+                assert_eq!(cuda::seen().live, 0, "call {call}");
+            }
+            if !reached {
+                assert!(call > 50);
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_ordinal_that_is_none_is_an_error() {
+    let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let error = open(2, None).unwrap_err();
+    assert_eq!(error.code(), Code::NoDevice, "{error}");
+    assert!(error.message().contains("CUDA_VISIBLE_DEVICES"), "{error}");
+    assert_eq!(cuda::seen().live, 0);
+}
