@@ -13,7 +13,7 @@ use benches::{
     mode::{Mode, cores, thread_counts},
     msm::Scalars,
     plot::{self, Line},
-    study::{Study, Timed},
+    study::{Study, Timed, time},
     table,
 };
 use blstrs::Scalar;
@@ -22,6 +22,7 @@ use cuzk_pce::{PackedWitness, Program, compile, packed_witness};
 use cuzk_tune::{
     beside::{Side, alone, beside},
     child::{self, Child},
+    counters::Counters,
     sweep::{Point, Sweep, median},
 };
 use ff::Field;
@@ -37,7 +38,8 @@ use std::{
 };
 use supraseal_sys::set_gpu_threads;
 
-const ROUNDS: usize = 7;
+/// One or two other settings than all cores are told from luck by 8 of 9.
+const ROUNDS: usize = 9;
 
 /// Comes before a child's argument.
 const CHILD: &str = "--child";
@@ -53,6 +55,7 @@ struct Load {
     other: Other,
     hashes: usize,
     others: usize,
+    kernels: &'static [Kernel],
 }
 
 /// What runs beside the sum.
@@ -110,6 +113,7 @@ const WITNESS_SUM: Load = Load {
     other: Other::Synthesis,
     hashes: 10,
     others: 3,
+    kernels: &Kernel::ALL,
 };
 
 const LOADS: [Load; 4] = [
@@ -120,13 +124,16 @@ const LOADS: [Load; 4] = [
         sums: 2,
         ..WITNESS_SUM
     },
+    // The parts of synthesis, beside the kernel that the engine has beside them.
     Load {
         other: Other::Witness,
+        kernels: &[Kernel::Engine],
         ..WITNESS_SUM
     },
     Load {
         other: Other::Evaluation,
         others: 30,
+        kernels: &[Kernel::Engine],
         ..WITNESS_SUM
     },
 ];
@@ -138,6 +145,7 @@ const SMOKE_LOADS: [Load; 1] = [Load {
     other: Other::Synthesis,
     hashes: 1,
     others: 1,
+    kernels: &Kernel::ALL,
 }];
 
 fn loads(mode: Mode) -> &'static [Load] {
@@ -150,6 +158,8 @@ fn loads(mode: Mode) -> &'static [Load] {
 struct Sample {
     sum: Duration,
     other: Duration,
+    /// How often a second a thread with work lost its core.
+    preemptions: f64,
 }
 
 impl Timed for Sample {
@@ -161,21 +171,23 @@ impl Timed for Sample {
 
 impl Sample {
     fn write(self) -> String {
-        format!("{} {}", self.sum.as_nanos(), self.other.as_nanos())
+        let Sample {
+            sum,
+            other,
+            preemptions,
+        } = self;
+        format!("{} {} {preemptions}", sum.as_nanos(), other.as_nanos())
     }
 
     fn read(line: &str) -> Result<Self> {
-        let mut nanos = line
-            .split(' ')
-            .map(str::parse)
-            .map(|n| n.map(Duration::from_nanos));
-        match (nanos.next(), nanos.next()) {
-            (Some(sum), Some(other)) => Ok(Sample {
-                sum: sum?,
-                other: other?,
-            }),
-            _ => Err(format!("expected two durations, got {line:?}").into()),
-        }
+        let [sum, other, preemptions] = line.split(' ').collect::<Vec<_>>()[..] else {
+            return Err(format!("expected two durations and a count, got {line:?}").into());
+        };
+        Ok(Sample {
+            sum: Duration::from_nanos(sum.parse()?),
+            other: Duration::from_nanos(other.parse()?),
+            preemptions: preemptions.parse()?,
+        })
     }
 }
 
@@ -261,12 +273,20 @@ impl Work {
         let sums = Side::new(self.load.sums, &sum);
         let others = Side::new(self.load.others, &other);
         let zero = Duration::ZERO;
-        let (sum, other) = match question {
-            "sum" => (alone(sums)?, zero),
-            "other" => (zero, alone(others)?),
-            _ => beside(sums, others)?.into(),
+        let work = || -> Result<(Duration, Duration)> {
+            Ok(match question {
+                "sum" => (alone(sums)?, zero),
+                "other" => (zero, alone(others)?),
+                _ => beside(sums, others)?.into(),
+            })
         };
-        Ok(Sample { sum, other })
+        let ((times, wall), usage) = Counters::open().count(|| time(work))?;
+        let (sum, other) = times?;
+        Ok(Sample {
+            sum,
+            other,
+            preemptions: usage.preemptions as f64 / wall.as_secs_f64(),
+        })
     }
 }
 
@@ -295,6 +315,10 @@ fn sum_s(sample: &Sample) -> f64 {
 
 fn other_s(sample: &Sample) -> f64 {
     sample.other.as_secs_f64()
+}
+
+fn preemptions(sample: &Sample) -> f64 {
+    sample.preemptions
 }
 
 /// One kernel on one number of threads, and one way beside it.
@@ -341,7 +365,7 @@ fn measure(
 ) -> Result<Measured<'static>> {
     let mut study = Study::new();
     let (mut arms, mut other) = (Vec::new(), None);
-    for kernel in Kernel::ALL {
+    for &kernel in load.kernels {
         for threads in thread_counts() {
             let mode = mode.pick("measure", "smoke");
             let child = Rc::new(Lazy {
@@ -401,7 +425,7 @@ impl Measured<'_> {
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let rows = Kernel::ALL.into_iter().flat_map(|kernel| {
+        let rows = self.load.kernels.iter().flat_map(|&kernel| {
             let sweep = self.sweep(kernel);
             let chosen = sweep.choose().map(|choice| choice.at);
             let arms = self.of(kernel).enumerate();
@@ -426,6 +450,7 @@ impl Measured<'_> {
             table::figure(study.median(self.other, other_s), table::seconds),
             table::figure(study.median(arms.both, other_s), table::seconds),
             table::figure(slow_down, table::percent_over),
+            table::figure(study.median(arms.both, preemptions), table::count),
             table::figure(median(combined), table::times) + if chosen { " *" } else { "" },
             table::mebibytes(buckets as f64),
         ]
@@ -472,9 +497,7 @@ fn main() -> Result<()> {
         let measured = measure(mode, at, load, &mut criterion)?;
         rows.extend(measured.rows());
         if mode == Mode::Measure {
-            Kernel::ALL
-                .into_iter()
-                .try_for_each(|kernel| measured.draw(kernel))?;
+            (load.kernels.iter()).try_for_each(|&kernel| measured.draw(kernel))?;
         }
     }
     if mode == Mode::Measure {
@@ -504,6 +527,7 @@ fn report(rows: &[Vec<String>]) {
         "other alone",
         "other beside",
         "slow-down",
+        "preemptions/s",
         "combined",
         "buckets",
     ];

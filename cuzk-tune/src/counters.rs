@@ -1,5 +1,5 @@
-//! What is read beside the clock: processor time, page faults, TLB shootdowns
-//! and cache misses.
+//! What is read beside the clock: processor time, page faults, preemptions, TLB
+//! shootdowns and cache misses.
 //!
 //! Invariant: what cannot be counted here is `None`, never zero.
 
@@ -18,6 +18,8 @@ pub struct Usage {
     pub system: Duration,
     /// Pages that this process had to be given.
     pub page_faults: u64,
+    /// How often a thread of this process lost its core while it had work.
+    pub preemptions: u64,
     /// Interrupts that made a core forget translations. The whole machine's,
     /// other processes' among them.
     pub tlb_shootdowns: Option<u64>,
@@ -54,6 +56,7 @@ impl Counters {
             user: between(&before, &after, Rusage::user_time),
             system: between(&before, &after, Rusage::system_time),
             page_faults: faults(&after).saturating_sub(faults(&before)),
+            preemptions: preemptions(&after).saturating_sub(preemptions(&before)),
             tlb_shootdowns: difference(tlb, tlb_shootdowns()),
             cache_misses: difference(misses, self.read_cache_misses()),
         };
@@ -73,6 +76,10 @@ fn between(before: &Rusage, after: &Rusage, time: fn(&Rusage) -> TimeVal) -> Dur
 fn faults(usage: &Rusage) -> u64 {
     let faults = usage.minor_page_faults() + usage.major_page_faults();
     faults.max(0).unsigned_abs()
+}
+
+fn preemptions(usage: &Rusage) -> u64 {
+    usage.involuntary_context_switches().max(0).unsigned_abs()
 }
 
 fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
@@ -155,6 +162,26 @@ mod tests {
         assert!(usage.user + usage.system >= Duration::from_millis(10));
         // 64 MiB in pages of 2 MiB at the most.
         assert!(usage.page_faults >= 32, "{}", usage.page_faults);
+    }
+
+    #[test]
+    fn counts_preemptions() {
+        // More threads than cores, each with work for many turns.
+        let threads = 4 * std::thread::available_parallelism().unwrap().get();
+        let spin = || {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(200) {}
+        };
+        let (_, usage) = Counters::open()
+            .count(|| {
+                std::thread::scope(|scope| {
+                    for _ in 0..threads {
+                        scope.spawn(spin);
+                    }
+                });
+            })
+            .unwrap();
+        assert!(usage.preemptions >= 4, "{}", usage.preemptions);
     }
 
     #[test]
