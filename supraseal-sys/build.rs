@@ -36,9 +36,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let cuda = env::var_os("CARGO_FEATURE_CUDA").is_some();
     let toolkit = cuda.then(Toolkit::find).transpose()?;
-    compile(&root, &blst_include, toolkit.as_ref());
-    if let Some(toolkit) = &toolkit {
-        compile_device(&root, toolkit)?;
+    let device = toolkit
+        .map(|toolkit| DeviceCode::compile(&root, toolkit))
+        .transpose()?;
+    compile(&root, &blst_include, device.as_ref());
+    // After what calls it.
+    if let Some(device) = &device {
+        device.link();
     }
     #[cfg(feature = "bindgen")]
     generate_bindings(&root, &blst_include)?;
@@ -52,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Compiles the C++ side into one archive. The files that name device code are
 /// compiled once for a card and once, for tests, with that code as plain C++.
-fn compile(root: &Path, blst_include: &str, toolkit: Option<&Toolkit>) {
+fn compile(root: &Path, blst_include: &str, device: Option<&DeviceCode>) {
     let source = |name: &&str| root.join("csrc").join(name).with_extension("cpp");
     let hooks = env::var_os("CARGO_FEATURE_TEST_HOOKS").is_some();
     let compiler = || {
@@ -64,8 +68,9 @@ fn compile(root: &Path, blst_include: &str, toolkit: Option<&Toolkit>) {
             .extra_warnings(true)
             .flag_if_supported("-pthread")
             .include(blst_include);
-        if toolkit.is_some() {
+        if let Some(device) = device {
             build.define("CUZK_CUDA", None);
+            build.define("CUZK_STACK_BYTES", device.stack_bytes.to_string().as_str());
         }
         if hooks {
             build.define("CUZK_DOUBLE", None);
@@ -74,8 +79,8 @@ fn compile(root: &Path, blst_include: &str, toolkit: Option<&Toolkit>) {
     };
     let mut all = compiler();
     all.files(SOURCES.iter().map(source));
-    if let Some(toolkit) = toolkit {
-        all.include(&toolkit.include)
+    if let Some(device) = device {
+        all.include(&device.toolkit.include)
             .files(DEVICE_SOURCES.iter().map(source))
             .file(source(&"device_cuda"));
     }
@@ -138,47 +143,68 @@ impl Toolkit {
     }
 }
 
-/// Compiles `cuda/*.cu`, and links them and the CUDA runtime, statically: the
-/// program needs a driver where it runs and nothing else of CUDA.
-fn compile_device(root: &Path, toolkit: &Toolkit) -> Result<(), Box<dyn Error>> {
-    let sources = files_in(&root.join("cuda"), "cu")?;
-    let objects = PathBuf::from(env::var("OUT_DIR")?).join("cuda");
-    // What an earlier build left must not be taken for this one's.
-    if objects.exists() {
-        fs::remove_dir_all(&objects)?;
+/// What nvcc made of `cuda/*.cu`.
+struct DeviceCode {
+    toolkit: Toolkit,
+    objects: Vec<PathBuf>,
+    /// What a kernel's thread has at most.
+    stack_bytes: u64,
+}
+
+impl DeviceCode {
+    fn compile(root: &Path, toolkit: Toolkit) -> Result<Self, Box<dyn Error>> {
+        let sources = files_in(&root.join("cuda"), "cu")?;
+        let objects = PathBuf::from(env::var("OUT_DIR")?).join("cuda");
+        // What an earlier build left must not be taken for this one's.
+        if objects.exists() {
+            fs::remove_dir_all(&objects)?;
+        }
+        fs::create_dir_all(&objects)?;
+        let asked = env::var(nvcc::ARCH_VARIABLE).ok();
+        let architectures = nvcc::architectures(asked.as_deref())?;
+        let host_compiler = cc::Build::new().cpp(true).get_compiler();
+        let mut command = Command::new(&toolkit.nvcc);
+        command
+            .args(["-std=c++17", "-O3", "--compile", "-Xcompiler=-fPIC"])
+            // For the sizes of stacks.
+            .arg("-Xptxas=-v")
+            .args(["--threads", &env::var("NUM_JOBS")?])
+            .arg("-ccbin")
+            .arg(host_compiler.path())
+            .args(nvcc::gencode(&architectures))
+            // The PTX is kept for the list of entries.
+            .args(["--keep", "--keep-dir"])
+            .arg(&objects)
+            .args(&sources)
+            .current_dir(&objects);
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(format!("nvcc failed ({}): {command:?}\n{said}", output.status).into());
+        }
+        list_entries(&objects)?;
+        Ok(Self {
+            toolkit,
+            objects: files_in(&objects, "o")?,
+            stack_bytes: nvcc::stack_bytes(&said)?,
+        })
     }
-    fs::create_dir_all(&objects)?;
-    let asked = env::var(nvcc::ARCH_VARIABLE).ok();
-    let architectures = nvcc::architectures(asked.as_deref())?;
-    let host_compiler = cc::Build::new().cpp(true).get_compiler();
-    let mut command = Command::new(&toolkit.nvcc);
-    command
-        .args(["-std=c++17", "-O3", "--compile", "-Xcompiler=-fPIC"])
-        .args(["--threads", &env::var("NUM_JOBS")?])
-        .arg("-ccbin")
-        .arg(host_compiler.path())
-        .args(nvcc::gencode(&architectures))
-        // The PTX is kept for the list of entries.
-        .args(["--keep", "--keep-dir"])
-        .arg(&objects)
-        .args(&sources)
-        .current_dir(&objects);
-    let status = command.status()?;
-    if !status.success() {
-        return Err(format!("nvcc failed ({status}): {command:?}").into());
+
+    /// Links it and the CUDA runtime, statically: the program needs a driver
+    /// where it runs and nothing else of CUDA.
+    fn link(&self) {
+        cc::Build::new()
+            .objects(&self.objects)
+            .compile("cuzk_device");
+        println!(
+            "cargo::rustc-link-search=native={}",
+            self.toolkit.library.display()
+        );
+        println!("cargo::rustc-link-lib=static=cudart_static");
+        for library in ["dl", "rt", "pthread", "stdc++"] {
+            println!("cargo::rustc-link-lib={library}");
+        }
     }
-    cc::Build::new()
-        .objects(files_in(&objects, "o")?)
-        .compile("cuzk_device");
-    println!(
-        "cargo::rustc-link-search=native={}",
-        toolkit.library.display()
-    );
-    println!("cargo::rustc-link-lib=static=cudart_static");
-    for library in ["dl", "rt", "pthread", "stdc++"] {
-        println!("cargo::rustc-link-lib={library}");
-    }
-    list_entries(&objects)
 }
 
 /// Writes the names of the kernels in the PTX beside it, for the test that

@@ -131,3 +131,24 @@ pub(crate) fn entries(ptx: &str) -> BTreeSet<String> {
         .map(|(_, name)| name.split(['(', ' ']).next().unwrap_or(name).to_owned())
         .collect()
 }
+
+/// The most bytes of stack that ptxas says a kernel's thread has, in what it
+/// says with `-v`; for those kernels too that are compiled anew by a later card's
+/// driver, whole KiB.
+///
+/// # Errors
+/// If it says nothing of stacks.
+pub(crate) fn stack_bytes(ptxas: &str) -> Result<u64, String> {
+    let frames = ptxas
+        .lines()
+        .flat_map(|line| line.split(", "))
+        .filter_map(|part| {
+            let (bytes, what) = part.trim().split_once(" bytes ")?;
+            let is_stack = what == "stack frame" || what.starts_with("cumulative stack size");
+            is_stack.then(|| bytes.parse::<u64>().ok())?
+        });
+    frames
+        .max()
+        .map(|bytes| bytes.next_multiple_of(1024))
+        .ok_or_else(|| "ptxas did not say how large the kernels' stacks are".to_owned())
+}

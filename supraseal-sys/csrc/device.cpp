@@ -11,8 +11,16 @@
 namespace cuzk::CUZK_VARIANT {
 namespace {
 
-// What the driver may take beside ours, for kernels' stacks and their code.
+// What the driver may take beside ours and the stacks, for code and streams.
 constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
+
+// The most that a kernel's thread keeps in local memory, as ptxas says it. Sums in
+// G2 keep points there, and a large card has 2^18 threads: more than the reserve.
+#ifdef CUZK_EMULATED
+constexpr std::size_t kStackBytes = 0;
+#else
+constexpr std::size_t kStackBytes = CUZK_STACK_BYTES;
+#endif
 
 // How often a checkpoint is asked.
 constexpr std::chrono::milliseconds kCheckpointEvery(1);
@@ -57,8 +65,9 @@ Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
 }
 
 void Device::take_memory() {
+    const uint64_t reserve = kReserveBytes + api_->keep_stacks(kStackBytes);
     const uint64_t free = api_->info().free_bytes;
-    const uint64_t usable = free > kReserveBytes ? free - kReserveBytes : free;
+    const uint64_t usable = free > reserve ? free - reserve : free;
     const bool is_limited = options.memory_bytes != 0;
     options.memory_bytes = is_limited ? std::min(options.memory_bytes, usable) : usable;
     arena = DeviceMemory(*api_, options.memory_bytes, false);

@@ -42,6 +42,11 @@ public:
 
     virtual cuzk_device_info info() = 0;
 
+    // Keeps a stack of so many bytes for every thread that can be on the device at
+    // once, from the next launch on, rather than from that of a kernel that needs
+    // it. Returns what they take together.
+    virtual uint64_t keep_stacks(std::size_t each) = 0;
+
     // Device memory, and host memory that the device copies from and to while
     // the host goes on. Throw CUZK_DEVICE_OUT_OF_MEMORY or CUZK_OUT_OF_MEMORY.
     virtual void *allocate(std::size_t bytes) = 0;

@@ -51,7 +51,16 @@ const char *advice(int32_t code) {
     }
 }
 
+// The runtime calls a driver that is not there too old.
+bool has_driver() {
+    int version = 0;
+    return cudaDriverGetVersion(&version) == cudaSuccess && version != 0;
+}
+
 [[noreturn]] void fail(int32_t code, cudaError_t error, const char *what) {
+    if (error == cudaErrorInsufficientDriver && !has_driver()) {
+        throw Error(CUZK_NO_DEVICE, std::string(what) + ": there is no NVIDIA driver");
+    }
     throw Error(code, std::string(what) + ": " + cudaGetErrorString(error) + " (" +
                           cudaGetErrorName(error) + ")" + advice(code));
 }
@@ -108,6 +117,13 @@ public:
         info.memory_bandwidth = uint64_t{attribute(cudaDevAttrMemoryClockRate)} * 1000 * 2 *
                                 attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
         return info;
+    }
+
+    uint64_t keep_stacks(std::size_t each) override {
+        use();
+        check(cudaDeviceSetLimit(cudaLimitStackSize, each), "setting the size of stacks");
+        return uint64_t{attribute(cudaDevAttrMultiProcessorCount)} *
+               attribute(cudaDevAttrMaxThreadsPerMultiProcessor) * each;
     }
 
     void *allocate(std::size_t bytes) override {

@@ -102,7 +102,8 @@ impl BG2 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// The most device memory to take, all of it at once: less where less is
-    /// free, after a reserve of 256 MiB for the driver. `None` for no limit.
+    /// free, after a reserve of 256 MiB for the driver and a stack for each thread
+    /// that the card can run, 1 GiB on an H100. `None` for no limit.
     pub memory_bytes: Option<u64>,
     /// Proofs that may be between staging and the end of their device region.
     pub workers: u32,

@@ -106,3 +106,20 @@ fn entries_are_read_from_ptx() {
     assert_eq!(nvcc::entries(ptx), names);
     assert!(nvcc::entries("").is_empty());
 }
+
+#[test]
+fn the_largest_stack_is_that_of_any_kernel() {
+    let said = "\
+ptxas info    : Compiling entry function 'a' for 'sm_90'
+ptxas info    : Function properties for a
+    288 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 168 registers, used 1 barriers, 3072 bytes cumulative stack size
+ptxas info    : Function properties for b
+    192 bytes stack frame, 9999 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 80 registers, 8888 bytes smem
+";
+    assert_eq!(nvcc::stack_bytes(said), Ok(3072));
+    let without = said.replace("3072 bytes cumulative", "no");
+    assert_eq!(nvcc::stack_bytes(&without), Ok(1024));
+    assert!(nvcc::stack_bytes("ptxas info    : 0 bytes gmem").is_err());
+}

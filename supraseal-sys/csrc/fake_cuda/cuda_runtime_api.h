@@ -36,7 +36,10 @@ enum cudaDeviceAttr {
     cudaDevAttrClockRate,
     cudaDevAttrMemoryClockRate,
     cudaDevAttrGlobalMemoryBusWidth,
+    cudaDevAttrMultiProcessorCount,
+    cudaDevAttrMaxThreadsPerMultiProcessor,
 };
+enum cudaLimit { cudaLimitStackSize };
 constexpr unsigned cudaHostAllocPortable = 1;
 constexpr unsigned cudaStreamNonBlocking = 1;
 
@@ -137,6 +140,11 @@ inline cudaError_t cudaGetDeviceCount(int *count) {
     return cuzk::fake_cuda::call();
 }
 
+inline cudaError_t cudaDriverGetVersion(int *version) {
+    *version = 13000;
+    return cudaSuccess;
+}
+
 inline cudaError_t cudaSetDevice(int device) {
     if (device < 0 || device >= cuzk::fake_cuda::kDevices) {
         return cuzk::fake_cuda::left(cudaErrorInvalidDevice);
@@ -154,6 +162,8 @@ inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
     *value = 1;
     return cuzk::fake_cuda::call();
 }
+
+inline cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cuzk::fake_cuda::call(); }
 
 inline cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total) {
     *free = *total = cuzk::fake_cuda::kMemoryBytes;
