@@ -196,8 +196,8 @@ impl Error {
             | Self::OverBudget(_)
             | Self::Unsatisfied { .. }
             | Self::Conflict { .. }
-            | Self::Journal(_)
             | Self::Io { .. } => true,
+            Self::Journal(error) => error.is_input(),
             Self::Synthesis { .. }
             | Self::Backend { .. }
             | Self::Rejected { .. }

@@ -60,11 +60,11 @@ pub enum JournalError {
         /// Its answer.
         source: Arc<std::io::Error>,
     },
-    /// The store failed while it was open: after a failed write, nothing more
-    /// is written until it is opened anew.
+    /// The store failed while it was open: after a failed write nothing more is
+    /// written until it was opened anew, which a later call tries.
     #[error(
-        "journal: {what}; nothing of this call is certain to be kept: check the disk, and open \
-         the journal again"
+        "journal: {what}; nothing of this call is certain to be kept: make room on the disk or \
+         check it, and try again"
     )]
     Store {
         /// What the store said.
@@ -143,6 +143,26 @@ fn holder(pid: Option<u32>) -> String {
 }
 
 impl JournalError {
+    /// Whether the caller can mend the problem, by another file or another call, as
+    /// against a disk or a store that fails, or a journal that is full for now.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::InUse { .. }
+            | Self::Damaged { .. }
+            | Self::Foreign { .. }
+            | Self::NewerFormat { .. }
+            | Self::Io { .. }
+            | Self::InvalidInput { .. }
+            | Self::OtherInput { .. }
+            | Self::Unknown { .. }
+            | Self::Ended { .. }
+            | Self::OtherProof { .. }
+            | Self::DamagedJob { .. } => true,
+            Self::Store { .. } | Self::Full { .. } => false,
+        }
+    }
+
     pub(crate) fn io(path: &Path, action: &'static str, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),

@@ -16,7 +16,7 @@ use crate::row::{Phase, Row, partition_key, seal, unseal};
 use crate::tables::{
     FORMAT, FORMAT_KEY, JOBS, META, ORDER, PARTITIONS, REQUESTS, Tables, find, find_in,
 };
-use crate::writer::{Writer, guard};
+use crate::writer::{Opened, Writer, guard};
 use crate::{
     Accepted, DamagedJob, End, JobOptions, JournalError, Limits, PendingJob, Resumable, State,
     Usage, check, request,
@@ -94,23 +94,17 @@ impl Journal {
     ) -> Result<Self, JournalError> {
         let path = path.as_ref();
         let lock = Lock::take(path)?;
-        let file = match open_file(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                create(path)?;
-                open_file(path)
-            }
-            opened => opened,
-        };
-        let file = file.map_err(|error| JournalError::io(path, "open", error))?;
-        check_magic(path, &file)?;
-        let file = HeldFile::holding(file)
-            .map_err(|error| JournalError::io(path, "read the length", error))?;
-        let mut checked = check::open(path, file.clone())?;
-        file.release()
-            .map_err(|error| JournalError::io(path, "write", error))?;
+        if !exists(path) {
+            create(path)?;
+        }
+        let (file, mut checked) = open_checked(path)?;
         compact(path, &file, &mut checked)?;
+        let reopen = {
+            let path = path.to_owned();
+            move || Ok(open_checked(&path)?.1.into())
+        };
         let journal = Self {
-            writer: Writer::new(checked.database, limits, checked.totals, checked.usage),
+            writer: Writer::new(checked.into(), limits, Box::new(reopen)),
             file,
             path: path.to_owned(),
             limits,
@@ -239,8 +233,7 @@ impl Journal {
     /// [`JournalError::Store`]. What is wrong with one job is in
     /// [`Resumable::damaged`].
     pub fn pending(&self) -> Result<Resumable, JournalError> {
-        guard(|| {
-            let transaction = self.writer.read()?;
+        self.writer.read(|transaction| {
             let order = transaction.open_table(ORDER).map_err(JournalError::store)?;
             let jobs = transaction.open_table(JOBS).map_err(JournalError::store)?;
             let partitions = transaction
@@ -272,9 +265,8 @@ impl Journal {
     /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
     pub fn request(&self, id: &str) -> Result<Vec<u8>, JournalError> {
         check_id(id)?;
-        guard(|| {
-            let transaction = self.writer.read()?;
-            let row = find_in(&transaction, id)?
+        self.writer.read(|transaction| {
+            let row = find_in(transaction, id)?
                 .ok_or_else(|| JournalError::Unknown { id: id.to_owned() })?;
             let request_bytes = match &row.phase {
                 Phase::Pending { request_bytes, .. } => *request_bytes,
@@ -336,10 +328,7 @@ impl Journal {
 
     /// The row of a job, unless its result has expired.
     fn live(&self, id: &str) -> Result<Option<Row>, JournalError> {
-        let row = guard(|| {
-            let transaction = self.writer.read()?;
-            find_in(&transaction, id)
-        })?;
+        let row = self.writer.read(|transaction| find_in(transaction, id))?;
         let now_unix_ms = (self.clock)();
         Ok(row.filter(|row| match row.phase {
             Phase::Pending { .. } => true,
@@ -384,8 +373,31 @@ fn pending_job(
     })
 }
 
-fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open(path)
+impl From<Checked> for Opened {
+    fn from(checked: Checked) -> Self {
+        Self {
+            database: checked.database,
+            totals: checked.totals,
+            usage: checked.usage,
+        }
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+/// The store at `path`, checked before anything was written to it.
+pub(crate) fn open_checked(path: &Path) -> Result<(HeldFile, Checked), JournalError> {
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    let file = file.map_err(|error| JournalError::io(path, "open", error))?;
+    check_magic(path, &file)?;
+    let file = HeldFile::holding(file)
+        .map_err(|error| JournalError::io(path, "read the length", error))?;
+    let checked = check::open(path, file.clone())?;
+    file.release()
+        .map_err(|error| JournalError::io(path, "write", error))?;
+    Ok((file, checked))
 }
 
 /// An empty journal, whole before it has its name.

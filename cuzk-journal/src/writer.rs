@@ -9,10 +9,10 @@
 //!
 //! Invariant: a change is answered after the commit it is in is durable. After
 //! a commit that failed nothing more is written, because nobody knows what of
-//! it is on disk; opening the journal again finds out.
+//! it is on disk, until the store was opened again and checked, which finds out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTableMetadata as _};
@@ -27,10 +27,25 @@ type Answered = Result<Answer, JournalError>;
 const GATHER_PART: u32 = 4;
 const GATHER_MAX: Duration = Duration::from_millis(2);
 
+/// How long after a failed write the store is opened again, if it is asked for.
+const MEND_AFTER: Duration = Duration::from_secs(1);
+
+/// Opens the store again and checks it.
+pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, JournalError> + Send + Sync>;
+
+/// A store that was checked, and what is in it.
+pub(crate) struct Opened {
+    pub(crate) database: Database,
+    pub(crate) totals: Totals,
+    pub(crate) usage: Usage,
+}
+
 /// The only one who writes to the store.
 pub(crate) struct Writer {
-    /// `None` only while it is being closed.
-    database: Option<Database>,
+    /// `None` only while it is being closed, or could not be opened again.
+    database: RwLock<Option<Database>>,
+    reopen: Reopen,
+    mend_after: Duration,
     limits: Limits,
     line: Mutex<Line>,
     /// Somebody queued; the thread that gathers waits for it.
@@ -50,8 +65,8 @@ struct Line {
 /// What the thread whose turn it is has to itself.
 struct Turn {
     totals: Totals,
-    /// Why nothing more is written.
-    failed: Option<JournalError>,
+    /// Why nothing is written, and since when.
+    failed: Option<(JournalError, Instant)>,
     /// How many changes were in the last commit, and how long it took.
     last_changes: usize,
     last_time: Duration,
@@ -69,7 +84,12 @@ enum Place {
 }
 
 impl Writer {
-    pub(crate) fn new(database: Database, limits: Limits, totals: Totals, usage: Usage) -> Self {
+    pub(crate) fn new(opened: Opened, limits: Limits, reopen: Reopen) -> Self {
+        let Opened {
+            database,
+            totals,
+            usage,
+        } = opened;
         let turn = Turn {
             totals,
             failed: None,
@@ -77,7 +97,9 @@ impl Writer {
             last_time: Duration::ZERO,
         };
         Self {
-            database: Some(database),
+            database: RwLock::new(Some(database)),
+            reopen,
+            mend_after: MEND_AFTER,
             limits,
             line: Mutex::new(Line {
                 queue: Vec::new(),
@@ -89,15 +111,28 @@ impl Writer {
         }
     }
 
-    /// The store as of the last commit.
-    pub(crate) fn read(&self) -> Result<ReadTransaction, JournalError> {
-        self.database()?.begin_read().map_err(JournalError::store)
+    /// Reads the store as of the last commit. It is not opened again meanwhile.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        self.with_database(|database| {
+            let transaction = database.begin_read().map_err(JournalError::store)?;
+            read(&transaction)
+        })
     }
 
-    fn database(&self) -> Result<&Database, JournalError> {
-        self.database.as_ref().ok_or_else(|| JournalError::Store {
-            what: "it is closed".to_owned(),
-        })
+    fn with_database<T>(
+        &self,
+        call: impl FnOnce(&Database) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        match &*database {
+            Some(database) => guard(|| call(database)),
+            None => Err(JournalError::Store {
+                what: "it is closed".to_owned(),
+            }),
+        }
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -145,9 +180,11 @@ impl Writer {
 
     fn commit(&self, turn: &mut Turn, batch: &[Arc<Ticket>], now_unix_ms: u64) {
         let start = Instant::now();
+        self.mend(turn);
         let outcome = match &turn.failed {
-            Some(error) => Err(error.clone()),
-            None => guard(|| self.transact(turn.totals, batch, now_unix_ms)),
+            Some((error, _)) => Err(error.clone()),
+            None => self
+                .with_database(|database| self.transact(database, turn.totals, batch, now_unix_ms)),
         };
         turn.last_changes = batch.len();
         turn.last_time = start.elapsed();
@@ -163,7 +200,32 @@ impl Writer {
                 for ticket in batch {
                     ticket.put(Err(error.clone()));
                 }
-                turn.failed = Some(error);
+                turn.failed.get_or_insert((error, Instant::now()));
+            }
+        }
+    }
+
+    /// Opens the store again, if a write failed a while ago.
+    fn mend(&self, turn: &mut Turn) {
+        if !matches!(&turn.failed, Some((_, since)) if since.elapsed() >= self.mend_after) {
+            return;
+        }
+        let mut database = self.database.write();
+        let database = database
+            .as_deref_mut()
+            .unwrap_or_else(|poisoned| poisoned.get_mut());
+        // Two must not have the file. What the old one could still write is nothing.
+        close(database.take());
+        match (self.reopen)() {
+            Ok(opened) => {
+                *database = Some(opened.database);
+                *lock(&self.usage) = opened.usage;
+                turn.totals = opened.totals;
+                turn.failed = None;
+            }
+            Err(error) => {
+                let what = format!("it cannot be opened again: {error}");
+                turn.failed = Some((JournalError::Store { what }, Instant::now()));
             }
         }
     }
@@ -172,14 +234,12 @@ impl Writer {
     /// change that was refused is among the answers.
     fn transact(
         &self,
+        database: &Database,
         mut totals: Totals,
         batch: &[Arc<Ticket>],
         now_unix_ms: u64,
     ) -> Result<Committed, JournalError> {
-        let transaction = self
-            .database()?
-            .begin_write()
-            .map_err(JournalError::store)?;
+        let transaction = database.begin_write().map_err(JournalError::store)?;
         let mut tables = Tables::open(&transaction)?;
         let mut step = Step {
             tables: &mut tables,
@@ -229,13 +289,17 @@ impl Drop for Writer {
     /// Closing writes, so that the next opening need not recover; and it reads
     /// pages that nothing has looked at before.
     fn drop(&mut self) {
-        let database = self.database.take();
-        // What could go wrong is found, and said, when it is opened again.
-        let _ = guard(|| {
-            drop(database);
-            Ok(())
-        });
+        let database = self.database.get_mut();
+        close(database.unwrap_or_else(PoisonError::into_inner).take());
     }
+}
+
+fn close(database: Option<Database>) {
+    // What could go wrong is found, and said, when it is opened again.
+    let _ = guard(|| {
+        drop(database);
+        Ok(())
+    });
 }
 
 struct Committed {

@@ -2,8 +2,8 @@
 //!
 //! Not a channel: a consumer takes the most urgent item, not the oldest. The
 //! invariants: every item has a sequence number of its own, so no two can take
-//! each other's place; the queue never holds more than its capacity; once it is
-//! closed nothing enters, and what is inside can still be taken out.
+//! each other's place; the queue never holds more than its capacity, besides what is
+//! put there at once; once it is closed nothing enters, and what is inside can still be taken out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +75,24 @@ impl<T> Queue<T> {
         while !state.closed && state.items.len() >= self.capacity {
             state = wait(&self.not_full, state);
         }
+        self.insert(state, rank, item)
+    }
+
+    /// Puts `item` in, whether there is room or not: for what must not wait behind
+    /// what it precedes, and is bounded elsewhere.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn push_at_once(&self, rank: Rank, item: T) -> Result<(), Closed<T>> {
+        self.insert(self.lock(), rank, item)
+    }
+
+    fn insert(
+        &self,
+        mut state: MutexGuard<'_, State<T>>,
+        rank: Rank,
+        item: T,
+    ) -> Result<(), Closed<T>> {
         if state.closed {
             return Err(Closed(item));
         }
@@ -178,6 +196,20 @@ mod tests {
         queue.close();
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, ["winning", "first", "second", "low"]);
+    }
+
+    #[test]
+    fn what_cannot_wait_goes_in_at_once() {
+        let queue = Queue::new(1);
+        queue.push(rank(Priority::Low), "first").unwrap();
+        queue
+            .push_at_once(rank(Priority::Critical), "second")
+            .unwrap();
+        assert_eq!((queue.pop(), queue.len()), (Some("second"), 1));
+        queue.close();
+        let late = queue.push_at_once(rank(Priority::Critical), "third");
+        assert_eq!(late, Err(Closed("third")));
+        assert_eq!((queue.pop(), queue.pop()), (Some("first"), None));
     }
 
     #[test]

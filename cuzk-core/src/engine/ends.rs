@@ -79,7 +79,9 @@ impl Shared {
         queued.map_err(|refused| match refused {
             Refused::Full => self.busy(),
             Refused::Closed => Error::ShuttingDown,
-        })
+        })?;
+        self.was_queued(state);
+        Ok(())
     }
 
     /// Puts a partition back into the queue, to be done from its start.

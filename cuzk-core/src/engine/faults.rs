@@ -6,13 +6,24 @@
 //! that fails too often gets no more work until it has shown that it is good again.
 
 use cuzk_scheduler::admission::{Lane, Ticket};
+use cuzk_scheduler::health::Trial;
 
 use super::shared::Shared;
+use super::stations::Station;
 use super::task::{Ready, Task};
 use crate::metrics::{self, Fault};
 use crate::{Error, Result};
 
 impl Shared {
+    /// `station` proved a partition.
+    pub(super) fn went_well(&self, station: usize, here: &Station, task: &mut Task) {
+        match task.trial.take().map(Trial::passed) {
+            Some(true) => self.is_back(station),
+            Some(false) => {}
+            None => here.health.good(),
+        }
+    }
+
     /// `station` failed to prove a partition.
     pub(super) fn failed(&self, station: usize, task: Task, ticket: Ticket, error: Error) {
         if task.state.has_ended() {
@@ -59,7 +70,7 @@ impl Shared {
     }
 
     /// The device of `station` is trusted again.
-    pub(super) fn is_back(&self, station: usize) {
+    fn is_back(&self, station: usize) {
         tracing::info!(station, "the device is back at work");
         metrics::device_quarantined(station, false);
         self.ready.wake();

@@ -3,11 +3,11 @@
 //!
 //! Not the store, which is `cuzk-journal`'s. The invariants: a job with an id is
 //! in the journal before its submission returns; a proof is in it before anyone
-//! is told; and what is read from it is verified again, since a file is not the
-//! verifier.
+//! is told, unless its disk fails; and what is read from it is verified again, since
+//! a file is not the verifier.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -30,33 +30,79 @@ use crate::{Error, Result};
 /// How often a resumed job looks for room in the queue.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Opens the journal that the configuration names.
-pub(super) fn open(jobs: &Jobs) -> Result<Option<Arc<Journal>>> {
-    let limits = Limits {
-        jobs_max: jobs.queued_partitions as u64,
-        results_max: jobs.results_kept as u64,
-        result_age: jobs.results_kept_for,
-        ..Limits::default()
-    };
-    let open = |path: &Path| Journal::open(path, limits).map(Arc::new);
-    Ok(jobs.journal.as_deref().map(open).transpose()?)
+/// A journal, and what it is owed.
+pub(super) struct Book {
+    journal: Journal,
+    /// Ends that could not be written, no more than there are jobs in the journal:
+    /// while nothing can be written nothing is accepted.
+    owed: Mutex<Vec<(String, End)>>,
+}
+
+impl Book {
+    /// Opens the journal that the configuration names.
+    pub(super) fn open(jobs: &Jobs) -> Result<Option<Arc<Self>>> {
+        let limits = Limits {
+            jobs_max: jobs.queued_partitions as u64,
+            results_max: jobs.results_kept as u64,
+            result_age: jobs.results_kept_for,
+            ..Limits::default()
+        };
+        let open = |path: &Path| {
+            let journal = Journal::open(path, limits)?;
+            let owed = Mutex::default();
+            Ok::<_, Error>(Arc::new(Self { journal, owed }))
+        };
+        jobs.journal.as_deref().map(open).transpose()
+    }
+
+    pub(super) fn forget(&self, id: &str) -> Result<()> {
+        self.journal.forget(id)?;
+        Ok(())
+    }
+
+    /// Writes an end, after those that could not be written before.
+    fn end(&self, id: &str, end: End) {
+        self.write_owed();
+        self.write(id.to_owned(), end);
+    }
+
+    /// Tries once more to write what is owed.
+    pub(super) fn write_owed(&self) {
+        // Not while it is locked: what cannot be written is owed again.
+        let owed = std::mem::take(&mut *self.lock_owed());
+        for (id, end) in owed {
+            self.write(id, end);
+        }
+    }
+
+    fn write(&self, id: String, end: End) {
+        let written = self.journal.end(&id, end.clone());
+        told(&id, &written);
+        if let Err(JournalError::Store { .. }) = written {
+            self.lock_owed().push((id, end));
+        }
+    }
+
+    fn lock_owed(&self) -> MutexGuard<'_, Vec<(String, End)>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A job's line in the journal.
 pub(super) struct Line {
-    journal: Arc<Journal>,
+    book: Arc<Book>,
     id: String,
 }
 
 impl Line {
-    pub(super) fn new(journal: Arc<Journal>, id: String) -> Self {
-        Self { journal, id }
+    pub(super) fn new(book: Arc<Book>, id: String) -> Self {
+        Self { book, id }
     }
 }
 
 /// What cannot be written costs a restart its time, and nothing else: the proof
 /// is there.
-fn told(id: &str, written: std::result::Result<(), JournalError>) {
+fn told(id: &str, written: &std::result::Result<(), JournalError>) {
     if let Err(error) = written {
         tracing::error!(id, %error, "the journal does not know of this job's progress");
     }
@@ -65,10 +111,9 @@ fn told(id: &str, written: std::result::Result<(), JournalError>) {
 impl Record for Line {
     fn partition(&self, partition: usize, proof: &VerifiedProof) {
         let partition = u32::try_from(partition).unwrap_or(u32::MAX);
-        let written = self
-            .journal
-            .finish_partition(&self.id, partition, proof.as_bytes());
-        told(&self.id, written);
+        let journal = &self.book.journal;
+        let written = journal.finish_partition(&self.id, partition, proof.as_bytes());
+        told(&self.id, &written);
     }
 
     fn end(&self, outcome: &Outcome) {
@@ -81,7 +126,7 @@ impl Record for Line {
                 error => End::Failed(error.to_string()),
             },
         };
-        told(&self.id, self.journal.end(&self.id, end));
+        self.book.end(&self.id, end);
     }
 }
 
@@ -100,9 +145,11 @@ impl Shared {
     /// returned, verified.
     pub(super) fn keep(
         &self,
-        journal: &Journal,
+        book: &Book,
         submission: &Submission<'_>,
     ) -> Result<Vec<(usize, VerifiedProof)>> {
+        book.write_owed();
+        let journal = &book.journal;
         let Submission { id, json, job, .. } = *submission;
         let kept = kept_of(submission);
         for _ in 0..2 {
@@ -143,7 +190,8 @@ impl Shared {
 
     /// Takes the jobs that an earlier life of the engine left into the registry,
     /// so that whoever asks for their ids finds them.
-    pub(super) fn find_left(&self, journal: &Arc<Journal>) -> Result<Vec<Left>> {
+    pub(super) fn find_left(&self, book: &Arc<Book>) -> Result<Vec<Left>> {
+        let journal = &book.journal;
         let resumable = journal.pending()?;
         for damaged in &resumable.damaged {
             tracing::error!(id = damaged.id, error = %damaged.error, "a job cannot be resumed");
@@ -151,7 +199,7 @@ impl Shared {
             journal.forget(&damaged.id)?;
         }
         let left = resumable.jobs.into_iter();
-        let left = left.filter_map(|pending| match self.take_in(journal, &pending) {
+        let left = left.filter_map(|pending| match self.take_in(book, &pending) {
             Some(state) => Some(Left { state, pending }),
             None => {
                 tracing::error!(
@@ -164,7 +212,7 @@ impl Shared {
         Ok(left.collect())
     }
 
-    fn take_in(&self, journal: &Arc<Journal>, pending: &PendingJob) -> Option<Arc<JobState>> {
+    fn take_in(&self, book: &Arc<Book>, pending: &PendingJob) -> Option<Arc<JobState>> {
         let (circuit, digest) = parse_kind(&pending.options.kind)?;
         let priority = *Priority::ALL.get(usize::from(pending.options.priority))?;
         let number = self.registry.next_number();
@@ -178,7 +226,7 @@ impl Shared {
             rank: Rank::new(priority, accepted, number, self.config.jobs.patience),
             accepted,
             deadline: pending.options.deadline_unix_ms.map(instant_of),
-            record: Some(Arc::new(Line::new(Arc::clone(journal), pending.id.clone()))),
+            record: Some(Arc::new(Line::new(Arc::clone(book), pending.id.clone()))),
         }));
         self.registry.take(&pending.id, digest, &state);
         self.registry.live(&state);
@@ -186,13 +234,13 @@ impl Shared {
     }
 
     /// Goes on with the jobs that were left, the most urgent first.
-    pub(super) fn resume(&self, journal: &Journal, mut left: Vec<Left>) {
+    pub(super) fn resume(&self, book: &Book, mut left: Vec<Left>) {
         left.sort_by_key(|left| left.state.rank());
         for Left { state, pending } in left {
             if self.admission.is_closed() {
                 return;
             }
-            if let Err(error) = self.resume_one(journal, &state, &pending) {
+            if let Err(error) = self.resume_one(&book.journal, &state, &pending) {
                 tracing::error!(id = pending.id, %error, "a job cannot be resumed");
                 self.end_with(&state, error);
             }

@@ -9,15 +9,17 @@ use std::sync::Arc;
 
 use cuzk_scheduler::admission::{Lane, Turn};
 use cuzk_scheduler::estimate::Times;
-use cuzk_scheduler::health::Trial;
+use cuzk_scheduler::priority::Rank;
+use cuzk_scheduler::queue::{Closed, Queue};
 
 use super::shared::Shared;
-use super::stations::{Claim, Solo, Station};
+use super::stations::{Claim, Station};
 use super::task::{Admitted, Finishing, Ready, Stake, Task};
+use super::watch::Part;
 use crate::circuit::Circuit;
 use crate::memory::footprint::finish_bytes;
 use crate::params::LoadedParams;
-use crate::pipeline::{prove_finish, prove_start, synthesize_partition};
+use crate::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use crate::timeline::{Stage, Trace, Wait};
 use crate::{Error, Result};
 
@@ -29,18 +31,25 @@ impl Shared {
                 self.to_the_cpu(admitted.ticket, &admitted.task);
                 continue;
             }
-            let Some(mut ready) = self.synthesize(admitted, None) else {
-                continue;
-            };
-            ready.task.wait = Some(Wait::begin(Stage::ReadyWait));
-            let state = Arc::clone(&ready.task.state);
-            // Nothing closes this queue while a partition is on its way.
-            if let Err(closed) = self.ready.push(ready.ticket.rank(), ready) {
-                self.settle(&closed.0.task, Err(Error::ShuttingDown));
+            let evaluate = self.stations.hold_vectors(Lane::Common);
+            let resources = self.synthesis_resources(&admitted.task, None, evaluate);
+            if let Some(ready) = self.synthesize(admitted, resources) {
+                self.hand_over(ready);
             }
-            self.leave_no_device_behind();
-            self.was_queued(&state);
         }
+    }
+
+    /// To the devices.
+    fn hand_over(&self, mut ready: Ready) {
+        ready.task.wait = Some(Wait::begin(Stage::ReadyWait));
+        let state = Arc::clone(&ready.task.state);
+        let rank = ready.ticket.rank();
+        // Nothing closes this queue while a partition is on its way.
+        if let Err(closed) = put(&self.ready, rank, ready) {
+            self.settle(&closed.0.task, Err(Error::ShuttingDown));
+        }
+        self.leave_no_device_behind();
+        self.was_queued(&state);
     }
 
     /// Device workers: one device's region, of one partition after the other.
@@ -55,7 +64,7 @@ impl Shared {
             };
             finishing.task.wait = Some(Wait::begin(Stage::FinishWait));
             let rank = finishing.ticket.rank();
-            if let Err(closed) = self.finishing.push(rank, finishing) {
+            if let Err(closed) = put(&self.finishing, rank, finishing) {
                 self.settle(&closed.0.task, Err(Error::ShuttingDown));
             }
         }
@@ -81,14 +90,19 @@ impl Shared {
         Some(ready)
     }
 
-    /// Finish workers: what is left to do after a device.
+    /// Finish workers: what is left to do after a device. One whose device did not
+    /// answer in time has been replaced, and ends when it does.
     pub(super) fn finish_until_closed(&self) {
+        let _here = self.watch.enter();
         while let Some(finishing) = self.finishing.pop() {
-            self.finish(finishing);
+            if !self.finish(finishing) {
+                return;
+            }
         }
     }
 
-    /// A worker that takes a partition all the way, on a station of its own.
+    /// A worker that takes a partition all the way, on a station of its own; or to the
+    /// devices, so that critical work waits for no other worker.
     pub(super) fn prove_alone_until_over(&self, lane: Lane) {
         let station = self.stations.of_lane(lane);
         while let Some(admitted) = self.next_turn(lane) {
@@ -100,9 +114,15 @@ impl Shared {
                 continue;
             };
             let _urgent = (lane == Lane::Critical).then(|| self.pause.raise());
-            if let Some(ready) = self.synthesize(admitted, Some(here))
-                && let Some(finishing) = self.start(station, &here.station, ready)
-            {
+            let alone = !self.stations.is_for_a_device(&admitted.task);
+            let evaluate = alone || self.stations.hold_vectors(Lane::Common);
+            let resources = self.synthesis_resources(&admitted.task, Some(here), evaluate);
+            let Some(ready) = self.synthesize(admitted, resources) else {
+                continue;
+            };
+            if !alone {
+                self.hand_over(ready);
+            } else if let Some(finishing) = self.start(station, &here.station, ready) {
                 self.finish(finishing);
             }
         }
@@ -173,7 +193,7 @@ impl Shared {
         }
     }
 
-    fn synthesize(&self, admitted: Admitted, solo: Option<&Solo>) -> Option<Ready> {
+    fn synthesize(&self, admitted: Admitted, resources: SynthesisResources<'_>) -> Option<Ready> {
         let Admitted {
             mut task,
             ticket,
@@ -183,7 +203,6 @@ impl Shared {
         } = admitted;
         let job = task.state.input()?;
         let trace = self.trace(&task);
-        let resources = self.synthesis_resources(&task, solo);
         let synthesized = task.spend(|task| {
             unwinding_is_an_error("synthesis", || {
                 synthesize_partition(
@@ -226,9 +245,8 @@ impl Shared {
         if task.state.has_ended() {
             return None;
         }
-        // The cores do not fall silent, and may stand still for critical work.
-        let is_watched = !here.device.backend.is_this_cpu();
-        let watched = (self.watch).begin((station, is_watched), &task, ticket, memory);
+        let call = here.call(station, Part::Start);
+        let watched = self.watch.begin(call, &task, ticket, memory);
         let before = task.spent;
         let pending = task.spend(|task| {
             unwinding_is_an_error("prove", || {
@@ -258,8 +276,8 @@ impl Shared {
         }
     }
 
-    /// The rest of a partition, to its end.
-    fn finish(&self, finishing: Finishing) {
+    /// The rest of a partition, to its end. Whether its device answered in time.
+    fn finish(&self, finishing: Finishing) -> bool {
         let Finishing {
             mut task,
             ticket,
@@ -270,35 +288,33 @@ impl Shared {
             memory,
         } = finishing;
         let trace = self.end_wait(&mut task).on_device(station);
-        let (Some(job), Some(here)) = (task.state.input(), self.stations.get(station)) else {
-            return;
+        let Some(here) = self.stations.get(station) else {
+            return true;
         };
+        let call = here.call(station, Part::Finish);
+        let watched = self.watch.begin(call, &task, ticket, memory);
         let proof = task.spend(|task| {
             unwinding_is_an_error("finish", || {
+                // Letting go of it is the device's as well, if the job has ended.
+                let job = task.state.input().ok_or(Error::Stopped)?;
+                let (backend, key) = (&*here.device.backend, params.prepared_key());
                 trace.time(Stage::Finish, || {
-                    prove_finish(
-                        pending,
-                        &*here.device.backend,
-                        &*job,
-                        task.partition,
-                        params.prepared_key(),
-                        trace,
-                    )
+                    prove_finish(pending, backend, &*job, task.partition, key, trace)
                 })
             })
         });
+        let Some(memory) = self.watch.answered(watched) else {
+            here.health.answered();
+            return false;
+        };
         match proof {
             Ok(proof) => {
-                match task.trial.take().map(Trial::passed) {
-                    Some(true) => self.is_back(station),
-                    Some(false) => {}
-                    None => here.health.good(),
-                }
                 let times = Times {
                     total: task.spent,
                     exclusive: on_device,
                 };
                 self.estimates.measured(task.state.circuit(), times);
+                self.went_well(station, here, &mut task);
                 drop(memory);
                 self.settle(&task, Ok(proof));
             }
@@ -307,6 +323,7 @@ impl Shared {
                 drop(memory);
             }
         }
+        true
     }
 
     pub(super) fn trace(&self, task: &Task) -> Trace<'_> {
@@ -321,6 +338,15 @@ impl Shared {
             trace.ended(wait);
         }
         trace
+    }
+}
+
+/// Critical work does not wait for room.
+fn put<T>(queue: &Queue<T>, rank: Rank, item: T) -> std::result::Result<(), Closed<T>> {
+    if rank.is_critical() {
+        queue.push_at_once(rank, item)
+    } else {
+        queue.push(rank, item)
     }
 }
 

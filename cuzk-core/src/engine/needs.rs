@@ -123,6 +123,7 @@ impl Shared {
 
     pub(super) fn params(&self, id: CircuitId, circuit: &Circuit) -> Result<Arc<LoadedParams>> {
         let files = id.parameter_files()?;
+        self.let_go_of_replaced(circuit, &files);
         Ok(self.params.load(&files, &circuit.query_lengths())?)
     }
 

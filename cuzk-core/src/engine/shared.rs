@@ -6,8 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuzk_journal::Journal;
-use cuzk_scheduler::admission::{Admission, Lane, Limits};
+use cuzk_scheduler::admission::{Admission, Limits};
 use cuzk_scheduler::estimate::Estimates;
 use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::queue::Queue;
@@ -15,12 +14,14 @@ use cuzk_scheduler::turnstile::Turnstile;
 use rayon::ThreadPool;
 use supraseal_sys::set_gpu_threads;
 
+use super::Decoder;
+use super::journal::Book;
 use super::needs::Needs;
 use super::registry::Registry;
+use super::replaced::InUse;
 use super::stations::{Solo, Stations};
 use super::task::{Finishing, PartitionCheckpoint, Ready, Task};
 use super::watch::Watch;
-use super::{Decoder, journal};
 use crate::backend::Device;
 use crate::circuit::Circuits;
 use crate::config::{Config, available_memory_bytes};
@@ -49,7 +50,8 @@ pub(super) struct Shared {
     pub(super) needs: Needs,
     pub(super) circuits: Circuits,
     pub(super) params: ParamCache,
-    journal: Mutex<Option<Arc<Journal>>>,
+    pub(super) in_use: InUse,
+    book: Mutex<Option<Arc<Book>>>,
     pool: Arc<ThreadPool>,
 }
 
@@ -86,32 +88,37 @@ impl Shared {
             needs: Needs::new(&config, &limits),
             circuits: Circuits::default(),
             params: ParamCache::new(&config.srs.param_cache),
-            journal: Mutex::new(journal::open(&config.jobs)?),
+            in_use: InUse::default(),
+            book: Mutex::new(Book::open(&config.jobs)?),
             pool,
             config,
         })
     }
 
     /// Where jobs are kept beyond the life of the process, if they are.
-    pub(super) fn journal(&self) -> Option<Arc<Journal>> {
-        self.lock_journal().clone()
+    pub(super) fn book(&self) -> Option<Arc<Book>> {
+        self.lock_book().clone()
     }
 
     /// Lets go of the journal's file, even if a thread that was left behind keeps
     /// the rest of this.
-    pub(super) fn close_journal(&self) {
-        drop(self.lock_journal().take());
+    pub(super) fn close_book(&self) {
+        if let Some(book) = self.lock_book().take() {
+            book.write_owed();
+        }
     }
 
-    fn lock_journal(&self) -> MutexGuard<'_, Option<Arc<Journal>>> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_book(&self) -> MutexGuard<'_, Option<Arc<Book>>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What synthesis of `task` runs on: the engine's pool, or a solo worker's.
+    /// What synthesis of `task` runs on: the engine's pool, or a solo worker's; and
+    /// whether A and B are evaluated there.
     pub(super) fn synthesis_resources<'a>(
         &'a self,
         task: &Task,
         solo: Option<&'a Solo>,
+        evaluate: bool,
     ) -> SynthesisResources<'a> {
         let critical = task.is_critical();
         let checkpoint = PartitionCheckpoint {
@@ -123,7 +130,7 @@ impl Shared {
             buffers: &self.buffers,
             // Who raised it may be standing still for this very partition.
             throttle: self.stations.throttle().filter(|_| !critical),
-            evaluate: solo.is_some() || self.stations.hold_vectors(Lane::Common),
+            evaluate,
             checkpoint: Arc::new(checkpoint),
         }
     }

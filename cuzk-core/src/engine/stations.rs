@@ -15,6 +15,7 @@ use supraseal_sys::GpuResources;
 
 use super::shared::cannot_start;
 use super::task::Task;
+use super::watch::{Call, Part};
 use crate::Result;
 use crate::backend::{CpuBackend, Device};
 use crate::config::Config;
@@ -70,6 +71,16 @@ impl Station {
     /// Whether it takes work, were it only one partition to show that it is good.
     fn accepts(&self, critical: bool) -> bool {
         self.health.is_trusted() || !critical && self.health.is_rested()
+    }
+
+    /// A call of its device, which it makes as the station of this index. The cores do
+    /// not fall silent, and may stand still for critical work.
+    pub(super) fn call(&self, station: usize, part: Part) -> Call {
+        Call {
+            station,
+            part,
+            is_watched: !self.device.backend.is_this_cpu(),
+        }
     }
 }
 
@@ -176,23 +187,24 @@ impl Stations {
     }
 
     /// Which workers are to take a partition, if any are left. Critical work has a
-    /// worker of its own where the devices are the cores themselves, or are all
-    /// out: there other work can stand still for it. On a GPU it goes first, which
-    /// is at most one partition later.
+    /// worker of its own, which takes it to a device, or all the way where the devices
+    /// are the cores themselves or are all out.
     pub(super) fn lane_for(&self, task: &Task) -> Option<Lane> {
         let untried = |lane| !task.tried.contains(&self.of_lane(lane));
-        let on_cpu = |station: &Station| station.device.backend.is_this_cpu();
-        let has_device = self.has_device_for(task);
-        if task.is_critical()
-            && untried(Lane::Critical)
-            && (!has_device || self.devices.iter().all(on_cpu))
-        {
+        if task.is_critical() && (self.is_for_a_device(task) || untried(Lane::Critical)) {
             Some(Lane::Critical)
-        } else if has_device {
+        } else if self.has_device_for(task) {
             Some(Lane::Common)
         } else {
             untried(Lane::Retry).then_some(Lane::Retry)
         }
+    }
+
+    /// Whether a partition that has a worker of its own is proved on a device: not if
+    /// the cores are the devices, where other work can stand still for it.
+    pub(super) fn is_for_a_device(&self, task: &Task) -> bool {
+        let on_cpu = |station: &Station| station.device.backend.is_this_cpu();
+        task.is_critical() && self.has_device_for(task) && !self.devices.iter().all(on_cpu)
     }
 
     /// The count that b_g2_msm raises. It is the C++ side's own atomic, lent

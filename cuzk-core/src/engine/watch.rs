@@ -1,9 +1,11 @@
 //! Partitions on devices, so that a device that never answers is noticed, and keeps
 //! neither a partition nor the engine's end waiting.
 //!
-//! Not a timer: one thread looks at all of them. The invariants: of the thread
-//! that waits for a device and the thread that gave it up exactly one decides what
-//! becomes of the partition; memory that a device may still use stays charged.
+//! Both of a device's calls are watched: the start of a partition and its finish. Not
+//! a timer: one thread looks at all of them. The invariants: of the thread that
+//! waits for a device and the thread that gave it up exactly one decides what becomes
+//! of the partition; memory that a device may still use stays charged; a worker that
+//! all devices share is replaced before anybody is told that it is lost.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,9 +16,9 @@ use cuzk_scheduler::admission::{Reservation, Ticket};
 
 use super::shared::Shared;
 use super::task::Task;
-use crate::Error;
 use crate::config::Gpus;
 use crate::kinds::CircuitId;
+use crate::{Error, Result};
 
 /// How many looks are taken in the time that a device is given.
 const LOOKS: u32 = 20;
@@ -37,40 +39,55 @@ pub(super) struct Watch {
 struct State {
     next_key: u64,
     running: HashMap<u64, Running>,
-    /// The device workers that wait for a device that was given up.
+    /// The workers that wait for a device that was given up.
     lost: HashSet<ThreadId>,
-    /// The device workers that have ended.
+    /// The workers that have ended.
     gone: HashSet<ThreadId>,
     hurried: Option<Instant>,
     closed: bool,
 }
 
+/// What is asked of a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub(super) station: usize,
+    pub(super) part: Part,
+    /// Whether the device can fall silent.
+    pub(super) is_watched: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// By a worker of the device's own.
+    Start,
+    /// By a worker of all devices.
+    Finish,
+}
+
 #[derive(Debug)]
 struct Running {
-    station: usize,
+    call: Call,
     since: Instant,
     thread: ThreadId,
     ticket: Ticket,
-    /// Whether its device can fall silent.
-    is_watched: bool,
     /// What would be done again. None once the device was given up.
     again: Option<Task>,
     memory: Reservation<CircuitId>,
 }
 
-/// A partition on a device.
+/// A call that runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key(u64);
 
 /// A partition whose device was given up.
 struct Stalled {
     key: Key,
-    station: usize,
+    call: Call,
     ticket: Ticket,
     again: Task,
 }
 
-/// A thread that works for a device, until this is dropped.
+/// A thread that works for devices, until this is dropped.
 pub(super) struct AtDevice<'a>(&'a Watch);
 
 impl Watch {
@@ -83,11 +100,11 @@ impl Watch {
         }
     }
 
-    /// The current thread hands a partition to a station's device, which may use
-    /// `memory` until it answers.
+    /// The current thread hands a partition to a device, which may use `memory`
+    /// until it answers.
     pub(super) fn begin(
         &self,
-        (station, is_watched): (usize, bool),
+        call: Call,
         task: &Task,
         ticket: Ticket,
         memory: Reservation<CircuitId>,
@@ -96,11 +113,10 @@ impl Watch {
         let key = state.next_key;
         state.next_key += 1;
         let running = Running {
-            station,
+            call,
             since: Instant::now(),
             thread: thread::current().id(),
             ticket,
-            is_watched,
             again: Some(task.again()),
             memory,
         };
@@ -137,12 +153,22 @@ impl Watch {
         self.changed.notify_all();
     }
 
-    /// The current thread is a device worker.
+    /// Nobody waits for the thread of this call any more, unless the device has
+    /// answered meanwhile.
+    fn lose(&self, Key(key): Key) {
+        let mut state = self.lock();
+        let State { running, lost, .. } = &mut *state;
+        lost.extend(running.get(&key).map(|running| running.thread));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The current thread works for devices.
     pub(super) fn enter(&self) -> AtDevice<'_> {
         AtDevice(self)
     }
 
-    /// Waits until a device worker has ended; false if it waits for a device that
+    /// Waits until a worker has ended; false if it waits for a device that
     /// was given up.
     pub(super) fn has_ended(&self, worker: ThreadId) -> bool {
         let undecided =
@@ -170,38 +196,38 @@ impl Watch {
         !state.closed
     }
 
+    /// The calls that have taken too long, each told once: from now on their devices
+    /// are given up.
     fn stalled(&self) -> Vec<Stalled> {
         let mut state = self.lock();
         let State {
-            running,
-            lost,
-            hurried,
-            ..
+            running, hurried, ..
         } = &mut *state;
         let no_grace = hurried.is_some_and(|since| since.elapsed() > GRACE);
         let late = |running: &Running| {
-            running.is_watched && (no_grace || running.since.elapsed() > self.limit)
+            running.call.is_watched && (no_grace || running.since.elapsed() > self.limit)
         };
         let late = running.iter_mut().filter(|(_, running)| late(running));
-        let stalled: Vec<_> = late
-            .filter_map(|(key, running)| {
-                let again = running.again.take()?;
-                lost.insert(running.thread);
-                Some(Stalled {
-                    key: Key(*key),
-                    station: running.station,
-                    ticket: running.ticket,
-                    again,
-                })
+        let stalled = late.filter_map(|(key, running)| {
+            Some(Stalled {
+                key: Key(*key),
+                call: running.call,
+                ticket: running.ticket,
+                again: running.again.take()?,
             })
-            .collect();
-        drop(state);
-        self.changed.notify_all();
-        stalled
+        });
+        stalled.collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stalled {
+    /// Whether the thread that waits is one that all devices share.
+    fn is_of_all(&self) -> bool {
+        self.call.part == Part::Finish
     }
 }
 
@@ -213,9 +239,17 @@ impl Drop for AtDevice<'_> {
 }
 
 impl Shared {
-    pub(super) fn watch_until_closed(&self) {
+    /// `replace` begins a worker that takes the place of a lost one.
+    pub(super) fn watch_until_closed(&self, replace: impl Fn(usize) -> Result<()>) {
+        let (mut lost, mut replaced) = (0, 0);
         while self.watch.next_look() {
-            for stalled in self.watch.stalled() {
+            let stalled = self.watch.stalled();
+            lost += stalled.iter().filter(|stalled| stalled.is_of_all()).count();
+            while replaced < lost && self.is_replaced(&replace, replaced) {
+                replaced += 1;
+            }
+            for stalled in stalled {
+                self.watch.lose(stalled.key);
                 self.has_stalled(stalled);
             }
             // What only a rested device can take may have waited for its rest.
@@ -225,10 +259,19 @@ impl Shared {
         }
     }
 
+    /// Whether the next replacement began; if not it is tried again at the next look.
+    fn is_replaced(&self, replace: &impl Fn(usize) -> Result<()>, replaced: usize) -> bool {
+        let begun = replace(self.config.pipeline.finish_workers + replaced);
+        if let Err(error) = &begun {
+            tracing::error!(%error, "a finish worker is lost to a device that does not answer");
+        }
+        begun.is_ok()
+    }
+
     fn has_stalled(&self, stalled: Stalled) {
         let Stalled {
             key,
-            station,
+            call: Call { station, .. },
             ticket,
             again,
         } = stalled;

@@ -1,5 +1,6 @@
 //! Devices that misbehave as a test says.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -7,9 +8,10 @@ use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
-use cuzk_core::Config;
 use cuzk_core::backend::{Backend, BackendError, CpuBackend, Device, Pending, Synthesized};
+use cuzk_core::circuit::Circuit;
 use cuzk_core::timeline::{Stage, Trace};
+use cuzk_core::{Config, Engine};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
@@ -27,7 +29,17 @@ pub(crate) enum Deed {
     WrongPoint,
     /// Nothing, until the gate is opened.
     Stall,
+    /// Nothing once its region is over, until the gate is opened.
+    StallInFinish,
 }
+
+/// What a bad device does that answers.
+pub(crate) const FAULTS: [Deed; 4] = [
+    Deed::PanicInStart,
+    Deed::PanicInFinish,
+    Deed::WrongPoint,
+    Deed::ErrorInStart,
+];
 
 /// Opened once, for everybody.
 #[derive(Debug, Default)]
@@ -57,6 +69,8 @@ pub(crate) struct Scripted {
     plan: Plan,
     pub(crate) started: AtomicUsize,
     pub(crate) gate: Gate,
+    /// What it keeps for a circuit, as it says.
+    kept_bytes: u64,
 }
 
 impl Scripted {
@@ -72,6 +86,32 @@ impl Scripted {
             plan: Box::new(plan),
             started: AtomicUsize::new(0),
             gate: Gate::default(),
+            kept_bytes: 0,
+        })
+    }
+
+    /// One that does what it should, and keeps so much for each circuit.
+    pub(crate) fn keeping(config: &Config, kept_bytes: u64) -> Arc<Self> {
+        let device = Arc::into_inner(Self::good(config)).unwrap();
+        Arc::new(Self {
+            kept_bytes,
+            ..device
+        })
+    }
+
+    /// One that does what it should.
+    pub(crate) fn good(config: &Config) -> Arc<Self> {
+        Self::new(config, |_| Deed::Prove)
+    }
+
+    /// One that fails every twelfth partition, each time in another way.
+    pub(crate) fn faulty(config: &Config) -> Arc<Self> {
+        Self::new(config, |n| {
+            if n % 12 == 5 {
+                FAULTS[n / 12 % FAULTS.len()]
+            } else {
+                Deed::Prove
+            }
         })
     }
 
@@ -87,15 +127,59 @@ impl Scripted {
     }
 }
 
-/// For an engine on scripted devices, which count as GPUs: nothing stands still
-/// for critical work.
 pub(crate) fn pool(config: &Config) -> Arc<ThreadPool> {
     Arc::new(config.synthesis.pool().unwrap())
+}
+
+/// An engine on scripted devices, which count as GPUs: nothing stands still for
+/// critical work.
+pub(crate) fn engine_on(config: &Config, devices: &[&Arc<Scripted>]) -> Engine {
+    let devices = devices.iter().map(|device| device.device()).collect();
+    Engine::start_on(config.clone(), pool(config), devices).unwrap()
+}
+
+/// An engine whose one device does nothing until its gate is opened.
+pub(crate) fn held_up(config: &mut Config) -> (Engine, Opened) {
+    config.gpus.gpu_workers_per_device = 1;
+    let device = Scripted::new(config, |n| if n == 0 { Deed::Stall } else { Deed::Prove });
+    (engine_on(config, &[&device]), Opened(device))
+}
+
+/// The cores as a device.
+pub(crate) fn cores(pool: &Arc<ThreadPool>) -> Device {
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(pool));
+    Device {
+        resources,
+        backend: Arc::new(backend),
+    }
+}
+
+/// A device whose gate is open when a test ends, however it ends: an engine waits
+/// for its devices.
+pub(crate) struct Opened(pub(crate) Arc<Scripted>);
+
+impl Deref for Opened {
+    type Target = Arc<Scripted>;
+
+    fn deref(&self) -> &Arc<Scripted> {
+        &self.0
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.gate.open();
+    }
 }
 
 impl Backend for Scripted {
     fn name(&self) -> &'static str {
         "scripted"
+    }
+
+    fn kept_bytes(&self, _: &Circuit) -> u64 {
+        self.kept_bytes
     }
 
     fn prove_start(
@@ -113,16 +197,22 @@ impl Backend for Scripted {
                 trace.time(Stage::Device, || thread::sleep(wait));
                 drop(device);
             }
-            Deed::Prove | Deed::PanicInFinish | Deed::WrongPoint => {}
+            Deed::Prove | Deed::PanicInFinish | Deed::WrongPoint | Deed::StallInFinish => {}
         }
         let inner = Arc::clone(&self.inner).prove_start(partition, trace)?;
-        Ok(Box::new(ScriptedPending { inner, deed }))
+        let device = self;
+        Ok(Box::new(ScriptedPending {
+            inner,
+            deed,
+            device,
+        }))
     }
 }
 
 struct ScriptedPending {
     inner: Box<dyn Pending>,
     deed: Deed,
+    device: Arc<Scripted>,
 }
 
 impl Pending for ScriptedPending {
@@ -131,6 +221,7 @@ impl Pending for ScriptedPending {
         match self.deed {
             Deed::PanicInFinish => panic!("a device's finish"),
             Deed::WrongPoint => proof.c = -proof.c,
+            Deed::StallInFinish => self.device.gate.wait(),
             _ => {}
         }
         Ok(proof)

@@ -12,11 +12,14 @@ pub(crate) mod tiny;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+use cuzk_core::job::{JobHandle, JobOptions};
+use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize};
 use cuzk_core::params::{GenerateOptions, ParamCache};
-use cuzk_core::{Config, ProofRequest};
+use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::{Config, Engine, ProofRequest};
 
 pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -71,5 +74,36 @@ pub(crate) fn copy_params(kind: ProofKind, folder: &Path) {
     let files = circuit_with_params(kind).id().parameter_files().unwrap();
     for name in [&files.params, &files.vk] {
         std::fs::copy(param_cache().join(name), folder.join(name)).unwrap();
+    }
+}
+
+/// A job of this id.
+pub(crate) fn named(id: &str) -> JobOptions {
+    JobOptions {
+        id: Some(id.to_owned()),
+        ..JobOptions::default()
+    }
+}
+
+/// A job of this priority.
+pub(crate) fn urgent(priority: Priority) -> JobOptions {
+    JobOptions {
+        priority: Some(priority),
+        ..JobOptions::default()
+    }
+}
+
+pub(crate) fn submit(engine: &Engine, job: Arc<dyn Job>) -> JobHandle {
+    engine.submit_job(job, JobOptions::default()).unwrap()
+}
+
+/// For what takes moments, unless it never comes.
+pub(crate) const MOMENTS: Duration = Duration::from_secs(60);
+
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < MOMENTS, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

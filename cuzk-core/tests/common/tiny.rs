@@ -68,29 +68,29 @@ pub(crate) fn id(kind: ProofKind) -> CircuitId {
 /// A configuration whose parameter cache, in `directory`, has the tiny circuit
 /// and its parameters for all kinds.
 pub(crate) fn config(directory: &Path) -> Config {
+    for kind in ProofKind::ALL {
+        generate(kind, directory, GenerateOptions::default());
+    }
+    let mut config = Config::default();
+    config.srs.param_cache = directory.to_owned();
+    config
+}
+
+/// The tiny circuit under the name of a kind, and its parameters.
+pub(crate) fn generate(kind: ProofKind, directory: &Path, options: GenerateOptions) {
     let blank = Square {
         root: 0,
         square: Scalar::ZERO,
     };
     std::fs::create_dir_all(directory).unwrap();
     let program = cuzk_pce::compile(blank).unwrap();
-    let cache = ParamCache::new(directory);
-    for kind in ProofKind::ALL {
-        let id = id(kind);
-        let path = cuzk_core::circuit::Circuit::cache_path(id, directory).unwrap();
-        program::write(&path, &program, &id.to_string()).unwrap();
-        let options = GenerateOptions {
-            seed: 0,
-            acknowledge_insecure: false,
-        };
-        let files = id.parameter_files().unwrap();
-        cache
-            .ensure_generated(&files, 2048, &program, options, |_, _| ())
-            .unwrap();
-    }
-    let mut config = Config::default();
-    config.srs.param_cache = directory.to_owned();
-    config
+    let id = id(kind);
+    let path = cuzk_core::circuit::Circuit::cache_path(id, directory).unwrap();
+    program::write(&path, &program, &id.to_string()).unwrap();
+    let files = id.parameter_files().unwrap();
+    ParamCache::new(directory)
+        .ensure_generated(&files, 2048, &program, options, |_, _| ())
+        .unwrap();
 }
 
 /// A job of so many partitions; the statement of one of them may be false.
@@ -159,5 +159,60 @@ impl Job for TinyJob {
         _: Scalar,
     ) -> Result<groth16::Proof<Bls12>, Error> {
         not_here()
+    }
+}
+
+/// A job that does something before it answers.
+pub(crate) struct Hooked {
+    pub(crate) job: Arc<dyn Job>,
+    pub(crate) in_witness: Box<dyn Fn() + Send + Sync>,
+    pub(crate) in_public_inputs: Box<dyn Fn() + Send + Sync>,
+}
+
+impl From<Arc<dyn Job>> for Hooked {
+    fn from(job: Arc<dyn Job>) -> Self {
+        Self {
+            job,
+            in_witness: Box::new(|| ()),
+            in_public_inputs: Box::new(|| ()),
+        }
+    }
+}
+
+impl Job for Hooked {
+    fn circuit(&self) -> CircuitId {
+        self.job.circuit()
+    }
+
+    fn partitions(&self) -> usize {
+        self.job.partitions()
+    }
+
+    fn writer(&self) -> Writer {
+        self.job.writer()
+    }
+
+    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
+        (self.in_witness)();
+        self.job.witness(partition)
+    }
+
+    fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
+        (self.in_public_inputs)();
+        self.job.public_inputs(partition)
+    }
+
+    fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error> {
+        self.job.reference_witness(partition)
+    }
+
+    fn reference_proof(
+        &self,
+        partition: usize,
+        parameters: &MappedParameters<Bls12>,
+        r: Scalar,
+        s: Scalar,
+    ) -> Result<groth16::Proof<Bls12>, Error> {
+        self.job.reference_proof(partition, parameters, r, s)
     }
 }

@@ -3,51 +3,47 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cuzk_core::job::JobOptions;
+use cuzk_core::job::Outcome;
 use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine, Error};
 
-use crate::common::device::{Deed, Scripted, pool};
-use crate::common::tiny::{self, TinyJob};
+use crate::common::device::{Deed, FAULTS, Opened, Scripted, engine_on};
+use crate::common::tiny::{self, Hooked, TinyJob};
+use crate::common::{MOMENTS, submit, urgent, wait_until};
 
 const KIND: ProofKind = ProofKind::WindowPost;
 
-fn engine(config: &Config, devices: &[Arc<Scripted>]) -> Engine {
-    let devices = devices.iter().map(Scripted::device).collect();
-    Engine::start_on(config.clone(), pool(config), devices).unwrap()
-}
-
-fn prove(engine: &Engine, job: Arc<dyn Job>) -> cuzk_core::job::Outcome {
-    engine
-        .submit_job(job, JobOptions::default())
-        .unwrap()
-        .wait()
+fn prove(engine: &Engine, job: Arc<dyn Job>) -> Outcome {
+    let job = submit(engine, job);
+    job.wait_for(MOMENTS).unwrap()
 }
 
 #[test]
 fn whatever_a_device_does_the_proof_is_right() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
-    for deed in [
-        Deed::PanicInStart,
-        Deed::PanicInFinish,
-        Deed::WrongPoint,
-        Deed::ErrorInStart,
-    ] {
+    let all = FAULTS
+        .into_iter()
+        .flat_map(|deed| ProofKind::ALL.map(|kind| (deed, kind)));
+    for (deed, kind) in all {
         let device = Scripted::new(&config, move |n| if n == 0 { deed } else { Deed::Prove });
-        let engine = engine(&config, &[Arc::clone(&device)]);
-        let proof = prove(&engine, tiny::job(KIND, 1)).unwrap();
+        let engine = engine_on(&config, &[&device]);
+        let proof = prove(&engine, tiny::job(kind, 1)).unwrap();
         assert_eq!(proof.partitions(), 1, "{deed:?}");
         let status = engine.status();
         assert_eq!(status.devices[0].faults, 1, "{deed:?}");
         assert!(!status.devices[0].quarantined);
         assert!(status.devices[0].last_fault.is_some());
         // Elsewhere: there is no other device, so on the CPU.
-        let retry = status.devices.last().unwrap();
-        assert_eq!((retry.role, retry.proved), ("retry", 1), "{deed:?}");
-        assert_eq!(retry.device, 2, "after the device and the critical station");
-        prove(&engine, tiny::job(KIND, 1)).unwrap();
+        let elsewhere = status.devices.last().unwrap();
+        let role = match kind {
+            ProofKind::WinningPost => ("critical", 1),
+            _ => ("retry", 2),
+        };
+        assert_eq!((elsewhere.role, elsewhere.device), role, "{deed:?}");
+        assert_eq!(elsewhere.proved, 1, "{deed:?}");
+        prove(&engine, tiny::job(kind, 1)).unwrap();
         assert_eq!(device.started(), 2, "it is trusted again");
         engine.shutdown();
     }
@@ -58,14 +54,10 @@ fn another_device_is_tried_before_the_cpu() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
     let bad = Scripted::new(&config, |_| Deed::WrongPoint);
-    let good = Scripted::new(&config, |_| Deed::Prove);
-    let engine = engine(&config, &[Arc::clone(&bad), Arc::clone(&good)]);
+    let good = Scripted::good(&config);
+    let engine = engine_on(&config, &[&bad, &good]);
     let jobs: Vec<_> = (0..20)
-        .map(|_| {
-            engine
-                .submit_job(tiny::job(KIND, 2), JobOptions::default())
-                .unwrap()
-        })
+        .map(|_| submit(&engine, tiny::job(KIND, 2)))
         .collect();
     for job in jobs {
         job.wait().unwrap();
@@ -81,13 +73,9 @@ fn a_device_that_keeps_failing_gets_no_more_work() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
     let device = Scripted::new(&config, |_| Deed::ErrorInStart);
-    let engine = engine(&config, &[Arc::clone(&device)]);
+    let engine = engine_on(&config, &[&device]);
     let jobs: Vec<_> = (0..12)
-        .map(|_| {
-            engine
-                .submit_job(tiny::job(KIND, 2), JobOptions::default())
-                .unwrap()
-        })
+        .map(|_| submit(&engine, tiny::job(KIND, 2)))
         .collect();
     for job in jobs {
         job.wait().unwrap();
@@ -107,7 +95,7 @@ fn a_device_that_does_not_answer_is_given_up() {
     let mut config = tiny::config(directory.path());
     config.gpus.stall = Duration::from_millis(300);
     let device = Scripted::new(&config, |n| if n == 0 { Deed::Stall } else { Deed::Prove });
-    let engine = engine(&config, &[Arc::clone(&device)]);
+    let engine = engine_on(&config, &[&device]);
     prove(&engine, tiny::job(KIND, 1)).unwrap();
     let status = engine.status();
     assert!(status.devices[0].quarantined);
@@ -118,6 +106,45 @@ fn a_device_that_does_not_answer_is_given_up() {
     prove(&engine, tiny::job(KIND, 3)).unwrap();
     engine.shutdown();
     assert_eq!(device.started(), 1);
+}
+
+/// All devices share the workers that finish: here the only one is lost to a device
+/// that does not answer, and the other device's partitions go on.
+#[test]
+fn a_finish_that_does_not_answer_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.stall = Duration::from_millis(300);
+    config.gpus.rest = Duration::from_secs(3600);
+    config.pipeline.finish_workers = 1;
+    let silent = Opened(Scripted::new(&config, |_| Deed::StallInFinish));
+    let good = Scripted::good(&config);
+    let engine = engine_on(&config, &[&silent, &good]);
+    let status = || engine.status();
+    // Until the silent one got a partition, and was noticed.
+    while !status().devices[0].quarantined {
+        prove(&engine, tiny::job(KIND, 2)).unwrap();
+    }
+    let fault = status().devices[0].last_fault.clone().unwrap();
+    assert!(fault.contains("did not answer"), "{fault}");
+    let proved = status().devices[1].proved;
+    prove(&engine, tiny::job(KIND, 5)).unwrap();
+    assert_eq!(status().devices[1].proved, proved + 5);
+    assert_eq!(status().devices[0].proved, 0);
+    // What the silent one may still use is not given to others.
+    wait_until("the rest is given back", || {
+        status().partitions_running == 0
+    });
+    let used = || status().memory.used_bytes - status().memory.idle_bytes;
+    assert!(used() > 0);
+    let error = engine.reinstate(0).unwrap_err();
+    assert!(error.to_string().contains("still owes"), "{error}");
+    // Its answers come too late, change nothing, and give the memory back.
+    silent.gate.open();
+    wait_until("it has answered", || engine.reinstate(0).is_ok());
+    wait_until("its memory is free", || used() == 0);
+    assert_eq!(status().devices[0].proved, 0);
+    engine.shutdown();
 }
 
 /// One fault puts a device out.
@@ -142,15 +169,12 @@ fn a_device_that_has_rested_shows_on_one_partition_that_it_is_good() {
         2 => Deed::WrongPoint,
         _ => Deed::Prove,
     });
-    let engine = engine(&config, &[Arc::clone(&device)]);
+    let engine = engine_on(&config, &[&device]);
     prove(&engine, tiny::job(KIND, 1)).unwrap();
     assert!(is_out(&engine));
     std::thread::sleep(rest);
     // A critical job is not what a device is tried with.
-    let critical = JobOptions {
-        priority: Some(Priority::Critical),
-        ..JobOptions::default()
-    };
+    let critical = urgent(Priority::Critical);
     let job = engine.submit_job(tiny::job(KIND, 1), critical).unwrap();
     job.wait().unwrap();
     assert_eq!((device.started(), is_out(&engine)), (1, true));
@@ -166,7 +190,7 @@ fn a_device_that_stays_bad_is_tried_less_and_less() {
     let directory = tempfile::tempdir().unwrap();
     let config = strict(directory.path(), Duration::from_millis(20));
     let device = Scripted::new(&config, |_| Deed::WrongPoint);
-    let engine = engine(&config, &[Arc::clone(&device)]);
+    let engine = engine_on(&config, &[&device]);
     let started = std::time::Instant::now();
     let mut proved = 0;
     while started.elapsed() < Duration::from_millis(600) {
@@ -191,7 +215,7 @@ fn a_device_can_be_reinstated_unless_it_owes_an_answer() {
         2 => Deed::Stall,
         _ => Deed::Prove,
     });
-    let engine = engine(&config, &[Arc::clone(&device)]);
+    let engine = engine_on(&config, &[&device]);
     engine.reinstate(0).unwrap();
     assert!(engine.reinstate(1).unwrap_err().is_input());
     let run = |starts, out| {
@@ -206,9 +230,7 @@ fn a_device_can_be_reinstated_unless_it_owes_an_answer() {
     let error = engine.reinstate(0).unwrap_err();
     assert!(error.to_string().contains("still owes"), "{error}");
     device.gate.open();
-    while engine.reinstate(0).is_err() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("it has answered", || engine.reinstate(0).is_ok());
     run(4, false);
 }
 
@@ -222,10 +244,14 @@ fn a_silent_device_holds_up_neither_a_job_nor_the_end() {
     let ends: [fn(Engine); 3] = [Engine::shutdown, drop, |engine| {
         assert!(engine.shutdown_within(Duration::from_secs(60)).is_empty())
     }];
-    for end in ends {
+    let both = [Deed::Stall, Deed::StallInFinish];
+    for (end, deed) in ends
+        .into_iter()
+        .flat_map(|end| both.map(|deed| (end, deed)))
+    {
         // Only one engine at a time can have the journal.
-        let device = Scripted::new(&config, |_| Deed::Stall);
-        let engine = engine(&config, &[Arc::clone(&device)]);
+        let device = Opened(Scripted::new(&config, move |_| deed));
+        let engine = engine_on(&config, &[&device]);
         prove(&engine, tiny::job(KIND, 1)).unwrap();
         std::thread::sleep(Duration::from_millis(50));
         prove(&engine, tiny::job(KIND, 3)).unwrap();
@@ -240,8 +266,7 @@ fn a_silent_device_holds_up_neither_a_job_nor_the_end() {
         );
         let started = std::time::Instant::now();
         end(engine);
-        assert!(started.elapsed() < Duration::from_secs(5));
-        device.gate.open();
+        assert!(started.elapsed() < Duration::from_secs(5), "{deed:?}");
     }
 }
 
@@ -250,13 +275,9 @@ fn an_end_that_does_not_wait_gives_devices_seconds() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
     let device = Scripted::new(&config, |_| Deed::Stall);
-    let engine = engine(&config, &[Arc::clone(&device)]);
-    let job = engine
-        .submit_job(tiny::job(KIND, 3), JobOptions::default())
-        .unwrap();
-    while device.started() == 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let engine = engine_on(&config, &[&device]);
+    let job = submit(&engine, tiny::job(KIND, 3));
+    wait_until("the device has one", || device.started() > 0);
     let started = std::time::Instant::now();
     let left = engine.shutdown_within(Duration::from_millis(50));
     let took = started.elapsed();
@@ -273,8 +294,8 @@ fn an_end_that_does_not_wait_gives_devices_seconds() {
 fn a_false_statement_is_the_callers_and_blames_no_device() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
-    let device = Scripted::new(&config, |_| Deed::Prove);
-    let engine = engine(&config, &[device]);
+    let device = Scripted::good(&config);
+    let engine = engine_on(&config, &[&device]);
     let job = TinyJob {
         kind: KIND,
         partitions: 3,
@@ -294,9 +315,12 @@ fn what_fails_everywhere_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
     let device = Scripted::new(&config, |_| Deed::PanicInFinish);
-    let engine = engine(&config, &[device]);
-    let broken = Arc::new(Broken);
-    let error = prove(&engine, broken).unwrap_err();
+    let engine = engine_on(&config, &[&device]);
+    let broken = Hooked {
+        in_public_inputs: Box::new(|| panic!("a defect of a kind")),
+        ..Hooked::from(tiny::job(KIND, 1))
+    };
+    let error = prove(&engine, Arc::new(broken)).unwrap_err();
     assert!(
         matches!(
             *error,
@@ -308,46 +332,4 @@ fn what_fails_everywhere_is_told() {
         "{error}"
     );
     assert!(!error.is_input());
-}
-
-/// A job that panics where a proof is verified.
-struct Broken;
-
-impl Job for Broken {
-    fn circuit(&self) -> cuzk_core::kinds::CircuitId {
-        tiny::id(KIND)
-    }
-
-    fn partitions(&self) -> usize {
-        1
-    }
-
-    fn writer(&self) -> cuzk_core::kinds::Writer {
-        cuzk_core::kinds::Writer::Circuit
-    }
-
-    fn witness(&self, partition: usize) -> Result<cuzk_pce::PackedWitness<blstrs::Scalar>, Error> {
-        tiny::job(KIND, 1).witness(partition)
-    }
-
-    fn public_inputs(&self, _: usize) -> Result<Vec<blstrs::Scalar>, Error> {
-        panic!("a defect of a kind")
-    }
-
-    fn reference_witness(
-        &self,
-        partition: usize,
-    ) -> Result<bellperson::util_cs::witness_cs::WitnessCS<blstrs::Scalar>, Error> {
-        tiny::job(KIND, 1).reference_witness(partition)
-    }
-
-    fn reference_proof(
-        &self,
-        partition: usize,
-        parameters: &bellperson::groth16::MappedParameters<blstrs::Bls12>,
-        r: blstrs::Scalar,
-        s: blstrs::Scalar,
-    ) -> Result<bellperson::groth16::Proof<blstrs::Bls12>, Error> {
-        tiny::job(KIND, 1).reference_proof(partition, parameters, r, s)
-    }
 }

@@ -1,71 +1,21 @@
-//! Ids, cancellation, deadlines, priorities and the end of an engine, as callers
-//! see them.
+//! Ids, results, cancellation, deadlines and the end of an engine, as callers see
+//! them.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use cuzk_core::backend::{CpuBackend, Device};
-use cuzk_core::config::Devices;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
-use cuzk_core::{Config, Engine, Error};
-use supraseal_sys::GpuResources;
+use cuzk_core::{Engine, Error};
 
-use crate::common::device::{Deed, Scripted, pool};
-use crate::common::{self, tiny};
+use crate::common::device::{Deed, Scripted, cores, engine_on, held_up, pool};
+use crate::common::tiny::{self, TinyJob};
+use crate::common::{self, MOMENTS, named, submit, urgent, wait_until};
 
 const KIND: ProofKind = ProofKind::SnapDeals;
-
-fn named(id: &str) -> JobOptions {
-    JobOptions {
-        id: Some(id.to_owned()),
-        ..JobOptions::default()
-    }
-}
-
-fn urgent(priority: Priority) -> JobOptions {
-    JobOptions {
-        priority: Some(priority),
-        ..JobOptions::default()
-    }
-}
-
-/// An engine whose one device does nothing until its gate is opened.
-fn held_up(config: &mut Config) -> (Engine, Opened) {
-    config.gpus.gpu_workers_per_device = 1;
-    let device = Scripted::new(config, |n| if n == 0 { Deed::Stall } else { Deed::Prove });
-    let engine = Engine::start_on(config.clone(), pool(config), vec![device.device()]).unwrap();
-    (engine, Opened(device))
-}
-
-/// A device whose gate is open when a test ends, however it ends: an engine waits
-/// for its devices.
-struct Opened(Arc<Scripted>);
-
-impl std::ops::Deref for Opened {
-    type Target = Arc<Scripted>;
-
-    fn deref(&self) -> &Arc<Scripted> {
-        &self.0
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.0.gate.open();
-    }
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 fn is_cancelled(job: &JobHandle) -> bool {
     matches!(job.poll(), Some(Err(error)) if matches!(*error, Error::Cancelled))
@@ -138,18 +88,80 @@ fn results_are_kept_for_a_bounded_number_of_jobs() {
 }
 
 #[test]
+fn results_are_kept_for_a_bounded_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.jobs.results_kept_for = Duration::from_millis(300);
+    let engine = Engine::start(config).unwrap();
+    let error = engine.submit_bytes(b"no request", named("a")).unwrap_err();
+    assert!(error.is_input() && engine.job("a").is_none());
+    let request = common::bundled_request(ProofKind::WindowPost);
+    // It is another circuit's, and fails; it is kept as well as any.
+    let job = engine.submit_with(&request, named("a")).unwrap();
+    drop(job.wait());
+    assert!(engine.job("a").is_some());
+    wait_until("it is forgotten", || engine.job("a").is_none());
+}
+
+/// However a job ends, and whoever still holds it.
+#[test]
+fn the_input_of_a_job_dies_with_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Engine::start(tiny::config(directory.path())).unwrap();
+    for false_partition in [None, Some(3)] {
+        let input = Arc::new(TinyJob {
+            kind: KIND,
+            partitions: 20,
+            false_partition,
+        });
+        // Shared by its partitions: there is no other way to hold it.
+        let job = submit(&engine, Arc::<TinyJob>::clone(&input));
+        assert_eq!(job.wait().is_ok(), false_partition.is_none());
+        wait_until("it is dropped", || Arc::strong_count(&input) == 1);
+        assert!(job.poll().is_some());
+    }
+}
+
+#[test]
+fn a_job_goes_on_without_its_handle_and_a_wait_ends_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    let (engine, device) = held_up(&mut config);
+    let job = submit(&engine, tiny::job(KIND, 1));
+    let started = Instant::now();
+    assert!(job.wait_for(Duration::from_millis(20)).is_none());
+    assert!(started.elapsed() < Duration::from_secs(10));
+    drop(job);
+    device.gate.open();
+    wait_until("it is proved", || engine.status().devices[0].proved == 1);
+    assert!(engine.status().jobs.is_empty());
+}
+
+#[test]
+fn a_closed_engine_refuses_what_is_new_and_ends_what_it_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    let (engine, device) = held_up(&mut config);
+    let before = submit(&engine, tiny::job(KIND, 5));
+    engine.close();
+    let after = engine.submit_job(tiny::job(KIND, 1), named("after"));
+    let error = after.unwrap_err();
+    assert!(matches!(error, Error::ShuttingDown), "{error}");
+    assert!(before.wait_for(Duration::from_millis(20)).is_none());
+    device.gate.open();
+    assert_eq!(before.wait_for(MOMENTS).unwrap().unwrap().partitions(), 5);
+    engine.shutdown();
+}
+
+#[test]
 fn a_cancelled_job_gives_back_all_it_holds() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = tiny::config(directory.path());
     let (engine, device) = held_up(&mut config);
-    let running = engine
-        .submit_job(tiny::job(KIND, 1), JobOptions::default())
-        .unwrap();
+    let running = submit(&engine, tiny::job(KIND, 1));
     wait_until("the device has it", || device.started() == 1);
     let input = tiny::job(KIND, 20);
-    let waiting = engine
-        .submit_job(Arc::clone(&input), JobOptions::default())
-        .unwrap();
+    let waiting = submit(&engine, Arc::clone(&input));
     wait_until("one of it is synthesized", || {
         engine.status().partitions_running > 1
     });
@@ -194,13 +206,9 @@ fn a_real_partition_stops_at_its_next_chunk() {
 fn a_partition_stops_in_the_middle_of_its_evaluation() {
     common::circuit_with_params(ProofKind::WinningPost);
     let config = common::config();
-    let resources = Arc::new(GpuResources::new().unwrap());
     let pool = pool(&config);
-    let backend = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
-    let device = Device {
-        resources: Arc::clone(&resources),
-        backend,
-    };
+    let device = cores(&pool);
+    let resources = Arc::clone(&device.resources);
     let engine = Engine::start_on(config, pool, vec![device]).unwrap();
     // Holds evaluation up for a while, as a sum in G2 would.
     let _raised = resources.raise_throttle();
@@ -222,74 +230,12 @@ fn a_partition_stops_in_the_middle_of_its_evaluation() {
 }
 
 #[test]
-fn the_devices_say_who_goes_first_and_not_the_configuration() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut config = tiny::config(directory.path());
-    let critical = |engine: Engine| {
-        let job = tiny::job(KIND, 1);
-        let job = engine.submit_job(job, urgent(Priority::Critical));
-        job.unwrap().wait().unwrap();
-        let devices = engine.status().devices.into_iter();
-        let proved = devices.filter(|device| device.proved > 0);
-        proved.map(|device| device.role).collect::<Vec<_>>()
-    };
-    // GPUs were asked for, and the cores are what there is.
-    config.gpus.devices = Devices::Ordinals(vec![0]);
-    let pool = pool(&config);
-    let resources = Arc::new(GpuResources::new().unwrap());
-    let backend = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
-    let cores = Device { resources, backend };
-    let engine = Engine::start_on(config.clone(), Arc::clone(&pool), vec![cores]).unwrap();
-    assert_eq!(critical(engine), ["critical"]);
-    // The other way round.
-    config.gpus.devices = Devices::Cpu;
-    let device = Scripted::new(&config, |_| Deed::Prove);
-    let engine = Engine::start_on(config, pool, vec![device.device()]).unwrap();
-    assert_eq!(critical(engine), ["device"]);
-}
-
-#[test]
-fn urgent_jobs_go_first_and_the_low_are_not_forgotten() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut config = tiny::config(directory.path());
-    let (engine, device) = held_up(&mut config);
-    let submit = |priority| {
-        engine
-            .submit_job(tiny::job(KIND, 1), urgent(priority))
-            .unwrap()
-    };
-    let first = submit(Priority::Normal);
-    wait_until("the device has it", || device.started() == 1);
-    // These fill what is between admission and the device.
-    let fill: Vec<_> = (0..2).map(|_| submit(Priority::Normal)).collect();
-    wait_until("that is full", || engine.status().partitions_waiting == 0);
-    let order = [
-        Priority::Low,
-        Priority::Normal,
-        Priority::High,
-        Priority::Critical,
-    ];
-    let jobs = order.map(submit);
-    device.gate.open();
-    for job in fill.iter().chain(&jobs).chain([&first]) {
-        job.wait().unwrap();
-    }
-    let on_device = |job: &JobHandle| {
-        let spans = engine.timeline().of_job(job.number());
-        let span = spans.iter().find(|span| span.stage == Stage::Device);
-        span.unwrap().start
-    };
-    let starts: Vec<_> = jobs.iter().map(on_device).collect();
-    assert!(starts.is_sorted_by(|a, b| a > b), "{starts:?}");
-}
-
-#[test]
 fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
     let slow = Duration::from_millis(100);
     let device = Scripted::new(&config, move |_| Deed::ProveAfter(slow));
-    let engine = Engine::start_on(config.clone(), pool(&config), vec![device.device()]).unwrap();
+    let engine = engine_on(&config, &[&device]);
     let within = |deadline_ms| JobOptions {
         deadline: Some(Duration::from_millis(deadline_ms)),
         ..JobOptions::default()
@@ -322,13 +268,13 @@ fn a_deadline_that_passes_while_waiting_ends_the_job() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = tiny::config(directory.path());
     let (engine, device) = held_up(&mut config);
-    let submit = |options| engine.submit_job(tiny::job(KIND, 6), options).unwrap();
-    let first = submit(JobOptions::default());
+    let first = submit(&engine, tiny::job(KIND, 6));
     wait_until("the device has it", || device.started() == 1);
-    let late = submit(JobOptions {
+    let soon = JobOptions {
         deadline: Some(Duration::from_millis(20)),
         ..JobOptions::default()
-    });
+    };
+    let late = engine.submit_job(tiny::job(KIND, 6), soon).unwrap();
     std::thread::sleep(Duration::from_millis(30));
     device.gate.open();
     let error = late.wait().unwrap_err();
@@ -341,9 +287,7 @@ fn a_job_can_be_awaited() {
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
     let engine = Engine::start(config).unwrap();
-    let job = engine
-        .submit_job(tiny::job(KIND, 2), JobOptions::default())
-        .unwrap();
+    let job = submit(&engine, tiny::job(KIND, 2));
     // Any executor does; this one looks again and again.
     let mut ended = Box::pin(job.into_future());
     let mut context = Context::from_waker(Waker::noop());
@@ -368,12 +312,7 @@ fn a_shutdown_with_a_deadline_says_what_was_left() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = tiny::config(directory.path());
     let (engine, device) = held_up(&mut config);
-    let submit = || {
-        engine
-            .submit_job(tiny::job(KIND, 1), JobOptions::default())
-            .unwrap()
-    };
-    let jobs = [submit(), submit(), submit()];
+    let jobs = [(); 3].map(|()| submit(&engine, tiny::job(KIND, 1)));
     wait_until("the device has one", || device.started() == 1);
     let opener = std::thread::spawn({
         let device = Arc::clone(&device);
@@ -389,41 +328,4 @@ fn a_shutdown_with_a_deadline_says_what_was_left() {
         let error = job.wait().unwrap_err();
         assert!(matches!(*error, Error::ShuttingDown), "{error}");
     }
-}
-
-#[test]
-fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
-    for kind in [ProofKind::Porep, ProofKind::WinningPost] {
-        common::circuit_with_params(kind);
-    }
-    let mut config = common::config();
-    config.gpus.devices = Devices::Cpu;
-    let engine = Engine::start(config).unwrap();
-    let sealing = common::bundled_request(ProofKind::Porep);
-    let jobs = [
-        engine.submit(&sealing).unwrap(),
-        engine.submit(&sealing).unwrap(),
-    ];
-    let in_device = || {
-        let spans = engine.timeline().of_job(jobs[0].number());
-        spans.iter().any(|span| span.stage == Stage::LockWait)
-    };
-    wait_until("a partition is on the device", in_device);
-    let winning = common::bundled_request(ProofKind::WinningPost);
-    let winning = engine.submit(&winning).unwrap();
-    winning.wait().unwrap();
-    assert!(jobs.iter().all(|job| job.poll().is_none()));
-    let device = |job: &JobHandle| {
-        let spans = engine.timeline().of_job(job.number());
-        spans
-            .into_iter()
-            .find(|span| span.stage == Stage::Device)
-            .unwrap()
-    };
-    for job in &jobs {
-        job.wait().unwrap();
-    }
-    // In the middle of the other's region.
-    let (inner, outer) = (device(&winning), device(&jobs[0]));
-    assert!(outer.start < inner.start && inner.end < outer.end);
 }

@@ -10,17 +10,18 @@
 mod common;
 mod faults;
 mod jobs;
+mod replaced;
+mod urgent;
 
 use std::sync::Arc;
 
-use cuzk_core::backend::{CpuBackend, Device};
-use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::memory::footprint::{Sums, circuit_bytes, partition_bytes};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Engine, Error, ProofRequest};
-use supraseal_sys::GpuResources;
+
+use common::device::{Scripted, cores, engine_on, pool};
 
 fn request() -> ProofRequest {
     common::bundled_request(ProofKind::WindowPost)
@@ -165,26 +166,36 @@ fn parameters_are_charged_where_they_fit_beside_a_partition() {
 }
 
 #[test]
+fn what_a_device_keeps_for_a_circuit_is_charged() {
+    const KEPT_BYTES: u64 = 12_345;
+    let directory = tempfile::tempdir().unwrap();
+    let config = common::tiny::config(directory.path());
+    let idle = |kept_bytes| {
+        let device = Scripted::keeping(&config, kept_bytes);
+        let engine = engine_on(&config, &[&device]);
+        let job = common::tiny::job(ProofKind::Porep, 2);
+        common::submit(&engine, job).wait().unwrap();
+        let memory = engine.status().memory;
+        assert_eq!(memory.used_bytes, memory.idle_bytes);
+        memory.idle_bytes
+    };
+    assert_eq!(idle(KEPT_BYTES), idle(0) + KEPT_BYTES);
+}
+
+#[test]
 fn evaluation_stands_aside_while_the_throttle_is_raised() {
     let kind = ProofKind::WinningPost;
     let circuit = common::circuit_with_params(kind);
     let wait_max = cuzk_pce::wait_max(circuit.program().rows());
     let request = common::bundled_request(kind);
-    let options = JobOptions {
-        // A critical job does not stand aside.
-        priority: Some(Priority::Normal),
-        ..JobOptions::default()
-    };
+    // A critical job does not stand aside.
+    let options = common::urgent(Priority::Normal);
     let evaluate = |throttle: bool| {
         let mut config = common::config();
         config.pipeline.throttle = throttle;
-        let pool = Arc::new(config.synthesis.pool().unwrap());
-        let resources = Arc::new(GpuResources::new().unwrap());
-        let backend = Arc::new(CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool)));
-        let device = Device {
-            resources: Arc::clone(&resources),
-            backend,
-        };
+        let pool = pool(&config);
+        let device = cores(&pool);
+        let resources = Arc::clone(&device.resources);
         let engine = Engine::start_on(config, pool, vec![device]).unwrap();
         // As a b_g2_msm of another partition that does not end would.
         let _raised = resources.raise_throttle();

@@ -12,6 +12,7 @@ use redb::StorageBackend;
 
 use super::*;
 use crate::held::HeldFile;
+use crate::journal::open_checked;
 use crate::{End, JobOptions, Journal, State, request};
 
 /// A file that is watched, and can be told to fail.
@@ -93,8 +94,14 @@ fn writer(path: &Path, watch: &Arc<Watch>) -> Writer {
         watch: Arc::clone(watch),
     };
     let database = Database::builder().create_with_backend(backend).unwrap();
-    let (totals, usage) = (Totals::default(), Usage::default());
-    Writer::new(database, Limits::default(), totals, usage)
+    let opened = Opened {
+        database,
+        totals: Totals::default(),
+        usage: Usage::default(),
+    };
+    let path = path.to_owned();
+    let reopen = move || Ok(open_checked(&path)?.1.into());
+    Writer::new(opened, Limits::default(), Box::new(reopen))
 }
 
 fn accept(id: &str, request: &[u8]) -> Change {
@@ -160,7 +167,8 @@ fn after_a_write_that_failed_nothing_more_is_accepted_and_nothing_is_lost() {
     for left in (5..200).step_by(7) {
         let _ = fs::remove_file(&path);
         let watch = Watch::new(left, Duration::ZERO);
-        let writer = writer(&path, &watch);
+        let mut writer = writer(&path, &watch);
+        writer.mend_after = Duration::MAX;
         let answers: Vec<_> = (0..STEPS)
             .map(|step| writer.change(change(step), 0))
             .collect();
@@ -181,6 +189,56 @@ fn after_a_write_that_failed_nothing_more_is_accepted_and_nothing_is_lost() {
         assert!(allowed.contains(&seen), "{left}: {seen} of {acknowledged}");
     }
     assert!(failures > 10, "{failures}");
+}
+
+/// A disk that is full for a moment, and has room when the journal looks again.
+#[test]
+fn a_store_that_failed_is_opened_again_and_goes_on() {
+    const STEPS: usize = 30;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    let mut failures = 0;
+    for left in (5..200).step_by(7) {
+        let _ = fs::remove_file(&path);
+        let watch = Watch::new(left, Duration::ZERO);
+        let mut writer = writer(&path, &watch);
+        writer.mend_after = Duration::ZERO;
+        for step in 0..STEPS {
+            if let Err(error) = writer.change(change(step), 0) {
+                assert!(matches!(error, JournalError::Store { .. }), "{error}");
+                failures += 1;
+                // It may be there, and is then attached to.
+                writer.change(change(step), 0).unwrap();
+            }
+        }
+        drop(writer);
+        assert_eq!(steps_seen(&path, STEPS), STEPS, "{left}");
+    }
+    assert!(failures > 10, "{failures}");
+}
+
+/// As long as the file cannot be opened it is tried again and again.
+#[test]
+fn a_store_that_cannot_be_opened_again_says_so_until_it_can() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, away) = (directory.path().join("j"), directory.path().join("away"));
+    let watch = Watch::new(u64::MAX, Duration::ZERO);
+    let mut writer = writer(&path, &watch);
+    writer.mend_after = Duration::ZERO;
+    writer.change(change(0), 0).unwrap();
+    watch.left.store(0, Ordering::SeqCst);
+    assert!(writer.change(change(1), 0).is_err());
+    fs::rename(&path, &away).unwrap();
+    for _ in 0..3 {
+        let error = writer.change(change(1), 0).unwrap_err();
+        assert!(error.to_string().contains("opened again"), "{error}");
+        assert!(writer.read(|_| Ok(())).is_err());
+    }
+    fs::rename(&away, &path).unwrap();
+    writer.change(change(1), 0).unwrap();
+    writer.read(|_| Ok(())).unwrap();
+    drop(writer);
+    assert_eq!(steps_seen(&path, 2), 2);
 }
 
 #[test]

@@ -1,65 +1,24 @@
 //! An engine that is killed, again and again: what was finished stays, what is
 //! missing is proved, and nothing is proved twice.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "what fails in a test fails the test"
-)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use common::device::{Deed, Scripted, pool};
-use common::tiny;
-use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::ProofKind;
-use cuzk_core::{Config, Engine, Error};
+use cuzk_core::Error;
 use cuzk_journal::{Journal, Limits, State};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Tells the child where the files are.
-const FOLDER: &str = "CUZK_TEST_JOURNAL_FOLDER";
+use crate::common::device::{Deed, Scripted};
+use crate::common::named;
+use crate::{FOLDER, config, run_child, start};
+
 const KILLS: usize = 50;
 const PARTITIONS: usize = 10;
-
-fn config(folder: &Path) -> Config {
-    let mut config = tiny::config(&folder.join("parameters"));
-    config.jobs.journal = Some(folder.join("jobs.journal"));
-    config
-}
-
-/// Requests are the number of their partitions, in words.
-fn start(config: &Config, device: &Arc<Scripted>) -> Engine {
-    try_start(config, device).unwrap()
-}
-
-fn try_start(config: &Config, device: &Arc<Scripted>) -> Result<Engine, Error> {
-    let decoder = |request: &[u8]| {
-        let partitions = std::str::from_utf8(request).ok();
-        let partitions = partitions.and_then(|text| text.trim().parse().ok());
-        let partitions = partitions
-            .ok_or_else(|| Error::request("request", "expected a number", "send a number"))?;
-        Ok(tiny::job(ProofKind::Porep, partitions))
-    };
-    let devices = vec![device.device()];
-    Engine::start_with(config.clone(), pool(config), devices, Arc::new(decoder))
-}
-
-fn named(id: &str) -> JobOptions {
-    JobOptions {
-        id: Some(id.to_owned()),
-        ..JobOptions::default()
-    }
-}
 
 /// One life of an engine: it goes on with what is left, is asked for the job once
 /// more, and says how many partitions it proved for it.
@@ -84,14 +43,16 @@ fn child() {
 }
 
 fn spawn(folder: &Path, id: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "child", "--nocapture"])
-        .env(FOLDER, folder)
-        .env("CUZK_TEST_JOURNAL_ID", id)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+    run_child(
+        &mut Command::new(std::env::current_exe().unwrap()),
+        "kill::child",
+        folder,
+    )
+    .env("CUZK_TEST_JOURNAL_ID", id)
+    .stdout(Stdio::piped())
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap()
 }
 
 /// Waits for the acceptance, lets the child live so much longer, and kills it.
@@ -166,7 +127,7 @@ fn a_killed_engine_goes_on_where_it_was() {
     assert!(resumed > 0);
     // The results are there for whoever asks once more.
     let config = config(folder);
-    let device = Scripted::new(&config, |_| Deed::Prove);
+    let device = Scripted::good(&config);
     let engine = start(&config, &device);
     let request = PARTITIONS.to_string();
     let job = engine
@@ -176,43 +137,4 @@ fn a_killed_engine_goes_on_where_it_was() {
     assert_eq!(device.started(), 0, "nothing is proved twice");
     let other = engine.submit_bytes(b"3", named("sector-0")).unwrap_err();
     assert!(matches!(other, Error::Conflict { .. }), "{other}");
-}
-
-#[test]
-fn a_journal_of_another_engine_is_not_taken_from_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let config = config(directory.path());
-    let device = Scripted::new(&config, |_| Deed::Prove);
-    let engine = start(&config, &device);
-    let second = try_start(&config, &device).unwrap_err();
-    assert!(second.to_string().contains("in use"), "{second}");
-    assert!(second.is_input());
-    engine.shutdown();
-    start(&config, &device).shutdown();
-}
-
-#[test]
-fn a_cancelled_job_is_not_resumed_and_a_shut_down_one_is() {
-    let directory = tempfile::tempdir().unwrap();
-    let config = config(directory.path());
-    let device = Scripted::new(&config, |_| Deed::Stall);
-    let engine = start(&config, &device);
-    let cancelled = engine.submit_bytes(b"2", named("cancelled")).unwrap();
-    let left = engine.submit_bytes(b"2", named("left")).unwrap();
-    assert!(cancelled.cancel());
-    let opener = thread::spawn({
-        let device = Arc::clone(&device);
-        move || {
-            thread::sleep(Duration::from_millis(100));
-            device.gate.open();
-        }
-    });
-    assert_eq!(engine.shutdown_within(Duration::ZERO).len(), 1);
-    opener.join().unwrap();
-    assert!(matches!(*left.wait().unwrap_err(), Error::ShuttingDown));
-    let device = Scripted::new(&config, |_| Deed::Prove);
-    let engine = start(&config, &device);
-    assert!(engine.job("cancelled").is_none());
-    let proof = engine.job("left").unwrap().wait().unwrap();
-    assert_eq!(proof.partitions(), 2);
 }

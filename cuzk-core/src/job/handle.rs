@@ -1,0 +1,126 @@
+//! The caller's end of a job.
+//!
+//! Not the job: that is the engine's, whose end does not wait for handles. The
+//! invariant: whoever waits, on a thread or in a future, is woken by the end.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use cuzk_scheduler::priority::Priority;
+
+use super::state::JobState;
+use super::{Outcome, Progress};
+use crate::Error;
+use crate::engine::Ends;
+use crate::kinds::CircuitId;
+
+/// The caller's end of a job. Dropping it does not stop the job.
+///
+/// It can be waited for on a thread ([`JobHandle::wait`]) or in async code:
+/// `handle.await` gives the same [`Outcome`], on any executor.
+#[derive(Clone)]
+pub struct JobHandle {
+    state: Arc<JobState>,
+    engine: Weak<dyn Ends>,
+}
+
+impl std::fmt::Debug for JobHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("JobHandle").field(&self.state).finish()
+    }
+}
+
+impl JobHandle {
+    pub(crate) fn new(state: Arc<JobState>, engine: Weak<dyn Ends>) -> Self {
+        Self { state, engine }
+    }
+
+    /// The job's number in the engine's timeline.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.state.number()
+    }
+
+    /// The caller's name for the job, if it has one.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.state.id()
+    }
+
+    /// How urgent the job is.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.state.priority()
+    }
+
+    /// Blocks until the job has ended.
+    ///
+    /// # Errors
+    /// The first error of any of its partitions.
+    pub fn wait(&self) -> Outcome {
+        self.state.wait()
+    }
+
+    /// Blocks until the job has ended, but no longer than `timeout`.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> Option<Outcome> {
+        self.state.wait_for(timeout)
+    }
+
+    /// How the job ended, or none while it runs.
+    #[must_use]
+    pub fn poll(&self) -> Option<Outcome> {
+        self.state.outcome()
+    }
+
+    /// Ends the job with [`Error::Cancelled`]: what waits is dropped, what runs
+    /// stops at its next chunk, and its memory is free then. Whether there was
+    /// still something to cancel.
+    pub fn cancel(&self) -> bool {
+        match self.engine.upgrade() {
+            Some(engine) => engine.end(&self.state, Error::Cancelled),
+            None => false,
+        }
+    }
+
+    /// The circuit that every partition of the job proves.
+    #[must_use]
+    pub fn circuit(&self) -> CircuitId {
+        self.state.circuit()
+    }
+
+    /// How far the job is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.state.progress()
+    }
+}
+
+impl IntoFuture for JobHandle {
+    type Output = Outcome;
+    type IntoFuture = Ended;
+
+    fn into_future(self) -> Ended {
+        Ended { state: self.state }
+    }
+}
+
+/// The end of a job, as a future. Dropping it does not stop the job.
+#[derive(Debug)]
+pub struct Ended {
+    state: Arc<JobState>,
+}
+
+impl Future for Ended {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        match self.state.outcome_or_wake(context.waker()) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
+        }
+    }
+}

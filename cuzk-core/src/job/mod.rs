@@ -1,0 +1,76 @@
+//! A job that was accepted, from the outside ([`JobHandle`]) and from the inside
+//! (`JobState`).
+//!
+//! Not its queue: that is the engine's. The invariant: a job ends exactly once,
+//! with the proof of all its partitions or with the first error.
+
+mod handle;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cuzk_scheduler::priority::Priority;
+
+use crate::Error;
+use crate::kinds::verify::PARTITION_PROOF_BYTES;
+use crate::verify::VerifiedProof;
+
+pub use handle::{Ended, JobHandle};
+pub(crate) use state::{JobState, NewJob, Record};
+
+/// How a job ended. Shared, since a handle can be asked more than once.
+pub type Outcome = std::result::Result<Arc<ProofOutput>, Arc<Error>>;
+
+/// How a job is to be treated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobOptions {
+    /// The caller's name for the job. The same name with the same request is the
+    /// same job, so that a caller who does not know whether a submission arrived
+    /// can repeat it. Only jobs with an id are kept in the journal.
+    pub id: Option<String>,
+    /// How urgent it is; by its kind where nothing is said.
+    pub priority: Option<Priority>,
+    /// The time from now after which the proof is of no use. A job that cannot
+    /// make it is refused, as far as that is known.
+    pub deadline: Option<Duration>,
+}
+
+/// A verified proof of all of a job's partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofOutput {
+    bytes: Vec<u8>,
+}
+
+impl ProofOutput {
+    /// Of all the partitions' proofs, in order.
+    fn of(proofs: &[VerifiedProof]) -> Self {
+        Self {
+            bytes: proofs.iter().flat_map(|proof| *proof.as_bytes()).collect(),
+        }
+    }
+
+    /// The proof as the chain expects it: the partitions' proofs in order,
+    /// [`PARTITION_PROOF_BYTES`] each.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many partitions it proves.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.bytes.len() / PARTITION_PROOF_BYTES
+    }
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Partitions proved and verified.
+    pub partitions_done: usize,
+    /// All the job's partitions.
+    pub partitions: usize,
+}

@@ -1,0 +1,262 @@
+//! The engine's end of a job.
+//!
+//! Not its queue: that is the engine's. The invariants: a job ends exactly once; its
+//! input dies with its end, whoever still holds the job; the end is recorded
+//! before anyone is told.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use cuzk_scheduler::priority::{Priority, Rank};
+
+use super::{Outcome, Progress, ProofOutput};
+use crate::Result;
+use crate::kinds::{CircuitId, Job};
+use crate::verify::VerifiedProof;
+
+/// Where a job's progress is kept beyond the life of this process.
+pub(crate) trait Record: Send + Sync {
+    /// A partition was proved.
+    fn partition(&self, partition: usize, proof: &VerifiedProof);
+    /// The job ended.
+    fn end(&self, outcome: &Outcome);
+}
+
+/// The engine's end of a job.
+pub(crate) struct JobState {
+    number: u64,
+    id: Option<String>,
+    circuit: CircuitId,
+    priority: Priority,
+    rank: Rank,
+    accepted: Instant,
+    deadline: Option<Instant>,
+    /// Let go of with the end, so that no handle keeps a journal open.
+    record: Mutex<Option<Arc<dyn Record>>>,
+    input: Mutex<Option<Arc<dyn Job>>>,
+    /// Set with the end, to be looked at without a lock.
+    stopped: AtomicBool,
+    parts: Mutex<Parts>,
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct Parts {
+    proofs: Vec<Option<VerifiedProof>>,
+    /// Set before the end is recorded, so that there is one end.
+    ending: bool,
+    outcome: Option<Outcome>,
+    wakers: Vec<Waker>,
+}
+
+/// What is known of a job when it is accepted.
+pub(crate) struct NewJob {
+    pub(crate) number: u64,
+    pub(crate) id: Option<String>,
+    pub(crate) circuit: CircuitId,
+    pub(crate) partitions: usize,
+    pub(crate) priority: Priority,
+    pub(crate) rank: Rank,
+    pub(crate) accepted: Instant,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) record: Option<Arc<dyn Record>>,
+}
+
+impl std::fmt::Debug for JobState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobState")
+            .field("number", &self.number)
+            .field("id", &self.id)
+            .field("circuit", &self.circuit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl JobState {
+    pub(crate) fn new(job: NewJob) -> Self {
+        let parts = Parts {
+            proofs: vec![None; job.partitions],
+            ending: false,
+            outcome: None,
+            wakers: Vec::new(),
+        };
+        Self {
+            number: job.number,
+            id: job.id,
+            circuit: job.circuit,
+            priority: job.priority,
+            rank: job.rank,
+            accepted: job.accepted,
+            deadline: job.deadline,
+            record: Mutex::new(job.record),
+            input: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            parts: Mutex::new(parts),
+            ended: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    pub(crate) fn circuit(&self) -> CircuitId {
+        self.circuit
+    }
+
+    pub(crate) fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    pub(crate) fn accepted(&self) -> Instant {
+        self.accepted
+    }
+
+    pub(crate) fn deadline_has_passed(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Whether nothing more needs to be done for the job.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let parts = self.lock();
+        Progress {
+            partitions_done: parts.proofs.iter().flatten().count(),
+            partitions: parts.proofs.len(),
+        }
+    }
+
+    /// The partitions still to be proved.
+    pub(crate) fn missing(&self) -> Vec<usize> {
+        let parts = self.lock();
+        let missing = parts.proofs.iter().enumerate();
+        missing
+            .filter(|(_, proof)| proof.is_none())
+            .map(|(partition, _)| partition)
+            .collect()
+    }
+
+    /// Gives the job its input, which lives no longer than the job.
+    pub(crate) fn set_input(&self, input: Arc<dyn Job>) {
+        *lock(&self.input) = Some(input);
+        if self.has_ended() {
+            *lock(&self.input) = None;
+        }
+    }
+
+    /// The input, unless the job has ended.
+    pub(crate) fn input(&self) -> Option<Arc<dyn Job>> {
+        lock(&self.input).clone()
+    }
+
+    /// Takes the result of a partition. The last proof ends the job, and so does
+    /// the first error; what comes after an end, or twice, is of no use and
+    /// dropped. Whether this was the end.
+    pub(crate) fn settle(&self, partition: usize, result: Result<VerifiedProof>) -> bool {
+        let proof = match result {
+            Ok(proof) => proof,
+            Err(error) => return self.end(Err(Arc::new(error))),
+        };
+        {
+            let mut parts = self.lock();
+            if parts.ending || parts.proofs[partition].is_some() {
+                return false;
+            }
+            parts.proofs[partition] = Some(proof);
+        }
+        let record = lock(&self.record).clone();
+        if let Some(record) = record {
+            record.partition(partition, &proof);
+        }
+        let proofs: Option<Vec<_>> = self.lock().proofs.iter().copied().collect();
+        proofs.is_some_and(|proofs| self.end(Ok(Arc::new(ProofOutput::of(&proofs)))))
+    }
+
+    /// Takes a partition's proof from an earlier life of the job.
+    pub(crate) fn restore(&self, partition: usize, proof: VerifiedProof) -> bool {
+        if let Some(place) = self.lock().proofs.get_mut(partition) {
+            *place = Some(proof);
+        }
+        let proofs: Option<Vec<_>> = self.lock().proofs.iter().copied().collect();
+        proofs.is_some_and(|proofs| self.end(Ok(Arc::new(ProofOutput::of(&proofs)))))
+    }
+
+    /// Ends the job, unless it has ended. Whether this was the end.
+    pub(crate) fn end(&self, outcome: Outcome) -> bool {
+        if std::mem::replace(&mut self.lock().ending, true) {
+            return false;
+        }
+        self.stopped.store(true, Ordering::Release);
+        *lock(&self.input) = None;
+        // On disk before anyone is told.
+        let record = lock(&self.record).take();
+        if let Some(record) = record {
+            record.end(&outcome);
+        }
+        let mut parts = self.lock();
+        parts.outcome = Some(outcome);
+        let wakers = std::mem::take(&mut parts.wakers);
+        drop(parts);
+        self.ended.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// How it ended, or none while it runs.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.lock().outcome.clone()
+    }
+
+    /// The same; while it runs, `waker` is to be woken by its end.
+    pub(crate) fn outcome_or_wake(&self, waker: &Waker) -> Option<Outcome> {
+        let mut parts = self.lock();
+        if parts.outcome.is_none() && !parts.wakers.iter().any(|other| other.will_wake(waker)) {
+            parts.wakers.push(waker.clone());
+        }
+        parts.outcome.clone()
+    }
+
+    /// Blocks until it has ended.
+    pub(crate) fn wait(&self) -> Outcome {
+        let mut parts = self.lock();
+        loop {
+            if let Some(outcome) = &parts.outcome {
+                return outcome.clone();
+            }
+            let woken = self.ended.wait(parts);
+            parts = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Blocks until it has ended, but no longer than `timeout`.
+    pub(crate) fn wait_for(&self, timeout: Duration) -> Option<Outcome> {
+        let (parts, _) = self
+            .ended
+            .wait_timeout_while(self.lock(), timeout, |parts| parts.outcome.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        parts.outcome.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Parts> {
+        lock(&self.parts)
+    }
+}
+
+// Every change under a job's locks is whole before anything that can panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

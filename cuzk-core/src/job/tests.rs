@@ -1,0 +1,100 @@
+//! Ends of jobs, without an engine.
+
+use std::future::{Future as _, IntoFuture as _};
+use std::pin::Pin;
+use std::sync::{Arc, Weak, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cuzk_scheduler::priority::{Patience, Priority, Rank};
+
+use super::*;
+use crate::Error;
+use crate::engine::Ends;
+use crate::kinds::{CircuitId, ProofKind, SectorSize};
+
+struct NoEngine;
+
+impl Ends for NoEngine {
+    fn end(&self, state: &Arc<JobState>, error: Error) -> bool {
+        state.end(Err(Arc::new(error)))
+    }
+}
+
+fn state(partitions: usize) -> Arc<JobState> {
+    let accepted = Instant::now();
+    let patience = Patience {
+        normal: Duration::ZERO,
+        low: Duration::ZERO,
+    };
+    Arc::new(JobState::new(NewJob {
+        number: 1,
+        id: None,
+        circuit: CircuitId {
+            kind: ProofKind::Porep,
+            sector_size: SectorSize::KiB2,
+        },
+        partitions,
+        priority: Priority::Normal,
+        rank: Rank::new(Priority::Normal, accepted, 0, patience),
+        accepted,
+        deadline: None,
+        record: None,
+    }))
+}
+
+fn handle(state: &Arc<JobState>, engine: &Arc<NoEngine>) -> JobHandle {
+    let engine: Weak<NoEngine> = Arc::downgrade(engine);
+    JobHandle::new(Arc::clone(state), engine)
+}
+
+#[test]
+fn the_first_error_ends_a_job_and_stays() {
+    let (state, engine) = (state(2), Arc::new(NoEngine));
+    let handle = handle(&state, &engine);
+    assert!(handle.poll().is_none());
+    assert!(state.settle(1, Err(Error::ShuttingDown)));
+    assert!(!state.settle(0, Err(Error::Busy { capacity: 1 })));
+    assert!(!handle.cancel());
+    assert!(state.has_ended());
+    assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));
+    assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));
+}
+
+#[test]
+fn a_handle_outlives_its_engine() {
+    let (state, engine) = (state(1), Arc::new(NoEngine));
+    let handle = handle(&state, &engine);
+    drop(engine);
+    assert!(!handle.cancel());
+    assert!(handle.wait_for(Duration::from_millis(1)).is_none());
+}
+
+#[test]
+fn a_future_is_woken_by_the_end() {
+    struct Sender(mpsc::SyncSender<()>);
+    impl Wake for Sender {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).unwrap();
+        }
+    }
+    let (state, engine) = (state(1), Arc::new(NoEngine));
+    let (sender, woken) = mpsc::sync_channel(8);
+    let waker = Waker::from(Arc::new(Sender(sender)));
+    let mut context = Context::from_waker(&waker);
+    let mut future = handle(&state, &engine).into_future();
+    let mut poll = || Pin::new(&mut future).poll(&mut context);
+    assert!(poll().is_pending());
+    assert!(poll().is_pending());
+    let canceller = handle(&state, &engine);
+    thread::scope(|scope| {
+        scope.spawn(move || assert!(canceller.cancel()));
+    });
+    woken.recv().unwrap();
+    assert!(woken.try_recv().is_err(), "asked twice, woken once");
+    let Poll::Ready(Err(error)) = poll() else {
+        panic!("the job has ended")
+    };
+    assert!(matches!(*error, Error::Cancelled));
+}

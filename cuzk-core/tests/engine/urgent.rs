@@ -1,0 +1,179 @@
+//! Urgent jobs: what they overtake, and what they do not wait for.
+
+use std::sync::Arc;
+
+use cuzk_core::Engine;
+use cuzk_core::config::Devices;
+use cuzk_core::job::JobHandle;
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::timeline::Stage;
+
+use crate::common::device::{Gate, Scripted, cores, engine_on, held_up, pool};
+use crate::common::tiny::{self, Hooked};
+use crate::common::{self, MOMENTS, submit, urgent, wait_until};
+
+const KIND: ProofKind = ProofKind::SnapDeals;
+
+#[test]
+fn the_devices_say_who_goes_first_and_not_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    let critical = |engine: Engine| {
+        let job = tiny::job(KIND, 1);
+        let job = engine.submit_job(job, urgent(Priority::Critical));
+        job.unwrap().wait().unwrap();
+        let devices = engine.status().devices.into_iter();
+        let proved = devices.filter(|device| device.proved > 0);
+        proved.map(|device| device.role).collect::<Vec<_>>()
+    };
+    // GPUs were asked for, and the cores are what there is.
+    config.gpus.devices = Devices::Ordinals(vec![0]);
+    let pool = pool(&config);
+    let devices = vec![cores(&pool)];
+    let engine = Engine::start_on(config.clone(), pool, devices).unwrap();
+    assert_eq!(critical(engine), ["critical"]);
+    // The other way round.
+    config.gpus.devices = Devices::Cpu;
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    assert_eq!(critical(engine), ["device"]);
+}
+
+#[test]
+fn urgent_jobs_go_first_and_the_low_are_not_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    let (engine, device) = held_up(&mut config);
+    let of = |priority| {
+        let job = tiny::job(KIND, 1);
+        engine.submit_job(job, urgent(priority)).unwrap()
+    };
+    let first = of(Priority::Normal);
+    wait_until("the device has it", || device.started() == 1);
+    // These fill what is between admission and the device.
+    let fill: Vec<_> = (0..2).map(|_| of(Priority::Normal)).collect();
+    wait_until("that is full", || engine.status().partitions_waiting == 0);
+    let order = [
+        Priority::Low,
+        Priority::Normal,
+        Priority::High,
+        Priority::Critical,
+    ];
+    let jobs = order.map(of);
+    device.gate.open();
+    for job in fill.iter().chain(&jobs).chain([&first]) {
+        job.wait().unwrap();
+    }
+    let on_device = |job: &JobHandle| {
+        let spans = engine.timeline().of_job(job.number());
+        let span = spans.iter().find(|span| span.stage == Stage::Device);
+        span.unwrap().start
+    };
+    let starts: Vec<_> = jobs.iter().map(on_device).collect();
+    assert!(starts.is_sorted_by(|a, b| a > b), "{starts:?}");
+}
+
+#[test]
+fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
+    for kind in [ProofKind::Porep, ProofKind::WinningPost] {
+        common::circuit_with_params(kind);
+    }
+    let mut config = common::config();
+    config.gpus.devices = Devices::Cpu;
+    let engine = Engine::start(config).unwrap();
+    let sealing = common::bundled_request(ProofKind::Porep);
+    let jobs = [
+        engine.submit(&sealing).unwrap(),
+        engine.submit(&sealing).unwrap(),
+    ];
+    let in_device = || {
+        let spans = engine.timeline().of_job(jobs[0].number());
+        spans.iter().any(|span| span.stage == Stage::LockWait)
+    };
+    wait_until("a partition is on the device", in_device);
+    let winning = common::bundled_request(ProofKind::WinningPost);
+    let winning = engine.submit(&winning).unwrap();
+    winning.wait().unwrap();
+    assert!(jobs.iter().all(|job| job.poll().is_none()));
+    let device = |job: &JobHandle| {
+        let spans = engine.timeline().of_job(job.number());
+        spans
+            .into_iter()
+            .find(|span| span.stage == Stage::Device)
+            .unwrap()
+    };
+    for job in &jobs {
+        job.wait().unwrap();
+    }
+    // In the middle of the other's region.
+    let (inner, outer) = (device(&winning), device(&jobs[0]));
+    assert!(outer.start < inner.start && inner.end < outer.end);
+}
+
+/// The only synthesis worker is in a witness that takes as long as it likes, and what
+/// is between synthesis and the device is full.
+#[test]
+fn a_critical_job_waits_for_no_synthesis_worker() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.synthesis.partition_workers = 1;
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    let gate = Arc::new(Gate::default());
+    let slow = submit(
+        &engine,
+        Arc::new(Hooked {
+            in_witness: Box::new({
+                let gate = Arc::clone(&gate);
+                move || gate.wait()
+            }),
+            ..Hooked::from(tiny::job(KIND, 1))
+        }),
+    );
+    wait_until("it is in synthesis", || {
+        engine.status().partitions_running == 1
+    });
+    let waiting = submit(&engine, tiny::job(KIND, 5));
+    let critical = urgent(Priority::Critical);
+    let critical = engine.submit_job(tiny::job(KIND, 2), critical).unwrap();
+    let proved = critical.wait_for(MOMENTS);
+    gate.open();
+    proved.unwrap().unwrap();
+    let on_device = engine.status().devices;
+    assert_eq!(
+        (on_device[0].role, on_device[0].proved >= 2),
+        ("device", true)
+    );
+    slow.wait().unwrap();
+    waiting.wait().unwrap();
+}
+
+/// The room before the device is full, and the device takes the next when it will.
+#[test]
+fn a_critical_job_waits_for_no_room_before_the_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.pipeline.synthesis_lookahead = 1;
+    let (engine, device) = held_up(&mut config);
+    let others = submit(&engine, tiny::job(KIND, 4));
+    // One is on the device, one before it, and one waits for room.
+    wait_until("all is full", || engine.status().partitions_running == 3);
+    let critical = urgent(Priority::Critical);
+    let critical = engine.submit_job(tiny::job(KIND, 1), critical).unwrap();
+    wait_until("it is before the device", || {
+        engine.status().partitions_running == 4
+    });
+    device.gate.open();
+    critical.wait().unwrap();
+    others.wait().unwrap();
+    let starts = |job: &JobHandle| {
+        let spans = engine.timeline().of_job(job.number());
+        let device = spans.iter().filter(|span| span.stage == Stage::Device);
+        device.map(|span| span.start).collect::<Vec<_>>()
+    };
+    let before = starts(&critical)[0];
+    let overtaken = starts(&others)
+        .iter()
+        .filter(|start| **start > before)
+        .count();
+    assert_eq!(overtaken, 3);
+}
