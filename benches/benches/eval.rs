@@ -91,8 +91,9 @@ fn plain_rows<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) -> Work<
     })
 }
 
-/// The compiled circuit's a and b, and its a, b and c, beside plain rows; and
-/// its a and b beside the machine's stores: filling the same two buffers.
+/// The compiled circuit's a and b, as the engine has them of a witness that it
+/// proves, and its a, b and c of any, beside plain rows; and its a and b beside the
+/// machine's stores: filling the same two buffers.
 fn compiled_stages<'a>(
     program: &'a Program<Scalar>,
     packed: &'a PackedWitness<Scalar>,
@@ -104,13 +105,19 @@ fn compiled_stages<'a>(
     let [mut a, mut b] = buffers(program);
     program.evaluate_into(packed, &mut a, &mut b, None)?;
     stage::agree(a == expected.a && b == expected.b, "compiled")?;
+    let satisfied = |a: &mut [Scalar], b: &mut [Scalar]| {
+        program.evaluate_satisfied(packed, [a, b], None, &|| true)
+    };
+    let [mut a, mut b] = buffers(program);
+    satisfied(&mut a, &mut b)?;
+    stage::agree(a == expected.a && b == expected.b, "compiled, satisfied")?;
     let [mut a, mut b, mut c] = buffers(program);
     program.evaluate_abc_into(packed, [&mut a, &mut b, &mut c], None)?;
     let agrees = a == expected.a && b == expected.b && c[..r1cs.rows()] == expected_c;
     stage::agree(agrees, "compiled a, b, c")?;
     let ab = move || -> Work<'a> {
         let [mut a, mut b] = buffers(program);
-        Box::new(move || Ok(program.evaluate_into(packed, &mut a, &mut b, None)?))
+        Box::new(move || Ok(satisfied(&mut a, &mut b)?))
     };
     let abc = move || -> Work<'a> {
         let [mut a, mut b, mut c] = buffers(program);

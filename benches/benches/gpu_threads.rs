@@ -256,7 +256,7 @@ impl Work {
     fn evaluation(&self) -> Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
-        Ok(self.program.evaluate_into(&self.witness, a, b, None)?)
+        Ok((self.program).evaluate_satisfied(&self.witness, [a, b], None, &|| true)?)
     }
 
     /// The question is a side that is alone, or what the other side does because

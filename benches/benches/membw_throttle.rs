@@ -197,7 +197,7 @@ impl Work {
     fn evaluate_compiled(&self, throttle: Option<&AtomicI32>) -> Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
-        self.program.evaluate_into(&self.packed, a, b, throttle)?;
+        (self.program).evaluate_satisfied(&self.packed, [a, b], throttle, &|| true)?;
         Ok(())
     }
 
