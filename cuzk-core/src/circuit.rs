@@ -5,11 +5,14 @@
 //! or in the parameter cache.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use blstrs::Scalar;
+use cuzk_kernels::ntt::Domain;
+use cuzk_kernels::{Isa, KernelError};
 use cuzk_pce::disk::{DiskError, DiskFault};
 use cuzk_pce::{Columns, Densities, Fingerprint, Program, program};
+use rayon::ThreadPool;
 
 use crate::kinds::CircuitId;
 use crate::once_map::OnceMap;
@@ -23,6 +26,8 @@ pub struct Circuit {
     program: Program<Scalar>,
     densities: OnceLock<Densities>,
     num_boolean: OnceLock<usize>,
+    /// By the instructions that their tables are for.
+    domains: OnceMap<&'static str, Domain>,
 }
 
 impl Circuit {
@@ -40,6 +45,7 @@ impl Circuit {
             program,
             densities: OnceLock::new(),
             num_boolean: OnceLock::new(),
+            domains: OnceMap::default(),
         }
     }
 
@@ -144,6 +150,21 @@ impl Circuit {
     #[must_use]
     pub fn domain_len(&self) -> usize {
         (self.program.rows() + self.program.num_inputs()).next_power_of_two()
+    }
+
+    /// The domain, with its table of roots for these instructions. It is made when
+    /// first asked for, in `pool`, to which the caller does not belong.
+    ///
+    /// # Errors
+    /// A circuit that is larger than any domain.
+    pub fn domain(
+        &self,
+        isa: Isa,
+        pool: &ThreadPool,
+    ) -> std::result::Result<Arc<Domain>, KernelError> {
+        let log_size = self.domain_len().trailing_zeros();
+        let make = || pool.install(|| Domain::with(isa, log_size));
+        self.domains.get_or_make(isa.name(), make)
     }
 
     /// The first row that `witness` does not satisfy, if there is one.

@@ -19,7 +19,9 @@ use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{Sums, circuit_bytes, partition_bytes};
+use cuzk_core::memory::footprint::{
+    Sums, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
+};
 use cuzk_core::scheduler::priority::Priority;
 
 /// Tells the child what to prove.
@@ -104,5 +106,23 @@ fn a_partition_uses_what_it_is_said_to() {
             used.sort_unstable();
             assert!(is_near(used[1]), "{kind}: said {said}, used {used:?}");
         }
+    }
+}
+
+/// However many partitions come after each other, no more is mapped than for one.
+#[test]
+fn memory_is_recycled() {
+    let circuit = common::circuit_with_params(ProofKind::WindowPost);
+    let request = common::bundled_request(ProofKind::WindowPost);
+    let config = common::config();
+    let most = pool_bytes(&circuit, &Sums::of(&config));
+    let engine = Engine::start(config).unwrap();
+    for _ in 0..5 {
+        engine.submit(&request).unwrap().wait().unwrap();
+        let kept = engine.status().memory.kept_bytes;
+        assert!(
+            (buffer_bytes(&circuit)..=most).contains(&kept),
+            "{kept} {most}"
+        );
     }
 }

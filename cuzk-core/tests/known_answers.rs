@@ -215,7 +215,11 @@ fn multiples_change_no_proof() {
     if Isa::ifma().is_none() {
         return assert!(matches!(written, Err(ParamsError::Multiples { .. })));
     }
-    let prove = || hex(case.ours(added(randomness())).as_bytes());
+    let prove = || {
+        // Opened anew: parameters in use keep what they found.
+        let case = Case::with_params_in(ProofKind::WindowPost, folder.path());
+        hex(case.ours(added(randomness())).as_bytes())
+    };
     assert_eq!(prove(), known_answer(ProofKind::WindowPost));
     std::fs::write(written.unwrap().path, "no multiples").unwrap();
     assert_eq!(prove(), known_answer(ProofKind::WindowPost));

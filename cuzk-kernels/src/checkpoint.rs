@@ -6,6 +6,7 @@
 
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::memory::{Mapped, Memory};
 
 /// Asked by a kernel, again and again, whether it may go on.
 pub trait Checkpoint: Sync {
@@ -41,13 +42,25 @@ impl dyn Checkpoint + '_ {
     }
 }
 
-/// How a kernel runs. An [`Isa`] is one that nothing hinders.
+/// How a kernel runs. An [`Isa`] is one that nothing hinders, and whose memory is
+/// mapped for it.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The instructions it uses.
     pub isa: Isa,
     /// What may pause or stop it.
     pub checkpoint: &'a dyn Checkpoint,
+    /// Where large working memory comes from.
+    pub memory: &'a dyn Memory,
+}
+
+impl Context<'_> {
+    /// # Errors
+    /// [`KernelError::Stopped`].
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), KernelError> {
+        self.checkpoint.check()
+    }
 }
 
 impl From<Isa> for Context<'_> {
@@ -55,6 +68,7 @@ impl From<Isa> for Context<'_> {
         Context {
             isa,
             checkpoint: &Unhindered,
+            memory: &Mapped,
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Windows {
 }
 
 /// A scalar prepared for [`Window::digit`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Recoded([u64; 4]);
 
 impl Windows {

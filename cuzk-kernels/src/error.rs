@@ -52,6 +52,9 @@ pub enum KernelError {
     /// of no use.
     #[error("stopped")]
     Stopped,
+    /// There is no working memory to be had.
+    #[error("no memory for a sum: {0}")]
+    Memory(#[source] std::io::Error),
     /// The bases could not be read.
     #[error(transparent)]
     Bases(#[from] BasesError),

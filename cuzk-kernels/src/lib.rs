@@ -4,7 +4,8 @@
 //!
 //! What it is not: it knows nothing of circuits, files or configuration, and
 //! it owns no threads. Everything runs on the *current* rayon pool, so a
-//! caller chooses the threads with `ThreadPool::install`.
+//! caller chooses the threads with `ThreadPool::install`; large working memory
+//! is lent by the caller ([`memory`]).
 //!
 //! Invariants: results are exact (every kernel has a slow twin in [`naive`]
 //! that it is tested against), lengths are checked and answered with a
@@ -28,11 +29,13 @@ pub mod fixed_base;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod isa;
+pub mod memory;
 pub mod msm;
 pub mod naive;
 pub mod ntt;
 pub mod poseidon;
 pub mod quotient;
+mod spares;
 
 pub use checkpoint::{Checkpoint, Context, Unhindered};
 pub use error::KernelError;

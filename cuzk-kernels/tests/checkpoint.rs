@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use cuzk_kernels::memory::Mapped;
 use cuzk_kernels::msm::{self, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
@@ -134,7 +135,12 @@ impl Case {
 
     fn run(&self, checkpoint: &dyn Checkpoint) -> Result<Output, KernelError> {
         let isa = self.isa;
-        let context = Context { isa, checkpoint };
+        let memory = &Mapped;
+        let context = Context {
+            isa,
+            checkpoint,
+            memory,
+        };
         let (ones, wide, values) = pack(&self.scalars);
         let packed = PackedScalars::new(self.scalars.len(), &ones, &wide, &values)?;
         Ok(match self.kernel {

@@ -27,9 +27,7 @@ use super::{
     Backend, BackendError, Evaluation, Pending, Randomness, SharedCheckpoint, Synthesized,
 };
 use crate::circuit::Circuit;
-use crate::kinds::CircuitId;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::once_map::OnceMap;
 use crate::params::{MappedMultiples, MappedParams};
 use crate::pipeline::{domain_buffers, evaluate_partition};
 use crate::timeline::{Stage, Trace};
@@ -40,10 +38,6 @@ pub struct CpuBackend {
     pool: Arc<ThreadPool>,
     b_g2_pool: Arc<ThreadPool>,
     isa: Isa,
-    /// By the logarithm of their size.
-    domains: OnceMap<u32, Domain>,
-    /// Of the circuits' bases, where the parameter cache has them.
-    multiples: OnceMap<CircuitId, Option<MappedMultiples>>,
 }
 
 impl fmt::Debug for CpuBackend {
@@ -64,8 +58,6 @@ impl CpuBackend {
             b_g2_pool: Arc::clone(&pool),
             pool,
             isa: Isa::best(),
-            domains: OnceMap::default(),
-            multiples: OnceMap::default(),
         }
     }
 
@@ -81,8 +73,7 @@ impl CpuBackend {
         Self { isa, ..self }
     }
 
-    /// All that the device region needs besides the partition. The domain's
-    /// table is made once for each size.
+    /// All that the device region needs besides the partition.
     fn prepare(&self, partition: &Synthesized) -> Result<Prepared, BackendError> {
         let Synthesized {
             circuit,
@@ -91,35 +82,14 @@ impl CpuBackend {
             evaluation,
             ..
         } = partition;
-        let len = circuit.domain_len();
-        let log_size = len.trailing_zeros();
         let densities = circuit.densities();
         Ok(Prepared {
-            domain: self.domains.get_or_make(log_size, || {
-                self.pool.install(|| Domain::with(self.isa, log_size))
-            })?,
-            multiples: self.multiples(circuit, params),
-            scratch: evaluation.buffers().take(len)?,
+            domain: circuit.domain(self.isa, &self.pool)?,
+            multiples: params.multiples(circuit, self.isa, &self.pool),
+            scratch: evaluation.buffers().take(circuit.domain_len())?,
             a_scalars: witness.query(0..witness.num_inputs(), &densities.a_aux),
             b_scalars: witness.query(densities.b_input.iter(), &densities.b_aux),
         })
-    }
-
-    /// The multiples of a circuit's bases, if there are any to be used.
-    fn multiples(&self, circuit: &Circuit, params: &MappedParams) -> Arc<Option<MappedMultiples>> {
-        let open = || {
-            let (program, densities) = (circuit.program(), circuit.densities());
-            MappedMultiples::open(params, program, densities, self.isa).unwrap_or_else(|error| {
-                tracing::warn!(%error, "sums are made without multiples of their bases");
-                None
-            })
-        };
-        let made = self.multiples.get_or_make(circuit.id(), || {
-            Ok::<_, std::convert::Infallible>(self.pool.install(open))
-        });
-        match made {
-            Ok(multiples) => multiples,
-        }
     }
 
     /// A and B on a witness, for who left that to the backend.
@@ -141,10 +111,15 @@ impl CpuBackend {
         Ok([a, b])
     }
 
-    fn context<'a>(&self, checkpoint: &'a SharedCheckpoint) -> Context<'a> {
+    fn context<'a>(
+        &self,
+        checkpoint: &'a SharedCheckpoint,
+        buffers: &'a BufferPool,
+    ) -> Context<'a> {
         Context {
             isa: self.isa,
             checkpoint: &**checkpoint,
+            memory: buffers,
         }
     }
 
@@ -153,12 +128,11 @@ impl CpuBackend {
         &self,
         (params, multiples): (&MappedParams, Option<&MappedMultiples>),
         scalars: &PackedQuery<Scalar>,
-        checkpoint: &SharedCheckpoint,
+        context: Context<'_>,
     ) -> Result<G2Projective, BackendError> {
         let bases = params.b_g2();
         let part = Part::new(&bases, packed(scalars.as_slice())?)
             .with_multiples(multiples.and_then(MappedMultiples::b_g2));
-        let context = self.context(checkpoint);
         let _raised = self.resources.raise_throttle();
         Ok(self
             .b_g2_pool
@@ -228,11 +202,6 @@ impl Backend for CpuBackend {
         true
     }
 
-    fn evict(&self, circuit: &Circuit) {
-        self.domains.remove(&circuit.domain_len().trailing_zeros());
-        self.multiples.remove(&circuit.id());
-    }
-
     fn prove_start(
         self: Arc<Self>,
         partition: Synthesized,
@@ -253,6 +222,7 @@ impl Backend for CpuBackend {
             randomness,
             checkpoint,
         } = partition;
+        let buffers = Arc::clone(evaluation.buffers());
         let [mut a, mut b] = match evaluation {
             Evaluation::Done(vectors) => vectors,
             Evaluation::Left(buffers) => {
@@ -267,7 +237,7 @@ impl Backend for CpuBackend {
             a_scalars.as_slice(),
             b_scalars.as_slice(),
         ];
-        let context = self.context(&checkpoint);
+        let context = self.context(&checkpoint, &buffers);
         let bases = (&*params, multiples.as_ref().as_ref());
         let sums = trace.time(Stage::Device, || {
             trace.time(Stage::Quotient, || {
@@ -290,6 +260,7 @@ impl Backend for CpuBackend {
             params,
             multiples,
             b_scalars,
+            buffers,
             checkpoint,
         }))
     }
@@ -307,6 +278,7 @@ struct PendingOnCpu {
     multiples: Arc<Option<MappedMultiples>>,
     sums: SumsInG1,
     b_scalars: PackedQuery<Scalar>,
+    buffers: Arc<BufferPool>,
     checkpoint: SharedCheckpoint,
 }
 
@@ -318,9 +290,9 @@ impl Pending for PendingOnCpu {
             blinding,
         } = self.sums;
         let bases = (&*self.params, self.multiples.as_ref().as_ref());
+        let context = self.backend.context(&self.checkpoint, &self.buffers);
         let b_g2 = trace.time(Stage::BG2, || {
-            self.backend
-                .sum_in_g2(bases, &self.b_scalars, &self.checkpoint)
+            self.backend.sum_in_g2(bases, &self.b_scalars, context)
         })?;
         let sums = Sums { h_and_l, a, b_g2 };
         trace.time(Stage::Assemble, || {

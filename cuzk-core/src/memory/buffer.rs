@@ -1,22 +1,21 @@
-//! Vectors of scalars over a circuit's domain, recycled.
+//! Working memory of partitions, recycled.
 //!
-//! A partition needs three of them, gigabytes at 32 GiB. Mapping and unmapping
-//! them for every partition costs page faults now and stalls every core later
-//! (each unmapped page must leave every core's TLB), so what one partition has
-//! done with, the next one takes. The pages are huge where the system grants it.
+//! A partition needs three vectors over its circuit's domain, gigabytes at 32 GiB,
+//! and its sums need buckets. Mapping and unmapping them for every partition costs
+//! page faults now and stalls every core later (each unmapped page must leave every
+//! core's TLB), so what one partition has done with, the next one takes. The pages
+//! are huge where the system grants it.
 //!
-//! Not zeroed: whoever takes a buffer overwrites it. The invariants: a buffer's
-//! scalars are initialised, whatever they are, and belong to one owner; what the
-//! pool keeps is never more than it is allowed to.
-#![allow(unsafe_code)] // Views mapped bytes as scalars.
+//! Not zeroed: whoever takes memory overwrites it. The invariants: a block belongs
+//! to one owner; what the pool keeps is never more than it is allowed to.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{io, slice, thread};
+use std::{io, thread};
 
 use blstrs::Scalar;
-use memmap2::MmapMut;
+use cuzk_kernels::memory::{Block, Memory};
 use supraseal_sys::dealloc::dealloc_async;
 
 /// What becomes of a buffer that nobody needs any more.
@@ -54,20 +53,6 @@ pub struct BufferPool {
     free: Mutex<Vec<Block>>,
 }
 
-/// Mapped bytes: a whole number of scalars.
-#[derive(Debug)]
-struct Block(MmapMut);
-
-impl Block {
-    fn len(&self) -> usize {
-        self.0.len() / size_of::<Scalar>()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.len() as u64
-    }
-}
-
 /// Scalars on loan from a [`BufferPool`].
 pub struct Buffer {
     /// Taken out when this is dropped, and then only.
@@ -92,10 +77,8 @@ impl BufferPool {
     /// # Errors
     /// When the system has no memory to map.
     pub fn take(self: &Arc<Self>, len: usize) -> io::Result<Buffer> {
-        let block = match self.take_free(len) {
-            Some(block) => block,
-            None => map(len)?,
-        };
+        let bytes = len.checked_mul(size_of::<Scalar>());
+        let block = self.take_block(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
         Ok(Buffer {
             block: Some(block),
             len,
@@ -103,19 +86,20 @@ impl BufferPool {
         })
     }
 
-    /// The least block that is large enough, unless half of it were wasted.
-    fn take_free(&self, len: usize) -> Option<Block> {
+    fn take_block(&self, bytes: usize) -> io::Result<Block> {
+        self.take_free(bytes).map_or_else(|| Block::map(bytes), Ok)
+    }
+
+    fn take_free(&self, bytes: usize) -> Option<Block> {
         let mut free = self.lock();
-        let fits = |block: &Block| (len..=2 * len).contains(&block.len());
-        let candidates = free.iter().enumerate().filter(|(_, block)| fits(block));
-        let (index, _) = candidates.min_by_key(|(_, block)| block.len())?;
-        Some(free.swap_remove(index))
+        let index = fits(free.iter().map(Block::bytes), bytes)?;
+        Some(free.remove(index))
     }
 
     /// Bytes that are kept and that nobody uses.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        self.lock().iter().map(Block::bytes).sum()
+        bytes_of(&self.lock())
     }
 
     /// Gives up buffers, those kept longest first, until at most `bytes` are
@@ -123,10 +107,10 @@ impl BufferPool {
     pub fn shrink_to(&self, bytes: u64) {
         let mut surplus = Vec::new();
         let mut free = self.lock();
-        let mut kept: u64 = free.iter().map(Block::bytes).sum();
+        let mut kept = bytes_of(&free);
         while kept > bytes && !free.is_empty() {
             let block = free.remove(0);
-            kept -= block.bytes();
+            kept -= block.bytes() as u64;
             surplus.push(block);
         }
         drop(free);
@@ -134,7 +118,7 @@ impl BufferPool {
         drop(surplus);
     }
 
-    fn give_back(&self, block: Block) {
+    fn dispose(&self, block: Block) {
         match self.dealloc {
             Dealloc::Unbounded => {
                 // Where there is no thread to be had, the caller unmaps it.
@@ -154,14 +138,28 @@ impl BufferPool {
     }
 }
 
-fn map(len: usize) -> io::Result<Block> {
-    let bytes = len.max(1).checked_mul(size_of::<Scalar>());
-    let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
-    let map = MmapMut::map_anon(bytes)?;
-    // Advice only: without huge pages everything works the same.
-    #[cfg(target_os = "linux")]
-    map.advise(memmap2::Advice::HugePage).ok();
-    Ok(Block(map))
+/// Which of the free blocks suits who asks for `bytes`: the least that is large
+/// enough, unless half of it were wasted.
+pub(super) fn fits(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
+    let suits = bytes..=bytes.saturating_mul(2);
+    let blocks = free.enumerate().filter(|(_, block)| suits.contains(block));
+    let (index, _) = blocks.min_by_key(|(_, block)| *block)?;
+    Some(index)
+}
+
+fn bytes_of(blocks: &[Block]) -> u64 {
+    blocks.iter().map(|block| block.bytes() as u64).sum()
+}
+
+/// For what kernels need beside the buffers.
+impl Memory for BufferPool {
+    fn take(&self, bytes: usize) -> io::Result<Block> {
+        self.take_block(bytes)
+    }
+
+    fn give_back(&self, block: Block) {
+        self.dispose(block);
+    }
 }
 
 impl Buffer {
@@ -170,48 +168,31 @@ impl Buffer {
     pub fn pool(&self) -> &Arc<BufferPool> {
         &self.pool
     }
-
-    fn bytes(&self) -> (*const u8, usize) {
-        self.block
-            .as_ref()
-            .map_or((std::ptr::dangling(), 0), |block| {
-                (block.0.as_ptr(), block.0.len())
-            })
-    }
 }
-
-// A scalar is four words of which all values are valid, and nothing else.
-const _: () = assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() <= 4096);
 
 impl Deref for Buffer {
     type Target = [Scalar];
 
     fn deref(&self) -> &[Scalar] {
-        let (start, bytes) = self.bytes();
-        debug_assert!(self.len * size_of::<Scalar>() <= bytes);
-        // SAFETY: the mapping is private, page-aligned, at least `len` scalars
-        // long and lives as long as `self`. Its bytes are initialised: zero
-        // when mapped, scalars once written; a scalar is four integers.
-        unsafe { slice::from_raw_parts(start.cast(), self.len) }
+        self.block
+            .as_ref()
+            .map_or(&[], |block| block.values(self.len))
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [Scalar] {
         let len = self.len;
-        let Some(block) = &mut self.block else {
-            return &mut [];
-        };
-        // SAFETY: as above, and `self`, which alone owns the mapping, is
-        // borrowed mutably.
-        unsafe { slice::from_raw_parts_mut(block.0.as_mut_ptr().cast(), len) }
+        self.block
+            .as_mut()
+            .map_or(&mut [], |block| block.values_mut(len))
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
-            self.pool.give_back(block);
+            self.pool.dispose(block);
         }
     }
 }
@@ -263,9 +244,9 @@ mod tests {
         let pool = pool(Dealloc::Recycle, 10_000);
         drop([100, 300, 200].map(|len| pool.take(len).unwrap()));
         let fit = pool.take(150).unwrap();
-        assert_eq!(fit.block.as_ref().unwrap().len(), 200);
+        assert_eq!(fit.block.as_ref().unwrap().bytes(), 200 * 32);
         let poor = pool.take(49).unwrap();
-        assert_eq!(poor.block.as_ref().unwrap().len(), 49);
+        assert_eq!(poor.block.as_ref().unwrap().bytes(), 49 * 32);
         assert_eq!(pool.kept_bytes(), 400 * 32);
     }
 
@@ -278,6 +259,16 @@ mod tests {
         assert_eq!(pool.kept_bytes(), 200 * 32);
         pool.shrink_to(0);
         assert_eq!(pool.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn kernels_and_partitions_share_what_is_kept() {
+        let pool = pool(Dealloc::Recycle, 1000);
+        drop(pool.take(500).unwrap());
+        let block = Memory::take(&*pool, 10_000).unwrap();
+        assert_eq!((block.bytes(), pool.kept_bytes()), (16_000, 0));
+        pool.give_back(block);
+        assert_eq!(pool.kept_bytes(), 16_000);
     }
 
     #[test]

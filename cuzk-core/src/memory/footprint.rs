@@ -6,14 +6,15 @@
 
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{TermCount, g1_sum_bytes, g2_sum_bytes};
+use cuzk_kernels::msm::{TermCount, g1_sum_blocks, g2_sum_blocks};
 
 use crate::circuit::Circuit;
 use crate::config::Config;
+use crate::memory::buffer::fits;
 
 /// A thread's stack, what it needs to sum points, and what an allocator keeps for it
 /// beside what was asked for.
-const THREAD_BYTES: u64 = 3 << 20;
+const THREAD_BYTES: u64 = 2 << 20;
 
 /// What reading or compiling a circuit holds at most: 52 MB were measured for
 /// the largest.
@@ -50,19 +51,41 @@ impl Sums {
         self.threads.max(self.b_g2_threads) as u64 * THREAD_BYTES
     }
 
-    /// The sums in G1, side by side: over the quotient and L as one, and over A.
-    fn g1_bytes(&self, circuit: &Circuit) -> u64 {
+    /// The blocks of the sums in G1, side by side: over the quotient and L as one,
+    /// and over A.
+    fn g1_blocks(&self, circuit: &Circuit) -> Vec<usize> {
         let quotient = TermCount {
             wide: circuit.domain_len(),
             is_plain: true,
         };
         let wide = wide_terms(circuit);
-        let sum = |parts: &[TermCount]| g1_sum_bytes(self.isa, parts, self.threads);
-        (sum(&[quotient, wide]) + sum(&[wide])) as u64
+        let blocks = |parts: &[TermCount]| g1_sum_blocks(self.isa, parts, self.threads);
+        [blocks(&[quotient, wide]), blocks(&[wide])].concat()
     }
 
-    fn g2_bytes(&self, circuit: &Circuit) -> u64 {
-        g2_sum_bytes(self.isa, &[wide_terms(circuit)], self.b_g2_threads) as u64
+    fn g2_blocks(&self, circuit: &Circuit) -> Vec<usize> {
+        g2_sum_blocks(self.isa, &[wide_terms(circuit)], self.b_g2_threads)
+    }
+}
+
+/// What a pool maps that is asked for blocks, and keeps those that come back.
+#[derive(Default)]
+struct Mapped {
+    free: Vec<usize>,
+    bytes: usize,
+}
+
+impl Mapped {
+    /// Takes blocks all of which are held at the same time.
+    fn take(&mut self, blocks: &[usize]) -> Vec<usize> {
+        let take = |bytes: &usize| match fits(self.free.iter().copied(), *bytes) {
+            Some(index) => self.free.remove(index),
+            None => {
+                self.bytes += bytes;
+                *bytes
+            }
+        };
+        blocks.iter().map(take).collect()
     }
 }
 
@@ -84,21 +107,34 @@ fn packed_bytes(circuit: &Circuit) -> u64 {
     bits / 8 + num_wide(circuit) as u64 * SCALAR_BYTES
 }
 
-/// What proving a partition holds at once, in bytes: the vectors over the domain,
-/// the witness three times (as it is, and as the scalars of the A and B queries),
-/// and the sums in G1 and in G2: they run one after the other, on threads of their
-/// own, and what one gave back the allocator keeps for its threads.
+/// What proving a partition holds at once, in bytes: the witness three times (as it
+/// is, and as the scalars of the A and B queries), and what the pool maps.
 #[must_use]
 pub fn partition_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
-    let sums_bytes = sums.g1_bytes(circuit) + sums.g2_bytes(circuit);
-    buffer_bytes(circuit) + 3 * packed_bytes(circuit) + sums_bytes + sums.threads_bytes()
+    pool_bytes(circuit, sums) + 3 * packed_bytes(circuit) + sums.threads_bytes()
+}
+
+/// What the pool maps for partitions of a circuit one after the other, in bytes: the
+/// vectors over the domain, and what the sums need that nothing suits which was
+/// given back before.
+#[must_use]
+pub fn pool_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
+    let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
+    let mut mapped = Mapped::default();
+    let [a, b, scratch] = [(); 3].map(|()| mapped.take(&[vector_bytes]));
+    mapped.free.extend(b.into_iter().chain(scratch));
+    let g1 = mapped.take(&sums.g1_blocks(circuit));
+    mapped.free.extend(g1.into_iter().chain(a));
+    mapped.take(&sums.g2_blocks(circuit));
+    mapped.bytes as u64
 }
 
 /// What a partition holds once its device region is over, in bytes: the scalars
 /// of the B query, and what the sum over them takes.
 #[must_use]
 pub fn finish_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
-    packed_bytes(circuit) + sums.g2_bytes(circuit) + sums.threads_bytes()
+    let blocks = sums.g2_blocks(circuit);
+    packed_bytes(circuit) + blocks.iter().sum::<usize>() as u64 + sums.threads_bytes()
 }
 
 /// The vectors over the domain, in bytes: a, b and what the quotient needs beside

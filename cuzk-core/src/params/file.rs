@@ -21,6 +21,7 @@ use group::prime::PrimeCurveAffine;
 
 use super::error::ParamsError;
 use super::map::Map;
+use super::multiples::SharedMultiples;
 use super::query::{Query, QueryLengths, QueryName};
 
 /// Bytes of an uncompressed point of G1.
@@ -43,6 +44,7 @@ pub struct MappedParams {
     /// Where the verifying key ends, bytes.
     key_end: usize,
     layout: Layout,
+    multiples: SharedMultiples,
 }
 
 impl fmt::Debug for MappedParams {
@@ -82,6 +84,7 @@ impl MappedParams {
             vk,
             key_end,
             layout,
+            multiples: SharedMultiples::default(),
         })
     }
 
@@ -103,13 +106,22 @@ impl MappedParams {
         &self.vk
     }
 
+    /// Where multiples of the bases are kept once someone asked for them.
+    pub(super) fn shared_multiples(&self) -> &SharedMultiples {
+        &self.multiples
+    }
+
+    /// The verifying key, encoded.
+    pub(super) fn key_bytes(&self) -> &[u8] {
+        self.map.bytes().get(..self.key_end).unwrap_or_default()
+    }
+
     /// A digest by which to tell these parameters from others: of the verifying
     /// key, which depends on all of the toxic waste, and the file's size.
     pub(super) fn digest(&self) -> blake3::Hash {
-        let key = self.map.bytes().get(..self.key_end).unwrap_or_default();
         blake3::Hasher::new()
             .update(&(self.file_bytes() as u64).to_le_bytes())
-            .update(key)
+            .update(self.key_bytes())
             .finalize()
     }
 
@@ -172,14 +184,18 @@ impl MappedParams {
         }
     }
 
-    /// Checks that a verifying key, read from `path`, is that of these
+    /// Checks that the verifying key in the file `path` is that of these
     /// parameters.
     ///
     /// # Errors
     ///
-    /// [`ParamsError::KeysDiffer`] with the first part that differs.
-    pub fn check_key(&self, path: &Path, vk: &VerifyingKey<Bls12>) -> Result<(), ParamsError> {
-        let own = &self.vk;
+    /// [`ParamsError::KeysDiffer`] with the first part that differs, and what
+    /// [`read_verifying_key`] says.
+    pub fn check_key(&self, path: &Path) -> Result<(), ParamsError> {
+        if open_map(path)?.bytes() == self.key_bytes() {
+            return Ok(());
+        }
+        let (own, vk) = (&self.vk, read_verifying_key(path)?);
         let parts = [
             ("alpha in G1", own.alpha_g1 == vk.alpha_g1),
             ("beta in G1", own.beta_g1 == vk.beta_g1),

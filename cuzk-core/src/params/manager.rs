@@ -159,12 +159,10 @@ impl ParamCache {
 
     fn open(&self, files: &ParameterFiles) -> Result<LoadedParams, ParamsError> {
         let mapped = MappedParams::open(&self.params_path(files))?;
-        let vk_path = self.vk_path(files);
-        let vk = read_verifying_key(&vk_path)?;
-        mapped.check_key(&vk_path, &vk)?;
+        mapped.check_key(&self.vk_path(files))?;
         Ok(LoadedParams {
+            prepared_key: prepare_verifying_key(mapped.vk()),
             mapped: Arc::new(mapped),
-            prepared_key: prepare_verifying_key(&vk),
         })
     }
 

@@ -19,6 +19,7 @@ use blstrs::Scalar;
 use group::{Group, prime::PrimeCurveAffine};
 
 use crate::isa::Isa;
+use crate::memory::Plain;
 
 /// Most additions that share one inversion. Large enough that the inversion
 /// costs a few per cent, small enough that the batch's intermediate values
@@ -69,7 +70,7 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     /// The curve's points as callers hold them.
     type Affine: PrimeCurveAffine<Scalar = Scalar>;
     /// The curve's points as this implementation holds them.
-    type Point: Copy + Send + Sync;
+    type Point: Plain;
     /// Working memory of [`Kernel::accumulate`], kept between calls.
     type Scratch: Default + Send;
 

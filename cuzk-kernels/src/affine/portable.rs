@@ -11,12 +11,13 @@ use group::prime::PrimeCurveAffine;
 
 use super::{Addition, BATCH, Kernel, prefetch};
 use crate::isa::Isa;
+use crate::memory::Plain;
 
 /// Additions between asking for a point and using it.
 const PREFETCH: usize = 16;
 
 /// Affine points with visible coordinates; infinity is (0, 0).
-pub(crate) trait Coordinates: PrimeCurveAffine<Scalar = Scalar> {
+pub(crate) trait Coordinates: PrimeCurveAffine<Scalar = Scalar> + Plain {
     /// The field of the coordinates.
     type Base: Field;
     fn x(&self) -> Self::Base;

@@ -14,6 +14,7 @@ use super::fp2::Fp2;
 use super::lanes::{LANES, each_lane};
 use crate::affine::{Addition, BATCH, Coordinates, Kernel, prefetch};
 use crate::isa::Isa;
+use crate::memory::Plain;
 
 /// Groups of lanes between asking for a point and using it.
 const PREFETCH_GROUPS: usize = 4;
@@ -61,6 +62,9 @@ unsafe impl<S: Zeroable> Zeroable for Point<S> {}
 // SAFETY: `repr(C)`, and two of the same type leave no padding between or after
 // them; S is plain itself.
 unsafe impl<S: Pod> Pod for Point<S> {}
+
+// SAFETY: any words are one, and there is no padding.
+unsafe impl<S: Pod + Send + Sync> Plain for Point<S> {}
 
 /// Eight additions in progress.
 #[derive(Clone, Copy)]

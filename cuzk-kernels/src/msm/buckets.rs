@@ -9,6 +9,7 @@ use std::mem;
 
 use group::{Group, prime::PrimeCurveAffine};
 
+use super::collapse::Collapse;
 use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
@@ -29,142 +30,43 @@ const SEGMENT_MIN: usize = 16;
 const SINGLE_MAX: usize = 64;
 
 /// Per window, one bucket for each absolute value of a digit, from 1 on.
-pub(super) struct Buckets<K: Kernel> {
+pub(super) struct Buckets<'m, K: Kernel> {
     kernel: K,
-    points: Vec<K::Point>,
+    points: &'m mut [K::Point],
     /// Buckets that a term was added to.
     filled: BitSet,
-    /// Buckets that the batch in preparation names.
-    taken: BitSet,
-    additions: Vec<Addition>,
-    deferred: Vec<Addition>,
-    scratch: K::Scratch,
 }
 
-impl<K: Kernel> Buckets<K> {
-    /// `len` empty buckets.
-    pub(super) fn new(kernel: K, len: usize) -> Buckets<K> {
+impl<'m, K: Kernel> Buckets<'m, K> {
+    /// Empty buckets, in this memory.
+    pub(super) fn new(kernel: K, points: &'m mut [K::Point]) -> Self {
+        points.fill(kernel.infinity());
         Buckets {
             kernel,
-            points: vec![kernel.infinity(); len],
-            filled: BitSet::new(len),
-            taken: BitSet::new(len),
-            additions: Vec::with_capacity(BATCH),
-            deferred: Vec::with_capacity(DEFERRED_MAX),
-            scratch: K::Scratch::default(),
+            filled: BitSet::new(points.len()),
+            points,
         }
     }
 
-    /// Adds a term to a bucket: `sources[source]` or its inverse. The same
-    /// sources are used until [`Buckets::finish`].
-    #[inline]
-    pub(super) fn add(&mut self, addition: Addition, sources: &[K::Point]) {
-        self.schedule(addition, sources);
-        if self.additions.len() >= BATCH || self.deferred.len() >= DEFERRED_MAX {
-            self.advance(sources);
-        }
-    }
-
-    /// Carries out all that was scheduled.
-    pub(super) fn finish(&mut self, sources: &[K::Point]) {
-        while !self.additions.is_empty() {
-            self.advance(sources);
-        }
-    }
-
-    /// What is in the buckets, finished.
-    pub(super) fn into_sums(self) -> Vec<K::Affine> {
-        let mut sums = vec![K::Affine::identity(); self.points.len()];
-        self.kernel.export(&self.points, &mut sums);
-        sums
-    }
-
-    /// Carries out scheduled additions in the way that suits their number.
-    fn advance(&mut self, sources: &[K::Point]) {
-        if self.additions.len() < BATCH_MIN {
-            self.collapse(sources);
-        } else {
-            self.flush(sources);
-        }
-    }
-
-    /// Puts an addition where it belongs: done at once, into the batch in
-    /// preparation, or among those that wait.
-    #[inline]
-    fn schedule(&mut self, addition: Addition, sources: &[K::Point]) {
-        let bucket = addition.target as usize;
-        if self.filled.insert(bucket) {
-            let source = &sources[addition.source()];
-            self.points[bucket] = self.kernel.signed(source, addition.negative());
-        } else if self.taken.insert(bucket) {
-            self.additions.push(addition);
-        } else {
-            self.deferred.push(addition);
-        }
-    }
-
-    /// Carries out the batch in preparation, and starts the next one with the
-    /// terms that waited.
-    fn flush(&mut self, sources: &[K::Point]) {
-        self.kernel.accumulate(
-            &mut self.points,
+    /// Begins to add terms that are among `sources`.
+    pub(super) fn filling<'f>(
+        &'f mut self,
+        batch: &'f mut Batch<K>,
+        sources: &'f [K::Point],
+    ) -> Filling<'f, 'm, K> {
+        batch.reset(self.points.len());
+        Filling {
+            buckets: self,
+            batch,
             sources,
-            &self.additions,
-            &mut self.scratch,
-        );
-        self.additions.clear();
-        self.taken.clear();
-        let waiting = mem::take(&mut self.deferred);
-        for &addition in &waiting {
-            self.schedule(addition, sources);
         }
     }
 
-    /// Carries out everything that is scheduled. Terms of the same bucket are
-    /// added to each other in rounds of pairs, so that any number of them
-    /// takes a logarithmic number of batches.
-    fn collapse(&mut self, sources: &[K::Point]) {
-        let mut terms = mem::take(&mut self.deferred);
-        terms.append(&mut self.additions);
-        self.taken.clear();
-
-        terms.sort_unstable_by_key(|term| term.target);
-        let mut sums: Vec<(u32, K::Point)> = terms
-            .iter()
-            .map(|term| {
-                let source = &sources[term.source()];
-                (term.target, self.kernel.signed(source, term.negative()))
-            })
-            .collect();
-        while sums.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            sums = self.add_neighbours(&sums);
-        }
-        let (additions, points): (Vec<_>, Vec<_>) = sums
-            .iter()
-            .enumerate()
-            .map(|(i, (bucket, point))| (Addition::new(*bucket as usize, i, false), *point))
-            .unzip();
-        self.kernel
-            .accumulate(&mut self.points, &points, &additions, &mut self.scratch);
-    }
-
-    /// Adds neighbours that belong to the same bucket, in pairs.
-    fn add_neighbours(&mut self, sums: &[(u32, K::Point)]) -> Vec<(u32, K::Point)> {
-        let (mut buckets, mut firsts) = (Vec::new(), Vec::new());
-        let (mut seconds, mut additions) = (Vec::new(), Vec::new());
-        for run in sums.chunk_by(|a, b| a.0 == b.0) {
-            for pair in run.chunks(2) {
-                if let [_, second] = pair {
-                    additions.push(Addition::new(firsts.len(), seconds.len(), false));
-                    seconds.push(second.1);
-                }
-                buckets.push(pair[0].0);
-                firsts.push(pair[0].1);
-            }
-        }
-        self.kernel
-            .accumulate(&mut firsts, &seconds, &additions, &mut self.scratch);
-        buckets.into_iter().zip(firsts).collect()
+    /// What is in the buckets.
+    pub(super) fn sums(&self) -> Vec<K::Affine> {
+        let mut sums = vec![K::Affine::identity(); self.points.len()];
+        self.kernel.export(self.points, &mut sums);
+        sums
     }
 
     /// `Σ (i + 1) · bucket[i]` for each window's `len` buckets, a power of two.
@@ -172,17 +74,140 @@ impl<K: Kernel> Buckets<K> {
     /// # Errors
     /// [`KernelError::Stopped`].
     pub(super) fn weighted_sums(
-        mut self,
+        &self,
         len: usize,
+        batch: &mut Batch<K>,
         checkpoint: &dyn Checkpoint,
     ) -> Result<Vec<CurveOf<K>>, KernelError> {
         weighted_sums(
             self.kernel,
-            &self.points,
+            self.points,
             len,
-            &mut self.scratch,
+            &mut batch.scratch,
             checkpoint,
         )
+    }
+}
+
+/// Additions in preparation, and what carrying them out takes.
+pub(super) struct Batch<K: Kernel> {
+    /// Buckets that the additions name.
+    taken: BitSet,
+    additions: Vec<Addition>,
+    /// Additions to buckets that are taken.
+    deferred: Vec<Addition>,
+    /// Those that were deferred by the batch before.
+    waiting: Vec<Addition>,
+    collapse: Collapse<K>,
+    scratch: K::Scratch,
+}
+
+impl<K: Kernel> Default for Batch<K> {
+    fn default() -> Self {
+        Self {
+            taken: BitSet::new(0),
+            additions: Vec::with_capacity(BATCH),
+            deferred: Vec::with_capacity(DEFERRED_MAX),
+            waiting: Vec::with_capacity(DEFERRED_MAX),
+            collapse: Collapse::default(),
+            scratch: K::Scratch::default(),
+        }
+    }
+}
+
+impl<K: Kernel> Batch<K> {
+    /// Forgets what a filling left that was given up.
+    fn reset(&mut self, buckets: usize) {
+        self.taken.reset(buckets);
+        self.additions.clear();
+        self.deferred.clear();
+    }
+}
+
+/// Terms on their way into buckets.
+pub(super) struct Filling<'f, 'm, K: Kernel> {
+    buckets: &'f mut Buckets<'m, K>,
+    batch: &'f mut Batch<K>,
+    sources: &'f [K::Point],
+}
+
+impl<K: Kernel> Filling<'_, '_, K> {
+    /// Adds a term to a bucket: a source or its inverse.
+    #[inline]
+    pub(super) fn add(&mut self, addition: Addition) {
+        self.schedule(addition);
+        if self.batch.additions.len() >= BATCH || self.batch.deferred.len() >= DEFERRED_MAX {
+            self.advance();
+        }
+    }
+
+    /// Carries out all that was scheduled.
+    pub(super) fn finish(mut self) {
+        while !self.batch.additions.is_empty() {
+            self.advance();
+        }
+    }
+
+    /// Carries out scheduled additions in the way that suits their number.
+    fn advance(&mut self) {
+        if self.batch.additions.len() < BATCH_MIN {
+            self.collapse();
+        } else {
+            self.flush();
+        }
+    }
+
+    /// Puts an addition where it belongs: done at once, into the batch in
+    /// preparation, or among those that wait.
+    #[inline]
+    fn schedule(&mut self, addition: Addition) {
+        let bucket = addition.target as usize;
+        if self.buckets.filled.insert(bucket) {
+            let source = &self.sources[addition.source()];
+            self.buckets.points[bucket] = self.buckets.kernel.signed(source, addition.negative());
+        } else if self.batch.taken.insert(bucket) {
+            self.batch.additions.push(addition);
+        } else {
+            self.batch.deferred.push(addition);
+        }
+    }
+
+    /// Carries out the batch in preparation, and starts the next one with the
+    /// terms that waited.
+    fn flush(&mut self) {
+        let (buckets, batch) = (&mut *self.buckets, &mut *self.batch);
+        buckets.kernel.accumulate(
+            buckets.points,
+            self.sources,
+            &batch.additions,
+            &mut batch.scratch,
+        );
+        batch.additions.clear();
+        batch.taken.clear();
+        mem::swap(&mut batch.deferred, &mut batch.waiting);
+        let mut waiting = mem::take(&mut batch.waiting);
+        for addition in waiting.drain(..) {
+            self.schedule(addition);
+        }
+        self.batch.waiting = waiting;
+    }
+
+    /// Carries out everything that is scheduled.
+    fn collapse(&mut self) {
+        let Batch {
+            taken,
+            additions,
+            deferred,
+            collapse,
+            scratch,
+            ..
+        } = &mut *self.batch;
+        additions.append(deferred);
+        let buckets = &mut *self.buckets;
+        let (kernel, points) = (buckets.kernel, &mut *buckets.points);
+        collapse.add(kernel, additions, self.sources, points, scratch);
+        additions.clear();
+        taken.clear();
     }
 }
 
@@ -269,6 +294,12 @@ impl BitSet {
 
     fn clear(&mut self) {
         self.0.fill(0);
+    }
+
+    /// Empties it, for numbers up to `len`.
+    fn reset(&mut self, len: usize) {
+        self.0.clear();
+        self.0.resize(len.div_ceil(64), 0);
     }
 }
 

@@ -8,6 +8,7 @@
 //! however many there are.
 
 mod buckets;
+mod collapse;
 mod footprint;
 mod multiples;
 mod packed;
@@ -22,17 +23,16 @@ use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::Group;
 
 use crate::affine::{CurveOf, Kernel, Portable};
-use crate::checkpoint::{Checkpoint, Context};
+use crate::checkpoint::Context;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
-use part::Terms;
 use selected::sum_ones;
 use wide::{InRows, multiply_in_rows, multiply_wide};
 use window::plan;
 
-pub use footprint::{TermCount, g1_sum_bytes, g2_sum_bytes};
+pub use footprint::{TermCount, g1_sum_blocks, g2_sum_blocks};
 pub use multiples::{Chosen, Multiples, Shape, WithMultiples};
 pub use packed::PackedScalars;
 pub use part::{Part, Scalars};
@@ -152,11 +152,11 @@ pub fn g1_joined<'a>(
     context: impl Into<Context<'a>>,
     parts: &[Part<'_, G1Affine>],
 ) -> Result<G1Projective, KernelError> {
-    let Context { isa, checkpoint } = context.into();
-    match isa.implementation() {
-        Implementation::Portable => msm(Portable::<G1Affine>::new(), parts, checkpoint),
+    let context = context.into();
+    match context.isa.implementation() {
+        Implementation::Portable => msm(Portable::<G1Affine>::new(), parts, context),
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, checkpoint),
+        Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, context),
     }
 }
 
@@ -168,11 +168,11 @@ pub fn g2_joined<'a>(
     context: impl Into<Context<'a>>,
     parts: &[Part<'_, G2Affine>],
 ) -> Result<G2Projective, KernelError> {
-    let Context { isa, checkpoint } = context.into();
-    match isa.implementation() {
-        Implementation::Portable => msm(Portable::<G2Affine>::new(), parts, checkpoint),
+    let context = context.into();
+    match context.isa.implementation() {
+        Implementation::Portable => msm(Portable::<G2Affine>::new(), parts, context),
         #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, checkpoint),
+        Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, context),
     }
 }
 
@@ -190,26 +190,26 @@ pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
     plan(wide, threads.max(1)).buckets() * point_bytes
 }
 
-fn msm<K: Kernel>(
+fn msm<'a, K: Kernel>(
     kernel: K,
-    parts: &[Part<'_, K::Affine>],
-    checkpoint: &dyn Checkpoint,
+    parts: &[Part<'a, K::Affine>],
+    context: Context<'a>,
 ) -> Result<CurveOf<K>, KernelError> {
     parts.iter().try_for_each(Part::check)?;
     let mut sum = CurveOf::<K>::identity();
     let (mut wide, mut in_rows) = (Vec::new(), Vec::new());
     for part in parts {
-        let terms = Terms::of(part, checkpoint)?;
-        sum += sum_ones(kernel, part.bases, &terms.ones, checkpoint)?;
+        let (ones, terms) = sum_ones(kernel, part, context)?;
+        sum += ones;
         match InRows::new(kernel, &terms) {
-            Some(rows) => in_rows.push((rows, terms.wide)),
-            None => wide.push(terms.wide),
+            Some(rows) => in_rows.push((rows, terms)),
+            None => wide.push(terms),
         }
     }
     for same_shape in in_rows.chunk_by(|(a, _), (b, _)| a.shape() == b.shape()) {
-        sum += multiply_in_rows(kernel, same_shape, checkpoint)?;
+        sum += multiply_in_rows(kernel, same_shape, context)?;
     }
-    Ok(sum + multiply_wide(kernel, &wide, checkpoint)?)
+    Ok(sum + multiply_wide(kernel, &wide, context)?)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use std::marker::PhantomData;
 use blstrs::{G1Affine, G2Affine};
 use rayon::prelude::*;
 
+use super::packed::SetBits;
 use super::selected::import_selected;
 use super::window::BITS_MAX;
 use super::{Bases, TASK};
@@ -140,10 +141,14 @@ impl Chosen {
         (word >> shift & 1 == 1).then(|| self.ranks[at] + before.count_ones())
     }
 
+    /// Whether all of these are chosen: bit i of word i / 64 is base i.
+    pub(super) fn covers(&self, bases: &[u64]) -> bool {
+        let absent = |(at, word): (usize, &u64)| word & !self.words.get(at).unwrap_or(&0);
+        bases.iter().enumerate().all(|base| absent(base) == 0)
+    }
+
     fn indices(&self) -> Vec<u32> {
-        let mut indices = Vec::with_capacity(self.count);
-        super::packed::push_indices(&self.words, 0, &mut indices);
-        indices
+        SetBits::new(&self.words, 0).collect()
     }
 }
 
@@ -367,5 +372,7 @@ mod tests {
             assert_eq!(chosen.rank(index), expected);
         }
         assert_eq!(chosen.rank(100_000), None);
+        assert!(chosen.covers(&[]) && chosen.covers(&[0b10010, 0, 0, 0, 0]));
+        assert!(!chosen.covers(&[0b1]) && !chosen.covers(&[0, 0, 0, 0, 1]));
     }
 }

@@ -72,11 +72,8 @@ impl<'a> PackedScalars<'a> {
         self.values
     }
 
-    /// The indices of the wide scalars, ascending.
-    pub(super) fn wide_indices(&self) -> Vec<u32> {
-        let mut indices = Vec::with_capacity(self.values.len());
-        push_indices(self.wide, 0, &mut indices);
-        indices
+    pub(super) fn wide(&self) -> &'a [u64] {
+        self.wide
     }
 }
 
@@ -94,16 +91,43 @@ fn split<'a>(
         })
 }
 
-/// Appends the numbers of the bits that are set, the first word's first bit
-/// being number `start`.
-#[expect(clippy::cast_possible_truncation, reason = "at most 2^31 scalars")]
-pub(super) fn push_indices(words: &[u64], start: usize, indices: &mut Vec<u32>) {
-    for (at, word) in words.iter().enumerate() {
-        let mut left = *word;
-        while left != 0 {
-            indices.push((start + at * 64) as u32 + left.trailing_zeros());
-            left &= left - 1;
+/// The numbers of the bits that are set, ascending: the first word's first bit
+/// is number `start`.
+#[derive(Clone, Debug)]
+pub(super) struct SetBits<'a> {
+    words: &'a [u64],
+    /// The number of the first bit of the next of the words.
+    next: u32,
+    /// What is left of the word before.
+    left: u64,
+}
+
+impl<'a> SetBits<'a> {
+    /// `start` and the bits that follow number at most 2^31.
+    #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 scalars")]
+    pub(super) fn new(words: &'a [u64], start: usize) -> Self {
+        Self {
+            words,
+            next: start as u32,
+            left: 0,
         }
+    }
+}
+
+impl Iterator for SetBits<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        while self.left == 0 {
+            let (word, words) = self.words.split_first()?;
+            self.left = *word;
+            self.words = words;
+            self.next += 64;
+        }
+        let bit = self.left.trailing_zeros();
+        self.left &= self.left - 1;
+        Some(self.next - 64 + bit)
     }
 }
 
@@ -128,8 +152,10 @@ mod tests {
 
     #[test]
     fn indices_are_those_of_the_bits() {
-        let mut indices = vec![9];
-        push_indices(&[0b101, 1 << 63], 128, &mut indices);
-        assert_eq!(indices, [9, 128, 130, 255]);
+        let words = [0b101, 0, 1 << 63, 0];
+        let mut bits = SetBits::new(&words, 128);
+        assert_eq!(bits.by_ref().take(1).collect::<Vec<_>>(), [128]);
+        assert_eq!(bits.collect::<Vec<_>>(), [130, 319]);
+        assert_eq!(SetBits::new(&[], 7).next(), None);
     }
 }

@@ -1,14 +1,12 @@
 //! What a sum is over: parts, each of them bases and as many scalars.
 
 use blstrs::Scalar;
-use ff::Field;
-use rayon::prelude::*;
 
 use super::multiples::Multiples;
-use super::{Bases, CHUNK, PackedScalars};
+use super::{Bases, PackedScalars};
 use crate::affine::Addition;
-use crate::checkpoint::Checkpoint;
 use crate::error::{KernelError, expect_len};
+use crate::memory::Lent;
 
 /// Bases and scalars of a sum, or of a part of it.
 #[derive(Clone, Copy)]
@@ -97,118 +95,70 @@ impl<'a> From<PackedScalars<'a>> for Scalars<'a> {
     }
 }
 
-/// A part's terms that are not zero, by what has to be done.
-pub(super) struct Terms<'a, P> {
-    pub(super) ones: Ones<'a>,
-    pub(super) wide: Wide<'a, P>,
-    pub(super) multiples: Option<Multiples<'a, P>>,
-}
-
-/// The scalars that are ±1.
-pub(super) enum Ones<'a> {
-    /// Indices of those that are 1, and of those that are −1.
-    Listed { plus: Vec<u32>, minus: Vec<u32> },
-    /// Bit i of word i / 64: scalar i is 1.
-    Bits(&'a [u64]),
-}
-
-/// The scalars that take a multiplication.
+/// A part's terms that take a multiplication.
 pub(super) struct Wide<'a, P> {
     pub(super) bases: &'a dyn Bases<P>,
-    /// Ascending.
-    pub(super) indices: Vec<u32>,
+    pub(super) multiples: Option<Multiples<'a, P>>,
+    /// How many there are.
+    pub(super) count: usize,
+    marks: Marks<'a>,
     values: Values<'a>,
+}
+
+/// Bit i of word i / 64: scalar i takes a multiplication.
+enum Marks<'a> {
+    Given(&'a [u64]),
+    Made(Lent<'a, u64>),
 }
 
 enum Values<'a> {
     /// Every scalar of the part.
     OfAll(&'a [Scalar]),
-    /// Those at the indices only.
+    /// Those that take a multiplication.
     OfWide(&'a [Scalar]),
 }
 
-impl<P> Wide<'_, P> {
-    /// The scalar at this place among the indices.
-    pub(super) fn scalar(&self, place: usize) -> &Scalar {
+impl<'a, P> Wide<'a, P> {
+    pub(super) fn of_packed(part: &Part<'a, P>, scalars: &PackedScalars<'a>) -> Self {
+        Self {
+            bases: part.bases,
+            multiples: part.multiples,
+            count: scalars.values().len(),
+            marks: Marks::Given(scalars.wide()),
+            values: Values::OfWide(scalars.values()),
+        }
+    }
+
+    /// `marks` has `count` bits, of those of the scalars that take a
+    /// multiplication.
+    pub(super) fn of_plain(
+        part: &Part<'a, P>,
+        scalars: &'a [Scalar],
+        marks: Lent<'a, u64>,
+        count: usize,
+    ) -> Self {
+        Self {
+            bases: part.bases,
+            multiples: part.multiples,
+            count,
+            marks: Marks::Made(marks),
+            values: Values::OfAll(scalars),
+        }
+    }
+
+    /// Which scalars they are: bit i of word i / 64 is scalar i.
+    pub(super) fn marks(&self) -> &[u64] {
+        match &self.marks {
+            Marks::Given(words) => words,
+            Marks::Made(words) => words,
+        }
+    }
+
+    /// The scalar of a term by its place among the terms, or by its index.
+    pub(super) fn scalar(&self, place: usize, index: u32) -> &Scalar {
         match self.values {
-            Values::OfAll(scalars) => &scalars[self.indices[place] as usize],
+            Values::OfAll(scalars) => &scalars[index as usize],
             Values::OfWide(scalars) => &scalars[place],
         }
-    }
-}
-
-impl<'a, P> Terms<'a, P> {
-    /// # Errors
-    /// [`KernelError::Stopped`].
-    pub(super) fn of(part: &Part<'a, P>, checkpoint: &dyn Checkpoint) -> Result<Self, KernelError> {
-        let (ones, indices, values) = match part.scalars {
-            Scalars::Plain(scalars) => {
-                let Sorted { plus, minus, wide } = Sorted::new(scalars, checkpoint)?;
-                let ones = Ones::Listed { plus, minus };
-                (ones, wide, Values::OfAll(scalars))
-            }
-            Scalars::Packed(scalars) => (
-                Ones::Bits(scalars.ones()),
-                scalars.wide_indices(),
-                Values::OfWide(scalars.values()),
-            ),
-        };
-        let bases = part.bases;
-        Ok(Self {
-            multiples: part.multiples,
-            ones,
-            wide: Wide {
-                bases,
-                indices,
-                values,
-            },
-        })
-    }
-}
-
-/// Indices of plain scalars.
-#[derive(Default)]
-struct Sorted {
-    plus: Vec<u32>,
-    minus: Vec<u32>,
-    wide: Vec<u32>,
-}
-
-impl Sorted {
-    /// Sorts the scalars, of which there are at most 2^31.
-    fn new(scalars: &[Scalar], checkpoint: &dyn Checkpoint) -> Result<Self, KernelError> {
-        let parts: Vec<Self> = scalars
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map(|(i, chunk)| {
-                checkpoint.check()?;
-                Ok(Self::of_chunk(i * CHUNK, chunk))
-            })
-            .collect::<Result<_, KernelError>>()?;
-        let mut sorted = Self::default();
-        for part in parts {
-            sorted.plus.extend(part.plus);
-            sorted.minus.extend(part.minus);
-            sorted.wide.extend(part.wide);
-        }
-        Ok(sorted)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 scalars")]
-    fn of_chunk(start: usize, chunk: &[Scalar]) -> Self {
-        let minus_one = -Scalar::ONE;
-        let mut sorted = Self::default();
-        for (i, scalar) in chunk.iter().enumerate() {
-            let index = (start + i) as u32;
-            if *scalar == Scalar::ZERO {
-            } else if *scalar == Scalar::ONE {
-                sorted.plus.push(index);
-            } else if *scalar == minus_one {
-                sorted.minus.push(index);
-            } else {
-                sorted.wide.push(index);
-            }
-        }
-        sorted
     }
 }

@@ -11,7 +11,7 @@ use blstrs::{G1Affine, G2Affine};
 use group::prime::PrimeCurveAffine;
 use rayon::prelude::*;
 
-use super::buckets::Buckets;
+use super::buckets::{Batch, Buckets};
 use super::part::check_terms;
 use super::selected::import_selected;
 use super::stream::{Bases, BasesError};
@@ -21,6 +21,7 @@ use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
+use crate::memory::{Lent, Mapped};
 
 /// Buckets of a round.
 const BUCKETS: usize = 1 << 11;
@@ -65,7 +66,11 @@ where
     B: Bases<K::Affine> + ?Sized,
 {
     check_terms(bases.len(), bases.len())?;
-    let mut rounds: Vec<_> = (0..ROUNDS).map(|_| Buckets::new(kernel, BUCKETS)).collect();
+    let mut memory = Lent::take(&Mapped, ROUNDS * BUCKETS)?;
+    let mut rounds: Vec<_> = memory
+        .chunks_mut(BUCKETS)
+        .map(|points| (Buckets::new(kernel, points), Batch::default()))
+        .collect();
     let mut points = vec![kernel.infinity(); bases.len().min(CHUNK)];
     for start in (0..bases.len()).step_by(CHUNK) {
         let points = &mut points[..(bases.len() - start).min(CHUNK)];
@@ -74,18 +79,19 @@ where
             .par_iter_mut()
             .with_max_len(1)
             .enumerate()
-            .for_each(|(round, buckets)| {
+            .for_each(|(round, (buckets, batch))| {
+                let mut filling = buckets.filling(batch, points);
                 for source in 0..points.len() {
                     let bucket = random_bucket(seed, round, start + source);
-                    buckets.add(Addition::new(bucket, source, false), points);
+                    filling.add(Addition::new(bucket, source, false));
                 }
-                buckets.finish(points);
+                filling.finish();
             });
     }
     let inside = |point: &K::Affine| bool::from(point.is_identity()) || point.is_in_subgroup();
     Ok(rounds
         .into_par_iter()
-        .flat_map(Buckets::into_sums)
+        .flat_map(|(buckets, _)| buckets.sums())
         .all(|sum| inside(&sum)))
 }
 

@@ -5,73 +5,76 @@ use std::ops::Range;
 use group::Group;
 use rayon::prelude::*;
 
-use super::buckets::Buckets;
-use super::multiples::Shape;
-use super::part::{Terms, Wide};
+use super::buckets::{Batch, Buckets};
+use super::multiples::{Multiples, Shape};
+use super::packed::SetBits;
+use super::part::Wide;
 use super::selected::import_selected;
 use super::window::{Plan, plan, with_multiples};
-use super::{CHUNK, TASK};
+use super::{Bases, CHUNK, TASK};
 use crate::affine::{Addition, BATCH, CurveOf, Kernel};
-use crate::checkpoint::Checkpoint;
-use crate::digits::{Recoded, Window};
+use crate::checkpoint::Context;
+use crate::digits::{Recoded, Window, Windows};
 use crate::error::KernelError;
+use crate::memory::{Lent, Memory};
+use crate::spares::Spares;
 
 /// The sum over the wide scalars of all parts, whose buckets are the same.
 ///
 /// # Errors
-/// [`KernelError::Bases`], [`KernelError::Stopped`].
+/// [`KernelError::Bases`], [`KernelError::Memory`], [`KernelError::Stopped`].
 pub(super) fn multiply_wide<K: Kernel>(
     kernel: K,
     parts: &[Wide<'_, K::Affine>],
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
-    let terms = parts.iter().map(|part| part.indices.len()).sum();
+    let terms = parts.iter().map(|part| part.count).sum();
     if terms == 0 {
         return Ok(CurveOf::<K>::identity());
     }
     let plan = plan(terms, rayon::current_num_threads());
-    let mut sets = bucket_sets(kernel, &plan);
-    let longest = parts.iter().map(|part| part.indices.len()).max();
-    let mut chunk = Chunk::new(kernel, longest.unwrap_or(0).min(CHUNK));
+    let mut memory = Lent::take(context.memory, plan.buckets())?;
+    let mut sets = BucketSets::new(kernel, &plan, &mut memory);
+    let longest = longest(parts.iter());
+    let mut points = Lent::<K::Point>::take(context.memory, longest)?;
+    let mut chunk = Chunk::take(context.memory, longest)?;
     for part in parts {
-        for start in (0..part.indices.len()).step_by(CHUNK) {
-            let terms = start..(start + CHUNK).min(part.indices.len());
-            let (points, recoded) = chunk.load(kernel, part, terms, &plan, checkpoint)?;
-            add_to_all(
-                &mut sets,
-                &plan,
-                (points, |place| place),
-                recoded,
-                checkpoint,
-            )?;
+        let mut indices = SetBits::new(part.marks(), 0);
+        for start in (0..part.count).step_by(CHUNK) {
+            let chunk = chunk.load(part, start, &mut indices, &plan.windows);
+            let points = &mut points[..chunk.indices.len()];
+            decode(kernel, part.bases, chunk.indices, points, context)?;
+            sets.add(&plan, (points, |place| place), chunk.recoded, context)?;
         }
     }
-    combine(sets, &plan, checkpoint)
+    sets.combine(&plan, context)
 }
 
 /// Wide terms whose bases have multiples.
 pub(super) struct InRows<'a, K: Kernel> {
-    shape: Shape,
+    multiples: Multiples<'a, K::Affine>,
     /// Row after row.
     points: &'a [K::Point],
-    /// By place among the wide terms: where in a row the base is.
-    columns: Vec<u32>,
 }
 
 impl<'a, K: Kernel> InRows<'a, K> {
     /// `None` if not all of the terms have usable multiples.
-    pub(super) fn new(kernel: K, terms: &Terms<'a, K::Affine>) -> Option<Self> {
+    pub(super) fn new(kernel: K, terms: &Wide<'a, K::Affine>) -> Option<Self> {
         let multiples = terms.multiples?;
-        let rank = |index: &u32| multiples.chosen().rank(*index);
-        Some(Self {
-            shape: multiples.shape(),
-            points: multiples.points(kernel)?,
-            columns: terms.wide.indices.iter().map(rank).collect::<Option<_>>()?,
-        })
+        let points = multiples.points(kernel)?;
+        multiples
+            .chosen()
+            .covers(terms.marks())
+            .then_some(Self { multiples, points })
     }
 
     pub(super) fn shape(&self) -> Shape {
-        self.shape
+        self.multiples.shape()
+    }
+
+    /// Where in a row a base is that has multiples.
+    fn column(&self, index: u32) -> u32 {
+        self.multiples.chosen().rank(index).unwrap_or(0)
     }
 }
 
@@ -79,108 +82,117 @@ impl<'a, K: Kernel> InRows<'a, K> {
 /// one shape.
 ///
 /// # Errors
-/// [`KernelError::Stopped`].
+/// [`KernelError::Memory`], [`KernelError::Stopped`].
 pub(super) fn multiply_in_rows<K: Kernel>(
     kernel: K,
     parts: &[(InRows<'_, K>, Wide<'_, K::Affine>)],
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
     let Some((first, _)) = parts.first() else {
         return Ok(CurveOf::<K>::identity());
     };
-    let plan = with_multiples(first.shape, rayon::current_num_threads());
-    let mut sets = bucket_sets(kernel, &plan);
-    let longest = parts.iter().map(|(_, part)| part.indices.len()).max();
-    let mut recoded = first_touched_by_all(Recoded::default(), longest.unwrap_or(0).min(CHUNK));
+    let plan = with_multiples(first.shape(), rayon::current_num_threads());
+    let mut memory = Lent::take(context.memory, plan.buckets())?;
+    let mut sets = BucketSets::new(kernel, &plan, &mut memory);
+    let longest = longest(parts.iter().map(|(_, part)| part));
+    let mut chunk = Chunk::take(context.memory, longest)?;
     for (rows, part) in parts {
-        for start in (0..part.indices.len()).step_by(CHUNK) {
-            let len = (part.indices.len() - start).min(CHUNK);
-            let recoded = &mut recoded[..len];
-            recoded
+        let mut indices = SetBits::new(part.marks(), 0);
+        for start in (0..part.count).step_by(CHUNK) {
+            let chunk = chunk.load(part, start, &mut indices, &plan.windows);
+            let columns = chunk.indices;
+            columns
                 .par_iter_mut()
                 .with_min_len(TASK)
-                .enumerate()
-                .for_each(|(i, to)| *to = plan.windows.recode(part.scalar(start + i)));
-            let columns = &rows.columns[start..start + len];
+                .for_each(|index| *index = rows.column(*index));
             let column = |place: usize| columns[place] as usize;
-            add_to_all(&mut sets, &plan, (rows.points, column), recoded, checkpoint)?;
+            sets.add(&plan, (rows.points, column), chunk.recoded, context)?;
         }
     }
-    combine(sets, &plan, checkpoint)
+    sets.combine(&plan, context)
 }
 
-/// Adds terms to all sets of buckets, in parallel.
-fn add_to_all<K: Kernel>(
-    sets: &mut [BucketSet<K>],
-    plan: &Plan,
-    (points, column): (&[K::Point], impl Fn(usize) -> usize + Sync),
-    recoded: &[Recoded],
-    checkpoint: &dyn Checkpoint,
-) -> Result<(), KernelError> {
-    sets.par_iter_mut()
-        .with_max_len(1)
-        .try_for_each(|set| set.add(plan, (points, &column), recoded, checkpoint))
+/// Terms of the longest chunk.
+fn longest<'a, P: 'a>(parts: impl Iterator<Item = &'a Wide<'a, P>>) -> usize {
+    let longest = parts.map(|part| part.count).max();
+    longest.unwrap_or(0).min(CHUNK)
 }
 
-/// Terms in memory: bases in the kernel's form, scalars ready to be cut.
-struct Chunk<K: Kernel> {
-    points: Vec<K::Point>,
-    recoded: Vec<Recoded>,
+/// Some of a part's terms, in memory: which they are, and their scalars ready to
+/// be cut.
+struct Chunk<'m> {
+    indices: Lent<'m, u32>,
+    recoded: Lent<'m, Recoded>,
 }
 
-impl<K: Kernel> Chunk<K> {
-    fn new(kernel: K, len: usize) -> Self {
-        Self {
-            points: first_touched_by_all(kernel.infinity(), len),
-            recoded: first_touched_by_all(Recoded::default(), len),
-        }
+/// What [`Chunk::load`] loaded.
+struct Loaded<'a> {
+    indices: &'a mut [u32],
+    recoded: &'a [Recoded],
+}
+
+impl<'m> Chunk<'m> {
+    fn take(memory: &'m dyn Memory, len: usize) -> Result<Self, KernelError> {
+        Ok(Self {
+            indices: Lent::take(memory, len)?,
+            recoded: Lent::take(memory, len)?,
+        })
     }
 
-    /// Decodes the bases and recodes the scalars of these terms of a part, in
-    /// parallel.
-    fn load(
+    /// Loads the terms of a part from place `start` on, whose indices are the next
+    /// ones.
+    fn load<P>(
         &mut self,
-        kernel: K,
-        part: &Wide<'_, K::Affine>,
-        terms: Range<usize>,
-        plan: &Plan,
-        checkpoint: &dyn Checkpoint,
-    ) -> Result<(&[K::Point], &[Recoded]), KernelError> {
-        let points = &mut self.points[..terms.len()];
-        let recoded = &mut self.recoded[..terms.len()];
-        let indices = &part.indices[terms.clone()];
-        points
-            .par_chunks_mut(TASK)
-            .zip(recoded.par_chunks_mut(TASK))
-            .zip(indices.par_chunks(TASK))
+        part: &Wide<'_, P>,
+        start: usize,
+        next: &mut SetBits<'_>,
+        windows: &Windows,
+    ) -> Loaded<'_> {
+        let len = (part.count - start).min(CHUNK);
+        let (indices, recoded) = (&mut self.indices[..len], &mut self.recoded[..len]);
+        for (index, next) in indices.iter_mut().zip(next) {
+            *index = next;
+        }
+        recoded
+            .par_iter_mut()
+            .with_min_len(TASK)
+            .zip(&*indices)
             .enumerate()
-            .try_for_each(|(task, ((points, recoded), indices))| {
-                let first = terms.start + task * TASK;
-                for (place, recoded) in (first..).zip(recoded) {
-                    *recoded = plan.windows.recode(part.scalar(place));
-                }
-                import_selected(kernel, part.bases, indices, points)?;
-                checkpoint.check()
-            })?;
-        Ok((points, recoded))
+            .for_each(|(i, (to, index))| {
+                *to = windows.recode(part.scalar(start + i, *index));
+            });
+        Loaded { indices, recoded }
     }
 }
 
-/// A vector whose pages are mapped by all threads: one alone takes milliseconds,
-/// in which the others wait and no checkpoint is asked.
-fn first_touched_by_all<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
-    (0..len)
-        .into_par_iter()
-        .with_min_len(TASK)
-        .map(|_| value)
-        .collect()
+/// Reads the bases with these indices into the kernel's form, in parallel.
+fn decode<K: Kernel>(
+    kernel: K,
+    bases: &dyn Bases<K::Affine>,
+    indices: &[u32],
+    points: &mut [K::Point],
+    context: Context<'_>,
+) -> Result<(), KernelError> {
+    points
+        .par_chunks_mut(TASK)
+        .zip(indices.par_chunks(TASK))
+        .try_for_each(|(points, indices)| {
+            import_selected(kernel, bases, indices, points)?;
+            context.check()
+        })
+}
+
+/// The buckets of a sum.
+struct BucketSets<'m, K: Kernel> {
+    sets: Vec<BucketSet<'m, K>>,
+    batches: Spares<Batch<K>>,
 }
 
 /// The buckets of some positions, for one share of the terms.
-struct BucketSet<K: Kernel> {
+struct BucketSet<'m, K: Kernel> {
     positions: Range<usize>,
     split: usize,
-    buckets: Buckets<K>,
+    buckets: Buckets<'m, K>,
 }
 
 /// What the digits of one window are added to, and from where.
@@ -192,7 +204,7 @@ struct Cut {
     row: usize,
 }
 
-impl<K: Kernel> BucketSet<K> {
+impl<K: Kernel> BucketSet<'_, K> {
     /// Adds this set's share of the terms, whose bases are in the column of
     /// `points` that `column` says.
     fn add(
@@ -200,29 +212,30 @@ impl<K: Kernel> BucketSet<K> {
         plan: &Plan,
         (points, column): (&[K::Point], impl Fn(usize) -> usize),
         recoded: &[Recoded],
-        checkpoint: &dyn Checkpoint,
+        batch: &mut Batch<K>,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         let share = recoded.len().div_ceil(plan.splits);
         let start = (self.split * share).min(recoded.len());
         let end = (start + share).min(recoded.len());
         let cuts = self.cuts(plan, points.len() / plan.rows);
         let part_len = BATCH.div_ceil(cuts.len());
+        let mut filling = self.buckets.filling(batch, points);
         for part in (start..end).step_by(part_len) {
-            checkpoint.check()?;
+            context.check()?;
             let terms = part..(part + part_len).min(end);
             for (place, recoded) in terms.clone().zip(&recoded[terms]) {
                 let column = column(place);
                 for cut in &cuts {
                     let (magnitude, negative) = cut.window.digit(recoded);
                     if magnitude != 0 {
-                        let addition =
-                            Addition::new(cut.bucket + magnitude - 1, cut.row + column, negative);
-                        self.buckets.add(addition, points);
+                        let bucket = cut.bucket + magnitude - 1;
+                        filling.add(Addition::new(bucket, cut.row + column, negative));
                     }
                 }
             }
         }
-        self.buckets.finish(points);
+        filling.finish();
         Ok(())
     }
 
@@ -242,52 +255,75 @@ impl<K: Kernel> BucketSet<K> {
     }
 }
 
-/// Empty buckets for all positions, those of the first positions first.
-fn bucket_sets<K: Kernel>(kernel: K, plan: &Plan) -> Vec<BucketSet<K>> {
-    let count = plan.positions;
-    (0..count.div_ceil(plan.together) * plan.splits)
-        .into_par_iter()
-        .map(|i| {
+impl<'m, K: Kernel> BucketSets<'m, K> {
+    /// Empty buckets for all positions, those of the first positions first, in
+    /// memory for all of them.
+    fn new(kernel: K, plan: &Plan, mut memory: &'m mut [K::Point]) -> Self {
+        let count = plan.positions;
+        let mut places = Vec::new();
+        for i in 0..count.div_ceil(plan.together) * plan.splits {
             let first = i / plan.splits * plan.together;
             let positions = first..(first + plan.together).min(count);
-            BucketSet {
-                split: i % plan.splits,
-                buckets: Buckets::new(kernel, positions.len() * plan.windows.digit_max()),
+            let len = positions.len() * plan.windows.digit_max();
+            let (head, tail) = memory.split_at_mut(len);
+            places.push((i % plan.splits, positions, head));
+            memory = tail;
+        }
+        let sets = places
+            .into_par_iter()
+            .map(|(split, positions, memory)| BucketSet {
                 positions,
-            }
-        })
-        .collect()
-}
-
-/// `Σ 2^(cp) · W_p`, where W_p is the weighted sum of the buckets of position
-/// p, and c the bits of a window.
-fn combine<K: Kernel>(
-    sets: Vec<BucketSet<K>>,
-    plan: &Plan,
-    checkpoint: &dyn Checkpoint,
-) -> Result<CurveOf<K>, KernelError> {
-    let sums: Vec<(usize, Vec<CurveOf<K>>)> = sets
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|set| {
-            let digit_max = plan.windows.digit_max();
-            let sums = set.buckets.weighted_sums(digit_max, checkpoint)?;
-            Ok((set.positions.start, sums))
-        })
-        .collect::<Result<_, KernelError>>()?;
-    let mut positions = vec![CurveOf::<K>::identity(); plan.positions];
-    for (start, sums) in sums {
-        for (position, sum) in positions.iter_mut().skip(start).zip(sums) {
-            *position += sum;
+                split,
+                buckets: Buckets::new(kernel, memory),
+            })
+            .collect();
+        Self {
+            sets,
+            batches: Spares::default(),
         }
     }
-    let total = positions
-        .iter()
-        .rev()
-        .fold(CurveOf::<K>::identity(), |total, position| {
+
+    /// Adds terms to all of them, in parallel.
+    fn add(
+        &mut self,
+        plan: &Plan,
+        (points, column): (&[K::Point], impl Fn(usize) -> usize + Sync),
+        recoded: &[Recoded],
+        context: Context<'_>,
+    ) -> Result<(), KernelError> {
+        let Self { sets, batches } = self;
+        sets.par_iter_mut().with_max_len(1).try_for_each(|set| {
+            batches.with(|batch| set.add(plan, (points, &column), recoded, batch, context))
+        })
+    }
+
+    /// `Σ 2^(cp) · W_p`, where W_p is the weighted sum of the buckets of position
+    /// p, and c the bits of a window.
+    fn combine(self, plan: &Plan, context: Context<'_>) -> Result<CurveOf<K>, KernelError> {
+        let Self { sets, batches } = self;
+        let weighted_sums = |set: BucketSet<'_, K>, batch: &mut Batch<K>| {
+            let digit_max = plan.windows.digit_max();
+            let sums = set
+                .buckets
+                .weighted_sums(digit_max, batch, context.checkpoint)?;
+            Ok((set.positions.start, sums))
+        };
+        let sums: Vec<(usize, Vec<CurveOf<K>>)> = sets
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|set| batches.with(|batch| weighted_sums(set, batch)))
+            .collect::<Result<_, KernelError>>()?;
+        let mut positions = vec![CurveOf::<K>::identity(); plan.positions];
+        for (start, sums) in sums {
+            for (position, sum) in positions.iter_mut().skip(start).zip(sums) {
+                *position += sum;
+            }
+        }
+        let windows = positions.iter().rev();
+        Ok(windows.fold(CurveOf::<K>::identity(), |total, position| {
             (0..plan.windows.bits()).fold(total, |t, _| t.double()) + position
-        });
-    Ok(total)
+        }))
+    }
 }
 
 #[cfg(test)]
@@ -300,7 +336,9 @@ mod tests {
     fn buckets_are_counted() {
         for (terms, threads) in [(1, 1), (1000, 2), (1 << 16, 96)] {
             let plan = plan(terms, threads);
-            let sets = bucket_sets(Portable::<G2Affine>::new(), &plan);
+            let kernel = Portable::<G2Affine>::new();
+            let mut memory = vec![kernel.infinity(); plan.buckets()];
+            let BucketSets { sets, .. } = BucketSets::new(kernel, &plan, &mut memory);
             let positions: usize = sets.iter().map(|set| set.positions.len()).sum();
             assert_eq!(plan.buckets(), positions * plan.windows.digit_max());
         }

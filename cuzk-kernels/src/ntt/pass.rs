@@ -96,9 +96,13 @@ fn scatter_layer(
         let twiddle = twiddles.get(first_block + i, direction);
         let (upper, lower) = block.split_at_mut(block_len / 2);
         for (u, l) in upper.iter_mut().zip(lower) {
-            let product = *l * twiddle;
-            *l = *u - product;
-            *u += product;
+            // In place wherever it can be: a result of blst that is copied while
+            // still on its way to memory stalls the processor.
+            let mut product = *l;
+            product *= &twiddle;
+            *l = *u;
+            *l -= &product;
+            *u += &product;
         }
     }
 }
@@ -119,9 +123,11 @@ fn gather_layer(
         let twiddle = twiddles.get(first_block + i, direction);
         let (upper, lower) = block.split_at_mut(block_len / 2);
         for (u, l) in upper.iter_mut().zip(lower) {
-            let difference = *u - *l;
-            *u += *l;
-            *l = difference * twiddle;
+            let lower = *l;
+            *l = *u;
+            *l -= &lower;
+            *l *= &twiddle;
+            *u += &lower;
         }
     }
 }

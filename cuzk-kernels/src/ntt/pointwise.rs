@@ -35,7 +35,8 @@ pub(super) fn shift(
         .enumerate()
         .try_for_each(|(task, values)| {
             for (i, value) in (task * TASK..).zip(values) {
-                *value *= twiddles.get(i, Direction::Forward) * factor;
+                *value *= &twiddles.get(i, Direction::Forward);
+                *value *= &factor;
             }
             checkpoint.check()
         })
@@ -55,8 +56,12 @@ pub(super) fn unshift_from(
         .enumerate()
         .try_for_each(|(task, (values, sums))| {
             for (i, (value, sum)) in (task * TASK..).zip(values.iter_mut().zip(sums)) {
-                let unshifted = *value * twiddles.get(i, Direction::Inverse);
-                *value = *sum * sum_scale - unshifted * scale;
+                let mut unshifted = *value;
+                unshifted *= &twiddles.get(i, Direction::Inverse);
+                unshifted *= &scale;
+                *value = *sum;
+                *value *= &sum_scale;
+                *value -= &unshifted;
             }
             checkpoint.check()
         })

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use bellperson::domain::EvaluationDomain;
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Projective, G2Projective, Scalar};
+use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_kernels::msm::PackedScalars;
 use cuzk_kernels::ntt::Domain;
-use cuzk_kernels::{Isa, KernelError, msm};
+use cuzk_kernels::{Context, Isa, KernelError, Unhindered, msm};
 use ec_gpu_gen::multiexp_cpu::{FullDensity, multiexp_cpu};
 use ec_gpu_gen::threadpool::Worker;
 use ff::{Field, PrimeField};
@@ -77,15 +78,29 @@ pub(crate) fn ntt(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     )])
 }
 
+/// As the engine runs its sums: their memory is kept for the next one.
+fn as_in_the_engine(memory: &BufferPool) -> Context<'_> {
+    Context {
+        isa: Isa::best(),
+        checkpoint: &Unhindered,
+        memory,
+    }
+}
+
+fn memory() -> Arc<BufferPool> {
+    BufferPool::new(Dealloc::Recycle, u64::MAX)
+}
+
 pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G1Projective>(args.size);
     let blst_bases: Vec<blst_p1_affine> = bases.iter().map(|base| *base.as_ref()).collect();
+    let memory = memory();
     let stage = Stage {
         name: "msm-g1",
         args,
     };
     stage.compare(
-        |scalars| msm::g1(&bases, scalars),
+        |scalars| msm::g1_with(as_in_the_engine(&memory), bases.as_slice(), scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
         |ours, blst| ours.as_ref() == blst,
         &bases,
@@ -95,12 +110,13 @@ pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G2Projective>(args.size);
     let blst_bases: Vec<blst_p2_affine> = bases.iter().map(|base| *base.as_ref()).collect();
+    let memory = memory();
     let stage = Stage {
         name: "msm-g2",
         args,
     };
     stage.compare(
-        |scalars| msm::g2(&bases, scalars),
+        |scalars| msm::g2_with(as_in_the_engine(&memory), bases.as_slice(), scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
         |ours, blst| ours.as_ref() == blst,
         &bases,
@@ -122,7 +138,9 @@ pub(crate) fn sum_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         .filter(|(i, _)| ones[i / 64] >> (i % 64) & 1 == 1)
         .map(|(_, base)| *base.as_ref())
         .collect();
-    let ours = || msm::g1_packed(Isa::best(), bases.as_slice(), &bits).map_err(failed);
+    let memory = memory();
+    let ours =
+        || msm::g1_packed(as_in_the_engine(&memory), bases.as_slice(), &bits).map_err(failed);
     let peer = || Ok(selected.add());
     if ours()?.as_ref() != &peer()? {
         return Err(differs("sum-g1"));
