@@ -1,27 +1,23 @@
 //! Jobs that outlive the process: what is written to the journal, and what is
 //! read from it at the start.
 //!
-//! Not the store, which is `cuzk-journal`'s. The invariants: a job with an id is
-//! in the journal before its submission returns; a proof is in it before anyone
-//! is told, unless its disk fails; and what is read from it is verified again, since
-//! a file is not the verifier.
+//! Not what happens to them meanwhile, which `book` writes. The invariants: a job with an id is
+//! in the journal before its submission returns; and what is read from it is verified
+//! again, since a file is not the verifier.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
-use cuzk_journal::{
-    Accepted, End, JobOptions as Kept, Journal, JournalError, Limits, PendingJob, State,
-};
+use cuzk_journal::{Accepted, End, JobOptions as Kept, Journal, JournalError, PendingJob, State};
 use cuzk_scheduler::priority::{Priority, Rank};
 
+use super::book::{Book, Line};
 use super::registry::Digest;
 use super::shared::Shared;
-use crate::config::Jobs;
-use crate::job::{JobState, NewJob, Outcome, Record};
+use crate::job::{JobState, NewJob};
 use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::kinds::{CircuitId, Job};
 use crate::verify::{VerifiedProof, verify_partition};
@@ -29,106 +25,6 @@ use crate::{Error, Result};
 
 /// How often a resumed job looks for room in the queue.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// A journal, and what it is owed.
-pub(super) struct Book {
-    journal: Journal,
-    /// Ends that could not be written, no more than there are jobs in the journal:
-    /// while nothing can be written nothing is accepted.
-    owed: Mutex<Vec<(String, End)>>,
-}
-
-impl Book {
-    /// Opens the journal that the configuration names.
-    pub(super) fn open(jobs: &Jobs) -> Result<Option<Arc<Self>>> {
-        let limits = Limits {
-            jobs_max: jobs.queued_partitions as u64,
-            results_max: jobs.results_kept as u64,
-            result_age: jobs.results_kept_for,
-            ..Limits::default()
-        };
-        let open = |path: &Path| {
-            let journal = Journal::open(path, limits)?;
-            let owed = Mutex::default();
-            Ok::<_, Error>(Arc::new(Self { journal, owed }))
-        };
-        jobs.journal.as_deref().map(open).transpose()
-    }
-
-    pub(super) fn forget(&self, id: &str) -> Result<()> {
-        self.journal.forget(id)?;
-        Ok(())
-    }
-
-    /// Writes an end, after those that could not be written before.
-    fn end(&self, id: &str, end: End) {
-        self.write_owed();
-        self.write(id.to_owned(), end);
-    }
-
-    /// Tries once more to write what is owed.
-    pub(super) fn write_owed(&self) {
-        // Not while it is locked: what cannot be written is owed again.
-        let owed = std::mem::take(&mut *self.lock_owed());
-        for (id, end) in owed {
-            self.write(id, end);
-        }
-    }
-
-    fn write(&self, id: String, end: End) {
-        let written = self.journal.end(&id, end.clone());
-        told(&id, &written);
-        if let Err(JournalError::Store { .. }) = written {
-            self.lock_owed().push((id, end));
-        }
-    }
-
-    fn lock_owed(&self) -> MutexGuard<'_, Vec<(String, End)>> {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A job's line in the journal.
-pub(super) struct Line {
-    book: Arc<Book>,
-    id: String,
-}
-
-impl Line {
-    pub(super) fn new(book: Arc<Book>, id: String) -> Self {
-        Self { book, id }
-    }
-}
-
-/// What cannot be written costs a restart its time, and nothing else: the proof
-/// is there.
-fn told(id: &str, written: &std::result::Result<(), JournalError>) {
-    if let Err(error) = written {
-        tracing::error!(id, %error, "the journal does not know of this job's progress");
-    }
-}
-
-impl Record for Line {
-    fn partition(&self, partition: usize, proof: &VerifiedProof) {
-        let partition = u32::try_from(partition).unwrap_or(u32::MAX);
-        let journal = &self.book.journal;
-        let written = journal.finish_partition(&self.id, partition, proof.as_bytes());
-        told(&self.id, &written);
-    }
-
-    fn end(&self, outcome: &Outcome) {
-        let end = match outcome {
-            Ok(output) => End::Done(output.as_bytes().to_vec()),
-            Err(error) => match &**error {
-                // It goes on at the next start.
-                Error::ShuttingDown => return,
-                Error::Cancelled => End::Cancelled,
-                error => End::Failed(error.to_string()),
-            },
-        };
-        self.book.end(&self.id, end);
-    }
-}
 
 /// A submission that is to be kept.
 pub(super) struct Submission<'a> {
@@ -159,6 +55,7 @@ impl Shared {
                     JournalError::OtherInput { id } => Error::Conflict { id },
                     error => error.into(),
                 })?;
+            book.owes_no_more(id);
             if let Accepted::Attached(State::Ended(End::Done(bytes))) = &accepted {
                 let proofs = bytes.chunks(PARTITION_PROOF_BYTES).enumerate();
                 let verified: Result<Vec<_>> = proofs

@@ -12,8 +12,8 @@
 //! (parameters that others take the place of) → `ends` (how jobs begin and end) → `task` (a partition on its way) → `threads` (how the
 //! threads begin and end) → `lanes` (their loops, in the order of the way) → `faults`
 //! (what becomes of a partition that failed) → `watch` (devices that do not
-//! answer) → `registry` (jobs by number and by id) → `journal` (jobs that outlive
-//! the process) → `status`.
+//! answer) → `registry` (jobs by number and by id) → `book` and `journal` (jobs that
+//! outlive the process) → `status`.
 //!
 //! # Threads
 //!
@@ -25,6 +25,7 @@
 //!               └─▶ retry worker ───── all stages, alone, on the CPU
 //! ```
 
+mod book;
 mod ends;
 mod faults;
 mod journal;

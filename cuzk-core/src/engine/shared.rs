@@ -15,7 +15,7 @@ use rayon::ThreadPool;
 use supraseal_sys::set_gpu_threads;
 
 use super::Decoder;
-use super::journal::Book;
+use super::book::Book;
 use super::needs::Needs;
 use super::registry::Registry;
 use super::replaced::InUse;

@@ -12,7 +12,8 @@ use cuzk_journal::JournalError;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::Engine;
-use super::journal::{Line, Submission};
+use super::book::Line;
+use super::journal::Submission;
 use super::registry::{Begin, Digest};
 use crate::job::{JobHandle, JobOptions, JobState, NewJob};
 use crate::kinds::{Job, ProofKind, decode};

@@ -117,9 +117,10 @@ fn a_finish_that_does_not_answer_is_given_up() {
     config.gpus.stall = Duration::from_millis(300);
     config.gpus.rest = Duration::from_secs(3600);
     config.pipeline.finish_workers = 1;
-    let silent = Opened(Scripted::new(&config, |_| Deed::StallInFinish));
+    let silent = Scripted::new(&config, |_| Deed::StallInFinish);
     let good = Scripted::good(&config);
     let engine = engine_on(&config, &[&silent, &good]);
+    let silent = Opened(silent);
     let status = || engine.status();
     // Until the silent one got a partition, and was noticed.
     while !status().devices[0].quarantined {
@@ -250,8 +251,9 @@ fn a_silent_device_holds_up_neither_a_job_nor_the_end() {
         .flat_map(|end| both.map(|deed| (end, deed)))
     {
         // Only one engine at a time can have the journal.
-        let device = Opened(Scripted::new(&config, move |_| deed));
+        let device = Scripted::new(&config, move |_| deed);
         let engine = engine_on(&config, &[&device]);
+        let device = Opened(device);
         prove(&engine, tiny::job(KIND, 1)).unwrap();
         std::thread::sleep(Duration::from_millis(50));
         prove(&engine, tiny::job(KIND, 3)).unwrap();

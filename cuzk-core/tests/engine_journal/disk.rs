@@ -39,8 +39,9 @@ fn child() {
         return;
     };
     let config = config(Path::new(&folder));
-    let device = Opened(Scripted::new(&config, |_| Deed::Stall));
+    let device = Scripted::new(&config, |_| Deed::Stall);
     let engine = start(&config, &device);
+    let device = Opened(device);
     let submit = |job| engine.submit_bytes(&request(job), named(&id(job)));
     let mut accepted: Vec<JobHandle> = Vec::new();
     let error = loop {
