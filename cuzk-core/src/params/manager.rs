@@ -155,6 +155,7 @@ impl ParamCache {
     /// then.
     pub fn evict(&self, files: &ParameterFiles) {
         self.loaded.remove(files);
+        self.keys.remove(&files.vk);
     }
 
     fn open(&self, files: &ParameterFiles) -> Result<LoadedParams, ParamsError> {
