@@ -743,6 +743,24 @@ fn a_cache_generates_once_and_shares() {
 }
 
 #[test]
+fn what_was_let_go_of_is_read_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ParamCache::new(folder.path());
+    let program = cuzk_pce::compile(Chain::of(30)).unwrap();
+    let lengths = QueryLengths::of(&program, &program.densities());
+    cache
+        .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
+        .unwrap();
+    let params = cache.load(&files(), &lengths).unwrap();
+    let key = cache.verifying_key(&files()).unwrap();
+    cache.evict(&files());
+    let params_anew = cache.load(&files(), &lengths).unwrap();
+    let key_anew = cache.verifying_key(&files()).unwrap();
+    assert!(!std::sync::Arc::ptr_eq(&params, &params_anew));
+    assert!(!std::sync::Arc::ptr_eq(&key, &key_anew));
+}
+
+#[test]
 fn asked_at_once_one_makes_them_and_all_have_them() {
     let folder = tempfile::tempdir().unwrap();
     let program = cuzk_pce::compile(Chain::of(500)).unwrap();
