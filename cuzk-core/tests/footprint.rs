@@ -120,9 +120,8 @@ fn memory_is_recycled() {
     for _ in 0..5 {
         engine.submit(&request).unwrap().wait().unwrap();
         let kept = engine.status().memory.kept_bytes;
-        assert!(
-            (buffer_bytes(&circuit)..=most).contains(&kept),
-            "{kept} {most}"
-        );
+        // The sums' memory as well as the vectors.
+        let vectors = buffer_bytes(&circuit);
+        assert!(vectors < kept && kept <= most, "{vectors} {kept} {most}");
     }
 }

@@ -68,14 +68,16 @@ impl Sums {
     }
 }
 
-/// What a pool maps that is asked for blocks, and keeps those that come back.
+/// A pool's blocks without the blocks: what it maps when it is asked for some, and
+/// keeps those that come back.
 #[derive(Default)]
-struct Mapped {
+struct Replay {
     free: Vec<usize>,
+    /// Mapped in all.
     bytes: usize,
 }
 
-impl Mapped {
+impl Replay {
     /// Takes blocks all of which are held at the same time.
     fn take(&mut self, blocks: &[usize]) -> Vec<usize> {
         let take = |bytes: &usize| match fits(self.free.iter().copied(), *bytes) {
@@ -120,13 +122,13 @@ pub fn partition_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
 #[must_use]
 pub fn pool_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
-    let mut mapped = Mapped::default();
-    let [a, b, scratch] = [(); 3].map(|()| mapped.take(&[vector_bytes]));
-    mapped.free.extend(b.into_iter().chain(scratch));
-    let g1 = mapped.take(&sums.g1_blocks(circuit));
-    mapped.free.extend(g1.into_iter().chain(a));
-    mapped.take(&sums.g2_blocks(circuit));
-    mapped.bytes as u64
+    let mut pool = Replay::default();
+    let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
+    pool.free.extend(b.into_iter().chain(scratch));
+    let g1 = pool.take(&sums.g1_blocks(circuit));
+    pool.free.extend(g1.into_iter().chain(a));
+    pool.take(&sums.g2_blocks(circuit));
+    pool.bytes as u64
 }
 
 /// What a partition holds once its device region is over, in bytes: the scalars
