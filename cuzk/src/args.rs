@@ -78,8 +78,9 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "PROOF", required = true)]
     pub(crate) out: Vec<PathBuf>,
     /// What the job is called, one for each request or none: with a journal in the
-    /// configuration a command that was interrupted, given again, goes on with what
-    /// is missing.
+    /// configuration a command that was interrupted (by SIGINT or SIGTERM, which it
+    /// answers within ten seconds, or by anything else), given again, goes on with
+    /// what is missing.
     #[arg(long, value_name = "ID")]
     pub(crate) id: Vec<String>,
     /// How urgent all of it is: critical, high, normal or low. By the kind where

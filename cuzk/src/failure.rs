@@ -5,11 +5,23 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::interrupt::Signal;
+
 /// The end of a command that did not succeed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
-    is_input: bool,
+    code: u8,
+}
+
+/// On good input something failed.
+const FAILED: u8 = 1;
+
+/// The user can mend it by changing an argument or a file.
+const INPUT: u8 = 2;
+
+fn code_of(is_input: bool) -> u8 {
+    if is_input { INPUT } else { FAILED }
 }
 
 impl Failure {
@@ -17,7 +29,7 @@ impl Failure {
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            is_input: true,
+            code: INPUT,
         }
     }
 
@@ -25,7 +37,15 @@ impl Failure {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            is_input: false,
+            code: FAILED,
+        }
+    }
+
+    /// A signal ended it, as asked: 128 and the signal's number.
+    pub(crate) fn stopped(signal: Signal, message: impl fmt::Display) -> Self {
+        Self {
+            message: format!("stopped by {}; {message}", signal.name()),
+            code: signal.exit_code(),
         }
     }
 
@@ -35,7 +55,7 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.is_input { 2 } else { 1 })
+        ExitCode::from(self.code)
     }
 }
 
@@ -49,7 +69,7 @@ impl From<&cuzk_core::Error> for Failure {
     fn from(error: &cuzk_core::Error) -> Self {
         Self {
             message: error.to_string(),
-            is_input: error.is_input(),
+            code: code_of(error.is_input()),
         }
     }
 }

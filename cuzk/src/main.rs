@@ -2,7 +2,8 @@
 //!
 //! Not the engine: every command is a thin layer over `cuzk-core`. The
 //! invariants: results go to standard output and everything else to standard
-//! error; the exit code is 0 for success, 2 for bad input and 1 for a failure.
+//! error; the exit code is 0 for success, 2 for bad input, 1 for a failure, and 128 and
+//! a signal's number for what the signal ended.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod args;
 mod bench;
 mod commands;
 mod failure;
+mod interrupt;
 mod logging;
 mod memory;
 mod output;

@@ -1,25 +1,33 @@
 //! `cuzk prove --request FILE --out PROOF`, as many of both as one likes: all are
 //! submitted to one engine before the first is waited for.
+//!
+//! SIGINT or SIGTERM stops what runs at its next chunk: what is proved is written, what
+//! the journal knows is left to the same command, given again.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_core::job::{JobHandle, JobOptions, Outcome, ProofOutput};
 use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
-use cuzk_core::{Engine, ProofRequest};
+use cuzk_core::{Engine, Error, ProofRequest};
 use serde::Serialize;
 
 use super::timeline::TimelineFile;
 use super::{Context, read_request, write};
 use crate::args::Prove;
 use crate::failure::Failure;
+use crate::interrupt::{Interrupt, Signal};
 use crate::memory::peak_rss_bytes;
 use crate::{output, progress};
 
-/// How often the progress line looks at the jobs.
+/// How often the progress line looks at the jobs, and for a signal.
 const POLL: Duration = Duration::from_millis(100);
+
+/// How long a signal waits for the engine's end. A partition stops within
+/// milliseconds; a circuit that is being compiled does not.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What proving a request came to.
 #[derive(Debug, Serialize)]
@@ -93,12 +101,16 @@ pub(crate) fn prove(
     orders: &[Order],
     timeline_file: Option<&TimelineFile>,
 ) -> Result<(), Failure> {
+    let interrupt = Interrupt::watch()?;
     let engine = Engine::start(context.config.clone())?;
     let started = Instant::now();
     let jobs: Vec<_> = (orders.iter())
         .map(|order| engine.submit_with(&order.request, order.options.clone()))
         .collect::<Result<_, _>>()?;
-    let outcomes = wait(&jobs, started)?;
+    let outcomes = match wait(&jobs, started, &interrupt)? {
+        Waited::All(outcomes) => outcomes,
+        Waited::Until(signal) => return Err(stop(context, engine, &jobs, orders, signal)),
+    };
     let timeline = engine.timeline().clone();
     engine.shutdown();
     let spans = timeline.spans();
@@ -148,25 +160,89 @@ fn keep_and_print(
     output::print(context.json, &report, text)
 }
 
-/// Waits for all, and says of each how it ended and after how many seconds.
-fn wait(jobs: &[JobHandle], started: Instant) -> Result<Vec<(Outcome, f64)>, Failure> {
+/// What waiting came to.
+enum Waited {
+    /// How each ended, and after how many seconds.
+    All(Vec<(Outcome, f64)>),
+    /// A signal came first.
+    Until(Signal),
+}
+
+/// Waits for all, or for a signal.
+fn wait(jobs: &[JobHandle], started: Instant, interrupt: &Interrupt) -> Result<Waited, Failure> {
     let spinner = progress::spinner("proving");
-    let outcomes = thread::scope(|scope| {
-        let each = |job: &JobHandle| (job.wait(), started.elapsed().as_secs_f64());
-        let waiting: Vec<_> = (jobs.iter())
-            .map(|job| scope.spawn(move || each(job)))
-            .collect();
-        for job in jobs {
-            while job.wait_for(POLL).is_none() {
-                let (done, partitions) = progress_of(jobs);
-                spinner.set_message(format!("proving: {done} of {partitions} partitions done"));
+    // Not looked at when a signal comes, and so not waited for.
+    let each = |job: &JobHandle| {
+        let job = job.clone();
+        thread::spawn(move || (job.wait(), started.elapsed().as_secs_f64()))
+    };
+    let waiting: Vec<_> = jobs.iter().map(each).collect();
+    for job in jobs {
+        while job.wait_for(POLL).is_none() {
+            if let Some(signal) = interrupt.signal() {
+                spinner.finish_and_clear();
+                return Ok(Waited::Until(signal));
             }
+            let (done, partitions) = progress_of(jobs);
+            spinner.set_message(format!("proving: {done} of {partitions} partitions done"));
         }
-        let joined = waiting.into_iter().map(|waiting| waiting.join());
-        joined.collect::<Result<_, _>>()
-    });
+    }
     spinner.finish_and_clear();
-    outcomes.map_err(|_| Failure::failed("waiting for a proof panicked; please report it"))
+    let joined = waiting.into_iter().map(|waiting| waiting.join());
+    let outcomes = joined.collect::<Result<_, _>>();
+    outcomes
+        .map(Waited::All)
+        .map_err(|_| Failure::failed("waiting for a proof panicked; please report it"))
+}
+
+/// Ends the engine, and writes what was proved. What becomes of the rest.
+fn stop(
+    context: &Context,
+    engine: Engine,
+    jobs: &[JobHandle],
+    orders: &[Order],
+    signal: Signal,
+) -> Failure {
+    let (end, ended) = mpsc::channel();
+    thread::spawn(move || {
+        drop(engine.shutdown_within(Duration::ZERO));
+        // Nobody listens any more if it took too long.
+        end.send(()).ok();
+    });
+    ended.recv_timeout(STOP_LIMIT).ok();
+    let journal = context.config.jobs.journal.as_deref();
+    let each = jobs.iter().zip(orders);
+    let each = each.map(|(job, order)| what_became_of(job, order.out.as_deref(), journal));
+    Failure::stopped(signal, each.collect::<Vec<_>>().join("\n"))
+}
+
+/// A line on what a signal left of a job. Its proof, if it has one, is written.
+fn what_became_of(job: &JobHandle, out: Option<&Path>, journal: Option<&Path>) -> String {
+    let name = job
+        .id()
+        .map_or_else(|| job.circuit().to_string(), str::to_owned);
+    let progress = job.progress();
+    let partitions = format!(
+        "{} of {} partitions are proved",
+        progress.partitions_done, progress.partitions
+    );
+    match (job.poll(), out, journal) {
+        (Some(Ok(proof)), Some(out), _) => match write(out, proof.as_bytes()) {
+            Ok(()) => format!("{name}: proved, {}", out.display()),
+            Err(failure) => format!("{name}: proved, but {failure}"),
+        },
+        (Some(Err(error)), ..) if !matches!(*error, Error::ShuttingDown) => {
+            format!("{name}: {error}")
+        }
+        (_, _, Some(journal)) if job.id().is_some() => format!(
+            "{name}: {partitions} and kept in {}; give the same command again to prove the rest",
+            journal.display()
+        ),
+        _ => format!(
+            "{name}: {partitions}, and nothing of it is kept; name a journal in [jobs] and give \
+             the request an --id to go on where it stopped"
+        ),
+    }
 }
 
 /// Partitions done and partitions, of all jobs.

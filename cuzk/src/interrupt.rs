@@ -1,0 +1,84 @@
+//! SIGINT and SIGTERM, as something that a command looks at.
+//!
+//! Not a handler that does anything: the command ends by itself, in bounded time. The
+//! invariant: the second signal ends the process at once, whatever it is doing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::failure::Failure;
+
+/// What asks a command to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Interrupt,
+    Terminate,
+}
+
+impl Signal {
+    const ALL: [Self; 2] = [Self::Interrupt, Self::Terminate];
+
+    fn number(self) -> i32 {
+        match self {
+            Self::Interrupt => SIGINT,
+            Self::Terminate => SIGTERM,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        }
+    }
+
+    /// The exit code of what it ended, as shells have it.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+/// Whether a signal came. Signals have no other effect from now on, until the second.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    /// The number of the last one, or zero.
+    number: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// # Errors
+    /// When the system takes no handlers.
+    pub(crate) fn watch() -> Result<Self, Failure> {
+        let number = Arc::new(AtomicUsize::new(0));
+        let came = Arc::new(AtomicBool::new(false));
+        for signal in Signal::ALL {
+            let raw = signal.number();
+            let code = i32::from(signal.exit_code());
+            // In this order: what a signal sets is looked at by the next.
+            flag::register_conditional_shutdown(raw, code, Arc::clone(&came))
+                .and_then(|_| flag::register(raw, Arc::clone(&came)))
+                .and_then(|_| {
+                    let value = usize::try_from(raw).unwrap_or(usize::MAX);
+                    flag::register_usize(raw, Arc::clone(&number), value)
+                })
+                .map_err(|error| {
+                    Failure::failed(format!("{} cannot be handled: {error}", signal.name()))
+                })?;
+        }
+        Ok(Self { number })
+    }
+
+    /// The signal that came, if one did.
+    pub(crate) fn signal(&self) -> Option<Signal> {
+        let number = i32::try_from(self.number.load(Ordering::SeqCst)).ok()?;
+        Signal::ALL
+            .into_iter()
+            .find(|signal| signal.number() == number)
+    }
+}

@@ -1,0 +1,203 @@
+//! Signals to the command line: what it leaves, what it says, and how soon.
+
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Proofs of one command: a few seconds of work.
+const REQUESTS: usize = 30;
+
+fn param_cache() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn cuzk(cache: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuzk"));
+    command.env("FIL_PROOFS_PARAMETER_CACHE", cache);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Makes the parameters, unless another test has.
+fn generate() {
+    let generate = ["params", "generate", "--kind", "window-post"];
+    let status = cuzk(&param_cache())
+        .args(generate)
+        .args(["--sector-size", "2KiB"])
+        .output();
+    assert!(status.unwrap().status.success());
+}
+
+fn send(signal: &str, child: &Child) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A folder in which many proofs are to be made under a journal.
+struct Work {
+    folder: tempfile::TempDir,
+}
+
+impl Work {
+    fn new() -> Self {
+        generate();
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("jobs.journal");
+        let config = format!("[jobs]\njournal = {:?}\n", journal.to_str().unwrap());
+        std::fs::write(folder.path().join("cuzk.toml"), config).unwrap();
+        Self { folder }
+    }
+
+    fn out(&self, n: usize) -> PathBuf {
+        self.folder.path().join(format!("proof-{n}"))
+    }
+
+    fn prove(&self, ids: bool) -> Child {
+        let request =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
+        let mut command = cuzk(&param_cache());
+        let config = self.folder.path().join("cuzk.toml");
+        command.arg("--config").arg(config).arg("prove");
+        for n in 0..REQUESTS {
+            command.arg("--request").arg(&request);
+            command.arg("--out").arg(self.out(n));
+            if ids {
+                command.args(["--id", &format!("sector-{n}")]);
+            }
+        }
+        command.spawn().unwrap()
+    }
+
+    fn made(&self) -> usize {
+        (0..REQUESTS).filter(|n| self.out(*n).exists()).count()
+    }
+
+    /// Every proof that is there is whole, and nothing half-written is beside them.
+    fn check_files(&self) {
+        for n in (0..REQUESTS).filter(|n| self.out(*n).exists()) {
+            assert_eq!(self.out(n).metadata().unwrap().len(), 192);
+        }
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            let known = ["cuzk.toml", "jobs.journal", "proof-"];
+            assert!(known.iter().any(|known| name.starts_with(known)), "{name}");
+        }
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn what_is_stopped_goes_on_with_the_same_command() {
+    let work = Work::new();
+    let child = work.prove(true);
+    let journal = work.folder.path().join("jobs.journal");
+    wait_until("it has begun", || journal.exists());
+    thread::sleep(Duration::from_millis(1500));
+    let sent = Instant::now();
+    send("-TERM", &child);
+    let output = child.wait_with_output().unwrap();
+    assert!(sent.elapsed() < Duration::from_secs(15));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("stopped by SIGTERM"), "{said}");
+    assert!(said.contains("give the same command again"), "{said}");
+    assert!(output.stdout.is_empty());
+    let made = work.made();
+    assert_eq!(said.matches(": proved, ").count(), made, "{said}");
+    assert!(made < REQUESTS, "it was to be stopped half-way");
+    work.check_files();
+    let kept: Vec<_> = (0..REQUESTS)
+        .map(|n| std::fs::read(work.out(n)).ok())
+        .collect();
+
+    let output = work.prove(true).wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(work.made(), REQUESTS);
+    work.check_files();
+    for (n, kept) in kept.into_iter().enumerate() {
+        if let Some(kept) = kept {
+            let now = std::fs::read(work.out(n)).unwrap();
+            assert_eq!(now, kept, "proof {n} is not made twice");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_name_is_said_to_be_lost() {
+    let work = Work::new();
+    let child = work.prove(false);
+    thread::sleep(Duration::from_millis(1500));
+    send("-INT", &child);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("stopped by SIGINT"), "{said}");
+    assert!(said.contains("nothing of it is kept"), "{said}");
+    work.check_files();
+}
+
+/// The circuit's file gives nothing: no worker comes to its next chunk.
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    generate();
+    let cache = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(param_cache()).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with("v28-proof-of-spacetime")
+            && (name.ends_with("params") || name.ends_with("vk"))
+        {
+            std::fs::copy(&path, cache.path().join(name)).unwrap();
+            let pipe = cache.path().join(name).with_extension("circuit");
+            let made = Command::new("mkfifo")
+                .arg(&pipe)
+                .stderr(Stdio::null())
+                .status();
+            made.unwrap();
+        }
+    }
+    let request =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
+    let out = cache.path().join("proof");
+    for signals in [1, 2] {
+        let mut command = cuzk(cache.path());
+        command.arg("prove").arg("--request").arg(&request);
+        let child = command.arg("--out").arg(&out).spawn().unwrap();
+        thread::sleep(Duration::from_secs(1));
+        let sent = Instant::now();
+        send("-TERM", &child);
+        if signals == 2 {
+            thread::sleep(Duration::from_millis(500));
+            send("-TERM", &child);
+        }
+        let output = child.wait_with_output().unwrap();
+        let took = sent.elapsed();
+        assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
+        let limit = if signals == 2 { 5 } else { 20 };
+        assert!(took < Duration::from_secs(limit), "{took:?}");
+        assert_eq!(stderr(&output).contains("stopped by"), signals == 1);
+        assert!(!out.exists());
+    }
+}
