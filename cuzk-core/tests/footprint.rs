@@ -9,6 +9,7 @@
 
 mod common;
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -22,10 +23,14 @@ use cuzk_core::kinds::ProofKind;
 use cuzk_core::memory::footprint::{
     Sums, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
 };
+use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 
 /// Tells the child what to prove.
 const KIND: &str = "CUZK_TEST_FOOTPRINT_KIND";
+
+/// Tells the child where the parameters are.
+const PARAMS: &str = "CUZK_TEST_FOOTPRINT_PARAMS";
 
 /// How far the two may be apart.
 const TOLERANCE: f64 = 0.10;
@@ -39,9 +44,10 @@ fn anonymous_bytes() -> u64 {
 }
 
 /// What a partition and its circuit hold that is not mapped from a file.
-fn said_bytes(circuit: &Circuit) -> u64 {
+fn said_bytes(circuit: &Circuit, shapes: &Shapes) -> u64 {
     let mapped = circuit.program().resident_bytes() as u64;
-    partition_bytes(circuit, &Sums::of(&common::config())) + circuit_bytes(circuit) - mapped
+    let partition = partition_bytes(circuit, &Sums::of(&common::config()), shapes);
+    partition + circuit_bytes(circuit) - mapped
 }
 
 #[test]
@@ -52,6 +58,7 @@ fn child() {
     };
     let request = common::bundled_request(kind.parse().unwrap());
     let mut config = common::config();
+    config.srs.param_cache = std::env::var_os(PARAMS).unwrap().into();
     config.gpus.devices = Devices::Cpu;
     let engine = Engine::start(config).unwrap();
     let before = anonymous_bytes();
@@ -77,12 +84,13 @@ fn child() {
     println!("used {}", peak.into_inner() - before);
 }
 
-/// What a process of its own is seen to use.
+/// What a process of its own is seen to use, with the parameters in a folder.
 #[cfg(target_os = "linux")]
-fn used_bytes(kind: ProofKind) -> u64 {
+fn used_bytes(kind: ProofKind, params: &Path) -> u64 {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["child", "--exact", "--ignored", "--nocapture"])
         .env(KIND, kind.to_string())
+        .env(PARAMS, params)
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -93,20 +101,42 @@ fn used_bytes(kind: ProofKind) -> u64 {
 
 /// Once, or, since threads do not always meet in their peaks, the median of three
 /// times.
+#[cfg(target_os = "linux")]
+fn check(kind: ProofKind, params: &Path, said: u64) {
+    let is_near = |used: u64| (said as f64 / used as f64 - 1.0).abs() <= TOLERANCE;
+    let first = used_bytes(kind, params);
+    println!("{kind}: said {said}, used {first}");
+    if !is_near(first) {
+        let mut used = [first, used_bytes(kind, params), used_bytes(kind, params)];
+        used.sort_unstable();
+        assert!(is_near(used[1]), "{kind}: said {said}, used {used:?}");
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_partition_uses_what_it_is_said_to() {
     for kind in ProofKind::ALL {
-        let said = said_bytes(&common::circuit_with_params(kind));
-        let is_near = |used: u64| (said as f64 / used as f64 - 1.0).abs() <= TOLERANCE;
-        let first = used_bytes(kind);
-        println!("{kind}: said {said}, used {first}");
-        if !is_near(first) {
-            let mut used = [first, used_bytes(kind), used_bytes(kind)];
-            used.sort_unstable();
-            assert!(is_near(used[1]), "{kind}: said {said}, used {used:?}");
-        }
+        let said = said_bytes(&common::circuit_with_params(kind), &Shapes::default());
+        check(kind, &common::param_cache(), said);
     }
+}
+
+/// With multiples of its parameters' points, which other sums are made with.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_prepared_partition_uses_what_it_is_said_to() {
+    let kind = ProofKind::WinningPost;
+    let folder = tempfile::tempdir().unwrap();
+    common::copy_params(kind, folder.path());
+    if !common::prepare_params(kind, folder.path()) {
+        return;
+    }
+    let shapes = common::shapes(kind, folder.path());
+    let circuit = common::circuit_with_params(kind);
+    let said = said_bytes(&circuit, &shapes);
+    assert_ne!(said, said_bytes(&circuit, &Shapes::default()));
+    check(kind, folder.path(), said);
 }
 
 /// However many partitions come after each other, no more is mapped than for one.
@@ -115,7 +145,7 @@ fn memory_is_recycled() {
     let circuit = common::circuit_with_params(ProofKind::WindowPost);
     let request = common::bundled_request(ProofKind::WindowPost);
     let config = common::config();
-    let most = pool_bytes(&circuit, &Sums::of(&config));
+    let most = pool_bytes(&circuit, &Sums::of(&config), &Shapes::default());
     let engine = Engine::start(config).unwrap();
     for _ in 0..5 {
         engine.submit(&request).unwrap().wait().unwrap();

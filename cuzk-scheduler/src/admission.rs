@@ -226,9 +226,9 @@ impl<K: Eq + Hash + Clone> Memory<K> {
 
     /// What `need` adds to what is charged already.
     fn increase(&self, need: &Need<K>) -> u64 {
-        let present = |key| self.shared.contains_key(key);
-        let shared = need.shared.as_ref().filter(|(key, _)| !present(key));
-        need.own_bytes + shared.map_or(0, |(_, bytes)| *bytes)
+        let charged = |key| self.shared.get(key).map_or(0, |shared| shared.bytes);
+        let shared = need.shared.as_ref();
+        need.own_bytes + shared.map_or(0, |(key, bytes)| bytes.saturating_sub(charged(key)))
     }
 
     fn room(&self, need: &Need<K>, critical: bool, limits: &Limits) -> Room<K> {
@@ -268,11 +268,13 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         }
         if let Some((key, bytes)) = &need.shared {
             let shared = self.shared.entry(key.clone()).or_insert(Shared {
-                bytes: *bytes,
+                bytes: 0,
                 users: 0,
                 stranded: 0,
                 last_used: 0,
             });
+            // It may have grown since it was charged.
+            shared.bytes = shared.bytes.max(*bytes);
             shared.users += 1;
         }
         *self.own(critical) += need.own_bytes;

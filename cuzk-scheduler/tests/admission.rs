@@ -116,6 +116,24 @@ fn what_is_shared_is_charged_once_and_goes_oldest_first() {
 }
 
 #[test]
+fn what_is_shared_may_grow() {
+    let admission = Admission::new(limits(100, 0));
+    let mut held = Vec::new();
+    for (item, bytes) in [(1, 20), (2, 50), (3, 30)] {
+        submit(&admission, Priority::Normal, item, sharing(10, 1, bytes));
+        held.push(admitted(&admission, Lane::Common));
+    }
+    assert_eq!(admission.usage().used_bytes, 80);
+    held.clear();
+    assert_eq!(admission.usage().used_bytes, 50);
+    // With what it has already it would be too much.
+    submit(&admission, Priority::Normal, 4, sharing(1, 1, 100));
+    let Some(Turn::Impossible { item: 4, .. }) = admission.next(Lane::Common) else {
+        panic!("there is no room to grow into");
+    };
+}
+
+#[test]
 fn memory_given_back_in_part_admits_the_next() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
     submit(&admission, Priority::Normal, 1, Need::own(80));

@@ -12,12 +12,12 @@ use cuzk_scheduler::estimate::Times;
 use cuzk_scheduler::priority::Rank;
 use cuzk_scheduler::queue::{Closed, Queue};
 
+use super::needs::Files;
 use super::shared::Shared;
 use super::stations::{Claim, Station};
 use super::task::{Admitted, Finishing, Ready, Stake, Task};
 use super::watch::Part;
 use crate::circuit::Circuit;
-use crate::memory::footprint::finish_bytes;
 use crate::params::LoadedParams;
 use crate::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use crate::timeline::{Stage, Trace, Wait};
@@ -143,21 +143,24 @@ impl Shared {
                     (item, ticket, memory)
                 }
                 Turn::Impossible { item, over } => {
+                    self.needs.forget(item.state.circuit());
                     self.settle(&item, Err(over.into()));
                     continue;
                 }
             };
-            let Some((circuit, params)) = self.prepare(&mut task) else {
+            let Some((circuit, params, files)) = self.prepare(&mut task, lane) else {
                 continue;
             };
-            if task.stake == Stake::Reading {
-                self.learn(&circuit, &params);
+            // They may have come, gone or been replaced since it was charged.
+            if task.stake != Stake::Proving(files) {
+                self.learn(&circuit, files);
                 task.wait = Some(Wait::begin(Stage::MemoryWait));
                 self.put_back(lane, ticket, task);
                 continue;
             }
-            self.make_room(&circuit, lane);
+            self.make_room(&circuit, &files, lane);
             return Some(Admitted {
+                finish_bytes: self.needs.finish_bytes(&circuit, &files),
                 task,
                 ticket,
                 circuit,
@@ -167,7 +170,12 @@ impl Shared {
         }
     }
 
-    fn prepare(&self, task: &mut Task) -> Option<(Arc<Circuit>, Arc<LoadedParams>)> {
+    /// What a partition is proved with.
+    fn prepare(
+        &self,
+        task: &mut Task,
+        lane: Lane,
+    ) -> Option<(Arc<Circuit>, Arc<LoadedParams>, Files)> {
         let trace = self.end_wait(task);
         if task.state.has_ended() {
             return None;
@@ -180,8 +188,12 @@ impl Shared {
         let loaded = task.spend(|_| {
             unwinding_is_an_error("load", || {
                 let circuit = trace.time(Stage::Circuit, || self.circuit(id))?;
-                let params = trace.time(Stage::Params, || self.params(id, &circuit))?;
-                Ok((circuit, params))
+                let (params, files) = trace.time(Stage::Params, || {
+                    let params = self.params(id, &circuit)?;
+                    let files = self.files(&circuit, &params, lane);
+                    Ok::<_, Error>((params, files))
+                })?;
+                Ok((circuit, params, files))
             })
         });
         match loaded {
@@ -199,6 +211,7 @@ impl Shared {
             ticket,
             circuit,
             params,
+            finish_bytes,
             memory,
         } = admitted;
         let job = task.state.input()?;
@@ -208,7 +221,7 @@ impl Shared {
                 synthesize_partition(
                     &*job,
                     task.partition,
-                    Arc::clone(&circuit),
+                    circuit,
                     Arc::clone(params.mapped()),
                     resources,
                     trace,
@@ -219,9 +232,9 @@ impl Shared {
             Ok(synthesized) => Some(Ready {
                 task,
                 ticket,
-                circuit,
                 params,
                 synthesized,
+                finish_bytes,
                 memory,
             }),
             Err(error) => {
@@ -236,9 +249,9 @@ impl Shared {
         let Ready {
             mut task,
             ticket,
-            circuit,
             params,
             synthesized,
+            finish_bytes,
             memory,
         } = ready;
         let trace = self.end_wait(&mut task).on_device(station);
@@ -258,7 +271,7 @@ impl Shared {
             return None;
         };
         // The vectors are gone, one way or the other.
-        memory.shrink_to(finish_bytes(&circuit, &self.needs.sums));
+        memory.shrink_to(finish_bytes);
         match pending {
             Ok(pending) => Some(Finishing {
                 on_device: task.spent - before,

@@ -16,22 +16,33 @@ use crate::Result;
 use crate::circuit::Circuit;
 use crate::config::Config;
 use crate::kinds::CircuitId;
-use crate::memory::footprint::{READING_BYTES, Sums, buffer_bytes, circuit_bytes, partition_bytes};
+use crate::memory::footprint::{
+    READING_BYTES, Sums, buffer_bytes, circuit_bytes, finish_bytes, partition_bytes, pool_blocks,
+};
 use crate::metrics::{self, Evicted};
-use crate::params::{LoadedParams, ParamsError, multiples_path};
+use crate::params::{LoadedParams, ParamsError, Shapes};
 
 /// What a partition of each circuit needs, once the circuit was read.
 pub(super) struct Needs {
     /// What everything that is not critical may use together.
     room_bytes: u64,
-    pub(super) sums: Sums,
+    sums: Sums,
     known: Mutex<HashMap<CircuitId, Known>>,
 }
 
-/// A partition's need, with the vectors over its circuit's domain.
+/// A partition's need, with the vectors over its circuit's domain, where it is proved
+/// with such files.
 struct Known {
     need: Need<CircuitId>,
     vectors_bytes: u64,
+    files: Files,
+}
+
+/// What a partition's need depends on of its parameters and their multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Files {
+    bytes: u64,
+    shapes: Shapes,
 }
 
 impl Needs {
@@ -53,7 +64,7 @@ impl Needs {
                 if !vectors {
                     need.own_bytes -= known.vectors_bytes;
                 }
-                (Stake::Proving, need)
+                (Stake::Proving(known.files), need)
             }
             None => (Stake::Reading, Need::own(READING_BYTES)),
         };
@@ -61,20 +72,27 @@ impl Needs {
         need
     }
 
+    /// The next partition of a circuit reads its files, which may have changed, before
+    /// it is told that there is no room.
+    pub(super) fn forget(&self, id: CircuitId) {
+        self.lock().remove(&id);
+    }
+
+    /// What is left of a partition's own need once its device region is over.
+    pub(super) fn finish_bytes(&self, circuit: &Circuit, files: &Files) -> u64 {
+        finish_bytes(circuit, &self.sums, &files.shapes)
+    }
+
     /// Notes what a partition of a circuit needs. `kept_bytes` is what the devices
     /// keep for it.
-    fn learn(&self, circuit: &Circuit, params: &LoadedParams, kept_bytes: u64) {
-        let own_bytes = partition_bytes(circuit, &self.sums);
+    fn learn(&self, circuit: &Circuit, files: Files, kept_bytes: u64) {
+        let own_bytes = partition_bytes(circuit, &self.sums, &files.shapes);
         let circuit_bytes = circuit_bytes(circuit) + kept_bytes;
-        let params = params.mapped();
-        // Multiples are read as often as the parameters are.
-        let multiples = multiples_path(params).metadata();
-        let file_bytes = params.file_bytes() as u64 + multiples.map_or(0, |file| file.len());
-        let charged = charged_of_file(file_bytes, own_bytes + circuit_bytes, self.room_bytes);
+        let charged = charged_of_file(files.bytes, own_bytes + circuit_bytes, self.room_bytes);
         if charged == 0 {
             tracing::warn!(
                 circuit = %circuit.id(),
-                file_bytes,
+                file_bytes = files.bytes,
                 room_bytes = self.room_bytes,
                 "the parameters do not fit into memory beside a partition, and will be read \
                  again and again; raise memory.total_budget"
@@ -88,6 +106,7 @@ impl Needs {
         let known = Known {
             need,
             vectors_bytes,
+            files,
         };
         self.lock().insert(circuit.id(), known);
     }
@@ -110,10 +129,28 @@ fn charged_of_file(file_bytes: u64, beside_bytes: u64, room_bytes: u64) -> u64 {
 
 impl Shared {
     /// From now on a partition of this circuit is admitted with what it needs.
-    pub(super) fn learn(&self, circuit: &Circuit, params: &LoadedParams) {
+    pub(super) fn learn(&self, circuit: &Circuit, files: Files) {
         let devices = self.stations.devices().iter();
         let kept = devices.map(|station| station.device.backend.kept_bytes(circuit));
-        self.needs.learn(circuit, params, kept.sum());
+        self.needs.learn(circuit, files, kept.sum());
+    }
+
+    /// The files of these parameters, with the multiples that the sums will use:
+    /// opened, by the first who asks, on threads that the lane's worker has for itself.
+    pub(super) fn files(&self, circuit: &Circuit, params: &LoadedParams, lane: Lane) -> Files {
+        let params = params.mapped();
+        let pool = self.pool_of(lane);
+        let multiples = params.multiples(circuit, self.config.cpu.isa, pool);
+        // Multiples are read as often as the parameters are.
+        let multiples_bytes = multiples.as_ref().as_ref().map_or(0, |m| m.file_bytes());
+        Files {
+            bytes: (params.file_bytes() + multiples_bytes) as u64,
+            shapes: multiples
+                .as_ref()
+                .as_ref()
+                .map(|m| m.shapes())
+                .unwrap_or_default(),
+        }
     }
 
     pub(super) fn circuit(&self, id: CircuitId) -> Result<Arc<Circuit>> {
@@ -158,14 +195,17 @@ impl Shared {
         }
     }
 
-    /// Of the vectors kept from other partitions those give way that this one
+    /// Of the blocks kept from other partitions those give way that this one
     /// will not use and that there is no room for.
-    pub(super) fn make_room(&self, circuit: &Circuit, lane: Lane) {
+    pub(super) fn make_room(&self, circuit: &Circuit, files: &Files, lane: Lane) {
         let usage = self.admission.usage();
         let free_bytes = usage.total_bytes.saturating_sub(usage.used_bytes);
-        let holds = self.stations.hold_vectors(lane);
-        let own_bytes = if holds { buffer_bytes(circuit) } else { 0 };
-        self.buffers.shrink_to(free_bytes + own_bytes);
+        let own = if self.stations.hold_vectors(lane) {
+            pool_blocks(circuit, &self.needs.sums, &files.shapes)
+        } else {
+            Vec::new()
+        };
+        self.buffers.make_room(&own, free_bytes);
         metrics::memory_reserved(usage.used_bytes);
         metrics::buffers_kept(self.buffers.kept_bytes());
     }

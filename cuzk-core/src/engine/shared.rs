@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuzk_scheduler::admission::{Admission, Limits};
+use cuzk_scheduler::admission::{Admission, Lane, Limits};
 use cuzk_scheduler::estimate::Estimates;
 use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::queue::Queue;
@@ -110,6 +110,13 @@ impl Shared {
 
     fn lock_book(&self) -> MutexGuard<'_, Option<Arc<Book>>> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Threads that a lane's worker need not share with work that stands still for it.
+    pub(super) fn pool_of(&self, lane: Lane) -> &ThreadPool {
+        let alone = (lane != Lane::Common).then(|| self.stations.of_lane(lane));
+        let solo = alone.and_then(|station| self.stations.solo(station));
+        solo.map_or(&self.pool, |solo| &solo.pool)
     }
 
     /// What synthesis of `task` runs on: the engine's pool, or a solo worker's; and

@@ -11,6 +11,7 @@ use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::health::Trial;
 use cuzk_scheduler::pause::Pause;
 
+use super::needs::Files;
 use crate::backend::{Pending, Synthesized};
 use crate::circuit::Circuit;
 use crate::job::JobState;
@@ -40,8 +41,8 @@ pub(super) struct Task {
 pub(super) enum Stake {
     /// To read its circuit, which tells what it will need.
     Reading,
-    /// For all of its way.
-    Proving,
+    /// For all of its way, with these files.
+    Proving(Files),
 }
 
 impl Task {
@@ -80,6 +81,8 @@ pub(super) struct Admitted {
     pub(super) ticket: Ticket,
     pub(super) circuit: Arc<Circuit>,
     pub(super) params: Arc<LoadedParams>,
+    /// What of its memory it needs once its device region is over.
+    pub(super) finish_bytes: u64,
     pub(super) memory: Reservation<CircuitId>,
 }
 
@@ -87,9 +90,9 @@ pub(super) struct Admitted {
 pub(super) struct Ready {
     pub(super) task: Task,
     pub(super) ticket: Ticket,
-    pub(super) circuit: Arc<Circuit>,
     pub(super) params: Arc<LoadedParams>,
     pub(super) synthesized: Synthesized,
+    pub(super) finish_bytes: u64,
     // Last, so that it is given back after what it stands for.
     pub(super) memory: Reservation<CircuitId>,
 }

@@ -118,6 +118,35 @@ impl BufferPool {
         drop(surplus);
     }
 
+    /// Gives up what there is no room for: of the blocks that are kept those stay that
+    /// suit what the caller will take (`own`, in bytes each, which it has reserved),
+    /// and others of `free_bytes` at most, those kept longest going first.
+    pub fn make_room(&self, own: &[usize], free_bytes: u64) {
+        let mut free = self.lock();
+        let mut others = std::mem::take(&mut *free);
+        // What of a block that suits is more than was asked for is not reserved.
+        let mut unreserved_bytes = 0;
+        for bytes in own {
+            if let Some(index) = fits(others.iter().map(Block::bytes), *bytes) {
+                let block = others.remove(index);
+                unreserved_bytes += (block.bytes() - bytes) as u64;
+                free.push(block);
+            }
+        }
+        unreserved_bytes += bytes_of(&others);
+        let surplus = others.iter().take_while(|block| {
+            let goes = unreserved_bytes > free_bytes;
+            unreserved_bytes -= if goes { block.bytes() as u64 } else { 0 };
+            goes
+        });
+        let surplus = surplus.count();
+        let kept = others.split_off(surplus);
+        free.extend(kept);
+        drop(free);
+        // Unmapped before whoever asked goes on, since it is about to map.
+        drop(others);
+    }
+
     fn dispose(&self, block: Block) {
         match self.dealloc {
             Dealloc::Unbounded => {
@@ -259,6 +288,30 @@ mod tests {
         assert_eq!(pool.kept_bytes(), 200 * 32);
         pool.shrink_to(0);
         assert_eq!(pool.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn what_the_next_will_take_stays_and_others_make_room() {
+        let pool = pool(Dealloc::Recycle, 10_000);
+        let keep = |lens: [usize; 4]| drop(lens.map(|len| pool.take(len).unwrap()));
+        let kept = || pool.kept_bytes() / 32;
+        keep([100, 300, 400, 1000]);
+        // There is room for all of them.
+        pool.make_room(&[], 1800 * 32);
+        assert_eq!(kept(), 1800);
+        // For two that suit and no more, though neither was kept last.
+        pool.make_room(&[250 * 32, 100 * 32, 5 * 32], 0);
+        assert_eq!(kept(), 400);
+        assert_eq!(
+            pool.take(250).unwrap().block.as_ref().unwrap().bytes(),
+            300 * 32
+        );
+        // What suits nobody is not a reason to keep more than there is room for.
+        keep([100, 300, 400, 1000]);
+        pool.make_room(&[2000 * 32], 1400 * 32);
+        assert_eq!(kept(), 1400);
+        pool.make_room(&[], 0);
+        assert_eq!(kept(), 0);
     }
 
     #[test]

@@ -6,15 +6,21 @@
 
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{TermCount, g1_sum_blocks, g2_sum_blocks};
+use cuzk_kernels::msm::{Shape, TermCount, g1_sum_blocks, g2_sum_blocks};
 
 use crate::circuit::Circuit;
 use crate::config::Config;
 use crate::memory::buffer::fits;
+use crate::params::Shapes;
 
 /// A thread's stack, what it needs to sum points, and what an allocator keeps for it
 /// beside what was asked for.
-const THREAD_BYTES: u64 = 2 << 20;
+const THREAD_BYTES: u64 = 1 << 20;
+
+/// A packed witness is held so many times: as its writer hashes it, in the parts that
+/// its writer joins, and whole; as the scalars of A and of B; and once more in what the
+/// writer's threads freed, which their heaps keep.
+const PACKED_COPIES: u64 = 6;
 
 /// What reading or compiling a circuit holds at most: 52 MB were measured for
 /// the largest.
@@ -53,18 +59,20 @@ impl Sums {
 
     /// The blocks of the sums in G1, side by side: over the quotient and L as one,
     /// and over A.
-    fn g1_blocks(&self, circuit: &Circuit) -> Vec<usize> {
+    fn g1_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> Vec<usize> {
         let quotient = TermCount {
             wide: circuit.domain_len(),
             is_plain: true,
+            multiples: shapes.h,
         };
-        let wide = wide_terms(circuit);
+        let [l, a] = [shapes.l, shapes.a].map(|shape| wide_terms(circuit, shape));
         let blocks = |parts: &[TermCount]| g1_sum_blocks(self.isa, parts, self.threads);
-        [blocks(&[quotient, wide]), blocks(&[wide])].concat()
+        [blocks(&[quotient, l]), blocks(&[a])].concat()
     }
 
-    fn g2_blocks(&self, circuit: &Circuit) -> Vec<usize> {
-        g2_sum_blocks(self.isa, &[wide_terms(circuit)], self.b_g2_threads)
+    fn g2_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> Vec<usize> {
+        let terms = wide_terms(circuit, shapes.b_g2);
+        g2_sum_blocks(self.isa, &[terms], self.b_g2_threads)
     }
 }
 
@@ -73,8 +81,8 @@ impl Sums {
 #[derive(Default)]
 struct Replay {
     free: Vec<usize>,
-    /// Mapped in all.
-    bytes: usize,
+    /// What was mapped, in bytes each.
+    mapped: Vec<usize>,
 }
 
 impl Replay {
@@ -83,7 +91,7 @@ impl Replay {
         let take = |bytes: &usize| match fits(self.free.iter().copied(), *bytes) {
             Some(index) => self.free.remove(index),
             None => {
-                self.bytes += bytes;
+                self.mapped.push(*bytes);
                 *bytes
             }
         };
@@ -92,10 +100,11 @@ impl Replay {
 }
 
 /// The terms of a sum over the witness, or over a query of it.
-fn wide_terms(circuit: &Circuit) -> TermCount {
+fn wide_terms(circuit: &Circuit, multiples: Option<Shape>) -> TermCount {
     TermCount {
         wide: num_wide(circuit),
         is_plain: false,
+        multiples,
     }
 }
 
@@ -109,33 +118,39 @@ fn packed_bytes(circuit: &Circuit) -> u64 {
     bits / 8 + num_wide(circuit) as u64 * SCALAR_BYTES
 }
 
-/// What proving a partition holds at once, in bytes: the witness three times (as it
-/// is, and as the scalars of the A and B queries), and what the pool maps.
+/// What proving a partition holds at once, in bytes: the witness, and what is made of
+/// it, and what the pool maps. `shapes` are those of the multiples that its parameters
+/// have.
 #[must_use]
-pub fn partition_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
-    pool_bytes(circuit, sums) + 3 * packed_bytes(circuit) + sums.threads_bytes()
+pub fn partition_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+    pool_bytes(circuit, sums, shapes) + PACKED_COPIES * packed_bytes(circuit) + sums.threads_bytes()
 }
 
 /// What the pool maps for partitions of a circuit one after the other, in bytes: the
 /// vectors over the domain, and what the sums need that nothing suits which was
 /// given back before.
 #[must_use]
-pub fn pool_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
+pub fn pool_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+    pool_blocks(circuit, sums, shapes).iter().sum::<usize>() as u64
+}
+
+/// The same, in bytes of each block.
+pub(crate) fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Vec<usize> {
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
     let mut pool = Replay::default();
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
     pool.free.extend(b.into_iter().chain(scratch));
-    let g1 = pool.take(&sums.g1_blocks(circuit));
+    let g1 = pool.take(&sums.g1_blocks(circuit, shapes));
     pool.free.extend(g1.into_iter().chain(a));
-    pool.take(&sums.g2_blocks(circuit));
-    pool.bytes as u64
+    pool.take(&sums.g2_blocks(circuit, shapes));
+    pool.mapped
 }
 
 /// What a partition holds once its device region is over, in bytes: the scalars
 /// of the B query, and what the sum over them takes.
 #[must_use]
-pub fn finish_bytes(circuit: &Circuit, sums: &Sums) -> u64 {
-    let blocks = sums.g2_blocks(circuit);
+pub fn finish_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+    let blocks = sums.g2_blocks(circuit, shapes);
     packed_bytes(circuit) + blocks.iter().sum::<usize>() as u64 + sums.threads_bytes()
 }
 

@@ -90,6 +90,20 @@ impl MappedParams {
     }
 }
 
+/// In which shapes there are multiples of each query's bases: what a sum needs memory
+/// for depends on it. By default there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shapes {
+    /// Of H.
+    pub h: Option<Shape>,
+    /// Of L.
+    pub l: Option<Shape>,
+    /// Of A.
+    pub a: Option<Shape>,
+    /// Of B in G2.
+    pub b_g2: Option<Shape>,
+}
+
 /// The multiples of one query.
 struct Rows {
     shape: Shape,
@@ -160,6 +174,19 @@ impl MappedMultiples {
             return Err(ParamsError::Multiples { path, problem });
         }
         Ok(Some(multiples))
+    }
+
+    /// In which shapes they are.
+    #[must_use]
+    pub fn shapes(&self) -> Shapes {
+        let [h, l, a, b_g2] = [&self.h, &self.l, &self.a, &self.b_g2].map(|rows| Some(rows.shape));
+        Shapes { h, l, a, b_g2 }
+    }
+
+    /// The size of the file.
+    #[must_use]
+    pub fn file_bytes(&self) -> usize {
+        self.map.bytes().len()
     }
 
     /// Those of the query H. What is opened has those of every query.

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize};
-use cuzk_core::params::{GenerateOptions, ParamCache};
+use cuzk_core::params::{GenerateOptions, MappedMultiples, ParamCache, Shapes, write_multiples};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine, ProofRequest};
+use cuzk_kernels::Isa;
 
 pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -75,6 +76,32 @@ pub(crate) fn copy_params(kind: ProofKind, folder: &Path) {
     for name in [&files.params, &files.vk] {
         std::fs::copy(param_cache().join(name), folder.join(name)).unwrap();
     }
+}
+
+/// Puts multiples of the bases of a circuit's parameters beside those in a folder.
+/// Whether this machine has instructions that use them.
+pub(crate) fn prepare_params(kind: ProofKind, folder: &Path) -> bool {
+    let Some(isa) = Isa::ifma() else { return false };
+    let circuit = circuit_with_params(kind);
+    let files = circuit.id().parameter_files().unwrap();
+    let cache = ParamCache::new(folder);
+    let params = cache.load(&files, &circuit.query_lengths()).unwrap();
+    let (program, densities) = (circuit.program(), circuit.densities());
+    let limit = (2, 1 << 30);
+    write_multiples(params.mapped(), program, densities, isa, limit, |_| ()).unwrap();
+    true
+}
+
+/// In which shapes the multiples are that are beside the parameters in a folder.
+pub(crate) fn shapes(kind: ProofKind, folder: &Path) -> Shapes {
+    let circuit = circuit_with_params(kind);
+    let files = circuit.id().parameter_files().unwrap();
+    let cache = ParamCache::new(folder);
+    let params = cache.load(&files, &circuit.query_lengths()).unwrap();
+    let pool = config().synthesis.pool().unwrap();
+    let multiples = params.mapped().multiples(&circuit, Isa::best(), &pool);
+    let multiples = multiples.as_ref().as_ref();
+    multiples.map(MappedMultiples::shapes).unwrap_or_default()
 }
 
 /// A job of this id.

@@ -4,8 +4,9 @@
 
 use blstrs::{G1Affine, G2Affine};
 
-use super::CHUNK;
-use super::window::plan;
+use super::multiples::Shape;
+use super::window::{plan, with_multiples};
+use super::{CHUNK, same_shapes};
 use crate::affine::{Kernel, Portable};
 use crate::digits::Recoded;
 #[cfg(target_arch = "x86_64")]
@@ -19,12 +20,16 @@ pub struct TermCount {
     pub wide: usize,
     /// Whether its scalars are plain, and have to be told apart first.
     pub is_plain: bool,
+    /// In which shape all of them have multiples of their bases that are used, if
+    /// they have.
+    pub multiples: Option<Shape>,
 }
 
 /// Bytes of each block that a sum in G1 over these parts takes from its
-/// [`Memory`](crate::memory::Memory) on `threads` threads, all of which it holds
-/// until it ends. Without multiples of the bases; with them it takes less. It
-/// takes less than a megabyte a thread elsewhere.
+/// [`Memory`](crate::memory::Memory) on `threads` threads, in order. It holds all of
+/// them until it ends where all parts have multiples of one shape, or none has; else
+/// those of one shape after those of another. It takes less than a megabyte a thread
+/// elsewhere.
 #[must_use]
 pub fn g1_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize> {
     match isa.implementation() {
@@ -45,24 +50,41 @@ pub fn g2_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize
 }
 
 fn sum_blocks<K: Kernel>(parts: &[TermCount], threads: usize) -> Vec<usize> {
-    let wide: usize = parts.iter().map(|part| part.wide).sum();
-    if wide == 0 {
-        return Vec::new();
-    }
+    let threads = threads.max(1);
     let plain = parts.iter().filter(|part| part.is_plain);
     // One bit for each scalar.
-    let marks = plain.map(|part| part.wide.div_ceil(64) * size_of::<u64>());
+    let mut blocks: Vec<_> = plain
+        .map(|part| part.wide.div_ceil(64) * size_of::<u64>())
+        .filter(|bytes| *bytes > 0)
+        .collect();
+    let (in_rows, others): (Vec<_>, Vec<_>) =
+        parts.iter().partition(|part| part.multiples.is_some());
+    for same_shape in same_shapes(&in_rows, |part: &&TermCount| part.multiples) {
+        if let Some(shape) = same_shape.first().and_then(|part| part.multiples) {
+            blocks.push(with_multiples(shape, threads).buckets() * size_of::<K::Point>());
+            blocks.extend(chunk_blocks(longest(same_shape)));
+        }
+    }
+    let wide: usize = others.iter().map(|part| part.wide).sum();
+    if wide > 0 {
+        let longest = longest(&others);
+        blocks.push(plan(wide, threads).buckets() * size_of::<K::Point>());
+        blocks.push(longest * size_of::<K::Point>());
+        blocks.extend(chunk_blocks(longest));
+    }
+    blocks
+}
+
+/// Terms of the longest chunk.
+fn longest(parts: &[&TermCount]) -> usize {
     let longest = parts.iter().map(|part| part.wide).max();
-    let longest = longest.unwrap_or(0).min(CHUNK);
-    let point_bytes = size_of::<K::Point>();
-    marks
-        .chain([
-            plan(wide, threads.max(1)).buckets() * point_bytes,
-            longest * point_bytes,
-            longest * size_of::<u32>(),
-            longest * size_of::<Recoded>(),
-        ])
-        .collect()
+    longest.unwrap_or(0).min(CHUNK)
+}
+
+/// Which terms a chunk has, and their scalars.
+fn chunk_blocks(terms: usize) -> impl Iterator<Item = usize> {
+    let blocks = [terms * size_of::<u32>(), terms * size_of::<Recoded>()];
+    blocks.into_iter().filter(|bytes| *bytes > 0)
 }
 
 #[cfg(test)]
@@ -78,8 +100,10 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::{Context, Unhindered};
+    use crate::error::KernelError;
     use crate::memory::{Block, Memory};
-    use crate::msm::{PackedScalars, Part, g1_joined, g2_joined};
+    use crate::msm::{Chosen, Multiples, PackedScalars, Part, WithMultiples};
+    use crate::msm::{g1_joined, g2_joined};
 
     /// Notes what is asked for.
     #[derive(Default)]
@@ -113,6 +137,7 @@ mod tests {
             let count = |&is_plain| TermCount {
                 wide: 1000,
                 is_plain,
+                multiples: None,
             };
             parts.iter().map(count).collect()
         };
@@ -133,10 +158,70 @@ mod tests {
         }
     }
 
+    /// In every order of parts with multiples of a shape, of another, and with none.
+    #[test]
+    fn sums_with_multiples_take_what_is_said() {
+        let Some(isa) = Isa::ifma() else { return };
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let scalars: Vec<Scalar> = (0..500).map(|_| Scalar::random(&mut rng)).collect();
+        let g1 = &vec![G1Affine::generator(); 500][..];
+        let chosen = Chosen::new(500, |_| true);
+        let shapes = [(16, 16), (9, 3)].map(|(bits, rows)| Shape::new(bits, rows).unwrap());
+        let rows = shapes.map(|shape| {
+            let bytes = shape.rows() * G1Affine::row_bytes(isa, 500).unwrap();
+            let mut block = Block::map(bytes).unwrap();
+            let words = block.values_mut::<u64>(bytes / 8);
+            let mut at = 0;
+            G1Affine::write_rows::<KernelError>(isa.into(), shape, &chosen, &g1, |row| {
+                for word in row.as_chunks().0 {
+                    words[at] = u64::from_ne_bytes(*word);
+                    at += 1;
+                }
+                Ok(())
+            })
+            .unwrap();
+            block
+        });
+        let part = |which: Option<usize>| {
+            let part = Part::new(&g1, &scalars[..]);
+            let multiples = which.map(|which| {
+                let (shape, block) = (shapes[which], &rows[which]);
+                let words = block.values::<u64>(block.bytes() / 8);
+                Multiples::new(isa, shape, &chosen, bytemuck::cast_slice(words)).unwrap()
+            });
+            part.with_multiples(multiples)
+        };
+        let count = |which: Option<usize>| TermCount {
+            wide: 500,
+            is_plain: true,
+            multiples: which.map(|which| shapes[which]),
+        };
+        let kinds = [None, Some(0), Some(1)];
+        let pairs = kinds.into_iter().flat_map(|a| kinds.map(|b| vec![a, b]));
+        let triples = [
+            vec![Some(0), Some(1), Some(0)],
+            vec![Some(1), None, Some(1)],
+        ];
+        for threads in [1, 2, 7] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().unwrap();
+            for kinds in pairs.clone().chain(triples.clone()) {
+                let memory = Noting::default();
+                let parts: Vec<_> = kinds.iter().map(|which| part(*which)).collect();
+                pool.install(|| g1_joined(context(isa, &memory), &parts))
+                    .unwrap();
+                let counts: Vec<_> = kinds.iter().map(|which| count(*which)).collect();
+                let said = g1_sum_blocks(isa, &counts, threads);
+                assert_eq!(memory.0.into_inner().unwrap(), said, "{kinds:?} {threads}");
+            }
+        }
+    }
+
     fn packed(wide: usize) -> [TermCount; 1] {
         [TermCount {
             wide,
             is_plain: false,
+            multiples: None,
         }]
     }
 

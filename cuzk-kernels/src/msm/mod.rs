@@ -206,10 +206,19 @@ fn msm<'a, K: Kernel>(
             None => wide.push(terms),
         }
     }
-    for same_shape in in_rows.chunk_by(|(a, _), (b, _)| a.shape() == b.shape()) {
+    for same_shape in same_shapes(&in_rows, |(rows, _)| rows.shape()) {
         sum += multiply_in_rows(kernel, same_shape, context)?;
     }
     Ok(sum + multiply_wide(kernel, &wide, context)?)
+}
+
+/// Parts that follow each other and have multiples of one shape, which fill the same
+/// buckets.
+fn same_shapes<T, S: PartialEq>(
+    parts: &[T],
+    shape: impl Fn(&T) -> S,
+) -> impl Iterator<Item = &[T]> {
+    parts.chunk_by(move |a, b| shape(a) == shape(b))
 }
 
 #[cfg(test)]
