@@ -85,6 +85,26 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_another_key() {
+        let map = OnceMap::default();
+        let began = Barrier::new(2);
+        let (told, other_is_made) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let (map, began) = (&map, &began);
+            let slow = scope.spawn(move || {
+                map.get_or_make("slow", || {
+                    began.wait();
+                    other_is_made.recv_timeout(std::time::Duration::from_secs(60))
+                })
+            });
+            began.wait();
+            map.get_or_make("other", || Ok::<_, ()>(())).unwrap();
+            told.send(()).unwrap();
+            slow.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
     fn an_error_is_tried_again() {
         let map = OnceMap::default();
         assert_eq!(map.get_or_make(1, || Err::<u8, _>("no")), Err("no"));

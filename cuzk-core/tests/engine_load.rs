@@ -19,9 +19,11 @@ use common::tiny::{self, TinyJob};
 use common::urgent;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome};
 use cuzk_core::kinds::ProofKind;
+use cuzk_core::memory::footprint::{Sums, pool_bytes};
+use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::device_use;
-use cuzk_core::{Engine, Error};
+use cuzk_core::{Config, Engine, Error};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -215,39 +217,46 @@ fn two_hundred_mixed_jobs_end_as_they_should() {
     assert_flat(after_50, after_200);
 }
 
-/// The kinds of ten jobs of a round. A PoRep takes as long as twenty window proofs.
-fn round_of(round: usize) -> Vec<ProofKind> {
-    let large = if round.is_multiple_of(2) {
-        ProofKind::Porep
-    } else {
-        ProofKind::SnapDeals
-    };
+/// Jobs of a round, the large one of which takes as long as twenty window proofs.
+fn round_of(large: Option<ProofKind>) -> Vec<ProofKind> {
     let small = [ProofKind::WindowPost; 6].into_iter();
     let small = small.chain([ProofKind::WinningPost; 3]);
-    small.chain([large]).collect()
+    small
+        .chain([large.unwrap_or(ProofKind::WindowPost)])
+        .collect()
 }
 
-/// The same with the real circuits, which takes minutes. What is resident is read
-/// when nothing runs, after 50 jobs and after 200.
-#[test]
-#[ignore = "takes minutes, and wants the machine for itself"]
-fn two_hundred_real_jobs_end_as_they_should() {
-    let _alone = alone();
-    for kind in ProofKind::ALL {
-        drop(common::circuit_with_params(kind));
-    }
-    let config = common::config();
+/// What real jobs came to.
+struct Ran {
+    proved: usize,
+    cancelled: usize,
+    faults: u64,
+    /// Resident after 50 jobs and after 200, when nothing runs.
+    resident_bytes: [Option<u64>; 2],
+    /// What the pool kept at the most.
+    kept_bytes: u64,
+}
+
+/// Two hundred jobs with the real circuits, cancellations and faults, a large one in
+/// every so many rounds of ten.
+fn two_hundred_real_jobs(config: &Config, large_every: usize) -> Ran {
     let engine = engine_on(
-        &config,
-        &[&Scripted::faulty(&config), &Scripted::good(&config)],
+        config,
+        &[&Scripted::faulty(config), &Scripted::good(config)],
     );
     let requests = ProofKind::ALL.map(common::bundled_request);
     let mut rng = ChaCha8Rng::seed_from_u64(8);
-    let mut bytes_after = [None; 2];
-    let (mut proved, mut cancelled) = (0, 0);
-    let started = Instant::now();
-    for round in 0..20 {
-        let mut kinds = round_of(round);
+    let mut ran = Ran {
+        proved: 0,
+        cancelled: 0,
+        faults: 0,
+        resident_bytes: [None; 2],
+        kept_bytes: 0,
+    };
+    let mut large = [ProofKind::Porep, ProofKind::SnapDeals].into_iter().cycle();
+    for round in 0..20_usize {
+        let large = round.is_multiple_of(large_every).then(|| large.next());
+        let mut kinds = round_of(large.flatten());
         kinds.shuffle(&mut rng);
         let mut jobs = Vec::new();
         for kind in kinds {
@@ -266,31 +275,75 @@ fn two_hundred_real_jobs_end_as_they_should() {
         }
         for (fate, job) in &jobs {
             check(*fate, job, job.progress().partitions);
-            *(if job.wait().is_ok() {
-                &mut proved
-            } else {
-                &mut cancelled
-            }) += 1;
+            let count = match job.wait() {
+                Ok(_) => &mut ran.proved,
+                Err(_) => &mut ran.cancelled,
+            };
+            *count += 1;
         }
-        let memory = engine.status().memory;
+        ran.kept_bytes = ran.kept_bytes.max(engine.status().memory.kept_bytes);
         if let 4 | 19 = round {
             // What is freed in the background is freed.
             thread::sleep(Duration::from_millis(300));
-            bytes_after[usize::from(round > 4)] = resident_bytes();
-            println!("after {} jobs: {memory:?}", 10 * (round + 1));
+            ran.resident_bytes[usize::from(round > 4)] = resident_bytes();
         }
     }
+    common::wait_until("what was cancelled is gone", || {
+        engine.status().partitions_running == 0
+    });
     let status = engine.status();
-    println!(
-        "{proved} proved, {cancelled} cancelled, {} faults, {:.0} s; resident {bytes_after:?}",
-        status.devices[0].faults,
-        started.elapsed().as_secs_f64()
-    );
-    assert_eq!(proved + cancelled, 200);
-    assert!(status.jobs.is_empty() && status.devices[0].faults > 0);
-    assert_eq!(status.partitions_running + status.partitions_waiting, 0);
+    assert!(status.jobs.is_empty());
+    assert_eq!(status.partitions_waiting, 0);
+    assert_eq!(status.memory.used_bytes, status.memory.idle_bytes);
+    ran.faults = status.devices[0].faults;
     engine.shutdown();
-    if let [Some(early), Some(late)] = bytes_after {
+    ran
+}
+
+/// The same with the real circuits.
+#[test]
+fn two_hundred_real_jobs_end_as_they_should() {
+    let _alone = alone();
+    let config = common::config();
+    let circuits = ProofKind::ALL.map(common::circuit_with_params);
+    let started = Instant::now();
+    let ran = two_hundred_real_jobs(&config, 5);
+    println!(
+        "{} proved, {} cancelled, {} faults, {:.0} s; {} bytes kept",
+        ran.proved,
+        ran.cancelled,
+        ran.faults,
+        started.elapsed().as_secs_f64(),
+        ran.kept_bytes,
+    );
+    assert_eq!(ran.proved + ran.cancelled, 200);
+    assert!(ran.faults > 0);
+    // Whatever came together, there are no more blocks of a kind than partitions that
+    // could use them at once: in synthesis, before and on devices, and after them, and
+    // out of turn.
+    let at_once = config.synthesis.partition_workers
+        + config.pipeline.synthesis_lookahead
+        + 2 * config.gpus.gpu_workers_per_device
+        + 2 * config.pipeline.finish_workers
+        + 2;
+    let sums = Sums::of(&config);
+    let each = circuits
+        .iter()
+        .map(|circuit| pool_bytes(circuit, &sums, &Shapes::default()));
+    assert!(ran.kept_bytes <= at_once as u64 * each.sum::<u64>());
+}
+
+/// What is resident does not grow, on a machine that does nothing else.
+#[test]
+#[ignore = "takes minutes, and wants the machine for itself"]
+fn memory_stays_flat_over_two_hundred_real_jobs() {
+    let _alone = alone();
+    for kind in ProofKind::ALL {
+        drop(common::circuit_with_params(kind));
+    }
+    let ran = two_hundred_real_jobs(&common::config(), 1);
+    println!("resident {:?}", ran.resident_bytes);
+    if let [Some(early), Some(late)] = ran.resident_bytes {
         assert!(late < early + early / 50, "{early} grew to {late} bytes");
     }
 }

@@ -53,11 +53,18 @@ fn param_cache_variable() -> Option<PathBuf> {
     }
 }
 
-/// What the machine has left at this moment, bytes.
+/// What this process can have at this moment, bytes: the least of what the machine
+/// has left and the limits of its control groups.
 #[must_use]
 pub fn available_memory_bytes() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    meminfo_bytes(&meminfo, "MemAvailable:")
+    available_bytes(Path::new("/"))
+}
+
+fn available_bytes(root: &Path) -> Option<u64> {
+    let meminfo = fs::read_to_string(root.join("proc/meminfo")).ok();
+    let left_bytes = meminfo.and_then(|meminfo| meminfo_bytes(&meminfo, "MemAvailable:"));
+    let both = [left_bytes, memory_limit_bytes(root)];
+    both.into_iter().flatten().min()
 }
 
 fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
@@ -100,14 +107,31 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn machine(files: &[(&str, &str)]) -> Option<u64> {
+    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        memory_limit_bytes(root.path())
+        root
+    }
+
+    fn machine(files: &[(&str, &str)]) -> Option<u64> {
+        memory_limit_bytes(root(files).path())
+    }
+
+    #[test]
+    fn what_is_available_is_within_the_control_groups() {
+        let meminfo = ("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable:   9 kB\n");
+        let group = ("proc/self/cgroup", "0::/a\n");
+        let available = |files: &[_]| available_bytes(root(files).path());
+        assert_eq!(available(&[meminfo, group]), Some(9 * 1024));
+        let limit = |bytes| ("sys/fs/cgroup/a/memory.max", bytes);
+        assert_eq!(available(&[meminfo, group, limit("5000\n")]), Some(5000));
+        assert_eq!(available(&[meminfo, group, limit("max\n")]), Some(9 * 1024));
+        assert_eq!(available(&[MEMINFO]), Some(1_024_000));
+        assert_eq!(available(&[]), None);
     }
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 10 kB\n");

@@ -15,13 +15,16 @@ mod urgent;
 
 use std::sync::Arc;
 
+use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{Sums, circuit_bytes, partition_bytes};
+use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
+use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
-use cuzk_core::{Engine, Error, ProofRequest};
+use cuzk_core::{Config, Engine, Error, ProofRequest};
 
 use common::device::{Scripted, cores, engine_on, pool};
+use common::tiny;
 
 fn request() -> ProofRequest {
     common::bundled_request(ProofKind::WindowPost)
@@ -158,7 +161,7 @@ fn parameters_are_charged_where_they_fit_beside_a_partition() {
     let file_bytes = file.metadata().unwrap().len();
     let circuit_bytes = circuit_bytes(&circuit);
     let sums = Sums::of(&common::config());
-    let least = partition_bytes(&circuit, &sums) + circuit_bytes + 1;
+    let least = partition_bytes(&circuit, &sums, &Shapes::default()) + circuit_bytes + 1;
     assert_eq!(charged_after_a_proof(least), circuit_bytes);
     assert_eq!(charged_after_a_proof(least + file_bytes - 1), circuit_bytes);
     let with_file = circuit_bytes + file_bytes;
@@ -180,6 +183,62 @@ fn what_a_device_keeps_for_a_circuit_is_charged() {
         memory.idle_bytes
     };
     assert_eq!(idle(KEPT_BYTES), idle(0) + KEPT_BYTES);
+}
+
+/// Whether a file is mapped into this process.
+#[cfg(target_os = "linux")]
+fn is_mapped(file: &std::path::Path) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .any(|line| line.ends_with(file.to_str().unwrap()))
+}
+
+/// There is room for what one circuit shares beside a partition, and not for two.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_circuit_that_nobody_uses_makes_room_with_its_parameters() {
+    const KEPT_BYTES: u64 = 4 * READING_BYTES;
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.memory.critical_reserve_bytes = 0;
+    config.memory.safety_margin_bytes = 1;
+    let engine = |config: &Config| engine_on(config, &[&Scripted::keeping(config, KEPT_BYTES)]);
+    let prove = |engine: &Engine, kind| {
+        common::submit(engine, tiny::job(kind, 1)).wait().unwrap();
+        let memory = engine.status().memory;
+        assert_eq!(memory.used_bytes, memory.idle_bytes);
+        memory.idle_bytes
+    };
+    let kinds = [ProofKind::Porep, ProofKind::SnapDeals];
+    let [params, others] = kinds.map(|kind| {
+        let files = tiny::id(kind).parameter_files().unwrap();
+        directory.path().join(files.params)
+    });
+    let shared_bytes = prove(&engine(&config), kinds[0]);
+    let id = tiny::id(kinds[0]);
+    let circuit = Circuit::cached(id, directory.path()).unwrap();
+    let own_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    config.memory.total_budget_bytes = own_bytes + shared_bytes + shared_bytes / 2 + 1;
+    let engine = engine(&config);
+    assert_eq!(prove(&engine, kinds[0]), shared_bytes);
+    assert!(is_mapped(&params) && !is_mapped(&others));
+    assert_eq!(prove(&engine, kinds[1]), shared_bytes);
+    assert!(!is_mapped(&params) && is_mapped(&others));
+    // And it comes back.
+    prove(&engine, kinds[0]);
+}
+
+/// The rows of this circuit, which has a real one's name, are nowhere else.
+#[test]
+fn what_is_proved_is_the_compiled_circuit_of_the_cache() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let engine = Engine::start(config).unwrap();
+    let job = common::submit(&engine, tiny::job(ProofKind::Porep, 1));
+    assert_eq!(job.wait().unwrap().partitions(), 1);
+    let real = Circuit::compile(tiny::id(ProofKind::Porep)).unwrap();
+    let compiled = Circuit::cached(real.id(), directory.path()).unwrap();
+    assert_ne!(compiled.fingerprint(), real.fingerprint());
 }
 
 #[test]

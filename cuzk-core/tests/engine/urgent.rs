@@ -1,8 +1,11 @@
 //! Urgent jobs: what they overtake, and what they do not wait for.
 
+use std::fs::OpenOptions;
+use std::process::Command;
 use std::sync::Arc;
 
 use cuzk_core::Engine;
+use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobHandle;
 use cuzk_core::kinds::ProofKind;
@@ -118,20 +121,21 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
     let mut config = tiny::config(directory.path());
     config.synthesis.partition_workers = 1;
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
-    let gate = Arc::new(Gate::default());
+    let [entered, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
     let slow = submit(
         &engine,
         Arc::new(Hooked {
             in_witness: Box::new({
-                let gate = Arc::clone(&gate);
-                move || gate.wait()
+                let (entered, gate) = (Arc::clone(&entered), Arc::clone(&gate));
+                move || {
+                    entered.open();
+                    gate.wait();
+                }
             }),
             ..Hooked::from(tiny::job(KIND, 1))
         }),
     );
-    wait_until("it is in synthesis", || {
-        engine.status().partitions_running == 1
-    });
+    entered.wait();
     let waiting = submit(&engine, tiny::job(KIND, 5));
     let critical = urgent(Priority::Critical);
     let critical = engine.submit_job(tiny::job(KIND, 2), critical).unwrap();
@@ -145,6 +149,36 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
     );
     slow.wait().unwrap();
     waiting.wait().unwrap();
+}
+
+/// The only synthesis worker reads a circuit of another kind, from a file that gives
+/// nothing.
+#[test]
+#[cfg(unix)]
+fn a_critical_job_waits_for_nobodys_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.synthesis.partition_workers = 1;
+    let kind = ProofKind::WindowPost;
+    let pipe = Circuit::cache_path(tiny::id(kind), directory.path()).unwrap();
+    std::fs::remove_file(&pipe).unwrap();
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    let slow = submit(&engine, tiny::job(kind, 1));
+    wait_until("its turn has come", || {
+        engine.status().partitions_running == 1
+    });
+    let critical = tiny::job(ProofKind::WinningPost, 2);
+    let critical = engine.submit_job(critical, urgent(Priority::Critical));
+    let proved = critical.unwrap().wait_for(MOMENTS);
+    assert!(slow.poll().is_none());
+    slow.cancel();
+    // Who reads has the end of the file now, and finds no other.
+    let written = OpenOptions::new().write(true).open(&pipe).unwrap();
+    std::fs::remove_file(&pipe).unwrap();
+    drop(written);
+    proved.unwrap().unwrap();
 }
 
 /// The room before the device is full, and the device takes the next when it will.
