@@ -16,6 +16,7 @@ pub(crate) use prefetch::prefetch;
 pub(crate) use sum::sum;
 
 use blstrs::Scalar;
+use bytemuck::{Pod, Zeroable};
 use group::{Group, prime::PrimeCurveAffine};
 
 use crate::isa::Isa;
@@ -27,7 +28,8 @@ use crate::memory::Plain;
 pub(crate) const BATCH: usize = 2048;
 
 /// `targets[target] += ±sources[source]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct Addition {
     /// Index into the targets.
     pub(crate) target: u32,
@@ -37,6 +39,10 @@ pub(crate) struct Addition {
 impl Addition {
     /// Largest index of a source.
     pub(crate) const SOURCE_MAX: usize = (u32::MAX >> 1) as usize;
+
+    /// The sign's bit in the word that an addition is, little-endian.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) const SIGN_BIT: u32 = 32;
 
     /// Names an addition. Both indices fit 31 bits.
     #[inline]

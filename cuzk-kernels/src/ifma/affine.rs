@@ -11,7 +11,7 @@ use super::Ifma;
 use super::coordinate::Coordinate;
 use super::fp::Fp;
 use super::fp2::Fp2;
-use super::lanes::{LANES, each_lane};
+use super::lanes::{LANES, each_lane, lanes_with};
 use crate::affine::{Addition, BATCH, Coordinates, Kernel, prefetch};
 use crate::isa::Isa;
 use crate::memory::Plain;
@@ -87,6 +87,12 @@ impl<C: Coordinate> Group<C> {
             active: 0,
             doubles: 0,
         }
+    }
+
+    /// Whether all lanes add different points.
+    #[inline(always)]
+    fn is_usual(&self) -> bool {
+        self.active == u8::MAX && self.doubles == 0
     }
 }
 
@@ -260,21 +266,18 @@ where
         groups: &mut [Group<C>],
     ) -> C {
         let mut product = C::one(self.token);
-        for (i, additions) in batch.chunks(LANES).enumerate() {
+        for (i, (chunk, group)) in batch.chunks(LANES).zip(groups).enumerate() {
             self.prefetch(targets, sources, batch, i + PREFETCH_GROUPS);
-            let (first, second) = operands(targets, sources, additions);
-            let x1 = C::load(self.token, each_lane(|lane| &first[lane].x));
-            let x2 = C::load(self.token, each_lane(|lane| &second[lane].x));
-            let group = &mut groups[i];
+            let lanes = lanes_of(chunk);
+            let (denominator, unusual) = self.run(targets, sources, &lanes);
             *group = Group {
-                denominator: x2.sub(&x1),
+                denominator,
                 prefix: product,
-                active: active_lanes(additions.len()),
+                active: active_lanes(chunk.len()),
                 doubles: 0,
             };
-            let unusual = group.denominator.perhaps_zero() | x1.infinite() | x2.infinite();
-            if unusual != 0 || additions.len() < LANES {
-                self.settle(group, unusual, targets, sources, additions);
+            if unusual != 0 || chunk.len() < LANES {
+                self.settle(group, unusual, targets, sources, chunk);
             }
             product = product.mul(&group.denominator);
         }
@@ -314,11 +317,8 @@ where
                 }
             }
         }
-        if group.doubles != 0 {
-            let (first, _) = operands(targets, sources, additions);
-            let y = C::load(self.token, each_lane(|lane| &first[lane].y));
-            group.denominator = group.denominator.blend(&y.add(&y), group.doubles);
-        }
+        let y = self.target_y(targets, &lanes_of(additions));
+        group.denominator = group.denominator.blend(&y.add(&y), group.doubles);
         let one = C::one(self.token);
         group.denominator = group.denominator.blend(&one, !group.active);
     }
@@ -334,26 +334,126 @@ where
         groups: &[Group<C>],
         mut inverse: C,
     ) {
-        for (i, (additions, group)) in batch.chunks(LANES).zip(groups).enumerate().rev() {
+        for (i, (chunk, group)) in batch.chunks(LANES).zip(groups).enumerate().rev() {
             self.prefetch(targets, sources, batch, i.wrapping_sub(PREFETCH_GROUPS));
+            let lanes = lanes_of(chunk);
             let this_inverse = inverse.mul(&group.prefix);
-            inverse = inverse.mul(&group.denominator);
-
-            let (first, second) = operands(targets, sources, additions);
-            let x1 = C::load(self.token, each_lane(|lane| &first[lane].x));
-            let y1 = C::load(self.token, each_lane(|lane| &first[lane].y));
-            let x2 = C::load(self.token, each_lane(|lane| &second[lane].x));
-            let y2 = C::load(self.token, each_lane(|lane| &second[lane].y));
-            let mut numerator = y2.signed_sub(&y1, negative_lanes(additions));
-            if group.doubles != 0 {
-                let square = x1.square();
-                numerator = numerator.blend(&square.add(&square).add(&square), group.doubles);
+            if group.is_usual() {
+                let slope = self.rise(targets, sources, &lanes).mul(&this_inverse);
+                self.add(targets, sources, &lanes, u8::MAX, &slope);
+            } else {
+                self.complete_unusual(targets, sources, &lanes, group, &this_inverse);
             }
-            let slope = numerator.mul(&this_inverse);
-            let x3 = slope.square().sub_both_reduced(&x1, &x2);
-            let y3 = slope.mul(&x1.sub(&x3)).sub_reduced(&y1);
-            self.store_targets(targets, additions, group.active, &x3, &y3);
+            inverse = inverse.mul(&group.denominator);
         }
+    }
+
+    /// Computes and stores the sums of a group some of whose lanes double a
+    /// point or have nothing to add. Kept apart, because values that come from
+    /// either of two places have to be in memory.
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    fn complete_unusual(
+        self,
+        targets: &mut [Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        lanes: &[Addition; LANES],
+        group: &Group<C>,
+        this_inverse: &C,
+    ) {
+        let square = self.target_x(targets, lanes).square();
+        let tangent = square.add(&square).add(&square);
+        let rise = self.rise(targets, sources, lanes);
+        let slope = rise.blend(&tangent, group.doubles).mul(this_inverse);
+        self.add(targets, sources, lanes, group.active, &slope);
+    }
+
+    /// Adds points that lie on lines of these slopes.
+    #[inline(always)]
+    fn add(
+        self,
+        targets: &mut [Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        lanes: &[Addition; LANES],
+        active: u8,
+        slope: &C,
+    ) {
+        let square = slope.square();
+        let x1 = self.target_x(targets, lanes);
+        let x2 = self.source_x(sources, lanes);
+        let x3 = square.sub_both_reduced(&x1, &x2);
+        let run = x1.sub(&x3);
+        self.store_lanes(targets, lanes, active, &x3, |point| &mut point.x);
+        let rise = run.mul(slope);
+        let y3 = rise.sub_reduced(&self.target_y(targets, lanes));
+        self.store_lanes(targets, lanes, active, &y3, |point| &mut point.y);
+    }
+
+    /// The differences of x, and the lanes where they may be no denominators.
+    #[inline(always)]
+    fn run(
+        self,
+        targets: &[Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        lanes: &[Addition; LANES],
+    ) -> (C, u8) {
+        let x1 = each_lane(|lane| &targets[lanes[lane].target as usize].x);
+        let x2 = each_lane(|lane| &sources[lanes[lane].source()].x);
+        C::difference(self.token, x2, x1)
+    }
+
+    /// The differences of y.
+    #[inline(always)]
+    fn rise(
+        self,
+        targets: &[Point<C::Stored>],
+        sources: &[Point<C::Stored>],
+        lanes: &[Addition; LANES],
+    ) -> C {
+        let y1 = self.target_y(targets, lanes);
+        let y2 = C::load(
+            self.token,
+            each_lane(|lane| &sources[lanes[lane].source()].y),
+        );
+        y2.signed_sub(&y1, negative_lanes(self.token, lanes))
+    }
+
+    #[inline(always)]
+    fn target_x(self, targets: &[Point<C::Stored>], lanes: &[Addition; LANES]) -> C {
+        let x = |lane: usize| &targets[lanes[lane].target as usize].x;
+        C::load(self.token, each_lane(x))
+    }
+
+    #[inline(always)]
+    fn target_y(self, targets: &[Point<C::Stored>], lanes: &[Addition; LANES]) -> C {
+        let y = |lane: usize| &targets[lanes[lane].target as usize].y;
+        C::load(self.token, each_lane(y))
+    }
+
+    #[inline(always)]
+    fn source_x(self, sources: &[Point<C::Stored>], lanes: &[Addition; LANES]) -> C {
+        let x = |lane: usize| &sources[lanes[lane].source()].x;
+        C::load(self.token, each_lane(x))
+    }
+
+    /// Writes a coordinate of the active lanes.
+    #[inline(always)]
+    fn store_lanes(
+        self,
+        targets: &mut [Point<C::Stored>],
+        lanes: &[Addition; LANES],
+        active: u8,
+        values: &C,
+        coordinate: impl Fn(&mut Point<C::Stored>) -> &mut C::Stored,
+    ) {
+        let rows = values.rows(self.token);
+        each_lane(|lane| {
+            if active >> lane & 1 != 0 {
+                let target = &mut targets[lanes[lane].target as usize];
+                C::store(&rows, lane, coordinate(target));
+            }
+        });
     }
 
     /// Computes the denominators of tangents and their running product.
@@ -406,26 +506,6 @@ where
         }
     }
 
-    /// Writes the active lanes.
-    #[inline(always)]
-    fn store_targets(
-        self,
-        targets: &mut [Point<C::Stored>],
-        additions: &[Addition],
-        active: u8,
-        x: &C,
-        y: &C,
-    ) {
-        let (x, y) = (x.rows(self.token), y.rows(self.token));
-        for (lane, addition) in additions.iter().enumerate() {
-            if active >> lane & 1 != 0 {
-                let target = &mut targets[addition.target as usize];
-                C::store(&x, lane, &mut target.x);
-                C::store(&y, lane, &mut target.y);
-            }
-        }
-    }
-
     /// Asks for the points of a later group.
     #[inline(always)]
     fn prefetch(
@@ -442,18 +522,16 @@ where
     }
 }
 
-/// The target and the source of each lane; a short group repeats its last.
+/// An addition for each lane; a short group repeats its last.
 #[inline(always)]
-fn operands<'a, S>(
-    targets: &'a [Point<S>],
-    sources: &'a [Point<S>],
-    additions: &[Addition],
-) -> ([&'a Point<S>; LANES], [&'a Point<S>; LANES]) {
-    let last = additions.len() - 1;
-    (
-        each_lane(|lane| &targets[additions[lane.min(last)].target as usize]),
-        each_lane(|lane| &sources[additions[lane.min(last)].source()]),
-    )
+fn lanes_of(chunk: &[Addition]) -> [Addition; LANES] {
+    chunk.try_into().unwrap_or_else(|_| padded(chunk))
+}
+
+#[cold]
+#[inline(never)]
+fn padded(chunk: &[Addition]) -> [Addition; LANES] {
+    each_lane(|lane| chunk[lane.min(chunk.len() - 1)])
 }
 
 /// The first `len` lanes.
@@ -464,11 +542,8 @@ fn active_lanes(len: usize) -> u8 {
 
 /// The lanes whose source is subtracted.
 #[inline(always)]
-fn negative_lanes(additions: &[Addition]) -> u8 {
-    additions
-        .iter()
-        .enumerate()
-        .fold(0, |mask, (lane, a)| mask | u8::from(a.negative()) << lane)
+fn negative_lanes(token: Ifma, lanes: &[Addition; LANES]) -> u8 {
+    lanes_with::<{ Addition::SIGN_BIT }>(token, &bytemuck::cast(*lanes))
 }
 
 #[cfg(test)]

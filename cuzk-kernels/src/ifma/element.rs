@@ -10,8 +10,6 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::Ifma;
-use super::product::product;
-use super::wide::square;
 
 /// Bits of a limb.
 pub(super) const LIMB_BITS: u32 = 52;
@@ -50,30 +48,19 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::from_limbs(token, unsafe { splat(&limbs) })
     }
 
-    /// Montgomery product: below p + ab / radix.
-    #[inline(always)]
-    pub(super) fn mul(&self, other: &Self) -> Self {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { product::<M, N>(&self.limbs, &other.limbs) })
-    }
-
-    /// Montgomery square: below p + a² / radix.
-    #[inline(always)]
-    pub(super) fn square(&self) -> Self {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { square::<M, N>(&self.limbs) })
-    }
-
     /// `self − other + K·p`, which must not be negative.
     #[inline(always)]
     pub(super) fn sub_multiple<const K: u64>(&self, other: &Self) -> Self {
         // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe {
-            carry(add(
-                &sub(&self.limbs, &other.limbs),
-                &splat(&multiple(&M::LIMBS, K)),
-            ))
-        })
+        let difference = self.with(unsafe { sub(&self.limbs, &other.limbs) });
+        difference.add_multiple::<K>()
+    }
+
+    /// `self + K·p`, which must not be negative, with limbs carried.
+    #[inline(always)]
+    pub(super) fn add_multiple<const K: u64>(&self) -> Self {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(add(&self.limbs, &splat(&multiple(&M::LIMBS, K)))) })
     }
 
     /// `±self − other + K·p`, which must not be negative; negated in the lanes

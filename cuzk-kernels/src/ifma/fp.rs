@@ -9,9 +9,10 @@ use blstrs::Fp as BlstFp;
 use ff::Field;
 
 use super::Ifma;
+use super::assembly::{Constants, product, square};
 use super::coordinate::Coordinate;
 use super::element::{Element, Modulus, carry, multiple};
-use super::lanes::{LANES, Row, load, rows, store, to_limbs, to_words};
+use super::lanes::{LANES, Row, load, load_difference, rows, store, to_limbs, to_words};
 
 /// The modulus p in 64-bit words.
 const MODULUS_WORDS: [u64; 6] = [
@@ -34,6 +35,9 @@ impl Modulus<8> for P {
     const LIMBS: [u64; 8] = to_limbs(&MODULUS_WORDS);
     const NEGATIVE_INVERSE: u64 = 0x3_fffc_fffc_fffd;
 }
+
+/// What products read of the modulus.
+pub(super) static CONSTANTS: Constants = Constants::new(P::LIMBS, P::NEGATIVE_INVERSE);
 
 /// Eight elements of the base field.
 pub(crate) type Fp = Element<P, 8>;
@@ -130,6 +134,20 @@ const CORRECTIONS: [[i64; 8]; 8] = {
 };
 
 impl Fp {
+    /// Montgomery product: below p + ab / 2^416.
+    #[inline(always)]
+    pub(super) fn mul(&self, other: &Fp) -> Fp {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(product(&self.limbs, &other.limbs, &CONSTANTS)) })
+    }
+
+    /// Montgomery square: below p + a² / 2^416.
+    #[inline(always)]
+    pub(super) fn square(&self) -> Fp {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(square(&self.limbs, &CONSTANTS)) })
+    }
+
     /// Adds the multiple of p that brings a value in (−4.9 p, 4.9 p), with
     /// limbs not carried, to (0, 2.25 p).
     #[inline(always)]
@@ -197,6 +215,17 @@ fn reduce(mut limbs: [__m512i; 8]) -> [__m512i; 8] {
     carry(limbs)
 }
 
+/// The lanes of a difference's last limb of which one side, and not the other,
+/// is marked as infinite.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn far(limb: __m512i) -> u8 {
+    // Coordinates have 19 bits there at most, and infinity is a bit far above.
+    let middle = _mm512_set1_epi64((INFINITY / 2).cast_signed());
+    let end = _mm512_set1_epi64(INFINITY.cast_signed());
+    _mm512_cmpge_epu64_mask(_mm512_add_epi64(limb, middle), end)
+}
+
 /// The value of stored limbs, fully reduced.
 fn canonical(row: &Row) -> [u64; 6] {
     let words = to_words(&row.0);
@@ -219,6 +248,15 @@ impl Coordinate for Fp {
     }
 
     #[inline(always)]
+    fn difference(token: Ifma, a: [&Row; LANES], b: [&Row; LANES]) -> (Fp, u8) {
+        let difference = Fp::from_limbs(token, load_difference(token, a, b));
+        // SAFETY: the token proves the instructions.
+        let far = unsafe { far(difference.limbs[7]) };
+        let factor = difference.add_multiple::<3>();
+        (factor, far | Element::perhaps_zero(&factor))
+    }
+
+    #[inline(always)]
     fn rows(&self, token: Ifma) -> [__m512i; LANES] {
         rows(token, self.limbs)
     }
@@ -230,12 +268,12 @@ impl Coordinate for Fp {
 
     #[inline(always)]
     fn mul(&self, other: &Fp) -> Fp {
-        Element::mul(self, other)
+        Fp::mul(self, other)
     }
 
     #[inline(always)]
     fn square(&self) -> Fp {
-        Element::square(self)
+        Fp::square(self)
     }
 
     #[inline(always)]

@@ -93,6 +93,16 @@ impl Coordinate for Fp2 {
     }
 
     #[inline(always)]
+    fn difference(token: Ifma, a: [&[Row; 2]; LANES], b: [&[Row; 2]; LANES]) -> (Fp2, u8) {
+        let component = |c: usize| {
+            let (a, b) = (each_lane(|i| &a[i][c]), each_lane(|i| &b[i][c]));
+            Fp::difference(token, a, b)
+        };
+        let ((c0, unusual0), (c1, unusual1)) = (component(0), component(1));
+        (Fp2 { c0, c1 }, unusual0 & unusual1)
+    }
+
+    #[inline(always)]
     fn rows(&self, token: Ifma) -> Self::Rows {
         [self.c0.rows(token), self.c1.rows(token)]
     }

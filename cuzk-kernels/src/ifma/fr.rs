@@ -18,7 +18,7 @@ use super::Ifma;
 use super::element::{Element, LIMB_MASK, Modulus, carry, splat, sub};
 use super::lanes::{LANES, to_limbs};
 use super::product::product_columns;
-use super::wide::{multiply_add, reduce_wide};
+use super::wide::{multiply_add, reduce_wide, square_columns};
 
 /// A scalar in memory: blst's words.
 pub(crate) type Words = [u64; 4];
@@ -91,6 +91,13 @@ impl Fr {
     pub(super) fn mul_lazy(&self, factor: &Fr) -> Fr {
         // SAFETY: `self` exists, which proves the instructions.
         self.with(unsafe { product_columns::<R, 5>(&self.limbs, &factor.limbs) })
+    }
+
+    /// Montgomery square: below r + a² / 2^260.
+    #[inline(always)]
+    pub(super) fn square(&self) -> Fr {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { square(&self.limbs) })
     }
 
     /// The same value with limbs carried.
@@ -301,6 +308,13 @@ fn split_chunks([even, odd]: [__m512i; 2]) -> [__m512i; 2] {
         _mm512_permutex2var_epi64(even, low, odd),
         _mm512_permutex2var_epi64(even, high, odd),
     ]
+}
+
+/// Not inlined: it is long, and its operand comes from memory anyway.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn square(a: &[__m512i; 5]) -> [__m512i; 5] {
+    carry(square_columns::<R, 5>(a))
 }
 
 #[cfg(test)]

@@ -31,6 +31,26 @@ pub(super) fn load(_: Ifma, rows: [&Row; LANES]) -> [__m512i; 8] {
     unsafe { transpose(each_lane(|i| _mm512_load_si512(rows[i].0.as_ptr().cast()))) }
 }
 
+/// Limb j of element i, from the difference of the j-th limbs of the i-th rows.
+#[inline(always)]
+pub(super) fn load_difference(_: Ifma, a: [&Row; LANES], b: [&Row; LANES]) -> [__m512i; 8] {
+    // SAFETY: a row is 64 bytes, and the token proves the instructions.
+    unsafe {
+        let row = |row: &Row| _mm512_load_si512(row.0.as_ptr().cast());
+        transpose(each_lane(|i| _mm512_sub_epi64(row(a[i]), row(b[i]))))
+    }
+}
+
+/// The lanes whose word has a bit.
+#[inline(always)]
+pub(super) fn lanes_with<const BIT: u32>(_: Ifma, words: &[u64; LANES]) -> u8 {
+    // SAFETY: eight words are 64 bytes, and the token proves the instructions.
+    unsafe {
+        let words = _mm512_loadu_si512(words.as_ptr().cast());
+        _mm512_test_epi64_mask(words, _mm512_set1_epi64(1 << BIT))
+    }
+}
+
 /// The inverse of [`load`]: the i-th row of limbs of the i-th element.
 #[inline(always)]
 pub(super) fn rows(_: Ifma, limbs: [__m512i; 8]) -> [__m512i; LANES] {

@@ -36,6 +36,7 @@
 //! again inside the kernels' entry points, which enable them too.
 
 mod affine;
+mod assembly;
 mod coordinate;
 pub(crate) mod coset;
 mod element;

@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::element::{LIMB_BITS, LIMB_MASK, Modulus, carry, splat};
+use super::element::{LIMB_BITS, LIMB_MASK, Modulus, splat};
 
 /// The product's columns while it is being reduced, lowest first, and the
 /// multiple of the modulus that clears the lowest.
@@ -13,17 +13,6 @@ use super::element::{LIMB_BITS, LIMB_MASK, Modulus, carry, splat};
 struct Columns<const N: usize> {
     sums: [__m512i; N],
     factor: __m512i,
-}
-
-/// The product with limbs carried. Not inlined: it is long, and its operands
-/// come from memory anyway.
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn product<M: Modulus<N>, const N: usize>(
-    a: &[__m512i; N],
-    b: &[__m512i; N],
-) -> [__m512i; N] {
-    carry(product_columns::<M, N>(a, b))
 }
 
 /// Operand scanning with the reduction interleaved (Koç, Acar, Kaliski,

@@ -2,17 +2,17 @@
 
 use std::arch::x86_64::*;
 
-use super::element::{Modulus, carry, splat};
+use super::element::{Modulus, splat};
 use super::product::{carried, factor};
 
 /// The columns of a product before reduction: 0 to N − 1 and N to 2N − 1.
 pub(super) type Wide<const N: usize> = [[__m512i; N]; 2];
 
-/// The square with limbs carried. Every product of two different limbs is
+/// The square, limbs not carried. Every product of two different limbs is
 /// taken once and doubled; the reduction comes after.
-#[inline(never)]
+#[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn square<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) -> [__m512i; N] {
+pub(super) fn square_columns<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) -> [__m512i; N] {
     let mut wide = [[_mm512_setzero_si512(); N]; 2];
     for i in 0..N {
         for j in i + 1..N {
@@ -25,7 +25,7 @@ pub(super) fn square<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) -> [__m512
     for (i, a) in a.iter().enumerate() {
         multiply_limbs(&mut wide, 2 * i, *a, *a);
     }
-    carry(reduce_wide::<M, N>(wide))
+    reduce_wide::<M, N>(wide)
 }
 
 /// The product without reduction.
