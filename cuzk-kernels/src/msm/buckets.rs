@@ -166,6 +166,9 @@ impl<K: Kernel> Filling<'_, '_, K> {
             let source = &self.sources[addition.source()];
             self.buckets.points[bucket] = self.buckets.kernel.signed(source, addition.negative());
         } else if self.batch.taken.insert(bucket) {
+            // Many buckets are not in a core's caches, and while a batch is carried out
+            // they are asked for faster than they can come.
+            affine::prefetch(&self.buckets.points[bucket]);
             self.batch.additions.push(addition);
         } else {
             self.batch.deferred.push(addition);
