@@ -97,9 +97,11 @@ pub enum Error {
         problem: String,
     },
     /// The queue is full.
-    #[error("the queue holds {capacity} jobs already; submit again when one has ended")]
+    #[error(
+        "the queue has no room among its {capacity} partitions; submit again when a job has ended"
+    )]
     Busy {
-        /// How many jobs the queue holds.
+        /// How many partitions the queue holds.
         capacity: usize,
     },
     /// The journal of jobs.

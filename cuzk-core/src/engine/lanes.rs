@@ -72,6 +72,7 @@ impl Shared {
 
     /// The next partition that a device may prove.
     fn next_ready(&self, station: usize) -> Option<Ready> {
+        self.tell_memory();
         let mut trial = None;
         let mut ready = self.ready.pop_if(|ready| {
             match self.stations.claim(station, &ready.task) {
@@ -98,6 +99,7 @@ impl Shared {
             if !self.finish(finishing) {
                 return;
             }
+            self.tell_memory();
         }
     }
 
@@ -132,6 +134,7 @@ impl Shared {
     /// have ended meanwhile, or cannot begin, are settled on the way.
     fn next_turn(&self, lane: Lane) -> Option<Admitted> {
         loop {
+            self.tell_memory();
             let (mut task, ticket, memory) = match self.admission.next(lane)? {
                 Turn::Admitted {
                     item,

@@ -9,11 +9,11 @@
 //!
 //! `submit` (how a request becomes a job) → `shared` (what the threads share) →
 //! `stations` (the devices) → `needs` (memory, circuits, parameters) → `replaced`
-//! (parameters that others take the place of) → `ends` (how jobs begin and end) → `task` (a partition on its way) → `threads` (how the
-//! threads begin and end) → `lanes` (their loops, in the order of the way) → `faults`
-//! (what becomes of a partition that failed) → `watch` (devices that do not
-//! answer) → `registry` (jobs by number and by id) → `book` and `journal` (jobs that
-//! outlive the process) → `status`.
+//! (parameters that others take the place of) → `ends` (how jobs begin and end) →
+//! `task` (a partition on its way) → `threads` (how the threads begin and end) →
+//! `lanes` (their loops, in the order of the way) → `faults` (what becomes of a
+//! partition that failed) → `watch` (devices that do not answer) → `registry` (jobs by
+//! number and by id) → `book` and `journal` (jobs that outlive the process) → `status`.
 //!
 //! # Threads
 //!

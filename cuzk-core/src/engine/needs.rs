@@ -206,7 +206,12 @@ impl Shared {
             Vec::new()
         };
         self.buffers.make_room(&own, free_bytes);
-        metrics::memory_reserved(usage.used_bytes);
+        self.tell_memory();
+    }
+
+    /// To be called when memory was charged, and when a worker has let go of some.
+    pub(super) fn tell_memory(&self) {
+        metrics::memory_reserved(self.admission.usage().used_bytes);
         metrics::buffers_kept(self.buffers.kept_bytes());
     }
 }

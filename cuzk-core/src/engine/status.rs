@@ -45,7 +45,7 @@ pub struct DeviceStatus {
     pub backend: &'static str,
     /// What it is for.
     pub role: &'static str,
-    /// Whether it gets work.
+    /// Whether it gets no work, because it failed too often.
     pub quarantined: bool,
     /// Partitions it proved.
     pub proved: u64,
@@ -64,7 +64,7 @@ pub struct MemoryStatus {
     pub used_bytes: u64,
     /// The part of that that goes when someone needs it: circuits nobody uses.
     pub idle_bytes: u64,
-    /// Vectors kept for the next partition, beside what is reserved.
+    /// Memory kept for the next partition, beside what is reserved.
     pub kept_bytes: u64,
 }
 

@@ -7,8 +7,10 @@
 //! are huge where the system grants it.
 //!
 //! Not zeroed: whoever takes memory overwrites it. The invariants: a block belongs
-//! to one owner; what the pool keeps is never more than it is allowed to.
+//! to one owner; what the pool keeps is never more than it is allowed to, and nothing
+//! that nobody had a use for in a long time.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,8 +52,27 @@ pub struct BufferPool {
     dealloc: Dealloc,
     /// The pool never keeps more bytes than this.
     kept_bytes_max: u64,
-    free: Mutex<Vec<Block>>,
+    kept: Mutex<Kept>,
 }
+
+/// Blocks that nobody uses, those kept longest in front.
+#[derive(Debug, Default)]
+struct Kept {
+    free: Vec<Free>,
+    /// How many were given back in all.
+    returns: u64,
+}
+
+/// A block, and how many had been given back when it was.
+#[derive(Debug)]
+struct Free {
+    block: Block,
+    since: u64,
+}
+
+/// A block that is not taken while so many others are given back, by a hundred
+/// partitions or so, was of use for what met by chance and may not meet again.
+const RETURNS_MAX: u64 = 1024;
 
 /// Scalars on loan from a [`BufferPool`].
 pub struct Buffer {
@@ -68,7 +89,7 @@ impl BufferPool {
         Arc::new(Self {
             dealloc,
             kept_bytes_max,
-            free: Mutex::default(),
+            kept: Mutex::default(),
         })
     }
 
@@ -91,29 +112,28 @@ impl BufferPool {
     }
 
     fn take_free(&self, bytes: usize) -> Option<Block> {
-        let mut free = self.lock();
-        let index = fits(free.iter().map(Block::bytes), bytes)?;
-        Some(free.remove(index))
+        let free = &mut self.lock().free;
+        let index = fits(free.iter().map(Free::bytes), bytes)?;
+        Some(free.remove(index).block)
     }
 
     /// Bytes that are kept and that nobody uses.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        bytes_of(&self.lock())
+        bytes_of(&self.lock().free)
     }
 
     /// Gives up buffers, those kept longest first, until at most `bytes` are
     /// kept.
     pub fn shrink_to(&self, bytes: u64) {
-        let mut surplus = Vec::new();
-        let mut free = self.lock();
-        let mut kept = bytes_of(&free);
-        while kept > bytes && !free.is_empty() {
-            let block = free.remove(0);
-            kept -= block.bytes() as u64;
-            surplus.push(block);
-        }
-        drop(free);
+        let mut kept = self.lock();
+        let mut left = bytes_of(&kept.free);
+        let surplus = kept.give_up_while(|free| {
+            let goes = left > bytes;
+            left -= if goes { free.bytes() as u64 } else { 0 };
+            goes
+        });
+        drop(kept);
         // Unmapped before whoever asked goes on, since it is about to map.
         drop(surplus);
     }
@@ -122,29 +142,30 @@ impl BufferPool {
     /// suit what the caller will take (`own`, in bytes each, which it has reserved),
     /// and others of `free_bytes` at most, those kept longest going first.
     pub fn make_room(&self, own: &[usize], free_bytes: u64) {
-        let mut free = self.lock();
-        let mut others = std::mem::take(&mut *free);
+        let mut kept = self.lock();
+        let mut others = std::mem::take(&mut kept.free);
+        let mut suits = Vec::new();
         // What of a block that suits is more than was asked for is not reserved.
         let mut unreserved_bytes = 0;
         for bytes in own {
-            if let Some(index) = fits(others.iter().map(Block::bytes), *bytes) {
-                let block = others.remove(index);
-                unreserved_bytes += (block.bytes() - bytes) as u64;
-                free.push(block);
+            if let Some(index) = fits(others.iter().map(Free::bytes), *bytes) {
+                let free = others.remove(index);
+                unreserved_bytes += (free.bytes() - bytes) as u64;
+                suits.push(free);
             }
         }
         unreserved_bytes += bytes_of(&others);
-        let surplus = others.iter().take_while(|block| {
+        kept.free = others;
+        let surplus = kept.give_up_while(|free| {
             let goes = unreserved_bytes > free_bytes;
-            unreserved_bytes -= if goes { block.bytes() as u64 } else { 0 };
+            unreserved_bytes -= if goes { free.bytes() as u64 } else { 0 };
             goes
         });
-        let surplus = surplus.count();
-        let kept = others.split_off(surplus);
-        free.extend(kept);
-        drop(free);
+        kept.free.append(&mut suits);
+        kept.free.sort_by_key(|free| free.since);
+        drop(kept);
         // Unmapped before whoever asked goes on, since it is about to map.
-        drop(others);
+        drop(surplus);
     }
 
     fn dispose(&self, block: Block) {
@@ -155,29 +176,53 @@ impl BufferPool {
             }
             Dealloc::Serial => dealloc_async(block),
             Dealloc::Recycle => {
-                self.lock().push(block);
+                let surplus = self.lock().take_back(block);
+                drop(surplus);
                 self.shrink_to(self.kept_bytes_max);
             }
         }
     }
 
     // Every change under the lock leaves a list of blocks.
-    fn lock(&self) -> MutexGuard<'_, Vec<Block>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Which of the free blocks suits who asks for `bytes`: the least that is large
-/// enough, unless half of it were wasted.
+/// enough, unless half of it were wasted; of equal ones the last, so that one too many
+/// is not taken.
 pub(super) fn fits(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
     let suits = bytes..=bytes.saturating_mul(2);
     let blocks = free.enumerate().filter(|(_, block)| suits.contains(block));
-    let (index, _) = blocks.min_by_key(|(_, block)| *block)?;
+    let (index, _) = blocks.min_by_key(|(index, block)| (*block, Reverse(*index)))?;
     Some(index)
 }
 
-fn bytes_of(blocks: &[Block]) -> u64 {
-    blocks.iter().map(|block| block.bytes() as u64).sum()
+fn bytes_of(free: &[Free]) -> u64 {
+    free.iter().map(|free| free.bytes() as u64).sum()
+}
+
+impl Free {
+    fn bytes(&self) -> usize {
+        self.block.bytes()
+    }
+}
+
+impl Kept {
+    /// Keeps a block. Those that nobody took for long are given up.
+    fn take_back(&mut self, block: Block) -> Vec<Free> {
+        let since = self.returns;
+        self.returns += 1;
+        self.free.push(Free { block, since });
+        self.give_up_while(|free| since - free.since > RETURNS_MAX)
+    }
+
+    /// Takes out those in front of which `goes` is true.
+    fn give_up_while(&mut self, mut goes: impl FnMut(&Free) -> bool) -> Vec<Free> {
+        let count = self.free.iter().take_while(|free| goes(free)).count();
+        self.free.drain(..count).collect()
+    }
 }
 
 /// For what kernels need beside the buffers.
@@ -312,6 +357,19 @@ mod tests {
         assert_eq!(kept(), 1400);
         pool.make_room(&[], 0);
         assert_eq!(kept(), 0);
+    }
+
+    #[test]
+    fn what_nobody_takes_for_long_is_given_up() {
+        let pool = pool(Dealloc::Recycle, 10_000);
+        drop([1000, 100].map(|len| pool.take(len).unwrap()));
+        let use_often = |times| (0..times).for_each(|_| drop(pool.take(100).unwrap()));
+        use_often(RETURNS_MAX - 1);
+        assert_eq!(pool.kept_bytes(), 1100 * 32);
+        use_often(1);
+        assert_eq!(pool.kept_bytes(), 100 * 32);
+        use_often(2 * RETURNS_MAX);
+        assert_eq!(pool.kept_bytes(), 100 * 32, "what is taken stays");
     }
 
     #[test]

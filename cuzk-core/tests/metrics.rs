@@ -1,0 +1,118 @@
+//! What an engine tells the recorder of its process.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::device::{Deed, Gate, Scripted, engine_on};
+use common::tiny::{self, Hooked, TinyJob};
+use common::{submit, wait_until};
+use cuzk_core::job::JobOptions;
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::metrics;
+use metrics_util::CompositeKey;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+/// Every metric, as `name{label=value,…}`: histograms by their number of samples.
+fn look(snapshotter: &Snapshotter) -> HashMap<String, f64> {
+    let name = |key: &CompositeKey| {
+        let labels = key.key().labels();
+        let labels = labels.map(|label| format!("{}={}", label.key(), label.value()));
+        let labels: Vec<_> = labels.collect();
+        format!("{}{{{}}}", key.key().name(), labels.join(","))
+    };
+    let value = |value| match value {
+        DebugValue::Counter(count) => count as f64,
+        DebugValue::Gauge(value) => value.into_inner(),
+        DebugValue::Histogram(samples) => samples.len() as f64,
+    };
+    let metrics = snapshotter.snapshot().into_vec().into_iter();
+    metrics
+        .map(|(key, _, _, of_key)| (name(&key), value(of_key)))
+        .collect()
+}
+
+/// One job of each end: proved after a fault, false, cancelled, and refused.
+#[test]
+fn an_engine_tells_how_it_is_doing() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    recorder.install().unwrap();
+    metrics::describe();
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.faults_max = 1;
+    config.gpus.rest = Duration::from_secs(3600);
+    let device = Scripted::new(&config, |_| Deed::WrongPoint);
+    let engine = engine_on(&config, &[&device]);
+
+    let proved = submit(&engine, tiny::job(ProofKind::Porep, 1));
+    proved.wait().unwrap();
+    let false_job = TinyJob {
+        kind: ProofKind::SnapDeals,
+        partitions: 1,
+        false_partition: Some(0),
+    };
+    submit(&engine, Arc::new(false_job)).wait().unwrap_err();
+    let [entered, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
+    let in_witness = {
+        let (entered, gate) = (Arc::clone(&entered), Arc::clone(&gate));
+        move || {
+            entered.open();
+            gate.wait();
+        }
+    };
+    let job = submit(
+        &engine,
+        Arc::new(Hooked {
+            in_witness: Box::new(in_witness),
+            ..Hooked::from(tiny::job(ProofKind::WindowPost, 1))
+        }),
+    );
+    entered.wait();
+    job.cancel();
+    gate.open();
+    wait_until("it is gone", || engine.status().partitions_running == 0);
+    engine.close();
+    let late = tiny::job(ProofKind::Porep, 1);
+    engine.submit_job(late, JobOptions::default()).unwrap_err();
+    let memory = engine.status().memory;
+    engine.shutdown();
+
+    let seen = look(&snapshotter);
+    let expected = [
+        ("cuzk_jobs_accepted_total{kind=porep}", 1.0),
+        ("cuzk_jobs_accepted_total{kind=window-post}", 1.0),
+        (
+            "cuzk_jobs_refused_total{kind=porep,reason=shutting_down}",
+            1.0,
+        ),
+        ("cuzk_jobs_ended_total{kind=porep,outcome=proved}", 1.0),
+        ("cuzk_jobs_ended_total{kind=snap-deals,outcome=failed}", 1.0),
+        (
+            "cuzk_jobs_ended_total{kind=window-post,outcome=cancelled}",
+            1.0,
+        ),
+        ("cuzk_job_seconds{kind=porep,outcome=proved}", 1.0),
+        ("cuzk_proofs_rejected_total{device=0}", 1.0),
+        ("cuzk_device_faults_total{device=0,fault=rejected}", 1.0),
+        ("cuzk_device_quarantined{device=0}", 1.0),
+        ("cuzk_partitions_in_stage{stage=verify}", 0.0),
+        // What is reserved when nothing runs: no more than what is idle.
+        ("cuzk_memory_reserved_bytes{}", memory.idle_bytes as f64),
+        ("cuzk_memory_budget_bytes{}", memory.total_bytes as f64),
+    ];
+    for (key, value) in expected {
+        assert_eq!(seen.get(key), Some(&value), "{key} in {seen:#?}");
+    }
+    // On the device, and again elsewhere; and the false one elsewhere only.
+    assert_eq!(seen["cuzk_stage_seconds{stage=verify}"], 3.0);
+}
