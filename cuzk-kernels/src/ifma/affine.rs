@@ -270,12 +270,11 @@ where
             self.prefetch(targets, sources, batch, i + PREFETCH_GROUPS);
             let lanes = lanes_of(chunk);
             let (denominator, unusual) = self.run(targets, sources, &lanes);
-            *group = Group {
-                denominator,
-                prefix: product,
-                active: active_lanes(chunk.len()),
-                doubles: 0,
-            };
+            // One by one: put together elsewhere, they would be copied here.
+            group.denominator = denominator;
+            group.prefix = product;
+            group.active = active_lanes(chunk.len());
+            group.doubles = 0;
             if unusual != 0 || chunk.len() < LANES {
                 self.settle(group, unusual, targets, sources, chunk);
             }

@@ -94,11 +94,10 @@ impl Coordinate for Fp2 {
 
     #[inline(always)]
     fn difference(token: Ifma, a: [&[Row; 2]; LANES], b: [&[Row; 2]; LANES]) -> (Fp2, u8) {
-        let component = |c: usize| {
-            let (a, b) = (each_lane(|i| &a[i][c]), each_lane(|i| &b[i][c]));
-            Fp::difference(token, a, b)
-        };
-        let ((c0, unusual0), (c1, unusual1)) = (component(0), component(1));
+        let first = (each_lane(|i| &a[i][0]), each_lane(|i| &b[i][0]));
+        let second = (each_lane(|i| &a[i][1]), each_lane(|i| &b[i][1]));
+        let (c0, unusual0) = Fp::difference(token, first.0, first.1);
+        let (c1, unusual1) = Fp::difference(token, second.0, second.1);
         (Fp2 { c0, c1 }, unusual0 & unusual1)
     }
 

@@ -36,8 +36,10 @@ pub(super) fn load(_: Ifma, rows: [&Row; LANES]) -> [__m512i; 8] {
 pub(super) fn load_difference(_: Ifma, a: [&Row; LANES], b: [&Row; LANES]) -> [__m512i; 8] {
     // SAFETY: a row is 64 bytes, and the token proves the instructions.
     unsafe {
-        let row = |row: &Row| _mm512_load_si512(row.0.as_ptr().cast());
-        transpose(each_lane(|i| _mm512_sub_epi64(row(a[i]), row(b[i]))))
+        transpose(each_lane(|i| {
+            let a = _mm512_load_si512(a[i].0.as_ptr().cast());
+            _mm512_sub_epi64(a, _mm512_load_si512(b[i].0.as_ptr().cast()))
+        }))
     }
 }
 

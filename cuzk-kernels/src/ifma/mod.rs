@@ -12,10 +12,10 @@
 //! | eight of | multiply-adds | cycles |
 //! |---|---|---|
 //! | product in the scalar field | 100 | 106 |
-//! | product in the base field | 256 | 270 |
-//! | square in the base field | 200 | 221 |
-//! | product in its extension | 640 | 774 |
-//! | square in its extension | 512 | 626 |
+//! | product in the base field | 256 | 256 |
+//! | square in the base field | 200 | 204 |
+//! | product in its extension | 640 | 770 |
+//! | square in its extension | 512 | 561 |
 //!
 //! A transform of 2^k points has k·2^(k − 1) butterflies of one product, of
 //! which the first pass saves those of 1.75 layers. An affine addition is five
@@ -26,8 +26,9 @@
 //! | one of | bound, cycles | cycles |
 //! |---|---|---|
 //! | butterfly of a transform of 2^22 points | 12.5 | 21 |
-//! | addition of a sum in G1, 2^20 random scalars | 185 | 370 |
-//! | addition of a sum in G2, 2^17 random scalars | 464 | 850 |
+//! | addition in G1, points in the second-level cache | 185 | 240 |
+//! | addition of a sum in G1, 2^20 random scalars | 185 | 300 |
+//! | addition of a sum in G2, 2^17 random scalars | 464 | 765 |
 //!
 //! How safety is kept: a value of [`Ifma`] exists only where the processor
 //! has the instructions, every constructor of a vector type asks for one, and
