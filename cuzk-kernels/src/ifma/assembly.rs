@@ -9,8 +9,8 @@
 //! multiply-add a cycle, even where each product waits for the one before.
 //!
 //! Registers: `a` is in zmm0 to zmm7, columns are in zmm8 to zmm23 and
-//! multiples of the modulus in zmm24 and zmm25; zmm26 is what a column carries.
-//! Results have limbs that are not carried.
+//! multiples of the modulus in zmm24 and zmm25; zmm26 is what a column carries,
+//! and limbs of `b` are in zmm27 and zmm28. Results have limbs that are not carried.
 
 #![allow(unsafe_code)] // assembly that reads memory
 
@@ -62,39 +62,31 @@ macro_rules! add_products {
     };
 }
 
-/// Adds the low halves of a multiple of the modulus to columns, but for the
-/// lowest column, which the multiple clears.
-macro_rules! add_modulus_low {
-    ($factor:literal; $c1:literal $c2:literal $c3:literal $c4:literal $c5:literal $c6:literal $c7:literal) => {
-        add_products!("l", $factor;
-            $c1 "qword ptr [{p} + 8]{{1to8}}"
-            $c2 "qword ptr [{p} + 16]{{1to8}}"
-            $c3 "qword ptr [{p} + 24]{{1to8}}"
-            $c4 "qword ptr [{p} + 32]{{1to8}}"
-            $c5 "qword ptr [{p} + 40]{{1to8}}"
-            $c6 "qword ptr [{p} + 48]{{1to8}}"
-            $c7 "qword ptr [{p} + 56]{{1to8}}")
-    };
-}
-
-/// Adds the high half of the modulus' lowest limb.
-macro_rules! add_modulus_high_first {
-    ($factor:literal; $c1:literal) => {
-        add_products!("h", $factor; $c1 "qword ptr [{p}]{{1to8}}")
-    };
-}
-
-/// Adds the high halves of its other limbs.
-macro_rules! add_modulus_high_rest {
-    ($factor:literal; $c2:literal $c3:literal $c4:literal $c5:literal $c6:literal $c7:literal $c8:literal) => {
-        add_products!("h", $factor;
-            $c2 "qword ptr [{p} + 8]{{1to8}}"
-            $c3 "qword ptr [{p} + 16]{{1to8}}"
-            $c4 "qword ptr [{p} + 24]{{1to8}}"
-            $c5 "qword ptr [{p} + 32]{{1to8}}"
-            $c6 "qword ptr [{p} + 40]{{1to8}}"
-            $c7 "qword ptr [{p} + 48]{{1to8}}"
-            $c8 "qword ptr [{p} + 56]{{1to8}}")
+/// Adds a multiple of the modulus to columns, but for the one below them, which it
+/// clears; what is to be done as soon as the first is whole comes among the others.
+macro_rules! add_modulus {
+    ($factor:literal; $c1:literal $c2:literal $c3:literal $c4:literal $c5:literal $c6:literal $c7:literal $c8:literal; $($then:tt)*) => {
+        concat!(
+            add_products!("l", $factor;
+                $c1 "qword ptr [{p} + 8]{{1to8}}"
+                $c2 "qword ptr [{p} + 16]{{1to8}}"
+                $c3 "qword ptr [{p} + 24]{{1to8}}"
+                $c4 "qword ptr [{p} + 32]{{1to8}}"
+                $c5 "qword ptr [{p} + 40]{{1to8}}"
+                $c6 "qword ptr [{p} + 48]{{1to8}}"
+                $c7 "qword ptr [{p} + 56]{{1to8}}"),
+            add_products!("h", $factor;
+                $c1 "qword ptr [{p}]{{1to8}}"
+                $c2 "qword ptr [{p} + 8]{{1to8}}"
+                $c3 "qword ptr [{p} + 16]{{1to8}}"
+                $c4 "qword ptr [{p} + 24]{{1to8}}"),
+            $($then)*
+            add_products!("h", $factor;
+                $c5 "qword ptr [{p} + 32]{{1to8}}"
+                $c6 "qword ptr [{p} + 40]{{1to8}}"
+                $c7 "qword ptr [{p} + 48]{{1to8}}"
+                $c8 "qword ptr [{p} + 56]{{1to8}}"),
+        )
     };
 }
 
@@ -122,11 +114,11 @@ macro_rules! carried {
 
 /// The low halves of the products with the first limb of `b`.
 macro_rules! first_round {
-    ($b:literal, $factor:literal; $($column:literal)+) => {
+    ($b:literal, $factor:literal; $lowest:literal $($column:literal)+) => {
         concat!(
-            zero!($($column)+),
-            add_limbs!("l", $b; $($column)+),
-            factor!("zmm24", "zmm16"),
+            zero!($lowest $($column)+),
+            add_limbs!("l", $b; $lowest $($column)+),
+            factor!($factor, $lowest),
         )
     };
 }
@@ -141,10 +133,7 @@ macro_rules! round {
             add_limbs!("h", $b; $c1 $($column)+ $lowest),
             add_limbs!("l", $next; $c1 $($column)+ $lowest),
             "vpaddq ", $c1, ", ", $c1, ", zmm26\n",
-            add_modulus_low!($factor; $c1 $($column)+),
-            add_modulus_high_first!($factor; $c1),
-            add_modulus_high_rest!($factor; $($column)+ $lowest),
-            factor!($next_factor, $c1),
+            add_modulus!($factor; $c1 $($column)+ $lowest; factor!($next_factor, $c1),),
         )
     };
 }
@@ -157,9 +146,7 @@ macro_rules! last_round {
             zero!($lowest),
             add_limbs!("h", $b; $c1 $($column)+ $lowest),
             "vpaddq ", $c1, ", ", $c1, ", zmm26\n",
-            add_modulus_low!($factor; $c1 $($column)+),
-            add_modulus_high_first!($factor; $c1),
-            add_modulus_high_rest!($factor; $($column)+ $lowest),
+            add_modulus!($factor; $c1 $($column)+ $lowest;),
         )
     };
 }
@@ -218,25 +205,13 @@ macro_rules! add_squares {
     };
 }
 
-/// Clears a column with a multiple of the modulus, and finds the next one's.
-/// The columns that the next multiple depends on come first.
+/// Clears a column with a multiple of the modulus.
 macro_rules! clear {
-    ($factor:literal, $next_factor:literal; $lowest:literal $c1:literal $c2:literal $c3:literal $c4:literal $c5:literal $c6:literal $c7:literal $c8:literal) => {
+    ($factor:literal; $lowest:literal $c1:literal $($column:literal)+; $($then:tt)*) => {
         concat!(
             carried!($lowest),
             "vpaddq ", $c1, ", ", $c1, ", zmm26\n",
-            add_modulus_low!($factor; $c1 $c2 $c3 $c4 $c5 $c6 $c7),
-            add_modulus_high_first!($factor; $c1),
-            add_products!("h", $factor;
-                $c2 "qword ptr [{p} + 8]{{1to8}}"
-                $c3 "qword ptr [{p} + 16]{{1to8}}"
-                $c4 "qword ptr [{p} + 24]{{1to8}}"),
-            factor!($next_factor, $c1),
-            add_products!("h", $factor;
-                $c5 "qword ptr [{p} + 32]{{1to8}}"
-                $c6 "qword ptr [{p} + 40]{{1to8}}"
-                $c7 "qword ptr [{p} + 48]{{1to8}}"
-                $c8 "qword ptr [{p} + 56]{{1to8}}"),
+            add_modulus!($factor; $c1 $($column)+; $($then)*),
         )
     };
 }
@@ -273,14 +248,14 @@ pub(super) fn square(a: &[__m512i; 8], constants: &Constants) -> [__m512i; 8] {
             add_squares!("l"; "zmm8" "zmm0" "zmm10" "zmm1" "zmm12" "zmm2" "zmm14" "zmm3" "zmm16" "zmm4" "zmm18" "zmm5" "zmm20" "zmm6" "zmm22" "zmm7"),
             add_squares!("h"; "zmm9" "zmm0" "zmm11" "zmm1" "zmm13" "zmm2" "zmm15" "zmm3" "zmm17" "zmm4" "zmm19" "zmm5" "zmm21" "zmm6" "zmm23" "zmm7"),
             factor!("zmm24", "zmm8"),
-            clear!("zmm24", "zmm25"; "zmm8" "zmm9" "zmm10" "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16"),
-            clear!("zmm25", "zmm24"; "zmm9" "zmm10" "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17"),
-            clear!("zmm24", "zmm25"; "zmm10" "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18"),
-            clear!("zmm25", "zmm24"; "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19"),
-            clear!("zmm24", "zmm25"; "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20"),
-            clear!("zmm25", "zmm24"; "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20" "zmm21"),
-            clear!("zmm24", "zmm25"; "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20" "zmm21" "zmm22"),
-            clear!("zmm25", "zmm24"; "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20" "zmm21" "zmm22" "zmm23"),
+            clear!("zmm24"; "zmm8" "zmm9" "zmm10" "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16"; factor!("zmm25", "zmm9"),),
+            clear!("zmm25"; "zmm9" "zmm10" "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17"; factor!("zmm24", "zmm10"),),
+            clear!("zmm24"; "zmm10" "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18"; factor!("zmm25", "zmm11"),),
+            clear!("zmm25"; "zmm11" "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19"; factor!("zmm24", "zmm12"),),
+            clear!("zmm24"; "zmm12" "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20"; factor!("zmm25", "zmm13"),),
+            clear!("zmm25"; "zmm13" "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20" "zmm21"; factor!("zmm24", "zmm14"),),
+            clear!("zmm24"; "zmm14" "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20" "zmm21" "zmm22"; factor!("zmm25", "zmm15"),),
+            clear!("zmm25"; "zmm15" "zmm16" "zmm17" "zmm18" "zmm19" "zmm20" "zmm21" "zmm22" "zmm23";),
             p = in(reg) std::ptr::from_ref(constants),
             in("zmm0") a[0], in("zmm1") a[1], in("zmm2") a[2], in("zmm3") a[3],
             in("zmm4") a[4], in("zmm5") a[5], in("zmm6") a[6], in("zmm7") a[7],

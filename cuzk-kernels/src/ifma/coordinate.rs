@@ -26,8 +26,8 @@ pub(crate) trait Coordinate: Copy {
 
     fn one(token: Ifma) -> Self;
     fn load(token: Ifma, from: [&Self::Stored; LANES]) -> Self;
-    /// `a − b` of stored values, an x each or a y each, and the lanes where it may
-    /// be zero or where an x marks infinity.
+    /// `a − b` of stored x, and the lanes where it may be zero or where one of them
+    /// marks infinity.
     fn difference(token: Ifma, a: [&Self::Stored; LANES], b: [&Self::Stored; LANES]) -> (Self, u8);
     fn rows(&self, token: Ifma) -> Self::Rows;
     fn store(rows: &Self::Rows, lane: usize, to: &mut Self::Stored);
