@@ -29,6 +29,7 @@ pub mod circuit;
 pub mod config;
 pub mod engine;
 pub mod error;
+mod file_identity;
 pub mod files;
 pub mod job;
 pub mod kinds;

@@ -44,6 +44,19 @@ impl<K: Eq + Hash, V> OnceMap<K, V> {
         }
     }
 
+    /// The value of `key`, if someone has made it.
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        let slot = Arc::clone(lock(&self.slots).get(key)?);
+        lock(&slot).clone()
+    }
+
+    /// Has `value` be what the next to ask for `key` gets; the one before lives on with
+    /// those who have it.
+    pub fn replace(&self, key: K, value: V) {
+        let slot = Arc::clone(lock(&self.slots).entry(key).or_default());
+        *lock(&slot) = Some(Arc::new(value));
+    }
+
     /// Takes out the value of `key`, which lives on with those who have it. The
     /// next to ask makes it anew.
     pub fn remove(&self, key: &K) -> Option<Arc<V>> {
@@ -102,6 +115,20 @@ mod tests {
             told.send(()).unwrap();
             slow.join().unwrap().unwrap();
         });
+    }
+
+    #[test]
+    fn what_is_replaced_lives_on_with_who_has_it() {
+        let map = OnceMap::default();
+        assert_eq!(map.get(&1), None);
+        let old = map.get_or_make(1, || Ok::<_, ()>("old")).unwrap();
+        map.replace(1, "new");
+        map.replace(2, "other");
+        let new = map.get_or_make(1, || Err("made again")).unwrap();
+        assert_eq!(
+            (*old, *new, map.get(&2).as_deref()),
+            ("old", "new", Some(&"other"))
+        );
     }
 
     #[test]

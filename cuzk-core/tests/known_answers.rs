@@ -208,7 +208,7 @@ fn multiples_change_no_proof() {
         params,
         program,
         densities,
-        Isa::best(),
+        Isa::best().into(),
         (2, 1 << 30),
         |_| (),
     );

@@ -13,7 +13,8 @@ use cuzk_core::params::{
     GenerateOptions, LoadedParams, MappedMultiples, ParamCache, ParamsError, WrittenMultiples,
     multiples_path, write_multiples,
 };
-use cuzk_kernels::Isa;
+use cuzk_kernels::{Checkpoint, Context, Isa};
+use rayon::ThreadPool;
 use tempfile::TempDir;
 
 /// The page that the header is in.
@@ -46,7 +47,7 @@ impl Case {
             self.params.mapped(),
             self.circuit.program(),
             self.circuit.densities(),
-            Isa::best(),
+            Isa::best().into(),
             (2, limit_bytes),
             |_| (),
         )
@@ -66,8 +67,33 @@ impl Case {
         text
     }
 
+    /// Whether who proves with the parameters has multiples, and could have others.
+    fn shared(&self, isa: Isa) -> (bool, bool) {
+        let params = self.params.mapped();
+        let shared = params.multiples(&self.circuit, isa, &pool());
+        (shared.usable().is_some(), shared.is_outdated(params))
+    }
+
+    fn renew(&self, context: Context<'_>) -> Result<bool, ParamsError> {
+        let params = self.params.mapped();
+        pool().install(|| params.renew_multiples(&self.circuit, context, 2))
+    }
+
     fn path(&self) -> PathBuf {
         multiples_path(self.params.mapped())
+    }
+}
+
+fn pool() -> ThreadPool {
+    common::config().synthesis.pool().unwrap()
+}
+
+/// Stops whatever asks.
+struct Stop;
+
+impl Checkpoint for Stop {
+    fn pass(&self) -> bool {
+        false
     }
 }
 
@@ -173,4 +199,90 @@ fn a_damaged_file_is_refused() {
     assert!(case.problem(Isa::best()).contains("cut short"));
     fs::write(case.path(), &good).unwrap();
     assert!(case.open(Isa::best()).unwrap().is_some());
+}
+
+#[test]
+fn a_stale_file_is_made_anew_within_its_makers_limit() {
+    let case = Case::new();
+    let best = Isa::best();
+    assert_eq!(case.shared(best), (false, false), "nobody asked for any");
+    assert!(!case.renew(best.into()).unwrap());
+    assert!(!case.path().exists());
+    if Isa::ifma().is_none() {
+        return;
+    }
+    let written = case.write(40 << 20).unwrap();
+    assert_eq!(case.shared(best), (false, true), "a file has come");
+    assert!(!case.renew(best.into()).unwrap());
+    assert_eq!(case.shared(best), (true, false));
+
+    let other = Case::new();
+    let mut bad = fs::read(case.path()).unwrap();
+    *bad.last_mut().unwrap() ^= 1;
+    fs::write(other.path(), &bad).unwrap();
+    assert_eq!(
+        other.shared(Isa::PORTABLE),
+        (false, false),
+        "no form for it"
+    );
+    assert_eq!(other.shared(best), (false, true));
+    let stopped = other.renew(Context {
+        checkpoint: &Stop,
+        ..best.into()
+    });
+    assert!(matches!(stopped, Err(ParamsError::Stopped)));
+    assert_eq!(other.shared(best), (false, true), "to be tried again");
+    assert!(fs::read(other.path()).unwrap() == bad);
+    assert!(other.renew(best.into()).unwrap());
+    assert_eq!(other.shared(best), (true, false));
+    let file_bytes = fs::metadata(other.path()).unwrap().len();
+    assert_eq!(file_bytes, written.file_bytes);
+}
+
+#[test]
+fn what_is_in_use_stays_so_when_a_worse_file_comes() {
+    let case = Case::new();
+    if Isa::ifma().is_none() {
+        return;
+    }
+    let best = Isa::best();
+    case.write(40 << 20).unwrap();
+    assert_eq!(case.shared(best), (true, false));
+    let new = case.path().with_extension("new");
+    fs::write(&new, "of another version").unwrap();
+    fs::rename(&new, case.path()).unwrap();
+    assert_eq!(case.shared(best), (true, true));
+    assert!(!case.renew(best.into()).unwrap());
+    assert_eq!(case.shared(best), (true, false));
+    fs::remove_file(case.path()).unwrap();
+    assert_eq!(case.shared(best), (true, false));
+}
+
+#[test]
+fn what_cannot_be_made_is_not_tried_again() {
+    let case = Case::new();
+    if Isa::ifma().is_none() {
+        return;
+    }
+    let params = case.params.mapped().path();
+    let mut bytes = fs::read(params).unwrap();
+    // The last of B in G2 is no point then.
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::remove_file(params).unwrap();
+    fs::write(params, bytes).unwrap();
+    let files = case.circuit.id().parameter_files().unwrap();
+    let reopened = ParamCache::new(case.folder.path())
+        .load(&files, &case.circuit.query_lengths())
+        .unwrap();
+    let case = Case {
+        params: reopened,
+        ..case
+    };
+    let best = Isa::best();
+    fs::write(case.path(), "stale").unwrap();
+    assert_eq!(case.shared(best), (false, true));
+    let failed = case.renew(best.into());
+    assert!(matches!(failed, Err(ParamsError::Points { .. })));
+    assert_eq!(case.shared(best), (false, false));
+    assert_eq!(fs::read(case.path()).unwrap(), b"stale");
 }

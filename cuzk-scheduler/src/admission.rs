@@ -425,19 +425,39 @@ where
         };
         let (_, Waiting { item, need }) = waiting.pop_first()?;
         state.memory.charge(&need, critical, &evicted);
-        let memory = Reservation {
+        Some(Turn::Admitted {
+            item,
+            ticket: Ticket { rank },
+            memory: self.reservation(need, critical),
+            evicted,
+        })
+    }
+
+    /// Charges memory for work that has no place in the order, if it is free at this
+    /// moment, beside the reserve and without anything going for it. Work that waits
+    /// for memory may wait longer for it.
+    #[must_use]
+    pub fn reserve(&self, need: &Need<K>) -> Option<Reservation<K>> {
+        let mut state = self.lock();
+        match state.memory.room(need, false, &self.limits) {
+            Room::Now(evicted) if evicted.is_empty() && !state.closed => {
+                state.memory.charge(need, false, &[]);
+                drop(state);
+                Some(self.reservation(need.clone(), false))
+            }
+            Room::Now(_) | Room::Later => None,
+        }
+    }
+
+    /// Of what was charged.
+    fn reservation(&self, need: Need<K>, critical: bool) -> Reservation<K> {
+        Reservation {
             charges: std::sync::Arc::new(ChargesOf(Arc::clone(&self.monitor))),
             own_bytes: need.own_bytes,
             shared: need.shared.map(|(key, _)| key),
             critical,
             stranded: false,
-        };
-        Some(Turn::Admitted {
-            item,
-            ticket: Ticket { rank },
-            memory,
-            evicted,
-        })
+        }
     }
 
     /// Takes out the waiting work that `keep` is false for.

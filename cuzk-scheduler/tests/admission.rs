@@ -390,3 +390,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_reserved_out_of_order_takes_only_what_is_free() {
+    let admission = Admission::new(limits(100, 20));
+    submit(&admission, Priority::Normal, 1, sharing(10, 7, 30));
+    let (_, first, _) = admitted(&admission, Lane::Common);
+    assert!(
+        admission.reserve(&sharing(41, 7, 30)).is_none(),
+        "the reserve"
+    );
+    let beside = admission.reserve(&sharing(40, 7, 30)).unwrap();
+    assert_eq!(admission.usage().used_bytes, 80);
+    drop(first);
+    assert!(admission.reserve(&Need::own(11)).is_none());
+    // What nobody uses goes for work whose turn it is, and not for this.
+    drop(beside);
+    assert_eq!(admission.usage().idle_bytes, 30);
+    assert!(admission.reserve(&Need::own(51)).is_none());
+    assert_eq!(admission.usage().idle_bytes, 30);
+    let held = admission.reserve(&Need::own(50)).unwrap();
+    admission.close();
+    assert!(admission.reserve(&Need::own(1)).is_none(), "closed");
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| admission.next(Lane::Common).is_none());
+        thread::sleep(Duration::from_millis(20));
+        assert!(!worker.is_finished(), "its memory is in use");
+        drop(held);
+        assert!(worker.join().unwrap());
+    });
+}

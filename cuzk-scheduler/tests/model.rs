@@ -88,6 +88,29 @@ fn all_work_is_admitted_and_the_workers_end() {
 }
 
 #[test]
+fn what_is_reserved_out_of_order_keeps_nobody_waiting_for_ever() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let items = vec![(1, need(6, 1))];
+        admission
+            .submit(Lane::Common, Priority::Normal, Instant::now(), items)
+            .unwrap();
+        let beside = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || {
+                let memory = admission.reserve(&need(5, 2));
+                assert!(admission.usage().used_bytes <= 10);
+                drop(memory);
+            }
+        });
+        admission.close();
+        assert_eq!(work(&admission, Lane::Common), 1);
+        beside.join().unwrap();
+        assert_eq!(admission.usage().running, 0);
+    });
+}
+
+#[test]
 fn the_critical_lane_and_the_other_share_the_work_and_both_end() {
     model(|| {
         let admission = Arc::new(admission(10));

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+use cuzk_core::params::LIMIT_BYTES;
 use cuzk_core::scheduler::priority::Priority;
 
 use crate::commands::timeline::TimelineFile;
@@ -129,7 +130,7 @@ pub(crate) struct ParamsPrepare {
     pub(crate) circuit: CircuitArgs,
     /// The most that the file may take, on the disk and in memory; fewer multiples
     /// are kept where it is short.
-    #[arg(long, default_value = "2GiB")]
+    #[arg(long, default_value_t = ByteSize(LIMIT_BYTES))]
     pub(crate) limit: ByteSize,
 }
 

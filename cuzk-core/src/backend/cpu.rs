@@ -28,7 +28,7 @@ use super::{
 };
 use crate::circuit::Circuit;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::params::{MappedMultiples, MappedParams};
+use crate::params::{MappedMultiples, MappedParams, SharedFile};
 use crate::pipeline::{domain_buffers, evaluate_partition};
 use crate::timeline::{Stage, Trace};
 
@@ -144,7 +144,7 @@ impl CpuBackend {
 /// before the device's lock is taken.
 struct Prepared {
     domain: Arc<Domain>,
-    multiples: Arc<Option<MappedMultiples>>,
+    multiples: Arc<SharedFile>,
     /// As long as the domain.
     scratch: Buffer,
     a_scalars: PackedQuery<Scalar>,
@@ -238,7 +238,7 @@ impl Backend for CpuBackend {
             b_scalars.as_slice(),
         ];
         let context = self.context(&checkpoint, &buffers);
-        let bases = (&*params, multiples.as_ref().as_ref());
+        let bases = (&*params, multiples.usable());
         let sums = trace.time(Stage::Device, || {
             trace.time(Stage::Quotient, || {
                 self.pool
@@ -275,7 +275,7 @@ struct SumsInG1 {
 struct PendingOnCpu {
     backend: Arc<CpuBackend>,
     params: Arc<MappedParams>,
-    multiples: Arc<Option<MappedMultiples>>,
+    multiples: Arc<SharedFile>,
     sums: SumsInG1,
     b_scalars: PackedQuery<Scalar>,
     buffers: Arc<BufferPool>,
@@ -289,7 +289,7 @@ impl Pending for PendingOnCpu {
             a,
             blinding,
         } = self.sums;
-        let bases = (&*self.params, self.multiples.as_ref().as_ref());
+        let bases = (&*self.params, self.multiples.usable());
         let context = self.backend.context(&self.checkpoint, &self.buffers);
         let b_g2 = trace.time(Stage::BG2, || {
             self.backend.sum_in_g2(bases, &self.b_scalars, context)

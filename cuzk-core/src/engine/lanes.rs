@@ -366,7 +366,10 @@ fn put<T>(queue: &Queue<T>, rank: Rank, item: T) -> std::result::Result<(), Clos
     }
 }
 
-fn unwinding_is_an_error<T>(stage: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn unwinding_is_an_error<T>(
+    stage: &'static str,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(Error::Internal {
             stage,

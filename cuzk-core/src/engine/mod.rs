@@ -12,7 +12,8 @@
 //! (parameters that others take the place of) → `ends` (how jobs begin and end) →
 //! `task` (a partition on its way) → `threads` (how the threads begin and end) →
 //! `lanes` (their loops, in the order of the way) → `faults` (what becomes of a
-//! partition that failed) → `watch` (devices that do not answer) → `registry` (jobs by
+//! partition that failed) → `watch` (devices that do not answer) → `upkeep` (files made
+//! anew in the background) → `registry` (jobs by
 //! number and by id) → `book` and `journal` (jobs that outlive the process) → `status`.
 //!
 //! # Threads
@@ -39,6 +40,7 @@ mod status;
 mod submit;
 mod task;
 mod threads;
+mod upkeep;
 mod watch;
 
 use std::sync::{Arc, Weak};

@@ -20,7 +20,7 @@ use crate::memory::footprint::{
     READING_BYTES, Sums, buffer_bytes, circuit_bytes, finish_bytes, partition_bytes, pool_blocks,
 };
 use crate::metrics::{self, Evicted};
-use crate::params::{LoadedParams, ParamsError, Shapes};
+use crate::params::{LoadedParams, MappedMultiples, ParamsError, Shapes};
 
 /// What a partition of each circuit needs, once the circuit was read.
 pub(super) struct Needs {
@@ -70,6 +70,11 @@ impl Needs {
         };
         task.stake = stake;
         need
+    }
+
+    /// What is charged for a circuit that is in use, with its files, once for all.
+    pub(super) fn shared(&self, id: CircuitId) -> Option<(CircuitId, u64)> {
+        self.lock().get(&id)?.need.shared
     }
 
     /// The next partition of a circuit reads its files, which may have changed, before
@@ -140,16 +145,16 @@ impl Shared {
     pub(super) fn files(&self, circuit: &Circuit, params: &LoadedParams, lane: Lane) -> Files {
         let params = params.mapped();
         let pool = self.pool_of(lane);
-        let multiples = params.multiples(circuit, self.config.cpu.isa, pool);
+        let shared = params.multiples(circuit, self.config.cpu.isa, pool);
+        if shared.is_outdated(params) {
+            self.upkeep.ask(circuit, self.config.cpu.isa);
+        }
         // Multiples are read as often as the parameters are.
-        let multiples_bytes = multiples.as_ref().as_ref().map_or(0, |m| m.file_bytes());
+        let multiples = shared.usable();
+        let multiples_bytes = multiples.map_or(0, MappedMultiples::file_bytes);
         Files {
             bytes: (params.file_bytes() + multiples_bytes) as u64,
-            shapes: multiples
-                .as_ref()
-                .as_ref()
-                .map(|m| m.shapes())
-                .unwrap_or_default(),
+            shapes: multiples.map(MappedMultiples::shapes).unwrap_or_default(),
         }
     }
 

@@ -5,40 +5,19 @@
 //! begins after that is proved, and verified, with the new files.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::shared::Shared;
 use crate::circuit::Circuit;
+use crate::file_identity::FileIdentity;
 use crate::kinds::CircuitId;
 use crate::params::ParameterFiles;
 
 /// By which files each circuit is proved.
 #[derive(Debug, Default)]
 pub(super) struct InUse {
-    files: Mutex<HashMap<CircuitId, [Identity; 2]>>,
-}
-
-/// What tells a file from another, or from itself when it was written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-}
-
-impl Identity {
-    fn of(path: &Path) -> Option<Self> {
-        let file = path.metadata().ok()?;
-        Some(Self {
-            device: file.dev(),
-            inode: file.ino(),
-            bytes: file.len(),
-            modified: (file.mtime(), file.mtime_nsec()),
-        })
-    }
+    files: Mutex<HashMap<CircuitId, [FileIdentity; 2]>>,
 }
 
 impl InUse {
@@ -46,7 +25,7 @@ impl InUse {
     /// opened, so that what is replaced in between is found the next time. Files
     /// that are gone replace nothing.
     fn were_others(&self, id: CircuitId, [params, vk]: [&Path; 2]) -> bool {
-        let (Some(params), Some(vk)) = (Identity::of(params), Identity::of(vk)) else {
+        let (Some(params), Some(vk)) = (FileIdentity::of(params), FileIdentity::of(vk)) else {
             return false;
         };
         let now = [params, vk];

@@ -21,6 +21,7 @@ use super::registry::Registry;
 use super::replaced::InUse;
 use super::stations::{Solo, Stations};
 use super::task::{Finishing, PartitionCheckpoint, Ready, Task};
+use super::upkeep::Upkeep;
 use super::watch::Watch;
 use crate::backend::Device;
 use crate::circuit::Circuits;
@@ -51,6 +52,7 @@ pub(super) struct Shared {
     pub(super) circuits: Circuits,
     pub(super) params: ParamCache,
     pub(super) in_use: InUse,
+    pub(super) upkeep: Upkeep,
     book: Mutex<Option<Arc<Book>>>,
     pool: Arc<ThreadPool>,
 }
@@ -89,6 +91,7 @@ impl Shared {
             circuits: Circuits::default(),
             params: ParamCache::new(&config.srs.param_cache),
             in_use: InUse::default(),
+            upkeep: Upkeep::default(),
             book: Mutex::new(Book::open(&config.jobs)?),
             pool,
             config,

@@ -1,6 +1,6 @@
 //! The threads of an engine: how they begin, and in which order they end.
 //!
-//! Not what they do: that is in `lanes`, `watch` and `journal`. The invariants: a
+//! Not what they do: that is in `lanes`, `watch`, `upkeep` and `journal`. The invariants: a
 //! thread ends when those that give it work have ended and nothing is left to do;
 //! none outlives the engine, except one that waits for a device that never answers;
 //! a finish worker that is lost to such a device is replaced.
@@ -22,6 +22,7 @@ pub(super) struct Threads {
     devices: Crew,
     finishing: Crew,
     watch: Crew,
+    upkeep: Crew,
 }
 
 /// Threads that end together.
@@ -59,6 +60,8 @@ impl Threads {
         let replace = move |worker| threads.begin_finish_worker(&lent, worker);
         let work = move |shared: &Shared| shared.watch_until_closed(replace);
         self.watch.spawn(shared, "cuzk-watch".to_owned(), work)?;
+        let work = |shared: &Shared| shared.keep_up_until_closed();
+        self.upkeep.spawn(shared, "cuzk-upkeep".to_owned(), work)?;
         self.begin_resuming(shared)
     }
 
@@ -80,6 +83,8 @@ impl Threads {
     /// Accepts no more work, finishes what there is, and ends the threads.
     pub(super) fn end(&self, shared: &Shared) {
         shared.admission.close();
+        shared.end_upkeep();
+        self.upkeep.join();
         self.resuming.join();
         self.admitted.join();
         shared.ready.close();

@@ -77,6 +77,9 @@ pub enum ParamsError {
         /// Why.
         problem: String,
     },
+    /// The making of a file was stopped; nothing is left of it.
+    #[error("stopped")]
+    Stopped,
     /// A verifying key does not decode.
     #[error(
         "the verifying key in {path} is not usable: {problem}; delete the file, then generate or \

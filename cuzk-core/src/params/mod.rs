@@ -25,6 +25,9 @@ pub use error::{GenerateError, ParamsError};
 pub use file::{MappedParams, read_verifying_key};
 pub use generate::{Generated, generate};
 pub use manager::{GenerateOptions, LoadedParams, Outcome, ParamCache, ParameterFiles};
-pub use multiples::{MappedMultiples, Shapes, WrittenMultiples, multiples_path, write_multiples};
+pub use multiples::{
+    LIMIT_BYTES, MappedMultiples, Shapes, SharedFile, WrittenMultiples, multiples_path,
+    write_multiples, writing_bytes,
+};
 pub use query::{Query, QueryLengths, QueryName};
 pub use toxic_waste::ToxicWaste;

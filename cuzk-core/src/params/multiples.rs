@@ -6,7 +6,8 @@
 //! that someone waits for: PoSts. Only variables that are not bits have
 //! multiples; a bit that is one is an addition anyway.
 //!
-//! Not a cache: a file is used if it is there, and nothing here makes one unasked.
+//! Not a cache: a file is used if it is there, and made when asked for. Only one that
+//! someone had asked for, and that is of something else by now, is made anew unasked.
 //! The invariant: what is opened was made from these parameters for this circuit
 //! and these instructions, byte for byte.
 //!
@@ -15,31 +16,32 @@
 
 mod header;
 mod queries;
+mod shared;
 mod write;
 
-use std::convert::Infallible;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Chosen, Multiples, Shape, WithMultiples};
 use cuzk_pce::{Densities, Program};
-use rayon::ThreadPool;
 
 use super::error::ParamsError;
 use super::file::MappedParams;
 use super::map::Map;
-use crate::circuit::Circuit;
-use crate::once_map::OnceMap;
 use header::{Header, Section};
 use queries::Queries;
 
+pub(in crate::params) use shared::SharedMultiples;
+pub use shared::{SharedFile, writing_bytes};
 pub use write::{WrittenMultiples, write_multiples};
+
+/// The most that a file takes, unless its maker says otherwise: 2 GiB.
+pub const LIMIT_BYTES: u64 = 2 << 30;
 
 /// Where the multiples of these parameters' bases are, or would be.
 #[must_use]
@@ -58,36 +60,6 @@ pub struct MappedMultiples {
     l: Rows,
     a: Rows,
     b_g2: Rows,
-}
-
-/// The multiples of parameters that are in use, opened at most once for all who
-/// prove with them; by the instructions that they are for.
-pub(super) type SharedMultiples = OnceMap<&'static str, Option<MappedMultiples>>;
-
-impl MappedParams {
-    /// The multiples of these parameters' bases, if there are any to be used;
-    /// opened, in `pool`, by the first who asks. A file that cannot be used is
-    /// warned about.
-    pub fn multiples(
-        &self,
-        circuit: &Circuit,
-        isa: Isa,
-        pool: &ThreadPool,
-    ) -> Arc<Option<MappedMultiples>> {
-        let open = || {
-            let (program, densities) = (circuit.program(), circuit.densities());
-            MappedMultiples::open(self, program, densities, isa).unwrap_or_else(|error| {
-                tracing::warn!(%error, "sums are made without multiples of their bases");
-                None
-            })
-        };
-        let made = self
-            .shared_multiples()
-            .get_or_make(isa.name(), || Ok::<_, Infallible>(pool.install(open)));
-        match made {
-            Ok(multiples) => multiples,
-        }
-    }
 }
 
 /// In which shapes there are multiples of each query's bases: what a sum needs memory

@@ -88,7 +88,15 @@ pub(crate) fn prepare_params(kind: ProofKind, folder: &Path) -> bool {
     let params = cache.load(&files, &circuit.query_lengths()).unwrap();
     let (program, densities) = (circuit.program(), circuit.densities());
     let limit = (2, 1 << 30);
-    write_multiples(params.mapped(), program, densities, isa, limit, |_| ()).unwrap();
+    write_multiples(
+        params.mapped(),
+        program,
+        densities,
+        isa.into(),
+        limit,
+        |_| (),
+    )
+    .unwrap();
     true
 }
 
@@ -100,7 +108,7 @@ pub(crate) fn shapes(kind: ProofKind, folder: &Path) -> Shapes {
     let params = cache.load(&files, &circuit.query_lengths()).unwrap();
     let pool = config().synthesis.pool().unwrap();
     let multiples = params.mapped().multiples(&circuit, Isa::best(), &pool);
-    let multiples = multiples.as_ref().as_ref();
+    let multiples = multiples.usable();
     multiples.map(MappedMultiples::shapes).unwrap_or_default()
 }
 

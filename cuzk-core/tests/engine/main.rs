@@ -11,6 +11,7 @@ mod common;
 mod faults;
 mod jobs;
 mod replaced;
+mod upkeep;
 mod urgent;
 
 use std::sync::Arc;

@@ -126,7 +126,7 @@ fn write_multiples(
             loaded.mapped(),
             circuit.program(),
             circuit.densities(),
-            isa,
+            isa.into(),
             (pool.current_num_threads(), limit_bytes),
             |done| spinner.set_message(format!("multiples of {done} of 4 queries")),
         )

@@ -15,7 +15,7 @@ use super::Rows;
 use crate::params::MappedParams;
 
 const MAGIC: &[u8; 8] = b"cuzkmult";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a BLAKE3 digest.
 const DIGEST_BYTES: usize = 32;
 
@@ -29,6 +29,8 @@ pub(super) struct Header {
     circuit: String,
     /// A digest of the parameters' verifying key and size.
     params: String,
+    /// The most that the file was allowed to take, for whoever makes it anew.
+    pub(super) limit_bytes: u64,
     pub(super) sections: [Section; 4],
 }
 
@@ -52,6 +54,7 @@ impl Header {
             isa: isa.name().to_owned(),
             circuit: program.fingerprint().to_string(),
             params: params.digest().to_hex().to_string(),
+            limit_bytes: 0,
             sections: Default::default(),
         }
     }

@@ -30,6 +30,18 @@ impl Queries {
         ])
     }
 
+    /// What a row of the longest takes while it is computed, bytes: points, and
+    /// which bases they are. `None` for instructions that have no form for rows.
+    pub(super) fn row_bytes(&self, isa: Isa) -> Option<u64> {
+        let [h, l, a, b_g2] = &self.0;
+        let g1 = [h, l, a].map(|chosen| G1Affine::row_bytes(isa, chosen.count()));
+        let g2 = G2Affine::row_bytes(isa, b_g2.count());
+        let points = g1.into_iter().zip([h, l, a]).chain([(g2, b_g2)]);
+        let bytes =
+            points.map(|(bytes, chosen)| Some((bytes? + chosen.count() * size_of::<u32>()) as u64));
+        bytes.collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
     /// The shapes with which the sums take the fewest additions on `threads`
     /// threads and the file is no longer than `limit_bytes`; `None` if not even two
     /// rows fit.

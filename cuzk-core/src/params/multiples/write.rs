@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use blstrs::Scalar;
 use cuzk_kernels::msm::{Bases, Chosen, Shape, WithMultiples};
-use cuzk_kernels::{Isa, KernelError};
+use cuzk_kernels::{Context, KernelError};
 use cuzk_pce::{Densities, Program};
 
 use super::header::{Header, Section};
@@ -39,15 +39,16 @@ pub struct WrittenMultiples {
 /// # Errors
 /// [`ParamsError::Multiples`] if the limit leaves room for none or the
 /// instructions have no form for them, [`ParamsError::Points`] for a base that
-/// is no point, and [`ParamsError::Io`].
+/// is no point, [`ParamsError::Stopped`], and [`ParamsError::Io`].
 pub fn write_multiples(
     params: &MappedParams,
     program: &Program<Scalar>,
     densities: &Densities,
-    isa: Isa,
+    context: Context<'_>,
     (threads, limit_bytes): (usize, u64),
     mut progress: impl FnMut(usize),
 ) -> Result<WrittenMultiples, ParamsError> {
+    let isa = context.isa;
     let path = multiples_path(params);
     let queries = Queries::new(program, densities);
     let shapes =
@@ -61,11 +62,12 @@ pub fn write_multiples(
                 ),
             })?;
     let mut header = Header::identity(params, program, isa);
+    header.limit_bytes = limit_bytes;
     let mut file_bytes = 0;
     let written = write_whole_with(&path, |file| {
         let mut writer = Writer {
             file,
-            isa,
+            context,
             at: PAGE as u64,
         };
         let [h, l, a, b_g2] = &queries.0;
@@ -84,6 +86,7 @@ pub fn write_multiples(
             path: path.clone(),
             source,
         },
+        WriteError::Kernel(KernelError::Stopped) => ParamsError::Stopped,
         WriteError::Kernel(source) => ParamsError::Points {
             path: params.path().to_owned(),
             source,
@@ -117,7 +120,7 @@ impl From<KernelError> for WriteError {
 /// A file in the making.
 struct Writer<'a> {
     file: &'a mut File,
-    isa: Isa,
+    context: Context<'a>,
     at: u64,
 }
 
@@ -133,7 +136,7 @@ impl Writer<'_> {
         let start = self.at.next_multiple_of(PAGE as u64);
         self.file.seek(SeekFrom::Start(start))?;
         let mut hasher = blake3::Hasher::new();
-        P::write_rows(self.isa.into(), shape, chosen, bases, |row| {
+        P::write_rows(self.context, shape, chosen, bases, |row| {
             hasher.update(row);
             Ok::<_, WriteError>(self.file.write_all(row)?)
         })?;

@@ -1,0 +1,194 @@
+//! Multiples of bases that are made anew in the background, because the file beside
+//! the parameters is of others, or damaged.
+//!
+//! Not a stage: no partition waits for it. It has one thread of its own, stands still
+//! while critical work runs, and shares the cores with all other work for the half
+//! minute that it takes. The invariants: its memory is charged before it is used; what
+//! failed is not tried again until somebody puts another file there; it ends at its
+//! next chunk when the engine does, and leaves the file as it was.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cuzk_kernels::{Checkpoint, Context, Isa};
+use cuzk_scheduler::admission::{Need, Reservation};
+use cuzk_scheduler::pause::Pause;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::lanes::unwinding_is_an_error;
+use super::shared::{Shared, cannot_start};
+use crate::Result;
+use crate::circuit::Circuit;
+use crate::kinds::CircuitId;
+use crate::params::{ParamsError, writing_bytes};
+
+/// How long it waits before it looks again whether there is memory.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What there is to be made anew.
+#[derive(Debug, Default)]
+pub(super) struct Upkeep {
+    /// The one in work in front.
+    asked: Mutex<VecDeque<Asked>>,
+    changed: Condvar,
+    closed: AtomicBool,
+}
+
+/// A circuit whose multiples are to be looked at.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    id: CircuitId,
+    /// What making them takes in memory.
+    own_bytes: u64,
+}
+
+/// Stands still for critical work, and stops with the engine.
+struct UpkeepCheckpoint<'a> {
+    upkeep: &'a Upkeep,
+    pause: &'a Pause,
+}
+
+impl Checkpoint for UpkeepCheckpoint<'_> {
+    fn pass(&self) -> bool {
+        self.pause.pass(|| self.upkeep.is_closed());
+        !self.upkeep.is_closed()
+    }
+}
+
+impl Upkeep {
+    /// Has the multiples of a circuit's bases looked at, and made anew if need be,
+    /// unless that is under way.
+    pub(super) fn ask(&self, circuit: &Circuit, isa: Isa) {
+        let id = circuit.id();
+        let mut asked = self.lock();
+        if asked.iter().all(|asked| asked.id != id) {
+            let own_bytes = writing_bytes(circuit, isa).unwrap_or(0);
+            asked.push_back(Asked { id, own_bytes });
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for a circuit that was asked for; none once this is closed.
+    fn next(&self) -> Option<Asked> {
+        let mut asked = self.lock();
+        while asked.is_empty() && !self.is_closed() {
+            let woken = self.changed.wait(asked);
+            asked = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        asked.front().copied().filter(|_| !self.is_closed())
+    }
+
+    /// The one in front is done with.
+    fn done(&self) {
+        self.lock().pop_front();
+    }
+
+    /// Waits for a while. Whether this is open still.
+    fn rest(&self) -> bool {
+        let asked = self.lock();
+        if !self.is_closed() {
+            drop(self.changed.wait_timeout(asked, LOOK));
+        }
+        !self.is_closed()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    // Set under the lock, so that nobody begins to wait after the last wake-up.
+    fn close(&self) {
+        let asked = self.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        drop(asked);
+        self.changed.notify_all();
+    }
+
+    // Every change under the lock leaves a queue.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Asked>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// The upkeep's thread.
+    pub(super) fn keep_up_until_closed(&self) {
+        while let Some(asked) = self.upkeep.next() {
+            match unwinding_is_an_error("upkeep", || self.renew_multiples(asked)) {
+                Err(error) if !self.upkeep.is_closed() => tracing::warn!(
+                    circuit = %asked.id,
+                    %error,
+                    "the multiples of its parameters' points could not be made anew"
+                ),
+                Ok(()) | Err(_) => {}
+            }
+            self.upkeep.done();
+        }
+    }
+
+    /// Ends it at its next chunk.
+    pub(super) fn end_upkeep(&self) {
+        self.upkeep.close();
+        self.pause.wake();
+    }
+
+    fn renew_multiples(&self, asked: Asked) -> Result<()> {
+        let id = asked.id;
+        let Some(_memory) = self.reserve_for(asked) else {
+            return Ok(());
+        };
+        let circuit = self.circuit(id)?;
+        let params = self.params(id, &circuit)?;
+        let checkpoint = UpkeepCheckpoint {
+            upkeep: &self.upkeep,
+            pause: &self.pause,
+        };
+        let context = Context {
+            isa: self.config.cpu.isa,
+            checkpoint: &checkpoint,
+            memory: &*self.buffers,
+        };
+        let (params, threads) = (params.mapped(), self.config.synthesis.threads);
+        let started = Instant::now();
+        let renewed = one_thread()?.install(|| params.renew_multiples(&circuit, context, threads));
+        match renewed {
+            Ok(true) => tracing::info!(
+                circuit = %id,
+                elapsed_s = started.elapsed().as_secs_f64(),
+                "multiples of the parameters' points were made anew; sums use them from now on"
+            ),
+            Ok(false) | Err(ParamsError::Stopped) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Memory for the work, and for the circuit with its files; none if the engine ends
+    /// first.
+    fn reserve_for(&self, asked: Asked) -> Option<Reservation<CircuitId>> {
+        loop {
+            // What it is charged for is told anew when its files are others.
+            if let Some(shared) = self.needs.shared(asked.id) {
+                let need = Need {
+                    own_bytes: asked.own_bytes,
+                    shared: Some(shared),
+                };
+                if let Some(memory) = self.admission.reserve(&need) {
+                    return Some(memory);
+                }
+            }
+            if !self.upkeep.rest() {
+                return None;
+            }
+        }
+    }
+}
+
+/// A pool for work that is in nobody's way.
+fn one_thread() -> Result<ThreadPool> {
+    let builder = ThreadPoolBuilder::new().num_threads(1);
+    let named = builder.thread_name(|_| "cuzk-upkeep-0".to_owned());
+    named.build().map_err(cannot_start)
+}

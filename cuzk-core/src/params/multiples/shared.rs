@@ -1,0 +1,167 @@
+//! The multiples of parameters that are in use: opened once, and made anew when the
+//! file is of something else.
+//!
+//! Not who makes them, and when: a proof never does. The invariant: what is shared is
+//! what was in the file when it was opened, and stays whole for those who have it when
+//! another takes its place.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use cuzk_kernels::{Context, Isa};
+use rayon::ThreadPool;
+
+use super::header::Header;
+use super::queries::Queries;
+use super::{LIMIT_BYTES, MappedMultiples, multiples_path, write_multiples};
+use crate::circuit::Circuit;
+use crate::file_identity::FileIdentity;
+use crate::once_map::OnceMap;
+use crate::params::map::Map;
+use crate::params::{MappedParams, ParamsError};
+
+/// The multiples of parameters that are in use, by the instructions that they are for.
+pub(in crate::params) type SharedMultiples = OnceMap<&'static str, SharedFile>;
+
+/// What there is of multiples for parameters in use.
+#[derive(Debug)]
+pub struct SharedFile {
+    found: Found,
+    /// The file as it was when it was opened.
+    file: Option<FileIdentity>,
+}
+
+#[derive(Debug)]
+enum Found {
+    Usable(Arc<MappedMultiples>),
+    /// A file that was made for something else, or is damaged, though there could be
+    /// one of `limit_bytes` at most.
+    Stale {
+        limit_bytes: u64,
+    },
+    /// Nothing, and nothing to be done about it.
+    Nothing,
+}
+
+impl SharedFile {
+    /// Opens the file beside the parameters, in the current pool. One that cannot be
+    /// used is warned about.
+    fn open(params: &MappedParams, circuit: &Circuit, isa: Isa) -> Self {
+        let path = multiples_path(params);
+        // Before it is opened, so that what takes its place in between is noticed.
+        let file = FileIdentity::of(&path);
+        let (program, densities) = (circuit.program(), circuit.densities());
+        let found = match MappedMultiples::open(params, program, densities, isa) {
+            Ok(Some(multiples)) => Found::Usable(Arc::new(multiples)),
+            Ok(None) => Found::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, "this file of multiples is not used");
+                let is_stale = matches!(error, ParamsError::Multiples { .. });
+                if is_stale && writing_bytes(circuit, isa).is_some() {
+                    let limit_bytes = limit_bytes(&path).unwrap_or(LIMIT_BYTES);
+                    Found::Stale { limit_bytes }
+                } else {
+                    Found::Nothing
+                }
+            }
+        };
+        Self { found, file }
+    }
+
+    /// The multiples, if there are any to be used.
+    #[must_use]
+    pub fn usable(&self) -> Option<&MappedMultiples> {
+        match &self.found {
+            Found::Usable(multiples) => Some(multiples),
+            Found::Stale { .. } | Found::Nothing => None,
+        }
+    }
+
+    /// Whether [`MappedParams::renew_multiples`] would find or make others: the file
+    /// is of something else, or another is there now. A file that is gone is no reason
+    /// to let go of what it held.
+    #[must_use]
+    pub fn is_outdated(&self, params: &MappedParams) -> bool {
+        let now = FileIdentity::of(&multiples_path(params));
+        matches!(self.found, Found::Stale { .. }) || now.is_some() && now != self.file
+    }
+}
+
+/// Within which limit a file was made, if that can still be read.
+fn limit_bytes(path: &Path) -> Option<u64> {
+    let map = Map::new(&File::open(path).ok()?).ok()?;
+    Some(Header::read(map.bytes()).ok()?.limit_bytes)
+}
+
+/// What making the multiples of a circuit's bases takes in memory, bytes; `None` for
+/// instructions that have no form for them.
+#[must_use]
+pub fn writing_bytes(circuit: &Circuit, isa: Isa) -> Option<u64> {
+    Queries::new(circuit.program(), circuit.densities()).row_bytes(isa)
+}
+
+impl MappedParams {
+    /// The multiples of these parameters' bases, if there are any to be used;
+    /// opened, in `pool`, by the first who asks.
+    pub fn multiples(&self, circuit: &Circuit, isa: Isa, pool: &ThreadPool) -> Arc<SharedFile> {
+        let open = || SharedFile::open(self, circuit, isa);
+        let made = self
+            .shared_multiples()
+            .get_or_make(isa.name(), || Ok::<_, Infallible>(pool.install(open)));
+        match made {
+            Ok(file) => file,
+        }
+    }
+
+    /// Opens the file of multiples again, after it was made anew if it is of something
+    /// else or damaged: for sums on `threads` threads, within the limit that its maker
+    /// had set. Takes seconds to minutes, in the current pool. Whoever asks for the
+    /// multiples from then on is given these. Whether a file was made: none while
+    /// there are others in use, so that two processes which disagree do not write over
+    /// each other's for ever.
+    ///
+    /// # Errors
+    /// As [`write_multiples`]. But for [`ParamsError::Stopped`], it is not tried again
+    /// until another file is there.
+    pub fn renew_multiples(
+        &self,
+        circuit: &Circuit,
+        context: Context<'_>,
+        threads: usize,
+    ) -> Result<bool, ParamsError> {
+        let name = context.isa.name();
+        let share = |found, file| {
+            let file = SharedFile { found, file };
+            self.shared_multiples().replace(name, file);
+        };
+        let SharedFile { found, file } = SharedFile::open(self, circuit, context.isa);
+        let in_use = self.shared_multiples().get(&name);
+        let limit_bytes = match (&found, in_use.as_deref().map(|in_use| &in_use.found)) {
+            (Found::Usable(multiples), _) | (_, Some(Found::Usable(multiples))) => {
+                share(Found::Usable(Arc::clone(multiples)), file);
+                return Ok(false);
+            }
+            (Found::Nothing, _) => {
+                share(Found::Nothing, file);
+                return Ok(false);
+            }
+            (Found::Stale { limit_bytes }, _) => *limit_bytes,
+        };
+        let (program, densities) = (circuit.program(), circuit.densities());
+        let limits = (threads, limit_bytes);
+        match write_multiples(self, program, densities, context, limits, |_| ()) {
+            Ok(_) => {
+                let SharedFile { found, file } = SharedFile::open(self, circuit, context.isa);
+                share(found, file);
+                Ok(true)
+            }
+            Err(ParamsError::Stopped) => Err(ParamsError::Stopped),
+            Err(error) => {
+                share(Found::Nothing, file);
+                Err(error)
+            }
+        }
+    }
+}

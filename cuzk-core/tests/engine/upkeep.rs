@@ -1,0 +1,112 @@
+//! Multiples of bases that are of something else, and are made anew meanwhile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cuzk_core::config::Devices;
+use cuzk_core::kinds::ProofKind;
+use cuzk_core::params::{MappedMultiples, ParamCache, multiples_path};
+use cuzk_core::{Config, Engine};
+use cuzk_kernels::Isa;
+use tempfile::TempDir;
+
+use crate::common::{self, wait_until};
+
+const KIND: ProofKind = ProofKind::WindowPost;
+
+/// A folder of parameters whose multiples are damaged; none on a machine without
+/// instructions that use them.
+fn damaged() -> Option<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir().unwrap();
+    common::copy_params(KIND, folder.path());
+    if !common::prepare_params(KIND, folder.path()) {
+        return None;
+    }
+    let files = common::circuit_with_params(KIND)
+        .id()
+        .parameter_files()
+        .unwrap();
+    let multiples = folder.path().join(files.params).with_extension("multiples");
+    let mut bytes = fs::read(&multiples).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&multiples, bytes).unwrap();
+    Some((folder, multiples))
+}
+
+fn engine(folder: &Path) -> Engine {
+    let mut config = Config::default();
+    config.srs.param_cache = folder.to_owned();
+    config.gpus.devices = Devices::Cpu;
+    Engine::start(config).unwrap()
+}
+
+fn prove(engine: &Engine) {
+    let request = common::bundled_request(KIND);
+    engine.submit(&request).unwrap().wait().unwrap();
+}
+
+/// Whether whoever opens the multiples of a folder could use them.
+fn is_usable(folder: &Path) -> bool {
+    let circuit = common::circuit_with_params(KIND);
+    let files = circuit.id().parameter_files().unwrap();
+    let lengths = circuit.query_lengths();
+    let params = ParamCache::new(folder).load(&files, &lengths).unwrap();
+    let (program, densities) = (circuit.program(), circuit.densities());
+    let opened = MappedMultiples::open(params.mapped(), program, densities, Isa::best());
+    assert!(multiples_path(params.mapped()).exists());
+    matches!(opened, Ok(Some(_)))
+}
+
+#[test]
+fn multiples_that_are_damaged_are_made_anew_while_others_prove() {
+    let Some((folder, multiples)) = damaged() else {
+        return;
+    };
+    let file_bytes = fs::metadata(&multiples).unwrap().len();
+    let engine = engine(folder.path());
+    prove(&engine);
+    wait_until("they are made anew", || is_usable(folder.path()));
+    // The engine opens them before it gives back the memory for them.
+    wait_until("nothing runs", || engine.status().partitions_running == 0);
+    let charged_bytes = engine.status().memory.used_bytes;
+    assert_eq!(fs::metadata(&multiples).unwrap().len(), file_bytes);
+    prove(&engine);
+    let more_bytes = engine.status().memory.used_bytes - charged_bytes;
+    assert!(more_bytes >= file_bytes, "{more_bytes}: they are not used");
+    engine.shutdown();
+    let entries = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(entries, 4, "parameters, key, circuit and multiples");
+}
+
+#[test]
+fn an_engine_that_ends_leaves_the_file_as_it_was() {
+    let Some((folder, multiples)) = damaged() else {
+        return;
+    };
+    let before = fs::read(&multiples).unwrap();
+    let engine = engine(folder.path());
+    prove(&engine);
+    drop(engine);
+    assert!(fs::read(&multiples).unwrap() == before);
+    let entries = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(entries, 4, "parameters, key, circuit and multiples");
+}
+
+#[test]
+fn multiples_that_come_while_the_engine_runs_are_used() {
+    let Some((folder, multiples)) = damaged() else {
+        return;
+    };
+    let kept = multiples.with_extension("kept");
+    common::prepare_params(KIND, folder.path());
+    fs::rename(&multiples, &kept).unwrap();
+    let engine = engine(folder.path());
+    prove(&engine);
+    let charged_bytes = engine.status().memory.used_bytes;
+    fs::rename(&kept, &multiples).unwrap();
+    wait_until("they are used", || {
+        prove(&engine);
+        engine.status().memory.used_bytes > charged_bytes
+    });
+    engine.shutdown();
+}
