@@ -152,8 +152,9 @@ struct Prepared {
     b_scalars: PackedQuery<Scalar>,
 }
 
-/// The sums in G1, side by side, so that no thread waits for the others where
-/// a sum's steps end. `h` is the quotient.
+/// The sums in G1, one after the other: each is cut evenly for all threads, in pieces
+/// so large that two sums beside each other would end with idle threads. `h` is the
+/// quotient.
 fn sums_in_g1(
     context: Context<'_>,
     (params, multiples): (&MappedParams, Option<&MappedMultiples>),
@@ -163,29 +164,17 @@ fn sums_in_g1(
 ) -> Result<SumsInG1, BackendError> {
     // h has one coefficient less than the domain has points.
     let h = h.split_last().map_or(h, |(_, h)| h);
-    let h_and_l = || {
-        let (h_bases, l_bases) = (params.h(), params.l());
-        let h = Part::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
-        let l = Part::new(&l_bases, packed(aux)?);
-        let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
-        msm::g1_joined(context, &[h, l])
-    };
-    let a = || {
-        let bases = params.a();
-        let a = Part::new(&bases, packed(a)?);
-        msm::g1_joined(
-            context,
-            &[a.with_multiples(multiples.and_then(MappedMultiples::a))],
-        )
-    };
+    let (h_bases, l_bases, a_bases) = (params.h(), params.l(), params.a());
+    let h = Part::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
+    let l = Part::new(&l_bases, packed(aux)?);
+    let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
+    let a = Part::new(&a_bases, packed(a)?);
+    let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
     let b_g1 = || msm::g1_packed(context, &params.b_g1(), &packed(b)?);
-    let (h_and_l, (a, blinding)) = rayon::join(h_and_l, || {
-        rayon::join(a, || Blinding::new(randomness, b_g1))
-    });
     Ok(SumsInG1 {
-        h_and_l: h_and_l?,
-        a: a?,
-        blinding: blinding?,
+        h_and_l: msm::g1_joined(context, &[h, l])?,
+        a: msm::g1_joined(context, &[a])?,
+        blinding: Blinding::new(randomness, b_g1)?,
     })
 }
 

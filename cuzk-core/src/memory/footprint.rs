@@ -57,9 +57,9 @@ impl Sums {
         self.threads.max(self.b_g2_threads) as u64 * THREAD_BYTES
     }
 
-    /// The blocks of the sums in G1, side by side: over the quotient and L as one,
-    /// and over A.
-    fn g1_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> Vec<usize> {
+    /// The blocks of the sums in G1, one after the other: over the quotient and L as
+    /// one, and over A.
+    fn g1_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> [Vec<usize>; 2] {
         let quotient = TermCount {
             wide: circuit.domain_len(),
             is_plain: true,
@@ -67,7 +67,7 @@ impl Sums {
         };
         let [l, a] = [shapes.l, shapes.a].map(|shape| wide_terms(circuit, shape));
         let blocks = |parts: &[TermCount]| g1_sum_blocks(self.isa, parts, self.threads);
-        [blocks(&[quotient, l]), blocks(&[a])].concat()
+        [blocks(&[quotient, l]), blocks(&[a])]
     }
 
     fn g2_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> Vec<usize> {
@@ -140,8 +140,11 @@ pub(crate) fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Ve
     let mut pool = Replay::default();
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
     pool.free.extend(b.into_iter().chain(scratch));
-    let g1 = pool.take(&sums.g1_blocks(circuit, shapes));
-    pool.free.extend(g1.into_iter().chain(a));
+    for blocks in sums.g1_blocks(circuit, shapes) {
+        let blocks = pool.take(&blocks);
+        pool.free.extend(blocks);
+    }
+    pool.free.extend(a);
     pool.take(&sums.g2_blocks(circuit, shapes));
     pool.mapped
 }
