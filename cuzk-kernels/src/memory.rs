@@ -12,10 +12,11 @@
 use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::slice;
+use std::sync::Arc;
+use std::{mem, slice};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapRaw};
 
 use crate::digits::Recoded;
 use crate::error::KernelError;
@@ -46,9 +47,15 @@ impl Memory for Mapped {
     }
 }
 
-/// Mapped bytes, in huge pages where the system grants them.
+/// Mapped bytes, in huge pages where the system grants them: all of a mapping, or a part
+/// of one. Those that are dropped go back to the system.
 #[derive(Debug)]
-pub struct Block(MmapMut);
+pub struct Block {
+    mapping: Arc<MmapRaw>,
+    /// Where it begins in the mapping, a multiple of [`PART_BYTES`].
+    start: usize,
+    bytes: usize,
+}
 
 impl Block {
     /// `bytes` zeros, at least one.
@@ -56,49 +63,109 @@ impl Block {
     /// # Errors
     /// When the system has no memory to map.
     pub fn map(bytes: usize) -> io::Result<Self> {
-        let map = MmapMut::map_anon(bytes.max(1))?;
+        let bytes = bytes.max(1);
+        let map = MmapMut::map_anon(bytes)?;
         // Advice only: without huge pages everything works the same.
         #[cfg(target_os = "linux")]
         map.advise(memmap2::Advice::HugePage).ok();
-        Ok(Self(map))
+        Ok(Self {
+            mapping: Arc::new(map.into()),
+            start: 0,
+            bytes,
+        })
     }
 
     /// Its length.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.0.len()
+        self.bytes
+    }
+
+    /// Keeps `bytes` bytes and what is left of the last [`PART_BYTES`] of them, and gives
+    /// the rest, if there is any.
+    #[must_use]
+    pub fn split_off(&mut self, bytes: usize) -> Option<Self> {
+        let bytes = bytes.checked_next_multiple_of(PART_BYTES)?;
+        let rest = self.bytes.checked_sub(bytes).filter(|rest| *rest > 0)?;
+        self.bytes = bytes;
+        Some(Self {
+            mapping: Arc::clone(&self.mapping),
+            start: self.start + bytes,
+            bytes: rest,
+        })
+    }
+
+    /// Takes in `other`, if it begins where this one ends.
+    ///
+    /// # Errors
+    /// `other`, if it does not.
+    pub fn join(&mut self, mut other: Self) -> Result<(), Self> {
+        let is_next =
+            Arc::ptr_eq(&self.mapping, &other.mapping) && self.start + self.bytes == other.start;
+        if !is_next {
+            return Err(other);
+        }
+        self.bytes += mem::take(&mut other.bytes);
+        Ok(())
     }
 
     /// The first `len` values, or as many as there is room for.
     #[must_use]
     pub fn values<T: Plain>(&self, len: usize) -> &[T] {
         let len = self.room_for::<T>(len);
-        // SAFETY: the mapping is private, at least `len` values long, and
-        // borrowed as long as the slice is. It begins at a page, which is enough
-        // for T's alignment. Its bytes are initialised: zero when mapped, and
+        // SAFETY: the bytes are this block's alone, at least `len` values long, and
+        // borrowed as long as the slice is. They begin at a page, which is enough
+        // for T's alignment, and are initialised: zero when mapped, and
         // later what was written as plain values, which have no padding; and any
         // bytes are plain values.
-        unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), len) }
+        unsafe { slice::from_raw_parts(self.first().cast(), len) }
     }
 
     /// The same, to be written.
     #[must_use]
     pub fn values_mut<T: Plain>(&mut self, len: usize) -> &mut [T] {
         let len = self.room_for::<T>(len);
-        // SAFETY: as above, and `self`, which alone owns the mapping, is
+        // SAFETY: as above, and `self`, which alone owns the bytes, is
         // borrowed mutably.
-        unsafe { slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
+        unsafe { slice::from_raw_parts_mut(self.first().cast(), len) }
+    }
+
+    fn first(&self) -> *mut u8 {
+        // SAFETY: a block's bytes are in its mapping.
+        unsafe { self.mapping.as_mut_ptr().add(self.start) }
     }
 
     fn room_for<T: Plain>(&self, len: usize) -> usize {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE_BYTES) };
-        debug_assert!(len <= self.0.len() / size_of::<T>());
-        len.min(self.0.len() / size_of::<T>())
+        debug_assert!(len <= self.bytes / size_of::<T>());
+        len.min(self.bytes / size_of::<T>())
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // The last one unmaps the mapping with all its pages.
+        #[cfg(target_os = "linux")]
+        if Arc::strong_count(&self.mapping) > 1 && self.bytes > 0 {
+            let discard = memmap2::UncheckedAdvice::DontNeed;
+            // SAFETY: the pages are this block's alone, nothing borrows it, and
+            // nobody is given them again. Where the system does not take the
+            // advice, they go with the mapping.
+            unsafe {
+                self.mapping
+                    .unchecked_advise_range(discard, self.start, self.bytes)
+            }
+            .ok();
+        }
     }
 }
 
 /// No system's pages are smaller.
 const PAGE_BYTES: usize = 4096;
+
+/// Parts of a mapping are so many bytes, or a multiple. No system's pages are larger, so
+/// that none is in two parts.
+pub const PART_BYTES: usize = 64 << 10;
 
 /// Values that any bytes are, and whose bytes are all theirs.
 ///
@@ -212,6 +279,55 @@ mod tests {
         let again = Lent::<u32>::take(&memory, 200).unwrap();
         assert_eq!(*again, [u32::MAX; 200]);
         assert!(memory.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn parts_are_apart_and_join_in_order() {
+        const WORDS: usize = PART_BYTES / 8;
+        let mut first = Block::map(3 * PART_BYTES + 8).unwrap();
+        let mut second = first.split_off(PART_BYTES - 1).unwrap();
+        let third = second.split_off(PART_BYTES).unwrap();
+        let lengths = [&first, &second, &third].map(Block::bytes);
+        assert_eq!(lengths, [PART_BYTES, PART_BYTES, PART_BYTES + 8]);
+        first.values_mut::<u64>(WORDS).fill(1);
+        second.values_mut::<u64>(WORDS).fill(2);
+        assert!(first.values::<u64>(WORDS).iter().all(|value| *value == 1));
+
+        let third = first.join(third).unwrap_err();
+        let first_again = second.join(first).unwrap_err();
+        second.join(third).unwrap();
+        let mut first = first_again;
+        first.join(second).unwrap();
+        assert_eq!(first.bytes(), 3 * PART_BYTES + 8);
+        assert_eq!(first.values::<u64>(2 * WORDS)[WORDS - 1..=WORDS], [1, 2]);
+        assert!(first.split_off(3 * PART_BYTES + 1).is_none());
+        assert!(first.split_off(usize::MAX).is_none());
+        assert!(first.join(Block::map(8).unwrap()).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn pages_of_a_part_go_back_to_the_system() {
+        use std::os::unix::fs::FileExt;
+
+        let is_resident = |address: usize| {
+            let pages = std::fs::File::open("/proc/self/pagemap").unwrap();
+            let mut entry = [0; 8];
+            let at = address / PAGE_BYTES * entry.len();
+            pages.read_exact_at(&mut entry, at as u64).unwrap();
+            // The highest bit of a page's entry.
+            u64::from_ne_bytes(entry) >> 63 == 1
+        };
+        let mut first = Block::map(64 * PART_BYTES).unwrap();
+        let mut second = first.split_off(32 * PART_BYTES).unwrap();
+        let places = [&mut first, &mut second].map(|block| {
+            block.values_mut::<u64>(1).fill(1);
+            block.first() as usize
+        });
+        assert_eq!(places.map(is_resident), [true, true]);
+        drop(second);
+        assert_eq!(places.map(is_resident), [true, false]);
+        assert_eq!(first.values::<u64>(1), [1]);
     }
 
     #[test]

@@ -7,10 +7,8 @@
 //! are huge where the system grants it.
 //!
 //! Not zeroed: whoever takes memory overwrites it. The invariants: a block belongs
-//! to one owner; what the pool keeps is never more than it is allowed to, and nothing
-//! that nobody had a use for in a long time.
+//! to one owner; what the pool keeps is never more than it is allowed to.
 
-use std::cmp::Reverse;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,10 +18,12 @@ use blstrs::Scalar;
 use cuzk_kernels::memory::{Block, Memory};
 use supraseal_sys::dealloc::dealloc_async;
 
+use super::free::FreeList;
+
 /// What becomes of a buffer that nobody needs any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dealloc {
-    /// Each is unmapped on a thread of its own, at once.
+    /// Each is unmapped on a thread of its own, at once and however small.
     Unbounded,
     /// They are unmapped on one thread, one after the other.
     Serial,
@@ -52,27 +52,8 @@ pub struct BufferPool {
     dealloc: Dealloc,
     /// The pool never keeps more bytes than this.
     kept_bytes_max: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<FreeList<Block>>,
 }
-
-/// Blocks that nobody uses, those kept longest in front.
-#[derive(Debug, Default)]
-struct Kept {
-    free: Vec<Free>,
-    /// How many were given back in all.
-    returns: u64,
-}
-
-/// A block, and how many had been given back when it was.
-#[derive(Debug)]
-struct Free {
-    block: Block,
-    since: u64,
-}
-
-/// A block that is not taken while so many others are given back, by a hundred
-/// partitions or so, was of use for what met by chance and may not meet again.
-const RETURNS_MAX: u64 = 1024;
 
 /// Scalars on loan from a [`BufferPool`].
 pub struct Buffer {
@@ -108,61 +89,28 @@ impl BufferPool {
     }
 
     fn take_block(&self, bytes: usize) -> io::Result<Block> {
-        self.take_free(bytes).map_or_else(|| Block::map(bytes), Ok)
-    }
-
-    fn take_free(&self, bytes: usize) -> Option<Block> {
-        let free = &mut self.lock().free;
-        let index = fits(free.iter().map(Free::bytes), bytes)?;
-        Some(free.remove(index).block)
+        match self.dealloc {
+            Dealloc::Recycle => self.lock().take_or_map(bytes, Block::map),
+            Dealloc::Unbounded | Dealloc::Serial => Block::map(bytes),
+        }
     }
 
     /// Bytes that are kept and that nobody uses.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        bytes_of(&self.lock().free)
+        self.lock().bytes()
     }
 
-    /// Gives up buffers, those kept longest first, until at most `bytes` are
-    /// kept.
-    pub fn shrink_to(&self, bytes: u64) {
-        let mut kept = self.lock();
-        let mut left = bytes_of(&kept.free);
-        let surplus = kept.give_up_while(|free| {
-            let goes = left > bytes;
-            left -= if goes { free.bytes() as u64 } else { 0 };
-            goes
-        });
-        drop(kept);
-        // Unmapped before whoever asked goes on, since it is about to map.
-        drop(surplus);
-    }
-
-    /// Gives up what there is no room for: of the blocks that are kept those stay that
-    /// suit what the caller will take (`own`, in bytes each, which it has reserved),
-    /// and others of `free_bytes` at most, those kept longest going first.
+    /// Gives up what there is no room for: of what is kept that stays which suits what
+    /// the caller will take (`own`, in bytes each, which it has reserved), and
+    /// `free_bytes` of the rest at most, what was kept longest going first.
     pub fn make_room(&self, own: &[usize], free_bytes: u64) {
         let mut kept = self.lock();
-        let mut others = std::mem::take(&mut kept.free);
-        let mut suits = Vec::new();
-        // What of a block that suits is more than was asked for is not reserved.
-        let mut unreserved_bytes = 0;
-        for bytes in own {
-            if let Some(index) = fits(others.iter().map(Free::bytes), *bytes) {
-                let free = others.remove(index);
-                unreserved_bytes += (free.bytes() - bytes) as u64;
-                suits.push(free);
-            }
+        let suits: Vec<_> = own.iter().filter_map(|bytes| kept.take(*bytes)).collect();
+        let surplus = kept.give_up_beyond(free_bytes);
+        for block in suits {
+            kept.give(block);
         }
-        unreserved_bytes += bytes_of(&others);
-        kept.free = others;
-        let surplus = kept.give_up_while(|free| {
-            let goes = unreserved_bytes > free_bytes;
-            unreserved_bytes -= if goes { free.bytes() as u64 } else { 0 };
-            goes
-        });
-        kept.free.append(&mut suits);
-        kept.free.sort_by_key(|free| free.since);
         drop(kept);
         // Unmapped before whoever asked goes on, since it is about to map.
         drop(surplus);
@@ -176,52 +124,18 @@ impl BufferPool {
             }
             Dealloc::Serial => dealloc_async(block),
             Dealloc::Recycle => {
-                let surplus = self.lock().take_back(block);
-                drop(surplus);
-                self.shrink_to(self.kept_bytes_max);
+                let mut kept = self.lock();
+                let unused = kept.give_back(block);
+                let surplus = kept.give_up_beyond(self.kept_bytes_max);
+                drop(kept);
+                drop((unused, surplus));
             }
         }
     }
 
     // Every change under the lock leaves a list of blocks.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, FreeList<Block>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Which of the free blocks suits who asks for `bytes`: the least that is large
-/// enough, unless half of it were wasted; of equal ones the last, so that one too many
-/// is not taken.
-pub(super) fn fits(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
-    let suits = bytes..=bytes.saturating_mul(2);
-    let blocks = free.enumerate().filter(|(_, block)| suits.contains(block));
-    let (index, _) = blocks.min_by_key(|(index, block)| (*block, Reverse(*index)))?;
-    Some(index)
-}
-
-fn bytes_of(free: &[Free]) -> u64 {
-    free.iter().map(|free| free.bytes() as u64).sum()
-}
-
-impl Free {
-    fn bytes(&self) -> usize {
-        self.block.bytes()
-    }
-}
-
-impl Kept {
-    /// Keeps a block. Those that nobody took for long are given up.
-    fn take_back(&mut self, block: Block) -> Vec<Free> {
-        let since = self.returns;
-        self.returns += 1;
-        self.free.push(Free { block, since });
-        self.give_up_while(|free| since - free.since > RETURNS_MAX)
-    }
-
-    /// Takes out those in front of which `goes` is true.
-    fn give_up_while(&mut self, mut goes: impl FnMut(&Free) -> bool) -> Vec<Free> {
-        let count = self.free.iter().take_while(|free| goes(free)).count();
-        self.free.drain(..count).collect()
     }
 }
 
@@ -280,31 +194,42 @@ impl fmt::Debug for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuzk_kernels::memory::PART_BYTES;
     use ff::Field;
 
+    /// A unit of what is kept, in scalars.
+    const PART: usize = PART_BYTES / size_of::<Scalar>();
+
+    /// A pool that keeps so many scalars.
     fn pool(dealloc: Dealloc, kept: usize) -> Arc<BufferPool> {
         BufferPool::new(dealloc, (kept * size_of::<Scalar>()) as u64)
     }
 
+    /// Scalars that it keeps, in units.
+    fn kept(pool: &BufferPool) -> usize {
+        usize::try_from(pool.kept_bytes()).unwrap() / PART_BYTES
+    }
+
     #[test]
     fn a_new_buffer_is_zero_and_a_recycled_one_is_what_it_was() {
-        let pool = pool(Dealloc::Recycle, 1000);
-        let mut first = pool.take(500).unwrap();
+        let pool = pool(Dealloc::Recycle, 1000 * PART);
+        let mut first = pool.take(100 * PART).unwrap();
         assert!(first.iter().all(Field::is_zero_vartime));
         first.fill(Scalar::ONE);
         let place = first.as_ptr();
         drop(first);
-        assert_eq!(pool.kept_bytes(), 16_000);
-        let again = pool.take(400).unwrap();
-        assert_eq!((again.as_ptr(), again.len()), (place, 400));
+        assert_eq!(kept(&pool), 100);
+        let again = pool.take(80 * PART).unwrap();
+        assert_eq!((again.as_ptr(), again.len()), (place, 80 * PART));
         assert!(again.iter().all(|scalar| *scalar == Scalar::ONE));
-        assert_eq!(pool.kept_bytes(), 0);
+        assert_eq!(kept(&pool), 20);
     }
 
     #[test]
     fn buffers_in_use_are_apart() {
-        let pool = pool(Dealloc::Recycle, 1000);
-        let mut buffers = [1, 2, 3].map(|len| pool.take(len * 100).unwrap());
+        let pool = pool(Dealloc::Recycle, 1000 * PART);
+        drop(pool.take(100 * PART).unwrap());
+        let mut buffers = [10, 20, 30, 50].map(|parts| pool.take(parts * PART).unwrap());
         for (value, buffer) in (1..).zip(&mut buffers) {
             buffer.fill(Scalar::from(value));
         }
@@ -314,78 +239,49 @@ mod tests {
     }
 
     #[test]
-    fn the_best_fit_is_taken_and_a_poor_one_is_not() {
-        let pool = pool(Dealloc::Recycle, 10_000);
-        drop([100, 300, 200].map(|len| pool.take(len).unwrap()));
-        let fit = pool.take(150).unwrap();
-        assert_eq!(fit.block.as_ref().unwrap().bytes(), 200 * 32);
-        let poor = pool.take(49).unwrap();
-        assert_eq!(poor.block.as_ref().unwrap().bytes(), 49 * 32);
-        assert_eq!(pool.kept_bytes(), 400 * 32);
-    }
-
-    #[test]
     fn no_more_is_kept_than_allowed() {
-        let pool = pool(Dealloc::Recycle, 500);
-        drop([200, 200, 200].map(|len| pool.take(len).unwrap()));
-        assert_eq!(pool.kept_bytes(), 400 * 32);
-        pool.shrink_to(399 * 32);
-        assert_eq!(pool.kept_bytes(), 200 * 32);
-        pool.shrink_to(0);
-        assert_eq!(pool.kept_bytes(), 0);
+        let pool = pool(Dealloc::Recycle, 500 * PART);
+        drop([200, 200, 200].map(|parts| pool.take(parts * PART).unwrap()));
+        assert_eq!(kept(&pool), 400);
     }
 
     #[test]
     fn what_the_next_will_take_stays_and_others_make_room() {
-        let pool = pool(Dealloc::Recycle, 10_000);
-        let keep = |lens: [usize; 4]| drop(lens.map(|len| pool.take(len).unwrap()));
-        let kept = || pool.kept_bytes() / 32;
-        keep([100, 300, 400, 1000]);
+        let pool = pool(Dealloc::Recycle, 10_000 * PART);
+        let keep = || drop([100, 300, 400, 1000].map(|parts| pool.take(parts * PART).unwrap()));
+        keep();
         // There is room for all of them.
-        pool.make_room(&[], 1800 * 32);
-        assert_eq!(kept(), 1800);
-        // For two that suit and no more, though neither was kept last.
-        pool.make_room(&[250 * 32, 100 * 32, 5 * 32], 0);
-        assert_eq!(kept(), 400);
-        assert_eq!(
-            pool.take(250).unwrap().block.as_ref().unwrap().bytes(),
-            300 * 32
-        );
+        pool.make_room(&[], 1800 * PART_BYTES as u64);
+        assert_eq!(kept(&pool), 1800);
+        // For what suits and no more, though it was not kept last.
+        pool.make_room(&[250, 100].map(|parts| parts * PART_BYTES), 0);
+        assert_eq!(kept(&pool), 350);
+        drop(pool.take(250 * PART).unwrap());
+        assert_eq!(kept(&pool), 350);
         // What suits nobody is not a reason to keep more than there is room for.
-        keep([100, 300, 400, 1000]);
-        pool.make_room(&[2000 * 32], 1400 * 32);
-        assert_eq!(kept(), 1400);
+        keep();
+        pool.make_room(&[2000 * PART_BYTES], 1400 * PART_BYTES as u64);
+        assert_eq!(kept(&pool), 1400);
         pool.make_room(&[], 0);
-        assert_eq!(kept(), 0);
-    }
-
-    #[test]
-    fn what_nobody_takes_for_long_is_given_up() {
-        let pool = pool(Dealloc::Recycle, 10_000);
-        drop([1000, 100].map(|len| pool.take(len).unwrap()));
-        let use_often = |times| (0..times).for_each(|_| drop(pool.take(100).unwrap()));
-        use_often(RETURNS_MAX - 1);
-        assert_eq!(pool.kept_bytes(), 1100 * 32);
-        use_often(1);
-        assert_eq!(pool.kept_bytes(), 100 * 32);
-        use_often(2 * RETURNS_MAX);
-        assert_eq!(pool.kept_bytes(), 100 * 32, "what is taken stays");
+        assert_eq!(kept(&pool), 0);
     }
 
     #[test]
     fn kernels_and_partitions_share_what_is_kept() {
-        let pool = pool(Dealloc::Recycle, 1000);
-        drop(pool.take(500).unwrap());
-        let block = Memory::take(&*pool, 10_000).unwrap();
-        assert_eq!((block.bytes(), pool.kept_bytes()), (16_000, 0));
+        let pool = pool(Dealloc::Recycle, 1000 * PART);
+        drop(pool.take(100 * PART).unwrap());
+        let block = Memory::take(&*pool, 60 * PART_BYTES).unwrap();
+        assert_eq!((block.bytes(), kept(&pool)), (60 * PART_BYTES, 40));
+        let scalars = pool.take(40 * PART).unwrap();
         pool.give_back(block);
-        assert_eq!(pool.kept_bytes(), 16_000);
+        drop(scalars);
+        assert_eq!(kept(&pool), 100);
     }
 
     #[test]
     fn nothing_is_kept_unless_recycling() {
         for dealloc in [Dealloc::Unbounded, Dealloc::Serial] {
-            let pool = pool(dealloc, 1000);
+            let pool = pool(dealloc, 1000 * PART);
             drop(pool.take(100).unwrap());
             assert_eq!(pool.kept_bytes(), 0, "{dealloc:?}");
         }
@@ -393,9 +289,11 @@ mod tests {
 
     #[test]
     fn more_than_there_can_be_is_an_error() {
-        let pool = pool(Dealloc::Recycle, 0);
-        assert!(pool.take(usize::MAX / 2).is_err());
-        assert!(pool.take(usize::MAX / 64).is_err());
-        assert!(pool.take(0).unwrap().is_empty());
+        for dealloc in Dealloc::ALL {
+            let pool = pool(dealloc, 0);
+            assert!(pool.take(usize::MAX / 2).is_err());
+            assert!(pool.take(usize::MAX / 64).is_err());
+            assert!(pool.take(0).unwrap().is_empty());
+        }
     }
 }

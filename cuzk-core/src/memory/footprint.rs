@@ -10,7 +10,7 @@ use cuzk_kernels::msm::{Shape, TermCount, g1_sum_blocks, g2_sum_blocks};
 
 use crate::circuit::Circuit;
 use crate::config::Config;
-use crate::memory::buffer::fits;
+use crate::memory::free::{FreeList, Place};
 use crate::params::Shapes;
 
 /// A thread's stack, what it needs to sum points, and what an allocator keeps for it
@@ -80,22 +80,30 @@ impl Sums {
 /// keeps those that come back.
 #[derive(Default)]
 struct Replay {
-    free: Vec<usize>,
+    free: FreeList<Place>,
     /// What was mapped, in bytes each.
     mapped: Vec<usize>,
 }
 
 impl Replay {
     /// Takes blocks all of which are held at the same time.
-    fn take(&mut self, blocks: &[usize]) -> Vec<usize> {
-        let take = |bytes: &usize| match fits(self.free.iter().copied(), *bytes) {
-            Some(index) => self.free.remove(index),
-            None => {
-                self.mapped.push(*bytes);
-                *bytes
-            }
+    fn take(&mut self, blocks: &[usize]) -> Vec<Place> {
+        let Self { free, mapped } = self;
+        let take = |bytes: &usize| {
+            let map = |bytes| {
+                mapped.push(bytes);
+                Ok(Place::whole(mapped.len(), bytes))
+            };
+            // Larger than any memory, it is not mapped.
+            free.take_or_map(*bytes, map).ok()
         };
-        blocks.iter().map(take).collect()
+        blocks.iter().filter_map(take).collect()
+    }
+
+    fn give_back(&mut self, blocks: impl IntoIterator<Item = Place>) {
+        for block in blocks {
+            self.free.give(block);
+        }
     }
 }
 
@@ -139,12 +147,12 @@ pub(crate) fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Ve
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
     let mut pool = Replay::default();
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
-    pool.free.extend(b.into_iter().chain(scratch));
+    pool.give_back(b.into_iter().chain(scratch));
     for blocks in sums.g1_blocks(circuit, shapes) {
         let blocks = pool.take(&blocks);
-        pool.free.extend(blocks);
+        pool.give_back(blocks);
     }
-    pool.free.extend(a);
+    pool.give_back(a);
     pool.take(&sums.g2_blocks(circuit, shapes));
     pool.mapped
 }

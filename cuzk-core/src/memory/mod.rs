@@ -2,3 +2,4 @@
 
 pub mod buffer;
 pub mod footprint;
+mod free;
