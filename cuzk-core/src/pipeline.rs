@@ -42,7 +42,7 @@ const FILL_TASK: usize = 1 << 14;
 pub struct SynthesisResources<'a> {
     /// Its threads.
     pub pool: &'a ThreadPool,
-    /// Where it takes the vectors over the domain from.
+    /// Where it takes the witness and the vectors over the domain from.
     pub buffers: &'a Arc<BufferPool>,
     /// While this is above zero, evaluation yields the memory to whoever raised
     /// it; see [`cuzk_pce::wait_max`].
@@ -84,7 +84,10 @@ pub fn synthesize_partition(
         Writer::Native => Stage::Witness,
         Writer::Circuit => Stage::CircuitWitness,
     };
-    let witness = trace.time(stage, || pool.install(|| job.witness(partition)))?;
+    let memory = buffers.witness_memory();
+    let witness = trace.time(stage, || {
+        pool.install(|| job.witness_in(partition, &memory))
+    })?;
     if !checkpoint.pass() {
         return Err(Error::Stopped);
     }

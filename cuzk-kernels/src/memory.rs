@@ -174,6 +174,8 @@ pub const PART_BYTES: usize = 64 << 10;
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 // SAFETY: integers.
+unsafe impl Plain for u8 {}
+// SAFETY: integers.
 unsafe impl Plain for u32 {}
 // SAFETY: integers.
 unsafe impl Plain for u64 {}

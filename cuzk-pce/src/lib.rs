@@ -47,5 +47,5 @@ pub use record::{RecordError, record};
 pub use throttle::{WAIT_MAX, wait_max};
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
-    WitnessCs, WitnessError, packed_witness, witness,
+    WitnessCs, WitnessError, WitnessMemory, packed_witness, witness,
 };

@@ -35,7 +35,7 @@ mod testing;
 mod uint32;
 
 pub use cuzk_kernels::Isa;
-pub use cuzk_pce::{PackedBuilder, PackedWitness};
+pub use cuzk_pce::{PackedBuilder, PackedWitness, WitnessMemory};
 pub use error::ShapeError;
 
 /// A packed witness over BLS12-381's scalar field, while it is being written.

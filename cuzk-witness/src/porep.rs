@@ -15,7 +15,7 @@ use crate::num::write_bits;
 use crate::por::{Climb, MerklePath, TreeShape};
 use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
 use crate::sha256::COMPRESSION_BITS_AT_MOST;
-use crate::{Builder, Isa, PackedWitness, ShapeError, sha256_path};
+use crate::{Builder, Isa, PackedWitness, ShapeError, WitnessMemory, sha256_path};
 use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
@@ -82,7 +82,7 @@ pub struct Column {
     pub path: MerklePath,
 }
 
-/// Writes the witness of one partition.
+/// Writes the witness of one partition into `memory`.
 ///
 /// # Errors
 /// If there are more or fewer challenges, parents, labels or nodes than the
@@ -92,16 +92,17 @@ pub fn write(
     shape: PorepShape,
     statement: &Statement,
     challenges: &[Challenge],
+    memory: &WitnessMemory,
 ) -> Result<PackedWitness<Scalar>, ShapeError> {
     check(shape, challenges)?;
-    let mut witness = Room::statement_and_challenges(shape).builder();
+    let mut witness = Room::statement_and_challenges(shape).builder(memory);
     write_statement(isa, statement, &mut witness);
     // No more challenges at once than keep the threads busy: their parts are
     // as large as the witness.
     for challenges in challenges.chunks(2 * rayon::current_num_threads()) {
         let parts: Vec<Parts> = challenges
             .par_iter()
-            .map(|challenge| write_challenge(isa, shape, statement, challenge))
+            .map(|challenge| write_challenge(isa, shape, statement, challenge, memory))
             .collect::<Result<_, _>>()?;
         witness.append_all(parts.as_flattened());
     }
@@ -164,14 +165,15 @@ fn write_challenge(
     shape: PorepShape,
     statement: &Statement,
     challenge: &Challenge,
+    memory: &WitnessMemory,
 ) -> Result<Parts, ShapeError> {
     let (first, others) = challenge.parents.split_at(HASHES_AT_ONCE.min(PARENTS));
     let (data, (first, rest)) = rayon::join(
-        || write_data(shape, challenge),
+        || write_data(shape, challenge, memory),
         || {
             rayon::join(
-                || write_parents(isa, shape, first),
-                || write_node_and_parents(isa, shape, statement, challenge, others),
+                || write_parents(isa, shape, first, memory),
+                || write_node_and_parents(isa, shape, statement, challenge, others, memory),
             )
         },
     );
@@ -180,19 +182,28 @@ fn write_challenge(
 }
 
 /// The node's data, in the tree over all of it.
-fn write_data(shape: PorepShape, challenge: &Challenge) -> Result<Builder, ShapeError> {
-    let mut builder = Room::data(shape).builder();
+fn write_data(
+    shape: PorepShape,
+    challenge: &Challenge,
+    memory: &WitnessMemory,
+) -> Result<Builder, ShapeError> {
+    let mut builder = Room::data(shape).builder(memory);
     builder.push(challenge.data.leaf);
     sha256_path::write(shape.data, &challenge.data, &mut builder)?;
     builder.push_input(Scalar::from(challenge.data.index));
     Ok(builder)
 }
 
-fn write_parents(isa: Isa, shape: PorepShape, parents: &[Column]) -> Result<Builder, ShapeError> {
+fn write_parents(
+    isa: Isa,
+    shape: PorepShape,
+    parents: &[Column],
+    memory: &WitnessMemory,
+) -> Result<Builder, ShapeError> {
     let columns = hash_columns(isa, shape, parents.iter().map(|parent| &parent.labels[..]))?;
     let paths = parents.iter().map(|parent| &parent.path).collect();
     let climb = Climb::from_leaves(isa, shape.replica, columns.digests().collect(), paths)?;
-    let mut builder = Room::columns(shape, parents.len()).builder();
+    let mut builder = Room::columns(shape, parents.len()).builder(memory);
     for (i, parent) in parents.iter().enumerate() {
         write_parent(parent, i, &columns, &climb, &mut builder)?;
     }
@@ -207,8 +218,9 @@ fn write_node_and_parents(
     statement: &Statement,
     challenge: &Challenge,
     parents: &[Column],
+    memory: &WitnessMemory,
 ) -> Result<[Builder; 2], ShapeError> {
-    let mut node = Room::node(shape).builder();
+    let mut node = Room::node(shape).builder(memory);
     node.push_bits(challenge.node, 64);
     node.push_input(Scalar::from(challenge.node));
     let labels = write_labels(shape, statement, challenge, &mut node)?;
@@ -224,7 +236,7 @@ fn write_node_and_parents(
         .collect();
     let climb = Climb::from_leaves(isa, shape.replica, leaves, paths)?;
 
-    let mut others = Room::columns(shape, parents.len()).builder();
+    let mut others = Room::columns(shape, parents.len()).builder(memory);
     for (i, parent) in parents.iter().enumerate() {
         write_parent(parent, i, &columns, &climb, &mut others)?;
     }
@@ -336,8 +348,8 @@ impl Room {
         }
     }
 
-    fn builder(self) -> Builder {
-        Builder::with_capacity(self.bits + self.others, self.others)
+    fn builder(self, memory: &WitnessMemory) -> Builder {
+        Builder::with_capacity_in(memory, self.bits + self.others, self.others)
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::error::expect_len;
 use crate::por::{Climb, MerklePath, TreeShape};
 use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
-use crate::{Builder, Isa, PackedWitness, ShapeError};
+use crate::{Builder, Isa, PackedWitness, ShapeError, WitnessMemory};
 use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ pub struct Sector {
     pub paths: Vec<MerklePath>,
 }
 
-/// Writes the witness of one partition.
+/// Writes the witness of one partition into `memory`.
 ///
 /// # Errors
 /// If there are more or fewer sectors, challenges or nodes than the shape
@@ -48,12 +48,13 @@ pub fn write(
     isa: Isa,
     shape: PostShape,
     sectors: &[Sector],
+    memory: &WitnessMemory,
 ) -> Result<PackedWitness<Scalar>, ShapeError> {
     expect_len("sectors", shape.sectors, sectors.len())?;
     for (number, sector) in sectors.iter().enumerate() {
         check(sector, shape).map_err(|error| error.within(format!("sector {number}")))?;
     }
-    let mut witness = reserve(shape, sectors.len());
+    let mut witness = reserve(memory, shape, sectors.len());
     witness.push_input(Scalar::ONE);
     let group = GROUP_PATHS.div_ceil(shape.challenges.max(1));
     // No more groups at once than keep the threads busy: a partition of full
@@ -61,7 +62,7 @@ pub fn write(
     for sectors in sectors.chunks(group * 2 * rayon::current_num_threads()) {
         let groups: Vec<Builder> = sectors
             .par_chunks(group)
-            .map(|sectors| write_group(isa, shape, sectors))
+            .map(|sectors| write_group(isa, shape, sectors, memory))
             .collect::<Result<_, _>>()?;
         witness.append_all(&groups);
     }
@@ -80,14 +81,19 @@ fn check(sector: &Sector, shape: PostShape) -> Result<(), ShapeError> {
     Ok(())
 }
 
-fn write_group(isa: Isa, shape: PostShape, sectors: &[Sector]) -> Result<Builder, ShapeError> {
+fn write_group(
+    isa: Isa,
+    shape: PostShape,
+    sectors: &[Sector],
+    memory: &WitnessMemory,
+) -> Result<Builder, ShapeError> {
     let paths: Vec<&MerklePath> = sectors.iter().flat_map(|sector| &sector.paths).collect();
     let (commitments, climbs) = rayon::join(
         || commitments(isa, sectors),
         || climb(isa, shape.tree, &paths),
     );
     let climbs = climbs?;
-    let mut builder = reserve(shape, sectors.len());
+    let mut builder = reserve(memory, shape, sectors.len());
     let mut path = 0;
     for (i, sector) in sectors.iter().enumerate() {
         builder.extend(&[sector.comm_r_last, sector.comm_c, sector.comm_r]);
@@ -123,10 +129,10 @@ fn climb<'a>(
         .collect()
 }
 
-fn reserve(shape: PostShape, sectors: usize) -> Builder {
+fn reserve(memory: &WitnessMemory, shape: PostShape, sectors: usize) -> Builder {
     let inclusion = shape.tree.variables() + 1;
     let sector = Hash::Nodes2.function().variables() + 3 + shape.challenges * inclusion;
-    Builder::with_capacity(sectors * sector, sectors * sector)
+    Builder::with_capacity_in(memory, sectors * sector, sectors * sector)
 }
 
 #[cfg(test)]

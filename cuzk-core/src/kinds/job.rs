@@ -4,7 +4,7 @@ use bellperson::groth16::{self, MappedParameters};
 use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
-use cuzk_pce::PackedWitness;
+use cuzk_pce::{PackedWitness, WitnessMemory};
 
 use super::CircuitId;
 use crate::Error;
@@ -29,16 +29,29 @@ pub trait Job: Send + Sync {
     /// How many proofs make up the whole.
     fn partitions(&self) -> usize;
 
-    /// What [`witness`](Self::witness) does.
+    /// What [`witness_in`](Self::witness_in) does.
     fn writer(&self) -> Writer;
 
-    /// The partition's witness.
+    /// The partition's witness, on the heap.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] for a partition that there is not,
     /// [`Error::Synthesis`] when the circuit fails.
-    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error>;
+    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
+        self.witness_in(partition, &WitnessMemory::HEAP)
+    }
+
+    /// The same in `memory`, as far as its [`writer`](Self::writer) is a native one.
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Self::witness).
+    fn witness_in(
+        &self,
+        partition: usize,
+        memory: &WitnessMemory,
+    ) -> Result<PackedWitness<Scalar>, Error>;
 
     /// The partition's public inputs without the leading ONE, as a verifier
     /// computes them: from the statement, not from the witness.
@@ -96,8 +109,12 @@ pub(super) trait Statement: Send + Sync {
 /// Writes witnesses without the circuit.
 pub(super) trait Native {
     /// The witness of a partition below `partitions()`, bit for bit that of
-    /// its instance.
-    fn write(&self, partition: usize) -> anyhow::Result<PackedWitness<Scalar>>;
+    /// its instance, in `memory`.
+    fn write(
+        &self,
+        partition: usize,
+        memory: &WitnessMemory,
+    ) -> anyhow::Result<PackedWitness<Scalar>>;
 }
 
 /// The instance of a partition, if there is such a partition.
@@ -144,11 +161,15 @@ impl<S: Statement> Job for S {
         }
     }
 
-    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
+    fn witness_in(
+        &self,
+        partition: usize,
+        memory: &WitnessMemory,
+    ) -> Result<PackedWitness<Scalar>, Error> {
         check_partition(self, partition)?;
         match self.native() {
             Some(native) => native
-                .write(partition)
+                .write(partition, memory)
                 .map_err(|problem| synthesis("witness", &problem)),
             None => cuzk_pce::packed_witness(instance(self, partition)?)
                 .map_err(|problem| synthesis("witness", &problem)),

@@ -5,7 +5,7 @@
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_pce::PackedWitness;
+use cuzk_pce::{PackedWitness, WitnessMemory};
 use cuzk_witness::Isa;
 use cuzk_witness::porep::{self as writer, Challenge};
 use filecoin_hashers::Domain as _;
@@ -275,7 +275,11 @@ impl<Tree: ReplicaTree> Statement for Porep<Tree> {
 }
 
 impl<Tree: ReplicaTree> Native for Porep<Tree> {
-    fn write(&self, partition: usize) -> anyhow::Result<PackedWitness<Scalar>> {
+    fn write(
+        &self,
+        partition: usize,
+        memory: &WitnessMemory,
+    ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = writer::PorepShape {
             data: tree_shape(Branching::data(self.size))?,
             replica: tree_shape(Branching::replica(self.size))?,
@@ -297,7 +301,8 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
             comm_c: vanilla.comm_c().into(),
         };
         let challenges = challenges.context("no such partition")?;
-        Ok(writer::write(Isa::best(), shape, &statement, challenges)?)
+        let isa = Isa::best();
+        Ok(writer::write(isa, shape, &statement, challenges, memory)?)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_pce::PackedWitness;
+use cuzk_pce::{PackedWitness, WitnessMemory};
 use cuzk_witness::Isa;
 use cuzk_witness::snap_deals::{self as writer, Challenge, UpdateShape};
 use rayon::prelude::*;
@@ -171,7 +171,11 @@ impl<Tree: ReplicaTree> Statement for Update<Tree> {
 }
 
 impl<Tree: ReplicaTree> Native for Update<Tree> {
-    fn write(&self, partition: usize) -> anyhow::Result<PackedWitness<Scalar>> {
+    fn write(
+        &self,
+        partition: usize,
+        memory: &WitnessMemory,
+    ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = self.shape()?;
         let vanilla = self.vanilla.get(partition).context("no such partition")?;
         let first = vanilla.challenge_proofs.first().context("no challenges")?;
@@ -191,7 +195,7 @@ impl<Tree: ReplicaTree> Native for Update<Tree> {
                 .collect(),
             challenges: vanilla.challenge_proofs.iter().map(challenge).collect(),
         };
-        Ok(writer::write(Isa::best(), &shape, &update)?)
+        Ok(writer::write(Isa::best(), &shape, &update, memory)?)
     }
 }
 

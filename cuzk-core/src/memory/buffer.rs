@@ -16,9 +16,11 @@ use std::{io, thread};
 
 use blstrs::Scalar;
 use cuzk_kernels::memory::{Block, Memory};
+use cuzk_pce::WitnessMemory;
 use supraseal_sys::dealloc::dealloc_async;
 
 use super::free::FreeList;
+use super::lender::Lender;
 
 /// What becomes of a buffer that nobody needs any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +88,15 @@ impl BufferPool {
             len,
             pool: Arc::clone(self),
         })
+    }
+
+    /// Where a partition's witness is: here, if blocks are recycled.
+    #[must_use]
+    pub fn witness_memory(self: &Arc<Self>) -> WitnessMemory {
+        match self.dealloc {
+            Dealloc::Recycle => WitnessMemory::of(Arc::new(Lender::new(Arc::clone(self)))),
+            Dealloc::Unbounded | Dealloc::Serial => WitnessMemory::HEAP,
+        }
     }
 
     fn take_block(&self, bytes: usize) -> io::Result<Block> {

@@ -7,6 +7,7 @@
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Shape, TermCount, g1_sum_blocks, g2_sum_blocks};
+use cuzk_pce::WitnessMemory;
 
 use crate::circuit::Circuit;
 use crate::config::Config;
@@ -17,19 +18,15 @@ use crate::params::Shapes;
 /// beside what was asked for.
 const THREAD_BYTES: u64 = 1 << 20;
 
-/// A packed witness is held so many times: as its writer hashes it, in the parts that
-/// its writer joins, and whole; as the scalars of A and of B; and once more in what the
-/// writer's threads freed, which their heaps keep.
-const PACKED_COPIES: u64 = 6;
+/// So many times as large as a packed witness is what its writer hashes, and what of it
+/// the heaps of the writer's threads keep.
+const HEAP_COPIES: u64 = 2;
 
 /// What reading or compiling a circuit holds at most: 52 MB were measured for
 /// the largest.
 pub const READING_BYTES: u64 = 64 << 20;
 
 const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
-
-/// A packed variable takes two bits, and a rank every 64 of them.
-const PACKED_BITS: u64 = 3;
 
 /// How the sums run, which decides what they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +119,25 @@ fn num_wide(circuit: &Circuit) -> usize {
 
 /// A packed witness, or a query of it.
 fn packed_bytes(circuit: &Circuit) -> u64 {
-    let bits = circuit.program().num_aux() as u64 * PACKED_BITS;
-    bits / 8 + num_wide(circuit) as u64 * SCALAR_BYTES
+    packed_arrays(circuit, circuit.program().num_aux())
+        .iter()
+        .sum::<usize>() as u64
+}
+
+/// Bytes of each vector of a packed witness, or of a query of it over so many variables:
+/// bits, which of them are wide, ranks of both, and room for all that are wide.
+fn packed_arrays(circuit: &Circuit, variables: usize) -> [usize; 4] {
+    let words = variables / 64 + 2;
+    let [bits, ranks] = [size_of::<u64>(), size_of::<u32>()].map(|bytes| words * bytes);
+    [bits, bits, ranks, num_wide(circuit) * size_of::<Scalar>()]
+}
+
+/// Those of them that the pool lends.
+fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
+    let arrays = packed_arrays(circuit, variables).into_iter();
+    arrays
+        .filter(|bytes| *bytes >= WitnessMemory::LARGE_BYTES)
+        .collect()
 }
 
 /// What proving a partition holds at once, in bytes: the witness, and what is made of
@@ -131,12 +145,13 @@ fn packed_bytes(circuit: &Circuit) -> u64 {
 /// have.
 #[must_use]
 pub fn partition_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
-    pool_bytes(circuit, sums, shapes) + PACKED_COPIES * packed_bytes(circuit) + sums.threads_bytes()
+    let heap_bytes = HEAP_COPIES * packed_bytes(circuit) + sums.threads_bytes();
+    pool_bytes(circuit, sums, shapes) + heap_bytes
 }
 
-/// What the pool maps for partitions of a circuit one after the other, in bytes: the
-/// vectors over the domain, and what the sums need that nothing suits which was
-/// given back before.
+/// What the pool maps for partitions of a circuit one after the other, in bytes: for the
+/// witness, the vectors over the domain, and what its queries and the sums need that
+/// nothing suits which was given back before.
 #[must_use]
 pub fn pool_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
     pool_blocks(circuit, sums, shapes).iter().sum::<usize>() as u64
@@ -145,15 +160,22 @@ pub fn pool_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
 /// The same, in bytes of each block.
 pub(crate) fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Vec<usize> {
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
+    let densities = circuit.densities();
     let mut pool = Replay::default();
+    let variables = circuit.program().num_aux();
+    let [witness, parts] = [(); 2].map(|()| pool.take(&packed_blocks(circuit, variables)));
+    pool.give_back(parts);
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
+    let [of_a, of_b] = [&densities.a_aux, &densities.b_aux]
+        .map(|density| pool.take(&packed_blocks(circuit, density.count())));
     pool.give_back(b.into_iter().chain(scratch));
     for blocks in sums.g1_blocks(circuit, shapes) {
         let blocks = pool.take(&blocks);
         pool.give_back(blocks);
     }
-    pool.give_back(a);
+    pool.give_back([a, witness, of_a].into_iter().flatten());
     pool.take(&sums.g2_blocks(circuit, shapes));
+    drop(of_b);
     pool.mapped
 }
 

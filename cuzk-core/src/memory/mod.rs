@@ -3,3 +3,4 @@
 pub mod buffer;
 pub mod footprint;
 mod free;
+mod lender;

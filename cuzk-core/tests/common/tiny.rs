@@ -11,7 +11,7 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, Writer};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, Error};
-use cuzk_pce::{PackedWitness, program};
+use cuzk_pce::{PackedWitness, WitnessMemory, program};
 use ff::Field;
 
 const BITS: usize = 16;
@@ -139,7 +139,11 @@ impl Job for TinyJob {
         Writer::Circuit
     }
 
-    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
+    fn witness_in(
+        &self,
+        partition: usize,
+        _: &WitnessMemory,
+    ) -> Result<PackedWitness<Scalar>, Error> {
         Ok(cuzk_pce::packed_witness(self.square(partition)).unwrap())
     }
 
@@ -192,9 +196,13 @@ impl Job for Hooked {
         self.job.writer()
     }
 
-    fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
+    fn witness_in(
+        &self,
+        partition: usize,
+        memory: &WitnessMemory,
+    ) -> Result<PackedWitness<Scalar>, Error> {
         (self.in_witness)();
-        self.job.witness(partition)
+        self.job.witness_in(partition, memory)
     }
 
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {

@@ -8,7 +8,8 @@
 //! writer's promise. Invariant: `bits`, `wide` and `ranks` have a word for
 //! every 64 variables begun, with nothing set past the last variable.
 
-use super::{PackedWitness, WitnessError};
+use super::memory::Array;
+use super::{PackedWitness, WitnessError, WitnessMemory};
 use ff::PrimeField;
 
 /// Collects the values of a witness, in the order of allocation.
@@ -16,10 +17,10 @@ use ff::PrimeField;
 pub struct PackedBuilder<S> {
     inputs: Vec<S>,
     num_aux: usize,
-    bits: Vec<u64>,
-    wide: Vec<u64>,
-    ranks: Vec<u32>,
-    wide_values: Vec<S>,
+    bits: Array<u64>,
+    wide: Array<u64>,
+    ranks: Array<u32>,
+    wide_values: Array<S>,
 }
 
 impl<S: PrimeField> Default for PackedBuilder<S> {
@@ -29,17 +30,22 @@ impl<S: PrimeField> Default for PackedBuilder<S> {
 }
 
 impl<S: PrimeField> PackedBuilder<S> {
-    /// An empty one, with room for `num_aux` auxiliary variables of which
-    /// `num_wide` are neither 0 nor 1. It grows when there are more.
+    /// An empty one on the heap, with room for `num_aux` auxiliary variables of
+    /// which `num_wide` are neither 0 nor 1. It grows when there are more.
     pub fn with_capacity(num_aux: usize, num_wide: usize) -> Self {
+        Self::with_capacity_in(&WitnessMemory::HEAP, num_aux, num_wide)
+    }
+
+    /// The same in `memory`, where its witness and what is chosen from it will be.
+    pub fn with_capacity_in(memory: &WitnessMemory, num_aux: usize, num_wide: usize) -> Self {
         let words = num_aux / 64 + 2;
         PackedBuilder {
             inputs: Vec::new(),
             num_aux: 0,
-            bits: Vec::with_capacity(words),
-            wide: Vec::with_capacity(words),
-            ranks: Vec::with_capacity(words),
-            wide_values: Vec::with_capacity(num_wide),
+            bits: Array::with_capacity_in(words, memory.clone()),
+            wide: Array::with_capacity_in(words, memory.clone()),
+            ranks: Array::with_capacity_in(words, memory.clone()),
+            wide_values: Array::with_capacity_in(num_wide, memory.clone()),
         }
     }
 

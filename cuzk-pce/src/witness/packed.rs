@@ -8,6 +8,7 @@
 //! Invariant: an auxiliary variable is *wide* exactly if it is neither 0 nor
 //! 1. Wide values stand in order, and `ranks` counts those before each word.
 
+use super::memory::Array;
 use super::{Columns, PackedBuilder, Witness};
 use ff::PrimeField;
 
@@ -18,12 +19,12 @@ pub struct PackedWitness<S> {
     pub(super) num_aux: usize,
     /// Bit i of word i / 64 is auxiliary i, or 0 if that is wide. There is one
     /// word more than needed, so that 64 bits from anywhere are in two words.
-    pub(super) bits: Vec<u64>,
+    pub(super) bits: Array<u64>,
     /// Bit i of word i / 64: auxiliary i is wide.
-    pub(super) wide: Vec<u64>,
+    pub(super) wide: Array<u64>,
     /// By word: wide auxiliaries before it.
-    pub(super) ranks: Vec<u32>,
-    pub(super) wide_values: Vec<S>,
+    pub(super) ranks: Array<u32>,
+    pub(super) wide_values: Array<S>,
 }
 
 impl<S: PrimeField> PackedWitness<S> {

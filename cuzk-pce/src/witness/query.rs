@@ -49,13 +49,15 @@ impl<S> PackedWitness<S> {
 
 impl<S: PrimeField> PackedWitness<S> {
     /// The values of the public inputs with these indices, then those of the
-    /// auxiliary variables in `aux`.
+    /// auxiliary variables in `aux`, in the memory that the witness has.
     ///
     /// # Panics
     /// If an index is not below the number of inputs, or `aux` is over more
     /// variables than there are.
     pub fn query(&self, inputs: impl Iterator<Item = usize>, aux: &Density) -> PackedQuery<S> {
-        let mut query = PackedBuilder::with_capacity(aux.count(), self.wide_values.len());
+        let memory = self.bits.allocator();
+        let mut query =
+            PackedBuilder::with_capacity_in(memory, aux.count(), self.wide_values.len());
         for index in inputs {
             query.push(self.inputs[index]);
         }

@@ -129,7 +129,7 @@ fn check<S: PoseidonArity + 'static, T: PoseidonArity + 'static>(shape: PorepSha
     let theirs = reference::<S, T>(shape, &statement, &challenges);
     in_pools(|| {
         for isa in Isa::all() {
-            let ours = write(isa, shape, &statement, &challenges).unwrap();
+            let ours = write(isa, shape, &statement, &challenges, &WitnessMemory::HEAP).unwrap();
             assert_eq!(ours.inputs(), theirs.inputs_slice());
             let ours = ours.to_plain();
             assert_eq!(ours.aux().len(), theirs.aux_slice().len());
@@ -146,7 +146,14 @@ fn sector_of_2_kib() {
         check::<U0, U0>(shape, seed);
     }
     let (statement, challenges) = (statement(5), challenges(shape, 5));
-    let ours = write(Isa::best(), shape, &statement, &challenges).unwrap();
+    let ours = write(
+        Isa::best(),
+        shape,
+        &statement,
+        &challenges,
+        &WitnessMemory::HEAP,
+    )
+    .unwrap();
     // The counts of the real circuit.
     assert_eq!(ours.inputs().len(), 40);
     assert_eq!(cuzk_pce::Columns::num_aux(&ours), 2_685_673);
@@ -182,7 +189,13 @@ fn other_shapes_are_refused() {
     let refusal = |change: fn(&mut PorepShape, &mut Vec<Challenge>)| {
         let (mut shape, mut challenges) = (shape, challenges(shape, 4));
         change(&mut shape, &mut challenges);
-        let refusal = write(Isa::PORTABLE, shape, &statement, &challenges);
+        let refusal = write(
+            Isa::PORTABLE,
+            shape,
+            &statement,
+            &challenges,
+            &WitnessMemory::HEAP,
+        );
         refusal.unwrap_err().to_string()
     };
     for (expected, change) in [

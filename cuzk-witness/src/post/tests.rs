@@ -62,7 +62,9 @@ fn check<Sub: PoseidonArity + 'static, Top: PoseidonArity + 'static>(
     let theirs = cuzk_pce::witness(circuit).unwrap();
     for isa in Isa::all() {
         in_pools(|| {
-            let ours = write(isa, shape, &sectors).unwrap().to_plain();
+            let ours = write(isa, shape, &sectors, &WitnessMemory::HEAP)
+                .unwrap()
+                .to_plain();
             assert!(ours == theirs, "{isa:?} {shape:?}");
         });
     }
@@ -86,9 +88,11 @@ fn other_shapes_are_refused() {
     let shape = shape((8, 2), 2, 3, 2);
     let refusal = |change: fn(&mut Vec<Sector>)| {
         let mut sectors = sectors(shape);
-        assert!(write(Isa::best(), shape, &sectors).is_ok());
+        assert!(write(Isa::best(), shape, &sectors, &WitnessMemory::HEAP).is_ok());
         change(&mut sectors);
-        write(Isa::best(), shape, &sectors).unwrap_err().to_string()
+        write(Isa::best(), shape, &sectors, &WitnessMemory::HEAP)
+            .unwrap_err()
+            .to_string()
     };
     assert_eq!(
         refusal(|sectors| sectors.truncate(2)),

@@ -5,7 +5,7 @@ use super::inputs::{Challenge, Update, UpdateShape};
 use super::randomness::Randomness;
 use crate::insertion::write_selection;
 use crate::por::{Climb, MerklePath};
-use crate::{Builder, Isa, ShapeError, sha256_path};
+use crate::{Builder, Isa, ShapeError, WitnessMemory, sha256_path};
 use blstrs::Scalar;
 
 /// Writes a group of challenges, of which the first is number `first`.
@@ -15,6 +15,7 @@ pub(super) fn write_group(
     (update, randomness): (&Update, &Randomness),
     first: usize,
     challenges: &[Challenge],
+    memory: &WitnessMemory,
 ) -> Result<Builder, ShapeError> {
     let encoded = |i: usize| Encoded::new(&challenges[i], randomness.rho(first + i));
     let encoded: Vec<Encoded> = (0..challenges.len()).map(encoded).collect();
@@ -35,7 +36,7 @@ pub(super) fn write_group(
         })
         .collect();
     let replicas = Climb::new(isa, shape.tree_r, paths.iter().collect())?;
-    let mut builder = Builder::default();
+    let mut builder = Builder::with_capacity_in(memory, 0, 0);
     for (i, (challenge, encoded)) in challenges.iter().zip(&encoded).enumerate() {
         randomness.write_rho(first + i, &mut builder);
         builder.extend(&[challenge.leaf_r_old, challenge.leaf_d_new]);

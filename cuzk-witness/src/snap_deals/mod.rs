@@ -16,7 +16,7 @@ pub use inputs::{Challenge, H_CHOICES, Update, UpdateShape};
 use crate::num::write_bits;
 use crate::por::MerklePath;
 use crate::poseidon::{HASHES_AT_ONCE, Hash};
-use crate::{Builder, Isa, PackedWitness, ShapeError, sha256_path};
+use crate::{Builder, Isa, PackedWitness, ShapeError, WitnessMemory, sha256_path};
 use blstrs::Scalar;
 use ff::Field;
 use randomness::Randomness;
@@ -25,7 +25,7 @@ use rayon::prelude::*;
 /// Each has a path in the old and one in the new replica's tree.
 const GROUP_CHALLENGES: usize = HASHES_AT_ONCE / 2;
 
-/// Writes the witness of one partition.
+/// Writes the witness of one partition into `memory`.
 ///
 /// # Errors
 /// If there are more or fewer leaves, challenges or nodes than the shape says,
@@ -34,14 +34,15 @@ pub fn write(
     isa: Isa,
     shape: &UpdateShape,
     update: &Update,
+    memory: &WitnessMemory,
 ) -> Result<PackedWitness<Scalar>, ShapeError> {
     inputs::check(shape, update)?;
     let randomness = Randomness::new(isa, shape, update);
     let (partition, challenges) = rayon::join(
-        || write_partition(isa, shape, update, &randomness),
-        || write_challenges(isa, shape, update, &randomness),
+        || write_partition(isa, shape, (update, &randomness), memory),
+        || write_challenges(isa, shape, (update, &randomness), memory),
     );
-    let mut witness = Builder::default();
+    let mut witness = Builder::with_capacity_in(memory, 0, 0);
     witness.append_all(&partition?);
     witness.append_all(&challenges?);
     witness
@@ -52,14 +53,15 @@ pub fn write(
 fn write_challenges(
     isa: Isa,
     shape: &UpdateShape,
-    update: &Update,
-    randomness: &Randomness,
+    (update, randomness): (&Update, &Randomness),
+    memory: &WitnessMemory,
 ) -> Result<Vec<Builder>, ShapeError> {
     let groups = update.challenges.par_chunks(GROUP_CHALLENGES).enumerate();
     groups
         .map(|(group, challenges)| {
             let first = group * GROUP_CHALLENGES;
-            challenge::write_group(isa, shape, (update, randomness), first, challenges)
+            let statement = (update, randomness);
+            challenge::write_group(isa, shape, statement, first, challenges, memory)
         })
         .collect()
 }
@@ -68,15 +70,15 @@ fn write_challenges(
 fn write_partition(
     isa: Isa,
     shape: &UpdateShape,
-    update: &Update,
-    randomness: &Randomness,
+    (update, randomness): (&Update, &Randomness),
+    memory: &WitnessMemory,
 ) -> Result<Vec<Builder>, ShapeError> {
-    let mut first = Builder::default();
+    let mut first = Builder::with_capacity_in(memory, 0, 0);
     write_public(shape, update, &mut first);
     randomness.write_phi(&mut first);
     write_private(isa, shape, update, &mut first)?;
     let (rows, root) = apex_tree(&update.apex_leafs);
-    let mut last = Builder::default();
+    let mut last = Builder::with_capacity_in(memory, 0, 0);
     let path = MerklePath {
         leaf: root,
         index: shape.partition(update),

@@ -112,7 +112,7 @@ fn check<Sub: PoseidonArity + 'static, Top: PoseidonArity + 'static>(
     let theirs = cuzk_pce::packed_witness(circuit::<Sub, Top>(params, &shape, &update)).unwrap();
     for isa in Isa::all() {
         in_pools(|| {
-            let ours = write(isa, &shape, &update).unwrap();
+            let ours = write(isa, &shape, &update, &WitnessMemory::HEAP).unwrap();
             assert_eq!(ours.inputs(), theirs.inputs());
             assert!(ours == theirs, "{isa:?} {shape:?}");
         });
@@ -141,12 +141,14 @@ fn other_shapes_are_refused() {
         let mut update = update(&shape, 3, 2);
         assert_eq!(inputs::check(&shape, &update), Ok(()));
         change(&mut update);
-        write(Isa::best(), &shape, &update).unwrap_err().to_string()
+        write(Isa::best(), &shape, &update, &WitnessMemory::HEAP)
+            .unwrap_err()
+            .to_string()
     };
     for select in [0, 0b11, 1 << H_CHOICES] {
         let mut update = update(&shape, 3, 2);
         update.k_and_h_select = 3 | select << shape.partition_bits;
-        assert!(write(Isa::best(), &shape, &update).is_err());
+        assert!(write(Isa::best(), &shape, &update, &WitnessMemory::HEAP).is_err());
     }
     assert_eq!(
         refusal(|update| update.apex_leafs.truncate(5)),
@@ -177,7 +179,7 @@ fn other_shapes_are_refused() {
     let refuses = |change: fn(&mut UpdateShape)| {
         let mut shape = shape.clone();
         change(&mut shape);
-        assert!(write(Isa::best(), &shape, &good).is_err());
+        assert!(write(Isa::best(), &shape, &good, &WitnessMemory::HEAP).is_err());
     };
     refuses(|shape| shape.partition_bits = 12);
     refuses(|shape| shape.apex_bits = u32::MAX);

@@ -1,0 +1,108 @@
+//! Where the vectors of witnesses are.
+//!
+//! Not an allocator: it chooses one. Invariant: what is large comes from whoever recycles
+//! it, if somebody does; what is small, and everything else, is on the heap.
+#![allow(unsafe_code)] // Hands on to another allocator.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use allocator_api2::alloc::{AllocError, Allocator, Global};
+use allocator_api2::vec::Vec;
+
+/// A vector of a witness.
+pub(crate) type Array<T> = Vec<T, WitnessMemory>;
+
+/// Where witnesses have their memory from: the heap, or whoever recycles theirs.
+#[derive(Clone, Default)]
+pub struct WitnessMemory(Option<Arc<dyn Allocator + Send + Sync>>);
+
+impl WitnessMemory {
+    /// Everything is on the heap.
+    pub const HEAP: Self = Self(None);
+
+    /// Smaller vectors are on the heap in any case.
+    pub const LARGE_BYTES: usize = 64 << 10;
+
+    /// What is large comes from `allocator`.
+    pub fn of(allocator: Arc<dyn Allocator + Send + Sync>) -> Self {
+        Self(Some(allocator))
+    }
+
+    fn of_size(&self, bytes: usize) -> &dyn Allocator {
+        match &self.0 {
+            Some(allocator) if bytes >= Self::LARGE_BYTES => &**allocator,
+            _ => &Global,
+        }
+    }
+}
+
+// SAFETY: memory is its allocator's, which lives at least as long as this or a clone does,
+// and which of the two it is follows from the layout alone. A layout that fits a block
+// is the one it was asked for with, since no block is given out as longer than asked for.
+unsafe impl Allocator for WitnessMemory {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        let block = self.of_size(layout.size()).allocate(layout)?;
+        Ok(NonNull::slice_from_raw_parts(block.cast(), layout.size()))
+    }
+
+    unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's, as the allocator is that which gave the block.
+        unsafe { self.of_size(layout.size()).deallocate(block, layout) }
+    }
+}
+
+impl fmt::Debug for WitnessMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Some(_) => "WitnessMemory(recycled)",
+            None => "WitnessMemory(heap)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const LARGE_BYTES: usize = WitnessMemory::LARGE_BYTES;
+
+    /// The heap, counting what is out.
+    #[derive(Default)]
+    struct Counting {
+        out_bytes: AtomicUsize,
+        taken: AtomicUsize,
+    }
+
+    // SAFETY: all of it is the heap's.
+    unsafe impl Allocator for Counting {
+        fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+            self.out_bytes.fetch_add(layout.size(), Ordering::Relaxed);
+            self.taken.fetch_add(1, Ordering::Relaxed);
+            Global.allocate(layout)
+        }
+
+        unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+            self.out_bytes.fetch_sub(layout.size(), Ordering::Relaxed);
+            // SAFETY: the caller's.
+            unsafe { Global.deallocate(block, layout) }
+        }
+    }
+
+    #[test]
+    fn what_is_large_comes_from_the_lender_and_goes_back() {
+        let lender = Arc::new(Counting::default());
+        let memory = WitnessMemory::of(Arc::<Counting>::clone(&lender));
+        let small = Array::<u64>::with_capacity_in(LARGE_BYTES / 8 - 1, memory.clone());
+        assert_eq!(lender.taken.load(Ordering::Relaxed), 0);
+        let mut large = Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory);
+        assert_eq!(lender.out_bytes.load(Ordering::Relaxed), LARGE_BYTES);
+        large.extend(0..LARGE_BYTES as u64);
+        assert!(large.iter().copied().eq(0..LARGE_BYTES as u64));
+        drop((small, large));
+        assert_eq!(lender.out_bytes.load(Ordering::Relaxed), 0);
+    }
+}
