@@ -126,17 +126,18 @@ fn a_partition_uses_what_it_is_said_to() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_prepared_partition_uses_what_it_is_said_to() {
-    let kind = ProofKind::WinningPost;
-    let folder = tempfile::tempdir().unwrap();
-    common::copy_params(kind, folder.path());
-    if !common::prepare_params(kind, folder.path()) {
-        return;
+    for kind in [ProofKind::WinningPost, ProofKind::WindowPost] {
+        let folder = tempfile::tempdir().unwrap();
+        common::copy_params(kind, folder.path());
+        if !common::prepare_params(kind, folder.path()) {
+            return;
+        }
+        let shapes = common::shapes(kind, folder.path());
+        let circuit = common::circuit_with_params(kind);
+        let said = said_bytes(&circuit, &shapes);
+        assert_ne!(said, said_bytes(&circuit, &Shapes::default()));
+        check(kind, folder.path(), said);
     }
-    let shapes = common::shapes(kind, folder.path());
-    let circuit = common::circuit_with_params(kind);
-    let said = said_bytes(&circuit, &shapes);
-    assert_ne!(said, said_bytes(&circuit, &Shapes::default()));
-    check(kind, folder.path(), said);
 }
 
 /// However many partitions come after each other, no more is mapped than for one.
