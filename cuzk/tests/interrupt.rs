@@ -71,12 +71,17 @@ impl Work {
         self.folder.path().join(format!("proof-{n}"))
     }
 
+    fn timeline(&self) -> PathBuf {
+        self.folder.path().join("timeline.json")
+    }
+
     fn prove(&self, ids: bool) -> Child {
         let request =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
         let mut command = cuzk(&param_cache());
         let config = self.folder.path().join("cuzk.toml");
         command.arg("--config").arg(config).arg("prove");
+        command.arg("--timeline").arg(self.timeline());
         for n in 0..REQUESTS {
             command.arg("--request").arg(&request);
             command.arg("--out").arg(self.out(n));
@@ -98,7 +103,7 @@ impl Work {
         }
         for file in std::fs::read_dir(self.folder.path()).unwrap() {
             let name = file.unwrap().file_name().into_string().unwrap();
-            let known = ["cuzk.toml", "jobs.journal", "proof-"];
+            let known = ["cuzk.toml", "jobs.journal", "proof-", "timeline.json"];
             assert!(known.iter().any(|known| name.starts_with(known)), "{name}");
         }
     }
@@ -128,6 +133,11 @@ fn what_is_stopped_goes_on_with_the_same_command() {
     assert_eq!(said.matches(": proved, ").count(), made, "{said}");
     assert!(made < REQUESTS, "it was to be stopped half-way");
     work.check_files();
+    let trace = std::fs::read_to_string(work.timeline()).unwrap();
+    assert!(
+        trace.contains("\"witness\""),
+        "what ran until then is in it"
+    );
     let kept: Vec<_> = (0..REQUESTS)
         .map(|n| std::fs::read(work.out(n)).ok())
         .collect();
@@ -156,6 +166,7 @@ fn what_has_no_name_is_said_to_be_lost() {
     assert!(said.contains("stopped by SIGINT"), "{said}");
     assert!(said.contains("nothing of it is kept"), "{said}");
     work.check_files();
+    assert!(work.timeline().exists());
 }
 
 /// The circuit's file gives nothing: no worker comes to its next chunk.

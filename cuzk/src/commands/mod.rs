@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod params;
 pub(crate) mod pce;
 pub(crate) mod prove;
+mod stopped;
 pub(crate) mod synth;
 pub(crate) mod timeline;
 pub(crate) mod tune;

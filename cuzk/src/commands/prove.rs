@@ -1,19 +1,19 @@
 //! `cuzk prove --request FILE --out PROOF`, as many of both as one likes: all are
 //! submitted to one engine before the first is waited for.
 //!
-//! SIGINT or SIGTERM stops what runs at its next chunk: what is proved is written, what
-//! the journal knows is left to the same command, given again.
+//! SIGINT or SIGTERM stops what runs at its next chunk; see [`super::stopped`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_core::job::{JobHandle, JobOptions, Outcome, ProofOutput};
 use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
-use cuzk_core::{Engine, Error, ProofRequest};
+use cuzk_core::{Engine, ProofRequest};
 use serde::Serialize;
 
+use super::stopped::stop;
 use super::timeline::TimelineFile;
 use super::{Context, read_request, write};
 use crate::args::Prove;
@@ -24,10 +24,6 @@ use crate::{output, progress};
 
 /// How often the progress line looks at the jobs, and for a signal.
 const POLL: Duration = Duration::from_millis(100);
-
-/// How long a signal waits for the engine's end. A partition stops within
-/// milliseconds; a circuit that is being compiled does not.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What proving a request came to.
 #[derive(Debug, Serialize)]
@@ -109,7 +105,10 @@ pub(crate) fn prove(
         .collect::<Result<_, _>>()?;
     let outcomes = match wait(&jobs, started, &interrupt)? {
         Waited::All(outcomes) => outcomes,
-        Waited::Until(signal) => return Err(stop(context, engine, &jobs, orders, signal)),
+        Waited::Until(signal) => {
+            let failure = stop(context, engine, &jobs, orders, timeline_file, signal);
+            return Err(failure);
+        }
     };
     let timeline = engine.timeline().clone();
     engine.shutdown();
@@ -195,56 +194,6 @@ fn wait(jobs: &[JobHandle], started: Instant, interrupt: &Interrupt) -> Result<W
         .map_err(|_| Failure::failed("waiting for a proof panicked; please report it"))
 }
 
-/// Ends the engine, and writes what was proved. What becomes of the rest.
-fn stop(
-    context: &Context,
-    engine: Engine,
-    jobs: &[JobHandle],
-    orders: &[Order],
-    signal: Signal,
-) -> Failure {
-    let (end, ended) = mpsc::channel();
-    thread::spawn(move || {
-        drop(engine.shutdown_within(Duration::ZERO));
-        // Nobody listens any more if it took too long.
-        end.send(()).ok();
-    });
-    ended.recv_timeout(STOP_LIMIT).ok();
-    let journal = context.config.jobs.journal.as_deref();
-    let each = jobs.iter().zip(orders);
-    let each = each.map(|(job, order)| what_became_of(job, order.out.as_deref(), journal));
-    Failure::stopped(signal, each.collect::<Vec<_>>().join("\n"))
-}
-
-/// A line on what a signal left of a job. Its proof, if it has one, is written.
-fn what_became_of(job: &JobHandle, out: Option<&Path>, journal: Option<&Path>) -> String {
-    let name = job
-        .id()
-        .map_or_else(|| job.circuit().to_string(), str::to_owned);
-    let progress = job.progress();
-    let partitions = format!(
-        "{} of {} partitions are proved",
-        progress.partitions_done, progress.partitions
-    );
-    match (job.poll(), out, journal) {
-        (Some(Ok(proof)), Some(out), _) => match write(out, proof.as_bytes()) {
-            Ok(()) => format!("{name}: proved, {}", out.display()),
-            Err(failure) => format!("{name}: proved, but {failure}"),
-        },
-        (Some(Err(error)), ..) if !matches!(*error, Error::ShuttingDown) => {
-            format!("{name}: {error}")
-        }
-        (_, _, Some(journal)) if job.id().is_some() => format!(
-            "{name}: {partitions} and kept in {}; give the same command again to prove the rest",
-            journal.display()
-        ),
-        _ => format!(
-            "{name}: {partitions}, and nothing of it is kept; name a journal in [jobs] and give \
-             the request an --id to go on where it stopped"
-        ),
-    }
-}
-
 /// Partitions done and partitions, of all jobs.
 fn progress_of(jobs: &[JobHandle]) -> (usize, usize) {
     let each = jobs.iter().map(JobHandle::progress);
@@ -253,7 +202,8 @@ fn progress_of(jobs: &[JobHandle]) -> (usize, usize) {
     })
 }
 
-fn title(jobs: &[JobHandle]) -> String {
+/// What a timeline of these jobs is headed.
+pub(super) fn title(jobs: &[JobHandle]) -> String {
     let mut circuits: Vec<_> = jobs.iter().map(|job| job.circuit().to_string()).collect();
     circuits.dedup();
     format!("cuzk prove: {}", circuits.join(", "))
