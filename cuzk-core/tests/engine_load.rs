@@ -334,9 +334,8 @@ fn two_hundred_real_jobs_end_as_they_should() {
     assert!(ran.kept_bytes[1] <= at_once as u64 * each.sum::<u64>());
 }
 
-/// What is resident does not grow, on a machine that does nothing else.
+/// What is resident does not grow, with a large job in every ten.
 #[test]
-#[ignore = "takes minutes, and wants the machine for itself"]
 fn memory_stays_flat_over_two_hundred_real_jobs() {
     let _alone = alone();
     for kind in ProofKind::ALL {
