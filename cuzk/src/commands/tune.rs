@@ -12,7 +12,7 @@
 //! stands aside is bounded, which hides a bundled circuit's whole synthesis and
 //! little of a full-size one's; witnesses never stand aside.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use blstrs::{G2Affine, G2Projective, Scalar};
 use cuzk_core::circuit::Circuit;
@@ -75,6 +75,8 @@ struct Work {
     out: Mutex<[Buffer; 2]>,
     bases: Vec<G2Affine>,
     scalars: PackedQuery<Scalar>,
+    /// As the engine has it: what one sum gives back, the next takes.
+    memory: Arc<BufferPool>,
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -90,11 +92,12 @@ impl Work {
         let witness = synthesis_pool.install(|| job.witness(0))?;
         let densities = circuit.densities();
         let scalars = witness.query(densities.b_input.iter(), &densities.b_aux);
-        let buffers = BufferPool::new(config.memory.dealloc, 0);
+        let memory = BufferPool::new(config.memory.dealloc, u64::MAX);
         Ok(Self {
             bases: bases(scalars.as_slice().len),
             scalars,
-            out: Mutex::new(domain_buffers(&circuit, &buffers)?),
+            out: Mutex::new(domain_buffers(&circuit, &memory)?),
+            memory,
             job,
             circuit,
             synthesis_pool,
@@ -106,7 +109,12 @@ impl Work {
         let slice = self.scalars.as_slice();
         let scalars = PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values);
         let scalars = scalars.map_err(failed)?;
-        let sum = pool.install(|| g2_packed(self.config.cpu.isa, &self.bases[..], &scalars));
+        let context = cuzk_kernels::Context {
+            isa: self.config.cpu.isa,
+            checkpoint: &Unhindered,
+            memory: &*self.memory,
+        };
+        let sum = pool.install(|| g2_packed(context, &self.bases[..], &scalars));
         std::hint::black_box(sum.map_err(failed)?);
         Ok(())
     }
@@ -115,7 +123,7 @@ impl Work {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
         self.synthesis_pool.install(|| {
-            let witness = self.job.witness(0)?;
+            let witness = self.job.witness_in(0, &self.memory.witness_memory())?;
             evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)
         })?;
         Ok(())
