@@ -37,8 +37,8 @@ struct Free<E> {
     since: u64,
 }
 
-/// An extent that is not taken while so many others are given back, by a hundred
-/// partitions or so, was of use for what met by chance and may not meet again.
+/// An extent that is not taken while so many others are given back, by some fifty
+/// partitions, was of use for what met by chance and may not meet again.
 const RETURNS_MAX: u64 = 1024;
 
 /// Nothing is cut out of what is more times as large, so that what is small is never in
