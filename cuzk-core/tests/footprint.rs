@@ -23,8 +23,10 @@ use cuzk_core::kinds::ProofKind;
 use cuzk_core::memory::footprint::{
     Sums, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
 };
-use cuzk_core::params::Shapes;
+use cuzk_core::params::{ParamCache, Shapes, write_multiples, writing_bytes};
 use cuzk_core::scheduler::priority::Priority;
+use cuzk_kernels::Isa;
+use rayon::ThreadPoolBuilder;
 
 /// Tells the child what to prove.
 const KIND: &str = "CUZK_TEST_FOOTPRINT_KIND";
@@ -61,6 +63,40 @@ fn child() {
     config.srs.param_cache = std::env::var_os(PARAMS).unwrap().into();
     config.gpus.devices = Devices::Cpu;
     let engine = Engine::start(config).unwrap();
+    let prove = || {
+        let options = JobOptions {
+            priority: Some(Priority::Normal),
+            ..JobOptions::default()
+        };
+        let job = engine.submit_with(&request, options).unwrap();
+        job.wait().unwrap();
+    };
+    // Twice, so that what is kept and used again is seen.
+    tell_use_of(|| (0..2).for_each(|_| prove()));
+}
+
+#[test]
+#[ignore = "it is another test's child"]
+fn child_that_prepares() {
+    let Ok(kind) = std::env::var(KIND) else {
+        return;
+    };
+    let circuit = common::circuit_with_params(kind.parse().unwrap());
+    let folder = std::env::var_os(PARAMS).unwrap();
+    let files = circuit.id().parameter_files().unwrap();
+    let loaded = ParamCache::new(folder).load(&files, &circuit.query_lengths());
+    let loaded = loaded.unwrap();
+    let (program, densities) = (circuit.program(), circuit.densities());
+    let limit = (2, 1 << 30);
+    let isa = Isa::best().into();
+    let write = || write_multiples(loaded.mapped(), program, densities, isa, limit, |_| ());
+    // On one thread, as the engine does it.
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    tell_use_of(|| drop(pool.install(write).unwrap()));
+}
+
+/// Prints how much memory `work` used at its peak, over what there was before.
+fn tell_use_of(work: impl FnOnce()) {
     let before = anonymous_bytes();
     let (peak, over) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -70,15 +106,7 @@ fn child() {
                 thread::sleep(Duration::from_micros(500));
             }
         });
-        // Twice, so that what is kept and used again is seen.
-        for _ in 0..2 {
-            let options = JobOptions {
-                priority: Some(Priority::Normal),
-                ..JobOptions::default()
-            };
-            let job = engine.submit_with(&request, options).unwrap();
-            job.wait().unwrap();
-        }
+        work();
         over.store(true, Ordering::Relaxed);
     });
     println!("used {}", peak.into_inner() - before);
@@ -86,9 +114,9 @@ fn child() {
 
 /// What a process of its own is seen to use, with the parameters in a folder.
 #[cfg(target_os = "linux")]
-fn used_bytes(kind: ProofKind, params: &Path) -> u64 {
+fn used_bytes(child: &str, kind: ProofKind, params: &Path) -> u64 {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--ignored", "--nocapture"])
+        .args([child, "--exact", "--ignored", "--nocapture"])
         .env(KIND, kind.to_string())
         .env(PARAMS, params)
         .output()
@@ -102,12 +130,13 @@ fn used_bytes(kind: ProofKind, params: &Path) -> u64 {
 /// Once, or, since threads do not always meet in their peaks, the median of three
 /// times.
 #[cfg(target_os = "linux")]
-fn check(kind: ProofKind, params: &Path, said: u64) {
+fn check(child: &str, kind: ProofKind, params: &Path, said: u64) {
     let is_near = |used: u64| (said as f64 / used as f64 - 1.0).abs() <= TOLERANCE;
-    let first = used_bytes(kind, params);
+    let used_bytes = || used_bytes(child, kind, params);
+    let first = used_bytes();
     println!("{kind}: said {said}, used {first}");
     if !is_near(first) {
-        let mut used = [first, used_bytes(kind, params), used_bytes(kind, params)];
+        let mut used = [first, used_bytes(), used_bytes()];
         used.sort_unstable();
         assert!(is_near(used[1]), "{kind}: said {said}, used {used:?}");
     }
@@ -118,7 +147,7 @@ fn check(kind: ProofKind, params: &Path, said: u64) {
 fn a_partition_uses_what_it_is_said_to() {
     for kind in ProofKind::ALL {
         let said = said_bytes(&common::circuit_with_params(kind), &Shapes::default());
-        check(kind, &common::param_cache(), said);
+        check("child", kind, &common::param_cache(), said);
     }
 }
 
@@ -136,7 +165,22 @@ fn a_prepared_partition_uses_what_it_is_said_to() {
         let circuit = common::circuit_with_params(kind);
         let said = said_bytes(&circuit, &shapes);
         assert_ne!(said, said_bytes(&circuit, &Shapes::default()));
-        check(kind, folder.path(), said);
+        check("child", kind, folder.path(), said);
+    }
+}
+
+/// What is charged while multiples are made.
+#[test]
+#[cfg(target_os = "linux")]
+fn making_multiples_uses_what_it_is_said_to() {
+    for kind in [ProofKind::WinningPost, ProofKind::WindowPost] {
+        let circuit = common::circuit_with_params(kind);
+        let Some(said) = writing_bytes(&circuit, Isa::best()) else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        common::copy_params(kind, folder.path());
+        check("child_that_prepares", kind, folder.path(), said);
     }
 }
 

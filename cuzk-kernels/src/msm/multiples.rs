@@ -28,6 +28,7 @@ use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
+use crate::memory::Lent;
 
 /// How scalars are cut, and which multiples of each base there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,10 +147,6 @@ impl Chosen {
         let absent = |(at, word): (usize, &u64)| word & !self.words.get(at).unwrap_or(&0);
         bases.iter().enumerate().all(|base| absent(base) == 0)
     }
-
-    fn indices(&self) -> Vec<u32> {
-        SetBits::new(&self.words, 0).collect()
-    }
 }
 
 /// Rows of multiples of a sum's chosen bases, in memory.
@@ -242,7 +239,7 @@ pub trait WithMultiples: Sized {
     /// # Errors
     /// [`KernelError::Bases`] when a base cannot be read,
     /// [`KernelError::Multiples`] for instructions without a form,
-    /// [`KernelError::Stopped`], and what `sink` returns.
+    /// [`KernelError::Memory`], [`KernelError::Stopped`], and what `sink` returns.
     fn write_rows<E: From<KernelError>>(
         context: Context<'_>,
         shape: Shape,
@@ -290,7 +287,7 @@ macro_rules! group {
                     #[cfg(target_arch = "x86_64")]
                     Implementation::Ifma(token) => {
                         let kernel = ifma::$ifma::new(token);
-                        write_rows(kernel, shape, chosen, bases, context.checkpoint, sink)
+                        write_rows(kernel, shape, chosen, bases, context, sink)
                     }
                 }
             }
@@ -306,11 +303,14 @@ fn write_rows<K: Kernel, E: From<KernelError>>(
     shape: Shape,
     chosen: &Chosen,
     bases: &dyn Bases<K::Affine>,
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
     mut sink: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let indices = chosen.indices();
-    let mut row = vec![kernel.infinity(); indices.len()];
+    let mut indices = Lent::take(context.memory, chosen.count)?;
+    for (index, chosen) in indices.iter_mut().zip(SetBits::new(&chosen.words, 0)) {
+        *index = chosen;
+    }
+    let mut row = Lent::<K::Point>::take(context.memory, chosen.count)?;
     row.par_chunks_mut(TASK)
         .zip(indices.par_chunks(TASK))
         .try_for_each(|(points, indices)| import_selected(kernel, bases, indices, points))
@@ -318,7 +318,7 @@ fn write_rows<K: Kernel, E: From<KernelError>>(
     let doublings = shape.positions() * shape.bits as usize;
     for j in 0..shape.rows {
         if j > 0 {
-            double_all(kernel, &mut row, doublings, checkpoint)?;
+            double_all(kernel, &mut row, doublings, context.checkpoint)?;
         }
         sink(kernel.bytes_of(&row))?;
     }

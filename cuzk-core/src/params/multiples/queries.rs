@@ -3,7 +3,7 @@
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Chosen, Shape, WithMultiples};
-use cuzk_pce::{Densities, Program};
+use cuzk_pce::{Densities, Density, Program};
 
 /// More rows than any sum of a circuit's is faster with.
 const ROWS_MAX: usize = 32;
@@ -16,17 +16,19 @@ impl Queries {
     pub(super) fn new(program: &Program<Scalar>, densities: &Densities) -> Self {
         let rows = program.rows() + program.num_inputs();
         let bits = program.boolean_columns();
-        let of = |inputs: usize, aux: Vec<usize>| {
-            Chosen::new(inputs + aux.len(), |index| {
-                let aux = index.checked_sub(inputs).and_then(|index| aux.get(index));
-                aux.is_none_or(|aux| !bits.contains(*aux))
+        let is_wide = |aux: usize| !bits.contains(aux);
+        // Asked for one base after the other: inputs, then aux variables.
+        let of = |inputs: usize, aux: &Density| {
+            let mut next = aux.iter();
+            Chosen::new(inputs + aux.count(), |index| {
+                index < inputs || next.next().is_some_and(is_wide)
             })
         };
         Self([
             Chosen::new(rows.next_power_of_two() - 1, |_| true),
-            of(0, (0..program.num_aux()).collect()),
-            of(program.num_inputs(), densities.a_aux.iter().collect()),
-            of(densities.b_input.count(), densities.b_aux.iter().collect()),
+            Chosen::new(program.num_aux(), is_wide),
+            of(program.num_inputs(), &densities.a_aux),
+            of(densities.b_input.count(), &densities.b_aux),
         ])
     }
 

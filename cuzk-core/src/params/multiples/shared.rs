@@ -95,11 +95,15 @@ fn limit_bytes(path: &Path) -> Option<u64> {
     Some(Header::read(map.bytes()).ok()?.limit_bytes)
 }
 
-/// What making the multiples of a circuit's bases takes in memory, bytes; `None` for
-/// instructions that have no form for them.
+/// What a thread needs to double points, and its stack: as measured.
+const THREAD_BYTES: u64 = 5 << 19;
+
+/// What making the multiples of a circuit's bases takes in memory on one thread, bytes;
+/// `None` for instructions that have no form for them.
 #[must_use]
 pub fn writing_bytes(circuit: &Circuit, isa: Isa) -> Option<u64> {
-    Queries::new(circuit.program(), circuit.densities()).row_bytes(isa)
+    let queries = Queries::new(circuit.program(), circuit.densities());
+    Some(queries.row_bytes(isa)? + THREAD_BYTES)
 }
 
 impl MappedParams {

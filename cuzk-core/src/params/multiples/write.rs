@@ -82,10 +82,12 @@ pub fn write_multiples(
         Ok::<_, WriteError>(header.write(writer.file)?)
     });
     written.map_err(|error| match error {
-        WriteError::Io(source) => ParamsError::Io {
-            path: path.clone(),
-            source,
-        },
+        WriteError::Io(source) | WriteError::Kernel(KernelError::Memory(source)) => {
+            ParamsError::Io {
+                path: path.clone(),
+                source,
+            }
+        }
         WriteError::Kernel(KernelError::Stopped) => ParamsError::Stopped,
         WriteError::Kernel(source) => ParamsError::Points {
             path: params.path().to_owned(),
