@@ -147,7 +147,7 @@ impl Shared {
         let pool = self.pool_of(lane);
         let shared = params.multiples(circuit, self.config.cpu.isa, pool);
         if shared.is_outdated(params) {
-            self.upkeep.ask(circuit, self.config.cpu.isa);
+            self.upkeep.ask(circuit.id());
         }
         // Multiples are read as often as the parameters are.
         let multiples = shared.usable();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cuzk_kernels::{Checkpoint, Context, Isa};
+use cuzk_kernels::{Checkpoint, Context};
 use cuzk_scheduler::admission::{Need, Reservation};
 use cuzk_scheduler::pause::Pause;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -20,7 +20,6 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::lanes::unwinding_is_an_error;
 use super::shared::{Shared, cannot_start};
 use crate::Result;
-use crate::circuit::Circuit;
 use crate::kinds::CircuitId;
 use crate::params::{ParamsError, writing_bytes};
 
@@ -30,18 +29,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What there is to be made anew.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
-    /// The one in work in front.
-    asked: Mutex<VecDeque<Asked>>,
+    /// Circuits whose multiples are to be looked at, the one in work in front.
+    asked: Mutex<VecDeque<CircuitId>>,
     changed: Condvar,
     closed: AtomicBool,
-}
-
-/// A circuit whose multiples are to be looked at.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    id: CircuitId,
-    /// What making them takes in memory.
-    own_bytes: u64,
 }
 
 /// Stands still for critical work, and stops with the engine.
@@ -60,18 +51,16 @@ impl Checkpoint for UpkeepCheckpoint<'_> {
 impl Upkeep {
     /// Has the multiples of a circuit's bases looked at, and made anew if need be,
     /// unless that is under way.
-    pub(super) fn ask(&self, circuit: &Circuit, isa: Isa) {
-        let id = circuit.id();
+    pub(super) fn ask(&self, id: CircuitId) {
         let mut asked = self.lock();
-        if asked.iter().all(|asked| asked.id != id) {
-            let own_bytes = writing_bytes(circuit, isa).unwrap_or(0);
-            asked.push_back(Asked { id, own_bytes });
+        if !asked.contains(&id) {
+            asked.push_back(id);
             self.changed.notify_all();
         }
     }
 
     /// Waits for a circuit that was asked for; none once this is closed.
-    fn next(&self) -> Option<Asked> {
+    fn next(&self) -> Option<CircuitId> {
         let mut asked = self.lock();
         while asked.is_empty() && !self.is_closed() {
             let woken = self.changed.wait(asked);
@@ -107,7 +96,7 @@ impl Upkeep {
     }
 
     // Every change under the lock leaves a queue.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Asked>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<CircuitId>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,10 +104,10 @@ impl Upkeep {
 impl Shared {
     /// The upkeep's thread.
     pub(super) fn keep_up_until_closed(&self) {
-        while let Some(asked) = self.upkeep.next() {
-            match unwinding_is_an_error("upkeep", || self.renew_multiples(asked)) {
+        while let Some(id) = self.upkeep.next() {
+            match unwinding_is_an_error("upkeep", || self.renew_multiples(id)) {
                 Err(error) if !self.upkeep.is_closed() => tracing::warn!(
-                    circuit = %asked.id,
+                    circuit = %id,
                     %error,
                     "the multiples of its parameters' points could not be made anew"
                 ),
@@ -134,9 +123,8 @@ impl Shared {
         self.pause.wake();
     }
 
-    fn renew_multiples(&self, asked: Asked) -> Result<()> {
-        let id = asked.id;
-        let Some(_memory) = self.reserve_for(asked) else {
+    fn renew_multiples(&self, id: CircuitId) -> Result<()> {
+        let Some(_memory) = self.reserve_for_multiples(id) else {
             return Ok(());
         };
         let circuit = self.circuit(id)?;
@@ -165,14 +153,17 @@ impl Shared {
         Ok(())
     }
 
-    /// Memory for the work, and for the circuit with its files; none if the engine ends
-    /// first.
-    fn reserve_for(&self, asked: Asked) -> Option<Reservation<CircuitId>> {
+    /// Memory for the work, and for the circuit with its files; none if nobody has that
+    /// any more, or the engine ends first.
+    fn reserve_for_multiples(&self, id: CircuitId) -> Option<Reservation<CircuitId>> {
+        let circuit = self.circuits.get(&id)?;
+        let own_bytes = writing_bytes(&circuit, self.config.cpu.isa).unwrap_or(0);
+        drop(circuit);
         loop {
             // What it is charged for is told anew when its files are others.
-            if let Some(shared) = self.needs.shared(asked.id) {
+            if let Some(shared) = self.needs.shared(id) {
                 let need = Need {
-                    own_bytes: asked.own_bytes,
+                    own_bytes,
                     shared: Some(shared),
                 };
                 if let Some(memory) = self.admission.reserve(&need) {

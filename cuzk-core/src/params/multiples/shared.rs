@@ -10,6 +10,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use blstrs::G1Affine;
+use cuzk_kernels::msm::WithMultiples;
 use cuzk_kernels::{Context, Isa};
 use rayon::ThreadPool;
 
@@ -59,7 +61,7 @@ impl SharedFile {
             Err(error) => {
                 tracing::warn!(%error, "this file of multiples is not used");
                 let is_stale = matches!(error, ParamsError::Multiples { .. });
-                if is_stale && writing_bytes(circuit, isa).is_some() {
+                if is_stale && G1Affine::row_bytes(isa, 1).is_some() {
                     let limit_bytes = limit_bytes(&path).unwrap_or(LIMIT_BYTES);
                     Found::Stale { limit_bytes }
                 } else {
