@@ -17,11 +17,16 @@ trap 'rm -rf "$out"' EXIT
 $CC -O2 -D__BLST_PORTABLE__ -c "$blst/src/server.c" -o "$out/server.o"
 $CC -c "$blst/build/assembly.S" -o "$out/assembly.o"
 
-for sanitizer in thread address,undefined; do
-    echo "sanitize: -fsanitize=$sanitizer"
+run() {
     $CXX -std=c++17 -O1 -g -Wall -Wextra -pthread -fno-omit-frame-pointer \
-        -fsanitize="$sanitizer" -fno-sanitize-recover=all -I"$blst/bindings" \
+        -fsanitize="$1" -fno-sanitize-recover=all -I"$blst/bindings" \
         -Icsrc/fake_cuda -DCUZK_DOUBLE -DCUZK_EMULATED \
-        csrc/*.cpp csrc/fake_cuda/*.cpp cuda/emulated.cpp "$out/server.o" "$out/assembly.o" -o "$out/main"
-    TSAN_OPTIONS=halt_on_error=1 ASAN_OPTIONS=detect_leaks=1 "$out/main"
-done
+        csrc/*.cpp csrc/fake_cuda/*.cpp cuda/emulated.cpp "$out/server.o" "$out/assembly.o" -o "$out/$1"
+    TSAN_OPTIONS=halt_on_error=1 ASAN_OPTIONS=detect_leaks=1 "$out/$1"
+    echo "sanitize: passed -fsanitize=$1"
+}
+
+run thread &
+threads=$!
+run address,undefined
+wait "$threads"

@@ -66,7 +66,10 @@ typedef struct {
 /* One per device: the lock around its kernels and the bandwidth throttle. */
 typedef struct gpu_resources gpu_resources;
 
-cuzk_status cuzk_gpu_resources_create(gpu_resources **out) CUZK_NOEXCEPT;
+/* With a throttle of its own if `beside` is null, or else with that one's: memory
+ * bandwidth is the machine's, however many devices there are. */
+cuzk_status cuzk_gpu_resources_create(const gpu_resources *beside,
+                                      gpu_resources **out) CUZK_NOEXCEPT;
 /* Null is allowed. If gpu_mtx is still held the memory is leaked on purpose:
  * destroying a held mutex is undefined. */
 void cuzk_gpu_resources_destroy(gpu_resources *resources) CUZK_NOEXCEPT;
@@ -203,6 +206,9 @@ typedef struct {
     uint64_t total_bytes;
     /* One worker's: its witness and its results. */
     uint64_t worker_bytes;
+    /* What goes up of a partition, at most: its witness, if every variable that may
+     * be is neither 0 nor 1. */
+    uint64_t witness_bytes;
     /* The compiled circuit and the roots of unity. */
     uint64_t circuit_bytes;
     /* The device region's, which one worker uses at a time. */
@@ -267,13 +273,19 @@ typedef struct {
     /* Waiting for a free worker, and for another circuit to leave. */
     double worker_wait_ms;
     double lock_wait_ms;
-    /* On the device: evaluation and transforms; sums; all from first to last. */
+    /* When gpu_mtx was taken, by cuzk_clock_ns, and how long it was held. */
+    uint64_t locked_at_ns;
+    uint64_t region_ns;
+    /* By the device's clock: evaluation and transforms; sums. */
     double quotient_ms;
     double sums_ms;
     double b_g2_ms;
     uint64_t uploaded_bytes;
     uint64_t streamed_bytes;
 } cuzk_proof_figures;
+
+/* The clock of this side: nanoseconds since some time, the same for all threads. */
+uint64_t cuzk_clock_ns(void) CUZK_NOEXCEPT;
 
 /* The device region: holds gpu_mtx, while b_g2_msm runs on its pool. Its time
  * is not yet in the figures. The sum over B in G1, whose points never stay on
@@ -319,6 +331,13 @@ cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32_t rounds, 
 /* Of `tasks` long tasks of a pool of one thread, *before is how many had ended when
  * a short one that was called at once with the first of them began. */
 cuzk_status cuzk_test_pool_at_once(uint32_t tasks, uint32_t *before) CUZK_NOEXCEPT;
+typedef struct cuzk_test_held_pool cuzk_test_held_pool;
+
+/* Returns when every thread of the process-wide pool stands still, which they do
+ * until they are released. */
+cuzk_status cuzk_test_pool_hold(cuzk_test_held_pool **out) CUZK_NOEXCEPT;
+void cuzk_test_pool_release(cuzk_test_held_pool *held) CUZK_NOEXCEPT;
+
 typedef struct {
     /* The most values that were being freed at one time. */
     uint32_t concurrent_max;
@@ -330,6 +349,10 @@ typedef struct {
  * `free_us` to free. */
 cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
                               cuzk_test_dealloc_seen *out) CUZK_NOEXCEPT;
+
+/* Gives the dealloc thread a value, which is freed by `drop`: once, unless this
+ * fails. */
+cuzk_status cuzk_test_dealloc_value(void (*drop)(void *value), void *value) CUZK_NOEXCEPT;
 
 /*
  * The device double: kernels as plain C++, streams as threads, memory as asked.
@@ -374,9 +397,24 @@ cuzk_status cuzk_test_device_open(uint64_t memory_bytes, const cuzk_device_optio
  * memory, on which nothing runs beside anything else. */
 cuzk_status cuzk_test_cuda_open(uint32_t ordinal, const cuzk_device_options *options,
                                 gpu_resources *resources, cuzk_device **out) CUZK_NOEXCEPT;
-/* Lets call number `call` of that runtime from now on (1 is the next, 0 none) fail
- * for want of memory; or this and all later ones, with an error of the context. */
-void cuzk_test_cuda_fail(uint64_t call, uint32_t of_context) CUZK_NOEXCEPT;
+cuzk_status cuzk_test_cuda_count(uint32_t *out) CUZK_NOEXCEPT;
+
+/* What a call of that runtime fails with. */
+#define CUZK_TEST_CUDA_NO_MEMORY 0
+/* An error of the context: all later calls fail, too. */
+#define CUZK_TEST_CUDA_CONTEXT 1
+#define CUZK_TEST_CUDA_NO_DEVICE 2
+#define CUZK_TEST_CUDA_NO_DRIVER 3
+#define CUZK_TEST_CUDA_OLD_DRIVER 4
+#define CUZK_TEST_CUDA_OTHER_DRIVER 5
+#define CUZK_TEST_CUDA_NOT_COMPATIBLE 6
+#define CUZK_TEST_CUDA_NO_IMAGE 7
+#define CUZK_TEST_CUDA_NEW_PTX 8
+#define CUZK_TEST_CUDA_BAD_PTX 9
+#define CUZK_TEST_CUDA_OTHER 10
+
+/* Lets call number `call` of that runtime from now on (1 is the next, 0 none) fail. */
+void cuzk_test_cuda_fail(uint64_t call, int32_t error) CUZK_NOEXCEPT;
 
 typedef struct {
     uint64_t calls;

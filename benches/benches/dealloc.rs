@@ -12,6 +12,7 @@ use benches::{
 use criterion::Criterion;
 use cuzk_tune::counters::{Counters, Usage};
 use std::{cell::RefCell, sync::Arc, time::Duration};
+use supraseal_sys::test_hooks::dealloc_in_cpp;
 
 const ROUNDS: usize = 6;
 
@@ -86,7 +87,7 @@ impl Arm {
         match self {
             Arm::Nothing => Disposal::Keep(Vec::new()),
             Arm::Unbounded => Disposal::Unbounded(Vec::new()),
-            Arm::Serial => Disposal::Serial(Vec::new()),
+            Arm::Serial => Disposal::Serial(|set| Ok(dealloc_in_cpp(set)?)),
             Arm::Recycle => {
                 let mut pool = Pool::new(load.partitions * 2);
                 // The steady state: the pool has seen these partitions before.
@@ -138,12 +139,13 @@ fn sample(
     let ((sets, prepare), prepared) = counters.count(prepare)?;
     let (victim, window) = counters.count(|| {
         for (set, side) in sets {
-            disposal.dispose(set, side);
+            disposal.dispose(set, side)?;
         }
         let victim = victim.work();
         disposal.settle();
-        victim
+        Result::Ok(victim)
     })?;
+    let victim = victim?;
     let sample = Sample {
         victim,
         prepare,

@@ -1,6 +1,7 @@
-//! The throttle: the sum in G2 beside evaluation, with several ideas of what
-//! evaluation does while the throttle is raised, and what the check costs
-//! while it is not. The sum is computed by the C++ kernel and by the engine's.
+//! The throttle: the sum in G2 beside synthesis, with several ideas of what
+//! synthesis does while the throttle is raised, and what the check costs while it
+//! is not. The sum is computed by the C++ kernel and by the engine's, on all cores;
+//! synthesis has all of them or one thread.
 
 use benches::{
     Result,
@@ -8,6 +9,7 @@ use benches::{
     g2::{Kernel, Sum},
     mode::{Mode, cores},
     msm::Scalars,
+    plot::{self, Line},
     study::{Study, Timed, time},
     table,
     throttled::{self, Policy},
@@ -15,10 +17,11 @@ use benches::{
 use blstrs::Scalar;
 use criterion::Criterion;
 use cuzk_pce::{
-    CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate, record,
-    witness,
+    CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate,
+    packed_witness, record, stand_aside, witness,
 };
 use ff::Field;
+use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::{
     hint::black_box,
     sync::{
@@ -37,6 +40,11 @@ const LEAD: Duration = Duration::from_millis(20);
 /// How many evaluations of the compiled circuit stand for one over CSR.
 const COMPILED_FASTER: usize = 8;
 
+/// How many syntheses do, and the hashes of which each has the witness: so few that
+/// several begin while the sum is computed.
+const SYNTHESES: usize = 2;
+const WITNESS_HASHES: usize = 4;
+
 /// Loads, on how many loads a check's cost is averaged.
 const CHECKS: u32 = 10_000_000;
 
@@ -45,61 +53,129 @@ struct Load {
     kernel: Kernel,
     points: usize,
     scalars: Scalars,
+    /// Whether synthesis has all cores, or one thread.
+    on_all: bool,
 }
 
 /// Sums that take about as long as each other: the engine's kernel is the
 /// faster one.
-const LOADS: [Load; 4] = [
+const LOADS: [Load; 6] = [
+    CPP_WITNESS,
     Load {
-        kernel: Kernel::Cpp,
-        points: 1 << 17,
-        scalars: Scalars::Witness,
-    },
-    Load {
-        kernel: Kernel::Cpp,
         points: 1 << 13,
         scalars: Scalars::Uniform,
+        ..CPP_WITNESS
     },
+    ENGINE_WITNESS,
     Load {
-        kernel: Kernel::Engine,
-        points: 1 << 18,
-        scalars: Scalars::Witness,
-    },
-    Load {
-        kernel: Kernel::Engine,
         points: 1 << 15,
         scalars: Scalars::Uniform,
+        ..ENGINE_WITNESS
+    },
+    Load {
+        on_all: false,
+        ..CPP_WITNESS
+    },
+    Load {
+        on_all: false,
+        ..ENGINE_WITNESS
     },
 ];
 
-const SMOKE_LOADS: [Load; 2] = [
-    Load {
-        kernel: Kernel::Cpp,
-        points: 64,
-        scalars: Scalars::Uniform,
-    },
+const CPP_WITNESS: Load = Load {
+    kernel: Kernel::Cpp,
+    points: 1 << 17,
+    scalars: Scalars::Witness,
+    on_all: true,
+};
+
+const ENGINE_WITNESS: Load = Load {
+    kernel: Kernel::Engine,
+    points: 1 << 18,
+    ..CPP_WITNESS
+};
+
+const SMOKE_LOADS: [Load; 3] = [
+    SMOKE,
     Load {
         kernel: Kernel::Engine,
-        points: 64,
-        scalars: Scalars::Uniform,
+        ..SMOKE
+    },
+    Load {
+        on_all: false,
+        ..SMOKE
     },
 ];
+
+const SMOKE: Load = Load {
+    kernel: Kernel::Cpp,
+    points: 64,
+    scalars: Scalars::Uniform,
+    on_all: true,
+};
 
 impl Load {
     fn name(self) -> String {
         let Load {
             kernel, scalars, ..
         } = self;
-        format!("{}, {} {}", kernel.name(), scalars.name(), self.points)
+        let threads = self.threads();
+        format!(
+            "{}, {} {}, beside {threads}",
+            kernel.name(),
+            scalars.name(),
+            self.points
+        )
+    }
+
+    /// Synthesis'.
+    fn threads(self) -> usize {
+        if self.on_all { cores() } else { 1 }
     }
 
     /// What is measured beside the sum. What no engine does is measured beside
-    /// one kernel only.
+    /// one kernel only, and of one thread what the engine has.
     fn arms(self) -> Vec<Arm> {
-        let only_cpp = [Arm::Yield, Arm::ParkEveryChunk];
+        let only_cpp = [
+            Arm::Yield,
+            Arm::ParkEveryChunk,
+            Arm::FewerThreads,
+            Arm::SynthesisAside,
+        ];
         let mut arms = Arm::ALL.to_vec();
         arms.retain(|arm| self.kernel == Kernel::Cpp || !only_cpp.contains(arm));
+        arms.retain(|arm| self.on_all || arm.work() != What::Csr);
         arms
+    }
+}
+
+/// What runs beside the sum.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Csr,
+    Compiled,
+    /// Witnesses, each followed by an evaluation of the compiled circuit.
+    Synthesis,
+}
+
+impl What {
+    const ALL: [What; 3] = [What::Csr, What::Compiled, What::Synthesis];
+
+    fn alone(self) -> &'static str {
+        match self {
+            What::Csr => "evaluation alone",
+            What::Compiled => "compiled, alone",
+            What::Synthesis => "synthesis, alone",
+        }
+    }
+
+    /// Without a look at the throttle.
+    fn off(self) -> Arm {
+        match self {
+            What::Csr => Arm::Off,
+            What::Compiled => Arm::CompiledOff,
+            What::Synthesis => Arm::SynthesisOff,
+        }
     }
 }
 
@@ -110,18 +186,26 @@ enum Arm {
     Yield,
     Sleep,
     ParkEveryChunk,
+    FewerThreads,
     CompiledOff,
     CompiledSleep,
+    SynthesisOff,
+    SynthesisSleep,
+    SynthesisAside,
 }
 
 impl Arm {
-    const ALL: [Arm; 6] = [
+    const ALL: [Arm; 10] = [
         Arm::Off,
         Arm::Yield,
         Arm::Sleep,
         Arm::ParkEveryChunk,
+        Arm::FewerThreads,
         Arm::CompiledOff,
         Arm::CompiledSleep,
+        Arm::SynthesisOff,
+        Arm::SynthesisSleep,
+        Arm::SynthesisAside,
     ];
 
     fn name(self) -> &'static str {
@@ -130,45 +214,71 @@ impl Arm {
             Arm::Yield => "yield every 64th",
             Arm::Sleep => "sleep every 64th",
             Arm::ParkEveryChunk => "sleep every chunk",
+            Arm::FewerThreads => "every second thread sleeps",
             Arm::CompiledOff => "compiled, off",
             Arm::CompiledSleep => "compiled, sleep every chunk",
+            Arm::SynthesisOff => "synthesis, off",
+            Arm::SynthesisSleep => "synthesis, evaluation sleeps",
+            Arm::SynthesisAside => "synthesis, witness too",
         }
     }
 
-    fn is_compiled(self) -> bool {
-        matches!(self, Arm::CompiledOff | Arm::CompiledSleep)
+    fn work(self) -> What {
+        match self {
+            Arm::Off | Arm::Yield | Arm::Sleep | Arm::ParkEveryChunk | Arm::FewerThreads => {
+                What::Csr
+            }
+            Arm::CompiledOff | Arm::CompiledSleep => What::Compiled,
+            Arm::SynthesisOff | Arm::SynthesisSleep | Arm::SynthesisAside => What::Synthesis,
+        }
     }
 }
 
-/// What is evaluated, and beside what.
-struct Work {
+/// A circuit in both forms, and its values.
+struct Circuits {
     r1cs: R1cs<Scalar>,
     witness: Witness<Scalar>,
     program: Program<Scalar>,
     packed: PackedWitness<Scalar>,
-    /// Where the compiled circuit's a and b go.
-    out: Mutex<[Vec<Scalar>; 2]>,
-    evaluations: usize,
-    sum: Sum,
 }
 
-impl Work {
-    fn new(load: Load, hashes: usize, evaluations: usize) -> Result<Self> {
+impl Circuits {
+    fn new(hashes: usize) -> Result<Self> {
         let circuit = |blank| Hashes {
             count: hashes,
             blank,
         };
-        let r1cs = record(circuit(true))?;
         let witness = witness(circuit(false))?;
-        let zeros = vec![Scalar::ZERO; r1cs.rows() + r1cs.num_inputs()];
-        Ok(Work {
+        Ok(Circuits {
+            r1cs: record(circuit(true))?,
             program: compile(circuit(true))?,
             packed: PackedWitness::pack(&witness),
-            out: Mutex::new([zeros.clone(), zeros]),
-            r1cs,
             witness,
+        })
+    }
+}
+
+/// What is evaluated, and beside what.
+struct Work<'a> {
+    circuits: &'a Circuits,
+    /// Where the compiled circuit's a and b go.
+    out: Mutex<[Vec<Scalar>; 2]>,
+    evaluations: usize,
+    sum: Sum,
+    pool: ThreadPool,
+}
+
+impl<'a> Work<'a> {
+    fn new(load: Load, circuits: &'a Circuits, evaluations: usize) -> Result<Self> {
+        let r1cs = &circuits.r1cs;
+        let zeros = vec![Scalar::ZERO; r1cs.rows() + r1cs.num_inputs()];
+        let threads = load.threads();
+        Ok(Work {
+            circuits,
+            out: Mutex::new([zeros.clone(), zeros]),
             evaluations,
             sum: Sum::new(load.kernel, load.scalars, load.points, cores())?,
+            pool: ThreadPoolBuilder::new().num_threads(threads).build()?,
         })
     }
 
@@ -179,17 +289,20 @@ impl Work {
     }
 
     fn evaluate(&self, arm: Arm) -> Result<()> {
-        let (r1cs, witness) = (&self.r1cs, &self.witness);
+        let Circuits { r1cs, witness, .. } = self.circuits;
         let throttle = self.sum.throttle();
+        let throttled = |policy| throttled::evaluate(r1cs, witness, policy, throttle);
         black_box(match arm {
             Arm::Off => evaluate(r1cs, witness, None)?,
             Arm::Sleep => evaluate(r1cs, witness, Some(throttle))?,
-            Arm::Yield => throttled::evaluate(r1cs, witness, Policy::Yield, throttle)?,
-            Arm::ParkEveryChunk => {
-                throttled::evaluate(r1cs, witness, Policy::ParkEveryChunk, throttle)?
-            }
+            Arm::Yield => throttled(Policy::Yield)?,
+            Arm::ParkEveryChunk => throttled(Policy::ParkEveryChunk)?,
+            Arm::FewerThreads => throttled(Policy::FewerThreads)?,
             Arm::CompiledOff => return self.evaluate_compiled(None),
             Arm::CompiledSleep => return self.evaluate_compiled(Some(throttle)),
+            Arm::SynthesisOff => return self.synthesize(None, None),
+            Arm::SynthesisSleep => return self.synthesize(None, Some(throttle)),
+            Arm::SynthesisAside => return self.synthesize(Some(throttle), Some(throttle)),
         });
         Ok(())
     }
@@ -197,19 +310,42 @@ impl Work {
     fn evaluate_compiled(&self, throttle: Option<&AtomicI32>) -> Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
-        (self.program).evaluate_satisfied(&self.packed, [a, b], throttle, &|| true)?;
+        let Circuits {
+            program, packed, ..
+        } = self.circuits;
+        program.evaluate_satisfied(packed, [a, b], throttle, &|| true)?;
         Ok(())
+    }
+
+    /// A few hashes' witnesses and the whole circuit's evaluation, each with a look
+    /// at a throttle.
+    fn synthesize(
+        &self,
+        in_witness: Option<&AtomicI32>,
+        in_evaluation: Option<&AtomicI32>,
+    ) -> Result<()> {
+        stand_aside(in_witness, self.circuits.program.rows());
+        let hash = |_| {
+            packed_witness::<Scalar, _>(Hashes {
+                count: 1,
+                blank: false,
+            })
+        };
+        let hashes = (0..WITNESS_HASHES).into_par_iter().map(hash);
+        black_box(hashes.collect::<std::result::Result<Vec<_>, _>>()?);
+        self.evaluate_compiled(in_evaluation)
     }
 
     /// As many evaluations as last clearly longer than the sum.
     fn evaluations(&self, arm: Arm) -> Result<Duration> {
-        let faster = if arm.is_compiled() {
-            COMPILED_FASTER
-        } else {
-            1
+        let times = match arm.work() {
+            What::Csr => 1,
+            What::Compiled => COMPILED_FASTER,
+            What::Synthesis => SYNTHESES,
         };
-        let count = self.evaluations * faster;
-        let (result, wall) = time(|| (0..count).try_for_each(|_| self.evaluate(arm)));
+        let count = self.evaluations * times;
+        let all = || (0..count).try_for_each(|_| self.evaluate(arm));
+        let (result, wall) = time(|| self.pool.install(all));
         result.map(|()| wall)
     }
 
@@ -231,6 +367,9 @@ impl Work {
     /// Looks at the throttle while two sums run, the second from half of the
     /// first one on; the highest count, and the lowest between the end of one
     /// and of the other.
+    ///
+    /// # Errors
+    /// If either is not what two workers make of it.
     fn two_workers(&self) -> Result<(i32, i32)> {
         let throttle = self.sum.throttle();
         let done = [AtomicBool::new(false), AtomicBool::new(false)];
@@ -253,7 +392,7 @@ impl Work {
                 let count = throttle.load(Ordering::SeqCst);
                 highest = highest.max(count);
                 // A worker lowers it just before it says that it is done.
-                thread::sleep(Duration::from_micros(200));
+                thread::sleep(Duration::from_millis(2));
                 if one_out && !(done(0) && done(1)) {
                     lowest = lowest.min(count);
                 }
@@ -264,7 +403,14 @@ impl Work {
                     Err(panic) => std::panic::resume_unwind(panic),
                 };
             }
-            Ok((highest, lowest))
+            match (highest, lowest) {
+                (2, 1 | i32::MAX) => Ok((highest, lowest)),
+                _ => Err(format!(
+                    "two workers in the sum: expected a throttle of 2, and of 1 when one is out, \
+                     got {highest} and {lowest}"
+                )
+                .into()),
+            }
         })
     }
 }
@@ -290,13 +436,14 @@ fn evaluations_s(sample: &Sample) -> f64 {
     sample.evaluations.as_secs_f64()
 }
 
-/// Each policy beside the sum; returns the rows of the table.
-fn beside(
-    work: &Work,
-    load: Load,
-    criterion: &mut Criterion,
-    mode: Mode,
-) -> Result<Vec<Vec<String>>> {
+/// What became of one load: the rows of the table, and each arm's sum for the plot.
+struct Measured {
+    rows: Vec<Vec<String>>,
+    sums: Vec<(Arm, f64)>,
+}
+
+/// Each policy beside the sum.
+fn beside(work: &Work<'_>, load: Load, criterion: &mut Criterion, mode: Mode) -> Result<Measured> {
     let mut study = Study::new();
     let sum_alone = study.arm("sum alone", || {
         Ok(Sample {
@@ -304,63 +451,73 @@ fn beside(
             evaluations: Duration::ZERO,
         })
     });
-    let [alone, compiled_alone] = [
-        ("evaluation alone", Arm::Off),
-        ("compiled, alone", Arm::CompiledOff),
-    ]
-    .map(|(name, arm)| {
-        study.arm(name, move || {
-            Ok(Sample {
-                sum: Duration::ZERO,
-                evaluations: work.evaluations(arm)?,
-            })
+    let is_measured = |what: &What| load.arms().iter().any(|arm| arm.work() == *what);
+    let alone: Vec<_> = (What::ALL.into_iter().filter(is_measured))
+        .map(|what| {
+            let run = move || {
+                Ok(Sample {
+                    sum: Duration::ZERO,
+                    evaluations: work.evaluations(what.off())?,
+                })
+            };
+            (what, study.arm(what.alone(), run))
         })
-    });
+        .collect();
     let arms: Vec<_> = (load.arms().into_iter())
         .map(|arm| (arm, study.arm(arm.name(), move || work.both(arm))))
         .collect();
     let group = format!("membw_throttle/{}", load.name());
     study.bench(criterion, &group, mode, ROUNDS)?;
 
-    let name = load.name();
-    let row = |(arm, alone): (usize, Option<usize>)| {
-        let sum = study.median(arm, sum_s).filter(|&sum| sum > 0.0);
-        let evaluations = study.median(arm, evaluations_s).filter(|&s| s > 0.0);
-        let losses = alone.map(|alone| {
-            let alone = study.samples(alone).iter().map(evaluations_s);
-            (study.samples(arm).iter().zip(alone))
-                .map(|(sample, alone)| (evaluations_s(sample) - alone) / sum_s(sample))
-        });
-        let slow_down = sum.and_then(|_| study.ratio(arm, sum_alone, sum_s));
-        vec![
-            name.clone(),
-            study.name(arm).to_owned(),
-            table::figure(sum, table::seconds),
-            table::figure(slow_down, table::percent_over),
-            table::figure(evaluations, table::seconds),
-            table::figure(losses.and_then(benches::study::median), table::times),
-        ]
-    };
-    let beside = arms.into_iter().map(|(arm, at)| {
-        let alone = if arm.is_compiled() {
-            compiled_alone
-        } else {
-            alone
-        };
-        (at, Some(alone))
+    let sums = (arms.iter())
+        .filter_map(|&(arm, at)| Some((arm, study.median(at, sum_s)?)))
+        .collect();
+    let by_themselves = (alone.iter().map(|&(_, at)| at))
+        .chain([sum_alone])
+        .map(|at| row(load, &study, sum_alone, at, None));
+    let beside = arms.iter().map(|&(arm, at)| {
+        let alone = alone.iter().find(|(what, _)| *what == arm.work());
+        row(load, &study, sum_alone, at, alone.map(|&(_, at)| at))
     });
-    let by_themselves = [sum_alone, alone, compiled_alone].map(|at| (at, None));
-    Ok(by_themselves.into_iter().chain(beside).map(row).collect())
+    let rows = by_themselves.chain(beside).collect();
+    Ok(Measured { rows, sums })
+}
+
+/// One arm's, with what it lost against `alone`.
+fn row(
+    load: Load,
+    study: &Study<'_, Sample>,
+    sum_alone: usize,
+    arm: usize,
+    alone: Option<usize>,
+) -> Vec<String> {
+    let sum = study.median(arm, sum_s).filter(|&sum| sum > 0.0);
+    let evaluations = study.median(arm, evaluations_s).filter(|&s| s > 0.0);
+    let losses = alone.map(|alone| {
+        let alone = study.samples(alone).iter().map(evaluations_s);
+        (study.samples(arm).iter().zip(alone))
+            .map(|(sample, alone)| (evaluations_s(sample) - alone) / sum_s(sample))
+    });
+    let slow_down = sum.and_then(|_| study.ratio(arm, sum_alone, sum_s));
+    vec![
+        load.name(),
+        study.name(arm).to_owned(),
+        table::figure(sum, table::seconds),
+        table::figure(slow_down, table::percent_over),
+        table::figure(evaluations, table::seconds),
+        table::figure(losses.and_then(benches::study::median), table::times),
+    ]
 }
 
 /// Evaluation with no throttle and with one that is never raised, and what the
 /// checks of one evaluation cost; returns the rows of the table.
-fn unraised(work: &Work, criterion: &mut Criterion, mode: Mode) -> Result<Vec<Vec<String>>> {
+fn unraised(work: &Work<'_>, criterion: &mut Criterion, mode: Mode) -> Result<Vec<Vec<String>>> {
     let lowered = AtomicI32::new(0);
     let mut study = Study::new();
     let plain = [None, Some(&lowered)].map(|throttle| {
         study.arm(arm_name("CSR", throttle), move || {
-            let (result, wall) = time(|| evaluate(&work.r1cs, &work.witness, throttle));
+            let (result, wall) =
+                time(|| evaluate(&work.circuits.r1cs, &work.circuits.witness, throttle));
             black_box(result?);
             Ok(wall)
         })
@@ -391,7 +548,7 @@ fn unraised(work: &Work, criterion: &mut Criterion, mode: Mode) -> Result<Vec<Ve
             table::figure(study.median_s(without), share),
         ]
     };
-    let chunks = work.r1cs.rows().div_ceil(CHUNK_ROWS);
+    let chunks = work.circuits.r1cs.rows().div_ceil(CHUNK_ROWS);
     Ok(vec![
         row(
             "CSR, every 64th chunk of A and of B",
@@ -412,31 +569,62 @@ fn main() -> Result<()> {
     let mut criterion = Criterion::default().configure_from_args();
     let loads = mode.pick(&LOADS[..], &SMOKE_LOADS);
     let (hashes, evaluations) = mode.pick((24, 4), (1, 1));
+    let circuits = Circuits::new(hashes)?;
     let mut rows = Vec::new();
+    let mut sums = Vec::new();
     let mut checks = Vec::new();
     let mut counts = Vec::new();
     for (at, &load) in loads.iter().enumerate() {
-        let work = Work::new(load, hashes, evaluations)?;
-        rows.extend(beside(&work, load, &mut criterion, mode)?);
+        let work = Work::new(load, &circuits, evaluations)?;
+        let measured = beside(&work, load, &mut criterion, mode)?;
+        rows.extend(measured.rows);
+        sums.push((load, measured.sums));
         if at == 0 {
             checks = unraised(&work, &mut criterion, mode)?;
         }
-        if mode == Mode::Measure {
+        if mode == Mode::Measure && load.on_all {
             counts.push((load, work.two_workers()?));
         }
     }
     if mode == Mode::Measure {
         report(&rows, &checks, &counts);
+        Kernel::ALL
+            .into_iter()
+            .try_for_each(|kernel| draw(kernel, &sums))?;
     }
     criterion.final_summary();
     Ok(())
 }
 
+/// The sum over a witness beside each arm that was measured on both numbers of
+/// threads.
+fn draw(kernel: Kernel, sums: &[(Load, Vec<(Arm, f64)>)]) -> Result<()> {
+    let of_kernel = |load: &Load| load.kernel == kernel && load.scalars == Scalars::Witness;
+    let line = |arm: Arm| Line {
+        name: arm.name().to_owned(),
+        points: (sums.iter().rev())
+            .filter(|(load, _)| of_kernel(load))
+            .flat_map(|(load, sums)| sums.iter().map(|sum| (load.threads(), sum)))
+            .filter(|(_, (of, _))| *of == arm)
+            .map(|(threads, (_, sum_s))| (threads as f64, *sum_s))
+            .collect(),
+    };
+    let lines: Vec<_> = (Arm::ALL.into_iter().map(line))
+        .filter(|line| line.points.len() > 1)
+        .collect();
+    plot::draw(
+        &format!("membw_throttle-{}", kernel.name()),
+        "one sum in G2 beside synthesis on so many threads",
+        "seconds",
+        &lines,
+    )
+}
+
 fn report(rows: &[Vec<String>], checks: &[Vec<String>], counts: &[(Load, (i32, i32))]) {
     let title = format!(
-        "membw_throttle: one sum in G2 beside evaluations of A and B over CSR or, eight times \
-         as many, of the compiled circuit, both on {} cores; medians. `loss` is what evaluation \
-         lost, in the sum's time beside it",
+        "membw_throttle: one sum in G2 on {} cores beside evaluations of A and B over CSR, eight \
+         times as many of the compiled circuit, or twice as many syntheses, on so many threads; \
+         medians. `loss` is what those lost, in the sum's time beside them",
         cores()
     );
     let header = [

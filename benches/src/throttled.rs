@@ -1,6 +1,6 @@
 //! Evaluation of A and B under throttles that the engine does not use.
 //!
-//! The same loop as [`cuzk_pce::evaluate`], over the same chunks, with another
+//! The same loop as [`cuzk_pce::evaluate`]'s, over the same chunks, with another
 //! idea of what to do while the throttle is raised.
 //!
 //! Invariant: whatever the policy, the result is [`cuzk_pce::evaluate`]'s.
@@ -23,6 +23,8 @@ pub enum Policy {
     /// Sleeps before every chunk until it is lowered, all threads together for
     /// at most [`WAIT_MAX`] a call.
     ParkEveryChunk,
+    /// The same by every second thread of the pool; the others go on.
+    FewerThreads,
 }
 
 /// One sleep of a parked thread.
@@ -45,11 +47,18 @@ impl Gate<'_> {
                     thread::yield_now();
                 }
             }
-            Policy::ParkEveryChunk => {
-                while self.raised() && self.may_wait() {
-                    thread::sleep(NAP);
+            Policy::ParkEveryChunk => self.park(),
+            Policy::FewerThreads => {
+                if rayon::current_thread_index().is_some_and(|thread| thread % 2 == 1) {
+                    self.park();
                 }
             }
+        }
+    }
+
+    fn park(&self) {
+        while self.raised() && self.may_wait() {
+            thread::sleep(NAP);
         }
     }
 
@@ -102,9 +111,7 @@ fn product(matrix: &CsrMatrix<Scalar>, witness: &[Scalar], gate: &Gate<'_>) -> V
         .for_each(|(chunk, out)| {
             gate.pass(chunk);
             for (value, row) in out.iter_mut().zip(matrix.rows_from(chunk * CHUNK_ROWS)) {
-                for (&col, coefficient) in row.cols.iter().zip(row.values) {
-                    *value += witness[col as usize] * coefficient;
-                }
+                *value = row.dot(witness);
             }
         });
     out
@@ -124,7 +131,7 @@ mod tests {
         let expected = cuzk_pce::evaluate(&r1cs, &witness, None).unwrap();
         for raised in [0, 1] {
             let throttle = AtomicI32::new(raised);
-            for policy in [Policy::Yield, Policy::ParkEveryChunk] {
+            for policy in [Policy::Yield, Policy::ParkEveryChunk, Policy::FewerThreads] {
                 let got = evaluate(&r1cs, &witness, policy, &throttle).unwrap();
                 assert_eq!(got, expected);
             }

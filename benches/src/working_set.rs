@@ -3,10 +3,11 @@
 //! Invariant: a [`Gauge`] counts exactly the working sets that are being
 //! unmapped, so what an arm claims about its concurrency is what it did.
 
+use crate::Result;
 use std::{
     mem,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
@@ -96,9 +97,6 @@ pub enum Side {
     Cpp,
 }
 
-/// Stands for C++'s own static mutex, which frees only what C++ allocated.
-static CPP_DEALLOC_MTX: Mutex<()> = Mutex::new(());
-
 /// What is done with a working set that is no longer needed.
 #[derive(Debug)]
 pub enum Disposal {
@@ -106,44 +104,43 @@ pub enum Disposal {
     Keep(Vec<WorkingSet>),
     /// A detached thread each.
     Unbounded(Vec<JoinHandle<()>>),
-    /// One a side at a time, each under its static mutex: Rust's is
-    /// [`supraseal_sys::dealloc`] itself.
-    Serial(Vec<JoinHandle<()>>),
+    /// One a side at a time, each by its thread under its static mutex; C++'s is
+    /// given what this function is.
+    Serial(fn(WorkingSet) -> Result<()>),
     /// It goes back to the pool it was taken from.
     Recycle(Pool),
 }
 
 impl Disposal {
     /// Disposes of a set. Returns at once.
-    pub fn dispose(&mut self, set: WorkingSet, side: Side) {
+    ///
+    /// # Errors
+    /// If C++ has no memory to note it.
+    pub fn dispose(&mut self, set: WorkingSet, side: Side) -> Result<()> {
         match self {
             Disposal::Keep(kept) => kept.push(set),
             Disposal::Unbounded(threads) => threads.push(thread::spawn(move || drop(set))),
-            Disposal::Serial(threads) => match side {
+            Disposal::Serial(in_cpp) => match side {
                 Side::Rust => dealloc::dealloc_async(set),
-                Side::Cpp => threads.push(thread::spawn(move || {
-                    let _guard = CPP_DEALLOC_MTX
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner);
-                    drop(set);
-                })),
+                Side::Cpp => in_cpp(set)?,
             },
             Disposal::Recycle(pool) => pool.give(set),
         }
+        Ok(())
     }
 
     /// Waits until everything that is to be freed is freed.
     pub fn settle(&mut self) {
         match self {
             Disposal::Keep(_) | Disposal::Recycle(_) => {}
-            Disposal::Unbounded(threads) | Disposal::Serial(threads) => {
+            Disposal::Unbounded(threads) => {
                 for thread in threads.drain(..) {
                     if let Err(panic) = thread.join() {
                         std::panic::resume_unwind(panic);
                     }
                 }
-                dealloc::flush();
             }
+            Disposal::Serial(_) => dealloc::flush(),
         }
     }
 }
@@ -153,8 +150,7 @@ impl Disposal {
 /// It does what the engine's own pool does (`cuzk_core::memory::buffer`): what
 /// fits is taken from a bounded shelf, without a system call. The engine's is not
 /// used here, because linking `cuzk-core` costs minutes of compilation, all of
-/// Filecoin's circuits among them; and the C++ side frees in the background only
-/// what it allocated itself, so its part is stood for as well.
+/// Filecoin's circuits among them.
 #[derive(Debug)]
 pub struct Pool {
     shelf: Vec<WorkingSet>,
@@ -198,13 +194,15 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use supraseal_sys::test_hooks::dealloc_in_cpp;
 
     const BYTES: usize = 1 << 20;
 
     fn dispose_all(mut disposal: Disposal) -> (Arc<Gauge>, Disposal) {
         let gauge = Arc::new(Gauge::default());
         for side in [Side::Rust, Side::Cpp, Side::Rust, Side::Cpp] {
-            disposal.dispose(WorkingSet::new(2, BYTES, &gauge), side);
+            let set = WorkingSet::new(2, BYTES, &gauge);
+            disposal.dispose(set, side).unwrap();
         }
         disposal.settle();
         (gauge, disposal)
@@ -218,7 +216,7 @@ mod tests {
         assert_eq!((kept.ever(), kept.max()), (4, 1));
         let (unbounded, _) = dispose_all(Disposal::Unbounded(Vec::new()));
         assert_eq!(unbounded.ever(), 4);
-        let (serial, _) = dispose_all(Disposal::Serial(Vec::new()));
+        let (serial, _) = dispose_all(Disposal::Serial(|set| Ok(dealloc_in_cpp(set)?)));
         assert_eq!(serial.ever(), 4);
         assert!(serial.max() <= 2);
         let (recycled, _pool) = dispose_all(Disposal::Recycle(Pool::new(4)));

@@ -104,6 +104,17 @@ pub enum Error {
         /// How many partitions the queue holds.
         capacity: usize,
     },
+    /// The queue could not hold the job if it were empty.
+    #[error(
+        "the job has {partitions} partitions and the queue holds {capacity}; \
+         raise [jobs] queued_partitions"
+    )]
+    TooManyPartitions {
+        /// The job's.
+        partitions: usize,
+        /// How many the queue holds.
+        capacity: usize,
+    },
     /// The journal of jobs.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -196,6 +207,7 @@ impl Error {
             | Self::CircuitFile(_)
             | Self::OtherCircuit { .. }
             | Self::OverBudget(_)
+            | Self::TooManyPartitions { .. }
             | Self::Unsatisfied { .. }
             | Self::Conflict { .. }
             | Self::Io { .. } => true,

@@ -45,7 +45,8 @@ pub struct SynthesisResources<'a> {
     /// Where it takes the witness and the vectors over the domain from.
     pub buffers: &'a Arc<BufferPool>,
     /// While this is above zero, evaluation yields the memory to whoever raised
-    /// it; see [`cuzk_pce::wait_max`].
+    /// it, and so does, once, a witness that nothing is evaluated on here; see
+    /// [`cuzk_pce::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
     /// Whether A and B are evaluated here, and not left to the backend.
     pub evaluate: bool,
@@ -86,6 +87,9 @@ pub fn synthesize_partition(
     };
     let memory = buffers.witness_memory();
     let witness = trace.time(stage, || {
+        if !evaluate {
+            cuzk_pce::stand_aside(throttle, circuit.program().rows());
+        }
         pool.install(|| job.witness_in(partition, &memory))
     })?;
     if !checkpoint.pass() {
@@ -176,7 +180,7 @@ pub fn prove_start(
         .map_err(|error| backend_error(backend.name(), partition, error))
 }
 
-/// Finishes a partition outside the device region, and verifies it.
+/// Finishes a partition outside the device region, and verifies it in `pool`.
 ///
 /// # Errors
 /// [`Error::Backend`], [`Error::Stopped`], [`Error::Rejected`].
@@ -186,13 +190,14 @@ pub fn prove_finish(
     job: &dyn Job,
     partition: usize,
     key: &PreparedVerifyingKey<Bls12>,
+    pool: &ThreadPool,
     trace: Trace<'_>,
 ) -> Result<VerifiedProof> {
     let proof = pending
         .finish(trace)
         .map_err(|error| backend_error(backend.name(), partition, error))?;
     trace.time(Stage::Verify, || {
-        verify_partition(key, &proof, &job.public_inputs(partition)?, partition)
+        pool.install(|| verify_partition(key, &proof, &job.public_inputs(partition)?, partition))
     })
 }
 

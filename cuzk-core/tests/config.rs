@@ -216,7 +216,7 @@ fn good_values_resolve() {
         [pipeline]
         synthesis_lookahead = 4
         finish_workers = 2
-        throttle = false
+        throttle = true
         [jobs]
         queued_partitions = 20
         results_kept = 7
@@ -256,7 +256,7 @@ fn good_values_resolve() {
         pipeline: Pipeline {
             synthesis_lookahead: 4,
             finish_workers: 2,
-            throttle: false,
+            throttle: true,
         },
         jobs: Jobs {
             queued_partitions: 20,
@@ -439,7 +439,9 @@ fn bad_input_is_told_with_line_and_key() {
         ),
         (
             "[cpu]\nisa = \"sse\"\n",
-            &["line 2: [cpu] isa: expected one of \"auto\", \"portable\", \"ifma\", got \"sse\""],
+            &[
+                "line 2: [cpu] isa: expected one of \"auto\", \"ifma\", \"scalar\", \"portable\", got \"sse\"",
+            ],
         ),
         (
             "[memory]\ndealloc = \"never\"\n",

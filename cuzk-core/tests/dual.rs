@@ -12,6 +12,7 @@ mod common;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
 use blstrs::Scalar;
@@ -22,14 +23,16 @@ use cuzk_core::backend::{
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::{Job, ProofKind, decode};
+use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
-use cuzk_core::timeline::{Span, Stage, Timeline};
+use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_kernels::Unhindered;
 use supraseal_sys::GpuResources;
-use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
+use supraseal_sys::device::{
+    BG2, CircuitShape, DeviceOptions, DevicePlan, DeviceProver, Queries, device_count,
+};
 use supraseal_sys::double::{self, Controls, Fault};
 
 const KIND: ProofKind = ProofKind::WinningPost;
@@ -54,16 +57,24 @@ impl Case {
 
     /// A and B are evaluated, or left to the backend.
     fn synthesized(&self, evaluate: bool) -> Synthesized {
+        let timeline = Timeline::default();
+        self.synthesized_beside(None, evaluate, timeline.trace(0, Some(0)))
+    }
+
+    fn synthesized_beside(
+        &self,
+        throttle: Option<&AtomicI32>,
+        evaluate: bool,
+        trace: Trace<'_>,
+    ) -> Synthesized {
         let resources = SynthesisResources {
             pool: &common::config().synthesis.pool().unwrap(),
             buffers: &BufferPool::new(Dealloc::Recycle, 0),
-            throttle: None,
+            throttle,
             evaluate,
             checkpoint: Arc::new(Unhindered),
         };
-        let timeline = Timeline::default();
         let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(self.params.mapped()));
-        let trace = timeline.trace(0, Some(0));
         synthesize_partition(&*self.job, 0, circuit, params, resources, trace).unwrap()
     }
 
@@ -77,7 +88,8 @@ impl Case {
         };
         let pending = prove_start(backend, synthesized, 0, trace).unwrap();
         let key = self.params.prepared_key();
-        let proof = prove_finish(pending, &**backend, &*self.job, 0, key, trace);
+        let pool = &common::config().synthesis.pool().unwrap();
+        let proof = prove_finish(pending, &**backend, &*self.job, 0, key, pool, trace);
         let stages = timeline.spans().iter().map(|span| span.stage).collect();
         (proof.unwrap().as_bytes().to_vec(), stages)
     }
@@ -179,7 +191,8 @@ fn what_is_evaluated_or_not_does_not_matter() {
         };
         let pending = prove_start(backend, synthesized, 0, trace).unwrap();
         let key = case.params.prepared_key();
-        let proof = prove_finish(pending, &**backend, &*case.job, 0, key, trace);
+        let pool = &common::config().synthesis.pool().unwrap();
+        let proof = prove_finish(pending, &**backend, &*case.job, 0, key, pool, trace);
         assert_eq!(proof.unwrap().as_bytes().to_vec(), expected);
     }
 }
@@ -204,8 +217,9 @@ fn a_failing_device_fails_its_partition() {
 fn engine_on(doubles: &[Arc<Controls>], folder: &Path) -> Engine {
     let mut config = common::tiny::config(folder);
     config.gpus.devices = Devices::Auto;
+    let machine = GpuResources::new().unwrap();
     let device = |controls: &Arc<Controls>| {
-        let resources = resources();
+        let resources = Arc::new(machine.beside().unwrap());
         let opened = double::open(
             1 << 28,
             &options(BG2::Auto),
@@ -259,6 +273,80 @@ fn an_engine_proves_on_several_devices_and_without_them() {
     let spans = engine.timeline().spans();
     assert!(spans.iter().any(|span| span.stage == Stage::Evaluate));
     engine.shutdown();
+}
+
+/// A device is busy while its lock is held, and no longer: adding up the results of
+/// one partition overlaps with the next one's region, and is not counted.
+#[test]
+fn the_regions_of_a_device_do_not_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_on(&[Controls::new().unwrap()], folder.path());
+    prove_jobs(&engine, 12);
+    let spans = engine.timeline().spans();
+    engine.shutdown();
+    let of_device = spans.iter().filter(|span| span.stage == Stage::Device);
+    let mut regions: Vec<_> = of_device.map(|span| (span.start, span.end)).collect();
+    regions.sort();
+    assert_eq!(regions.len(), 36);
+    for pair in regions.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?}");
+    }
+}
+
+/// Where nothing is evaluated on the cores, the witness gives way to the sum in G2.
+#[test]
+fn a_witness_for_a_device_stands_aside() {
+    let case = Case::new();
+    let raised = AtomicI32::new(1);
+    let timeline = Timeline::default();
+    case.synthesized_beside(Some(&raised), false, timeline.trace(0, Some(0)));
+    let spans = timeline.spans();
+    let witness = spans.iter().find(|span| span.stage == Stage::Witness);
+    let bound = cuzk_pce::wait_max(case.circuit.program().rows());
+    assert!(witness.unwrap().length() >= bound);
+}
+
+/// A PoRep's partition reaches a device in a few megabytes, as its circuit's shape
+/// says: a, b, c and the witness as scalars would be 344 MB.
+#[test]
+fn a_porep_goes_up_in_five_megabytes() {
+    let id = CircuitId {
+        kind: ProofKind::Porep,
+        sector_size: SectorSize::KiB2,
+    };
+    let circuit = Circuit::compile(id).unwrap();
+    let program = circuit.program();
+    let count = |len: usize| u32::try_from(len).unwrap();
+    let queries = circuit.query_lengths();
+    let shape = CircuitShape {
+        log_domain: circuit.domain_len().trailing_zeros(),
+        rows: count(program.rows()),
+        num_inputs: count(program.num_inputs()),
+        num_aux: count(program.num_aux()),
+        max_wide: count(program.num_aux() - circuit.num_boolean()),
+        num_b_inputs: count(circuit.densities().b_input.iter().count()),
+        // None of the rest goes up with a partition.
+        num_coefficients: 0,
+        num_parts: 0,
+        num_items: 0,
+        num_shapes: 0,
+        num_unit_rows: 0,
+        num_references: 0,
+        num_points: Queries {
+            h: queries.h as u64,
+            l: queries.l as u64,
+            a: queries.a as u64,
+            b_g1: queries.b as u64,
+            b_g2: queries.b as u64,
+        },
+    };
+    let plenty = DeviceOptions {
+        memory_bytes: Some(1 << 40),
+        ..options(BG2::Auto)
+    };
+    let bytes = DevicePlan::new(&shape, &plenty).unwrap().witness_bytes;
+    assert!(bytes < 5_000_000, "{bytes}");
+    assert!(bytes > count(program.num_aux() / 4).into(), "{bytes}");
 }
 
 /// A job that is cancelled while its partitions are on a device leaves the device

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::device::{Deed, Scripted, engine_on};
+use common::device::{self, Deed, Scripted, engine_on};
 use common::tiny::{self, TinyJob};
 use common::urgent;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome};
-use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{Sums, pool_bytes};
+use cuzk_core::kinds::{Job, ProofKind};
+use cuzk_core::memory::footprint::{Sums, buffer_bytes, pool_bytes};
 use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::device_use;
@@ -79,8 +79,56 @@ fn check(fate: Fate, job: &JobHandle, partitions: usize) {
     }
 }
 
-/// Ten thousand submissions, half of them false, into a queue of a hundred: each
-/// is accepted or refused, and what is accepted ends as it should.
+/// One of them for the tiny circuit, as bytes: the number of its kind, or what no decoder
+/// reads.
+fn decode(request: &[u8]) -> Result<Arc<dyn Job>, Error> {
+    let text = std::str::from_utf8(request).ok();
+    let kind = text.and_then(|text| ProofKind::ALL.get(text.parse::<usize>().ok()?));
+    let kind = *kind.ok_or_else(|| Error::request("request", "no kind", "send a number"))?;
+    Ok(tiny::job(kind, 1))
+}
+
+/// What the n-th of ten thousand submissions is.
+enum Submission {
+    Right,
+    /// Its statement is false.
+    False,
+    /// Its bytes are no request.
+    Malformed,
+}
+
+impl Submission {
+    fn nth(n: usize) -> Self {
+        match n % 4 {
+            0 | 2 => Self::Right,
+            1 => Self::False,
+            _ => Self::Malformed,
+        }
+    }
+
+    /// As bytes with an id, or decoded.
+    fn submit(&self, engine: &Engine, n: usize) -> Result<JobHandle, Error> {
+        let number = n / 4 % 4;
+        let submit_bytes =
+            |request: &[u8]| engine.submit_bytes(request, common::named(&n.to_string()));
+        match self {
+            Self::Right if n.is_multiple_of(4) => submit_bytes(number.to_string().as_bytes()),
+            Self::Malformed => submit_bytes(&[0xff, 0, b'{', 0xfe]),
+            Self::Right | Self::False => {
+                let job = TinyJob {
+                    kind: ProofKind::ALL[number],
+                    partitions: 1,
+                    false_partition: matches!(self, Self::False).then_some(0),
+                };
+                engine.submit_job(Arc::new(job), JobOptions::default())
+            }
+        }
+    }
+}
+
+/// Ten thousand submissions, a quarter of them false and a quarter no requests at all,
+/// into a queue of a hundred: each is accepted or refused, and what is accepted ends as
+/// it should.
 #[test]
 fn ten_thousand_submissions_and_none_lost() {
     const SUBMISSIONS: usize = 10_000;
@@ -89,33 +137,35 @@ fn ten_thousand_submissions_and_none_lost() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = tiny::config(directory.path());
     config.jobs.queued_partitions = QUEUE;
-    let engine = Engine::start(config).unwrap();
-    let (mut accepted, mut busy) = (Vec::new(), 0);
+    // What is kept of what ended is bounded as well.
+    config.jobs.results_kept = QUEUE;
+    let pool = device::pool(&config);
+    let devices = vec![device::cores(&pool)];
+    let engine = Engine::start_with(config, pool, devices, Arc::new(decode)).unwrap();
+    let (mut accepted, mut busy, mut malformed) = (Vec::new(), 0, 0);
     // What the engine takes to accept and to refuse.
     let mut took = [Duration::ZERO; 2];
     let mut early_bytes = None;
     let started = Instant::now();
     for n in 0..SUBMISSIONS {
-        let fate = if n % 2 == 0 {
-            Fate::Proved
-        } else {
-            Fate::False
-        };
-        let job = TinyJob {
-            kind: ProofKind::ALL[n / 2 % 4],
-            partitions: 1,
-            false_partition: (fate == Fate::False).then_some(0),
-        };
+        let submission = Submission::nth(n);
         let asked = Instant::now();
-        let answer = engine.submit_job(Arc::new(job), JobOptions::default());
+        let answer = submission.submit(&engine, n);
         took[usize::from(answer.is_err())] += asked.elapsed();
-        match answer {
-            Ok(handle) => accepted.push((fate, handle)),
-            Err(Error::Busy { capacity: QUEUE }) => {
+        match (submission, answer) {
+            (Submission::Right, Ok(handle)) => accepted.push((Fate::Proved, handle)),
+            (Submission::False, Ok(handle)) => accepted.push((Fate::False, handle)),
+            (_, Err(Error::Busy { capacity: QUEUE })) => {
                 busy += 1;
                 thread::sleep(Duration::from_millis(1));
             }
-            Err(error) => panic!("{error}"),
+            (Submission::Malformed, Err(error)) => {
+                assert!(error.is_input(), "{error}");
+                assert!(engine.job(&n.to_string()).is_none());
+                malformed += 1;
+            }
+            (Submission::Malformed, Ok(_)) => panic!("it is no request"),
+            (_, Err(error)) => panic!("{error}"),
         }
         if n == SUBMISSIONS / 4 {
             early_bytes = resident_bytes();
@@ -123,15 +173,18 @@ fn ten_thousand_submissions_and_none_lost() {
     }
     let per_second = |count: usize, time: Duration| count as f64 / time.as_secs_f64();
     println!(
-        "{:.0} submissions a second with a caller that waits 1 ms at each refusal; the engine \
-         accepted {} at {:.0} a second and refused {busy} at {:.0}",
+        "{:.0} submissions a second with a caller that waits 1 ms while the queue is full; the \
+         engine accepted {} at {:.0} a second and refused {busy} for want of room and \
+         {malformed} that are no requests at {:.0}",
         per_second(SUBMISSIONS, started.elapsed()),
         accepted.len(),
         per_second(accepted.len(), took[0]),
-        per_second(busy, took[1]),
+        per_second(busy + malformed, took[1]),
     );
-    assert_eq!(accepted.len() + busy, SUBMISSIONS);
-    assert!(accepted.len() > QUEUE && busy > 0);
+    assert_eq!(accepted.len() + busy + malformed, SUBMISSIONS);
+    assert!(accepted.len() > QUEUE && busy > 0 && malformed > 0);
+    let answered = per_second(SUBMISSIONS, took.iter().sum());
+    assert!(answered >= 500.0, "{answered} answered a second");
     for (fate, job) in &accepted {
         check(*fate, job, 1);
     }
@@ -149,18 +202,19 @@ fn a_device_is_kept_busy() {
     let config = tiny::config(directory.path());
     let region = Duration::from_millis(50);
     let device = Scripted::new(&config, move |_| Deed::ProveAfter(region));
-    let engine = engine_on(&config, &[&device]);
-    let job = common::submit(&engine, tiny::job(ProofKind::Porep, 40));
-    job.wait().unwrap();
-    let used = device_use(&engine.timeline().spans());
-    let gaps = used[0].longest_gaps(3);
-    println!(
-        "used {:.2} %, longest gaps {gaps:?}",
-        100.0 * used[0].utilisation()
-    );
-    // 97 % where nothing else runs; the test's machine may be busy.
-    assert!(used[0].utilisation() > 0.8, "{gaps:?}");
-    assert!(used[0].busy >= 40 * region);
+    // The machine may be busy with something else.
+    let is_kept_busy = (0..3).any(|_| {
+        let engine = engine_on(&config, &[&device]);
+        let job = common::submit(&engine, tiny::job(ProofKind::Porep, 40));
+        job.wait().unwrap();
+        let used = device_use(&engine.timeline().spans());
+        assert!(used[0].busy >= 40 * region);
+        let utilisation = used[0].utilisation();
+        let gaps = used[0].longest_gaps(3);
+        println!("used {:.2} %, longest gaps {gaps:?}", 100.0 * utilisation);
+        utilisation >= 0.97
+    });
+    assert!(is_kept_busy);
 }
 
 /// Two hundred jobs of all kinds and priorities, with cancellations and faults.
@@ -335,6 +389,10 @@ fn two_hundred_real_jobs_end_as_they_should() {
 }
 
 /// What is resident does not grow, with a large job in every ten.
+///
+/// What the pool keeps is looked at by itself: it follows the most that was in use
+/// together, and by chance jobs may meet in new ways after the fiftieth. That is a block
+/// or two more, the largest of which is a vector of the largest circuit.
 #[test]
 fn memory_stays_flat_over_two_hundred_real_jobs() {
     let _alone = alone();
@@ -346,7 +404,12 @@ fn memory_stays_flat_over_two_hundred_real_jobs() {
         "resident {:?}, of which kept {:?}",
         ran.resident_bytes, ran.kept_bytes
     );
+    let vector = buffer_bytes(&common::circuit_with_params(ProofKind::Porep)) / 3;
+    let [kept_early, kept_late] = ran.kept_bytes;
+    assert!(kept_late <= kept_early + 2 * vector, "{:?}", ran.kept_bytes);
     if let [Some(early), Some(late)] = ran.resident_bytes {
-        assert!(late < early + early / 50, "{early} grew to {late} bytes");
+        let [early_rest, late_rest] = [early - kept_early, late - kept_late];
+        let grown = late_rest.saturating_sub(early_rest);
+        assert!(grown < early / 50, "{early_rest} grew to {late_rest} bytes");
     }
 }

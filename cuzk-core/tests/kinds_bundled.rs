@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use bellperson::ConstraintSystem as _;
 use cuzk_core::ProofRequest;
+use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, decode};
 use storage_proofs_core::parameter_cache::PARAMETERS;
 
@@ -55,6 +56,20 @@ fn a_request_survives_its_file() {
             request,
             "{name}"
         );
+    }
+}
+
+/// A memory that finds what is read before it is written, or written twice, finds
+/// nothing in circuits that are right; and what their rows read is what is compiled.
+#[test]
+fn posts_read_what_was_written_once() {
+    for name in ["winning-post.json", "window-post.json"] {
+        let job = job(name);
+        let checked = job.checked_circuit(0).unwrap();
+        let circuit = Circuit::compile(job.circuit()).unwrap();
+        assert_eq!(checked.violation, None, "{name}");
+        assert_eq!(checked.rows, circuit.program().rows(), "{name}");
+        assert_eq!(&checked.densities, circuit.densities(), "{name}");
     }
 }
 

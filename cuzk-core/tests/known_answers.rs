@@ -85,8 +85,13 @@ impl Case {
     }
 
     fn ours(&self, randomness: Randomness) -> VerifiedProof {
+        self.ours_with(Isa::best(), randomness)
+    }
+
+    fn ours_with(&self, isa: Isa, randomness: Randomness) -> VerifiedProof {
         let (resources, pool) = resources();
-        let backend = backend(&resources, &pool);
+        let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
+        let backend: Arc<dyn Backend> = Arc::new(backend.with_isa(isa));
         let synthesized = Synthesized {
             randomness,
             ..self.synthesized(&resources, &pool)
@@ -96,7 +101,7 @@ impl Case {
         let pending = prove_start(&backend, synthesized, 0, trace).unwrap();
         let key = self.params.prepared_key();
         let backend = &*backend;
-        prove_finish(pending, backend, &*self.job, 0, key, trace).unwrap()
+        prove_finish(pending, backend, &*self.job, 0, key, &pool, trace).unwrap()
     }
 
     fn bellperson(&self) -> Vec<u8> {
@@ -191,6 +196,18 @@ fn the_slow_kinds_are_bellpersons() {
             hex(&Case::new(kind).bellperson()),
             known_answer(kind),
             "{kind}"
+        );
+    }
+}
+
+#[test]
+fn no_instructions_change_a_proof() {
+    for isa in Isa::all() {
+        let proof = Case::new(ProofKind::WindowPost).ours_with(isa, added(randomness()));
+        assert_eq!(
+            hex(proof.as_bytes()),
+            known_answer(ProofKind::WindowPost),
+            "{isa}"
         );
     }
 }

@@ -134,7 +134,7 @@ fn a_file_of_something_else_is_refused() {
         return;
     }
     case.write(1 << 30).unwrap();
-    assert!(case.problem(Isa::PORTABLE).contains("instructions ifma"));
+    assert!(case.problem(Isa::SCALAR).contains("instructions ifma"));
 
     // The same circuit's parameters from another seed.
     let other = tempfile::tempdir().unwrap();
@@ -220,11 +220,7 @@ fn a_stale_file_is_made_anew_within_its_makers_limit() {
     let mut bad = fs::read(case.path()).unwrap();
     *bad.last_mut().unwrap() ^= 1;
     fs::write(other.path(), &bad).unwrap();
-    assert_eq!(
-        other.shared(Isa::PORTABLE),
-        (false, false),
-        "no form for it"
-    );
+    assert_eq!(other.shared(Isa::SCALAR), (false, false), "no form for it");
     assert_eq!(other.shared(best), (false, true));
     let stopped = other.renew(Context {
         checkpoint: &Stop,

@@ -20,6 +20,9 @@ const DELTA_G1: usize = 2 * G1_BYTES + 2 * G2_BYTES;
 /// Six points, then the count of IC.
 const IC: usize = 3 * G1_BYTES + 3 * G2_BYTES + 4;
 
+/// The queries of points in G1.
+const IN_G1: [QueryName; 4] = [QueryName::H, QueryName::L, QueryName::A, QueryName::BG1];
+
 /// A file's bytes and where its queries are.
 struct File {
     bytes: Vec<u8>,
@@ -37,16 +40,21 @@ impl File {
         }
     }
 
-    /// The bytes of a point of L.
-    fn l(&self, index: usize) -> Range<usize> {
-        let start = IC + (self.lengths.ic + self.lengths.h) * G1_BYTES + 2 * 4;
-        start + index * G1_BYTES..start + (index + 1) * G1_BYTES
-    }
-
-    /// The bytes of a point of B in G1.
-    fn b_g1(&self, index: usize) -> Range<usize> {
-        let start = self.l(self.lengths.l + self.lengths.a).start + 2 * 4;
-        start + index * G1_BYTES..start + (index + 1) * G1_BYTES
+    /// The bytes of a point of a query.
+    fn point(&self, query: QueryName, index: usize) -> Range<usize> {
+        let QueryLengths { ic, h, l, a, .. } = self.lengths;
+        let b = self.lengths.b;
+        // Each query's count is before its points.
+        let start = |counts: usize, points: usize| IC + counts * 4 + points * G1_BYTES;
+        let (start, bytes) = match query {
+            QueryName::H => (start(1, ic), G1_BYTES),
+            QueryName::L => (start(2, ic + h), G1_BYTES),
+            QueryName::A => (start(3, ic + h + l), G1_BYTES),
+            QueryName::BG1 => (start(4, ic + h + l + a), G1_BYTES),
+            QueryName::BG2 => (start(5, ic + h + l + a + b), G2_BYTES),
+            QueryName::Key | QueryName::Ic => unreachable!("no query"),
+        };
+        start + index * bytes..start + (index + 1) * bytes
     }
 
     fn swap(&mut self, a: Range<usize>, b: Range<usize>) {
@@ -89,35 +97,40 @@ fn generated_parameters_are_good() {
 
 #[test]
 fn a_point_outside_of_the_subgroup_is_told_with_its_query() {
-    let mut file = File::good();
-    let place = file.l(77);
-    file.bytes[place].copy_from_slice(&outside_g1());
-    for isa in Isa::all() {
-        let error = file.check(isa).unwrap_err();
-        let ParamsError::OutsideSubgroup { query, .. } = &error else {
-            unreachable!("{error}");
-        };
-        assert_eq!(*query, QueryName::L);
-        assert!(error.to_string().contains("fetch it again"), "{error}");
+    for query in IN_G1 {
+        let mut file = File::good();
+        let place = file.point(query, 77);
+        file.bytes[place].copy_from_slice(&outside_g1());
+        for isa in Isa::all() {
+            let error = file.check(isa).unwrap_err();
+            let ParamsError::OutsideSubgroup { query: told, .. } = &error else {
+                unreachable!("{error}");
+            };
+            assert_eq!(*told, query);
+            assert!(error.to_string().contains("fetch it again"), "{error}");
+        }
     }
 }
 
 #[test]
 fn a_point_off_the_curve_is_told_with_its_number() {
-    let mut file = File::good();
-    let place = file.l(78);
-    file.bytes[place.end - 1] ^= 1;
-    for isa in Isa::all() {
-        let error = file.check(isa).unwrap_err();
-        assert!(matches!(error, ParamsError::Points { .. }), "{error}");
-        assert!(error.to_string().contains("78"), "{error}");
+    for query in IN_G1.into_iter().chain([QueryName::BG2]) {
+        let mut file = File::good();
+        let place = file.point(query, 78);
+        file.bytes[place.end - 1] ^= 1;
+        for isa in Isa::all() {
+            let error = file.check(isa).unwrap_err();
+            assert!(matches!(error, ParamsError::Points { .. }), "{error}");
+            assert!(error.to_string().contains("78"), "{query:?}: {error}");
+        }
     }
 }
 
 #[test]
 fn queries_over_b_that_differ_are_told() {
     let mut file = File::good();
-    file.swap(file.b_g1(3), file.b_g1(4));
+    let [one, other] = [3, 4].map(|index| file.point(QueryName::BG1, index));
+    file.swap(one, other);
     let error = file.check(Isa::best()).unwrap_err();
     assert!(matches!(error, ParamsError::Inconsistent { .. }), "{error}");
     assert!(error.to_string().contains("over B"), "{error}");

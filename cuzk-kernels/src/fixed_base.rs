@@ -9,7 +9,8 @@ use blstrs::{G1Affine, G2Affine, Scalar};
 use group::{Curve, Group, prime::PrimeCurveAffine};
 use rayon::prelude::*;
 
-use crate::affine::{Addition, BATCH, Kernel, Portable};
+use crate::affine::{Addition, BATCH, Kernel, Serial};
+use crate::arithmetic::{Blst, Portable};
 use crate::digits::{Recoded, Windows};
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
@@ -24,7 +25,8 @@ const BITS_MAX: u32 = 16;
 pub struct G1Table(G1Implementation);
 
 enum G1Implementation {
-    Portable(Table<Portable<G1Affine>>),
+    Portable(Table<Serial<G1Affine, Portable>>),
+    Scalar(Table<Serial<G1Affine, Blst>>),
     #[cfg(target_arch = "x86_64")]
     Ifma(Table<ifma::G1>),
 }
@@ -40,7 +42,10 @@ impl G1Table {
     pub fn with(isa: Isa, base: G1Affine, expected_len: usize) -> G1Table {
         G1Table(match isa.implementation() {
             Implementation::Portable => {
-                G1Implementation::Portable(Table::new(Portable::new(), base, expected_len))
+                G1Implementation::Portable(Table::new(Serial::new(), base, expected_len))
+            }
+            Implementation::Scalar => {
+                G1Implementation::Scalar(Table::new(Serial::new(), base, expected_len))
             }
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) => {
@@ -56,6 +61,7 @@ impl G1Table {
     pub fn mul_many(&self, scalars: &[Scalar], out: &mut [G1Affine]) -> Result<(), KernelError> {
         match &self.0 {
             G1Implementation::Portable(table) => table.mul_many(scalars, out),
+            G1Implementation::Scalar(table) => table.mul_many(scalars, out),
             #[cfg(target_arch = "x86_64")]
             G1Implementation::Ifma(table) => table.mul_many(scalars, out),
         }
@@ -66,7 +72,8 @@ impl G1Table {
 pub struct G2Table(G2Implementation);
 
 enum G2Implementation {
-    Portable(Table<Portable<G2Affine>>),
+    Portable(Table<Serial<G2Affine, Portable>>),
+    Scalar(Table<Serial<G2Affine, Blst>>),
     #[cfg(target_arch = "x86_64")]
     Ifma(Table<ifma::G2>),
 }
@@ -82,7 +89,10 @@ impl G2Table {
     pub fn with(isa: Isa, base: G2Affine, expected_len: usize) -> G2Table {
         G2Table(match isa.implementation() {
             Implementation::Portable => {
-                G2Implementation::Portable(Table::new(Portable::new(), base, expected_len))
+                G2Implementation::Portable(Table::new(Serial::new(), base, expected_len))
+            }
+            Implementation::Scalar => {
+                G2Implementation::Scalar(Table::new(Serial::new(), base, expected_len))
             }
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) => {
@@ -98,6 +108,7 @@ impl G2Table {
     pub fn mul_many(&self, scalars: &[Scalar], out: &mut [G2Affine]) -> Result<(), KernelError> {
         match &self.0 {
             G2Implementation::Portable(table) => table.mul_many(scalars, out),
+            G2Implementation::Scalar(table) => table.mul_many(scalars, out),
             #[cfg(target_arch = "x86_64")]
             G2Implementation::Ifma(table) => table.mul_many(scalars, out),
         }

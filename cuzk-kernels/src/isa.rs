@@ -13,17 +13,23 @@ pub struct Isa(Implementation);
 /// What an [`Isa`] stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Implementation {
-    /// Scalar instructions, by blst.
+    /// Plain Rust.
     Portable,
+    /// Scalar instructions, by blst.
+    Scalar,
     /// AVX-512 with 52-bit multiply-add, eight lanes.
     #[cfg(target_arch = "x86_64")]
     Ifma(crate::ifma::Ifma),
 }
 
 impl Isa {
-    /// Scalar instructions (blst, which itself uses ADX and BMI2 where they
-    /// are). Every machine has this.
+    /// Whatever the compiler makes of plain Rust. Every machine has this.
     pub const PORTABLE: Isa = Isa(Implementation::Portable);
+
+    /// Scalar instructions: blst's assembly, which itself uses ADX and BMI2
+    /// where they are, and blst's C where it has no assembly. Every machine has
+    /// this.
+    pub const SCALAR: Isa = Isa(Implementation::Scalar);
 
     /// AVX-512 IFMA, if this machine has it.
     pub fn ifma() -> Option<Isa> {
@@ -35,12 +41,12 @@ impl Isa {
 
     /// The fastest that this machine has.
     pub fn best() -> Isa {
-        Isa::ifma().unwrap_or(Isa::PORTABLE)
+        Isa::ifma().unwrap_or(Isa::SCALAR)
     }
 
     /// All that this machine has, slowest first.
     pub fn all() -> Vec<Isa> {
-        [Some(Isa::PORTABLE), Isa::ifma()]
+        [Some(Isa::PORTABLE), Some(Isa::SCALAR), Isa::ifma()]
             .into_iter()
             .flatten()
             .collect()
@@ -50,6 +56,7 @@ impl Isa {
     pub fn name(self) -> &'static str {
         match self.0 {
             Implementation::Portable => "portable",
+            Implementation::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => "ifma",
         }
@@ -89,22 +96,25 @@ impl fmt::Display for Isa {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
     /// No such name.
-    #[error("unknown instruction set {0:?}, expected \"auto\", \"portable\" or \"ifma\"")]
+    #[error(
+        "unknown instruction set {0:?}, expected \"auto\", \"ifma\", \"scalar\" or \"portable\""
+    )]
     Unknown(String),
     /// Not on this machine.
-    #[error("this machine has no AVX-512 IFMA, use \"auto\" or \"portable\"")]
+    #[error("this machine has no AVX-512 IFMA, use \"auto\", \"scalar\" or \"portable\"")]
     Unsupported,
 }
 
 impl FromStr for Isa {
     type Err = IsaError;
 
-    /// Reads `auto` (the fastest), `portable` or `ifma`.
+    /// Reads `auto` (the fastest), `ifma`, `scalar` or `portable`.
     fn from_str(name: &str) -> Result<Isa, IsaError> {
         match name {
             "auto" => Ok(Isa::best()),
-            "portable" => Ok(Isa::PORTABLE),
             "ifma" => Isa::ifma().ok_or(IsaError::Unsupported),
+            "scalar" => Ok(Isa::SCALAR),
+            "portable" => Ok(Isa::PORTABLE),
             _ => Err(IsaError::Unknown(name.to_owned())),
         }
     }
@@ -119,7 +129,10 @@ mod tests {
         for isa in Isa::all() {
             assert_eq!(isa.name().parse(), Ok(isa));
         }
+        let names = ["portable", "scalar", "ifma"];
+        assert!(names.starts_with(&Isa::all().iter().map(|isa| isa.name()).collect::<Vec<_>>()));
         assert_eq!("auto".parse(), Ok(Isa::best()));
+        assert_ne!(Isa::best(), Isa::PORTABLE);
         assert_eq!(
             "sse".parse::<Isa>(),
             Err(IsaError::Unknown("sse".to_owned()))

@@ -17,11 +17,14 @@
 //!
 //! Reading order: [`ntt`] and [`quotient`] for the polynomial half, `affine`
 //! (crate-private: batches of affine additions, which everything about curves
-//! is made of), then [`msm`] and [`fixed_base`]; [`poseidon`] stands alone.
+//! is made of), then [`msm`] and [`fixed_base`]; [`poseidon`] stands alone. What
+//! takes one element after the other is written over `arithmetic`, and `ifma` is
+//! the same eight at a time; [`Isa`] says which.
 
 #![deny(unsafe_code)]
 
 pub(crate) mod affine;
+pub(crate) mod arithmetic;
 mod checkpoint;
 pub(crate) mod digits;
 mod error;

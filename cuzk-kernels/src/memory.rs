@@ -160,8 +160,8 @@ impl Drop for Block {
     }
 }
 
-/// No system's pages are smaller.
-const PAGE_BYTES: usize = 4096;
+/// No system's pages are smaller. Blocks are aligned to it, and to no more.
+pub const PAGE_BYTES: usize = 4096;
 
 /// Parts of a mapping are so many bytes, or a multiple. No system's pages are larger, so
 /// that none is in two parts.

@@ -9,14 +9,10 @@
 
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
-use rayon::prelude::*;
 
 use crate::checkpoint::{Checkpoint, Unhindered};
 use crate::error::{KernelError, expect_len};
-use crate::ntt::{Direction, Domain, reverse_bits_in_place, root_of_unity};
-
-/// Scalars that one task copies.
-const TASK: usize = 1 << 14;
+use crate::ntt::{Direction, Domain, root_of_unity};
 
 /// Computes the quotient h from `a` and `b`, the values of A·w and B·w on
 /// `domain`, padded with zeros to its size N.
@@ -54,77 +50,22 @@ pub fn quotient_with(
             log_size_max,
         });
     }
-    let coset = Coset::new(domain);
     let engine = domain.engine();
-
     let sum = scratch;
-    sum.par_chunks_mut(TASK)
-        .zip(a.par_chunks(TASK))
-        .try_for_each(|(sum, a)| {
-            sum.copy_from_slice(a);
-            checkpoint.check()
-        })?;
-    engine.multiply(sum, b, checkpoint)?;
+    engine.multiply_to(sum, [a, b], checkpoint)?;
     domain.scatter(sum, Direction::Inverse, checkpoint)?;
+    // The coset's, the root of order 2N whose square is the domain's root.
+    let generator = root_of_unity(domain.log_size() + 1);
     for factor in [&mut *a, &mut *b] {
-        domain.scatter(factor, Direction::Inverse, checkpoint)?;
-        coset.shift(factor, checkpoint)?;
-        domain.gather(factor, Direction::Forward, checkpoint)?;
+        engine.move_to_coset(factor, generator, checkpoint)?;
     }
-    engine.multiply(a, b, checkpoint)?;
-    domain.scatter(a, Direction::Inverse, checkpoint)?;
-    coset.halve_difference(sum, a, checkpoint)?;
-    reverse_bits_in_place(a, checkpoint)
-}
-
-/// The coset of g, the root of order 2N whose square is the domain's root.
-///
-/// With rev over the whole domain, g^rev(i) for i in the lower half of the
-/// indices is entry i of the table of twiddles, and an index of the upper half
-/// has one more factor g. That is how values in bit-reversed order are moved
-/// to the coset and back without a table of their own.
-struct Coset<'a> {
-    domain: &'a Domain,
-    generator: Scalar,
-}
-
-impl<'a> Coset<'a> {
-    /// Needs a domain of at most half the largest size.
-    fn new(domain: &'a Domain) -> Coset<'a> {
-        Coset {
-            domain,
-            generator: root_of_unity(domain.log_size() + 1),
-        }
-    }
-
-    /// `values[i] *= g^rev(i)`.
-    fn shift(&self, values: &mut [Scalar], checkpoint: &dyn Checkpoint) -> Result<(), KernelError> {
-        let (low, high) = values.split_at_mut(values.len().div_ceil(2));
-        let engine = self.domain.engine();
-        engine.shift(low, Scalar::ONE, checkpoint)?;
-        engine.shift(high, self.generator, checkpoint)
-    }
-
-    /// From N·(L + U) and N^3·g^i·(L − U), both in bit-reversed order, makes
-    /// U, in place of the latter. (Three unscaled transforms lie behind it.)
-    fn halve_difference(
-        &self,
-        sums: &[Scalar],
-        differences: &mut [Scalar],
-        checkpoint: &dyn Checkpoint,
-    ) -> Result<(), KernelError> {
-        let inverse = self.domain.size_inverse();
-        let sum_scale = inverse * Scalar::TWO_INV;
-        let scale = sum_scale * inverse.square();
-        let high_scale = scale * self.generator.invert().unwrap_or(Scalar::ZERO);
-
-        let middle = differences.len().div_ceil(2);
-        let (low, high) = differences.split_at_mut(middle);
-        let (low_sums, high_sums) = sums.split_at(middle);
-        let engine = self.domain.engine();
-        engine.unshift_from((low_sums, sum_scale), low, scale, checkpoint)?;
-        engine.unshift_from((high_sums, sum_scale), high, high_scale, checkpoint)
-    }
+    // The sum is N·(L + U), and what it is compared with N^3·(L − U), because three
+    // unscaled transforms lie behind that.
+    let inverse = domain.size_inverse();
+    let sum_factor = inverse * Scalar::TWO_INV;
+    let factor = sum_factor * inverse.square();
+    engine.multiply(b, a, checkpoint)?;
+    engine.interpolate_difference([b, a], (sum, sum_factor), (factor, generator), checkpoint)
 }
 
 #[cfg(test)]
@@ -195,6 +136,31 @@ mod tests {
         let zeros = vec![Scalar::ZERO; 64];
         check(&ones, &ones, &zeros);
         check(&zeros, &random(64, 5), &zeros);
+    }
+
+    #[test]
+    fn extreme_values() {
+        for log_size in [6, 7, 10, 13] {
+            let minus_ones = vec![-Scalar::ONE; 1 << log_size];
+            let alternating: Vec<_> = (0..1 << log_size)
+                .map(|i| {
+                    if i % 2 == 0 {
+                        Scalar::ZERO
+                    } else {
+                        -Scalar::ONE
+                    }
+                })
+                .collect();
+            let single: Vec<_> = (0..1 << log_size)
+                .map(|i| if i == 1 { -Scalar::ONE } else { Scalar::ZERO })
+                .collect();
+            let vectors = [minus_ones, alternating, single];
+            for a in &vectors {
+                for b in &vectors {
+                    check(a, b, &bellperson_quotient(a, b));
+                }
+            }
+        }
     }
 
     #[test]

@@ -324,8 +324,8 @@ where
                 let expected = naive::msm(&bases, &scalars);
                 assert_eq!(sum, expected + expected, "{isa} {shape:?} {outside}");
                 // Instructions that the rows are not for.
-                let portable = joined(Isa::PORTABLE, &[part]).unwrap();
-                assert_eq!(portable, expected);
+                let scalar = joined(Isa::SCALAR, &[part]).unwrap();
+                assert_eq!(scalar, expected);
             }
         }
     }
@@ -378,7 +378,7 @@ fn rows_that_do_not_fit_are_refused() {
     let bytes = bytes_of(&lines);
     assert!(Multiples::<G1Affine>::new(isa, shape, &chosen, bytes).is_ok());
     assert!(Multiples::<G1Affine>::new(isa, shape, &chosen, &bytes[64..]).is_err());
-    assert!(Multiples::<G1Affine>::new(Isa::PORTABLE, shape, &chosen, bytes).is_err());
+    assert!(Multiples::<G1Affine>::new(Isa::SCALAR, shape, &chosen, bytes).is_err());
     let mut moved = vec![Line([0; 64]); lines.len() + 1];
     let moved: &mut [u8] = bytemuck::cast_slice_mut(&mut moved);
     moved[1..=bytes.len()].copy_from_slice(bytes);

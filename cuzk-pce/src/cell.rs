@@ -5,7 +5,7 @@
 //! ([`EnumCell`], the slow twin) that takes 48 bytes, and every second cell
 //! lies in two cache lines. Field elements leave bits of their 256 unused;
 //! [`PackedCell`] keeps everything else there. It is not a memory: see
-//! [`WitnessMemory`] for one that is used to check circuits.
+//! [`CheckedMemory`] for one that is used to check circuits.
 //!
 //! Invariant: both cells answer every operation of [`MemoryCell`] alike.
 //!
@@ -13,14 +13,14 @@
 //! Parallel Environments" (2024).
 
 mod canonical;
+mod checked_memory;
 mod enumerated;
 mod packed;
-mod witness_memory;
 
 pub use canonical::Canonical;
+pub use checked_memory::{CheckedCircuit, CheckedMemory, Query, Violation, check_circuit};
 pub use enumerated::EnumCell;
 pub use packed::PackedCell;
-pub use witness_memory::{CheckedCircuit, Query, Violation, WitnessMemory, check_circuit};
 
 /// A field element that fits four limbs and leaves at least one bit free.
 pub trait CellField: Copy + Eq + std::fmt::Debug {

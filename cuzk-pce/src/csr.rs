@@ -209,10 +209,12 @@ pub struct Row<'a, S> {
 }
 
 impl<S: PrimeField> Row<'_, S> {
-    /// The inner product of the row with a witness, which must be as long as
-    /// the matrix is wide.
+    /// The inner product of the row with a witness.
+    ///
+    /// # Panics
+    /// If the witness is not as long as the matrix is wide.
     #[inline]
-    pub(crate) fn dot(&self, witness: &[S]) -> S {
+    pub fn dot(&self, witness: &[S]) -> S {
         let mut acc = S::ZERO;
         for (&col, value) in self.cols.iter().zip(self.values) {
             acc += witness[col as usize] * value;

@@ -8,18 +8,22 @@
 //! * What is charged never exceeds the limits, and what is not critical never
 //!   takes the reserve.
 //! * The work of a lane is admitted in the order of its [`Rank`]; nothing small
-//!   overtakes something large that waits for memory.
+//!   overtakes something large that waits for memory. Nor does it in another lane:
+//!   what is more urgent there keeps the room that it needs, though its worker may be
+//!   busy.
 //! * Whoever waits here holds no memory that others wait for: all that a piece
 //!   of work needs is charged at once.
 //! * What could never fit is told at once, not waited for.
 //! * Memory of work that was given up, which nobody may ever free, stays charged
 //!   and keeps nobody waiting: what does not fit beside it is told so.
 //! * What several pieces of work share (a circuit) is charged once, stays charged
-//!   while nobody uses it, and goes, least recently used first, when someone waits.
+//!   while nobody uses it, and goes, least recently used first, when someone waits;
+//!   what critical work used goes last. It is charged anew only once it is gone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
+use std::ops::Deref;
 use std::time::Instant;
 
 use crate::priority::{Patience, Priority, Rank};
@@ -74,6 +78,15 @@ impl<K> Need<K> {
         let shared = self.shared.as_ref().map_or(0, |(_, bytes)| *bytes);
         self.own_bytes.saturating_add(shared)
     }
+
+    fn shared_with(&self, key: &K) -> u64
+    where
+        K: Eq,
+    {
+        let shared = self.shared.as_ref();
+        let shared = shared.filter(|(named, _)| named == key);
+        shared.map_or(0, |(_, bytes)| *bytes)
+    }
 }
 
 /// Which workers take a piece of work. Work is of one lane, and so is a worker.
@@ -125,7 +138,7 @@ pub enum Turn<T, K> {
         /// Its memory, until this is dropped.
         memory: Reservation<K>,
         /// What had to go for it. No longer charged, so to be freed first.
-        evicted: Vec<K>,
+        evicted: Evicted<K>,
     },
     /// Its memory can never be free.
     Impossible {
@@ -177,6 +190,7 @@ struct Waiting<T, K> {
     need: Need<K>,
 }
 
+#[derive(Clone)]
 struct Memory<K> {
     critical_bytes: u64,
     other_bytes: u64,
@@ -184,13 +198,18 @@ struct Memory<K> {
     stranded_bytes: u64,
     reservations: usize,
     shared: HashMap<K, Shared>,
+    /// What was evicted and is not gone yet.
+    going: HashSet<K>,
     /// Counts ends of use, to order them.
     clock: u64,
 }
 
+#[derive(Clone)]
 struct Shared {
     bytes: u64,
     users: usize,
+    /// Whether critical work is or was among them.
+    critical: bool,
     /// Of the users those that were given up: it will not be idle again.
     stranded: usize,
     last_used: u64,
@@ -219,23 +238,49 @@ impl<K: Eq + Hash + Clone> Memory<K> {
 
     /// What work that was given up keeps from work of this need.
     fn lost_bytes(&self, need: &Need<K>) -> u64 {
-        let lost = |(key, shared): &(&K, &Shared)| shared.stranded > 0 && !names(need, key);
-        let shared = self.shared.iter().filter(lost);
-        self.stranded_bytes + shared.map(|(_, shared)| shared.bytes).sum::<u64>()
+        let lost = self.shared.iter().filter(|(_, shared)| shared.stranded > 0);
+        let lost = lost.map(|(key, shared)| shared.bytes.saturating_sub(need.shared_with(key)));
+        self.stranded_bytes + lost.sum::<u64>()
     }
 
-    /// What `need` adds to what is charged already.
-    fn increase(&self, need: &Need<K>) -> u64 {
-        let charged = |key| self.shared.get(key).map_or(0, |shared| shared.bytes);
-        let shared = need.shared.as_ref();
-        need.own_bytes + shared.map_or(0, |(key, bytes)| bytes.saturating_sub(charged(key)))
+    /// What is charged once work of this need is, if nothing goes for it.
+    fn used_with(&self, need: &Need<K>) -> u64 {
+        let used = self.used_bytes() + need.own_bytes;
+        let Some((key, bytes)) = &need.shared else {
+            return used;
+        };
+        match self.shared.get(key) {
+            Some(shared) => used - shared.bytes + shared.charged_for(*bytes),
+            None => used + bytes,
+        }
+    }
+
+    /// Whether there can be room once what runs has ended, and if not why.
+    fn check(&self, need: &Need<K>, critical: bool, limits: &Limits) -> Result<(), OverBudget> {
+        let reserve_bytes = if critical {
+            0
+        } else {
+            limits.critical_reserve_bytes
+        };
+        let kept_bytes = reserve_bytes.saturating_add(self.lost_bytes(need));
+        let over = OverBudget {
+            needed_bytes: need.total(),
+            available_bytes: limits.total_bytes.saturating_sub(kept_bytes),
+        };
+        if over.needed_bytes > over.available_bytes {
+            return Err(over);
+        }
+        Ok(())
     }
 
     fn room(&self, need: &Need<K>, critical: bool, limits: &Limits) -> Room<K> {
+        if self.going.iter().any(|key| names(need, key)) {
+            return Room::Later;
+        }
         // Critical work is charged against everything; other work leaves the
         // reserve alone, whether or not critical work uses it at the moment.
         let within = |freed: u64| {
-            let used = self.used_bytes() - freed + self.increase(need);
+            let used = self.used_with(need) - freed;
             let reserve = limits.critical_reserve_bytes.max(self.critical_bytes);
             let others = used - self.critical_bytes;
             used <= limits.total_bytes && (critical || others + reserve <= limits.total_bytes)
@@ -245,7 +290,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             .iter()
             .filter(|(key, shared)| shared.users == 0 && !names(need, key))
             .collect();
-        idle.sort_unstable_by_key(|(_, shared)| shared.last_used);
+        idle.sort_unstable_by_key(|(_, shared)| (shared.critical, shared.last_used));
         let mut evicted = Vec::new();
         let mut freed = 0;
         for (key, shared) in idle {
@@ -265,16 +310,18 @@ impl<K: Eq + Hash + Clone> Memory<K> {
     fn charge(&mut self, need: &Need<K>, critical: bool, evicted: &[K]) {
         for key in evicted {
             self.shared.remove(key);
+            self.going.insert(key.clone());
         }
         if let Some((key, bytes)) = &need.shared {
             let shared = self.shared.entry(key.clone()).or_insert(Shared {
                 bytes: 0,
                 users: 0,
+                critical: false,
                 stranded: 0,
                 last_used: 0,
             });
-            // It may have grown since it was charged.
-            shared.bytes = shared.bytes.max(*bytes);
+            shared.bytes = shared.charged_for(*bytes);
+            shared.critical |= critical;
             shared.users += 1;
         }
         *self.own(critical) += need.own_bytes;
@@ -295,6 +342,18 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             &mut self.critical_bytes
         } else {
             &mut self.other_bytes
+        }
+    }
+}
+
+impl Shared {
+    /// What is charged once someone uses it who says that it has so many bytes: it may
+    /// be larger or smaller than it was, but those who use it go on with what they have.
+    fn charged_for(&self, bytes: u64) -> u64 {
+        if self.users == 0 {
+            bytes
+        } else {
+            self.bytes.max(bytes)
         }
     }
 }
@@ -325,6 +384,7 @@ where
             stranded_bytes: 0,
             reservations: 0,
             shared: HashMap::new(),
+            going: HashSet::new(),
             clock: 0,
         };
         let state = State {
@@ -358,12 +418,36 @@ where
         since: Instant,
         items: Vec<(T, Need<K>)>,
     ) -> Result<(), Refused> {
-        let mut state = self.lock();
+        let state = self.lock();
+        if !state.closed && items.len() > self.limits.capacity.saturating_sub(state.num_waiting()) {
+            return Err(Refused::Full);
+        }
+        self.let_in(state, lane, (priority, since), items)
+    }
+
+    /// The same, however much waits: for what is bounded elsewhere.
+    ///
+    /// # Errors
+    /// [`Refused::Closed`].
+    pub fn submit_at_once(
+        &self,
+        lane: Lane,
+        priority: Priority,
+        since: Instant,
+        items: Vec<(T, Need<K>)>,
+    ) -> Result<(), Refused> {
+        self.let_in(self.lock(), lane, (priority, since), items)
+    }
+
+    fn let_in(
+        &self,
+        mut state: MutexGuard<'_, State<T, K>>,
+        lane: Lane,
+        (priority, since): (Priority, Instant),
+        items: Vec<(T, Need<K>)>,
+    ) -> Result<(), Refused> {
         if state.closed {
             return Err(Refused::Closed);
-        }
-        if items.len() > self.limits.capacity.saturating_sub(state.num_waiting()) {
-            return Err(Refused::Full);
         }
         for (item, need) in items {
             let rank = Rank::new(priority, since, state.next_sequence, self.limits.patience);
@@ -402,35 +486,46 @@ where
     }
 
     fn turn(&self, state: &mut State<T, K>, lane: Lane) -> Option<Turn<T, K>> {
-        let waiting = &mut state.waiting[lane as usize];
-        let (&(rank, _), first) = waiting.first_key_value()?;
-        let critical = rank.is_critical();
         let limits = &self.limits;
-        let reserve_bytes = if critical {
-            0
-        } else {
-            limits.critical_reserve_bytes
-        };
-        let lost_bytes = reserve_bytes.saturating_add(state.memory.lost_bytes(&first.need));
-        let over = OverBudget {
-            needed_bytes: first.need.total(),
-            available_bytes: limits.total_bytes.saturating_sub(lost_bytes),
-        };
-        if over.needed_bytes > over.available_bytes {
-            let (_, Waiting { item, .. }) = waiting.pop_first()?;
+        let (&(rank, _), first) = state.waiting[lane as usize].first_key_value()?;
+        let critical = rank.is_critical();
+        if let Err(over) = state.memory.check(&first.need, critical, limits) {
+            let (_, Waiting { item, .. }) = state.waiting[lane as usize].pop_first()?;
             return Some(Turn::Impossible { item, over });
         }
         let Room::Now(evicted) = state.memory.room(&first.need, critical, limits) else {
             return None;
         };
-        let (_, Waiting { item, need }) = waiting.pop_first()?;
-        state.memory.charge(&need, critical, &evicted);
+        let mut memory = state.memory.clone();
+        memory.charge(&first.need, critical, &evicted);
+        if state.takes_the_room_of_others(rank, &memory, limits) {
+            return None;
+        }
+        let (_, Waiting { item, need }) = state.waiting[lane as usize].pop_first()?;
+        state.memory = memory;
         Some(Turn::Admitted {
             item,
             ticket: Ticket { rank },
             memory: self.reservation(need, critical),
-            evicted,
+            evicted: self.evicted(evicted),
         })
+    }
+
+    fn evicted(&self, keys: Vec<K>) -> Evicted<K> {
+        Evicted {
+            charges: std::sync::Arc::new(ChargesOf(Arc::clone(&self.monitor))),
+            keys,
+        }
+    }
+
+    /// Whether work of this need could ever have its memory, as far as is known before
+    /// its turn.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check(&self, priority: Priority, need: &Need<K>) -> Result<(), OverBudget> {
+        let critical = priority == Priority::Critical;
+        self.lock().memory.check(need, critical, &self.limits)
     }
 
     /// Charges memory for work that has no place in the order, if it is free at this
@@ -506,6 +601,21 @@ where
     }
 }
 
+impl<T, K: Eq + Hash + Clone> State<T, K> {
+    /// Whether, once `memory` is what is used, something more urgent than `rank` would
+    /// wait for it. It does not wait for ever: what runs ends, what is idle goes, and what
+    /// could not fit even then is not waited for.
+    fn takes_the_room_of_others(&self, rank: Rank, memory: &Memory<K>, limits: &Limits) -> bool {
+        let firsts = self.waiting.iter().filter_map(BTreeMap::first_key_value);
+        let mut before = firsts.filter(|((other, _), _)| *other < rank);
+        before.any(|((other, _), Waiting { need, .. })| {
+            let critical = other.is_critical();
+            self.memory.check(need, critical, limits).is_ok()
+                && matches!(memory.room(need, critical, limits), Room::Later)
+        })
+    }
+}
+
 impl<T, K> State<T, K> {
     fn insert(&mut self, lane: Lane, rank: Rank, waiting: Waiting<T, K>) {
         let place = (rank, self.next_sequence);
@@ -530,6 +640,8 @@ trait Charges<K>: Send + Sync {
     fn strand(&self, own_bytes: u64, shared: Option<&K>);
     /// All that is left of it is free, and what it shares has a user less.
     fn end(&self, over: Over<'_, K>);
+    /// What was evicted is gone.
+    fn gone(&self, keys: &[K]);
 }
 
 /// A reservation at its end.
@@ -578,6 +690,45 @@ where
         }
         drop(state);
         self.0.changed.notify_all();
+    }
+
+    fn gone(&self, keys: &[K]) {
+        let mut state = lock(&self.0.state);
+        for key in keys {
+            state.memory.going.remove(key);
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+/// What has to go for work that was admitted. Nobody is charged for any of it anew until
+/// this is dropped, so that there are no two of what is charged once: to be dropped when
+/// it is freed.
+pub struct Evicted<K> {
+    charges: std::sync::Arc<dyn Charges<K>>,
+    keys: Vec<K>,
+}
+
+impl<K> Deref for Evicted<K> {
+    type Target = [K];
+
+    fn deref(&self) -> &[K] {
+        &self.keys
+    }
+}
+
+impl<K> Drop for Evicted<K> {
+    fn drop(&mut self) {
+        if !self.keys.is_empty() {
+            self.charges.gone(&self.keys);
+        }
+    }
+}
+
+impl<K: fmt::Debug> fmt::Debug for Evicted<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Evicted").field(&self.keys).finish()
     }
 }
 

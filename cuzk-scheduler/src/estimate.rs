@@ -1,36 +1,62 @@
 //! How long work takes, from how long such work took.
 //!
 //! Not a promise: a moving average of what was measured, and nothing where
-//! nothing was. The invariant: an estimate is only given when every part of it
-//! was measured.
+//! nothing was. The invariants: an estimate is only given when every part of it
+//! was measured; what was slow once refuses nothing for ever, since work is judged by
+//! the fastest of its sort, and by none after a while in which none was measured.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The weight of the newest measurement.
 const NEWEST: f64 = 0.25;
+
+/// For so long after its last measurement a sort of work is judged by what was measured:
+/// what is refused is not measured, and the next might be faster.
+const FRESH: Duration = Duration::from_secs(600);
 
 /// What a piece of work takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
     /// From its turn to its end, alone.
     pub total: Duration,
-    /// The part of it that the next piece has to wait for: on the device.
-    pub exclusive: Duration,
+    /// The part of it that takes one of the workers.
+    pub on_worker: Duration,
+    /// The part of it that takes one of the devices.
+    pub on_device: Duration,
+}
+
+/// By how many work is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    /// Workers.
+    pub workers: usize,
+    /// Devices.
+    pub devices: usize,
 }
 
 /// What each sort of work takes, by `K`.
 pub struct Estimates<K> {
-    times: Mutex<HashMap<K, Times>>,
+    fresh: Duration,
+    measured: Mutex<HashMap<K, Measured>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    mean: Times,
+    /// The least of each.
+    fastest: Times,
+    last: Instant,
 }
 
 impl<K> Default for Estimates<K> {
     fn default() -> Self {
         Self {
-            times: Mutex::default(),
+            fresh: FRESH,
+            measured: Mutex::default(),
         }
     }
 }
@@ -44,40 +70,55 @@ impl<K> fmt::Debug for Estimates<K> {
 impl<K: Eq + Hash> Estimates<K> {
     /// Work of this sort took so long.
     pub fn measured(&self, key: K, times: Times) {
+        let first = Measured {
+            mean: times,
+            fastest: times,
+            last: Instant::now(),
+        };
         let mut all = self.lock();
-        let mean = all.entry(key).or_insert(times);
-        mean.total = moved(mean.total, times.total);
-        mean.exclusive = moved(mean.exclusive, times.exclusive);
+        let known = all.entry(key).or_insert(first);
+        known.mean = each(known.mean, times, moved);
+        known.fastest = each(known.fastest, times, Duration::min);
+        known.last = first.last;
     }
 
-    /// What work of this sort takes.
-    #[must_use]
-    pub fn times(&self, key: &K) -> Option<Times> {
-        self.lock().get(key).copied()
-    }
-
-    /// When work of `key` in `pieces` would end, with the work `ahead` before it
-    /// on so many `devices`. None where something was never measured.
+    /// When work of `key` in `pieces` would end at best, with the work `ahead` before
+    /// it. None where something was never measured, or the work itself not lately.
     #[must_use]
     pub fn until_end(
         &self,
         key: &K,
         pieces: usize,
         ahead: impl IntoIterator<Item = K>,
-        devices: usize,
+        width: Width,
     ) -> Option<Duration> {
         let all = self.lock();
-        let own = all.get(key)?;
-        let mut busy = own.exclusive.as_secs_f64() * pieces.saturating_sub(1) as f64;
+        let own = all.get(key).filter(|own| own.last.elapsed() < self.fresh)?;
+        let own = own.fastest;
+        let others = pieces.saturating_sub(1) as f64;
+        let mut on_worker = own.on_worker.as_secs_f64() * others;
+        let mut on_device = own.on_device.as_secs_f64() * others;
         for other in ahead {
-            busy += all.get(&other)?.exclusive.as_secs_f64();
+            let mean = all.get(&other)?.mean;
+            on_worker += mean.on_worker.as_secs_f64();
+            on_device += mean.on_device.as_secs_f64();
         }
-        let waiting = Duration::try_from_secs_f64(busy / devices.max(1) as f64).ok()?;
+        let on_worker = on_worker / width.workers.max(1) as f64;
+        let on_device = on_device / width.devices.max(1) as f64;
+        let waiting = Duration::try_from_secs_f64(on_worker.max(on_device)).ok()?;
         waiting.checked_add(own.total)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Times>> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Measured>> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn each(a: Times, b: Times, of: impl Fn(Duration, Duration) -> Duration) -> Times {
+    Times {
+        total: of(a.total, b.total),
+        on_worker: of(a.on_worker, b.on_worker),
+        on_device: of(a.on_device, b.on_device),
     }
 }
 
@@ -93,31 +134,57 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    #[test]
-    fn nothing_is_said_of_what_was_never_measured() {
-        let estimates = Estimates::default();
-        assert_eq!(estimates.until_end(&"porep", 1, [], 1), None);
-        let times = Times {
-            total: s(10),
-            exclusive: s(4),
-        };
-        estimates.measured("porep", times);
-        assert_eq!(estimates.until_end(&"porep", 1, ["winning"], 1), None);
-        assert_eq!(estimates.until_end(&"porep", 1, [], 1), Some(s(10)));
-        assert_eq!(estimates.until_end(&"porep", 10, [], 1), Some(s(46)));
-        let ahead = ["porep", "porep"];
-        assert_eq!(estimates.until_end(&"porep", 1, ahead, 2), Some(s(14)));
+    const fn times(total: u64, on_worker: u64, on_device: u64) -> Times {
+        Times {
+            total: s(total),
+            on_worker: s(on_worker),
+            on_device: s(on_device),
+        }
+    }
+
+    const fn width(workers: usize, devices: usize) -> Width {
+        Width { workers, devices }
     }
 
     #[test]
-    fn the_mean_follows_what_is_measured() {
+    fn nothing_is_said_of_what_was_never_measured() {
         let estimates = Estimates::default();
-        let times = |total| Times {
-            total,
-            exclusive: total,
-        };
-        estimates.measured(1, times(s(8)));
-        estimates.measured(1, times(s(16)));
-        assert_eq!(estimates.times(&1), Some(times(s(10))));
+        let one = width(1, 1);
+        assert_eq!(estimates.until_end(&"porep", 1, [], one), None);
+        estimates.measured("porep", times(10, 3, 4));
+        assert_eq!(estimates.until_end(&"porep", 1, ["winning"], one), None);
+        assert_eq!(estimates.until_end(&"porep", 1, [], one), Some(s(10)));
+        assert_eq!(estimates.until_end(&"porep", 10, [], one), Some(s(46)));
+        let ahead = ["porep", "porep"];
+        let two = width(2, 2);
+        assert_eq!(estimates.until_end(&"porep", 1, ahead, two), Some(s(14)));
+    }
+
+    #[test]
+    fn what_there_is_least_of_is_waited_for() {
+        let estimates = Estimates::default();
+        estimates.measured(1, times(10, 6, 4));
+        let ahead = [1; 4];
+        assert_eq!(estimates.until_end(&1, 1, ahead, width(1, 1)), Some(s(34)));
+        assert_eq!(estimates.until_end(&1, 1, ahead, width(4, 2)), Some(s(18)));
+        assert_eq!(estimates.until_end(&1, 1, ahead, width(1, 0)), Some(s(34)));
+    }
+
+    #[test]
+    fn what_is_ahead_takes_its_mean_and_the_work_itself_its_best() {
+        let estimates = Estimates::default();
+        estimates.measured(1, times(8, 0, 8));
+        estimates.measured(1, times(16, 0, 16));
+        assert_eq!(estimates.until_end(&1, 2, [], width(1, 1)), Some(s(16)));
+        assert_eq!(estimates.until_end(&1, 1, [1], width(1, 1)), Some(s(18)));
+    }
+
+    #[test]
+    fn what_was_measured_long_ago_refuses_nothing() {
+        let mut estimates = Estimates::default();
+        estimates.measured(1, times(8, 0, 8));
+        assert!(estimates.until_end(&1, 1, [1], width(1, 1)).is_some());
+        estimates.fresh = Duration::ZERO;
+        assert_eq!(estimates.until_end(&1, 1, [1], width(1, 1)), None);
     }
 }

@@ -14,7 +14,8 @@ pub struct Pause {
     /// How much urgent work runs. Changed under the lock only, so that nobody
     /// starts to wait after the last wake-up; read without it on the fast path.
     urgent: AtomicUsize,
-    lock: Mutex<()>,
+    /// How often anything became urgent.
+    raised: Mutex<u64>,
     changed: Condvar,
 }
 
@@ -22,7 +23,7 @@ impl Default for Pause {
     fn default() -> Self {
         Self {
             urgent: AtomicUsize::new(0),
-            lock: Mutex::new(()),
+            raised: Mutex::new(0),
             changed: Condvar::new(),
         }
     }
@@ -42,7 +43,7 @@ impl Pause {
     /// Has everybody else stand still until the guard is dropped.
     #[must_use]
     pub fn raise(&self) -> Urgent<'_> {
-        let _lock = lock(&self.lock);
+        *lock(&self.raised) += 1;
         self.urgent.fetch_add(1, Ordering::Relaxed);
         Urgent(self)
     }
@@ -54,22 +55,29 @@ impl Pause {
         if self.urgent.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut guard = lock(&self.lock);
+        let mut guard = lock(&self.raised);
         while self.urgent.load(Ordering::Relaxed) > 0 && !stop() {
             guard = wait(&self.changed, guard);
         }
     }
 
+    /// How often anything became urgent so far, if nothing is urgent now: between two
+    /// equal answers nobody stood still.
+    pub fn quiet(&self) -> Option<u64> {
+        let times = lock(&self.raised);
+        (self.urgent.load(Ordering::Relaxed) == 0).then_some(*times)
+    }
+
     /// Has whoever waits look at its `stop` again.
     pub fn wake(&self) {
-        drop(lock(&self.lock));
+        drop(lock(&self.raised));
         self.changed.notify_all();
     }
 }
 
 impl Drop for Urgent<'_> {
     fn drop(&mut self) {
-        let guard = lock(&self.0.lock);
+        let guard = lock(&self.0.raised);
         self.0.urgent.fetch_sub(1, Ordering::Relaxed);
         drop(guard);
         self.0.changed.notify_all();
@@ -88,8 +96,10 @@ mod tests {
     fn nobody_passes_until_the_last_urgent_work_ends() {
         let pause = Pause::default();
         pause.pass(|| false);
+        assert_eq!(pause.quiet(), Some(0));
         let first = pause.raise();
         let second = pause.raise();
+        assert_eq!(pause.quiet(), None);
         let passed = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -101,6 +111,7 @@ mod tests {
             assert!(!passed.load(Ordering::SeqCst));
             drop(second);
         });
+        assert_eq!(pause.quiet(), Some(2));
         assert!(passed.into_inner());
     }
 

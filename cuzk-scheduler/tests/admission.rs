@@ -38,9 +38,19 @@ fn sharing(own_bytes: u64, key: Key, bytes: u64) -> Need<Key> {
 }
 
 fn submit(admission: &Admission<u32, Key>, priority: Priority, item: u32, need: Need<Key>) {
+    submit_to(Lane::Common, admission, priority, item, need);
+}
+
+fn submit_to(
+    lane: Lane,
+    admission: &Admission<u32, Key>,
+    priority: Priority,
+    item: u32,
+    need: Need<Key>,
+) {
     let items = vec![(item, need)];
     admission
-        .submit(Lane::Common, priority, Instant::now(), items)
+        .submit(lane, priority, Instant::now(), items)
         .unwrap();
 }
 
@@ -52,7 +62,7 @@ fn admitted(admission: &Admission<u32, Key>, lane: Lane) -> (u32, Reservation<Ke
             memory,
             evicted,
             ..
-        } => (item, memory, evicted),
+        } => (item, memory, evicted.to_vec()),
         Turn::Impossible { item, over } => panic!("{item}: {over}"),
     }
 }
@@ -181,6 +191,129 @@ fn nothing_small_overtakes_what_waits_for_memory() {
     assert_eq!(admission.usage().waiting, 2);
     drop(held);
     assert_eq!(waiting.join().unwrap(), 2);
+}
+
+/// Whether something is admitted in a moment.
+fn is_admitted(
+    admission: &Arc<Admission<u32, Key>>,
+    lane: Lane,
+) -> (bool, thread::JoinHandle<u32>) {
+    let worker = thread::spawn({
+        let admission = Arc::clone(admission);
+        move || admitted(&admission, lane).0
+    });
+    thread::sleep(Duration::from_millis(20));
+    (worker.is_finished(), worker)
+}
+
+#[test]
+fn nothing_overtakes_what_waits_for_memory_in_another_lane() {
+    for (lane, priority) in [
+        (Lane::Critical, Priority::Critical),
+        (Lane::Retry, Priority::High),
+    ] {
+        let admission = Arc::new(Admission::new(limits(100, 0)));
+        submit(&admission, Priority::Normal, 1, Need::own(60));
+        submit(&admission, Priority::Normal, 2, Need::own(30));
+        let large = admitted(&admission, Lane::Common);
+        let small = admitted(&admission, Lane::Common);
+        submit_to(lane, &admission, priority, 3, Need::own(50));
+        submit(&admission, Priority::Normal, 4, Need::own(30));
+        drop(small);
+        let (too_early, other) = is_admitted(&admission, Lane::Common);
+        assert!(!too_early, "{lane:?}");
+        // Nor once there is room for it, which it would take away.
+        submit(&admission, Priority::High, 5, Need::own(60));
+        drop(large);
+        let (too_early, larger) = is_admitted(&admission, Lane::Common);
+        assert!(!too_early && !larger.is_finished());
+        let (third, held, _) = admitted(&admission, lane);
+        assert_eq!(third, 3);
+        drop(held);
+        let mut rest = [other, larger].map(|worker| worker.join().unwrap());
+        rest.sort_unstable();
+        assert_eq!(rest, [4, 5]);
+    }
+}
+
+#[test]
+fn what_can_never_fit_keeps_nobody_waiting_in_another_lane() {
+    let admission = Admission::new(limits(100, 0));
+    submit_to(
+        Lane::Critical,
+        &admission,
+        Priority::Critical,
+        1,
+        Need::own(101),
+    );
+    submit(&admission, Priority::Normal, 2, Need::own(60));
+    assert_eq!(admitted(&admission, Lane::Common).0, 2);
+}
+
+#[test]
+fn what_critical_work_shares_goes_last() {
+    let admission = Admission::new(limits(100, 0));
+    for (priority, item, key) in [
+        (Priority::Critical, 1, 1),
+        (Priority::Normal, 2, 2),
+        (Priority::Normal, 3, 3),
+    ] {
+        submit(&admission, priority, item, sharing(10, key, 20));
+        drop(admitted(&admission, Lane::Common));
+    }
+    submit(&admission, Priority::Normal, 4, Need::own(70));
+    assert_eq!(admitted(&admission, Lane::Common).2, [2, 3]);
+    submit(&admission, Priority::Normal, 5, Need::own(90));
+    assert_eq!(admitted(&admission, Lane::Common).2, [1]);
+}
+
+#[test]
+fn what_is_evicted_is_not_charged_anew_before_it_is_gone() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, sharing(10, 1, 60));
+    drop(admitted(&admission, Lane::Common));
+    submit(&admission, Priority::Normal, 2, Need::own(50));
+    let Some(Turn::Admitted {
+        memory, evicted, ..
+    }) = admission.next(Lane::Common)
+    else {
+        panic!("the other goes for it");
+    };
+    assert_eq!(*evicted, [1]);
+    drop(memory);
+    submit(&admission, Priority::Normal, 3, sharing(10, 1, 60));
+    let (too_early, worker) = is_admitted(&admission, Lane::Common);
+    assert!(!too_early);
+    drop(evicted);
+    assert_eq!(worker.join().unwrap(), 3);
+}
+
+/// With what it was charged before it would not fit.
+#[test]
+fn what_is_shared_may_shrink_while_nobody_uses_it() {
+    let admission = Admission::new(limits(100, 0));
+    submit(&admission, Priority::Normal, 1, sharing(10, 1, 60));
+    let first = admitted(&admission, Lane::Common);
+    submit(&admission, Priority::Normal, 2, sharing(10, 1, 20));
+    drop((first, admitted(&admission, Lane::Common)));
+    assert_eq!(admission.usage().idle_bytes, 60);
+    submit(&admission, Priority::Normal, 3, sharing(70, 1, 20));
+    let third = admitted(&admission, Lane::Common);
+    assert_eq!((third.0, admission.usage().used_bytes), (3, 90));
+}
+
+#[test]
+fn what_is_bounded_elsewhere_enters_whatever_waits() {
+    let admission = Admission::new(limits(100, 0));
+    let items = || (0..65).map(|item| (item, Need::<Key>::own(1))).collect();
+    let now = Instant::now();
+    let submit = |admission: &Admission<u32, Key>| {
+        admission.submit_at_once(Lane::Common, Priority::Normal, now, items())
+    };
+    submit(&admission).unwrap();
+    assert_eq!(admission.usage().waiting, 65);
+    admission.close();
+    assert_eq!(submit(&admission), Err(Refused::Closed));
 }
 
 #[test]
@@ -317,6 +450,8 @@ struct Twin {
     waiting: Vec<(bool, Priority, u32, u64, Key)>,
     running: Vec<(bool, u64, Key)>,
     present: Vec<Key>,
+    /// Those of them that critical work used.
+    critical: Vec<Key>,
 }
 
 const TOTAL: u64 = 120;
@@ -341,7 +476,11 @@ impl Twin {
             if total && (critical || spared) {
                 return Some((item, gone));
             }
-            let idle = present.iter().position(|k| *k != key && !used(k))?;
+            let idle = |critical: bool| {
+                let goes = |k: &Key| self.critical.contains(k) == critical && *k != key && !used(k);
+                present.iter().position(goes)
+            };
+            let idle = idle(false).or_else(|| idle(true))?;
             gone.push(present.remove(idle));
         }
     }
@@ -366,6 +505,10 @@ proptest! {
                     let at = twin.waiting.iter().position(|w| w.2 == item).unwrap();
                     let (critical, _, _, bytes, key) = twin.waiting.remove(at);
                     twin.present.retain(|key| !gone.contains(key));
+                    twin.critical.retain(|key| !gone.contains(key));
+                    if critical {
+                        twin.critical.push(key);
+                    }
                     if !twin.present.contains(&key) {
                         twin.present.push(key);
                     }

@@ -132,6 +132,47 @@ fn the_critical_lane_and_the_other_share_the_work_and_both_end() {
     });
 }
 
+/// They do not fit beside each other, and who is woken first is not said.
+#[test]
+fn what_waits_for_memory_in_one_lane_is_not_overtaken_in_another() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let start = Instant::now();
+        let submit = |lane, priority, own_bytes| {
+            let items = vec![(0, Need::own(own_bytes))];
+            admission.submit(lane, priority, start, items).unwrap();
+        };
+        submit(Lane::Common, Priority::Normal, 8);
+        let Some(Turn::Admitted { memory, .. }) = admission.next(Lane::Common) else {
+            panic!("nothing is in its way");
+        };
+        submit(Lane::Critical, Priority::Critical, 8);
+        submit(Lane::Common, Priority::Normal, 4);
+        admission.close();
+        let was_first = Arc::new(AtomicBool::new(false));
+        let critical = thread::spawn({
+            let (admission, was_first) = (Arc::clone(&admission), Arc::clone(&was_first));
+            move || {
+                let turn = admission.next(Lane::Critical);
+                was_first.store(true, Ordering::SeqCst);
+                drop(turn);
+            }
+        });
+        let other = thread::spawn({
+            let (admission, was_first) = (Arc::clone(&admission), Arc::clone(&was_first));
+            move || {
+                let turn = admission.next(Lane::Common);
+                assert!(was_first.load(Ordering::SeqCst));
+                drop(turn);
+            }
+        });
+        drop(memory);
+        critical.join().unwrap();
+        other.join().unwrap();
+        assert_eq!(admission.usage().used_bytes, 0);
+    });
+}
+
 #[test]
 fn work_that_is_put_back_while_the_door_closes_is_done() {
     model(|| {

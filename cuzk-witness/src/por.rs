@@ -356,7 +356,7 @@ mod tests {
             let mut path = path(shape, 4);
             assert_eq!(path.check(shape), Ok(()));
             change(&mut path);
-            let error = Climb::new(Isa::PORTABLE, shape, vec![&path]).unwrap_err();
+            let error = Climb::new(Isa::SCALAR, shape, vec![&path]).unwrap_err();
             assert_eq!(path.check(shape), Err(error.clone()));
             error.to_string()
         };

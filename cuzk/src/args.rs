@@ -116,8 +116,8 @@ pub(crate) struct Verify {
 pub(crate) enum Params {
     /// Make insecure test parameters, under the names the proofs libraries use.
     Generate(ParamsGenerate),
-    /// Check every point of the parameters in the cache, and that key, queries
-    /// and circuit belong together.
+    /// Check every point of the parameters in the cache, the key and both queries over
+    /// B against each other, and that the lengths are the circuit's.
     Verify(ParamsVerify),
     /// Compute multiples of the parameters' points and keep them beside the
     /// parameters, so that proofs on the CPU take less time. Worth it for PoSts.
@@ -277,14 +277,17 @@ pub(crate) struct Bench {
     /// The circuit's kind, for stages that have one.
     #[arg(long, default_value_t = ProofKind::WindowPost)]
     pub(crate) kind: ProofKind,
-    /// The circuit's sector size; only 2KiB has a bundled request.
+    /// The circuit's sector size. 2KiB has a bundled request; witnesses, and proofs of
+    /// one partition, are measured at other sizes too, over a made-up sector. Its parameters
+    /// must be there.
     #[arg(long, default_value_t = SectorSize::KiB2)]
     pub(crate) sector_size: SectorSize,
     /// The base-2 logarithm of the length, for transforms and sums.
     #[arg(long, value_name = "LOG2", default_value_t = 18, value_parser = clap::value_parser!(u32).range(1..=26))]
     pub(crate) size: u32,
     /// How many threads to use; 0 is one for each core. Of several numbers, as in
-    /// 1,2, each is measured, and how much faster it is than the first.
+    /// 1,2, each is measured, and how much faster it is than the first; proofs are urgent
+    /// ones then, which stay on these threads.
     #[arg(long, value_delimiter = ',', default_values_t = [0])]
     pub(crate) threads: Vec<usize>,
     /// How many alternating runs the medians are taken over.

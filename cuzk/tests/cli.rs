@@ -528,6 +528,49 @@ fn the_interventions_are_measured_in_the_whole_engine() {
 }
 
 #[test]
+fn stages_are_measured_beside_a_peer() {
+    let lines = |arguments: &[&str]| {
+        let output = cuzk(&[&["--json", "bench"], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<Value>>()
+    };
+    let peers = |lines: &[Value]| {
+        for line in lines {
+            for time in ["ours_s", "peer_s", "ratio"] {
+                assert!(line[time].as_f64().unwrap() > 0.0, "{line}");
+            }
+        }
+        let peers = lines.iter().map(|line| line["peer"].as_str().unwrap());
+        peers.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let sums = ["blst", "bellperson"];
+    for (stage, expected) in [
+        ("ntt", &sums[1..]),
+        ("msm-g1", &sums),
+        ("msm-g2", &sums),
+        ("sum-g1", &sums[..1]),
+    ] {
+        let lines = lines(&[stage, "--size", "6", "--runs", "1"]);
+        assert_eq!(peers(&lines), expected, "{stage}");
+    }
+    generate("window-post");
+    let window_post = ["--kind", "window-post", "--runs", "1"];
+    let twice = [&["prove", "--threads", "1,2"], &window_post[..]].concat();
+    let lines = lines(&twice);
+    assert_eq!(peers(&lines), ["bellperson"; 2]);
+    assert!(lines[1]["scaling"].as_f64().unwrap() > 0.0);
+
+    let many = ["--kind", "window-post", "--sector-size", "32GiB"];
+    let output = cuzk(&[&["bench", "interventions"], &many[..]].concat());
+    fails(2, "use 2KiB", &output);
+}
+
+#[test]
 fn tuning_prints_a_configuration_that_resolves() {
     let directory = tempfile::tempdir().unwrap();
     let svg = directory.path().join("gpu-threads.svg");

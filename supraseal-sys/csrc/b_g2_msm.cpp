@@ -268,6 +268,11 @@ Tiling choose_tiling(std::size_t points, std::size_t workers) {
 blst_p2 b_g2_msm(Pool &pool, std::atomic<int> &throttle, const MsmInput &input,
                  const std::function<void()> &before_work) {
     const ThrottleRaise raise(throttle);
+    return b_g2_msm_unraised(pool, input, before_work);
+}
+
+blst_p2 b_g2_msm_unraised(Pool &pool, const MsmInput &input,
+                          const std::function<void()> &before_work) {
     Selection selection = Selector(pool, input, before_work).select();
     blst_p2 sum = selection.len < kTiledMin ? sum_of_few(pool, selection)
                                             : Pippenger(pool, selection, before_work).sum();

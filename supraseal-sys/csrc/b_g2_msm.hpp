@@ -42,4 +42,8 @@ Tiling choose_tiling(std::size_t points, std::size_t workers);
 blst_p2 b_g2_msm(Pool &pool, std::atomic<int> &throttle, const MsmInput &input,
                  const std::function<void()> &before_work = {});
 
+// The same as a part of what has raised the throttle already.
+blst_p2 b_g2_msm_unraised(Pool &pool, const MsmInput &input,
+                          const std::function<void()> &before_work);
+
 } // namespace cuzk

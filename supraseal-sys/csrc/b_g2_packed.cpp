@@ -44,16 +44,15 @@ public:
           tasks_((words_ + kTaskWords - 1) / kTaskWords), wide_before_(tasks_ + 1),
           ones_(tasks_), scratch_(pool.size()) {}
 
-    blst_p2 sum(std::atomic<int> &throttle) {
+    blst_p2 sum() {
         count_wide();
         points_.reset(new blst_p2_affine[wide_before_[tasks_]]);
         scalars_.reset(new blst_fr[wide_before_[tasks_]]);
         take_inputs();
         pool_.for_each(tasks_,
                        [&](std::size_t task, std::size_t worker) { take(task, scratch_[worker]); });
-        blst_p2 sum =
-            b_g2_msm(pool_, throttle, {points_.get(), scalars_.get(), wide_before_[tasks_]},
-                     before_work_);
+        blst_p2 sum = b_g2_msm_unraised(
+            pool_, {points_.get(), scalars_.get(), wide_before_[tasks_]}, before_work_);
         for (const blst_p2 &ones : ones_) {
             blst_p2_add_or_double(&sum, &sum, &ones);
         }
@@ -150,7 +149,7 @@ blst_p2 b_g2_packed(Pool &pool, std::atomic<int> &throttle, const PackedB &bases
                     const cuzk_witness &witness, const uint32_t *wide_ranks,
                     const std::function<void()> &before_work) {
     const ThrottleRaise raise(throttle);
-    return Sum(pool, bases, witness, wide_ranks, before_work).sum(throttle);
+    return Sum(pool, bases, witness, wide_ranks, before_work).sum();
 }
 
 } // namespace cuzk

@@ -126,6 +126,7 @@ std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal);
 #ifdef CUZK_DOUBLE
 // The same code on a runtime that stands in for CUDA's.
 namespace emulated {
+uint32_t cuda_device_count();
 std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal);
 } // namespace emulated
 #endif

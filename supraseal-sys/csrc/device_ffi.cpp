@@ -1,5 +1,6 @@
 // The device prover's part of the C ABI: which implementation a call goes to,
 // and the guard around it.
+#include <chrono>
 #include <string>
 
 #include "plan.hpp"
@@ -81,6 +82,12 @@ extern "C" cuzk_device_plan cuzk_circuit_plan(const cuzk_circuit *circuit) noexc
 extern "C" cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
                                         cuzk_proof **out) noexcept {
     return cuzk::guard([&] { *out = circuit->stage(*witness).release(); });
+}
+
+extern "C" uint64_t cuzk_clock_ns(void) noexcept {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
 extern "C" cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1, cuzk_checkpoint checkpoint,

@@ -14,6 +14,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+uint64_t ns_between(Clock::time_point start, Clock::time_point end) {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count());
+}
+
 double ms_since(Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
@@ -198,7 +203,9 @@ void Proof::finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
 void Proof::device_region(bool b_g1) {
     const auto asked = Clock::now();
     const GpuRegion region(device_.resources);
-    figures_.lock_wait_ms = ms_since(asked);
+    const auto locked = Clock::now();
+    figures_.lock_wait_ms = std::chrono::duration<double, std::milli>(locked - asked).count();
+    figures_.locked_at_ns = ns_between({}, locked);
     device_.check_alive();
     try {
         pass(checkpoint_);
@@ -212,6 +219,7 @@ void Proof::device_region(bool b_g1) {
         device_.wait(*device_.sums_done, checkpoint_);
         figures_.quotient_ms = api_.elapsed_ms(*device_.begun, *device_.quotient_done);
         figures_.sums_ms = api_.elapsed_ms(*device_.quotient_done, *device_.sums_done);
+        figures_.region_ns = ns_between(locked, Clock::now());
     } catch (...) {
         stop_device();
         device_.settle();

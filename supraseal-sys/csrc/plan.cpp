@@ -16,6 +16,9 @@ using device::G2Xyzz;
 
 constexpr std::size_t kWord = sizeof(uint64_t);
 
+// Storage proofs have a few thousand.
+constexpr uint32_t kInputsMax = uint32_t{1} << 20;
+
 std::size_t align(std::size_t bytes) {
     return (bytes + kAlign - 1) / kAlign * kAlign;
 }
@@ -73,6 +76,7 @@ public:
         plan_.side.sum_words = plan_.main.sum_words;
         lay_worker();
         summary.worker_bytes = plan_.worker.bytes;
+        summary.witness_bytes = plan_.worker.wide_values.offset + plan_.worker.wide_values.bytes;
         const std::size_t workers_bytes = plan_.worker.bytes * options_.workers;
         const std::size_t frame_bytes = lay_region(workers_bytes);
         summary.region_bytes = frame_bytes - workers_bytes;
@@ -249,6 +253,11 @@ void check(const cuzk_circuit_shape &shape, const cuzk_device_options &options) 
     if (shape.log_domain < 1 || shape.log_domain > device::LOG_DOMAIN_MAX) {
         refuse("log_domain: expected 1 to " + std::to_string(device::LOG_DOMAIN_MAX) + ", got " +
                std::to_string(shape.log_domain));
+    }
+    // A piece of points holds all inputs, twice over, and its length a 32-bit number.
+    if (shape.num_inputs > kInputsMax) {
+        refuse("num_inputs: expected at most " + std::to_string(kInputsMax) + ", got " +
+               std::to_string(shape.num_inputs));
     }
     if (shape.num_inputs == 0 || uint64_t{shape.rows} + shape.num_inputs > domain) {
         refuse("rows: expected at least one input, and rows and inputs to fit the domain, got " +

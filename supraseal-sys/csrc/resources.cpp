@@ -2,8 +2,9 @@
 
 #include "status.hpp"
 
-extern "C" cuzk_status cuzk_gpu_resources_create(gpu_resources **out) noexcept {
-    return cuzk::guard([&] { *out = new gpu_resources(); });
+extern "C" cuzk_status cuzk_gpu_resources_create(const gpu_resources *beside,
+                                                 gpu_resources **out) noexcept {
+    return cuzk::guard([&] { *out = new gpu_resources(beside); });
 }
 
 extern "C" void cuzk_gpu_resources_destroy(gpu_resources *resources) noexcept {

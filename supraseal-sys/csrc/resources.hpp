@@ -3,18 +3,26 @@
 //
 // Invariants: gpu_mtx is locked and unlocked by one thread, which gpu_owner
 // names meanwhile; membw_throttle is the number of bandwidth-bound sections
-// running now, so every raise is matched by one lowering on every exit.
+// running now, so every raise is matched by one lowering on every exit. It is
+// shared by devices that were created beside each other, and lives as long as
+// the last of them.
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "../wrapper.h"
 
 struct gpu_resources {
+    explicit gpu_resources(const gpu_resources *beside)
+        : throttle_count(beside == nullptr ? std::make_shared<std::atomic<int>>(0)
+                                           : beside->throttle_count) {}
+
     std::mutex gpu_mtx;
-    std::atomic<int> membw_throttle{0};
+    const std::shared_ptr<std::atomic<int>> throttle_count;
+    std::atomic<int> &membw_throttle = *throttle_count;
     std::atomic<std::thread::id> gpu_owner{};
 };
 

@@ -11,14 +11,25 @@ namespace {
 constexpr uint32_t kLogDomain = 4;
 constexpr uint32_t kInputs = 2;
 constexpr uint32_t kAux = 200;
+constexpr uint32_t kInputBit = uint32_t{1} << 31;
 constexpr uint32_t kWords = (kAux + 63) / 64;
 
-// A circuit without constraints, all of whose points are the generator.
+constexpr uint32_t kRows = 12;
+
+// A circuit all of whose points are the generator. Row r is (inputs[1] + aux[r]) *
+// aux[r + 50]: of A and of B it has a part of its own.
 struct Toy {
     std::vector<uint64_t> mask = std::vector<uint64_t>(kWords, UINT64_MAX);
     std::vector<uint8_t> g1;
     std::vector<uint8_t> g2;
-    std::vector<uint32_t> block_references{0};
+    std::vector<blst_fr> coefficients;
+    std::array<int32_t, 1> integers{1};
+    std::vector<uint32_t> part_ends;
+    std::vector<uint32_t> items; // variable, coefficient
+    std::vector<uint32_t> shapes;
+    std::vector<uint32_t> unit_rows;
+    std::array<uint32_t, 3> references{0, 0, 0};
+    std::vector<uint32_t> block_references{0, 0};
     std::array<uint32_t, kInputs> b_inputs{0, 1};
     std::vector<blst_fr> inputs;
     std::vector<uint64_t> bits = std::vector<uint64_t>(kWords + 1);
@@ -45,12 +56,41 @@ struct Toy {
         blst_fr_from_uint64(&scalar, value);
         inputs.assign(kInputs, scalar);
         wide_values.assign((kAux + 4) / 5, scalar);
+        push_rows();
         lend();
+    }
+
+    void push_rows() {
+        const uint64_t one[4] = {1, 0, 0, 0};
+        blst_fr scalar;
+        blst_fr_from_uint64(&scalar, one);
+        coefficients.assign(1, scalar);
+        const auto push = [&](uint32_t variable) {
+            items.insert(items.end(), {variable, 0});
+        };
+        // Auxiliaries are counted back from the row's cursor.
+        const auto aux = [](uint32_t index) { return kAux - index; };
+        for (uint32_t row = 0; row < kRows; ++row) {
+            push(kInputBit | 1);
+            push(aux(row));
+            part_ends.push_back(static_cast<uint32_t>(items.size() / 2));
+            push(aux(row + 50));
+            part_ends.push_back(static_cast<uint32_t>(items.size() / 2));
+            shapes.insert(shapes.end(), {2 * row, 2 * row + 1});
+            unit_rows.insert(unit_rows.end(), {row, kAux});
+        }
     }
 
     void lend() {
         cuzk_circuit_shape &shape = data.shape;
         shape.log_domain = kLogDomain;
+        shape.rows = kRows;
+        shape.num_coefficients = static_cast<uint32_t>(coefficients.size());
+        shape.num_parts = static_cast<uint32_t>(part_ends.size());
+        shape.num_items = static_cast<uint32_t>(items.size() / 2);
+        shape.num_shapes = static_cast<uint32_t>(shapes.size() / 2);
+        shape.num_unit_rows = static_cast<uint32_t>(unit_rows.size() / 2);
+        shape.num_references = 1;
         shape.num_inputs = kInputs;
         shape.num_aux = kAux;
         shape.max_wide = kAux;
@@ -61,6 +101,13 @@ struct Toy {
             shape.num_points[query] = points[query];
             data.points[query] = query == CUZK_QUERY_B_G2 ? g2.data() : g1.data();
         }
+        data.coefficients = coefficients.data();
+        data.integers = integers.data();
+        data.part_ends = part_ends.data();
+        data.items = items.data();
+        data.shapes = shapes.data();
+        data.unit_rows = unit_rows.data();
+        data.references = references.data();
         data.block_references = block_references.data();
         data.a_aux = mask.data();
         data.b_aux = mask.data();

@@ -62,7 +62,7 @@ void work(gpu_resources *resources, const Input &input) {
 
 int main() {
     gpu_resources *resources = nullptr;
-    expect(cuzk_gpu_resources_create(&resources), CUZK_OK, "create");
+    expect(cuzk_gpu_resources_create(nullptr, &resources), CUZK_OK, "create");
     const Input small = make_input(4000);
     expect(msm(resources, small, 10), CUZK_POOL_NOT_STARTED, "before the pool is started");
     expect(cuzk_gpu_threads_set(3), CUZK_OK, "first size");

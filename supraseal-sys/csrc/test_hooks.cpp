@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -60,6 +63,18 @@ private:
     std::chrono::microseconds free_time_;
 };
 
+// What another language frees.
+class Foreign final : public cuzk::Garbage {
+public:
+    Foreign(void (*drop)(void *), void *value) : drop_(drop), value_(value) {}
+
+    ~Foreign() override { drop_(value_); }
+
+private:
+    void (*drop_)(void *);
+    void *value_;
+};
+
 // One caller of a shared pool. Every third throws on its first task and
 // expects to get that exception back; the others count their tasks.
 void call_pool(cuzk::Pool &pool, uint32_t caller, uint32_t tasks, std::atomic<uint64_t> &counted,
@@ -84,6 +99,51 @@ void call_pool(cuzk::Pool &pool, uint32_t caller, uint32_t tasks, std::atomic<ui
 }
 
 } // namespace
+
+struct cuzk_test_held_pool {
+    cuzk_test_held_pool() {
+        cuzk::Pool &pool = cuzk::shared_pool();
+        holder_ = std::thread([this, &pool] {
+            pool.for_each(pool.size(), [this](std::size_t, std::size_t) { stand_still(); });
+        });
+        std::unique_lock<std::mutex> lock(mtx_);
+        changed_.wait(lock, [&] { return still_ == pool.size(); });
+    }
+    ~cuzk_test_held_pool() {
+        {
+            std::lock_guard<std::mutex> lock(mtx_);
+            released_ = true;
+        }
+        changed_.notify_all();
+        holder_.join();
+    }
+
+private:
+    void stand_still() {
+        std::unique_lock<std::mutex> lock(mtx_);
+        ++still_;
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return released_; });
+    }
+
+    std::mutex mtx_;
+    std::condition_variable changed_;
+    std::size_t still_ = 0;
+    bool released_ = false;
+    std::thread holder_;
+};
+
+extern "C" cuzk_status cuzk_test_pool_hold(cuzk_test_held_pool **out) noexcept {
+    return cuzk::guard([&] { *out = new cuzk_test_held_pool(); });
+}
+
+extern "C" void cuzk_test_pool_release(cuzk_test_held_pool *held) noexcept {
+    delete held;
+}
+
+extern "C" cuzk_status cuzk_test_dealloc_value(void (*drop)(void *value), void *value) noexcept {
+    return cuzk::guard([&] { cuzk::dealloc_async(std::make_unique<Foreign>(drop, value)); });
+}
 
 extern "C" cuzk_status cuzk_test_b_g2_msm(gpu_resources *resources, uint32_t threads,
                                           int32_t what, const blst_p2_affine *bases,

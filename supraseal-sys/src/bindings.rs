@@ -48,6 +48,17 @@ pub const CUZK_TEST_FAULT_STALL: i32 = 4;
 pub const CUZK_TEST_FAULT_KERNEL: i32 = 5;
 pub const CUZK_TEST_FAULT_EXCEPTION: i32 = 6;
 pub const CUZK_TEST_FAULT_INT: i32 = 7;
+pub const CUZK_TEST_CUDA_NO_MEMORY: i32 = 0;
+pub const CUZK_TEST_CUDA_CONTEXT: i32 = 1;
+pub const CUZK_TEST_CUDA_NO_DEVICE: i32 = 2;
+pub const CUZK_TEST_CUDA_NO_DRIVER: i32 = 3;
+pub const CUZK_TEST_CUDA_OLD_DRIVER: i32 = 4;
+pub const CUZK_TEST_CUDA_OTHER_DRIVER: i32 = 5;
+pub const CUZK_TEST_CUDA_NOT_COMPATIBLE: i32 = 6;
+pub const CUZK_TEST_CUDA_NO_IMAGE: i32 = 7;
+pub const CUZK_TEST_CUDA_NEW_PTX: i32 = 8;
+pub const CUZK_TEST_CUDA_BAD_PTX: i32 = 9;
+pub const CUZK_TEST_CUDA_OTHER: i32 = 10;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct cuzk_status {
@@ -71,7 +82,10 @@ pub struct gpu_resources {
     _unused: [u8; 0],
 }
 unsafe extern "C" {
-    pub fn cuzk_gpu_resources_create(out: *mut *mut gpu_resources) -> cuzk_status;
+    pub fn cuzk_gpu_resources_create(
+        beside: *const gpu_resources,
+        out: *mut *mut gpu_resources,
+    ) -> cuzk_status;
 }
 unsafe extern "C" {
     pub fn cuzk_gpu_resources_destroy(resources: *mut gpu_resources);
@@ -365,6 +379,7 @@ const _: () = {
 pub struct cuzk_device_plan {
     pub total_bytes: u64,
     pub worker_bytes: u64,
+    pub witness_bytes: u64,
     pub circuit_bytes: u64,
     pub region_bytes: u64,
     pub resident_bytes: u64,
@@ -375,7 +390,7 @@ pub struct cuzk_device_plan {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of cuzk_device_plan"][::core::mem::size_of::<cuzk_device_plan>() - 104usize];
+    ["Size of cuzk_device_plan"][::core::mem::size_of::<cuzk_device_plan>() - 112usize];
     [
         "Alignment of cuzk_device_plan",
     ][::core::mem::align_of::<cuzk_device_plan>() - 8usize];
@@ -386,26 +401,29 @@ const _: () = {
         "Offset of field: cuzk_device_plan::worker_bytes",
     ][::core::mem::offset_of!(cuzk_device_plan, worker_bytes) - 8usize];
     [
+        "Offset of field: cuzk_device_plan::witness_bytes",
+    ][::core::mem::offset_of!(cuzk_device_plan, witness_bytes) - 16usize];
+    [
         "Offset of field: cuzk_device_plan::circuit_bytes",
-    ][::core::mem::offset_of!(cuzk_device_plan, circuit_bytes) - 16usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, circuit_bytes) - 24usize];
     [
         "Offset of field: cuzk_device_plan::region_bytes",
-    ][::core::mem::offset_of!(cuzk_device_plan, region_bytes) - 24usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, region_bytes) - 32usize];
     [
         "Offset of field: cuzk_device_plan::resident_bytes",
-    ][::core::mem::offset_of!(cuzk_device_plan, resident_bytes) - 32usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, resident_bytes) - 40usize];
     [
         "Offset of field: cuzk_device_plan::pinned_bytes",
-    ][::core::mem::offset_of!(cuzk_device_plan, pinned_bytes) - 40usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, pinned_bytes) - 48usize];
     [
         "Offset of field: cuzk_device_plan::piece_points",
-    ][::core::mem::offset_of!(cuzk_device_plan, piece_points) - 48usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, piece_points) - 56usize];
     [
         "Offset of field: cuzk_device_plan::b_g2_on_device",
-    ][::core::mem::offset_of!(cuzk_device_plan, b_g2_on_device) - 56usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, b_g2_on_device) - 64usize];
     [
         "Offset of field: cuzk_device_plan::resident_points",
-    ][::core::mem::offset_of!(cuzk_device_plan, resident_points) - 64usize];
+    ][::core::mem::offset_of!(cuzk_device_plan, resident_points) - 72usize];
 };
 unsafe extern "C" {
     pub fn cuzk_device_make_plan(
@@ -515,6 +533,8 @@ const _: () = {
 pub struct cuzk_proof_figures {
     pub worker_wait_ms: f64,
     pub lock_wait_ms: f64,
+    pub locked_at_ns: u64,
+    pub region_ns: u64,
     pub quotient_ms: f64,
     pub sums_ms: f64,
     pub b_g2_ms: f64,
@@ -525,7 +545,7 @@ pub struct cuzk_proof_figures {
 const _: () = {
     [
         "Size of cuzk_proof_figures",
-    ][::core::mem::size_of::<cuzk_proof_figures>() - 56usize];
+    ][::core::mem::size_of::<cuzk_proof_figures>() - 72usize];
     [
         "Alignment of cuzk_proof_figures",
     ][::core::mem::align_of::<cuzk_proof_figures>() - 8usize];
@@ -536,21 +556,30 @@ const _: () = {
         "Offset of field: cuzk_proof_figures::lock_wait_ms",
     ][::core::mem::offset_of!(cuzk_proof_figures, lock_wait_ms) - 8usize];
     [
+        "Offset of field: cuzk_proof_figures::locked_at_ns",
+    ][::core::mem::offset_of!(cuzk_proof_figures, locked_at_ns) - 16usize];
+    [
+        "Offset of field: cuzk_proof_figures::region_ns",
+    ][::core::mem::offset_of!(cuzk_proof_figures, region_ns) - 24usize];
+    [
         "Offset of field: cuzk_proof_figures::quotient_ms",
-    ][::core::mem::offset_of!(cuzk_proof_figures, quotient_ms) - 16usize];
+    ][::core::mem::offset_of!(cuzk_proof_figures, quotient_ms) - 32usize];
     [
         "Offset of field: cuzk_proof_figures::sums_ms",
-    ][::core::mem::offset_of!(cuzk_proof_figures, sums_ms) - 24usize];
+    ][::core::mem::offset_of!(cuzk_proof_figures, sums_ms) - 40usize];
     [
         "Offset of field: cuzk_proof_figures::b_g2_ms",
-    ][::core::mem::offset_of!(cuzk_proof_figures, b_g2_ms) - 32usize];
+    ][::core::mem::offset_of!(cuzk_proof_figures, b_g2_ms) - 48usize];
     [
         "Offset of field: cuzk_proof_figures::uploaded_bytes",
-    ][::core::mem::offset_of!(cuzk_proof_figures, uploaded_bytes) - 40usize];
+    ][::core::mem::offset_of!(cuzk_proof_figures, uploaded_bytes) - 56usize];
     [
         "Offset of field: cuzk_proof_figures::streamed_bytes",
-    ][::core::mem::offset_of!(cuzk_proof_figures, streamed_bytes) - 48usize];
+    ][::core::mem::offset_of!(cuzk_proof_figures, streamed_bytes) - 64usize];
 };
+unsafe extern "C" {
+    pub fn cuzk_clock_ns() -> u64;
+}
 unsafe extern "C" {
     pub fn cuzk_prove_run(
         proof: *mut cuzk_proof,
@@ -627,6 +656,17 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct cuzk_test_held_pool {
+    _unused: [u8; 0],
+}
+unsafe extern "C" {
+    pub fn cuzk_test_pool_hold(out: *mut *mut cuzk_test_held_pool) -> cuzk_status;
+}
+unsafe extern "C" {
+    pub fn cuzk_test_pool_release(held: *mut cuzk_test_held_pool);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct cuzk_test_dealloc_seen {
     pub concurrent_max: u32,
     pub freed_by_givers: u32,
@@ -651,6 +691,14 @@ unsafe extern "C" {
         values: u32,
         free_us: u32,
         out: *mut cuzk_test_dealloc_seen,
+    ) -> cuzk_status;
+}
+unsafe extern "C" {
+    pub fn cuzk_test_dealloc_value(
+        drop: ::core::option::Option<
+            unsafe extern "C" fn(value: *mut ::core::ffi::c_void),
+        >,
+        value: *mut ::core::ffi::c_void,
     ) -> cuzk_status;
 }
 #[repr(C)]
@@ -731,7 +779,10 @@ unsafe extern "C" {
     ) -> cuzk_status;
 }
 unsafe extern "C" {
-    pub fn cuzk_test_cuda_fail(call: u64, of_context: u32);
+    pub fn cuzk_test_cuda_count(out: *mut u32) -> cuzk_status;
+}
+unsafe extern "C" {
+    pub fn cuzk_test_cuda_fail(call: u64, error: i32);
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

@@ -16,7 +16,8 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use blst::{blst_fr, blst_p1, blst_p2};
 use blstrs::{G1Projective, G2Projective, Scalar};
@@ -218,6 +219,9 @@ pub struct DevicePlan {
     pub total_bytes: u64,
     /// One worker's: its witness and its results.
     pub worker_bytes: u64,
+    /// What goes up of a partition, at most: its witness, if every variable that
+    /// may be is neither 0 nor 1.
+    pub witness_bytes: u64,
     /// The compiled circuit and the roots of unity.
     pub circuit_bytes: u64,
     /// What the holder of the device's lock computes in.
@@ -261,6 +265,7 @@ impl DevicePlan {
         Self {
             total_bytes: plan.total_bytes,
             worker_bytes: plan.worker_bytes,
+            witness_bytes: plan.witness_bytes,
             circuit_bytes: plan.circuit_bytes,
             region_bytes: plan.region_bytes,
             resident_bytes: plan.resident_bytes,
@@ -630,7 +635,7 @@ pub trait WitnessSource: Send + Sync {
 }
 
 /// C++'s proof, in any state.
-struct Proof {
+pub(crate) struct Proof {
     raw: NonNull<sys::cuzk_proof>,
     _circuit: Arc<DeviceCircuit>,
     _witness: Arc<dyn WitnessSource>,
@@ -642,6 +647,52 @@ unsafe impl Send for Proof {}
 impl fmt::Debug for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proof").finish_non_exhaustive()
+    }
+}
+
+impl Proof {
+    /// C++ knows which step is next, and refuses any other.
+    pub(crate) fn run(&self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<ProofFigures, Status> {
+        let mut figures = MaybeUninit::uninit();
+        // SAFETY: the proof lives, and the checkpoint as long as the call;
+        // `figures` is written if the status is OK.
+        let figures = unsafe {
+            check(&sys::cuzk_prove_run(
+                self.raw.as_ptr(),
+                b_g1.into(),
+                checkpoint(&pass),
+                figures.as_mut_ptr(),
+            ))?;
+            figures.assume_init()
+        };
+        Ok(ProofFigures::of(&figures))
+    }
+
+    /// Likewise.
+    pub(crate) fn finish(
+        &self,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<(DeviceSums, ProofFigures), Status> {
+        let mut sums = MaybeUninit::<sys::cuzk_sums>::uninit();
+        let mut figures = MaybeUninit::uninit();
+        // SAFETY: as above; both are written if the status is OK.
+        let (sums, figures) = unsafe {
+            check(&sys::cuzk_prove_finish(
+                self.raw.as_ptr(),
+                checkpoint(&pass),
+                sums.as_mut_ptr(),
+                figures.as_mut_ptr(),
+            ))?;
+            (sums.assume_init(), figures.assume_init())
+        };
+        let sums = DeviceSums {
+            h: g1(sums.h),
+            l: g1(sums.l),
+            a: g1(sums.a),
+            b_g1: g1(sums.b_g1),
+            b_g2: g2(sums.b_g2),
+        };
+        Ok((sums, ProofFigures::of(&figures)))
     }
 }
 
@@ -668,22 +719,16 @@ impl StagedProof {
     /// [`Code::Stopped`], [`Code::InvalidPoint`], [`Code::DeviceLost`],
     /// [`Code::DeviceStalled`] or another failure of the device.
     pub fn run(self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<RanProof, Status> {
-        let mut figures = MaybeUninit::uninit();
-        // SAFETY: the proof lives, and the checkpoint as long as the call;
-        // `figures` is written if the status is OK.
-        let figures = unsafe {
-            check(&sys::cuzk_prove_run(
-                self.0.raw.as_ptr(),
-                b_g1.into(),
-                checkpoint(&pass),
-                figures.as_mut_ptr(),
-            ))?;
-            figures.assume_init()
-        };
+        let figures = self.0.run(b_g1, pass)?;
         Ok(RanProof {
             proof: self.0,
-            figures: ProofFigures::of(&figures),
+            figures,
         })
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.0
     }
 }
 
@@ -734,6 +779,10 @@ pub struct ProofFigures {
     pub worker_wait_ms: f64,
     /// Waiting for the device's lock.
     pub lock_wait_ms: f64,
+    /// When the lock was taken.
+    pub locked_at: Instant,
+    /// How long it was held: no two proofs of a device at once.
+    pub region: Duration,
     /// Evaluation and transforms, on the device.
     pub quotient_ms: f64,
     /// Sums, on the device.
@@ -746,11 +795,26 @@ pub struct ProofFigures {
     pub streamed_bytes: u64,
 }
 
+/// A time of C++'s clock. Both languages read the machine's monotonic one, so that
+/// what they count from differs by one number, which is taken once a process: what
+/// was one after the other stays so.
+fn instant(cpp_ns: u64) -> Instant {
+    static READ: OnceLock<(Instant, u64)> = OnceLock::new();
+    // SAFETY: no pointers are involved.
+    let read = || (Instant::now(), unsafe { sys::cuzk_clock_ns() });
+    let &(instant, ns) = READ.get_or_init(read);
+    let since = Duration::from_nanos(cpp_ns.saturating_sub(ns));
+    let before = Duration::from_nanos(ns.saturating_sub(cpp_ns));
+    (instant + since).checked_sub(before).unwrap_or(instant)
+}
+
 impl ProofFigures {
     fn of(figures: &sys::cuzk_proof_figures) -> Self {
         Self {
             worker_wait_ms: figures.worker_wait_ms,
             lock_wait_ms: figures.lock_wait_ms,
+            locked_at: instant(figures.locked_at_ns),
+            region: Duration::from_nanos(figures.region_ns),
             quotient_ms: figures.quotient_ms,
             sums_ms: figures.sums_ms,
             b_g2_ms: figures.b_g2_ms,
@@ -774,26 +838,12 @@ impl RanProof {
     /// [`Code::Stopped`], or what b_g2_msm failed with, such as
     /// [`Code::InvalidPoint`].
     pub fn finish(self, pass: &dyn Fn() -> bool) -> Result<(DeviceSums, ProofFigures), Status> {
-        let mut sums = MaybeUninit::<sys::cuzk_sums>::uninit();
-        let mut figures = MaybeUninit::uninit();
-        // SAFETY: as above; both are written if the status is OK.
-        let (sums, figures) = unsafe {
-            check(&sys::cuzk_prove_finish(
-                self.proof.raw.as_ptr(),
-                checkpoint(&pass),
-                sums.as_mut_ptr(),
-                figures.as_mut_ptr(),
-            ))?;
-            (sums.assume_init(), figures.assume_init())
-        };
-        let sums = DeviceSums {
-            h: g1(sums.h),
-            l: g1(sums.l),
-            a: g1(sums.a),
-            b_g1: g1(sums.b_g1),
-            b_g2: g2(sums.b_g2),
-        };
-        Ok((sums, ProofFigures::of(&figures)))
+        self.proof.finish(pass)
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.proof
     }
 }
 

@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use crate::bindings as sys;
-use crate::device::{DeviceOptions, DeviceProver};
+use crate::device::{DeviceOptions, DeviceProver, RanProof, StagedProof};
 use crate::resources::GpuResources;
 use crate::status::{Status, check};
 
@@ -125,6 +125,21 @@ pub fn open(
     }
 }
 
+/// The device region of a proof that has run already.
+pub fn run_again(ran: &RanProof) -> Result<(), Status> {
+    ran.proof().run(true, &|| true).map(drop)
+}
+
+/// The end of a proof that has not run yet.
+pub fn finish_early(staged: &StagedProof) -> Result<(), Status> {
+    staged.proof().finish(&|| true).map(drop)
+}
+
+/// The end of a proof, twice.
+pub fn finish_twice(ran: &RanProof) -> [Result<(), Status>; 2] {
+    [(); 2].map(|()| ran.proof().finish(&|| true).map(drop))
+}
+
 /// A device of CUDA's runtime, with another runtime in its place.
 pub mod cuda {
     use std::sync::Arc;
@@ -132,7 +147,24 @@ pub mod cuda {
     use crate::bindings as sys;
     use crate::device::{DeviceOptions, DeviceProver};
     use crate::resources::GpuResources;
-    use crate::status::Status;
+    use crate::status::{Status, check};
+
+    /// What a call of that runtime fails with.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Failure {
+        NoMemory,
+        /// For good: all later calls fail, too.
+        Context,
+        NoDevice,
+        NoDriver,
+        OldDriver,
+        OtherDriver,
+        NotCompatible,
+        NoImage,
+        NewPtx,
+        BadPtx,
+        Other,
+    }
 
     /// What that runtime saw in this process.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,11 +190,31 @@ pub mod cuda {
         }
     }
 
-    /// Lets call number `call` from now on (1 is the next, 0 none) fail for want
-    /// of memory; or this and all later ones, with an error of the context.
-    pub fn fail(call: u64, of_context: bool) {
+    /// How many devices it says it has.
+    pub fn device_count() -> Result<u32, Status> {
+        let mut count = 0;
+        // SAFETY: `count` is writable.
+        check(&unsafe { sys::cuzk_test_cuda_count(&raw mut count) })?;
+        Ok(count)
+    }
+
+    /// Lets call number `call` from now on fail: 1 is the next, 0 none.
+    pub fn fail(call: u64, failure: Failure) {
+        let error = match failure {
+            Failure::NoMemory => sys::CUZK_TEST_CUDA_NO_MEMORY,
+            Failure::Context => sys::CUZK_TEST_CUDA_CONTEXT,
+            Failure::NoDevice => sys::CUZK_TEST_CUDA_NO_DEVICE,
+            Failure::NoDriver => sys::CUZK_TEST_CUDA_NO_DRIVER,
+            Failure::OldDriver => sys::CUZK_TEST_CUDA_OLD_DRIVER,
+            Failure::OtherDriver => sys::CUZK_TEST_CUDA_OTHER_DRIVER,
+            Failure::NotCompatible => sys::CUZK_TEST_CUDA_NOT_COMPATIBLE,
+            Failure::NoImage => sys::CUZK_TEST_CUDA_NO_IMAGE,
+            Failure::NewPtx => sys::CUZK_TEST_CUDA_NEW_PTX,
+            Failure::BadPtx => sys::CUZK_TEST_CUDA_BAD_PTX,
+            Failure::Other => sys::CUZK_TEST_CUDA_OTHER,
+        };
         // SAFETY: it sets atomics.
-        unsafe { sys::cuzk_test_cuda_fail(call, of_context.into()) }
+        unsafe { sys::cuzk_test_cuda_fail(call, error) }
     }
 
     pub fn seen() -> Seen {

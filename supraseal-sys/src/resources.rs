@@ -43,9 +43,25 @@ impl GpuResources {
     ///
     /// If memory is exhausted.
     pub fn new() -> Result<Self, Status> {
+        Self::create(ptr::null())
+    }
+
+    /// The same for one more device of the machine: with a lock of its own, and
+    /// this one's throttle, because memory bandwidth is the machine's. The count
+    /// lives as long as the last that shares it.
+    ///
+    /// # Errors
+    ///
+    /// If memory is exhausted.
+    pub fn beside(&self) -> Result<Self, Status> {
+        Self::create(self.raw())
+    }
+
+    fn create(beside: *const sys::gpu_resources) -> Result<Self, Status> {
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is writable; it is written if the status is OK.
-        check(&unsafe { sys::cuzk_gpu_resources_create(&raw mut raw) })?;
+        // SAFETY: `beside` is null or lives as long as the call; `raw` is
+        // writable, and written if the status is OK.
+        check(&unsafe { sys::cuzk_gpu_resources_create(beside, &raw mut raw) })?;
         // SAFETY: C++ `new` does not return null.
         let raw = unsafe { NonNull::new_unchecked(raw) };
         Ok(Self { raw })
@@ -171,11 +187,22 @@ mod tests {
     }
 
     #[test]
-    fn every_device_has_its_own_throttle() {
-        let devices = [GpuResources::new().unwrap(), GpuResources::new().unwrap()];
-        let _raised = devices[0].raise_throttle();
-        assert_eq!(devices[0].throttle().load(Ordering::Acquire), 1);
-        assert_eq!(devices[1].throttle().load(Ordering::Acquire), 0);
+    fn devices_have_throttles_of_their_own_unless_they_are_beside_each_other() {
+        let level = |device: &GpuResources| device.throttle().load(Ordering::Acquire);
+        let first = GpuResources::new().unwrap();
+        let (beside, other) = (first.beside().unwrap(), GpuResources::new().unwrap());
+        let raised = beside.raise_throttle();
+        assert_eq!([&first, &beside, &other].map(level), [1, 1, 0]);
+        let more = first.raise_throttle();
+        assert_eq!([&first, &beside, &other].map(level), [2, 2, 0]);
+        // Each has its own lock.
+        let locked = first.lock_gpu().unwrap();
+        drop(beside.lock_gpu().unwrap());
+        drop((locked, more, raised));
+        // The count outlives the one that it was made with.
+        drop(first);
+        let _raised = beside.raise_throttle();
+        assert_eq!(level(&beside), 1);
     }
 
     #[test]

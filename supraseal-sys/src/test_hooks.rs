@@ -4,6 +4,10 @@
 #![allow(unsafe_code)] // Passes slices to C++.
 #![allow(missing_docs, clippy::missing_errors_doc)]
 
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use blstrs::{G2Affine, G2Projective, Scalar};
 use group::Group;
 
@@ -68,6 +72,50 @@ pub fn pool_at_once(tasks: u32) -> Result<u32, Status> {
     // SAFETY: `before` is writable.
     check(&unsafe { sys::cuzk_test_pool_at_once(tasks, &raw mut before) })?;
     Ok(before)
+}
+
+/// Every thread of the process's pool, standing still until this is dropped.
+#[derive(Debug)]
+pub struct HeldPool(NonNull<sys::cuzk_test_held_pool>);
+
+// SAFETY: the C++ object has no thread affinity.
+unsafe impl Send for HeldPool {}
+
+impl HeldPool {
+    /// Waits for what the threads are at.
+    pub fn new() -> Result<Self, Status> {
+        crate::pool::start_default()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` is writable.
+        check(&unsafe { sys::cuzk_test_pool_hold(&raw mut raw) })?;
+        // SAFETY: C++ `new` does not return null.
+        Ok(Self(unsafe { NonNull::new_unchecked(raw) }))
+    }
+}
+
+impl Drop for HeldPool {
+    fn drop(&mut self) {
+        // SAFETY: created by `new`, released once.
+        unsafe { sys::cuzk_test_pool_release(self.0.as_ptr()) }
+    }
+}
+
+/// Gives a value to C++'s dealloc thread, which drops it under `dealloc_mtx`.
+pub fn dealloc_in_cpp<T: Send + 'static>(value: T) -> Result<(), Status> {
+    extern "C" fn drop_it(value: *mut c_void) {
+        // SAFETY: made below, and given to this function once.
+        let value = unsafe { Box::from_raw(value.cast::<Box<dyn Send>>()) };
+        // A panic may not unwind into C++.
+        drop(catch_unwind(AssertUnwindSafe(|| drop(value))));
+    }
+    let value: Box<dyn Send> = Box::new(value);
+    let raw = Box::into_raw(Box::new(value)).cast();
+    // SAFETY: the function takes what `raw` is, from any thread.
+    let given = check(&unsafe { sys::cuzk_test_dealloc_value(Some(drop_it), raw) });
+    if given.is_err() {
+        drop_it(raw);
+    }
+    given
 }
 
 /// What the destructors of C++ values given to the dealloc thread saw.

@@ -196,3 +196,23 @@ fn cpp_frees_one_at_a_time() {
     assert_eq!(after.freed, before + 300);
     assert_eq!((after.queued, after.freeing), (0, 0));
 }
+
+/// A value of Rust's may be freed by C++'s thread, which is how a measurement has
+/// its mutex.
+#[test]
+fn cpp_frees_what_it_is_given() {
+    let _turn = TURN.lock();
+    flush();
+    let before = stats();
+    let seen = Arc::new(Seen::default());
+    for _ in 0..3 {
+        test_hooks::dealloc_in_cpp(Slow(Arc::clone(&seen))).unwrap();
+    }
+    flush();
+    assert_eq!(seen.dropped.load(Ordering::SeqCst), 3);
+    assert_eq!(seen.max.load(Ordering::SeqCst), 1);
+    let threads = seen.threads.lock().unwrap();
+    assert!(!threads.contains(&thread::current().id()));
+    assert_eq!(stats().cpp.freed, before.cpp.freed + 3);
+    assert_eq!(stats().rust, before.rust);
+}

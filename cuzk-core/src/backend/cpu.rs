@@ -20,7 +20,6 @@ use cuzk_kernels::{Context, Isa, KernelError};
 use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
-use supraseal_sys::dealloc::dealloc_async;
 
 use super::assemble::{Blinding, Sums, assemble};
 use super::{
@@ -242,7 +241,7 @@ impl Backend for CpuBackend {
         });
         drop(device);
         drop(a);
-        dealloc_async(trace.timed_drop((witness, a_scalars)));
+        buffers.drop_later(trace.timed_drop((witness, a_scalars)));
         Ok(Box::new(PendingOnCpu {
             sums: sums?,
             backend: self,

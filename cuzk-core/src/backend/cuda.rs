@@ -112,10 +112,10 @@ impl CudaBackend {
         let staged = circuit.stage(Arc::clone(&partition.witness) as Arc<dyn WitnessSource>)?;
         let asked = Instant::now();
         let ran = staged.run(b_g1, &|| partition.checkpoint.pass())?;
-        let ended = Instant::now();
         let figures = *ran.figures();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
-        let locked = asked + ms(figures.lock_wait_ms);
+        // What comes after, such as adding up the results, is no use of the device.
+        let (locked, ended) = (figures.locked_at, figures.locked_at + figures.region);
         trace.between(Stage::LockWait, asked, locked);
         trace.between(Stage::Device, locked, ended);
         // The device's own clock, from its last event back.

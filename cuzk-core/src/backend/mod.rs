@@ -39,7 +39,8 @@ pub const PROVES_ON_GPU: bool = cfg!(feature = "cuda");
 /// One device of an engine: what proves on it, and the C++ side's resources that
 /// guard it.
 pub struct Device {
-    /// The device's lock and throttle.
+    /// The device's lock and throttle. The devices of an engine were made
+    /// [beside](GpuResources::beside) each other, since it looks at one throttle.
     pub resources: Arc<GpuResources>,
     /// What proves on it.
     pub backend: Arc<dyn Backend>,
@@ -64,18 +65,19 @@ impl fmt::Debug for Device {
 pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
     match &config.gpus.devices {
         Devices::Cpu => Ok(vec![cpu_device(config, pool)?]),
-        Devices::Ordinals(ordinals) => ordinals
-            .iter()
-            .map(|&ordinal| {
-                let (device, resources) =
-                    open_gpu(config, ordinal).map_err(|error| Error::Start {
+        Devices::Ordinals(ordinals) => {
+            let machine = resources()?;
+            ordinals
+                .iter()
+                .map(|&ordinal| {
+                    open_gpu(config, ordinal, &machine).map_err(|error| Error::Start {
                         problem: format!("GPU {ordinal}: {error}"),
-                    })?;
-                Ok(gpu_device(config, device, resources))
-            })
-            .collect(),
+                    })
+                })
+                .collect()
+        }
         Devices::Auto => {
-            let gpus = all_gpus(config);
+            let gpus = all_gpus(config)?;
             if gpus.is_empty() {
                 Ok(vec![cpu_device(config, pool)?])
             } else {
@@ -85,17 +87,14 @@ pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
     }
 }
 
-fn gpu_device(config: &Config, device: Arc<DeviceProver>, resources: Arc<GpuResources>) -> Device {
-    let workers = u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX);
-    let backend = Arc::new(CudaBackend::new(device).with_workers(workers));
-    Device { resources, backend }
+fn resources() -> Result<GpuResources> {
+    GpuResources::new().map_err(|error| Error::Start {
+        problem: error.to_string(),
+    })
 }
 
 fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
-    let resources = GpuResources::new().map_err(|error| Error::Start {
-        problem: error.to_string(),
-    })?;
-    let resources = Arc::new(resources);
+    let resources = Arc::new(resources()?);
     let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(pool))
         .with_b_g2_pool(Arc::new(config.gpus.pool()?))
         .with_isa(config.cpu.isa);
@@ -104,37 +103,42 @@ fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
 }
 
 /// Every GPU that CUDA shows and that can be opened.
-fn all_gpus(config: &Config) -> Vec<Device> {
+fn all_gpus(config: &Config) -> Result<Vec<Device>> {
+    let machine = resources()?;
     let count = device_count().unwrap_or_else(|error| {
         tracing::warn!(%error, "no GPU is used");
         0
     });
-    let gpu = |ordinal| match open_gpu(config, ordinal) {
-        Ok((device, resources)) => Some(gpu_device(config, device, resources)),
+    let gpu = |ordinal| match open_gpu(config, ordinal, &machine) {
+        Ok(device) => Some(device),
         Err(error) => {
             tracing::warn!(ordinal, %error, "a GPU is not used");
             None
         }
     };
-    (0..count).filter_map(gpu).collect()
+    Ok((0..count).filter_map(gpu).collect())
 }
 
+/// A GPU of the machine, whose resources are those that all its GPUs are beside.
 fn open_gpu(
     config: &Config,
     ordinal: u32,
-) -> std::result::Result<(Arc<DeviceProver>, Arc<GpuResources>), Status> {
+    machine: &GpuResources,
+) -> std::result::Result<Device, Status> {
+    let workers = u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX);
     let options = DeviceOptions {
         memory_bytes: config.gpus.memory_limit_bytes,
-        workers: u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX),
+        workers,
         b_g2: config.gpus.b_g2,
         stall_limit: config.gpus.stall,
     };
-    let resources = Arc::new(GpuResources::new()?);
+    let resources = Arc::new(machine.beside()?);
     let device = DeviceProver::open(ordinal, &options, Arc::clone(&resources))?;
     if let Ok(info) = device.info() {
         tracing::info!(ordinal, ?info, "a GPU");
     }
-    Ok((Arc::new(device), resources))
+    let backend = Arc::new(CudaBackend::new(Arc::new(device)).with_workers(workers));
+    Ok(Device { resources, backend })
 }
 
 /// A partition after synthesis: all a backend needs to prove it.

@@ -113,7 +113,7 @@ pub struct PipelineSection {
     pub synthesis_lookahead: Field<i64>,
     /// Partitions finished at a time.
     pub finish_workers: Field<i64>,
-    /// Whether evaluation yields memory bandwidth.
+    /// Whether synthesis yields memory bandwidth.
     pub throttle: Field<bool>,
 }
 
@@ -199,7 +199,10 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ),
         ],
     ),
-    ("cpu", &[("isa", "one of \"auto\", \"portable\", \"ifma\"")]),
+    (
+        "cpu",
+        &[("isa", "one of \"auto\", \"ifma\", \"scalar\", \"portable\"")],
+    ),
     (
         "memory",
         &[

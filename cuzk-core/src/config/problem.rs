@@ -171,7 +171,7 @@ pub enum ProblemKind {
     )]
     NoCuda,
     /// Instructions that this machine does not have.
-    #[error("this machine has no AVX-512 IFMA; write \"auto\" or \"portable\"")]
+    #[error("this machine has no AVX-512 IFMA; write \"auto\", \"scalar\" or \"portable\"")]
     NoIfma,
     /// A device twice in the list.
     #[error("device {ordinal} stands in the list twice")]

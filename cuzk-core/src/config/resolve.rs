@@ -100,7 +100,7 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
                 .pipeline
                 .throttle
                 .as_ref()
-                .is_none_or(|throttle| *throttle.get_ref()),
+                .is_some_and(|throttle| *throttle.get_ref()),
         },
         jobs: check.jobs(&file.jobs),
         logging: Logging {

@@ -150,7 +150,7 @@ pub struct Pipeline {
     pub synthesis_lookahead: usize,
     /// Partitions finished at a time, at least 1.
     pub finish_workers: usize,
-    /// Whether evaluation yields memory bandwidth while the G2 MSM runs.
+    /// Whether synthesis yields memory bandwidth while the G2 MSM runs.
     pub throttle: bool,
 }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuzk_journal::{End, Journal, JournalError, Limits};
+use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits};
 
 use crate::config::Jobs;
 use crate::job::{Outcome, Record};
@@ -39,9 +39,36 @@ impl Book {
         jobs.journal.as_deref().map(open).transpose()
     }
 
-    pub(super) fn forget(&self, id: &str) -> Result<()> {
-        self.journal.forget(id)?;
-        Ok(())
+    /// Takes out a job that was not accepted after all. If that cannot be written now,
+    /// it is owed that the job does not go on at the next start.
+    pub(super) fn forget(&self, id: &str) {
+        if let Err(error) = self.journal.forget(id) {
+            tracing::error!(id, %error, "the journal keeps a job that was refused");
+            self.end(id, End::Cancelled);
+        }
+    }
+
+    /// Accepts a job. What was owed of its id is of no use then: it stands for another
+    /// attempt, which nobody may end who still has the other's end in hand.
+    ///
+    /// # Errors
+    /// As [`Journal::accept`].
+    pub(super) fn accept(
+        &self,
+        id: &str,
+        options: &JobOptions,
+        request: &[u8],
+    ) -> std::result::Result<Accepted, JournalError> {
+        let mut owed = self.lock_owed();
+        let of_this = owed
+            .extract_if(.., |(owed, _)| owed == id)
+            .collect::<Vec<_>>();
+        drop(owed);
+        let accepted = self.journal.accept(id, options, request);
+        if accepted.is_err() {
+            self.lock_owed().extend(of_this);
+        }
+        accepted
     }
 
     /// Writes an end, after those that could not be written before.
@@ -52,21 +79,16 @@ impl Book {
         }
     }
 
-    /// Tries once more to write what is owed.
+    /// Tries once more to write what is owed: under its lock, which costs nobody
+    /// anything as long as nothing is owed.
     pub(super) fn write_owed(&self) {
-        let mut owed = std::mem::take(&mut *self.lock_owed());
+        let mut owed = self.lock_owed();
         while let Some((id, end)) = owed.pop() {
             if !self.write(&id, &end) {
                 owed.push((id, end));
                 break;
             }
         }
-        self.lock_owed().append(&mut owed);
-    }
-
-    /// What was owed of an id is of no use: it stands for another attempt.
-    pub(super) fn owes_no_more(&self, id: &str) {
-        self.lock_owed().retain(|(owed, _)| owed != id);
     }
 
     /// Whether it could be written, or never will.

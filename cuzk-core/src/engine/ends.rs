@@ -5,10 +5,11 @@
 //! moment.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cuzk_scheduler::admission::{Lane, Refused, Ticket};
-use cuzk_scheduler::priority::Rank;
+use cuzk_scheduler::admission::{Admission, Lane, Need, Refused, Ticket};
+use cuzk_scheduler::estimate::{Times, Width};
+use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::Ends;
 use super::shared::Shared;
@@ -18,6 +19,19 @@ use crate::kinds::CircuitId;
 use crate::metrics::{self, Outcome};
 use crate::verify::VerifiedProof;
 use crate::{Error, Result};
+
+/// What takes as long as what: a circuit's partitions, apart from those that have the
+/// machine for themselves.
+pub(super) type Sort = (CircuitId, bool);
+
+/// How partitions enter the queue.
+type Submit = fn(
+    &Admission<Task, CircuitId>,
+    Lane,
+    Priority,
+    Instant,
+    Vec<(Task, Need<CircuitId>)>,
+) -> std::result::Result<(), Refused>;
 
 impl Shared {
     /// A deadline that cannot be met, as far as is known, is told at once.
@@ -33,10 +47,13 @@ impl Shared {
         let ahead = ahead.flat_map(|state| {
             let progress = state.progress();
             let missing = progress.partitions - progress.partitions_done;
-            std::iter::repeat_n(state.circuit(), missing)
+            let sort = (state.circuit(), state.rank().is_critical());
+            std::iter::repeat_n(sort, missing)
         });
-        let devices = self.stations.devices().len();
-        match self.estimates.until_end(&id, partitions, ahead, devices) {
+        let critical = rank.is_critical();
+        let sort = (id, critical);
+        let width = self.width(critical);
+        match self.estimates.until_end(&sort, partitions, ahead, width) {
             Some(estimate) if estimate > deadline => Err(Error::TooLate {
                 deadline_ms: whole_ms(deadline),
                 estimate_ms: whole_ms(estimate),
@@ -45,16 +62,85 @@ impl Shared {
         }
     }
 
+    /// How much is proved at once.
+    fn width(&self, critical: bool) -> Width {
+        let config = &self.config.synthesis;
+        Width {
+            // Critical work has one of its own.
+            workers: if critical {
+                1
+            } else {
+                config.partition_workers
+            },
+            devices: self.stations.num_trusted(),
+        }
+    }
+
+    /// Notes how long a partition took that `station` proved: not if it stood still
+    /// meanwhile, nor on the worker that proves what devices could not.
+    pub(super) fn measured(&self, station: usize, task: &Task, on_device: Duration) {
+        let critical = task.is_critical();
+        let alone = critical || task.quiet_at.is_some() && task.quiet_at == self.pause.quiet();
+        if alone && station != self.stations.of_lane(Lane::Retry) {
+            let proves = station == self.stations.of_lane(Lane::Critical);
+            let times = Times {
+                total: task.spent,
+                on_worker: if proves {
+                    task.spent
+                } else {
+                    task.synthesized_in
+                },
+                on_device,
+            };
+            let sort = (task.state.circuit(), critical);
+            self.estimates.measured(sort, times);
+        }
+    }
+
     /// What cannot be queued now need not be written to the journal first.
     pub(super) fn check_room(&self, partitions: usize) -> Result<()> {
         let waiting = self.admission.usage().waiting;
         if self.admission.is_closed() {
             Err(Error::ShuttingDown)
-        } else if waiting + partitions > self.admission.limits().capacity {
+        } else if waiting.saturating_add(partitions) > self.admission.limits().capacity {
             Err(self.busy())
         } else {
             Ok(())
         }
+    }
+
+    /// What could never be queued is not to be tried again.
+    pub(super) fn check_partitions(&self, partitions: usize) -> Result<()> {
+        let capacity = self.admission.limits().capacity;
+        if partitions == 0 {
+            let problem = "expected at least 1, got 0";
+            return Err(Error::request(
+                "partitions",
+                problem,
+                "there is nothing to prove",
+            ));
+        }
+        if partitions > capacity {
+            return Err(Error::TooManyPartitions {
+                partitions,
+                capacity,
+            });
+        }
+        Ok(())
+    }
+
+    /// What can never have its memory is told here, where that is known.
+    pub(super) fn check_memory(&self, id: CircuitId, priority: Priority) -> Result<()> {
+        let lane = if priority == Priority::Critical {
+            Lane::Critical
+        } else {
+            Lane::Common
+        };
+        let Some(need) = self.needs.known(id, self.stations.hold_vectors(lane)) else {
+            return Ok(());
+        };
+        let checked = self.admission.check(priority, &need);
+        Ok(checked.inspect_err(|_| self.needs.forget(id))?)
     }
 
     fn busy(&self) -> Error {
@@ -63,8 +149,18 @@ impl Shared {
         }
     }
 
-    /// Queues the partitions of a job that are missing.
+    /// Queues the partitions of a job that are missing, if there is room for them.
     pub(super) fn queue(&self, state: &Arc<JobState>) -> Result<()> {
+        self.queue_with(state, Admission::submit)
+    }
+
+    /// The same, whatever waits: for jobs that are bounded by the journal, and were
+    /// accepted before what waits was.
+    pub(super) fn queue_at_once(&self, state: &Arc<JobState>) -> Result<()> {
+        self.queue_with(state, Admission::submit_at_once)
+    }
+
+    fn queue_with(&self, state: &Arc<JobState>, submit: Submit) -> Result<()> {
         let mut lane = Lane::Common;
         let tasks = state.missing().into_iter().map(|partition| {
             let mut task = Task::new(Arc::clone(state), partition);
@@ -75,7 +171,7 @@ impl Shared {
         });
         let tasks = tasks.collect();
         let (priority, since) = (state.priority(), state.accepted());
-        let queued = self.admission.submit(lane, priority, since, tasks);
+        let queued = submit(&self.admission, lane, priority, since, tasks);
         queued.map_err(|refused| match refused {
             Refused::Full => self.busy(),
             Refused::Closed => Error::ShuttingDown,

@@ -7,10 +7,11 @@
 
 use cuzk_scheduler::admission::{Lane, Ticket};
 use cuzk_scheduler::health::Trial;
+use rayon::ThreadPool;
 
 use super::shared::Shared;
 use super::stations::Station;
-use super::task::{Ready, Task};
+use super::task::{Admitted, Ready, Rejected, Task};
 use crate::metrics::{self, Fault};
 use crate::{Error, Result};
 
@@ -33,18 +34,48 @@ impl Shared {
             self.settle(&task, Err(error));
             return;
         }
-        if matches!(error, Error::Rejected { .. })
-            && let Some(error) = self.false_statement(&task)
-        {
-            self.settle(&task, Err(error));
-            return;
+        if matches!(error, Error::Rejected { .. }) {
+            self.suspect(station, task, ticket, error);
+        } else {
+            self.blame(station, &task, ticket, error);
         }
-        let Some(at_fault) = self.stations.get(station) else {
-            return;
+    }
+
+    /// Whether the statement is false is seen in a witness of it, and that takes memory,
+    /// which the partition has given back: it waits for it again.
+    fn suspect(&self, station: usize, mut task: Task, ticket: Ticket, error: Error) {
+        let lane = if task.is_critical() {
+            Lane::Critical
+        } else {
+            Lane::Common
         };
+        let again = Task {
+            trial: task.trial.take(),
+            rejected: Some(Rejected { station, error }),
+            ..task.again()
+        };
+        self.put_back(lane, ticket, again);
+    }
+
+    /// A partition with the memory that it takes to prove it, unless its proof was
+    /// rejected: then it is seen whether the statement is to blame, or the station.
+    pub(super) fn acquitted(&self, mut admitted: Admitted, pool: &ThreadPool) -> Option<Admitted> {
+        let Some(Rejected { station, error }) = admitted.task.rejected.take() else {
+            return Some(admitted);
+        };
+        match pool.install(|| self.false_statement(&admitted)) {
+            Some(error) => self.settle(&admitted.task, Err(error)),
+            None => self.blame(station, &admitted.task, admitted.ticket, error),
+        }
+        None
+    }
+
+    /// `station` is at fault.
+    fn blame(&self, station: usize, task: &Task, ticket: Ticket, error: Error) {
         tracing::warn!(station, partition = task.partition, %error, "a partition has to be proved again");
         metrics::device_fault(station, fault_of(&error));
-        if at_fault.health.fault(&error.to_string()) {
+        let at_fault = self.stations.get(station);
+        if at_fault.is_some_and(|at_fault| at_fault.health.fault(&error.to_string())) {
             self.quarantined(station);
         }
         self.retry(station, task.again(), ticket, error);
@@ -129,15 +160,13 @@ impl Shared {
 
     /// Whether the statement is false: then no device can prove it, and the first
     /// row says what is wrong.
-    fn false_statement(&self, task: &Task) -> Option<Error> {
-        let input = task.state.input()?;
-        let circuit = self.circuit(task.state.circuit()).ok()?;
-        let witness = input.witness(task.partition).ok()?;
+    fn false_statement(&self, admitted: &Admitted) -> Option<Error> {
+        let Admitted { task, circuit, .. } = admitted;
+        let (input, partition) = (task.state.input()?, task.partition);
+        let memory = self.buffers.witness_memory();
+        let witness = input.witness_in(partition, &memory).ok()?;
         let row = circuit.first_bad_row(&witness).ok()??;
-        Some(Error::Unsatisfied {
-            partition: task.partition,
-            row,
-        })
+        Some(Error::Unsatisfied { partition, row })
     }
 }
 

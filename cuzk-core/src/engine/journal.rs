@@ -6,7 +6,6 @@
 //! again, since a file is not the verifier.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellperson::groth16::Proof;
@@ -15,6 +14,7 @@ use cuzk_journal::{Accepted, End, JobOptions as Kept, Journal, JournalError, Pen
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::book::{Book, Line};
+use super::lanes::unwinding_is_an_error;
 use super::registry::Digest;
 use super::shared::Shared;
 use crate::job::{JobState, NewJob};
@@ -22,9 +22,6 @@ use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::kinds::{CircuitId, Job};
 use crate::verify::{VerifiedProof, verify_partition};
 use crate::{Error, Result};
-
-/// How often a resumed job looks for room in the queue.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A submission that is to be kept.
 pub(super) struct Submission<'a> {
@@ -49,20 +46,19 @@ impl Shared {
         let Submission { id, json, job, .. } = *submission;
         let kept = kept_of(submission);
         for _ in 0..2 {
-            let accepted = journal
-                .accept(id, &kept, json)
-                .map_err(|error| match error {
-                    JournalError::OtherInput { id } => Error::Conflict { id },
-                    error => error.into(),
-                })?;
-            book.owes_no_more(id);
+            let accepted = book.accept(id, &kept, json);
+            let accepted = accepted.map_err(|error| match error {
+                JournalError::OtherInput { id } => Error::Conflict { id },
+                error => error.into(),
+            })?;
             if let Accepted::Attached(State::Ended(End::Done(bytes))) = &accepted {
                 let proofs = bytes.chunks(PARTITION_PROOF_BYTES).enumerate();
-                let verified: Result<Vec<_>> = proofs
-                    .map(|(partition, proof)| {
-                        Ok((partition, self.verify_kept(job, partition, proof)?))
-                    })
-                    .collect();
+                let critical = submission.priority == Priority::Critical;
+                let verify = |(partition, proof)| {
+                    let proof = self.verify_kept(job, critical, partition, proof)?;
+                    Ok((partition, proof))
+                };
+                let verified: Result<Vec<_>> = proofs.map(verify).collect();
                 if let Ok(verified) = verified
                     && verified.len() == job.partitions()
                 {
@@ -78,11 +74,18 @@ impl Shared {
         Ok(Vec::new())
     }
 
-    fn verify_kept(&self, job: &dyn Job, partition: usize, bytes: &[u8]) -> Result<VerifiedProof> {
+    fn verify_kept(
+        &self,
+        job: &dyn Job,
+        critical: bool,
+        partition: usize,
+        bytes: &[u8],
+    ) -> Result<VerifiedProof> {
         let rejected = |problem: String| Error::Rejected { partition, problem };
         let proof = Proof::<Bls12>::read(bytes).map_err(|error| rejected(error.to_string()))?;
         let key = self.verifying_key(job.circuit())?;
-        verify_partition(&key, &proof, &job.public_inputs(partition)?, partition)
+        let verify = || verify_partition(&key, &proof, &job.public_inputs(partition)?, partition);
+        self.pool_beside(critical).install(verify)
     }
 
     /// Takes the jobs that an earlier life of the engine left into the registry,
@@ -101,8 +104,10 @@ impl Shared {
             None => {
                 tracing::error!(
                     id = pending.id,
-                    "a job of another version cannot be resumed"
+                    "a job of another version cannot be resumed; submit it again"
                 );
+                // Its id would stand for what nobody can ask for, and keep a place.
+                book.forget(&pending.id);
                 None
             }
         });
@@ -113,7 +118,7 @@ impl Shared {
         let (circuit, digest) = parse_kind(&pending.options.kind)?;
         let priority = *Priority::ALL.get(usize::from(pending.options.priority))?;
         let number = self.registry.next_number();
-        let accepted = Instant::now();
+        let accepted = accepted_at(pending.accepted_unix_ms);
         let state = Arc::new(JobState::new(NewJob {
             number,
             id: Some(pending.id.clone()),
@@ -137,7 +142,8 @@ impl Shared {
             if self.admission.is_closed() {
                 return;
             }
-            if let Err(error) = self.resume_one(&book.journal, &state, &pending) {
+            let resumed = || self.resume_one(&book.journal, &state, &pending);
+            if let Err(error) = unwinding_is_an_error("resumption", resumed) {
                 tracing::error!(id = pending.id, %error, "a job cannot be resumed");
                 self.end_with(&state, error);
             }
@@ -150,10 +156,14 @@ impl Shared {
         state: &Arc<JobState>,
         pending: &PendingJob,
     ) -> Result<()> {
-        let job = (self.decoder)(&journal.request(&pending.id)?)?;
+        let request = journal.request(&pending.id)?;
+        let critical = state.rank().is_critical();
+        let job = self.decode(critical, || (self.decoder)(&request))?;
+        drop(request);
+        check_is_same(&*job, state)?;
         for (partition, proof) in &pending.finished {
             let partition = usize::try_from(*partition).unwrap_or(usize::MAX);
-            match self.verify_kept(&*job, partition, proof) {
+            match self.verify_kept(&*job, critical, partition, proof) {
                 Ok(proof) => self.restore(state, partition, proof),
                 Err(error) => {
                     tracing::warn!(id = pending.id, %error, "a partition is proved again")
@@ -161,14 +171,38 @@ impl Shared {
             }
         }
         state.set_input(job);
-        loop {
-            match self.queue(state) {
-                Err(Error::Busy { .. }) => thread::sleep(LOOK),
-                Err(Error::ShuttingDown) => return Ok(()),
-                queued => return queued,
-            }
+        match self.queue_at_once(state) {
+            Err(Error::ShuttingDown) => Ok(()),
+            queued => queued,
         }
     }
+
+    /// Reads a request on threads that do nothing else; a panic is an error.
+    pub(super) fn decode(
+        &self,
+        critical: bool,
+        decode: impl FnOnce() -> Result<Arc<dyn Job>> + Send,
+    ) -> Result<Arc<dyn Job>> {
+        let pool = self.pool_beside(critical);
+        unwinding_is_an_error("decode", || pool.install(decode))
+    }
+}
+
+/// The decoder may read the request in another way than when it was accepted.
+fn check_is_same(job: &dyn Job, state: &JobState) -> Result<()> {
+    let now = (job.circuit(), job.partitions());
+    let then = (state.circuit(), state.progress().partitions);
+    if now == then {
+        return Ok(());
+    }
+    Err(Error::request(
+        "request",
+        format!(
+            "it was accepted as {} partitions of {} and reads as {} of {}",
+            then.1, then.0, now.1, now.0
+        ),
+        "submit it again",
+    ))
 }
 
 /// A job that an earlier life of the engine left.
@@ -205,6 +239,14 @@ fn parse_kind(kind: &[u8]) -> Option<(CircuitId, Digest)> {
     };
     let digest = blake3::Hash::from_hex(words.next()?).ok()?;
     words.next().is_none().then_some((circuit, digest.into()))
+}
+
+/// So that what waited before the restart has waited.
+fn accepted_at(unix_ms: u64) -> Instant {
+    let now = Instant::now();
+    let at = UNIX_EPOCH + Duration::from_millis(unix_ms);
+    let age = SystemTime::now().duration_since(at).unwrap_or_default();
+    now.checked_sub(age).unwrap_or(now)
 }
 
 fn instant_of(unix_ms: u64) -> Instant {

@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use cuzk_scheduler::admission::{Lane, Turn};
-use cuzk_scheduler::estimate::Times;
 use cuzk_scheduler::priority::Rank;
 use cuzk_scheduler::queue::{Closed, Queue};
 
@@ -18,6 +17,8 @@ use super::stations::{Claim, Station};
 use super::task::{Admitted, Finishing, Ready, Stake, Task};
 use super::watch::Part;
 use crate::circuit::Circuit;
+use crate::job::JobState;
+use crate::kinds::CircuitId;
 use crate::params::LoadedParams;
 use crate::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use crate::timeline::{Stage, Trace, Wait};
@@ -27,15 +28,25 @@ impl Shared {
     /// Synthesis workers: from admission to the devices.
     pub(super) fn synthesize_until_over(&self) {
         while let Some(admitted) = self.next_turn(Lane::Common) {
-            if !self.stations.has_device(admitted.task.is_critical()) {
-                self.to_the_cpu(admitted.ticket, &admitted.task);
-                continue;
-            }
-            let evaluate = self.stations.hold_vectors(Lane::Common);
-            let resources = self.synthesis_resources(&admitted.task, None, evaluate);
-            if let Some(ready) = self.synthesize(admitted, resources) {
-                self.hand_over(ready);
-            }
+            let state = Arc::clone(&admitted.task.state);
+            self.guarded("synthesis worker", &state, || {
+                self.synthesize_in_common(admitted);
+            });
+        }
+    }
+
+    fn synthesize_in_common(&self, admitted: Admitted) {
+        let Some(admitted) = self.acquitted(admitted, &self.pool) else {
+            return;
+        };
+        if !self.stations.has_device(admitted.task.is_critical()) {
+            self.to_the_cpu(admitted.ticket, &admitted.task);
+            return;
+        }
+        let evaluate = self.stations.hold_vectors(Lane::Common);
+        let resources = self.synthesis_resources(&admitted.task, None, evaluate);
+        if let Some(ready) = self.synthesize(admitted, resources) {
+            self.hand_over(ready);
         }
     }
 
@@ -59,14 +70,21 @@ impl Shared {
             return;
         };
         while let Some(ready) = self.next_ready(station) {
-            let Some(mut finishing) = self.start(station, here, ready) else {
-                continue;
-            };
-            finishing.task.wait = Some(Wait::begin(Stage::FinishWait));
-            let rank = finishing.ticket.rank();
-            if let Err(closed) = put(&self.finishing, rank, finishing) {
-                self.settle(&closed.0.task, Err(Error::ShuttingDown));
-            }
+            let state = Arc::clone(&ready.task.state);
+            self.guarded("device worker", &state, || {
+                if let Some(finishing) = self.start(station, here, ready) {
+                    self.hand_on(finishing);
+                }
+            });
+        }
+    }
+
+    /// From the devices.
+    fn hand_on(&self, mut finishing: Finishing) {
+        finishing.task.wait = Some(Wait::begin(Stage::FinishWait));
+        let rank = finishing.ticket.rank();
+        if let Err(closed) = put(&self.finishing, rank, finishing) {
+            self.settle(&closed.0.task, Err(Error::ShuttingDown));
         }
     }
 
@@ -96,7 +114,9 @@ impl Shared {
     pub(super) fn finish_until_closed(&self) {
         let _here = self.watch.enter();
         while let Some(finishing) = self.finishing.pop() {
-            if !self.finish(finishing) {
+            let state = Arc::clone(&finishing.task.state);
+            let finish = || self.finish(finishing);
+            if self.guarded("finish worker", &state, finish) == Some(false) {
                 return;
             }
             self.tell_memory();
@@ -106,27 +126,34 @@ impl Shared {
     /// A worker that takes a partition all the way, on a station of its own; or to the
     /// devices, so that critical work waits for no other worker.
     pub(super) fn prove_alone_until_over(&self, lane: Lane) {
-        let station = self.stations.of_lane(lane);
         while let Some(admitted) = self.next_turn(lane) {
-            let Some(here) = self.stations.solo(station) else {
-                let Admitted { task, .. } = &admitted;
-                let stage = "threads";
-                let problem = "the system gave none for a partition out of turn".to_owned();
-                self.settle(task, Err(Error::Internal { stage, problem }));
-                continue;
-            };
-            let _urgent = (lane == Lane::Critical).then(|| self.pause.raise());
-            let alone = !self.stations.is_for_a_device(&admitted.task);
-            let evaluate = alone || self.stations.hold_vectors(Lane::Common);
-            let resources = self.synthesis_resources(&admitted.task, Some(here), evaluate);
-            let Some(ready) = self.synthesize(admitted, resources) else {
-                continue;
-            };
-            if !alone {
-                self.hand_over(ready);
-            } else if let Some(finishing) = self.start(station, &here.station, ready) {
-                self.finish(finishing);
-            }
+            let state = Arc::clone(&admitted.task.state);
+            self.guarded("worker out of turn", &state, || {
+                self.prove_alone(lane, admitted);
+            });
+        }
+    }
+
+    fn prove_alone(&self, lane: Lane, admitted: Admitted) {
+        let station = self.stations.of_lane(lane);
+        let Some(here) = self.stations.solo(station) else {
+            self.settle(&admitted.task, Err(no_threads()));
+            return;
+        };
+        let _urgent = (lane == Lane::Critical).then(|| self.pause.raise());
+        let Some(admitted) = self.acquitted(admitted, &here.pool) else {
+            return;
+        };
+        let alone = !self.stations.is_for_a_device(&admitted.task);
+        let evaluate = alone || self.stations.hold_vectors(Lane::Common);
+        let resources = self.synthesis_resources(&admitted.task, Some(here), evaluate);
+        let Some(ready) = self.synthesize(admitted, resources) else {
+            return;
+        };
+        if !alone {
+            self.hand_over(ready);
+        } else if let Some(finishing) = self.start(station, &here.station, ready) {
+            self.finish(finishing);
         }
     }
 
@@ -135,42 +162,50 @@ impl Shared {
     fn next_turn(&self, lane: Lane) -> Option<Admitted> {
         loop {
             self.tell_memory();
-            let (mut task, ticket, memory) = match self.admission.next(lane)? {
-                Turn::Admitted {
-                    item,
-                    ticket,
-                    memory,
-                    evicted,
-                } => {
-                    evicted.into_iter().for_each(|id| self.evict(id));
-                    (item, ticket, memory)
-                }
-                Turn::Impossible { item, over } => {
-                    self.needs.forget(item.state.circuit());
-                    self.settle(&item, Err(over.into()));
-                    continue;
-                }
-            };
-            let Some((circuit, params, files)) = self.prepare(&mut task, lane) else {
-                continue;
-            };
-            // They may have come, gone or been replaced since it was charged.
-            if task.stake != Stake::Proving(files) {
-                self.learn(&circuit, files);
-                task.wait = Some(Wait::begin(Stage::MemoryWait));
-                self.put_back(lane, ticket, task);
-                continue;
+            let turn = self.admission.next(lane)?;
+            let (Turn::Admitted { item, .. } | Turn::Impossible { item, .. }) = &turn;
+            let state = Arc::clone(&item.state);
+            let begun = self.guarded("admission", &state, || self.begin(turn, lane));
+            if let Some(Some(admitted)) = begun {
+                return Some(admitted);
             }
-            self.make_room(&circuit, &files, lane);
-            return Some(Admitted {
-                finish_bytes: self.needs.finish_bytes(&circuit, &files),
-                task,
-                ticket,
-                circuit,
-                params,
-                memory,
-            });
         }
+    }
+
+    fn begin(&self, turn: Turn<Task, CircuitId>, lane: Lane) -> Option<Admitted> {
+        let (mut task, ticket, memory) = match turn {
+            Turn::Admitted {
+                item,
+                ticket,
+                memory,
+                evicted,
+            } => {
+                evicted.iter().for_each(|id| self.evict(*id));
+                (item, ticket, memory)
+            }
+            Turn::Impossible { item, over } => {
+                self.needs.forget(item.state.circuit());
+                self.settle(&item, Err(over.into()));
+                return None;
+            }
+        };
+        let (circuit, params, files) = self.prepare(&mut task, lane)?;
+        // They may have come, gone or been replaced since it was charged.
+        if task.stake != Stake::Proving(files) {
+            self.learn(&circuit, files);
+            task.wait = Some(Wait::begin(Stage::MemoryWait));
+            self.put_back(lane, ticket, task);
+            return None;
+        }
+        self.make_room(&circuit, &files, lane);
+        Some(Admitted {
+            finish_bytes: self.needs.finish_bytes(&circuit, &files),
+            task,
+            ticket,
+            circuit,
+            params,
+            memory,
+        })
     }
 
     /// What a partition is proved with.
@@ -188,16 +223,15 @@ impl Shared {
             return None;
         }
         let id = task.state.circuit();
-        let loaded = task.spend(|_| {
-            unwinding_is_an_error("load", || {
-                let circuit = trace.time(Stage::Circuit, || self.circuit(id))?;
-                let (params, files) = trace.time(Stage::Params, || {
-                    let params = self.params(id, &circuit)?;
-                    let files = self.files(&circuit, &params, lane);
-                    Ok::<_, Error>((params, files))
-                })?;
-                Ok((circuit, params, files))
-            })
+        // What one pays for all is not what a partition takes.
+        let loaded = unwinding_is_an_error("load", || {
+            let circuit = trace.time(Stage::Circuit, || self.circuit(id))?;
+            let (params, files) = trace.time(Stage::Params, || {
+                let params = self.params(id, &circuit)?;
+                let files = self.files(&circuit, &params, lane);
+                Ok::<_, Error>((params, files))
+            })?;
+            Ok((circuit, params, files))
         });
         match loaded {
             Ok(loaded) => Some(loaded),
@@ -219,6 +253,7 @@ impl Shared {
         } = admitted;
         let job = task.state.input()?;
         let trace = self.trace(&task);
+        task.quiet_at = self.pause.quiet();
         let synthesized = task.spend(|task| {
             unwinding_is_an_error("synthesis", || {
                 synthesize_partition(
@@ -233,7 +268,10 @@ impl Shared {
         });
         match synthesized {
             Ok(synthesized) => Some(Ready {
-                task,
+                task: Task {
+                    synthesized_in: task.spent,
+                    ..task
+                },
                 ticket,
                 params,
                 synthesized,
@@ -305,6 +343,7 @@ impl Shared {
         } = finishing;
         let trace = self.end_wait(&mut task).on_device(station);
         let Some(here) = self.stations.get(station) else {
+            self.settle(&task, Err(no_threads()));
             return true;
         };
         let call = here.call(station, Part::Finish);
@@ -314,8 +353,9 @@ impl Shared {
                 // Letting go of it is the device's as well, if the job has ended.
                 let job = task.state.input().ok_or(Error::Stopped)?;
                 let (backend, key) = (&*here.device.backend, params.prepared_key());
+                let pool = self.pool_beside(task.is_critical());
                 trace.time(Stage::Finish, || {
-                    prove_finish(pending, backend, &*job, task.partition, key, trace)
+                    prove_finish(pending, backend, &*job, task.partition, key, pool, trace)
                 })
             })
         });
@@ -325,11 +365,7 @@ impl Shared {
         };
         match proof {
             Ok(proof) => {
-                let times = Times {
-                    total: task.spent,
-                    exclusive: on_device,
-                };
-                self.estimates.measured(task.state.circuit(), times);
+                self.measured(station, &task, on_device);
                 self.went_well(station, here, &mut task);
                 drop(memory);
                 self.settle(&task, Ok(proof));
@@ -340,6 +376,18 @@ impl Shared {
             }
         }
         true
+    }
+
+    /// Runs `work`, which has a partition of this job in hand. Should it panic, the job
+    /// ends with that, and the thread goes on.
+    pub(super) fn guarded<T>(
+        &self,
+        stage: &'static str,
+        state: &Arc<JobState>,
+        work: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let done = unwinding_is_an_error(stage, || Ok(work()));
+        done.map_err(|error| self.end_with(state, error)).ok()
     }
 
     pub(super) fn trace(&self, task: &Task) -> Trace<'_> {
@@ -363,6 +411,13 @@ fn put<T>(queue: &Queue<T>, rank: Rank, item: T) -> std::result::Result<(), Clos
         queue.push_at_once(rank, item)
     } else {
         queue.push(rank, item)
+    }
+}
+
+fn no_threads() -> Error {
+    Error::Internal {
+        stage: "threads",
+        problem: "the system gave none for a partition out of turn".to_owned(),
     }
 }
 

@@ -194,11 +194,14 @@ impl Engine {
     #[must_use]
     pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
         self.shared.admission.close();
-        let until = Instant::now() + patience;
+        // None for a patience without an end.
+        let until = Instant::now().checked_add(patience);
         let mut left = Vec::new();
         for state in self.shared.registry.all_live() {
             let handle = self.handle(Arc::clone(&state));
-            let remaining = until.saturating_duration_since(Instant::now());
+            let remaining = until.map_or(Duration::MAX, |until| {
+                until.saturating_duration_since(Instant::now())
+            });
             if handle.wait_for(remaining).is_none() && self.shared.end(&state, Error::ShuttingDown)
             {
                 left.push(handle);

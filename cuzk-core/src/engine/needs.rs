@@ -45,6 +45,16 @@ pub(super) struct Files {
     shapes: Shapes,
 }
 
+impl Known {
+    fn need(&self, vectors: bool) -> Need<CircuitId> {
+        let mut need = self.need.clone();
+        if !vectors {
+            need.own_bytes -= self.vectors_bytes;
+        }
+        need
+    }
+}
+
 impl Needs {
     pub(super) fn new(config: &Config, limits: &Limits) -> Self {
         let reserve_bytes = limits.critical_reserve_bytes;
@@ -59,17 +69,16 @@ impl Needs {
     /// without, or what reading its circuit takes as long as that is not known.
     pub(super) fn of(&self, task: &mut Task, vectors: bool) -> Need<CircuitId> {
         let (stake, need) = match self.lock().get(&task.state.circuit()) {
-            Some(known) => {
-                let mut need = known.need.clone();
-                if !vectors {
-                    need.own_bytes -= known.vectors_bytes;
-                }
-                (Stake::Proving(known.files), need)
-            }
+            Some(known) => (Stake::Proving(known.files), known.need(vectors)),
             None => (Stake::Reading, Need::own(READING_BYTES)),
         };
         task.stake = stake;
         need
+    }
+
+    /// A partition's need, where it is known.
+    pub(super) fn known(&self, id: CircuitId, vectors: bool) -> Option<Need<CircuitId>> {
+        Some(self.lock().get(&id)?.need(vectors))
     }
 
     /// What is charged for a circuit that is in use, with its files, once for all.
@@ -203,15 +212,19 @@ impl Shared {
     /// Of the blocks kept from other partitions those give way that this one
     /// will not use and that there is no room for.
     pub(super) fn make_room(&self, circuit: &Circuit, files: &Files, lane: Lane) {
-        let usage = self.admission.usage();
-        let free_bytes = usage.total_bytes.saturating_sub(usage.used_bytes);
         let own = if self.stations.hold_vectors(lane) {
             pool_blocks(circuit, &self.needs.sums, &files.shapes)
         } else {
             Vec::new()
         };
-        self.buffers.make_room(&own, free_bytes);
+        self.buffers.make_room(&own, self.free_bytes());
         self.tell_memory();
+    }
+
+    /// What nobody is charged for.
+    pub(super) fn free_bytes(&self) -> u64 {
+        let usage = self.admission.usage();
+        usage.total_bytes.saturating_sub(usage.used_bytes)
     }
 
     /// To be called when memory was charged, and when a worker has let go of some.

@@ -183,9 +183,16 @@ impl Registry {
 impl Place<'_> {
     /// The id stands for this job.
     pub(super) fn take(self, state: Arc<JobState>) {
-        if let Some(entry) = self.registry.lock().ids.get_mut(&self.id) {
+        let mut jobs = self.registry.lock();
+        let has_ended = state.has_ended();
+        if let Some(entry) = jobs.ids.get_mut(&self.id) {
             entry.state = Some(state);
         }
+        // It may have ended so long ago that its end is forgotten.
+        if has_ended && !jobs.ended.iter().any(|(_, id)| *id == self.id) {
+            jobs.ended.push_back((Instant::now(), self.id.clone()));
+        }
+        drop(jobs);
     }
 }
 
@@ -216,4 +223,70 @@ fn check_id(id: &str) -> Result<()> {
         ),
         "use what names the sector and the proof, or a UUID",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use cuzk_scheduler::priority::{Patience, Priority, Rank};
+
+    use super::*;
+    use crate::job::NewJob;
+    use crate::kinds::{CircuitId, ProofKind, SectorSize};
+
+    fn job(registry: &Registry, id: &str) -> Arc<JobState> {
+        let accepted = Instant::now();
+        let number = registry.next_number();
+        let patience = Patience {
+            normal: Duration::ZERO,
+            low: Duration::ZERO,
+        };
+        Arc::new(JobState::new(NewJob {
+            number,
+            id: Some(id.to_owned()),
+            circuit: CircuitId {
+                kind: ProofKind::Porep,
+                sector_size: SectorSize::KiB2,
+            },
+            partitions: 1,
+            priority: Priority::Normal,
+            rank: Rank::new(Priority::Normal, accepted, number, patience),
+            accepted,
+            deadline: None,
+            record: None,
+        }))
+    }
+
+    fn end(registry: &Registry, state: &Arc<JobState>) {
+        assert!(state.end(Err(Arc::new(Error::Cancelled))));
+        registry.ended(state);
+    }
+
+    /// Its end is forgotten by the time its submission is over.
+    #[test]
+    fn a_job_that_ends_at_once_is_forgotten_as_any() {
+        let registry = Registry::new(2, Duration::from_secs(3600));
+        let prove = |id: &str| {
+            let Begin::New(place) = registry.begin(id, [0; 32]).unwrap() else {
+                panic!("{id} is new");
+            };
+            let state = job(&registry, id);
+            registry.live(&state);
+            (place, state)
+        };
+        let (late, state) = prove("late");
+        end(&registry, &state);
+        let prove_others = |ids: [&str; 3]| {
+            for id in ids {
+                let (place, state) = prove(id);
+                place.take(Arc::clone(&state));
+                end(&registry, &state);
+            }
+        };
+        prove_others(["a", "b", "c"]);
+        late.take(Arc::clone(&state));
+        assert!(registry.find("late").is_some());
+        prove_others(["d", "e", "f"]);
+        assert!(registry.find("late").is_none());
+        assert_eq!(registry.lock().ids.len(), 2);
+    }
 }

@@ -11,11 +11,12 @@ use cuzk_scheduler::estimate::Estimates;
 use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::queue::Queue;
 use cuzk_scheduler::turnstile::Turnstile;
-use rayon::ThreadPool;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::set_gpu_threads;
 
 use super::Decoder;
 use super::book::Book;
+use super::ends::Sort;
 use super::needs::Needs;
 use super::registry::Registry;
 use super::replaced::InUse;
@@ -43,7 +44,7 @@ pub(super) struct Shared {
     pub(super) finishing: Queue<Finishing>,
     pub(super) pause: Arc<Pause>,
     pub(super) decoding: Turnstile,
-    pub(super) estimates: Estimates<CircuitId>,
+    pub(super) estimates: Estimates<Sort>,
     pub(super) decoder: Decoder,
     pub(super) registry: Registry,
     pub(super) watch: Watch,
@@ -54,7 +55,9 @@ pub(super) struct Shared {
     pub(super) in_use: InUse,
     pub(super) upkeep: Upkeep,
     book: Mutex<Option<Arc<Book>>>,
-    pool: Arc<ThreadPool>,
+    pub(super) pool: Arc<ThreadPool>,
+    /// For what is done beside synthesis, and must not wait for it.
+    beside: ThreadPool,
 }
 
 impl Shared {
@@ -93,6 +96,7 @@ impl Shared {
             in_use: InUse::default(),
             upkeep: Upkeep::default(),
             book: Mutex::new(Book::open(&config.jobs)?),
+            beside: beside(&config)?,
             pool,
             config,
         })
@@ -120,6 +124,14 @@ impl Shared {
         let alone = (lane != Lane::Common).then(|| self.stations.of_lane(lane));
         let solo = alone.and_then(|station| self.stations.solo(station));
         solo.map_or(&self.pool, |solo| &solo.pool)
+    }
+
+    /// Threads for decoding and for verification, which critical work shares with no
+    /// other.
+    pub(super) fn pool_beside(&self, critical: bool) -> &ThreadPool {
+        let lane = critical.then(|| self.stations.of_lane(Lane::Critical));
+        let solo = lane.and_then(|station| self.stations.solo(station));
+        solo.map_or(&self.beside, |solo| &solo.pool)
     }
 
     /// What synthesis of `task` runs on: the engine's pool, or a solo worker's; and
@@ -152,6 +164,12 @@ impl std::fmt::Debug for Shared {
             .field("config", &self.config)
             .finish_non_exhaustive()
     }
+}
+
+fn beside(config: &Config) -> Result<ThreadPool> {
+    let builder = ThreadPoolBuilder::new().num_threads(config.synthesis.threads);
+    let named = builder.thread_name(|index| format!("cuzk-beside-{index}"));
+    named.build().map_err(cannot_start)
 }
 
 /// What is configured, and no more than the machine has at this moment.

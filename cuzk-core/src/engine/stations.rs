@@ -4,7 +4,7 @@
 //! out is given one partition at a time, after a rest, and never a critical one.
 
 use std::sync::atomic::AtomicI32;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cuzk_scheduler::admission::Lane;
@@ -37,7 +37,9 @@ pub(super) struct Solo {
 /// when first needed.
 pub(super) struct Stations {
     devices: Vec<Station>,
-    solos: [OnceLock<Option<Solo>>; SOLO_ROLES.len()],
+    solos: [OnceLock<Solo>; SOLO_ROLES.len()],
+    /// Of these one is made at a time.
+    making: Mutex<()>,
     config: Config,
 }
 
@@ -94,6 +96,7 @@ impl Stations {
         Self {
             devices: devices.into_iter().map(station).collect(),
             solos: [const { OnceLock::new() }; SOLO_ROLES.len()],
+            making: Mutex::default(),
             config: config.clone(),
         }
     }
@@ -117,17 +120,21 @@ impl Stations {
         }
     }
 
-    /// A solo worker's station and threads.
+    /// A solo worker's station and threads; none if the system has no threads at this
+    /// moment.
     pub(super) fn solo(&self, station: usize) -> Option<&Solo> {
         let solo = self.solos.get(station.checked_sub(self.devices.len())?)?;
-        let make = || match Solo::new(&self.config) {
-            Ok(solo) => Some(solo),
-            Err(error) => {
-                tracing::error!(%error, "no threads for partitions out of turn");
-                None
+        if let Some(made) = solo.get() {
+            return Some(made);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if solo.get().is_none() {
+            match Solo::new(&self.config) {
+                Ok(made) => drop(solo.set(made)),
+                Err(error) => tracing::error!(%error, "no threads for partitions out of turn"),
             }
-        };
-        solo.get_or_init(make).as_ref()
+        }
+        solo.get()
     }
 
     pub(super) fn get(&self, station: usize) -> Option<&Station> {
@@ -143,7 +150,7 @@ impl Stations {
         let devices = devices.map(|(index, station)| (index, "device", station));
         let solos = SOLO_ROLES.into_iter().zip(&self.solos).enumerate();
         let solos = solos.filter_map(|(index, (role, solo))| {
-            let solo = solo.get()?.as_ref()?;
+            let solo = solo.get()?;
             Some((self.devices.len() + index, role, &solo.station))
         });
         devices.chain(solos)
@@ -152,6 +159,14 @@ impl Stations {
     /// Whether a device is left for such work.
     pub(super) fn has_device(&self, critical: bool) -> bool {
         self.devices.iter().any(|station| station.accepts(critical))
+    }
+
+    /// How many devices are trusted with work.
+    pub(super) fn num_trusted(&self) -> usize {
+        let devices = self.devices.iter();
+        devices
+            .filter(|station| station.health.is_trusted())
+            .count()
     }
 
     /// Whether a device is left that has not failed to prove it.
@@ -209,7 +224,7 @@ impl Stations {
 
     /// The count that b_g2_msm raises. It is the C++ side's own atomic, lent
     /// for as long as the device's resources live. Memory bandwidth is the
-    /// machine's, so the first device's throttle stands for all.
+    /// machine's, so all devices raise the same one, and the first lends it.
     pub(super) fn throttle(&self) -> Option<&AtomicI32> {
         let first = self.devices.first()?;
         let throttles = self.config.pipeline.throttle;

@@ -41,7 +41,8 @@ impl Engine {
     /// Whatever is wrong with the request; missing parameters;
     /// [`Error::Conflict`] for an id that stands for another request;
     /// [`Error::TooLate`] for a deadline that cannot be met; [`Error::Busy`] when
-    /// the queue is full; [`Error::ShuttingDown`].
+    /// the queue is full; [`Error::TooManyPartitions`] for a job that it could never
+    /// hold; [`Error::OverBudget`] where it is known already; [`Error::ShuttingDown`].
     pub fn submit_with(&self, request: &ProofRequest, options: JobOptions) -> Result<JobHandle> {
         // Only what has an id is compared and kept.
         let json = options.id.as_ref().map(|_| request.to_json());
@@ -77,7 +78,7 @@ impl Engine {
         request: &[u8],
         mut options: JobOptions,
         priority: Priority,
-        decode: impl FnOnce() -> Result<Arc<dyn Job>>,
+        decode: impl FnOnce() -> Result<Arc<dyn Job>> + Send,
     ) -> Result<JobHandle> {
         let shared = &self.shared;
         let digest = blake3::hash(request).into();
@@ -88,14 +89,16 @@ impl Engine {
         if let Begin::Attached(state) = begun {
             return Ok(self.handle(state));
         }
+        // Nothing is decoded that could not enter however small it is.
+        shared.check_room(1)?;
         let number = shared.registry.next_number();
         let trace = shared.timeline.trace(number, None);
         let asked = Instant::now();
         let patience = shared.config.jobs.patience;
-        let turn = shared
-            .decoding
-            .enter(Rank::new(priority, asked, number, patience));
+        let rank = Rank::new(priority, asked, number, patience);
+        let turn = shared.decoding.enter(rank);
         trace.waited(Stage::DecodeWait, asked);
+        let decode = || shared.decode(rank.is_critical(), decode);
         let job = trace.time(Stage::Decode, decode)?;
         drop(turn);
         let priority = options
@@ -139,13 +142,15 @@ impl Engine {
     ) -> Result<Arc<JobState>> {
         let shared = &self.shared;
         let circuit = job.circuit();
+        shared.check_partitions(job.partitions())?;
         shared.check_parameters(circuit)?;
+        let priority = options.priority.unwrap_or(Priority::Normal);
+        shared.check_memory(circuit, priority)?;
         if let Some(deadline) = options.deadline {
             shared.check_deadline(circuit, job.partitions(), rank, deadline)?;
         }
         shared.check_room(job.partitions())?;
         let accepted = Instant::now();
-        let priority = options.priority.unwrap_or(Priority::Normal);
         let deadline = options.deadline.and_then(|left| accepted.checked_add(left));
         let mut new = NewJob {
             number,
@@ -181,7 +186,7 @@ impl Engine {
         if let Err(error) = shared.queue(&state) {
             shared.registry.ended(&state);
             if let (Some(book), Some(id)) = (&book, state.id()) {
-                book.forget(id)?;
+                book.forget(id);
             }
             return Err(error);
         }

@@ -12,6 +12,7 @@ use cuzk_scheduler::health::Trial;
 use cuzk_scheduler::pause::Pause;
 
 use super::needs::Files;
+use crate::Error;
 use crate::backend::{Pending, Synthesized};
 use crate::circuit::Circuit;
 use crate::job::JobState;
@@ -28,12 +29,25 @@ pub(super) struct Task {
     pub(super) tried: Vec<usize>,
     /// What it waits for, while it waits.
     pub(super) wait: Option<Wait>,
-    /// What was spent on it, without waiting.
+    /// What was spent on it once all that it needs was there, without waiting.
     pub(super) spent: Duration,
+    /// The part of that before its device region.
+    pub(super) synthesized_in: Duration,
+    /// How often anything had become urgent when it began, if nothing was then.
+    pub(super) quiet_at: Option<u64>,
     /// What its memory is for.
     pub(super) stake: Stake,
     /// Its device is out and shall show on it that it is good again.
     pub(super) trial: Option<Trial>,
+    /// Its proof was rejected, and whose fault that is has to be seen first.
+    pub(super) rejected: Option<Rejected>,
+}
+
+/// A proof that a station made and the verifier rejected.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) station: usize,
+    pub(super) error: Error,
 }
 
 /// What a partition asks memory for.
@@ -53,8 +67,11 @@ impl Task {
             tried: Vec::new(),
             wait: Some(Wait::begin(Stage::QueueWait)),
             spent: Duration::ZERO,
+            synthesized_in: Duration::ZERO,
+            quiet_at: None,
             stake: Stake::Reading,
             trial: None,
+            rejected: None,
         }
     }
 

@@ -167,6 +167,8 @@ impl Shared {
                     shared: Some(shared),
                 };
                 if let Some(memory) = self.admission.reserve(&need) {
+                    // What is kept from partitions gives way, as it does for them.
+                    self.buffers.make_room(&[], self.free_bytes());
                     return Some(memory);
                 }
             }

@@ -8,7 +8,7 @@
 //! all devices share is replaced before anybody is told that it is lost.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -250,7 +250,8 @@ impl Shared {
             }
             for stalled in stalled {
                 self.watch.lose(stalled.key);
-                self.has_stalled(stalled);
+                let state = Arc::clone(&stalled.again.state);
+                self.guarded("watch", &state, || self.has_stalled(stalled));
             }
             // What only a rested device can take may have waited for its rest.
             if self.stations.any_is_rested() {

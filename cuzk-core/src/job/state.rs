@@ -4,6 +4,7 @@
 //! input dies with its end, whoever still holds the job; the end is recorded
 //! before anyone is told.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -212,7 +213,12 @@ impl JobState {
         let wakers = std::mem::take(&mut parts.wakers);
         drop(parts);
         self.ended.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        for waker in wakers {
+            // It is the caller's code.
+            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+                tracing::error!(job = self.number, "a waker panicked");
+            }
+        }
         true
     }
 

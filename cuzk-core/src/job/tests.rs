@@ -72,6 +72,35 @@ fn a_handle_outlives_its_engine() {
 }
 
 #[test]
+fn a_waker_that_panics_keeps_no_other_waiting() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a defect of an executor");
+        }
+    }
+    struct Sender(mpsc::SyncSender<()>);
+    impl Wake for Sender {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).unwrap();
+        }
+    }
+    let (state, engine) = (state(1), Arc::new(NoEngine));
+    let (sender, woken) = mpsc::sync_channel(1);
+    let wakers = [
+        Waker::from(Arc::new(Panics)),
+        Waker::from(Arc::new(Sender(sender))),
+    ];
+    for waker in &wakers {
+        let mut future = handle(&state, &engine).into_future();
+        let polled = Pin::new(&mut future).poll(&mut Context::from_waker(waker));
+        assert!(polled.is_pending());
+    }
+    assert!(handle(&state, &engine).cancel());
+    woken.recv().unwrap();
+}
+
+#[test]
 fn a_future_is_woken_by_the_end() {
     struct Sender(mpsc::SyncSender<()>);
     impl Wake for Sender {

@@ -4,6 +4,7 @@ use bellperson::groth16::{self, MappedParameters};
 use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
+use cuzk_pce::cell::{CheckedCircuit, check_circuit};
 use cuzk_pce::{PackedWitness, WitnessMemory};
 
 use super::CircuitId;
@@ -70,6 +71,15 @@ pub trait Job: Send + Sync {
     ///
     /// As [`witness`](Self::witness).
     fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error>;
+
+    /// The partition's circuit, synthesised with its values in a memory that finds
+    /// what is read before it is written, or written twice; what its rows read. For
+    /// tests: 64 bytes a variable, and a circuit's whole synthesis.
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Self::witness).
+    fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error>;
 
     /// The partition's proof as bellperson makes it with the given randomness:
     /// the known answer for the whole prover, and the peer in benchmarks.
@@ -188,6 +198,11 @@ impl<S: Statement> Job for S {
             .synthesize(&mut system)
             .map_err(|problem| synthesis("reference witness", &problem))?;
         Ok(system)
+    }
+
+    fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error> {
+        check_circuit(instance(self, partition)?)
+            .map_err(|problem| synthesis("checked circuit", &problem))
     }
 
     fn reference_proof(

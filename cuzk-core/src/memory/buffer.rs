@@ -127,13 +127,20 @@ impl BufferPool {
         drop(surplus);
     }
 
-    fn dispose(&self, block: Block) {
+    /// Drops what is not the pool's as what is would be that is not kept.
+    pub fn drop_later<T: Send + 'static>(&self, value: T) {
         match self.dealloc {
             Dealloc::Unbounded => {
-                // Where there is no thread to be had, the caller unmaps it.
-                drop(thread::Builder::new().spawn(move || drop(block)));
+                // Where there is no thread to be had, the caller drops it.
+                drop(thread::Builder::new().spawn(move || drop(value)));
             }
-            Dealloc::Serial => dealloc_async(block),
+            Dealloc::Serial | Dealloc::Recycle => dealloc_async(value),
+        }
+    }
+
+    fn dispose(&self, block: Block) {
+        match self.dealloc {
+            Dealloc::Unbounded | Dealloc::Serial => self.drop_later(block),
             Dealloc::Recycle => {
                 let mut kept = self.lock();
                 let unused = kept.give_back(block);
@@ -295,6 +302,29 @@ mod tests {
             let pool = pool(dealloc, 1000 * PART);
             drop(pool.take(100).unwrap());
             assert_eq!(pool.kept_bytes(), 0, "{dealloc:?}");
+        }
+    }
+
+    /// Says on which thread it is dropped.
+    struct Tells(std::sync::mpsc::Sender<Option<String>>);
+
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            let thread = thread::current();
+            drop(self.0.send(thread.name().map(str::to_owned)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_pools_is_dropped_as_configured() {
+        let dropped_on = |dealloc| {
+            let (tells, told) = std::sync::mpsc::channel();
+            pool(dealloc, 0).drop_later(Tells(tells));
+            told.recv().unwrap()
+        };
+        assert_eq!(dropped_on(Dealloc::Unbounded), None);
+        for dealloc in [Dealloc::Serial, Dealloc::Recycle] {
+            assert_eq!(dropped_on(dealloc).as_deref(), Some("cuzk-dealloc"));
         }
     }
 

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use allocator_api2::alloc::{AllocError, Allocator};
-use cuzk_kernels::memory::{Block, Memory, PART_BYTES};
+use cuzk_kernels::memory::{Block, Memory, PAGE_BYTES};
 
 use super::buffer::BufferPool;
 
@@ -37,7 +37,8 @@ impl Lender {
 // shared by.
 unsafe impl Allocator for Lender {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        if layout.align() > PART_BYTES || layout.size() == 0 {
+        // Blocks begin at a page, and not at more than that.
+        if layout.align() > PAGE_BYTES || layout.size() == 0 {
             return Err(AllocError);
         }
         let block = Memory::take(&*self.pool, layout.size());
@@ -62,6 +63,17 @@ mod tests {
     use blstrs::Scalar;
     use cuzk_pce::PackedBuilder;
     use ff::Field;
+
+    #[test]
+    fn more_alignment_than_a_page_has_is_refused() {
+        let lender = Lender::new(BufferPool::new(Dealloc::Recycle, u64::MAX));
+        let layout = |align| Layout::from_size_align(1 << 20, align).unwrap();
+        let page = lender.allocate(layout(PAGE_BYTES)).unwrap();
+        assert!(page.cast::<u8>().addr().get().is_multiple_of(PAGE_BYTES));
+        // SAFETY: it came from `allocate`, and is not used again.
+        unsafe { lender.deallocate(page.cast(), layout(PAGE_BYTES)) };
+        assert!(lender.allocate(layout(2 * PAGE_BYTES)).is_err());
+    }
 
     #[test]
     fn a_witness_is_in_the_pools_blocks() {

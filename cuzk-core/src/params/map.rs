@@ -22,9 +22,10 @@ impl Map {
         // The generator never does: it writes under another name and renames,
         // which leaves the mapped file as it was. Others who put files into the
         // parameter cache must do the same, as the documentation of
-        // `MappedParams` says. The bytes are only ever copied out and decoded,
-        // so a change could give wrong points, which verification rejects, but
-        // no invalid value.
+        // `MappedParams` says. The bytes are copied out and decoded, or, where
+        // they are multiples, read as rows of words in place, of which any bytes are some:
+        // so a change could give wrong points, which verification rejects, but no
+        // invalid value.
         let map = unsafe { Mmap::map(file) }?;
         Ok(Self(map))
     }

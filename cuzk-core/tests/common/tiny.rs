@@ -11,6 +11,7 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, Writer};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, Error};
+use cuzk_pce::cell::CheckedCircuit;
 use cuzk_pce::{PackedWitness, WitnessMemory, program};
 use ff::Field;
 
@@ -155,6 +156,10 @@ impl Job for TinyJob {
         not_here()
     }
 
+    fn checked_circuit(&self, _: usize) -> Result<CheckedCircuit, Error> {
+        not_here()
+    }
+
     fn reference_proof(
         &self,
         _: usize,
@@ -212,6 +217,10 @@ impl Job for Hooked {
 
     fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error> {
         self.job.reference_witness(partition)
+    }
+
+    fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error> {
+        self.job.checked_circuit(partition)
     }
 
     fn reference_proof(

@@ -1,14 +1,18 @@
 //! Bad devices, and statements that are false: what the caller sees of them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cuzk_core::circuit::Circuit;
 use cuzk_core::job::Outcome;
 use cuzk_core::kinds::{Job, ProofKind};
+use cuzk_core::memory::footprint::{Sums, partition_bytes};
+use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine, Error};
 
-use crate::common::device::{Deed, FAULTS, Opened, Scripted, engine_on};
+use crate::common::device::{Deed, FAULTS, Gate, Opened, Scripted, engine_on};
 use crate::common::tiny::{self, Hooked, TinyJob};
 use crate::common::{MOMENTS, submit, urgent, wait_until};
 
@@ -334,4 +338,74 @@ fn what_fails_everywhere_is_told() {
         "{error}"
     );
     assert!(!error.is_input());
+}
+
+/// A statement whose witness does something the second time it is written: when it is
+/// looked at because a proof was rejected.
+fn second_witness(deed: impl Fn() + Send + Sync + 'static) -> Arc<dyn Job> {
+    let written = AtomicUsize::new(0);
+    Arc::new(Hooked {
+        in_witness: Box::new(move || {
+            if written.fetch_add(1, Ordering::SeqCst) == 1 {
+                deed();
+            }
+        }),
+        ..Hooked::from(tiny::job(KIND, 1))
+    })
+}
+
+#[test]
+fn a_panic_beside_the_stages_ends_its_job_and_no_thread() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.synthesis.partition_workers = 1;
+    config.pipeline.finish_workers = 1;
+    config.gpus.faults_max = 1000;
+    for priority in [Priority::Normal, Priority::Critical] {
+        let device = Scripted::new(&config, |n| match n % 2 {
+            0 => Deed::WrongPoint,
+            _ => Deed::Prove,
+        });
+        let engine = engine_on(&config, &[&device]);
+        for _ in 0..2 {
+            let broken = second_witness(|| panic!("a defect of a kind"));
+            let broken = engine.submit_job(broken, urgent(priority)).unwrap();
+            let error = broken.wait_for(MOMENTS).unwrap().unwrap_err();
+            assert!(matches!(*error, Error::Internal { .. }), "{error}");
+            let good = engine.submit_job(tiny::job(KIND, 1), urgent(priority));
+            good.unwrap().wait_for(MOMENTS).unwrap().unwrap();
+        }
+        assert!(engine.status().jobs.is_empty());
+        engine.shutdown();
+    }
+}
+
+#[test]
+fn what_a_second_look_at_a_statement_takes_is_charged() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let device = Scripted::new(&config, |n| match n {
+        0 => Deed::WrongPoint,
+        _ => Deed::Prove,
+    });
+    let engine = engine_on(&config, &[&device]);
+    let [looks, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
+    let job = submit(
+        &engine,
+        second_witness({
+            let (looks, gate) = (Arc::clone(&looks), Arc::clone(&gate));
+            move || {
+                looks.open();
+                gate.wait();
+            }
+        }),
+    );
+    looks.wait();
+    let meanwhile = engine.status().memory;
+    gate.open();
+    job.wait().unwrap();
+    let circuit = Circuit::cached(tiny::id(KIND), directory.path()).unwrap();
+    let own_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let shared_bytes = engine.status().memory.idle_bytes;
+    assert_eq!(meanwhile.used_bytes, own_bytes + shared_bytes);
 }

@@ -1,18 +1,20 @@
 //! Ids, results, cancellation, deadlines and the end of an engine, as callers see
 //! them.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use cuzk_core::backend::Device;
 use cuzk_core::job::{JobHandle, JobOptions};
-use cuzk_core::kinds::ProofKind;
+use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
-use cuzk_core::{Engine, Error};
+use cuzk_core::{Config, Engine, Error};
 
-use crate::common::device::{Deed, Scripted, cores, engine_on, held_up, pool};
-use crate::common::tiny::{self, TinyJob};
+use crate::common::device::{Deed, Opened, Scripted, cores, engine_on, held_up, pool};
+use crate::common::tiny::{self, Hooked, TinyJob};
 use crate::common::{self, MOMENTS, named, submit, urgent, wait_until};
 
 const KIND: ProofKind = ProofKind::SnapDeals;
@@ -263,6 +265,152 @@ fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
         .unwrap();
 }
 
+/// What was slow once may have been cold, or beside something else.
+#[test]
+fn a_slow_start_does_not_refuse_for_ever() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let slow = Duration::from_millis(800);
+    let device = Scripted::new(&config, move |n| match n {
+        0 => Deed::ProveAfter(slow),
+        _ => Deed::Prove,
+    });
+    let engine = engine_on(&config, &[&device]);
+    for _ in 0..2 {
+        submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+    }
+    let within = JobOptions {
+        deadline: Some(slow / 2),
+        ..JobOptions::default()
+    };
+    engine.submit_job(tiny::job(KIND, 1), within).unwrap();
+}
+
+#[test]
+fn a_job_that_the_queue_could_never_hold_is_told_which_key_to_raise() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.jobs.queued_partitions = 4;
+    let engine = Engine::start(config).unwrap();
+    let submit = |partitions| engine.submit_job(tiny::job(KIND, partitions), JobOptions::default());
+    let error = submit(5).unwrap_err();
+    let told = error.to_string();
+    assert!(matches!(
+        error,
+        Error::TooManyPartitions {
+            partitions: 5,
+            capacity: 4
+        }
+    ));
+    assert!(
+        error.is_input() && told.contains("queued_partitions"),
+        "{told}"
+    );
+    let error = submit(0).unwrap_err();
+    assert!(error.is_input(), "{error}");
+    assert_eq!(submit(4).unwrap().wait().unwrap().partitions(), 4);
+}
+
+fn decoding(
+    config: &Config,
+    devices: Vec<Device>,
+    decoder: impl Fn(&[u8]) -> Result<Arc<dyn Job>, Error> + Send + Sync + 'static,
+) -> Engine {
+    Engine::start_with(config.clone(), pool(config), devices, Arc::new(decoder)).unwrap()
+}
+
+#[test]
+fn a_decoder_that_panics_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let devices = vec![Scripted::good(&config).device()];
+    let engine = decoding(&config, devices, |request| match request {
+        b"panic" => panic!("a defect of a decoder"),
+        _ => Ok(tiny::job(KIND, 1)),
+    });
+    for _ in 0..2 {
+        let error = engine.submit_bytes(b"panic", named("a")).unwrap_err();
+        let is_told = matches!(
+            error,
+            Error::Internal {
+                stage: "decode",
+                ..
+            }
+        );
+        assert!(is_told && engine.job("a").is_none(), "{error}");
+    }
+    let job = engine.submit_bytes(b"right", named("a")).unwrap();
+    job.wait().unwrap();
+}
+
+#[test]
+fn what_cannot_enter_is_not_decoded() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.jobs.queued_partitions = 4;
+    config.synthesis.partition_workers = 1;
+    config.pipeline.synthesis_lookahead = 1;
+    config.gpus.gpu_workers_per_device = 1;
+    let device = Opened(Scripted::new(&config, |_| Deed::Stall));
+    let decoded = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&decoded);
+    let engine = decoding(&config, vec![device.device()], move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(tiny::job(KIND, 1))
+    });
+    // One on the device, one before it, one that waits to be there.
+    for running in 1..=3 {
+        submit(&engine, tiny::job(KIND, 1));
+        wait_until("it has its turn", || {
+            engine.status().partitions_running == running
+        });
+    }
+    submit(&engine, tiny::job(KIND, 4));
+    let error = engine.submit_bytes(b"", named("a")).unwrap_err();
+    assert!(matches!(error, Error::Busy { capacity: 4 }), "{error}");
+    engine.close();
+    let error = engine.submit_bytes(b"", named("a")).unwrap_err();
+    assert!(matches!(error, Error::ShuttingDown), "{error}");
+    assert_eq!(decoded.load(Ordering::SeqCst), 0);
+}
+
+/// Not in the pool that everything in the process shares.
+#[test]
+fn decoding_and_verification_run_on_the_engines_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let devices = vec![Scripted::good(&config).device()];
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let note = {
+        let threads = Arc::clone(&threads);
+        move || {
+            assert!(rayon::current_thread_index().is_some());
+            let thread = std::thread::current().name().unwrap().to_owned();
+            threads.lock().unwrap().push(thread);
+        }
+    };
+    let engine = decoding(&config, devices, move |_| {
+        note();
+        Ok(Arc::new(Hooked {
+            in_public_inputs: Box::new(note.clone()),
+            ..Hooked::from(tiny::job(KIND, 1))
+        }))
+    });
+    for (priority, pool) in [
+        (Priority::Normal, "cuzk-beside-"),
+        (Priority::Critical, "cuzk-pool-"),
+    ] {
+        let job = engine.submit_bytes(b"", urgent(priority)).unwrap();
+        job.wait().unwrap();
+        let threads = std::mem::take(&mut *threads.lock().unwrap());
+        assert_eq!(threads.len(), 2);
+        assert!(
+            threads.iter().all(|thread| thread.starts_with(pool)),
+            "{threads:?}"
+        );
+    }
+}
+
 #[test]
 fn a_deadline_that_passes_while_waiting_ends_the_job() {
     let directory = tempfile::tempdir().unwrap();
@@ -328,4 +476,13 @@ fn a_shutdown_with_a_deadline_says_what_was_left() {
         let error = job.wait().unwrap_err();
         assert!(matches!(*error, Error::ShuttingDown), "{error}");
     }
+}
+
+#[test]
+fn a_shutdown_may_have_all_the_time_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Engine::start(tiny::config(directory.path())).unwrap();
+    let job = submit(&engine, tiny::job(KIND, 3));
+    assert!(engine.shutdown_within(Duration::MAX).is_empty());
+    assert_eq!(job.poll().unwrap().unwrap().partitions(), 3);
 }

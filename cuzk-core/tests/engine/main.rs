@@ -11,6 +11,7 @@ mod common;
 mod faults;
 mod jobs;
 mod replaced;
+mod threads;
 mod upkeep;
 mod urgent;
 
@@ -138,6 +139,29 @@ fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     let error = engine.submit(&request).unwrap().wait().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
     assert!(error.is_input());
+}
+
+/// Where it is known what a partition needs, the submission is told.
+#[test]
+fn a_job_larger_than_the_budget_is_refused_where_that_is_known() {
+    const KEPT_BYTES: u64 = 4 * READING_BYTES;
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.memory.total_budget_bytes = 6 * READING_BYTES;
+    config.memory.safety_margin_bytes = 1;
+    config.memory.critical_reserve_bytes = 3 * READING_BYTES;
+    let engine = engine_on(&config, &[&Scripted::keeping(&config, KEPT_BYTES)]);
+    let submit = |priority| {
+        let job = tiny::job(ProofKind::Porep, 1);
+        engine.submit_job(job, common::urgent(priority))
+    };
+    submit(Priority::Critical).unwrap().wait().unwrap();
+    let error = submit(Priority::Normal).unwrap_err();
+    assert!(matches!(error, Error::OverBudget(_)), "{error}");
+    // The files may be others by now, so the next is told after they were read.
+    let error = submit(Priority::Normal).unwrap().wait().unwrap_err();
+    assert!(matches!(*error, Error::OverBudget(_)), "{error}");
+    submit(Priority::Critical).unwrap().wait().unwrap();
 }
 
 /// What is charged once a proof was made under a budget of so many bytes.

@@ -84,12 +84,14 @@ fn an_engine_that_ends_leaves_the_file_as_it_was() {
         return;
     };
     let before = fs::read(&multiples).unwrap();
+    let entries = || fs::read_dir(folder.path()).unwrap().count();
     let engine = engine(folder.path());
     prove(&engine);
+    // A file that has no name yet: it is in the making.
+    wait_until("the making has begun", || entries() == 5);
     drop(engine);
     assert!(fs::read(&multiples).unwrap() == before);
-    let entries = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(entries, 4, "parameters, key, circuit and multiples");
+    assert_eq!(entries(), 4, "parameters, key, circuit and multiples");
 }
 
 #[test]

@@ -7,12 +7,12 @@
 //! fixed-base table. This module says what a batch is, and what an
 //! implementation (a [`Kernel`]) must do; it knows no scalars.
 
-mod portable;
 mod prefetch;
+mod serial;
 mod sum;
 
-pub(crate) use portable::{Coordinates, Portable};
 pub(crate) use prefetch::prefetch;
+pub(crate) use serial::{Coordinates, Serial};
 pub(crate) use sum::sum;
 
 use blstrs::Scalar;

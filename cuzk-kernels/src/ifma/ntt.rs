@@ -17,7 +17,8 @@ use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
-use crate::ntt::Shared;
+use crate::ntt::{Shared, reverse};
+use crate::spares::Spares;
 
 /// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
 const LAYERS_MAX: u32 = 11;
@@ -27,28 +28,33 @@ pub(crate) const LOG_SIZE_MIN: u32 = 6;
 
 /// The lanes of a task.
 #[derive(Clone, Copy)]
-enum Lanes {
+pub(super) enum Lanes {
     /// Eight columns of one block.
     Columns { block: usize, first: usize },
-    /// Eight blocks of one column.
-    Blocks { first: usize },
+    /// Eight blocks of one column, whose numbers with their bits reversed are
+    /// consecutive: so are the places of a row's values in reversed order.
+    Blocks {
+        blocks: [usize; LANES],
+        first_reversed: usize,
+    },
 }
 
 impl Lanes {
     /// Whether all are of a layer's first block, whose twiddle is one.
     #[inline(always)]
-    fn are_of_the_first_block(self) -> bool {
+    fn are_of_the_first_block(&self) -> bool {
         matches!(self, Lanes::Columns { block: 0, .. })
     }
 }
 
 /// One pass over the values: the blocks of its first layer are matrices with
 /// a row for every combination of its layers' choices.
-struct Pass {
-    layers: u32,
-    rows: usize,
+pub(super) struct Pass {
+    pub(super) layers: u32,
+    pub(super) rows: usize,
     columns: usize,
-    blocks: usize,
+    /// Logarithm of the number of blocks.
+    pub(super) log_blocks: u32,
 }
 
 impl Pass {
@@ -57,20 +63,22 @@ impl Pass {
             layers: layers.end - layers.start,
             rows: 1 << layers.len(),
             columns: len >> layers.end,
-            blocks: 1 << layers.start,
+            log_blocks: layers.start,
         }
     }
 
     fn tasks(&self) -> usize {
-        self.columns * self.blocks / LANES
+        (self.columns << self.log_blocks) / LANES
     }
 
     /// The lanes of a task. Columns and blocks are powers of two, and one of
     /// them at least eight.
     fn lanes(&self, task: usize) -> Lanes {
         if self.columns == 1 {
+            let first_reversed = task * LANES;
             Lanes::Blocks {
-                first: task * LANES,
+                blocks: each_lane(|lane| reverse(first_reversed + lane, self.log_blocks)),
+                first_reversed,
             }
         } else {
             let groups = self.columns / LANES;
@@ -81,23 +89,26 @@ impl Pass {
         }
     }
 
-    /// Where the value of a row and lane is.
+    /// The indices of a row's values.
     #[inline(always)]
-    fn index(&self, lanes: Lanes, row: usize, lane: usize) -> usize {
+    pub(super) fn indices(&self, lanes: &Lanes, row: usize) -> [usize; LANES] {
         match lanes {
             Lanes::Columns { block, first } => {
-                (block * self.rows + row) * self.columns + first + lane
+                let start = (block * self.rows + row) * self.columns + first;
+                each_lane(|lane| start + lane)
             }
-            Lanes::Blocks { first } => (first + lane) * self.rows + row,
+            Lanes::Blocks { blocks, .. } => each_lane(|lane| blocks[lane] * self.rows + row),
         }
     }
 }
 
-/// Splits the layers evenly into at least two passes.
-fn passes(layers: u32) -> Vec<Range<u32>> {
+/// The passes of a transform, of which there are at least two. The lanes of the
+/// last are blocks, those of the others columns.
+pub(super) fn passes(len: usize) -> Vec<Pass> {
+    let layers = len.ilog2();
     let count = layers.div_ceil(LAYERS_MAX).max(2);
     (0..count)
-        .map(|i| layers * i / count..layers * (i + 1) / count)
+        .map(|i| Pass::new(len, &(layers * i / count..layers * (i + 1) / count)))
         .collect()
 }
 
@@ -136,113 +147,117 @@ impl<'a> Table<'a> {
 
     /// The twiddles of block j at a depth below the blocks of the lanes.
     #[inline(always)]
-    fn get<const INVERSE: bool>(&self, lanes: Lanes, depth: u32, j: usize) -> Fr {
+    fn get<const INVERSE: bool>(&self, lanes: &Lanes, depth: u32, j: usize) -> Fr {
         match lanes {
             Lanes::Columns { block, .. } => {
                 Fr::broadcast(self.token, self.entry::<INVERSE>((block << depth) + j))
             }
-            Lanes::Blocks { first } => {
-                let index = |lane: usize| ((first + lane) << depth) + j;
+            Lanes::Blocks { blocks, .. } => {
+                let index = |lane: usize| (blocks[lane] << depth) + j;
                 let entries = each_lane(|lane| self.entry::<INVERSE>(index(lane)));
                 Fr::gather(self.token, entries)
             }
         }
     }
 
-    /// Eight consecutive entries.
+    /// Entries of the table, or their negative inverses.
     #[inline(always)]
-    pub(super) fn run<const INVERSE: bool>(&self, start: usize) -> Fr {
-        let entries = each_lane(|lane| self.entry::<INVERSE>(start + lane));
-        Fr::gather(self.token, entries)
+    pub(super) fn entries<const INVERSE: bool>(&self, indices: [usize; LANES]) -> Fr {
+        Fr::gather(
+            self.token,
+            each_lane(|lane| self.entry::<INVERSE>(indices[lane])),
+        )
     }
+
+    /// An entry of the table, or its negative inverse, in all lanes.
+    #[inline(always)]
+    pub(super) fn splat<const INVERSE: bool>(&self, index: usize) -> Fr {
+        Fr::broadcast(self.token, self.entry::<INVERSE>(index))
+    }
+}
+
+/// What tasks hold their rows in.
+pub(crate) type Rows = Spares<Vec<Fr>>;
+
+/// What transforms work with.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub(crate) table: Table<'a>,
+    pub(crate) rows: &'a Rows,
+    pub(crate) checkpoint: &'a dyn Checkpoint,
 }
 
 /// Natural order in, bit-reversed order out.
 pub(crate) fn scatter(
     values: &mut [Words],
-    table: Table<'_>,
     inverse: bool,
-    checkpoint: &dyn Checkpoint,
+    work: Work<'_>,
 ) -> Result<(), KernelError> {
-    if inverse {
-        scatter_passes::<true>(values, table, checkpoint)
-    } else {
-        scatter_passes::<false>(values, table, checkpoint)
-    }
-}
-
-fn scatter_passes<const INVERSE: bool>(
-    values: &mut [Words],
-    table: Table<'_>,
-    checkpoint: &dyn Checkpoint,
-) -> Result<(), KernelError> {
-    for layers in passes(values.len().ilog2()) {
-        let pass = Pass::new(values.len(), &layers);
-        for_each_task(values, &pass, checkpoint, |rows, values, lanes| {
-            // SAFETY: the token proves the instructions; the task's values are its own.
-            unsafe {
-                load(table.token, &pass, lanes, values, rows);
-                scatter_rows::<INVERSE>(rows, pass.layers, table, lanes);
-                store(&pass, lanes, values, rows);
+    let passes = passes(values.len());
+    let values = Shared::new(values);
+    passes.iter().try_for_each(|pass| {
+        // SAFETY: the values are this call's alone, and as many as the pass is for.
+        unsafe {
+            if inverse {
+                scatter_pass::<true>(pass, &values, work)
+            } else {
+                scatter_pass::<false>(pass, &values, work)
             }
-        })?;
-    }
-    Ok(())
+        }
+    })
 }
 
-/// Bit-reversed order in, natural order out.
-pub(crate) fn gather(
-    values: &mut [Words],
-    table: Table<'_>,
-    inverse: bool,
-    checkpoint: &dyn Checkpoint,
-) -> Result<(), KernelError> {
-    if inverse {
-        gather_passes::<true>(values, table, checkpoint)
-    } else {
-        gather_passes::<false>(values, table, checkpoint)
-    }
-}
-
-fn gather_passes<const INVERSE: bool>(
-    values: &mut [Words],
-    table: Table<'_>,
-    checkpoint: &dyn Checkpoint,
-) -> Result<(), KernelError> {
-    for layers in passes(values.len().ilog2()).into_iter().rev() {
-        let pass = Pass::new(values.len(), &layers);
-        for_each_task(values, &pass, checkpoint, |rows, values, lanes| {
-            // SAFETY: the token proves the instructions; the task's values are its own.
-            unsafe {
-                load(table.token, &pass, lanes, values, rows);
-                gather_rows::<INVERSE>(rows, pass.layers, table, lanes);
-                store(&pass, lanes, values, rows);
-            }
-        })?;
-    }
-    Ok(())
-}
-
-/// Runs the tasks of a pass in parallel, each with a buffer for its rows.
-fn for_each_task(
-    values: &mut [Words],
+/// One pass of it.
+///
+/// # Safety
+/// Nobody else uses the values, which are as many as the pass is for.
+pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
     pass: &Pass,
-    checkpoint: &dyn Checkpoint,
-    task: impl Fn(&mut Vec<Fr>, &Shared<'_, Words>, Lanes) + Sync,
+    values: &Shared<'_, Words>,
+    work: Work<'_>,
 ) -> Result<(), KernelError> {
-    let shared = Shared::new(values);
-    // Few long runs of tasks, because each allocates its buffer.
-    let run = pass.tasks().div_ceil(4 * rayon::current_num_threads());
-    (0..pass.tasks())
-        .into_par_iter()
-        .with_min_len(run)
-        .try_for_each_init(
-            || Vec::with_capacity(pass.rows),
-            |rows, i| {
-                task(rows, &shared, pass.lanes(i));
-                checkpoint.check()
-            },
-        )
+    let table = work.table;
+    for_each_task(pass, work, |rows, lanes| {
+        // SAFETY: the token proves the instructions, and no two tasks have a lane in common.
+        unsafe {
+            load(table.token, pass, lanes, values, rows);
+            scatter_rows::<INVERSE>(rows, pass.layers, table, lanes);
+            store(pass, lanes, values, rows);
+        }
+    })
+}
+
+/// One pass from bit-reversed order to natural, of which a transform has them in
+/// reverse.
+///
+/// # Safety
+/// Nobody else uses the values, which are as many as the pass is for.
+pub(super) unsafe fn gather_pass<const INVERSE: bool>(
+    pass: &Pass,
+    values: &Shared<'_, Words>,
+    work: Work<'_>,
+) -> Result<(), KernelError> {
+    let table = work.table;
+    for_each_task(pass, work, |rows, lanes| {
+        // SAFETY: the token proves the instructions, and no two tasks have a lane in common.
+        unsafe {
+            load(table.token, pass, lanes, values, rows);
+            gather_rows::<INVERSE>(rows, pass.layers, table, lanes);
+            store(pass, lanes, values, rows);
+        }
+    })
+}
+
+/// Runs the tasks of a pass in parallel, each with memory for its rows.
+pub(super) fn for_each_task(
+    pass: &Pass,
+    work: Work<'_>,
+    task: impl Fn(&mut Vec<Fr>, &Lanes) + Sync,
+) -> Result<(), KernelError> {
+    (0..pass.tasks()).into_par_iter().try_for_each(|i| {
+        work.rows.with(|rows| task(rows, &pass.lanes(i)));
+        work.checkpoint.check()
+    })
 }
 
 /// Reads a task's rows.
@@ -250,43 +265,63 @@ fn for_each_task(
 /// # Safety
 /// Nobody else uses the values of these lanes.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn load(
+pub(super) unsafe fn load(
     token: Ifma,
     pass: &Pass,
-    lanes: Lanes,
+    lanes: &Lanes,
     values: &Shared<'_, Words>,
     rows: &mut Vec<Fr>,
 ) {
     rows.clear();
     for row in 0..pass.rows {
-        let from = each_lane(|lane| {
-            // SAFETY: in bounds by construction of the pass, and the caller's alone.
-            unsafe { &*values.element(pass.index(lanes, row, lane)) }
-        });
-        rows.push(Fr::gather(token, from));
+        // SAFETY: in bounds by construction of the pass, and the caller's alone.
+        rows.push(unsafe { read(token, values, pass.indices(lanes, row)) });
     }
 }
 
-/// Writes a task's rows back.
+/// # Safety
+/// The indices are in bounds, and nobody else uses the values there.
+#[inline(always)]
+pub(super) unsafe fn read(token: Ifma, values: &Shared<'_, Words>, indices: [usize; LANES]) -> Fr {
+    let from = each_lane(|lane| {
+        // SAFETY: the caller's.
+        unsafe { &*values.element(indices[lane]) }
+    });
+    Fr::gather(token, from)
+}
+
+/// Writes a task's rows back, which are below 32 r.
 ///
 /// # Safety
 /// As [`load`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn store(pass: &Pass, lanes: Lanes, values: &Shared<'_, Words>, rows: &[Fr]) {
+pub(super) unsafe fn store(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Words>, rows: &[Fr]) {
     for (row, value) in rows.iter().enumerate() {
-        let to = each_lane(|lane| {
-            // SAFETY: as in `load`, and lanes are different elements.
-            unsafe { values.element(pass.index(lanes, row, lane)) }
-        });
-        value.scatter(to);
+        // SAFETY: as in `load`.
+        unsafe { write(values, pass.indices(lanes, row), value) };
     }
+}
+
+/// # Safety
+/// As [`read`], and the indices differ.
+#[inline(always)]
+pub(super) unsafe fn write(values: &Shared<'_, Words>, indices: [usize; LANES], value: &Fr) {
+    value.scatter(each_lane(|lane| {
+        // SAFETY: the caller's.
+        unsafe { values.element(indices[lane]) }
+    }));
 }
 
 /// All layers of a pass on rows below 1.01 r. A layer adds at most 2 r, but for
 /// those of [`unit_quarters`], which leave at most 9.1 r and are followed by at
 /// most eight others: rows stay below 26 r.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn scatter_rows<const INVERSE: bool>(rows: &mut [Fr], layers: u32, table: Table<'_>, lanes: Lanes) {
+pub(super) fn scatter_rows<const INVERSE: bool>(
+    rows: &mut [Fr],
+    layers: u32,
+    table: Table<'_>,
+    lanes: &Lanes,
+) {
     let mut depth = layers % 2;
     if depth == 1 {
         let twiddle = table.get::<INVERSE>(lanes, 0, 0);
@@ -332,10 +367,15 @@ fn unit_quarters<const INVERSE: bool>(block: &mut [Fr], twiddles: &Twiddles) {
     });
 }
 
-/// All layers of a pass on rows below 1.01 r. After every two layers rows
+/// All layers of a pass on rows below 2 r. After every two layers rows
 /// are below 3.4 r, because the one that only adds is reduced.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn gather_rows<const INVERSE: bool>(rows: &mut [Fr], layers: u32, table: Table<'_>, lanes: Lanes) {
+pub(super) fn gather_rows<const INVERSE: bool>(
+    rows: &mut [Fr],
+    layers: u32,
+    table: Table<'_>,
+    lanes: &Lanes,
+) {
     let mut depth = layers;
     while depth >= 2 {
         depth -= 2;
@@ -373,7 +413,7 @@ struct Twiddles {
 
 impl Twiddles {
     #[inline(always)]
-    fn new<const INVERSE: bool>(table: Table<'_>, lanes: Lanes, depth: u32, j: usize) -> Twiddles {
+    fn new<const INVERSE: bool>(table: Table<'_>, lanes: &Lanes, depth: u32, j: usize) -> Twiddles {
         Twiddles {
             outer: table.get::<INVERSE>(lanes, depth, j),
             inner: [

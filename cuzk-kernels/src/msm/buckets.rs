@@ -32,6 +32,7 @@ const SINGLE_MAX: usize = 64;
 /// Per window, one bucket for each absolute value of a digit, from 1 on.
 pub(super) struct Buckets<'m, K: Kernel> {
     kernel: K,
+    /// Whatever the memory held, where no term was added.
     points: &'m mut [K::Point],
     /// Buckets that a term was added to.
     filled: BitSet,
@@ -40,7 +41,6 @@ pub(super) struct Buckets<'m, K: Kernel> {
 impl<'m, K: Kernel> Buckets<'m, K> {
     /// Empty buckets, in this memory.
     pub(super) fn new(kernel: K, points: &'m mut [K::Point]) -> Self {
-        points.fill(kernel.infinity());
         Buckets {
             kernel,
             filled: BitSet::new(points.len()),
@@ -62,8 +62,22 @@ impl<'m, K: Kernel> Buckets<'m, K> {
         }
     }
 
+    /// Writes down infinity where no term was added.
+    fn complete(&mut self) {
+        let empty = self.kernel.infinity();
+        let words = self.points.chunks_mut(64).zip(&self.filled.0);
+        for (points, filled) in words.filter(|(_, filled)| **filled != u64::MAX) {
+            for (bit, point) in points.iter_mut().enumerate() {
+                if filled >> bit & 1 == 0 {
+                    *point = empty;
+                }
+            }
+        }
+    }
+
     /// What is in the buckets.
-    pub(super) fn sums(&self) -> Vec<K::Affine> {
+    pub(super) fn sums(&mut self) -> Vec<K::Affine> {
+        self.complete();
         let mut sums = vec![K::Affine::identity(); self.points.len()];
         self.kernel.export(self.points, &mut sums);
         sums
@@ -74,11 +88,12 @@ impl<'m, K: Kernel> Buckets<'m, K> {
     /// # Errors
     /// [`KernelError::Stopped`].
     pub(super) fn weighted_sums(
-        &self,
+        &mut self,
         len: usize,
         batch: &mut Batch<K>,
         checkpoint: &dyn Checkpoint,
     ) -> Result<Vec<CurveOf<K>>, KernelError> {
+        self.complete();
         weighted_sums(
             self.kernel,
             self.points,

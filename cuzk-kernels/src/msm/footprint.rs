@@ -7,7 +7,8 @@ use blstrs::{G1Affine, G2Affine};
 use super::multiples::Shape;
 use super::window::{plan, with_multiples};
 use super::{CHUNK, same_shapes};
-use crate::affine::{Kernel, Portable};
+use crate::affine::{Kernel, Serial};
+use crate::arithmetic::{Blst, Portable};
 use crate::digits::Recoded;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
@@ -33,7 +34,8 @@ pub struct TermCount {
 #[must_use]
 pub fn g1_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize> {
     match isa.implementation() {
-        Implementation::Portable => sum_blocks::<Portable<G1Affine>>(parts, threads),
+        Implementation::Portable => sum_blocks::<Serial<G1Affine, Portable>>(parts, threads),
+        Implementation::Scalar => sum_blocks::<Serial<G1Affine, Blst>>(parts, threads),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(_) => sum_blocks::<ifma::G1>(parts, threads),
     }
@@ -43,7 +45,8 @@ pub fn g1_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize
 #[must_use]
 pub fn g2_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize> {
     match isa.implementation() {
-        Implementation::Portable => sum_blocks::<Portable<G2Affine>>(parts, threads),
+        Implementation::Portable => sum_blocks::<Serial<G2Affine, Portable>>(parts, threads),
+        Implementation::Scalar => sum_blocks::<Serial<G2Affine, Blst>>(parts, threads),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(_) => sum_blocks::<ifma::G2>(parts, threads),
     }
@@ -242,7 +245,7 @@ mod tests {
 
     #[test]
     fn parts_share_their_buckets() {
-        let isa = Isa::PORTABLE;
+        let isa = Isa::SCALAR;
         let one = g1_bytes(isa, &packed(1 << 20));
         let two = g1_bytes(isa, &[packed(1 << 19), packed(1 << 19)].concat());
         assert!(two <= one);

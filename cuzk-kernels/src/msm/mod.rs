@@ -22,7 +22,8 @@ mod window;
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::Group;
 
-use crate::affine::{CurveOf, Kernel, Portable};
+use crate::affine::{CurveOf, Kernel, Serial};
+use crate::arithmetic::{Blst, Portable};
 use crate::checkpoint::Context;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
@@ -154,7 +155,8 @@ pub fn g1_joined<'a>(
 ) -> Result<G1Projective, KernelError> {
     let context = context.into();
     match context.isa.implementation() {
-        Implementation::Portable => msm(Portable::<G1Affine>::new(), parts, context),
+        Implementation::Portable => msm(Serial::<G1Affine, Portable>::new(), parts, context),
+        Implementation::Scalar => msm(Serial::<G1Affine, Blst>::new(), parts, context),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, context),
     }
@@ -170,7 +172,8 @@ pub fn g2_joined<'a>(
 ) -> Result<G2Projective, KernelError> {
     let context = context.into();
     match context.isa.implementation() {
-        Implementation::Portable => msm(Portable::<G2Affine>::new(), parts, context),
+        Implementation::Portable => msm(Serial::<G2Affine, Portable>::new(), parts, context),
+        Implementation::Scalar => msm(Serial::<G2Affine, Blst>::new(), parts, context),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, context),
     }
@@ -183,7 +186,7 @@ pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
         return 0;
     }
     let point_bytes = match isa.implementation() {
-        Implementation::Portable => size_of::<<Portable<G2Affine> as Kernel>::Point>(),
+        Implementation::Portable | Implementation::Scalar => size_of::<G2Affine>(),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(_) => size_of::<<ifma::G2 as Kernel>::Point>(),
     };
@@ -229,7 +232,7 @@ mod tests {
     fn bucket_bytes_cover_the_points() {
         for (terms, threads) in [(1, 1), (1000, 2), (1 << 16, 96)] {
             let buckets = plan(terms, threads).buckets();
-            assert!(g2_bucket_bytes(Isa::PORTABLE, terms, threads) >= buckets * 192);
+            assert!(g2_bucket_bytes(Isa::SCALAR, terms, threads) >= buckets * 192);
         }
         assert_eq!(g2_bucket_bytes(Isa::best(), 0, 4), 0);
     }

@@ -254,7 +254,7 @@ macro_rules! group {
         impl WithMultiples for $affine {
             fn row_bytes(isa: Isa, points: usize) -> Option<usize> {
                 match isa.implementation() {
-                    Implementation::Portable => None,
+                    Implementation::Portable | Implementation::Scalar => None,
                     #[cfg(target_arch = "x86_64")]
                     Implementation::Ifma(_) => {
                         points.checked_mul(size_of::<<ifma::$ifma as Kernel>::Point>())
@@ -264,7 +264,7 @@ macro_rules! group {
 
             fn is_aligned(isa: Isa, bytes: &[u8]) -> bool {
                 match isa.implementation() {
-                    Implementation::Portable => false,
+                    Implementation::Portable | Implementation::Scalar => false,
                     #[cfg(target_arch = "x86_64")]
                     Implementation::Ifma(token) => {
                         ifma::$ifma::new(token).points_of(bytes).is_some()
@@ -281,7 +281,7 @@ macro_rules! group {
             ) -> Result<(), E> {
                 expect_len("bases", chosen.len, bases.len())?;
                 match context.isa.implementation() {
-                    Implementation::Portable => {
+                    Implementation::Portable | Implementation::Scalar => {
                         Err(KernelError::Multiples("no form for these instructions").into())
                     }
                     #[cfg(target_arch = "x86_64")]

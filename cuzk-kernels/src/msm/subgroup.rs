@@ -16,7 +16,8 @@ use super::part::check_terms;
 use super::selected::import_selected;
 use super::stream::{Bases, BasesError};
 use super::{CHUNK, TASK};
-use crate::affine::{Addition, Coordinates, Kernel, Portable};
+use crate::affine::{Addition, Coordinates, Kernel, Serial};
+use crate::arithmetic::{Blst, Portable};
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
@@ -39,7 +40,8 @@ where
     B: Bases<G1Affine> + ?Sized,
 {
     match isa.implementation() {
-        Implementation::Portable => all_inside(Portable::<G1Affine>::new(), bases, seed),
+        Implementation::Portable => all_inside(Serial::<G1Affine, Portable>::new(), bases, seed),
+        Implementation::Scalar => all_inside(Serial::<G1Affine, Blst>::new(), bases, seed),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => all_inside(ifma::G1::new(token), bases, seed),
     }
@@ -54,7 +56,8 @@ where
     B: Bases<G2Affine> + ?Sized,
 {
     match isa.implementation() {
-        Implementation::Portable => all_inside(Portable::<G2Affine>::new(), bases, seed),
+        Implementation::Portable => all_inside(Serial::<G2Affine, Portable>::new(), bases, seed),
+        Implementation::Scalar => all_inside(Serial::<G2Affine, Blst>::new(), bases, seed),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => all_inside(ifma::G2::new(token), bases, seed),
     }
@@ -91,7 +94,7 @@ where
     let inside = |point: &K::Affine| bool::from(point.is_identity()) || point.is_in_subgroup();
     Ok(rounds
         .into_par_iter()
-        .flat_map(|(buckets, _)| buckets.sums())
+        .flat_map(|(mut buckets, _)| buckets.sums())
         .all(|sum| inside(&sum)))
 }
 

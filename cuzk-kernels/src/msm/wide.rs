@@ -301,7 +301,7 @@ impl<'m, K: Kernel> BucketSets<'m, K> {
     /// p, and c the bits of a window.
     fn combine(self, plan: &Plan, context: Context<'_>) -> Result<CurveOf<K>, KernelError> {
         let Self { sets, batches } = self;
-        let weighted_sums = |set: BucketSet<'_, K>, batch: &mut Batch<K>| {
+        let weighted_sums = |mut set: BucketSet<'_, K>, batch: &mut Batch<K>| {
             let digit_max = plan.windows.digit_max();
             let sums = set
                 .buckets
@@ -329,14 +329,15 @@ impl<'m, K: Kernel> BucketSets<'m, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::affine::Portable;
+    use crate::affine::Serial;
+    use crate::arithmetic::Blst;
     use blstrs::G2Affine;
 
     #[test]
     fn buckets_are_counted() {
         for (terms, threads) in [(1, 1), (1000, 2), (1 << 16, 96)] {
             let plan = plan(terms, threads);
-            let kernel = Portable::<G2Affine>::new();
+            let kernel = Serial::<G2Affine, Blst>::new();
             let mut memory = vec![kernel.infinity(); plan.buckets()];
             let BucketSets { sets, .. } = BucketSets::new(kernel, &plan, &mut memory);
             let positions: usize = sets.iter().map(|set| set.positions.len()).sum();

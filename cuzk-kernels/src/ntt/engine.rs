@@ -4,9 +4,10 @@
 use blstrs::Scalar;
 use ff::Field;
 
-use super::pass::{self, Direction};
-use super::pointwise;
+use super::pass::Direction;
+use super::serial::Serial;
 use super::twiddles::Twiddles;
+use crate::arithmetic::{Blst, Portable};
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
@@ -15,8 +16,10 @@ use crate::isa::{Implementation, Isa};
 
 /// An implementation, ready for one domain.
 pub(crate) enum Engine {
+    /// Plain Rust.
+    Portable(Serial<Portable>),
     /// Scalar instructions.
-    Portable(Twiddles),
+    Scalar(Serial<Blst>),
     /// AVX-512.
     #[cfg(target_arch = "x86_64")]
     Ifma(Ifma),
@@ -25,14 +28,20 @@ pub(crate) enum Engine {
 impl Engine {
     /// The engine for the domain of `root`, of order 2^`log_size`. Domains too
     /// small for vectors are computed without.
-    pub(super) fn new(isa: Isa, root: Scalar, log_size: u32) -> Engine {
-        match isa.implementation() {
+    ///
+    /// # Errors
+    /// [`KernelError::Memory`].
+    pub(super) fn new(isa: Isa, root: Scalar, log_size: u32) -> Result<Engine, KernelError> {
+        Ok(match isa.implementation() {
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) if log_size >= ifma::ntt::LOG_SIZE_MIN => {
-                Engine::Ifma(Ifma::new(token, root, log_size))
+                Engine::Ifma(Ifma::new(token, root, log_size)?)
             }
-            _ => Engine::Portable(Twiddles::new(root, log_size, Scalar::ONE)),
-        }
+            Implementation::Portable => {
+                Engine::Portable(Serial::new(Twiddles::new(root, log_size, Scalar::ONE)?))
+            }
+            _ => Engine::Scalar(Serial::new(Twiddles::new(root, log_size, Scalar::ONE)?)),
+        })
     }
 
     /// Natural order in, bit-reversed order out.
@@ -43,89 +52,107 @@ impl Engine {
         checkpoint: &dyn Checkpoint,
     ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(twiddles) => pass::scatter(values, twiddles, direction, checkpoint),
+            Engine::Portable(engine) => engine.scatter(values, direction, checkpoint),
+            Engine::Scalar(engine) => engine.scatter(values, direction, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let inverse = direction == Direction::Inverse;
-                ifma::ntt::scatter(ifma::words_mut(values), engine.table(), inverse, checkpoint)
+                ifma::ntt::scatter(ifma::words_mut(values), inverse, engine.work(checkpoint))
             }
         }
     }
 
-    /// Bit-reversed order in, natural order out.
-    pub(super) fn gather(
-        &self,
-        values: &mut [Scalar],
-        direction: Direction,
-        checkpoint: &dyn Checkpoint,
-    ) -> Result<(), KernelError> {
-        match self {
-            Engine::Portable(twiddles) => pass::gather(values, twiddles, direction, checkpoint),
-            #[cfg(target_arch = "x86_64")]
-            Engine::Ifma(engine) => {
-                let inverse = direction == Direction::Inverse;
-                ifma::ntt::gather(ifma::words_mut(values), engine.table(), inverse, checkpoint)
-            }
-        }
-    }
-
-    /// `a[i] *= b[i]`.
+    /// `to[i] *= by[i]`.
     pub(crate) fn multiply(
         &self,
-        a: &mut [Scalar],
-        b: &[Scalar],
+        to: &mut [Scalar],
+        by: &[Scalar],
         checkpoint: &dyn Checkpoint,
     ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(_) => pointwise::multiply(a, b, checkpoint),
+            Engine::Portable(engine) => engine.multiply(to, by, checkpoint),
+            Engine::Scalar(engine) => engine.multiply(to, by, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
-                let (a, b) = (ifma::words_mut(a), ifma::words(b));
-                ifma::coset::multiply(engine.token, a, b, checkpoint)
+                let (to, by) = (ifma::words_mut(to), ifma::words(by));
+                ifma::coset::multiply(to, by, engine.work(checkpoint))
             }
         }
     }
 
-    /// `values[i] *= factor · T[i]`, T being the table of twiddles.
-    pub(crate) fn shift(
+    /// `to[i] = a[i] · b[i]`.
+    pub(crate) fn multiply_to(
         &self,
-        values: &mut [Scalar],
-        factor: Scalar,
+        to: &mut [Scalar],
+        factors: [&[Scalar]; 2],
         checkpoint: &dyn Checkpoint,
     ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(twiddles) => pointwise::shift(values, twiddles, factor, checkpoint),
+            Engine::Portable(engine) => engine.multiply_to(to, factors, checkpoint),
+            Engine::Scalar(engine) => engine.multiply_to(to, factors, checkpoint),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
-                let factor = factor * engine.scale;
-                let values = ifma::words_mut(values);
-                ifma::coset::shift(engine.table(), values, ifma::word(&factor), checkpoint)
+                let (to, factors) = (ifma::words_mut(to), factors.map(ifma::words));
+                ifma::coset::multiply_to(to, factors, engine.work(checkpoint))
             }
         }
     }
 
-    /// `values[i] = sums[i] · sum_scale − values[i] · scale / T[i]`.
-    pub(crate) fn unshift_from(
+    /// From a polynomial's values on the domain to those on its coset of `generator`,
+    /// whose square is the domain's root, times the domain's size.
+    ///
+    /// With rev over the whole domain, generator^rev(i) for i in the lower half of
+    /// the indices is entry i of the table of twiddles, and an index of the upper half
+    /// has one more factor. That is how coefficients in bit-reversed order are shifted
+    /// without a table of their own.
+    pub(crate) fn move_to_coset(
         &self,
-        (sums, sum_scale): (&[Scalar], Scalar),
         values: &mut [Scalar],
-        scale: Scalar,
+        generator: Scalar,
         checkpoint: &dyn Checkpoint,
     ) -> Result<(), KernelError> {
+        let factors = [Scalar::ONE, generator];
         match self {
-            Engine::Portable(twiddles) => {
-                pointwise::unshift_from((sums, sum_scale), values, twiddles, scale, checkpoint)
+            Engine::Portable(engine) => engine.move_to_coset(values, factors, checkpoint),
+            Engine::Scalar(engine) => engine.move_to_coset(values, factors, checkpoint),
+            #[cfg(target_arch = "x86_64")]
+            Engine::Ifma(engine) => {
+                let factors = factors.map(|factor| factor * engine.scale);
+                let factors = factors.each_ref().map(ifma::word);
+                let work = engine.work(checkpoint);
+                ifma::coset::move_to_coset(ifma::words_mut(values), factors, work)
+            }
+        }
+    }
+
+    /// From a polynomial's values on the coset of `generator` to its coefficients c:
+    /// `to[i]` becomes `sums[i'] · sum_factor − c[i] · size · factor`, i' being i with its bits
+    /// reversed. `vectors` are the values, which are overwritten, and `to`.
+    pub(crate) fn interpolate_difference(
+        &self,
+        vectors: [&mut [Scalar]; 2],
+        (sums, sum_factor): (&[Scalar], Scalar),
+        (factor, generator): (Scalar, Scalar),
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        let generator_inverse = generator.invert().unwrap_or(Scalar::ZERO);
+        let factors = [factor, factor * generator_inverse];
+        match self {
+            Engine::Portable(engine) => {
+                engine.interpolate_difference(vectors, (sums, sum_factor), factors, checkpoint)
+            }
+            Engine::Scalar(engine) => {
+                engine.interpolate_difference(vectors, (sums, sum_factor), factors, checkpoint)
             }
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
-                let (sum_scale, scale) = (sum_scale * engine.scale, scale * engine.scale);
-                ifma::coset::unshift_from(
-                    (ifma::words(sums), ifma::word(&sum_scale)),
-                    engine.table(),
-                    ifma::words_mut(values),
-                    ifma::word(&scale),
-                    checkpoint,
-                )
+                let sum_factor = sum_factor * engine.scale;
+                let sums = (ifma::words(sums), ifma::word(&sum_factor));
+                let factors = factors.map(|factor| factor * engine.scale);
+                let factors = factors.each_ref().map(ifma::word);
+                let vectors = vectors.map(ifma::words_mut);
+                let work = engine.work(checkpoint);
+                ifma::coset::interpolate_difference(vectors, sums, factors, work)
             }
         }
     }
@@ -138,22 +165,28 @@ pub(crate) struct Ifma {
     scale: Scalar,
     minus_one: Scalar,
     twiddles: Twiddles,
+    rows: ifma::ntt::Rows,
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Ifma {
-    fn new(token: ifma::Ifma, root: Scalar, log_size: u32) -> Ifma {
+    fn new(token: ifma::Ifma, root: Scalar, log_size: u32) -> Result<Ifma, KernelError> {
         let scale = Scalar::from(16);
-        Ifma {
+        Ok(Ifma {
             token,
             scale,
             minus_one: -scale,
-            twiddles: Twiddles::new(root, log_size, scale),
-        }
+            twiddles: Twiddles::new(root, log_size, scale)?,
+            rows: ifma::ntt::Rows::default(),
+        })
     }
 
-    fn table(&self) -> ifma::ntt::Table<'_> {
+    fn work<'a>(&'a self, checkpoint: &'a dyn Checkpoint) -> ifma::ntt::Work<'a> {
         let entries = ifma::words(self.twiddles.entries());
-        ifma::ntt::Table::new(self.token, entries, ifma::word(&self.minus_one))
+        ifma::ntt::Work {
+            table: ifma::ntt::Table::new(self.token, entries, ifma::word(&self.minus_one)),
+            rows: &self.rows,
+            checkpoint,
+        }
     }
 }

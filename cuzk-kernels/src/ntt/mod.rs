@@ -1,16 +1,17 @@
 //! Number-theoretic transforms over the scalar field.
 //!
 //! The public transforms take and give natural order and agree with
-//! bellperson's `EvaluationDomain`, coset included. Inside the crate the two
-//! halves of a transform that need no reordering are visible: `scatter`
-//! (natural order in, bit-reversed out) and `gather` (the other way), which
-//! the quotient combines without ever reversing bits in between.
+//! bellperson's `EvaluationDomain`, coset included. Inside the crate there are
+//! those that need no reordering (natural order in, bit-reversed out, and the
+//! other way), which the quotient combines without a pass of its own for
+//! reversing bits, for shifts to the coset or for products.
 
 mod columns;
 mod engine;
 mod pass;
 mod pointwise;
 mod reverse;
+mod serial;
 mod twiddles;
 
 use blstrs::Scalar;
@@ -23,7 +24,7 @@ use crate::isa::Isa;
 pub(crate) use columns::Shared;
 pub(crate) use engine::Engine;
 pub(crate) use pass::Direction;
-pub(crate) use reverse::reverse_bits_in_place;
+pub(crate) use reverse::{reverse, reverse_bits_in_place};
 
 /// Scalars per task of pointwise work.
 const TASK: usize = 1 << 12;
@@ -42,7 +43,8 @@ impl Domain {
     /// The domain of 2^`log_size` points.
     ///
     /// # Errors
-    /// [`KernelError::DomainTooLarge`] when the field has no such subgroup.
+    /// [`KernelError::DomainTooLarge`] when the field has no such subgroup,
+    /// [`KernelError::Memory`] when there is none for the table.
     pub fn new(log_size: u32) -> Result<Domain, KernelError> {
         Domain::with(Isa::best(), log_size)
     }
@@ -63,7 +65,7 @@ impl Domain {
             log_size,
             root,
             size_inverse: Scalar::TWO_INV.pow_vartime([u64::from(log_size)]),
-            engine: Engine::new(isa, root, log_size),
+            engine: Engine::new(isa, root, log_size)?,
         })
     }
 
@@ -159,16 +161,6 @@ impl Domain {
     ) -> Result<(), KernelError> {
         self.engine.scatter(values, direction, checkpoint)
     }
-
-    /// The transform without scaling, bit-reversed order to natural.
-    pub(crate) fn gather(
-        &self,
-        values: &mut [Scalar],
-        direction: Direction,
-        checkpoint: &dyn Checkpoint,
-    ) -> Result<(), KernelError> {
-        self.engine.gather(values, direction, checkpoint)
-    }
 }
 
 /// The root of unity of order 2^`log_order`, as bellperson chooses it;
@@ -240,6 +232,57 @@ mod tests {
         }
     }
 
+    /// The values of a polynomial at a few of the domain's points.
+    fn check_some(isa: Isa, log_size: u32, coefficients: &[Scalar]) {
+        let domain = Domain::with(isa, log_size).unwrap();
+        let mut values = coefficients.to_vec();
+        domain.ntt(&mut values).unwrap();
+        let size = domain.size();
+        for i in [0, 1, 2, size / 2, size / 3, size - 2, size - 1] {
+            let point = domain.root().pow_vartime([i as u64]);
+            let expected = coefficients
+                .iter()
+                .rev()
+                .fold(Scalar::ZERO, |value, c| value * point + c);
+            assert_eq!(values[i], expected, "{isa} 2^{log_size} at {i}");
+        }
+        domain.intt(&mut values).unwrap();
+        assert!(values == coefficients, "{isa} 2^{log_size} and back");
+    }
+
+    /// Sizes at which passes have most layers, and there is one more pass.
+    #[test]
+    fn large_transforms_agree_with_evaluation() {
+        for (isa, log_size) in each_isa(20..=21).chain(Isa::ifma().map(|isa| (isa, 23))) {
+            check_some(isa, log_size, &random(1 << log_size, 7));
+        }
+    }
+
+    /// What sums the largest values that lazy reductions meet.
+    #[test]
+    fn extreme_values_are_reduced() {
+        let minus_one = -Scalar::ONE;
+        let extremes: [fn(usize, Scalar) -> Scalar; 4] = [
+            |_, minus_one| minus_one,
+            |i, minus_one| if i % 2 == 0 { Scalar::ZERO } else { minus_one },
+            |i, minus_one| if i == 0 { minus_one } else { Scalar::ZERO },
+            |i, minus_one| {
+                if i.count_ones() % 2 == 0 {
+                    minus_one
+                } else {
+                    Scalar::ONE
+                }
+            },
+        ];
+        for (isa, log_size) in each_isa([6, 7, 9, 11, 12, 14]) {
+            for extreme in extremes {
+                let coefficients: Vec<_> =
+                    (0..1 << log_size).map(|i| extreme(i, minus_one)).collect();
+                check_some(isa, log_size, &coefficients);
+            }
+        }
+    }
+
     #[test]
     fn transforms_agree_with_bellperson() {
         let worker = Worker::new();
@@ -263,25 +306,21 @@ mod tests {
     }
 
     #[test]
-    fn scatter_and_gather_are_inverse_up_to_scale() {
-        for (isa, log_size) in each_isa([1, 5, 6, 7, 9, 12, 14]) {
+    fn values_move_to_the_coset() {
+        for (isa, log_size) in each_isa((1..=11).chain([13])) {
             let domain = Domain::with(isa, log_size).unwrap();
-            let values = random(domain.size(), 3);
-            for (first, second) in [
-                (Direction::Forward, Direction::Inverse),
-                (Direction::Inverse, Direction::Forward),
-            ] {
-                let mut there_and_back = values.clone();
-                domain
-                    .scatter(&mut there_and_back, first, &Unhindered)
-                    .unwrap();
-                domain
-                    .gather(&mut there_and_back, second, &Unhindered)
-                    .unwrap();
-                let scale = Scalar::from(domain.size() as u64);
-                let scaled: Vec<_> = values.iter().map(|v| v * scale).collect();
-                assert_eq!(there_and_back, scaled, "{isa} 2^{log_size}");
-            }
+            let coefficients = random(domain.size(), 3);
+            let generator = root_of_unity(log_size + 1);
+            let mut values = coefficients.clone();
+            domain.ntt(&mut values).unwrap();
+            domain
+                .engine
+                .move_to_coset(&mut values, generator, &Unhindered)
+                .unwrap();
+            let expected = naive::evaluate(&coefficients, domain.root(), generator);
+            let scale = Scalar::from(domain.size() as u64);
+            let scaled: Vec<_> = expected.iter().map(|value| value * scale).collect();
+            assert_eq!(values, scaled, "{isa} 2^{log_size}");
         }
     }
 

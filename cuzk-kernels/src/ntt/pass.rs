@@ -12,6 +12,7 @@ use blstrs::Scalar;
 
 use super::columns::{Shape, for_each_column_group};
 use super::twiddles::Twiddles;
+use crate::arithmetic::Arithmetic;
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
 
@@ -28,7 +29,7 @@ pub(crate) enum Direction {
 }
 
 /// Natural order in, bit-reversed order out (Cooley–Tukey butterflies).
-pub(super) fn scatter(
+pub(super) fn scatter<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     direction: Direction,
@@ -39,7 +40,7 @@ pub(super) fn scatter(
         for_each_column_group(values, shape, checkpoint, |block, width, columns| {
             for layer in layers.clone() {
                 let depth = layer - layers.start;
-                scatter_layer(columns, width, block << depth, depth, twiddles, direction);
+                scatter_layer::<A>(columns, width, block << depth, depth, twiddles, direction);
             }
         })?;
     }
@@ -47,7 +48,7 @@ pub(super) fn scatter(
 }
 
 /// Bit-reversed order in, natural order out (Gentleman–Sande butterflies).
-pub(super) fn gather(
+pub(super) fn gather<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     direction: Direction,
@@ -58,7 +59,7 @@ pub(super) fn gather(
         for_each_column_group(values, shape, checkpoint, |block, width, columns| {
             for layer in layers.clone().rev() {
                 let depth = layer - layers.start;
-                gather_layer(columns, width, block << depth, depth, twiddles, direction);
+                gather_layer::<A>(columns, width, block << depth, depth, twiddles, direction);
             }
         })?;
     }
@@ -82,7 +83,7 @@ fn shape(len: usize, layers: &Range<u32>) -> Shape {
 
 /// One layer of 2^`depth` blocks, the first of which is number `first_block`
 /// of the whole transform.
-fn scatter_layer(
+fn scatter_layer<A: Arithmetic>(
     columns: &mut [Scalar],
     width: usize,
     first_block: usize,
@@ -99,17 +100,17 @@ fn scatter_layer(
             // In place wherever it can be: a result of blst that is copied while
             // still on its way to memory stalls the processor.
             let mut product = *l;
-            product *= &twiddle;
+            A::multiply(&mut product, &twiddle);
             *l = *u;
-            *l -= &product;
-            *u += &product;
+            A::subtract(l, &product);
+            A::add(u, &product);
         }
     }
 }
 
 /// The inverse of [`scatter_layer`] in the other direction, but for a factor
 /// of two.
-fn gather_layer(
+fn gather_layer<A: Arithmetic>(
     columns: &mut [Scalar],
     width: usize,
     first_block: usize,
@@ -125,9 +126,9 @@ fn gather_layer(
         for (u, l) in upper.iter_mut().zip(lower) {
             let lower = *l;
             *l = *u;
-            *l -= &lower;
-            *l *= &twiddle;
-            *u += &lower;
+            A::subtract(l, &lower);
+            A::multiply(l, &twiddle);
+            A::add(u, &lower);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The quotient's pointwise work with scalar instructions.
+//! The quotient's pointwise work, one element after the other.
 
 use blstrs::Scalar;
 use rayon::prelude::*;
@@ -6,25 +6,52 @@ use rayon::prelude::*;
 use super::TASK;
 use super::pass::Direction;
 use super::twiddles::Twiddles;
+use crate::arithmetic::Arithmetic;
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
 
-/// `a[i] *= b[i]`.
-pub(super) fn multiply(
-    a: &mut [Scalar],
-    b: &[Scalar],
+/// `to[i] *= by[i]`.
+pub(super) fn multiply<A: Arithmetic>(
+    to: &mut [Scalar],
+    by: &[Scalar],
     checkpoint: &dyn Checkpoint,
 ) -> Result<(), KernelError> {
-    a.par_chunks_mut(TASK)
-        .zip(b.par_chunks(TASK))
-        .try_for_each(|(a, b)| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a *= b);
+    to.par_chunks_mut(TASK)
+        .zip(by.par_chunks(TASK))
+        .try_for_each(|(to, by)| {
+            to.iter_mut()
+                .zip(by)
+                .for_each(|(to, by)| A::multiply(to, by));
             checkpoint.check()
         })
 }
 
+/// `to[i] = from[i]`.
+pub(super) fn copy(
+    from: &[Scalar],
+    to: &mut [Scalar],
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
+    to.par_chunks_mut(TASK)
+        .zip(from.par_chunks(TASK))
+        .try_for_each(|(to, from)| {
+            to.copy_from_slice(from);
+            checkpoint.check()
+        })
+}
+
+/// `to[i] = a[i] · b[i]`.
+pub(super) fn multiply_to<A: Arithmetic>(
+    to: &mut [Scalar],
+    [a, b]: [&[Scalar]; 2],
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), KernelError> {
+    copy(a, to, checkpoint)?;
+    multiply::<A>(to, b, checkpoint)
+}
+
 /// `values[i] *= factor · T[i]`.
-pub(super) fn shift(
+pub(super) fn shift<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     factor: Scalar,
@@ -35,15 +62,15 @@ pub(super) fn shift(
         .enumerate()
         .try_for_each(|(task, values)| {
             for (i, value) in (task * TASK..).zip(values) {
-                *value *= &twiddles.get(i, Direction::Forward);
-                *value *= &factor;
+                A::multiply(value, &twiddles.get(i, Direction::Forward));
+                A::multiply(value, &factor);
             }
             checkpoint.check()
         })
 }
 
 /// `values[i] = sums[i] · sum_scale − values[i] · scale / T[i]`.
-pub(super) fn unshift_from(
+pub(super) fn unshift_from<A: Arithmetic>(
     (sums, sum_scale): (&[Scalar], Scalar),
     values: &mut [Scalar],
     twiddles: &Twiddles,
@@ -57,11 +84,11 @@ pub(super) fn unshift_from(
         .try_for_each(|(task, (values, sums))| {
             for (i, (value, sum)) in (task * TASK..).zip(values.iter_mut().zip(sums)) {
                 let mut unshifted = *value;
-                unshifted *= &twiddles.get(i, Direction::Inverse);
-                unshifted *= &scale;
+                A::multiply(&mut unshifted, &twiddles.get(i, Direction::Inverse));
+                A::multiply(&mut unshifted, &scale);
                 *value = *sum;
-                *value *= &sum_scale;
-                *value -= &unshifted;
+                A::multiply(value, &sum_scale);
+                A::subtract(value, &unshifted);
             }
             checkpoint.check()
         })

@@ -92,8 +92,9 @@ impl Tile {
     }
 }
 
-/// The lowest `bits` bits of `i`, reversed.
-fn reverse(i: usize, bits: u32) -> usize {
+/// The lowest `bits` bits of `i`, reversed. There are no others.
+#[inline]
+pub(crate) fn reverse(i: usize, bits: u32) -> usize {
     if bits == 0 {
         0
     } else {

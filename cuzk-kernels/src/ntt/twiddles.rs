@@ -10,17 +10,25 @@ use ff::Field;
 use rayon::prelude::*;
 
 use super::{TASK, pass::Direction};
+use crate::error::KernelError;
+use crate::memory::Block;
 
-/// The table for one domain.
+/// The table for one domain. It is read in strides, so it wants huge pages.
 pub(crate) struct Twiddles {
-    table: Vec<Scalar>,
+    table: Block,
+    len: usize,
 }
 
 impl Twiddles {
     /// The table for a `root` of order 2^`log_size`, every entry times `scale`.
-    pub(crate) fn new(root: Scalar, log_size: u32, scale: Scalar) -> Twiddles {
-        let half = (1usize << log_size).div_ceil(2);
-        let mut table = vec![scale; half];
+    ///
+    /// # Errors
+    /// [`KernelError::Memory`].
+    pub(crate) fn new(root: Scalar, log_size: u32, scale: Scalar) -> Result<Self, KernelError> {
+        let len = (1usize << log_size).div_ceil(2);
+        let mut block = Block::map(len * size_of::<Scalar>()).map_err(KernelError::Memory)?;
+        let table = block.values_mut::<Scalar>(len);
+        table[0] = scale;
         // Doubling the prefix sets the index bit that stands for root^step.
         let mut factors: Vec<Scalar> = Vec::new();
         let mut factor = root;
@@ -37,13 +45,13 @@ impl Twiddles {
                 .for_each(|(high, low)| *high = low * factor);
             known *= 2;
         }
-        Twiddles { table }
+        Ok(Self { table: block, len })
     }
 
     /// The entries, times the scale.
-    #[cfg(target_arch = "x86_64")]
+    #[inline]
     pub(super) fn entries(&self) -> &[Scalar] {
-        &self.table
+        self.table.values(self.len)
     }
 
     /// `root^rev(i)`, or its inverse, of a table whose scale is one.
@@ -53,9 +61,9 @@ impl Twiddles {
     #[inline]
     pub(crate) fn get(&self, i: usize, direction: Direction) -> Scalar {
         match direction {
-            Direction::Forward => self.table[i],
+            Direction::Forward => self.entries()[i],
             Direction::Inverse if i == 0 => Scalar::ONE,
-            Direction::Inverse => -self.table[i ^ ((1 << i.ilog2()) - 1)],
+            Direction::Inverse => -self.entries()[i ^ ((1 << i.ilog2()) - 1)],
         }
     }
 }
@@ -69,7 +77,7 @@ mod tests {
     fn entries_are_bit_reversed_powers() {
         for log_size in 1..10 {
             let root = root_of_unity(log_size);
-            let twiddles = Twiddles::new(root, log_size, Scalar::ONE);
+            let twiddles = Twiddles::new(root, log_size, Scalar::ONE).unwrap();
             for i in 0..1usize << (log_size - 1) {
                 let exponent = if log_size == 1 {
                     0

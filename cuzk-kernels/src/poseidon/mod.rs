@@ -14,11 +14,12 @@
 //! length, and the place in it.
 
 mod constants;
-mod portable;
 pub(crate) mod schedule;
+mod serial;
 
 pub use constants::{PoseidonConstants, SparseMatrix};
 
+use crate::arithmetic::{Blst, Portable};
 use crate::error::expect_len;
 use crate::isa::Implementation;
 use crate::{Isa, KernelError};
@@ -74,7 +75,7 @@ impl Poseidon {
     /// [`arity`](Self::arity) elements.
     pub fn hash(&self, preimage: &[Scalar]) -> Result<Scalar, KernelError> {
         expect_len("preimage", self.arity(), preimage.len())?;
-        Ok(portable::permute(&self.schedule, preimage, |_| ()))
+        Ok(serial::permute::<Blst>(&self.schedule, preimage, |_| ()))
     }
 
     /// Hashes as many preimages as `traces` has room for, one after the other
@@ -100,7 +101,10 @@ impl Poseidon {
         expect_len("traces", count * length, traces.len())?;
         expect_len("preimages", count * arity, preimages.len())?;
         match isa.implementation() {
-            Implementation::Portable => portable::traces(&self.schedule, preimages, traces),
+            Implementation::Portable => {
+                serial::traces::<Portable>(&self.schedule, preimages, traces);
+            }
+            Implementation::Scalar => serial::traces::<Blst>(&self.schedule, preimages, traces),
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) => {
                 // The instructions' latency makes one hash alone slower.
@@ -108,7 +112,7 @@ impl Poseidon {
                 let (preimages, last_preimage) = preimages.split_at(paired * arity);
                 let (traces, last_trace) = traces.split_at_mut(paired * length);
                 crate::ifma::poseidon::traces(token, &self.tables, preimages, traces);
-                portable::traces(&self.schedule, last_preimage, last_trace);
+                serial::traces::<Blst>(&self.schedule, last_preimage, last_trace);
             }
         }
         Ok(())

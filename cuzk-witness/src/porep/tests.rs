@@ -190,7 +190,7 @@ fn other_shapes_are_refused() {
         let (mut shape, mut challenges) = (shape, challenges(shape, 4));
         change(&mut shape, &mut challenges);
         let refusal = write(
-            Isa::PORTABLE,
+            Isa::SCALAR,
             shape,
             &statement,
             &challenges,

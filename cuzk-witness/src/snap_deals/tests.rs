@@ -72,7 +72,7 @@ fn circuit<Sub: PoseidonArity + 'static, Top: PoseidonArity + 'static>(
     shape: &UpdateShape,
     update: &Update,
 ) -> EmptySectorUpdateCircuit<Tree<Sub, Top>> {
-    let randomness = Randomness::new(Isa::PORTABLE, shape, update);
+    let randomness = Randomness::new(Isa::SCALAR, shape, update);
     let challenges = update.challenges.iter().enumerate();
     let challenge_proofs = challenges.map(|(k, challenge)| circuit::ChallengeProof {
         leaf_r_old: Some(challenge.leaf_r_old),

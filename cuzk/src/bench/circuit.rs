@@ -4,10 +4,12 @@
 use bellperson::Circuit as BellpersonCircuit;
 use bellperson::groth16::{Parameters, generate_random_parameters};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::Engine;
 use cuzk_core::circuit::Circuit;
+use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{CircuitVisitor, Job, SectorSize, decode};
 use cuzk_core::params::{ParamCache, ToxicWaste, generate};
+use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::{Engine, ProofRequest, vanilla};
 use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
 use rand::rngs::OsRng;
@@ -28,6 +30,14 @@ pub(super) fn bundled_job(args: &Bench) -> Result<Box<dyn Job>, Failure> {
         )));
     }
     Ok(decode(&bundled_request(args.kind)?)?)
+}
+
+/// The bundled request, or one over a sector of the size that is asked for.
+fn request(args: &Bench) -> Result<ProofRequest, Failure> {
+    match args.sector_size {
+        SectorSize::KiB2 => bundled_request(args.kind),
+        size => Ok(vanilla::make(args.kind, size, 0)?),
+    }
 }
 
 pub(super) fn of_circuit(comparison: Comparison, args: &Bench) -> Vec<Comparison> {
@@ -63,7 +73,7 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 }
 
 pub(crate) fn witness(args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    let job = bundled_job(args)?;
+    let job = decode(&request(args)?)?;
     let ours = || Ok(job.witness(0)?);
     let peer = || Ok(job.reference_witness(0)?);
     let (witness, reference) = (ours()?, peer()?);
@@ -126,8 +136,15 @@ pub(crate) fn params(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 
 /// From the request to the verified proof, against the proof alone.
 pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    let request = bundled_request(args.kind)?;
-    let job = bundled_job(args)?;
+    let request = request(args)?;
+    let job = decode(&request)?;
+    if job.partitions() != 1 {
+        return Err(Failure::input(format!(
+            "--sector-size: a proof of {} has {} partitions, and the peer makes one; use 2KiB",
+            args.circuit(),
+            job.partitions()
+        )));
+    }
     let id = job.circuit();
     ensure_parameters(context, id, 0, false)?;
     let path = ParamCache::new(&context.config.srs.param_cache).params_path(&id.parameter_files()?);
@@ -136,9 +153,15 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
     let mut config = context.config.clone();
     config.synthesis.threads = rayon::current_num_threads();
     let engine = Engine::start(config)?;
+    // The pool of gpu_threads is made once a process. An urgent proof does without, all of it on
+    // as many threads as synthesis has.
+    let options = JobOptions {
+        priority: (args.threads.len() > 1).then_some(Priority::Critical),
+        ..JobOptions::default()
+    };
+    let ours = || Ok(engine.submit_with(&request, options.clone())?.wait()?);
     // The circuit is compiled once an engine, not once a proof.
-    engine.submit(&request)?.wait()?;
-    let ours = || Ok(engine.submit(&request)?.wait()?);
+    ours()?;
     let peer = || {
         let (r, s) = (Scalar::random(OsRng), Scalar::random(OsRng));
         Ok(job.reference_proof(0, &mapped, r, s)?)

@@ -56,8 +56,8 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
-pub(crate) fn ntt(args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    let domain = Domain::new(args.size).map_err(failed)?;
+pub(crate) fn ntt(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    let domain = Domain::with(isa, args.size).map_err(failed)?;
     let mut ours = scalars(args.size);
     let mut peer = EvaluationDomain::from_coeffs(ours.clone()).map_err(failed)?;
     let worker = Worker::new();
@@ -79,9 +79,9 @@ pub(crate) fn ntt(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 }
 
 /// As the engine runs its sums: their memory is kept for the next one.
-fn as_in_the_engine(memory: &BufferPool) -> Context<'_> {
+fn as_in_the_engine(isa: Isa, memory: &BufferPool) -> Context<'_> {
     Context {
-        isa: Isa::best(),
+        isa,
         checkpoint: &Unhindered,
         memory,
     }
@@ -91,7 +91,7 @@ fn memory() -> Arc<BufferPool> {
     BufferPool::new(Dealloc::Recycle, u64::MAX)
 }
 
-pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+pub(crate) fn msm_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G1Projective>(args.size);
     let blst_bases: Vec<blst_p1_affine> = bases.iter().map(|base| *base.as_ref()).collect();
     let memory = memory();
@@ -100,14 +100,14 @@ pub(crate) fn msm_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         args,
     };
     stage.compare(
-        |scalars| msm::g1_with(as_in_the_engine(&memory), bases.as_slice(), scalars),
+        |scalars| msm::g1_with(as_in_the_engine(isa, &memory), bases.as_slice(), scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
         |ours, blst| ours.as_ref() == blst,
         &bases,
     )
 }
 
-pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+pub(crate) fn msm_g2(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G2Projective>(args.size);
     let blst_bases: Vec<blst_p2_affine> = bases.iter().map(|base| *base.as_ref()).collect();
     let memory = memory();
@@ -116,7 +116,7 @@ pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         args,
     };
     stage.compare(
-        |scalars| msm::g2_with(as_in_the_engine(&memory), bases.as_slice(), scalars),
+        |scalars| msm::g2_with(as_in_the_engine(isa, &memory), bases.as_slice(), scalars),
         |bytes| blst_bases.mult(bytes, SCALAR_BITS),
         |ours, blst| ours.as_ref() == blst,
         &bases,
@@ -124,7 +124,7 @@ pub(crate) fn msm_g2(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 }
 
 /// blst is given the points that are selected, ours all of them and bits.
-pub(crate) fn sum_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+pub(crate) fn sum_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let bases = bases::<G1Projective>(args.size);
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let ones: Vec<u64> = (0..bases.len().div_ceil(64))
@@ -140,7 +140,7 @@ pub(crate) fn sum_g1(args: &Bench) -> Result<Vec<Comparison>, Failure> {
         .collect();
     let memory = memory();
     let ours =
-        || msm::g1_packed(as_in_the_engine(&memory), bases.as_slice(), &bits).map_err(failed);
+        || msm::g1_packed(as_in_the_engine(isa, &memory), bases.as_slice(), &bits).map_err(failed);
     let peer = || Ok(selected.add());
     if ours()?.as_ref() != &peer()? {
         return Err(differs("sum-g1"));

@@ -1,8 +1,10 @@
 //! `cuzk bench STAGE`: ours and a peer, alternating, in one run.
 //!
 //! Not a test: nothing here passes or fails by a time. The invariant: both
-//! sides get the same input and their results are compared before anything is
-//! measured.
+//! sides get the same input, and where both give the same their results are compared
+//! before anything is measured. (Proofs and parameters have randomness in them:
+//! tests compare those with the peer's, with it fixed, and an engine verifies its
+//! proofs.)
 
 mod circuit;
 mod device;
@@ -103,6 +105,7 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         .num_threads(threads)
         .build()
         .map_err(|error| Failure::failed(error.to_string()))?;
+    let isa = context.config.cpu.isa;
     pool.install(|| match args.stage {
         BenchStage::Pce => circuit::pce(args),
         BenchStage::Witness => circuit::witness(args),
@@ -113,10 +116,10 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::Device => device::of_kind(context, args),
         BenchStage::DeviceShape => device::of_size(context, args),
         BenchStage::DeviceLoad => device::load(context, args),
-        BenchStage::Ntt => kernel::ntt(args),
-        BenchStage::MsmG1 => kernel::msm_g1(args),
-        BenchStage::MsmG2 => kernel::msm_g2(args),
-        BenchStage::SumG1 => kernel::sum_g1(args),
+        BenchStage::Ntt => kernel::ntt(isa, args),
+        BenchStage::MsmG1 => kernel::msm_g1(isa, args),
+        BenchStage::MsmG2 => kernel::msm_g2(isa, args),
+        BenchStage::SumG1 => kernel::sum_g1(isa, args),
         // Arms instead of a peer, so it prints by itself.
         BenchStage::Interventions => interventions::run(context, args).map(|()| Vec::new()),
     })

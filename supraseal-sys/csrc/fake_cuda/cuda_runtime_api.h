@@ -72,6 +72,7 @@ struct Runtime {
     std::atomic<uint64_t> fails_at{0};
     std::atomic<int> error{cudaSuccess};
     std::atomic<bool> is_of_context{false};
+    std::atomic<bool> has_driver{true};
     std::atomic<bool> is_lost{false};
 };
 
@@ -141,7 +142,7 @@ inline cudaError_t cudaGetDeviceCount(int *count) {
 }
 
 inline cudaError_t cudaDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = cuzk::fake_cuda::runtime.has_driver.load() ? 13000 : 0;
     return cudaSuccess;
 }
 

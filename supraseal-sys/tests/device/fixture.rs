@@ -257,7 +257,7 @@ impl Small {
     }
 
     fn quotient(&self, witness: &Packed) -> Vec<Scalar> {
-        let domain = Domain::with(Isa::PORTABLE, self.size.log_domain).unwrap();
+        let domain = Domain::with(Isa::SCALAR, self.size.log_domain).unwrap();
         let len = 1 << self.size.log_domain;
         let part = |which: usize| -> Vec<Scalar> {
             let term = |&(variable, coefficient): &Term| {

@@ -53,8 +53,12 @@ struct Bench {
 
 impl Bench {
     fn new(memory_bytes: u64, options: &DeviceOptions) -> Self {
+        Self::with(GpuResources::new().unwrap(), memory_bytes, options)
+    }
+
+    fn with(resources: GpuResources, memory_bytes: u64, options: &DeviceOptions) -> Self {
         let controls = Controls::new().unwrap();
-        let resources = Arc::new(GpuResources::new().unwrap());
+        let resources = Arc::new(resources);
         let device =
             double::open(memory_bytes, options, Arc::clone(&resources), &controls).unwrap();
         Self {
@@ -81,6 +85,13 @@ fn prove(
     witness: &Arc<Packed>,
 ) -> Result<(DeviceSums, ProofFigures), Status> {
     prove_with(circuit, witness, &|| true)
+}
+
+/// Sleeps until it is so; for ever is a test that hangs.
+fn wait_for(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// All five sums, unless `pass` stops it.

@@ -239,6 +239,22 @@ fn shapes_that_cannot_be_are_errors() {
             num_inputs: u32::MAX,
             ..good
         },
+        // All that the others are checked against is in order.
+        CircuitShape {
+            log_domain: 31,
+            rows: 1,
+            num_inputs: (1 << 30) + 1,
+            num_aux: 1000,
+            max_wide: 1000,
+            num_points: Queries {
+                h: (1 << 31) - 1,
+                l: 1000,
+                a: (1 << 30) + 1,
+                b_g1: 60,
+                b_g2: 60,
+            },
+            ..good
+        },
         CircuitShape {
             num_aux: u32::MAX,
             ..good

@@ -3,6 +3,10 @@
 use super::*;
 use blstrs::G1Projective;
 use group::Group;
+use std::sync::atomic::AtomicI32;
+use std::sync::{Mutex, mpsc};
+use std::time::Instant;
+use supraseal_sys::test_hooks::HeldPool;
 
 #[test]
 fn the_sums_are_those_of_the_slow_way() {
@@ -104,6 +108,9 @@ fn a_witness_goes_up_packed() {
     let uploaded = bench.controls.seen().uploaded_bytes - before - figures.streamed_bytes;
     assert_eq!(uploaded, figures.uploaded_bytes);
     assert!(uploaded < 20_000 / 8 * 3 + 2048, "{uploaded}");
+    // The plan says what it is at most: with nothing but wide values.
+    let (_, figures) = prove(&circuit, &small.witness(7, 1)).unwrap();
+    assert_eq!(figures.uploaded_bytes, circuit.plan().witness_bytes);
 }
 
 /// Two circuits take turns on one device; each finds its own arrays there.
@@ -171,29 +178,166 @@ fn a_proof_may_be_dropped_after_any_step() {
     assert_eq!(ran.finish(&|| true).unwrap().0, other);
 }
 
-/// b_g2_msm runs outside the lock: while it is held up, another proof's device
-/// region passes.
+/// While b_g2_msm is held up a device region ends, its lock is free, the throttle is
+/// raised once for each that waits, another proof's region passes, and a proof that
+/// is dropped is over when its threads are.
 #[test]
 fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
     let small = Arc::new(Small::new(SMALL, 16));
     let witness = small.witness(17, 5);
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
-    let ran = circuit
-        .stage(Arc::clone(&witness) as _)
-        .unwrap()
-        .run(true, &|| true)
-        .unwrap();
-    drop(bench.resources.lock_gpu().unwrap());
-    let second = circuit
-        .stage(Arc::clone(&witness) as _)
-        .unwrap()
-        .run(true, &|| true)
-        .unwrap();
-    assert_eq!(
-        ran.finish(&|| true).unwrap().0,
-        second.finish(&|| true).unwrap().0
-    );
+    prove(&circuit, &witness).unwrap();
+    let throttle = || bench.resources.throttle().load(Ordering::Acquire);
+    let ran = std::thread::scope(|scope| {
+        // Dropped after the pool is released, however this ends.
+        let mut ran = Vec::new();
+        let held = HeldPool::new().unwrap();
+        let (send, receive) = mpsc::channel();
+        let run = || {
+            let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+            staged.run(true, &|| true).unwrap()
+        };
+        scope.spawn(move || {
+            for _ in 0..3 {
+                send.send(run()).unwrap();
+            }
+        });
+        for waiting in 1..=3 {
+            let next = receive.recv_timeout(Duration::from_secs(30));
+            ran.push(next.expect("a device region that waits for b_g2_msm"));
+            drop(bench.resources.lock_gpu().unwrap());
+            wait_for(|| throttle() == waiting);
+        }
+        let dropped = ran.pop();
+        let dropping = scope.spawn(move || drop(dropped));
+        assert_eq!(throttle(), 3);
+        drop(held);
+        dropping.join().unwrap();
+        ran
+    });
+    for ran in ran {
+        assert_eq!(
+            ran.finish(&|| true).unwrap().0,
+            small.sums(&witness),
+            "with b_g2_msm held up"
+        );
+    }
+    bench.assert_at_rest();
+}
+
+/// The throttle counts proofs, from the first of their points to the last: not one
+/// of them twice.
+#[test]
+fn a_sum_in_g2_raises_the_throttle_once() {
+    let small = Arc::new(Small::new(
+        Size {
+            log_domain: 12,
+            num_inputs: 3,
+            num_aux: 3000,
+        },
+        61,
+    ));
+    // Nothing but wide values, so that b_g2_msm itself has work.
+    let witness = small.witness(62, 1);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    let throttle = || bench.resources.throttle().load(Ordering::Acquire);
+    let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+    let most = AtomicI32::new(0);
+    let watch = || {
+        most.fetch_max(throttle(), Ordering::AcqRel);
+        true
+    };
+    let held = HeldPool::new().unwrap();
+    let ran = staged.run(false, &watch).unwrap();
+    wait_for(|| throttle() == 1);
+    drop(held);
+    std::thread::scope(|scope| {
+        let finished = scope.spawn(move || ran.finish(&|| true).map(drop));
+        while !finished.is_finished() {
+            watch();
+        }
+        finished.join().unwrap().unwrap();
+    });
+    assert_eq!(most.load(Ordering::Acquire), 1);
+    bench.assert_at_rest();
+}
+
+/// Two devices of a machine that were opened beside each other: whoever looks at the
+/// first one's throttle sees the second's sum in G2.
+#[test]
+fn devices_beside_each_other_share_a_throttle() {
+    let small = Arc::new(Small::new(SMALL, 63));
+    let witness = small.witness(64, 5);
+    let first = Bench::new(PLENTY, &options(1));
+    let second = Bench::with(first.resources.beside().unwrap(), PLENTY, &options(1));
+    let throttle = || first.resources.throttle().load(Ordering::Acquire);
+    let circuit = second.circuit(&small);
+    prove(&circuit, &witness).unwrap();
+    let held = HeldPool::new().unwrap();
+    let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+    let ran = staged.run(true, &|| true).unwrap();
+    wait_for(|| throttle() == 1);
+    drop(first.resources.lock_gpu().unwrap());
+    drop(held);
+    assert_eq!(ran.finish(&|| true).unwrap().0, small.sums(&witness));
+    first.assert_at_rest();
+    second.assert_at_rest();
+}
+
+/// The lock is held by one proof at a time, and what is told of it says so.
+#[test]
+fn device_regions_do_not_overlap() {
+    let small = Arc::new(Small::new(SMALL, 65));
+    let witness = small.witness(66, 5);
+    let bench = Bench::new(PLENTY, &options(3));
+    let circuit = bench.circuit(&small);
+    let regions = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let asked = Instant::now();
+                    let (_, figures) = prove(&circuit, &witness).unwrap();
+                    let ended = figures.locked_at + figures.region;
+                    assert!(asked <= figures.locked_at && ended <= Instant::now());
+                    assert!(figures.region > Duration::ZERO);
+                    regions.lock().unwrap().push((figures.locked_at, ended));
+                }
+            });
+        }
+    });
+    let mut regions = regions.into_inner().unwrap();
+    regions.sort();
+    for pair in regions.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?}");
+    }
+}
+
+/// A step that is not its turn is refused, and changes nothing.
+#[test]
+fn steps_out_of_order_are_errors() {
+    let small = Arc::new(Small::new(SMALL, 67));
+    let witness = small.witness(68, 5);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    let refused = |result: Result<(), Status>, state: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.code(), Code::InvalidState, "{error}");
+        assert!(error.message().contains(state), "{error}");
+    };
+    let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+    refused(double::finish_early(&staged), "is staged");
+    let ran = staged.run(true, &|| true).unwrap();
+    refused(double::run_again(&ran), "is run");
+    let [first, second] = double::finish_twice(&ran);
+    first.unwrap();
+    refused(second, "is finished");
+    refused(double::run_again(&ran), "is finished");
+    drop(ran);
+    bench.assert_at_rest();
+    assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::*;
 use std::sync::{Mutex, PoisonError};
-use supraseal_sys::double::cuda;
+use supraseal_sys::double::cuda::{self, Failure};
 
 /// There is one runtime a process.
 static RUNTIME: Mutex<()> = Mutex::new(());
@@ -76,11 +76,12 @@ fn an_error_of_the_context_is_told_from_another() {
     let small = Arc::new(Small::new(size, 92));
     let witness = small.witness(93, 4);
     let sums = small.sums(&witness);
-    for of_context in [false, true] {
+    for failure in [Failure::NoMemory, Failure::Context] {
+        let of_context = failure == Failure::Context;
         for call in (1..).step_by(5) {
             let on = OnCuda::new(0, &small, None);
             let before = cuda::seen().calls;
-            cuda::fail(call, of_context);
+            cuda::fail(call, failure);
             let result = prove(&on.circuit, &witness);
             let reached = cuda::seen().calls - before >= call;
             let code = match &result {
@@ -100,7 +101,7 @@ fn an_error_of_the_context_is_told_from_another() {
                 "call {call}: {code:?}"
             );
             if !reached {
-                cuda::fail(0, false);
+                cuda::fail(0, Failure::Other);
             }
             let next = prove(&on.circuit, &witness);
             match next {
@@ -111,7 +112,7 @@ fn an_error_of_the_context_is_told_from_another() {
                     "call {call}: {error}"
                 ),
             }
-            cuda::fail(0, false);
+            cuda::fail(0, Failure::Other);
             drop(on);
             if !of_context {
                 assert_eq!(cuda::seen().live, 0, "call {call}");
@@ -131,4 +132,58 @@ fn an_ordinal_that_is_none_is_an_error() {
     assert_eq!(error.code(), Code::NoDevice, "{error}");
     assert!(error.message().contains("CUDA_VISIBLE_DEVICES"), "{error}");
     assert_eq!(cuda::seen().live, 0);
+}
+
+/// Each way in which a driver and a program do not go together has its status, and
+/// the advice that goes with it, when devices are counted, opened and started.
+#[test]
+fn what_is_wrong_with_a_driver_is_told() {
+    let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(cuda::device_count().unwrap(), 2);
+    let table = [
+        (
+            Failure::NoDriver,
+            Code::NoDevice,
+            "there is no NVIDIA driver",
+        ),
+        (Failure::OldDriver, Code::DriverTooOld, "update the NVIDIA"),
+        (
+            Failure::OtherDriver,
+            Code::DriverTooOld,
+            "update the NVIDIA",
+        ),
+        (
+            Failure::NotCompatible,
+            Code::DriverTooOld,
+            "update the NVIDIA",
+        ),
+        (Failure::NoImage, Code::NoKernelImage, "SUPRASEAL_CUDA_ARCH"),
+        (Failure::NewPtx, Code::NoKernelImage, "SUPRASEAL_CUDA_ARCH"),
+        (Failure::BadPtx, Code::NoKernelImage, "SUPRASEAL_CUDA_ARCH"),
+        (Failure::NoDevice, Code::NoDevice, "CUDA_VISIBLE_DEVICES"),
+        (Failure::Other, Code::DeviceError, "as a test asked"),
+    ];
+    for (failure, code, said) in table {
+        let told = |result: Result<(), Status>, what: &str| {
+            let error = result.unwrap_err();
+            assert_eq!(error.code(), code, "{failure:?}, {what}: {error}");
+            assert!(error.message().contains(said), "{what}: {error}");
+        };
+        cuda::fail(1, failure);
+        if failure == Failure::NoDevice {
+            // None is not a failure.
+            assert_eq!(cuda::device_count().unwrap(), 0);
+        } else {
+            told(cuda::device_count().map(drop), "counting");
+        }
+        // The device is selected, its context made, and then used.
+        for call in [1, 2, 3, 5] {
+            cuda::fail(call, failure);
+            told(open(0, None).map(drop), "opening");
+            assert_eq!(cuda::seen().last_error_of_this_thread, 0);
+        }
+        cuda::fail(0, Failure::Other);
+        assert_eq!(cuda::seen().live, 0);
+        drop(open(0, None).unwrap());
+    }
 }

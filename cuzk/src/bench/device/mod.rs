@@ -241,16 +241,17 @@ struct Load {
     busy: f64,
     longest_gap_ms: f64,
     uploaded_bytes: u64,
-    /// Once it is steady, and at the end: resident memory of this process, and
-    /// memory of the device in use.
+    /// Once it is steady, if it comes to that, and at the end: resident memory of
+    /// this process, and memory of the device in use.
     rss_bytes: [Option<u64>; 2],
-    device_bytes: [u64; 2],
+    device_bytes: [Option<u64>; 2],
 }
 
 impl Load {
     fn text(&self) -> String {
-        let [rss, rss_end] = self.rss_bytes.map(Option::unwrap_or_default);
-        let [device, device_end] = self.device_bytes;
+        let figure = |bytes: Option<u64>| bytes.map_or("n/a".to_owned(), |b| b.to_string());
+        let [rss, rss_end] = self.rss_bytes.map(figure);
+        let [device, device_end] = self.device_bytes.map(figure);
         format!(
             "{}, {} proofs by two workers, all verified: {:.2} a second, device {:.2} % busy, longest \
              gap {:.2} ms, {} bytes up each; after {WARM} and at the end: {rss} and {rss_end} bytes \
@@ -318,7 +319,6 @@ impl Device {
         let gap = device.longest_gaps(1).first().map(|gap| gap.length);
         let at_end = (rss_bytes(), self.used_bytes()?);
         let done = line.done.lock().unwrap_or_else(PoisonError::into_inner);
-        let warm = done.warm.unwrap_or(at_end);
         Ok(Load {
             size: subject.name.clone(),
             proofs,
@@ -326,8 +326,8 @@ impl Device {
             busy: device.utilisation() * 100.0,
             longest_gap_ms: gap.unwrap_or_default().as_secs_f64() * 1e3,
             uploaded_bytes: self.figures()?.uploaded_bytes,
-            rss_bytes: [warm.0, at_end.0],
-            device_bytes: [warm.1, at_end.1],
+            rss_bytes: [done.warm.and_then(|(rss, _)| rss), at_end.0],
+            device_bytes: [done.warm.map(|(_, device)| device), Some(at_end.1)],
         })
     }
 }
@@ -361,5 +361,28 @@ impl Line<'_> {
                 done.warm = Some((rss_bytes(), self.device.used_bytes()?));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a load that ends before it is steady nothing is told of what grew.
+    #[test]
+    fn what_was_not_seen_is_not_a_figure() {
+        let load = Load {
+            size: "a circuit".to_owned(),
+            proofs: WARM - 1,
+            proofs_a_second: 1.0,
+            busy: 50.0,
+            longest_gap_ms: 1.0,
+            uploaded_bytes: 7,
+            rss_bytes: [None, None],
+            device_bytes: [None, Some(5)],
+        };
+        let text = load.text();
+        assert!(text.contains("n/a and n/a bytes resident"), "{text}");
+        assert!(text.contains("n/a and 5 bytes of the device"), "{text}");
     }
 }

@@ -1,6 +1,5 @@
-//! Batched affine additions with scalar instructions, on blst's field
-//! arithmetic. This is the implementation for every machine, and for both
-//! curves.
+//! Batched affine additions, one after the other, on any [`Arithmetic`] and for
+//! both curves.
 
 use std::marker::PhantomData;
 
@@ -10,6 +9,7 @@ use ff::Field;
 use group::prime::PrimeCurveAffine;
 
 use super::{Addition, BATCH, Kernel, prefetch};
+use crate::arithmetic::{Arithmetic, Operations};
 use crate::isa::Isa;
 use crate::memory::Plain;
 
@@ -69,13 +69,13 @@ impl Coordinates for G2Affine {
     }
 }
 
-/// The portable [`Kernel`] of the curve whose points are `A`.
+/// The [`Kernel`] of the curve whose points are `C`, on the arithmetic `A`.
 #[derive(Clone, Copy)]
-pub(crate) struct Portable<A>(PhantomData<A>);
+pub(crate) struct Serial<C, A>(PhantomData<(C, A)>);
 
-impl<A> Portable<A> {
+impl<C, A> Serial<C, A> {
     pub(crate) fn new() -> Self {
-        Portable(PhantomData)
+        Serial(PhantomData)
     }
 }
 
@@ -88,37 +88,42 @@ pub(crate) struct Step<F> {
     doubles: bool,
 }
 
-impl<A: Coordinates> Kernel for Portable<A> {
-    type Affine = A;
-    type Point = A;
-    type Scratch = Vec<Step<A::Base>>;
+impl<C, A> Kernel for Serial<C, A>
+where
+    C: Coordinates,
+    A: Arithmetic + Operations<C::Base>,
+{
+    type Affine = C;
+    type Point = C;
+    type Scratch = Vec<Step<C::Base>>;
 
     fn isa(self) -> Isa {
-        Isa::PORTABLE
+        A::ISA
     }
 
-    fn infinity(self) -> A {
-        A::identity()
+    fn infinity(self) -> C {
+        C::identity()
     }
 
-    fn import(self, from: &[A], to: &mut [A]) {
+    fn import(self, from: &[C], to: &mut [C]) {
         to.copy_from_slice(from);
     }
 
-    fn export(self, from: &[A], to: &mut [A]) {
+    fn export(self, from: &[C], to: &mut [C]) {
         to.copy_from_slice(from);
     }
 
-    fn negate(self, point: &A) -> A {
-        -*point
+    fn negate(self, point: &C) -> C {
+        // Infinity's coordinates are zero, and stay it.
+        C::from_xy(point.x(), A::negate(&point.y()))
     }
 
     fn accumulate(
         self,
-        targets: &mut [A],
-        sources: &[A],
+        targets: &mut [C],
+        sources: &[C],
         additions: &[Addition],
-        steps: &mut Vec<Step<A::Base>>,
+        steps: &mut Vec<Step<C::Base>>,
     ) {
         for batch in additions.chunks(BATCH) {
             let product = self.prepare(targets, sources, batch, steps);
@@ -127,18 +132,22 @@ impl<A: Coordinates> Kernel for Portable<A> {
     }
 }
 
-impl<A: Coordinates> Portable<A> {
+impl<C, A> Serial<C, A>
+where
+    C: Coordinates,
+    A: Arithmetic + Operations<C::Base>,
+{
     /// Carries out the additions that need no slope, lists the others in
     /// `steps`, and returns the product of their denominators, none of which
     /// is zero.
     fn prepare(
         self,
-        targets: &mut [A],
-        sources: &[A],
+        targets: &mut [C],
+        sources: &[C],
         batch: &[Addition],
-        steps: &mut Vec<Step<A::Base>>,
-    ) -> A::Base {
-        let mut product = A::Base::ONE;
+        steps: &mut Vec<Step<C::Base>>,
+    ) -> C::Base {
+        let mut product = C::Base::ONE;
         steps.clear();
         for (i, &addition) in batch.iter().enumerate() {
             if let Some(later) = batch.get(i + PREFETCH) {
@@ -160,17 +169,17 @@ impl<A: Coordinates> Portable<A> {
                 prefix: product,
                 doubles: false,
             };
-            step.denominator -= &target.x();
-            if A::vanishes(&step.denominator) {
+            A::subtract(&mut step.denominator, &target.x());
+            if C::vanishes(&step.denominator) {
                 step.doubles = true;
-                step.denominator = signed_y(source, addition);
-                step.denominator += &target.y();
-                if A::vanishes(&step.denominator) {
-                    *target = A::identity();
+                step.denominator = self.signed_y(source, addition);
+                A::add(&mut step.denominator, &target.y());
+                if C::vanishes(&step.denominator) {
+                    *target = C::identity();
                     continue;
                 }
             }
-            product *= &step.denominator;
+            A::multiply(&mut product, &step.denominator);
             steps.push(step);
         }
         product
@@ -178,8 +187,8 @@ impl<A: Coordinates> Portable<A> {
 
     /// Inverts the product and walks the steps backwards, peeling off one
     /// denominator's inverse at a time.
-    fn complete(self, targets: &mut [A], sources: &[A], steps: &[Step<A::Base>], product: A::Base) {
-        let Some(mut inverse) = Option::<A::Base>::from(product.invert()) else {
+    fn complete(self, targets: &mut [C], sources: &[C], steps: &[Step<C::Base>], product: C::Base) {
+        let Some(mut inverse) = A::invert(&product) else {
             debug_assert!(false, "a denominator is zero");
             return;
         };
@@ -189,64 +198,69 @@ impl<A: Coordinates> Portable<A> {
             // Operations in place: results of blst that are copied while still
             // on their way to memory stall the processor.
             let mut slope = step.prefix;
-            slope *= &inverse;
-            inverse *= &step.denominator;
-            slope *= &numerator(target, source, step);
+            A::multiply(&mut slope, &inverse);
+            A::multiply(&mut inverse, &step.denominator);
+            A::multiply(&mut slope, &self.numerator(target, source, step));
 
-            let mut x = slope;
-            x *= &slope;
-            x -= &target.x();
-            x -= &source.x();
+            let mut x = A::square(&slope);
+            A::subtract(&mut x, &target.x());
+            A::subtract(&mut x, &source.x());
             let mut y = target.x();
-            y -= &x;
-            y *= &slope;
-            y -= &target.y();
-            *target = A::from_xy(x, y);
+            A::subtract(&mut y, &x);
+            A::multiply(&mut y, &slope);
+            A::subtract(&mut y, &target.y());
+            *target = C::from_xy(x, y);
         }
     }
-}
 
-/// The numerator of the slope of a sum or of a tangent.
-#[inline]
-fn numerator<A: Coordinates>(target: &A, source: &A, step: &Step<A::Base>) -> A::Base {
-    if step.doubles {
-        let square = source.x().square();
-        square.double() + square
-    } else {
-        let mut difference = signed_y(source, step.addition);
-        difference -= &target.y();
-        difference
+    /// The numerator of the slope of a sum or of a tangent.
+    #[inline]
+    fn numerator(self, target: &C, source: &C, step: &Step<C::Base>) -> C::Base {
+        if step.doubles {
+            let square = A::square(&source.x());
+            let mut triple = square;
+            A::add(&mut triple, &square);
+            A::add(&mut triple, &square);
+            triple
+        } else {
+            let mut difference = self.signed_y(source, step.addition);
+            A::subtract(&mut difference, &target.y());
+            difference
+        }
+    }
+
+    /// The y of the source, or of its inverse.
+    #[inline]
+    fn signed_y(self, source: &C, addition: Addition) -> C::Base {
+        if addition.negative() {
+            A::negate(&source.y())
+        } else {
+            source.y()
+        }
     }
 }
 
 /// Whether a point is infinity.
 #[inline]
-fn is_infinity<A: Coordinates>(point: &A) -> bool {
-    A::vanishes(&point.x()) && A::vanishes(&point.y())
-}
-
-/// The y of the source, or of its inverse.
-#[inline]
-fn signed_y<A: Coordinates>(source: &A, addition: Addition) -> A::Base {
-    if addition.negative() {
-        -source.y()
-    } else {
-        source.y()
-    }
+fn is_infinity<C: Coordinates>(point: &C) -> bool {
+    C::vanishes(&point.x()) && C::vanishes(&point.y())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::check_kernel;
     use super::*;
+    use crate::arithmetic::{Blst, Portable};
 
     #[test]
     fn g1_additions_agree_with_the_group_law() {
-        check_kernel(Portable::<G1Affine>::new());
+        check_kernel(Serial::<G1Affine, Blst>::new());
+        check_kernel(Serial::<G1Affine, Portable>::new());
     }
 
     #[test]
     fn g2_additions_agree_with_the_group_law() {
-        check_kernel(Portable::<G2Affine>::new());
+        check_kernel(Serial::<G2Affine, Blst>::new());
+        check_kernel(Serial::<G2Affine, Portable>::new());
     }
 }

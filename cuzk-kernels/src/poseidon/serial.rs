@@ -1,18 +1,25 @@
 //! One permutation after the other: short and plainly right, and the twin of
 //! the eight at a time.
 
+use std::marker::PhantomData;
+
 use super::MAX_WIDTH;
 use super::schedule::Schedule;
+use crate::arithmetic::Arithmetic;
 use blstrs::Scalar;
 use ff::Field;
 
 /// See [`super::Poseidon::traces`].
-pub(super) fn traces(schedule: &Schedule, preimages: &[Scalar], traces: &mut [Scalar]) {
+pub(super) fn traces<A: Arithmetic>(
+    schedule: &Schedule,
+    preimages: &[Scalar],
+    traces: &mut [Scalar],
+) {
     let preimages = preimages.chunks_exact(schedule.width - 1);
     let traces = traces.chunks_exact_mut(schedule.trace_len());
     for (preimage, trace) in preimages.zip(traces) {
         let mut places = trace.iter_mut();
-        permute(schedule, preimage, |value| {
+        permute::<A>(schedule, preimage, |value| {
             if let Some(place) = places.next() {
                 *place = value;
             }
@@ -21,12 +28,12 @@ pub(super) fn traces(schedule: &Schedule, preimages: &[Scalar], traces: &mut [Sc
 }
 
 /// Gives the trace to `visit`, value by value; the last is the digest.
-pub(super) fn permute(
+pub(super) fn permute<A: Arithmetic>(
     schedule: &Schedule,
     preimage: &[Scalar],
     mut visit: impl FnMut(Scalar),
 ) -> Scalar {
-    let mut state = State::first_sbox(schedule, preimage, &mut visit);
+    let mut state = State::<A>::first_sbox(schedule, preimage, &mut visit);
     for (round, (keys, matrix)) in schedule.begin_rounds().enumerate() {
         if round > 0 {
             state.sboxes(keys, &mut visit);
@@ -34,7 +41,7 @@ pub(super) fn permute(
         state.multiply(matrix);
     }
     for (key, matrix) in schedule.partial_keys.iter().zip(&schedule.sparse) {
-        state.elements[0] = sbox(state.elements[0], *key, &mut visit);
+        state.elements[0] = sbox::<A>(state.elements[0], *key, &mut visit);
         state.multiply_sparse(&matrix.column, &matrix.row);
     }
     for keys in schedule.end_keys.chunks_exact(schedule.width) {
@@ -49,18 +56,19 @@ pub(super) fn permute(
 }
 
 /// The permutation's state.
-struct State {
+struct State<A> {
     elements: [Scalar; MAX_WIDTH],
     width: usize,
+    arithmetic: PhantomData<A>,
 }
 
-impl State {
+impl<A: Arithmetic> State<A> {
     /// The state behind the first round's S-boxes.
     fn first_sbox(
         schedule: &Schedule,
         preimage: &[Scalar],
         mut visit: impl FnMut(Scalar),
-    ) -> State {
+    ) -> State<A> {
         let mut elements = [Scalar::ZERO; MAX_WIDTH];
         let keys = schedule.first_keys.iter().zip(&schedule.begin_keys);
         let inputs = [schedule.domain_tag];
@@ -69,7 +77,9 @@ impl State {
             elements.iter_mut().zip(inputs).zip(keys).enumerate()
         {
             let shown = i > 0;
-            *element = powers(*input + *before, *behind, |value| {
+            let mut sum = *input;
+            A::add(&mut sum, before);
+            *element = powers::<A>(sum, *behind, |value| {
                 if shown {
                     visit(value);
                 }
@@ -78,12 +88,13 @@ impl State {
         State {
             elements,
             width: schedule.width,
+            arithmetic: PhantomData,
         }
     }
 
     fn sboxes(&mut self, keys: &[Scalar], mut visit: impl FnMut(Scalar)) {
         for (element, key) in self.elements[..self.width].iter_mut().zip(keys) {
-            *element = sbox(*element, *key, &mut visit);
+            *element = sbox::<A>(*element, *key, &mut visit);
         }
     }
 
@@ -99,28 +110,37 @@ impl State {
         let first = self.dot(column);
         let [head, rest @ ..] = &mut self.elements;
         for (element, factor) in rest.iter_mut().zip(row) {
-            *element += *head * factor;
+            let mut product = *head;
+            A::multiply(&mut product, factor);
+            A::add(element, &product);
         }
         *head = first;
     }
 
     fn dot(&self, factors: &[Scalar]) -> Scalar {
-        let products = self.elements.iter().zip(factors).map(|(x, y)| *x * y);
-        products.sum()
+        let mut sum = Scalar::ZERO;
+        for (element, factor) in self.elements.iter().zip(factors) {
+            let mut product = *element;
+            A::multiply(&mut product, factor);
+            A::add(&mut sum, &product);
+        }
+        sum
     }
 }
 
 /// x⁵ + key, of an x that has a variable.
-fn sbox(x: Scalar, key: Scalar, mut visit: impl FnMut(Scalar)) -> Scalar {
+fn sbox<A: Arithmetic>(x: Scalar, key: Scalar, mut visit: impl FnMut(Scalar)) -> Scalar {
     visit(x);
-    powers(x, key, visit)
+    powers::<A>(x, key, visit)
 }
 
 /// x⁵ + key.
-fn powers(x: Scalar, key: Scalar, mut visit: impl FnMut(Scalar)) -> Scalar {
-    let square = x.square();
-    let fourth = square.square();
-    let fifth = fourth * x + key;
+fn powers<A: Arithmetic>(x: Scalar, key: Scalar, mut visit: impl FnMut(Scalar)) -> Scalar {
+    let square = A::square(&x);
+    let fourth = A::square(&square);
+    let mut fifth = fourth;
+    A::multiply(&mut fifth, &x);
+    A::add(&mut fifth, &key);
     visit(square);
     visit(fourth);
     visit(fifth);

@@ -73,21 +73,21 @@ type Pair<S> = [PackedCell<Canonical<S>>; 2];
 /// The values of a circuit's variables, where each can be written once, and
 /// not be read before.
 #[derive(Debug, Clone)]
-pub struct WitnessMemory<S> {
+pub struct CheckedMemory<S> {
     inputs: Vec<Pair<S>>,
     aux: Vec<Pair<S>>,
 }
 
-impl<S: PrimeField> Default for WitnessMemory<S> {
+impl<S: PrimeField> Default for CheckedMemory<S> {
     fn default() -> Self {
-        WitnessMemory {
+        CheckedMemory {
             inputs: Vec::new(),
             aux: Vec::new(),
         }
     }
 }
 
-impl<S: PrimeField> WitnessMemory<S> {
+impl<S: PrimeField> CheckedMemory<S> {
     /// A memory without variables, not even ONE.
     pub fn new() -> Self {
         Self::default()
@@ -201,7 +201,7 @@ pub struct CheckedCircuit {
     pub violation: Option<(usize, Violation)>,
 }
 
-/// Synthesises `circuit` in a [`WitnessMemory`] and evaluates each row as it
+/// Synthesises `circuit` in a [`CheckedMemory`] and evaluates each row as it
 /// is enforced. A variable whose value is missing is left without one, which
 /// is no violation until a row reads it; so a blank circuit has densities too.
 ///
@@ -223,7 +223,7 @@ pub fn check_circuit<S: PrimeField, C: Circuit<S>>(
 /// The constraint system that [`check_circuit`] hands to a circuit.
 #[derive(Debug)]
 struct CheckingCs<S> {
-    memory: WitnessMemory<S>,
+    memory: CheckedMemory<S>,
     rows: usize,
     /// `enforce` cannot fail, so the first violation waits here for the end.
     violation: Option<(usize, Violation)>,
@@ -272,7 +272,7 @@ impl<S: PrimeField> ConstraintSystem<S> for CheckingCs<S> {
 
     fn new() -> Self {
         CheckingCs {
-            memory: WitnessMemory::new(),
+            memory: CheckedMemory::new(),
             rows: 0,
             violation: None,
         }
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_variable_is_written_once_and_not_read_before() {
-        let mut memory = WitnessMemory::<Scalar>::new();
+        let mut memory = CheckedMemory::<Scalar>::new();
         let variable = memory.declare_aux();
         let index = Index::Aux(0);
         let early = Err(Violation::ReadBeforeWritten { variable: index });
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn reads_are_remembered_for_their_matrix_only() {
-        let mut memory = WitnessMemory::<Scalar>::new();
+        let mut memory = CheckedMemory::<Scalar>::new();
         let variables: Vec<_> = (0..4).map(|_| memory.declare_aux()).collect();
         for (variable, query) in
             variables

@@ -1,0 +1,90 @@
+//! Transforms of one element after the other, on any [`Arithmetic`].
+
+use std::marker::PhantomData;
+
+use blstrs::Scalar;
+
+use super::pass::{self, Direction};
+use super::pointwise;
+use super::reverse::reverse_bits_in_place;
+use super::twiddles::Twiddles;
+use crate::arithmetic::Arithmetic;
+use crate::checkpoint::Checkpoint;
+use crate::error::KernelError;
+
+/// Twiddles for the arithmetic `A`. What the operations do is said at
+/// [`Engine`](super::Engine).
+pub(crate) struct Serial<A> {
+    twiddles: Twiddles,
+    arithmetic: PhantomData<A>,
+}
+
+impl<A: Arithmetic> Serial<A> {
+    pub(super) fn new(twiddles: Twiddles) -> Self {
+        Self {
+            twiddles,
+            arithmetic: PhantomData,
+        }
+    }
+
+    pub(super) fn scatter(
+        &self,
+        values: &mut [Scalar],
+        direction: Direction,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        pass::scatter::<A>(values, &self.twiddles, direction, checkpoint)
+    }
+
+    pub(super) fn multiply(
+        &self,
+        to: &mut [Scalar],
+        by: &[Scalar],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        pointwise::multiply::<A>(to, by, checkpoint)
+    }
+
+    pub(super) fn multiply_to(
+        &self,
+        to: &mut [Scalar],
+        factors: [&[Scalar]; 2],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        pointwise::multiply_to::<A>(to, factors, checkpoint)
+    }
+
+    pub(super) fn move_to_coset(
+        &self,
+        values: &mut [Scalar],
+        factors: [Scalar; 2],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        let twiddles = &self.twiddles;
+        pass::scatter::<A>(values, twiddles, Direction::Inverse, checkpoint)?;
+        let (low, high) = values.split_at_mut(values.len().div_ceil(2));
+        for (values, factor) in [low, high].into_iter().zip(factors) {
+            pointwise::shift::<A>(values, twiddles, factor, checkpoint)?;
+        }
+        pass::gather::<A>(values, twiddles, Direction::Forward, checkpoint)
+    }
+
+    pub(super) fn interpolate_difference(
+        &self,
+        [values, to]: [&mut [Scalar]; 2],
+        (sums, sum_factor): (&[Scalar], Scalar),
+        factors: [Scalar; 2],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), KernelError> {
+        let twiddles = &self.twiddles;
+        pass::scatter::<A>(values, twiddles, Direction::Inverse, checkpoint)?;
+        let middle = values.len().div_ceil(2);
+        let halves = values.chunks_mut(middle).zip(sums.chunks(middle));
+        for ((values, sums), factor) in halves.zip(factors) {
+            let sums = (sums, sum_factor);
+            pointwise::unshift_from::<A>(sums, values, twiddles, factor, checkpoint)?;
+        }
+        pointwise::copy(values, to, checkpoint)?;
+        reverse_bits_in_place(to, checkpoint)
+    }
+}
