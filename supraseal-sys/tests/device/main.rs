@@ -17,7 +17,7 @@ mod stops;
 use fixture::{Packed, Size, Small};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use supraseal_sys::GpuResources;
 use supraseal_sys::device::{
     BG2, CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver, DeviceSums,
@@ -87,9 +87,12 @@ fn prove(
     prove_with(circuit, witness, &|| true)
 }
 
-/// Sleeps until it is so; for ever is a test that hangs.
-fn wait_for(is_so: impl Fn() -> bool) {
+/// Sleeps until it is so, for half a minute at most: a test that fails tells more
+/// than one that hangs.
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let asked = Instant::now();
     while !is_so() {
+        assert!(asked.elapsed() < Duration::from_secs(30), "not so: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

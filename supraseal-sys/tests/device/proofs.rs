@@ -207,7 +207,8 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
             let next = receive.recv_timeout(Duration::from_secs(30));
             ran.push(next.expect("a device region that waits for b_g2_msm"));
             drop(bench.resources.lock_gpu().unwrap());
-            wait_for(|| throttle() == waiting);
+            // The next proof may be at its sum already.
+            wait_for("raised once for each that waits", || throttle() >= waiting);
         }
         let dropped = ran.pop();
         let dropping = scope.spawn(move || drop(dropped));
@@ -251,7 +252,7 @@ fn a_sum_in_g2_raises_the_throttle_once() {
     };
     let held = HeldPool::new().unwrap();
     let ran = staged.run(false, &watch).unwrap();
-    wait_for(|| throttle() == 1);
+    wait_for("raised once", || throttle() == 1);
     drop(held);
     std::thread::scope(|scope| {
         let finished = scope.spawn(move || ran.finish(&|| true).map(drop));
@@ -278,7 +279,7 @@ fn devices_beside_each_other_share_a_throttle() {
     let held = HeldPool::new().unwrap();
     let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
     let ran = staged.run(true, &|| true).unwrap();
-    wait_for(|| throttle() == 1);
+    wait_for("raised once", || throttle() == 1);
     drop(first.resources.lock_gpu().unwrap());
     drop(held);
     assert_eq!(ran.finish(&|| true).unwrap().0, small.sums(&witness));
