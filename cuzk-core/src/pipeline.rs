@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
-use cuzk_kernels::Checkpoint;
+use cuzk_kernels::{Checkpoint, Isa};
 use cuzk_pce::{Columns, EvalError, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
@@ -42,6 +42,8 @@ const FILL_TASK: usize = 1 << 14;
 pub struct SynthesisResources<'a> {
     /// Its threads.
     pub pool: &'a ThreadPool,
+    /// The instructions of the witness' hashes.
+    pub isa: Isa,
     /// Where it takes the witness and the vectors over the domain from.
     pub buffers: &'a Arc<BufferPool>,
     /// While this is above zero, evaluation yields the memory to whoever raised
@@ -76,6 +78,7 @@ pub fn synthesize_partition(
 ) -> Result<Synthesized> {
     let SynthesisResources {
         pool,
+        isa,
         buffers,
         throttle,
         evaluate,
@@ -90,7 +93,7 @@ pub fn synthesize_partition(
         if !evaluate {
             cuzk_pce::stand_aside(throttle, circuit.program().rows());
         }
-        pool.install(|| job.witness_in(partition, &memory))
+        pool.install(|| job.witness_in(partition, isa, &memory))
     })?;
     if !checkpoint.pass() {
         return Err(Error::Stopped);

@@ -11,6 +11,7 @@ use cuzk_core::config::{
     BG2, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel, Logging, Memory,
     Pipeline, ProblemKind, SECTIONS, Srs, Synthesis,
 };
+use cuzk_core::kinds::ProofKind;
 use cuzk_core::memory::buffer::Dealloc;
 use cuzk_core::scheduler::priority::Patience;
 use cuzk_kernels::Isa;
@@ -194,6 +195,7 @@ fn good_values_resolve() {
     let text = r#"
         [srs]
         param_cache = "cache"
+        multiples = ["window-post", "winning-post", "window-post"]
         [synthesis]
         threads = 0
         partition_workers = 3
@@ -231,6 +233,7 @@ fn good_values_resolve() {
     let expected = Config {
         srs: Srs {
             param_cache: "cache".into(),
+            multiples: vec![ProofKind::WindowPost, ProofKind::WinningPost],
         },
         synthesis: Synthesis {
             threads: 16,
@@ -373,6 +376,17 @@ fn bad_input_is_told_with_line_and_key() {
                 "line 2: [gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got \"gpu\"",
                 "line 3: [gpus] memory_limit: expected a size",
             ],
+        ),
+        (
+            "[srs]\nmultiples = [\"winning-post\", \"winningpost\", \"\"]\n",
+            &[
+                "line 2: [srs] multiples: expected a list of kinds of \"porep\"",
+                "[srs] multiples: expected a list of kinds",
+            ],
+        ),
+        (
+            "[srs]\nmultiples = \"winning-post\"\n",
+            &["line 2: [srs] multiples: expected a list of kinds of"],
         ),
         (
             "[gpus]\nb_g2 = true\nmemory_limit = \"16 gigs\"\n",
@@ -600,7 +614,10 @@ prop_compose! {
         format in 0usize..LogFormat::ALL.len(),
     ) -> Config {
         Config {
-            srs: Srs { param_cache: param_cache.into() },
+            srs: Srs {
+                param_cache: param_cache.into(),
+                multiples: ProofKind::ALL[counts[1] % 5..].to_vec(),
+            },
             synthesis: Synthesis { threads: counts[0], partition_workers: counts[1] },
             gpus: Gpus {
                 devices,

@@ -28,7 +28,7 @@ use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
-use cuzk_kernels::Unhindered;
+use cuzk_kernels::{Isa, Unhindered};
 use supraseal_sys::GpuResources;
 use supraseal_sys::device::{
     BG2, CircuitShape, DeviceOptions, DevicePlan, DeviceProver, Queries, device_count,
@@ -69,6 +69,7 @@ impl Case {
     ) -> Synthesized {
         let resources = SynthesisResources {
             pool: &common::config().synthesis.pool().unwrap(),
+            isa: Isa::best(),
             buffers: &BufferPool::new(Dealloc::Recycle, 0),
             throttle,
             evaluate,

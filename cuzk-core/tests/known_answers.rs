@@ -66,7 +66,7 @@ impl Case {
         }
     }
 
-    fn synthesized(&self, resources: &GpuResources, pool: &ThreadPool) -> Synthesized {
+    fn synthesized(&self, isa: Isa, resources: &GpuResources, pool: &ThreadPool) -> Synthesized {
         synthesize_partition(
             &*self.job,
             0,
@@ -74,6 +74,7 @@ impl Case {
             Arc::clone(self.params.mapped()),
             SynthesisResources {
                 pool,
+                isa,
                 buffers: &BufferPool::new(Dealloc::Recycle, 0),
                 throttle: Some(resources.throttle()),
                 evaluate: true,
@@ -94,7 +95,7 @@ impl Case {
         let backend: Arc<dyn Backend> = Arc::new(backend.with_isa(isa));
         let synthesized = Synthesized {
             randomness,
-            ..self.synthesized(&resources, &pool)
+            ..self.synthesized(isa, &resources, &pool)
         };
         let timeline = Timeline::default();
         let trace = timeline.trace(0, Some(0));
@@ -283,7 +284,7 @@ fn a_stopped_partition_gives_no_proof() {
     let prove = |checkpoint: Arc<StopAt>| {
         let partition = Synthesized {
             checkpoint,
-            ..case.synthesized(&resources, &pool)
+            ..case.synthesized(Isa::best(), &resources, &pool)
         };
         Arc::clone(&backend)
             .prove_start(partition, trace)?

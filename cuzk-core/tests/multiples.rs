@@ -75,8 +75,12 @@ impl Case {
     }
 
     fn renew(&self, context: Context<'_>) -> Result<bool, ParamsError> {
+        self.renew_or_make(context, false)
+    }
+
+    fn renew_or_make(&self, context: Context<'_>, wanted: bool) -> Result<bool, ParamsError> {
         let params = self.params.mapped();
-        pool().install(|| params.renew_multiples(&self.circuit, context, 2))
+        pool().install(|| params.renew_multiples(&self.circuit, context, 2, wanted))
     }
 
     fn path(&self) -> PathBuf {
@@ -233,6 +237,31 @@ fn a_stale_file_is_made_anew_within_its_makers_limit() {
     assert_eq!(other.shared(best), (true, false));
     let file_bytes = fs::metadata(other.path()).unwrap().len();
     assert_eq!(file_bytes, written.file_bytes);
+}
+
+#[test]
+fn multiples_that_are_wanted_are_made_where_there_are_none() {
+    let case = Case::new();
+    let best = Isa::best();
+    let params = case.params.mapped();
+    let is_absent = |isa| params.multiples(&case.circuit, isa, &pool()).is_absent();
+    assert!(!is_absent(Isa::SCALAR), "there is no form for it");
+    assert!(!case.renew_or_make(Isa::SCALAR.into(), true).unwrap());
+    assert!(!case.path().exists());
+    if Isa::ifma().is_none() {
+        return;
+    }
+    assert!(is_absent(best));
+    let stopping = Context {
+        checkpoint: &Stop,
+        ..best.into()
+    };
+    let stopped = case.renew_or_make(stopping, true);
+    assert!(matches!(stopped, Err(ParamsError::Stopped)));
+    assert!(is_absent(best), "to be tried again");
+    assert!(case.renew_or_make(best.into(), true).unwrap());
+    assert_eq!(case.shared(best), (true, false));
+    assert!(!case.renew_or_make(best.into(), true).unwrap());
 }
 
 #[test]

@@ -18,6 +18,7 @@ use cuzk_core::params::{
     GenerateError, GenerateOptions, MappedParams, Outcome, ParamCache, ParameterFiles, ParamsError,
     QueryLengths, QueryName, ToxicWaste, generate, read_verifying_key,
 };
+use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Bases, BasesError};
 use ff::Field;
 use group::Curve;
@@ -165,19 +166,22 @@ fn bytes_of(params: &Parameters<Bls12>) -> Vec<u8> {
     bytes
 }
 
+/// What every instruction set makes, and they make the same.
 fn ours<C: Circuit<Scalar> + Send>(circuit: C, waste: &ToxicWaste) -> Vec<u8> {
     let program = cuzk_pce::compile(circuit).unwrap();
-    let (mut bytes, mut last) = (Vec::new(), (0, 0));
-    let generated = generate(&program, waste, &mut bytes, |done, total| {
-        last = (done, total)
-    })
-    .unwrap();
-    assert_eq!(
-        last,
-        (generated.points, generated.points),
-        "progress ends at the total"
-    );
-    bytes
+    let mut made = Isa::all().into_iter().map(|isa| {
+        let (mut bytes, mut last) = (Vec::new(), (0, 0));
+        let progress = |done, total| last = (done, total);
+        let generated = generate(&program, waste, isa, &mut bytes, progress).unwrap();
+        let all = (generated.points, generated.points);
+        assert_eq!(last, all, "progress ends at the total");
+        (isa, bytes)
+    });
+    let (_, first) = made.next().unwrap();
+    for (isa, bytes) in made {
+        assert!(bytes == first, "{isa} makes others");
+    }
+    first
 }
 
 #[test]
@@ -219,7 +223,7 @@ fn generated_bytes_equal_bellpersons_over_several_chunks() {
     let circuit = Chain::of((1 << 16) + 1000);
     let program = cuzk_pce::compile(circuit.clone()).unwrap();
     let mut bytes = Vec::new();
-    generate(&program, &waste(1), &mut bytes, |_, _| {}).unwrap();
+    generate(&program, &waste(1), Isa::best(), &mut bytes, |_, _| {}).unwrap();
     let params = Parameters::<Bls12>::read(&bytes[..], false).unwrap();
     assert!(params.h.len() > 1 << 16 && params.b_g2.len() > 1 << 16);
     // Checked by what they are for: bellperson itself takes minutes to make them.
@@ -250,7 +254,7 @@ fn unusable_circuits_and_waste_are_refused() {
     }
     let program = cuzk_pce::compile(Unconstrained).unwrap();
     let mut out = Vec::new();
-    let error = generate(&program, &waste(1), &mut out, |_, _| {}).unwrap_err();
+    let error = generate(&program, &waste(1), Isa::best(), &mut out, |_, _| {}).unwrap_err();
     assert!(
         matches!(error, GenerateError::UnconstrainedVariable { index: 2 }),
         "{error}"
@@ -319,7 +323,7 @@ fn unusable_circuits_and_waste_are_refused() {
         ),
     ];
     for (expected, waste) in cases {
-        match generate(&program, &waste, &mut out, |_, _| {}) {
+        match generate(&program, &waste, Isa::best(), &mut out, |_, _| {}) {
             Err(GenerateError::DegenerateWaste { what }) => assert_eq!(what, expected),
             other => assert!(other.is_err(), "{expected}: {other:?}"),
         }
@@ -687,6 +691,7 @@ fn files() -> ParameterFiles {
 const OPTIONS: GenerateOptions = GenerateOptions {
     seed: 11,
     acknowledge_insecure: false,
+    isa: Isa::PORTABLE,
 };
 
 fn names_in(folder: &Path) -> Vec<String> {

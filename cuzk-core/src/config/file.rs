@@ -49,6 +49,8 @@ pub enum DevicesText {
 pub struct SrsSection {
     /// Folder of the `.params` and `.vk` files.
     pub param_cache: Field<String>,
+    /// Kinds whose points' multiples the engine makes.
+    pub multiples: Field<Vec<String>>,
 }
 
 /// `[synthesis]`: witnesses and constraint evaluation.
@@ -172,7 +174,16 @@ type Key = (&'static str, &'static str);
 
 /// Every section with its keys.
 pub const SECTIONS: &[(&str, &[Key])] = &[
-    ("srs", &[("param_cache", "a path in quotes")]),
+    (
+        "srs",
+        &[
+            ("param_cache", "a path in quotes"),
+            (
+                "multiples",
+                "a list of kinds of \"porep\", \"winning-post\", \"window-post\", \"snap-deals\"",
+            ),
+        ],
+    ),
     (
         "synthesis",
         &[

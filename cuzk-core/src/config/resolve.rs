@@ -19,6 +19,7 @@ use super::resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,
 };
+use crate::kinds::ProofKind;
 use crate::memory::buffer::Dealloc;
 
 /// Where the proofs libraries keep parameters unless told otherwise.
@@ -52,6 +53,7 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
     Config {
         srs: Srs {
             param_cache: check.param_cache(&file.srs.param_cache),
+            multiples: check.multiples(&file.srs.multiples),
         },
         synthesis: Synthesis {
             threads: check.threads("synthesis", "threads", &file.synthesis.threads),
@@ -157,6 +159,27 @@ impl Check<'_> {
                 .clone()
                 .unwrap_or_else(|| PARAM_CACHE_DEFAULT.into()),
         }
+    }
+
+    /// Kinds of proof, each once.
+    fn multiples(&mut self, field: &Field<Vec<String>>) -> Vec<ProofKind> {
+        let Some(value) = field else {
+            return vec![ProofKind::WinningPost];
+        };
+        let mut kinds = Vec::new();
+        for name in value.get_ref() {
+            match name.parse() {
+                Ok(kind) if kinds.contains(&kind) => {}
+                Ok(kind) => kinds.push(kind),
+                Err(_) => {
+                    let expected = file::expected("srs", "multiples");
+                    let got = name.clone();
+                    let kind = ProblemKind::UnknownValue { expected, got };
+                    self.note("srs", "multiples", value, kind);
+                }
+            }
+        }
+        kinds
     }
 
     /// A number of threads: 0, and no number, mean all cores.

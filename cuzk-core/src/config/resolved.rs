@@ -16,6 +16,7 @@ use toml::Spanned;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
 use crate::Error;
+use crate::kinds::ProofKind;
 use crate::memory::buffer::Dealloc;
 
 /// The whole configuration, resolved. Serialised, it has the keys of the file.
@@ -45,6 +46,9 @@ pub struct Srs {
     /// Folder of the `.params` and `.vk` files; UTF-8 where it came from a file
     /// or the environment.
     pub param_cache: PathBuf,
+    /// Kinds whose parameters' points the engine makes multiples of, in the background,
+    /// where there are none and the CPU proves.
+    pub multiples: Vec<ProofKind>,
 }
 
 /// Witnesses and constraint evaluation.
@@ -280,6 +284,10 @@ fn count(value: usize) -> Field<i64> {
     written(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
+fn names(kinds: &[ProofKind]) -> Vec<String> {
+    kinds.iter().map(ToString::to_string).collect()
+}
+
 impl From<&Config> for FileConfig {
     /// The file that resolves to this configuration, every key written.
     fn from(config: &Config) -> Self {
@@ -293,6 +301,7 @@ impl From<&Config> for FileConfig {
         Self {
             srs: file::SrsSection {
                 param_cache: written(config.srs.param_cache.to_string_lossy().into_owned()),
+                multiples: written(names(&config.srs.multiples)),
             },
             synthesis: file::SynthesisSection {
                 threads: count(config.synthesis.threads),

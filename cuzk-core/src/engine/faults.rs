@@ -164,7 +164,9 @@ impl Shared {
         let Admitted { task, circuit, .. } = admitted;
         let (input, partition) = (task.state.input()?, task.partition);
         let memory = self.buffers.witness_memory();
-        let witness = input.witness_in(partition, &memory).ok()?;
+        let witness = input
+            .witness_in(partition, self.config.cpu.isa, &memory)
+            .ok()?;
         let row = circuit.first_bad_row(&witness).ok()??;
         Some(Error::Unsatisfied { partition, row })
     }

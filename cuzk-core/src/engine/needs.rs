@@ -155,7 +155,8 @@ impl Shared {
         let params = params.mapped();
         let pool = self.pool_of(lane);
         let shared = params.multiples(circuit, self.config.cpu.isa, pool);
-        if shared.is_outdated(params) {
+        let wanted = shared.is_absent() && self.wants_multiples(circuit.id());
+        if wanted || shared.is_outdated(params) {
             self.upkeep.ask(circuit.id());
         }
         // Multiples are read as often as the parameters are.
@@ -165,6 +166,13 @@ impl Shared {
             bytes: (params.file_bytes() + multiples_bytes) as u64,
             shapes: multiples.map(MappedMultiples::shapes).unwrap_or_default(),
         }
+    }
+
+    /// Whether there are to be multiples for this circuit: GPUs do not use them.
+    pub(super) fn wants_multiples(&self, id: CircuitId) -> bool {
+        let mut devices = self.stations.devices().iter();
+        self.config.srs.multiples.contains(&id.kind)
+            && devices.any(|station| station.device.backend.is_this_cpu())
     }
 
     pub(super) fn circuit(&self, id: CircuitId) -> Result<Arc<Circuit>> {

@@ -149,6 +149,7 @@ impl Shared {
         };
         SynthesisResources {
             pool: solo.map_or(&self.pool, |solo| &solo.pool),
+            isa: self.config.cpu.isa,
             buffers: &self.buffers,
             // Who raised it may be standing still for this very partition.
             throttle: self.stations.throttle().filter(|_| !critical),

@@ -15,6 +15,9 @@ pub struct Status {
     pub jobs: Vec<JobStatus>,
     /// The devices, and then what stands in for them.
     pub devices: Vec<DeviceStatus>,
+    /// Circuits for which multiples of the parameters' points are looked at or made in
+    /// the background, the one in work in front.
+    pub making_multiples: Vec<String>,
     /// The memory.
     pub memory: MemoryStatus,
 }
@@ -90,6 +93,7 @@ impl Shared {
                 })
                 .collect(),
             devices: self.device_status(),
+            making_multiples: self.upkeep.asked(),
             memory: MemoryStatus {
                 total_bytes: usage.total_bytes,
                 used_bytes: usage.used_bytes,

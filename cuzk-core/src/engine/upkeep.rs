@@ -1,5 +1,5 @@
-//! Multiples of bases that are made anew in the background, because the file beside
-//! the parameters is of others, or damaged.
+//! Multiples of bases that are made in the background: because a kind of proof is to
+//! have them, or because the file beside the parameters is of others, or damaged.
 //!
 //! Not a stage: no partition waits for it. It has one thread of its own, stands still
 //! while critical work runs, and shares the cores with all other work for the half
@@ -26,7 +26,7 @@ use crate::params::{ParamsError, writing_bytes};
 /// How long it waits before it looks again whether there is memory.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What there is to be made anew.
+/// What there is to be made.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
     /// Circuits whose multiples are to be looked at, the one in work in front.
@@ -49,14 +49,19 @@ impl Checkpoint for UpkeepCheckpoint<'_> {
 }
 
 impl Upkeep {
-    /// Has the multiples of a circuit's bases looked at, and made anew if need be,
-    /// unless that is under way.
+    /// Has the multiples of a circuit's bases looked at, and made if need be, unless
+    /// that is under way.
     pub(super) fn ask(&self, id: CircuitId) {
         let mut asked = self.lock();
         if !asked.contains(&id) {
             asked.push_back(id);
             self.changed.notify_all();
         }
+    }
+
+    /// The circuits that were asked for and are not done with.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.lock().iter().map(CircuitId::to_string).collect()
     }
 
     /// Waits for a circuit that was asked for; none once this is closed.
@@ -109,7 +114,9 @@ impl Shared {
                 Err(error) if !self.upkeep.is_closed() => tracing::warn!(
                     circuit = %id,
                     %error,
-                    "the multiples of its parameters' points could not be made anew"
+                    "the multiples of its parameters' points could not be made; proofs take \
+                     longer without them: take the kind out of srs.multiples for no further \
+                     attempt, or make them with `cuzk params prepare`"
                 ),
                 Ok(()) | Err(_) => {}
             }
@@ -140,12 +147,13 @@ impl Shared {
         };
         let (params, threads) = (params.mapped(), self.config.synthesis.threads);
         let started = Instant::now();
-        let renewed = one_thread()?.install(|| params.renew_multiples(&circuit, context, threads));
-        match renewed {
+        let wanted = self.wants_multiples(id);
+        let renew = || params.renew_multiples(&circuit, context, threads, wanted);
+        match one_thread()?.install(renew) {
             Ok(true) => tracing::info!(
                 circuit = %id,
                 elapsed_s = started.elapsed().as_secs_f64(),
-                "multiples of the parameters' points were made anew; sums use them from now on"
+                "multiples of the parameters' points were made; sums use them from now on"
             ),
             Ok(false) | Err(ParamsError::Stopped) => {}
             Err(error) => return Err(error.into()),

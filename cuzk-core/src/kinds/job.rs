@@ -4,6 +4,7 @@ use bellperson::groth16::{self, MappedParameters};
 use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
+use cuzk_kernels::Isa;
 use cuzk_pce::cell::{CheckedCircuit, check_circuit};
 use cuzk_pce::{PackedWitness, WitnessMemory};
 
@@ -33,17 +34,18 @@ pub trait Job: Send + Sync {
     /// What [`witness_in`](Self::witness_in) does.
     fn writer(&self) -> Writer;
 
-    /// The partition's witness, on the heap.
+    /// The partition's witness, with this machine's fastest instructions, on the heap.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] for a partition that there is not,
     /// [`Error::Synthesis`] when the circuit fails.
     fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
-        self.witness_in(partition, &WitnessMemory::HEAP)
+        self.witness_in(partition, Isa::best(), &WitnessMemory::HEAP)
     }
 
-    /// The same in `memory`, as far as its [`writer`](Self::writer) is a native one.
+    /// The same with these instructions, in `memory`, as far as its
+    /// [`writer`](Self::writer) is a native one.
     ///
     /// # Errors
     ///
@@ -51,6 +53,7 @@ pub trait Job: Send + Sync {
     fn witness_in(
         &self,
         partition: usize,
+        isa: Isa,
         memory: &WitnessMemory,
     ) -> Result<PackedWitness<Scalar>, Error>;
 
@@ -123,6 +126,7 @@ pub(super) trait Native {
     fn write(
         &self,
         partition: usize,
+        isa: Isa,
         memory: &WitnessMemory,
     ) -> anyhow::Result<PackedWitness<Scalar>>;
 }
@@ -174,12 +178,13 @@ impl<S: Statement> Job for S {
     fn witness_in(
         &self,
         partition: usize,
+        isa: Isa,
         memory: &WitnessMemory,
     ) -> Result<PackedWitness<Scalar>, Error> {
         check_partition(self, partition)?;
         match self.native() {
             Some(native) => native
-                .write(partition, memory)
+                .write(partition, isa, memory)
                 .map_err(|problem| synthesis("witness", &problem)),
             None => cuzk_pce::packed_witness(instance(self, partition)?)
                 .map_err(|problem| synthesis("witness", &problem)),

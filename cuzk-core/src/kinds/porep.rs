@@ -5,8 +5,8 @@
 
 use anyhow::Context as _;
 use blstrs::Scalar;
+use cuzk_kernels::Isa;
 use cuzk_pce::{PackedWitness, WitnessMemory};
-use cuzk_witness::Isa;
 use cuzk_witness::porep::{self as writer, Challenge};
 use filecoin_hashers::Domain as _;
 use filecoin_proofs::constants::{
@@ -278,6 +278,7 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
     fn write(
         &self,
         partition: usize,
+        isa: Isa,
         memory: &WitnessMemory,
     ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = writer::PorepShape {
@@ -301,7 +302,6 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
             comm_c: vanilla.comm_c().into(),
         };
         let challenges = challenges.context("no such partition")?;
-        let isa = Isa::best();
         Ok(writer::write(isa, shape, &statement, challenges, memory)?)
     }
 }

@@ -8,8 +8,8 @@ use std::iter;
 
 use anyhow::Context as _;
 use blstrs::Scalar;
+use cuzk_kernels::Isa;
 use cuzk_pce::{PackedWitness, WitnessMemory};
-use cuzk_witness::Isa;
 use cuzk_witness::post::{self as writer, PostShape};
 use filecoin_proofs::constants::DefaultTreeDomain;
 use filecoin_proofs_api::SectorId;
@@ -246,7 +246,12 @@ impl<Tree: ReplicaTree> Statement for Post<Tree> {
 }
 
 impl<Tree: ReplicaTree> Native for Post<Tree> {
-    fn write(&self, _: usize, memory: &WitnessMemory) -> anyhow::Result<PackedWitness<Scalar>> {
+    fn write(
+        &self,
+        _: usize,
+        isa: Isa,
+        memory: &WitnessMemory,
+    ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = PostShape {
             tree: tree_shape(Branching::replica(self.id.sector_size))?,
             sectors: self.params.sector_count,
@@ -267,7 +272,7 @@ impl<Tree: ReplicaTree> Native for Post<Tree> {
                 })
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(writer::write(Isa::best(), shape, &sectors, memory)?)
+        Ok(writer::write(isa, shape, &sectors, memory)?)
     }
 }
 

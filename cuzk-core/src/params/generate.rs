@@ -9,8 +9,8 @@ use std::io::Write;
 
 use bellperson::groth16::VerifyingKey;
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
-use cuzk_kernels::KernelError;
 use cuzk_kernels::fixed_base::{G1Table, G2Table};
+use cuzk_kernels::{Isa, KernelError};
 use cuzk_pce::Program;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
@@ -37,7 +37,8 @@ pub struct Generated {
 }
 
 /// Writes the parameters of `circuit` for `waste` to `out`, in bellperson's format,
-/// and returns their verifying key. Work runs on rayon's current pool.
+/// and returns their verifying key. Work runs on rayon's current pool; `isa` changes
+/// how long it takes, not a byte.
 /// `progress` is told points done and points in all after every chunk.
 ///
 /// # Errors
@@ -47,14 +48,15 @@ pub struct Generated {
 pub fn generate(
     circuit: &Program<Scalar>,
     waste: &ToxicWaste,
+    isa: Isa,
     out: &mut impl Write,
     progress: impl FnMut(u64, u64),
 ) -> Result<Generated, GenerateError> {
     waste.check()?;
     let scalars = Scalars::new(circuit, waste)?;
     let points = scalars.points();
-    let g1 = G1Table::new(waste.g1, scalars.points_in_g1());
-    let g2 = G2Table::new(waste.g2, scalars.b.len());
+    let g1 = G1Table::with(isa, waste.g1, scalars.points_in_g1());
+    let g2 = G2Table::with(isa, waste.g2, scalars.b.len());
     let mut writer = PointWriter {
         out,
         done: 0,

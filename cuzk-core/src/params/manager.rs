@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
 use blstrs::{Bls12, Scalar};
+use cuzk_kernels::Isa;
 use cuzk_pce::Program;
 use tempfile::TempPath;
 
@@ -35,7 +36,8 @@ pub struct ParameterFiles {
     pub vk: String,
 }
 
-/// How test parameters are made. The default is seed 0 and no acknowledgement.
+/// How test parameters are made. The default is seed 0, no acknowledgement, and this
+/// machine's fastest instructions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GenerateOptions {
     /// Seed of the toxic waste; see [`ToxicWaste::from_seed`].
@@ -43,6 +45,8 @@ pub struct GenerateOptions {
     /// Whether the caller knows that anyone can forge proofs for them. Needed
     /// for sectors of 512 MiB and more.
     pub acknowledge_insecure: bool,
+    /// The instructions to compute with.
+    pub isa: Isa,
 }
 
 /// What [`ParamCache::ensure_generated`] did.
@@ -212,7 +216,7 @@ impl ParamCache {
         let outcome = if self.has(files) {
             Outcome::AlreadyThere
         } else {
-            self.make(files, &lengths, circuit, options.seed, progress)?
+            self.make(files, &lengths, circuit, options, progress)?
         };
         self.load(files, &lengths)?;
         Ok(outcome)
@@ -233,7 +237,7 @@ impl ParamCache {
         files: &ParameterFiles,
         lengths: &QueryLengths,
         circuit: &Program<Scalar>,
-        seed: u64,
+        options: GenerateOptions,
         progress: impl FnMut(u64, u64),
     ) -> Result<Outcome, ParamsError> {
         let (params_path, vk_path) = (self.params_path(files), self.vk_path(files));
@@ -248,14 +252,12 @@ impl ParamCache {
             return Ok(Outcome::Made);
         }
         let mut partial = Partial::new(&params_path)?;
-        let waste = ToxicWaste::from_seed(seed);
-        let generated =
-            generate(circuit, &waste, &mut partial.writer, progress).map_err(|source| {
-                ParamsError::Generate {
-                    path: params_path.clone(),
-                    source,
-                }
-            })?;
+        let waste = ToxicWaste::from_seed(options.seed);
+        let generated = generate(circuit, &waste, options.isa, &mut partial.writer, progress);
+        let generated = generated.map_err(|source| ParamsError::Generate {
+            path: params_path.clone(),
+            source,
+        })?;
         partial.publish(&params_path)?;
         self.write_key(&vk_path, &generated.vk)?;
         Ok(Outcome::Made)

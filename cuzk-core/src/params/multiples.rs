@@ -6,8 +6,9 @@
 //! that someone waits for: PoSts. Only variables that are not bits have
 //! multiples; a bit that is one is an addition anyway.
 //!
-//! Not a cache: a file is used if it is there, and made when asked for. Only one that
-//! someone had asked for, and that is of something else by now, is made anew unasked.
+//! Not who makes them: a file is used if it is there, and made when somebody asks, at
+//! the command line or in the configuration; one that somebody had asked for, and that
+//! is of something else by now, is made anew unasked.
 //! The invariant: what is opened was made from these parameters for this circuit
 //! and these instructions, byte for byte.
 //!

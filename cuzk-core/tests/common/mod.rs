@@ -43,6 +43,8 @@ pub(crate) fn param_cache() -> PathBuf {
 pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.srs.param_cache = param_cache();
+    // The folder is everybody's, and what is in it is part of what is measured.
+    config.srs.multiples = Vec::new();
     config
 }
 
@@ -54,10 +56,7 @@ pub(crate) fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
     };
     let circuit = Circuit::cached(id, &param_cache()).unwrap();
     let cache = ParamCache::new(param_cache());
-    let options = GenerateOptions {
-        seed: 0,
-        acknowledge_insecure: false,
-    };
+    let options = GenerateOptions::default();
     cache
         .ensure_generated(
             &id.parameter_files().unwrap(),

@@ -11,6 +11,7 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, Writer};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, Error};
+use cuzk_kernels::Isa;
 use cuzk_pce::cell::CheckedCircuit;
 use cuzk_pce::{PackedWitness, WitnessMemory, program};
 use ff::Field;
@@ -143,6 +144,7 @@ impl Job for TinyJob {
     fn witness_in(
         &self,
         partition: usize,
+        _: Isa,
         _: &WitnessMemory,
     ) -> Result<PackedWitness<Scalar>, Error> {
         Ok(cuzk_pce::packed_witness(self.square(partition)).unwrap())
@@ -204,10 +206,11 @@ impl Job for Hooked {
     fn witness_in(
         &self,
         partition: usize,
+        isa: Isa,
         memory: &WitnessMemory,
     ) -> Result<PackedWitness<Scalar>, Error> {
         (self.in_witness)();
-        self.job.witness_in(partition, memory)
+        self.job.witness_in(partition, isa, memory)
     }
 
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {

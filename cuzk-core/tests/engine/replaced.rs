@@ -32,7 +32,7 @@ fn what_begins_after_parameters_were_replaced_is_proved_with_the_new_ones() {
     let config = tiny::config(old.path());
     let other_seed = GenerateOptions {
         seed: 1,
-        acknowledge_insecure: false,
+        ..GenerateOptions::default()
     };
     tiny::generate(KIND, new.path(), other_seed);
     let engine = engine_on(&config, &[&Scripted::good(&config)]);

@@ -1,13 +1,15 @@
-//! Multiples of bases that are of something else, and are made anew meanwhile.
+//! Multiples of bases that are of something else, or not there, and are made meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use blstrs::G1Affine;
 use cuzk_core::config::Devices;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::params::{MappedMultiples, ParamCache, multiples_path};
 use cuzk_core::{Config, Engine};
 use cuzk_kernels::Isa;
+use cuzk_kernels::msm::WithMultiples;
 use tempfile::TempDir;
 
 use crate::common::{self, wait_until};
@@ -33,9 +35,15 @@ fn damaged() -> Option<(TempDir, PathBuf)> {
     Some((folder, multiples))
 }
 
+/// Of a folder to which nobody adds multiples unasked.
 fn engine(folder: &Path) -> Engine {
+    engine_that_makes(folder, &[])
+}
+
+fn engine_that_makes(folder: &Path, multiples: &[ProofKind]) -> Engine {
     let mut config = Config::default();
     config.srs.param_cache = folder.to_owned();
+    config.srs.multiples = multiples.to_vec();
     config.gpus.devices = Devices::Cpu;
     Engine::start(config).unwrap()
 }
@@ -111,4 +119,37 @@ fn multiples_that_come_while_the_engine_runs_are_used() {
         engine.status().memory.used_bytes > charged_bytes
     });
     engine.shutdown();
+}
+
+/// Without anybody's preparing: later proofs use what the first one had made.
+#[test]
+fn multiples_are_made_of_kinds_that_are_to_have_them() {
+    if G1Affine::row_bytes(Isa::best(), 1).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    common::copy_params(KIND, folder.path());
+    let engine = engine_that_makes(folder.path(), &[KIND]);
+    prove(&engine);
+    let charged_bytes = engine.status().memory.used_bytes;
+    assert_eq!(engine.status().making_multiples, ["window-post-2KiB"]);
+    wait_until("they are used", || {
+        prove(&engine);
+        engine.status().memory.used_bytes > charged_bytes
+    });
+    assert!(is_usable(folder.path()));
+    engine.shutdown();
+}
+
+/// Nor is anything left of an attempt.
+#[test]
+fn multiples_of_other_kinds_are_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    common::copy_params(KIND, folder.path());
+    let engine = engine_that_makes(folder.path(), &[ProofKind::WinningPost]);
+    prove(&engine);
+    assert!(engine.status().making_multiples.is_empty());
+    engine.shutdown();
+    let entries = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(entries, 3, "parameters, key and circuit");
 }

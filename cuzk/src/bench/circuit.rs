@@ -10,11 +10,12 @@ use cuzk_core::kinds::{CircuitVisitor, Job, SectorSize, decode};
 use cuzk_core::params::{ParamCache, ToxicWaste, generate};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Engine, ProofRequest, vanilla};
-use cuzk_pce::{Columns, PackedWitness};
+use cuzk_kernels::Isa;
+use cuzk_pce::{Columns, PackedWitness, WitnessMemory};
 use ff::Field;
 use rand::rngs::OsRng;
 
-use super::{Comparison, alternate, differs, seconds};
+use super::{Comparison, alternate, differs, engine_config, seconds};
 use crate::args::Bench;
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
@@ -72,9 +73,9 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     }])
 }
 
-pub(crate) fn witness(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+pub(crate) fn witness(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let job = decode(&request(args)?)?;
-    let ours = || Ok(job.witness(0)?);
+    let ours = || Ok(job.witness_in(0, isa, &WitnessMemory::HEAP)?);
     let peer = || Ok(job.reference_witness(0)?);
     let (witness, reference) = (ours()?, peer()?);
     let aux = reference.scalar_aux();
@@ -100,7 +101,7 @@ fn same_aux(witness: &PackedWitness<Scalar>, aux: &[Scalar]) -> bool {
     witness.num_aux() == aux.len() && aux.iter().enumerate().all(equal)
 }
 
-pub(crate) fn params(args: &Bench) -> Result<Vec<Comparison>, Failure> {
+pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     /// bellperson's generator, whatever the circuit's type.
     struct Peer;
 
@@ -125,7 +126,7 @@ pub(crate) fn params(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let ours = || {
         let circuit = Circuit::compile(id)?;
         let mut bytes = Vec::new();
-        generate(circuit.program(), &waste, &mut bytes, |_, _| ())
+        generate(circuit.program(), &waste, isa, &mut bytes, |_, _| ())
             .map_err(|error| Failure::failed(error.to_string()))?;
         Ok(bytes)
     };
@@ -150,9 +151,7 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
     let path = ParamCache::new(&context.config.srs.param_cache).params_path(&id.parameter_files()?);
     let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let mut config = context.config.clone();
-    config.synthesis.threads = rayon::current_num_threads();
-    let engine = Engine::start(config)?;
+    let engine = Engine::start(engine_config(context))?;
     // The pool of gpu_threads is made once a process. An urgent proof does without, all of it on
     // as many threads as synthesis has.
     let options = JobOptions {

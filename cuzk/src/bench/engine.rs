@@ -14,7 +14,7 @@ use cuzk_core::timeline::{Span, Stage, device_use};
 use cuzk_core::{Engine, ProofRequest};
 
 use super::double::Double;
-use super::{Comparison, alternate, median};
+use super::{Comparison, alternate, engine_config, median};
 use crate::args::Bench;
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
@@ -39,9 +39,7 @@ pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>,
         };
         ensure_parameters(context, id, 0, false)?;
     }
-    let mut config = context.config.clone();
-    config.synthesis.threads = rayon::current_num_threads();
-    let engine = Engine::start(config)?;
+    let engine = Engine::start(engine_config(context))?;
     let mut lines = urgent(&engine, args.runs)?;
     lines.push(many(&engine, args)?);
     lines.push(overhead(&engine, args)?);
@@ -208,8 +206,7 @@ fn idle(context: &Context) -> Result<Comparison, Failure> {
         sector_size: SectorSize::KiB2,
     };
     ensure_parameters(context, id, 0, false)?;
-    let mut config = context.config.clone();
-    config.synthesis.threads = rayon::current_num_threads();
+    let mut config = engine_config(context);
     config.gpus.devices = Devices::Cpu;
     let pool = Arc::new(config.synthesis.pool()?);
     let cpu = devices(&config, &pool)?;

@@ -16,6 +16,7 @@ mod kernel;
 
 use std::time::Instant;
 
+use cuzk_core::Config;
 use serde::Serialize;
 
 use crate::args::{Bench, BenchStage};
@@ -100,6 +101,15 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What an engine is measured with, on as many threads as the current pool has. It uses
+/// the multiples that are there and makes none: that would be in the peer's way.
+fn engine_config(context: &Context) -> Config {
+    let mut config = context.config.clone();
+    config.synthesis.threads = rayon::current_num_threads();
+    config.srs.multiples = Vec::new();
+    config
+}
+
 fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Comparison>, Failure> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -108,9 +118,9 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
     let isa = context.config.cpu.isa;
     pool.install(|| match args.stage {
         BenchStage::Pce => circuit::pce(args),
-        BenchStage::Witness => circuit::witness(args),
+        BenchStage::Witness => circuit::witness(isa, args),
         BenchStage::Eval => eval::eval(context, args),
-        BenchStage::Params => circuit::params(args),
+        BenchStage::Params => circuit::params(isa, args),
         BenchStage::Prove => circuit::prove(context, args),
         BenchStage::Engine => engine::engine(context, args),
         BenchStage::Device => device::of_kind(context, args),

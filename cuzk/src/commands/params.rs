@@ -186,6 +186,7 @@ pub(crate) fn ensure_parameters(
     let options = GenerateOptions {
         seed,
         acknowledge_insecure,
+        isa: context.config.cpu.isa,
     };
     let result = pool.install(|| {
         cache.ensure_generated(

@@ -123,7 +123,9 @@ impl Work {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
         self.synthesis_pool.install(|| {
-            let witness = self.job.witness_in(0, &self.memory.witness_memory())?;
+            let witness =
+                self.job
+                    .witness_in(0, self.config.cpu.isa, &self.memory.witness_memory())?;
             evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)
         })?;
         Ok(())

@@ -1,5 +1,5 @@
-//! The multiples of parameters that are in use: opened once, and made anew when the
-//! file is of something else.
+//! The multiples of parameters that are in use: opened once, and made when there is no
+//! file, or one of something else.
 //!
 //! Not who makes them, and when: a proof never does. The invariant: what is shared is
 //! what was in the file when it was opened, and stays whole for those who have it when
@@ -43,6 +43,8 @@ enum Found {
     Stale {
         limit_bytes: u64,
     },
+    /// No file, though there could be one.
+    Absent,
     /// Nothing, and nothing to be done about it.
     Nothing,
 }
@@ -55,13 +57,15 @@ impl SharedFile {
         // Before it is opened, so that what takes its place in between is noticed.
         let file = FileIdentity::of(&path);
         let (program, densities) = (circuit.program(), circuit.densities());
+        let could_be_made = G1Affine::row_bytes(isa, 1).is_some();
         let found = match MappedMultiples::open(params, program, densities, isa) {
             Ok(Some(multiples)) => Found::Usable(Arc::new(multiples)),
+            Ok(None) if could_be_made => Found::Absent,
             Ok(None) => Found::Nothing,
             Err(error) => {
                 tracing::warn!(%error, "this file of multiples is not used");
                 let is_stale = matches!(error, ParamsError::Multiples { .. });
-                if is_stale && G1Affine::row_bytes(isa, 1).is_some() {
+                if is_stale && could_be_made {
                     let limit_bytes = limit_bytes(&path).unwrap_or(LIMIT_BYTES);
                     Found::Stale { limit_bytes }
                 } else {
@@ -77,12 +81,18 @@ impl SharedFile {
     pub fn usable(&self) -> Option<&MappedMultiples> {
         match &self.found {
             Found::Usable(multiples) => Some(multiples),
-            Found::Stale { .. } | Found::Nothing => None,
+            Found::Stale { .. } | Found::Absent | Found::Nothing => None,
         }
     }
 
-    /// Whether [`MappedParams::renew_multiples`] would find or make others: the file
-    /// is of something else, or another is there now. A file that is gone is no reason
+    /// Whether there was no file, though there could be one.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self.found, Found::Absent)
+    }
+
+    /// Whether [`MappedParams::renew_multiples`] would find or make others unasked: the
+    /// file is of something else, or another is there now. A file that is gone is no reason
     /// to let go of what it held.
     #[must_use]
     pub fn is_outdated(&self, params: &MappedParams) -> bool {
@@ -122,8 +132,8 @@ impl MappedParams {
     }
 
     /// Opens the file of multiples again, after it was made anew if it is of something
-    /// else or damaged: for sums on `threads` threads, within the limit that its maker
-    /// had set. Takes seconds to minutes, in the current pool. Whoever asks for the
+    /// else or damaged, or made if there is none and it is `wanted`: for sums on
+    /// `threads` threads, within the limit that its maker had set. Takes seconds to minutes, in the current pool. Whoever asks for the
     /// multiples from then on is given these. Whether a file was made: none while
     /// there are others in use, so that two processes which disagree do not write over
     /// each other's for ever.
@@ -136,6 +146,7 @@ impl MappedParams {
         circuit: &Circuit,
         context: Context<'_>,
         threads: usize,
+        wanted: bool,
     ) -> Result<bool, ParamsError> {
         let name = context.isa.name();
         let share = |found, file| {
@@ -149,11 +160,12 @@ impl MappedParams {
                 share(Found::Usable(Arc::clone(multiples)), file);
                 return Ok(false);
             }
-            (Found::Nothing, _) => {
-                share(Found::Nothing, file);
+            (Found::Stale { limit_bytes }, _) => *limit_bytes,
+            (Found::Absent, _) if wanted => LIMIT_BYTES,
+            (Found::Absent | Found::Nothing, _) => {
+                share(found, file);
                 return Ok(false);
             }
-            (Found::Stale { limit_bytes }, _) => *limit_bytes,
         };
         let (program, densities) = (circuit.program(), circuit.densities());
         let limits = (threads, limit_bytes);

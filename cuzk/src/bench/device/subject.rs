@@ -19,7 +19,7 @@ use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{MappedParams, ParamCache, ToxicWaste, generate};
 use cuzk_core::verify::verify_partition;
-use cuzk_kernels::Unhindered;
+use cuzk_kernels::{Isa, Unhindered};
 use cuzk_pce::{Columns, PackedWitness, Program, packed_witness, program};
 use ff::PrimeField;
 
@@ -160,7 +160,7 @@ fn make_parameters(program: &Program<Scalar>, path: &Path) -> Result<(), Failure
     let file = file.map_err(|error| Failure::file(&unfinished, &error))?;
     let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
     let waste = ToxicWaste::from_seed(0);
-    generate(program, &waste, &mut out, |_, _| ()).map_err(failed)?;
+    generate(program, &waste, Isa::best(), &mut out, |_, _| ()).map_err(failed)?;
     std::fs::rename(&unfinished, path).map_err(|error| Failure::file(path, &error))
 }
 

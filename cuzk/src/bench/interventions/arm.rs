@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failed;
 use crate::args::Bench;
+use crate::bench::engine_config;
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
 use crate::failure::Failure;
@@ -117,7 +118,7 @@ impl Running {
     pub(super) fn start(arm: &Arm, context: &Context, args: &Bench) -> Result<Self, Failure> {
         let counters = Counters::open();
         let running = Self {
-            engine: Engine::start(arm.configure(context.config.clone())?)?,
+            engine: Engine::start(arm.configure(engine_config(context))?)?,
             request: bundled_request(args.kind)?,
             counters,
         };
