@@ -5,12 +5,13 @@
 //! print. The rest is the work that is measured: [`vm`] for cells, [`victim`]
 //! and [`working_set`] for freeing, [`circuit`], [`msm`], [`g2`] and
 //! [`throttled`] for the sum in G2 and what runs beside it, [`stage`] for the
-//! stages of a proof.
+//! stages of a proof, [`bound`] for what kernels cannot do without.
 //!
 //! Nothing here is part of the engine.
 
 #![deny(unsafe_code)]
 
+pub mod bound;
 pub mod circuit;
 pub mod g2;
 pub mod mode;

@@ -54,6 +54,16 @@ impl G1Table {
         })
     }
 
+    /// Additions that one multiplication takes, at most.
+    pub fn additions(&self) -> usize {
+        match &self.0 {
+            G1Implementation::Portable(table) => table.additions(),
+            G1Implementation::Scalar(table) => table.additions(),
+            #[cfg(target_arch = "x86_64")]
+            G1Implementation::Ifma(table) => table.additions(),
+        }
+    }
+
     /// `out[i] = scalars[i] · base`.
     ///
     /// # Errors
@@ -101,6 +111,16 @@ impl G2Table {
         })
     }
 
+    /// Additions that one multiplication takes, at most.
+    pub fn additions(&self) -> usize {
+        match &self.0 {
+            G2Implementation::Portable(table) => table.additions(),
+            G2Implementation::Scalar(table) => table.additions(),
+            #[cfg(target_arch = "x86_64")]
+            G2Implementation::Ifma(table) => table.additions(),
+        }
+    }
+
     /// `out[i] = scalars[i] · base`.
     ///
     /// # Errors
@@ -137,6 +157,11 @@ where
             windows,
             multiples,
         }
+    }
+
+    /// One a window, but for the first, which is a copy.
+    fn additions(&self) -> usize {
+        self.windows.count() - 1
     }
 
     fn mul_many(&self, scalars: &[Scalar], out: &mut [K::Affine]) -> Result<(), KernelError> {

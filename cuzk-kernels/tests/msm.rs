@@ -405,6 +405,39 @@ fn results_do_not_depend_on_the_number_of_threads() {
     }
 }
 
+/// Also one that nobody can have, and one without scalars that need windows.
+#[test]
+fn every_width_of_window_gives_the_same() {
+    let mut rng = rng(83);
+    let g1: Vec<G1Affine> = points(Points::Random, 300, &mut rng);
+    let g2: Vec<G2Affine> = points(Points::Random, 60, &mut rng);
+    for kind in [Scalars::Random, Scalars::Small, Scalars::One] {
+        let scalars = scalars(kind, 300, &mut rng);
+        let expected = (
+            naive::msm(&g1, &scalars),
+            naive::msm(&g2, &scalars[..g2.len()]),
+        );
+        for isa in Isa::all() {
+            // The widest have half a million buckets a window.
+            let widest = (isa == Isa::best()).then_some([17, 20, u32::MAX]);
+            for bits in (0..=12).chain(widest.into_iter().flatten()) {
+                let sums = (
+                    msm::g1_in_windows(isa, bits, &g1, &scalars).unwrap(),
+                    msm::g2_in_windows(isa, bits, &g2, &scalars[..g2.len()]).unwrap(),
+                );
+                assert_eq!(sums, expected, "{isa} {kind:?} {bits}");
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_widen_with_the_terms() {
+    let bits = [1, 1 << 8, 1 << 12, 1 << 16, 1 << 20].map(|terms| msm::window_bits(terms, 2));
+    assert!(bits.is_sorted() && bits[0] < bits[4], "{bits:?}");
+    assert!(bits.iter().all(|bits| (2..=16).contains(bits)), "{bits:?}");
+}
+
 #[test]
 fn no_terms_sum_to_infinity() {
     let none = msm::g1(&[], &[]).unwrap();

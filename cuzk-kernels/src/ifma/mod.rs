@@ -30,6 +30,9 @@
 //! | addition of a sum in G1, 2^20 random scalars | 185 | 300 |
 //! | addition of a sum in G2, 2^17 random scalars | 464 | 765 |
 //!
+//! The other kernels and instruction sets are in `benches/README.md`, measured by
+//! `cargo bench -p benches --bench bounds`.
+//!
 //! How safety is kept: a value of [`Ifma`] exists only where the processor
 //! has the instructions, every constructor of a vector type asks for one, and
 //! so every operation on vectors may use them. Operations are

@@ -31,7 +31,7 @@ use crate::ifma;
 use crate::isa::{Implementation, Isa};
 use selected::sum_ones;
 use wide::{InRows, multiply_in_rows, multiply_wide};
-use window::plan;
+use window::{Choose, in_windows, plan};
 
 pub use footprint::{TermCount, g1_sum_blocks, g2_sum_blocks};
 pub use multiples::{Chosen, Multiples, Shape, WithMultiples};
@@ -153,13 +153,7 @@ pub fn g1_joined<'a>(
     context: impl Into<Context<'a>>,
     parts: &[Part<'_, G1Affine>],
 ) -> Result<G1Projective, KernelError> {
-    let context = context.into();
-    match context.isa.implementation() {
-        Implementation::Portable => msm(Serial::<G1Affine, Portable>::new(), parts, context),
-        Implementation::Scalar => msm(Serial::<G1Affine, Blst>::new(), parts, context),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, context),
-    }
+    g1_planned(context.into(), parts, &plan)
 }
 
 /// The sum of the sums of all parts, in G2.
@@ -170,13 +164,46 @@ pub fn g2_joined<'a>(
     context: impl Into<Context<'a>>,
     parts: &[Part<'_, G2Affine>],
 ) -> Result<G2Projective, KernelError> {
-    let context = context.into();
-    match context.isa.implementation() {
-        Implementation::Portable => msm(Serial::<G2Affine, Portable>::new(), parts, context),
-        Implementation::Scalar => msm(Serial::<G2Affine, Blst>::new(), parts, context),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, context),
-    }
+    g2_planned(context.into(), parts, &plan)
+}
+
+/// How wide the windows are, in bits, into which a sum cuts `wide` scalars that are
+/// neither 0 nor ±1 on `threads` threads: what the cost model says.
+pub fn window_bits(wide: usize, threads: usize) -> u32 {
+    plan(wide, threads.max(1)).windows.bits()
+}
+
+/// [`g1_with`] with windows of `bits` bits, at least 2 and at most 20, for measuring
+/// whether [`window_bits`] are the best.
+///
+/// # Errors
+/// As [`g1_with`].
+pub fn g1_in_windows<'a>(
+    context: impl Into<Context<'a>>,
+    bits: u32,
+    bases: &[G1Affine],
+    scalars: &[Scalar],
+) -> Result<G1Projective, KernelError> {
+    let parts = [Part::new(&bases, scalars)];
+    g1_planned(context.into(), &parts, &|_, threads| {
+        in_windows(bits, threads)
+    })
+}
+
+/// [`g2_with`] with windows of `bits` bits, as [`g1_in_windows`].
+///
+/// # Errors
+/// As [`g2_with`].
+pub fn g2_in_windows<'a>(
+    context: impl Into<Context<'a>>,
+    bits: u32,
+    bases: &[G2Affine],
+    scalars: &[Scalar],
+) -> Result<G2Projective, KernelError> {
+    let parts = [Part::new(&bases, scalars)];
+    g2_planned(context.into(), &parts, &|_, threads| {
+        in_windows(bits, threads)
+    })
 }
 
 /// Bytes of the buckets of a sum in G2 with `wide` scalars that are neither 0
@@ -193,9 +220,40 @@ pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
     plan(wide, threads.max(1)).buckets() * point_bytes
 }
 
+fn g1_planned(
+    context: Context<'_>,
+    parts: &[Part<'_, G1Affine>],
+    choose: Choose<'_>,
+) -> Result<G1Projective, KernelError> {
+    match context.isa.implementation() {
+        Implementation::Portable => {
+            msm(Serial::<G1Affine, Portable>::new(), parts, choose, context)
+        }
+        Implementation::Scalar => msm(Serial::<G1Affine, Blst>::new(), parts, choose, context),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, choose, context),
+    }
+}
+
+fn g2_planned(
+    context: Context<'_>,
+    parts: &[Part<'_, G2Affine>],
+    choose: Choose<'_>,
+) -> Result<G2Projective, KernelError> {
+    match context.isa.implementation() {
+        Implementation::Portable => {
+            msm(Serial::<G2Affine, Portable>::new(), parts, choose, context)
+        }
+        Implementation::Scalar => msm(Serial::<G2Affine, Blst>::new(), parts, choose, context),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, choose, context),
+    }
+}
+
 fn msm<'a, K: Kernel>(
     kernel: K,
     parts: &[Part<'a, K::Affine>],
+    choose: Choose<'_>,
     context: Context<'a>,
 ) -> Result<CurveOf<K>, KernelError> {
     parts.iter().try_for_each(Part::check)?;
@@ -212,7 +270,7 @@ fn msm<'a, K: Kernel>(
     for same_shape in same_shapes(&in_rows, |(rows, _)| rows.shape()) {
         sum += multiply_in_rows(kernel, same_shape, context)?;
     }
-    Ok(sum + multiply_wide(kernel, &wide, context)?)
+    Ok(sum + multiply_wide(kernel, &wide, choose, context)?)
 }
 
 /// Parts that follow each other and have multiples of one shape, which fill the same

@@ -10,7 +10,7 @@ use super::multiples::{Multiples, Shape};
 use super::packed::SetBits;
 use super::part::Wide;
 use super::selected::import_selected;
-use super::window::{Plan, plan, with_multiples};
+use super::window::{Choose, Plan, with_multiples};
 use super::{Bases, CHUNK, TASK};
 use crate::affine::{Addition, BATCH, CurveOf, Kernel};
 use crate::checkpoint::Context;
@@ -19,20 +19,22 @@ use crate::error::KernelError;
 use crate::memory::{Lent, Memory};
 use crate::spares::Spares;
 
-/// The sum over the wide scalars of all parts, whose buckets are the same.
+/// The sum over the wide scalars of all parts, whose buckets are the same, by the plan
+/// that `choose` has for a number of terms and of threads.
 ///
 /// # Errors
 /// [`KernelError::Bases`], [`KernelError::Memory`], [`KernelError::Stopped`].
 pub(super) fn multiply_wide<K: Kernel>(
     kernel: K,
     parts: &[Wide<'_, K::Affine>],
+    choose: Choose<'_>,
     context: Context<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
     let terms = parts.iter().map(|part| part.count).sum();
     if terms == 0 {
         return Ok(CurveOf::<K>::identity());
     }
-    let plan = plan(terms, rayon::current_num_threads());
+    let plan = choose(terms, rayon::current_num_threads());
     let mut memory = Lent::take(context.memory, plan.buckets())?;
     let mut sets = BucketSets::new(kernel, &plan, &mut memory);
     let longest = longest(parts.iter());
@@ -331,6 +333,7 @@ mod tests {
     use super::*;
     use crate::affine::Serial;
     use crate::arithmetic::Blst;
+    use crate::msm::window::plan;
     use blstrs::G2Affine;
 
     #[test]

@@ -1,5 +1,6 @@
 //! How wide the windows of a multi-scalar multiplication are, and how the
-//! work is cut for the threads.
+//! work is cut for the threads. `cargo bench -p benches --bench windows` measures
+//! whether other widths would be better.
 
 use super::multiples::Shape;
 use crate::affine::BATCH;
@@ -12,6 +13,9 @@ const ADDITIONS_PER_BUCKET: usize = 3;
 /// Widest window considered: its buckets (2^15 of them) still fit a
 /// last-level cache.
 pub(super) const BITS_MAX: u32 = 16;
+
+/// Widest window that can be asked for.
+const BITS_ASKED_MAX: u32 = 20;
 
 /// Buckets among which a batch finds enough different ones.
 const BUCKETS_MIN: usize = 4 * BATCH;
@@ -37,6 +41,9 @@ pub(super) struct Plan {
     /// Bucket sets per position, each fed with a share of the terms.
     pub(super) splits: usize,
 }
+
+/// Which plan there is for so many terms on so many threads.
+pub(super) type Choose<'a> = &'a dyn Fn(usize, usize) -> Plan;
 
 impl Plan {
     fn new(bits: u32, rows: usize, threads: usize) -> Plan {
@@ -74,6 +81,11 @@ pub(super) fn plan(terms: usize, threads: usize) -> Plan {
         .map(|bits| Plan::new(bits, 1, threads))
         .min_by_key(|plan| plan.cost(terms, threads))
         .unwrap_or_else(|| Plan::new(BITS_MAX, 1, threads))
+}
+
+/// The plan with windows of `bits` bits, or as many as there can be.
+pub(super) fn in_windows(bits: u32, threads: usize) -> Plan {
+    Plan::new(bits.clamp(2, BITS_ASKED_MAX), 1, threads)
 }
 
 /// The plan with multiples of this shape.

@@ -1,0 +1,259 @@
+//! How far each kernel is from the multiplications that it cannot do without, on one
+//! thread, with each of this machine's instruction sets.
+
+use benches::{
+    Result,
+    bound::{Multiplier, clock_hz},
+    mode::Mode,
+    msm::{Scalars, bases},
+    study::{Study, time},
+    table,
+};
+use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
+use criterion::Criterion;
+use cuzk_kernels::{
+    Isa,
+    fixed_base::{G1Table, G2Table},
+    msm::{self, PackedScalars},
+    ntt::Domain,
+    poseidon::{Poseidon, PoseidonConstants, SparseMatrix},
+    quotient::quotient,
+};
+use group::prime::PrimeCurveAffine;
+use std::{hint::black_box, time::Duration};
+
+const ROUNDS: usize = 12;
+
+/// A kernel at one size.
+struct Kernel<'a> {
+    /// What one of its items is.
+    item: String,
+    isa: Isa,
+    items: usize,
+    /// The bound of an item, cycles.
+    bound: f64,
+    run: Box<dyn FnMut() -> Result<()> + Send + 'a>,
+}
+
+/// What kernels are given.
+struct Inputs {
+    log: u32,
+    scalars: Vec<Scalar>,
+    g1: Vec<G1Affine>,
+    g2: Vec<G2Affine>,
+}
+
+impl Inputs {
+    fn new(mode: Mode) -> Self {
+        let log = mode.pick(16, 6);
+        let len = 1 << log;
+        Self {
+            log,
+            scalars: Scalars::Uniform.make(len),
+            g1: bases::<G1Projective>(len),
+            g2: bases::<G2Projective>(len / 8),
+        }
+    }
+}
+
+fn transform(isa: Isa, inputs: &Inputs) -> Result<[Kernel<'_>; 2]> {
+    let (log, multiplier) = (inputs.log, Multiplier::of(isa));
+    let domain = Domain::with(isa, log)?;
+    let other = Domain::with(isa, log)?;
+    let mut values = inputs.scalars.clone();
+    let (mut a, mut b) = (inputs.scalars.clone(), inputs.scalars.clone());
+    Ok([
+        Kernel {
+            item: format!("point of a transform of 2^{log}"),
+            isa,
+            items: values.len(),
+            bound: multiplier.transform(log),
+            run: Box::new(move || Ok(domain.ntt(&mut values)?)),
+        },
+        Kernel {
+            // Six transforms; a·b twice, three shifts, and the scale of the sum.
+            item: format!("point of a quotient of 2^{log}"),
+            isa,
+            items: a.len(),
+            bound: 6.0 * multiplier.transform(log) + 6.0 * multiplier.dot(1),
+            run: Box::new(move || Ok(quotient(&other, &mut a, &mut b)?)),
+        },
+    ])
+}
+
+fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
+    let multiplier = Multiplier::of(isa);
+    let Inputs {
+        log,
+        scalars,
+        g1,
+        g2,
+    } = inputs;
+    let additions = |terms: usize| {
+        let bits = msm::window_bits(terms, 1);
+        terms * 255_usize.div_ceil(bits as usize)
+    };
+    // Every second base.
+    let ones = vec![0x5555_5555_5555_5555; g1.len() / 64];
+    let none = vec![0; ones.len()];
+    let selected = move || {
+        let bits = PackedScalars::new(g1.len(), &ones, &none, &[])?;
+        black_box(msm::g1_packed(isa, g1.as_slice(), &bits)?);
+        Ok(())
+    };
+    [
+        Kernel {
+            item: format!("addition of a sum of half of 2^{log} points in G1"),
+            isa,
+            items: g1.len() / 2,
+            bound: multiplier.addition_g1(),
+            run: Box::new(selected),
+        },
+        Kernel {
+            item: format!("addition of 2^{log} terms in G1"),
+            isa,
+            items: additions(g1.len()),
+            bound: multiplier.addition_g1(),
+            run: Box::new(move || {
+                black_box(msm::g1_with(isa, g1.as_slice(), scalars)?);
+                Ok(())
+            }),
+        },
+        Kernel {
+            item: format!("addition of 2^{} terms in G2", log - 3),
+            isa,
+            items: additions(g2.len()),
+            bound: multiplier.addition_g2(),
+            run: Box::new(move || {
+                black_box(msm::g2_with(isa, g2.as_slice(), &scalars[..g2.len()])?);
+                Ok(())
+            }),
+        },
+    ]
+}
+
+fn fixed_base(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 2] {
+    let multiplier = Multiplier::of(isa);
+    let (g1_scalars, g2_scalars) = (&inputs.scalars[..], &inputs.scalars[..inputs.g2.len()]);
+    // As for a million points, of which these are some.
+    let expected_len = 1 << 20;
+    let g1 = G1Table::with(isa, G1Affine::generator(), expected_len);
+    let g2 = G2Table::with(isa, G2Affine::generator(), expected_len);
+    let mut g1_out = vec![G1Affine::identity(); g1_scalars.len()];
+    let mut g2_out = vec![G2Affine::identity(); g2_scalars.len()];
+    [
+        Kernel {
+            item: "addition of multiples of one base in G1".to_owned(),
+            isa,
+            items: g1_scalars.len() * g1.additions(),
+            bound: multiplier.addition_g1(),
+            run: Box::new(move || Ok(g1.mul_many(g1_scalars, &mut g1_out)?)),
+        },
+        Kernel {
+            item: "addition of multiples of one base in G2".to_owned(),
+            isa,
+            items: g2_scalars.len() * g2.additions(),
+            bound: multiplier.addition_g2(),
+            run: Box::new(move || Ok(g2.mul_many(g2_scalars, &mut g2_out)?)),
+        },
+    ]
+}
+
+/// A tree's hash of eight nodes, but for its constants' values.
+fn poseidon(isa: Isa, inputs: &Inputs) -> Result<Kernel<'_>> {
+    const WIDTH: usize = 9;
+    const FULL_ROUNDS: usize = 8;
+    const PARTIAL_ROUNDS: usize = 57;
+    let row = |len: usize| Scalars::Uniform.make(len);
+    let matrix = || vec![row(WIDTH); WIDTH];
+    let sparse = SparseMatrix {
+        column: row(WIDTH),
+        row: row(WIDTH - 1),
+    };
+    let hash = Poseidon::new(&PoseidonConstants {
+        domain_tag: Scalar::from(255),
+        full_rounds: FULL_ROUNDS,
+        round_keys: row(FULL_ROUNDS * WIDTH + PARTIAL_ROUNDS),
+        matrix: matrix(),
+        pre_sparse: matrix(),
+        sparse: vec![sparse; PARTIAL_ROUNDS],
+    })?;
+    let count = inputs.scalars.len() / 16;
+    let preimages = &inputs.scalars[..count * hash.arity()];
+    let mut traces = row(count * hash.trace_len());
+    let multiplier = Multiplier::of(isa);
+    let full = WIDTH as f64 * (3.0 * multiplier.dot(1) + multiplier.dot(WIDTH));
+    // The products of the row are sums of one: each is added to what the element has.
+    let partial =
+        3.0 * multiplier.dot(1) + multiplier.dot(WIDTH) + (WIDTH - 1) as f64 * multiplier.dot(1);
+    Ok(Kernel {
+        item: "Poseidon hash of eight elements".to_owned(),
+        isa,
+        items: count,
+        bound: FULL_ROUNDS as f64 * full + PARTIAL_ROUNDS as f64 * partial,
+        run: Box::new(move || Ok(hash.traces(isa, preimages, &mut traces)?)),
+    })
+}
+
+fn kernels(isa: Isa, inputs: &Inputs) -> Result<Vec<Kernel<'_>>> {
+    let mut kernels = Vec::new();
+    kernels.extend(transform(isa, inputs)?);
+    kernels.extend(sums(isa, inputs));
+    kernels.extend(fixed_base(isa, inputs));
+    kernels.push(poseidon(isa, inputs)?);
+    Ok(kernels)
+}
+
+fn main() -> Result<()> {
+    let mode = Mode::current();
+    let mut criterion = Criterion::default().configure_from_args();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let inputs = Inputs::new(mode);
+    let mut study = Study::<Duration>::new();
+    let mut rows = Vec::new();
+    for isa in Isa::all().into_iter().rev() {
+        for kernel in pool.install(|| kernels(isa, &inputs).map_err(|error| error.to_string()))? {
+            let Kernel {
+                item,
+                isa,
+                items,
+                bound,
+                mut run,
+            } = kernel;
+            let pool = &pool;
+            let arm = study.arm(format!("{item}/{isa}"), move || {
+                let (result, wall) = pool.install(|| time(&mut run));
+                result.map(|()| wall)
+            });
+            rows.push((arm, item, isa, items, bound));
+        }
+    }
+    study.bench(&mut criterion, "bounds", mode, ROUNDS)?;
+    if mode == Mode::Measure {
+        let hertz = pool.install(clock_hz);
+        let rows: Vec<_> = (rows.into_iter())
+            .map(|(arm, item, isa, items, bound)| {
+                let best = study.samples(arm).iter().min();
+                let cycles = best.map(|wall| wall.as_secs_f64() * hertz / items as f64);
+                vec![
+                    item,
+                    isa.to_string(),
+                    format!("{bound:.0}"),
+                    table::figure(cycles, table::count),
+                    table::figure(cycles.map(|cycles| bound / cycles), table::times),
+                ]
+            })
+            .collect();
+        table::print(
+            &format!(
+                "cycles at {:.2} GHz, the best of {ROUNDS} rounds on one thread; `bound` is the \
+                 multiplications alone, one started a cycle; `share` is the bound by the cycles",
+                hertz / 1e9
+            ),
+            &["one", "instructions", "bound", "cycles", "share"],
+            &rows,
+        );
+    }
+    criterion.final_summary();
+    Ok(())
+}

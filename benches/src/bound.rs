@@ -1,0 +1,128 @@
+//! The least time that arithmetic can take: multiplications, at the rate at which one
+//! core starts them.
+//!
+//! Not a simulator: what kernels do besides (loading, carrying, choosing buckets,
+//! waiting for memory) is what the distance to the bound is made of.
+
+use cuzk_kernels::Isa;
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+/// Cycles of a core's multiplier that arithmetic takes, a value. A core starts one
+/// multiplication a cycle: `vpmadd52luq` or `vpmadd52huq` for eight values, or `mulx`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Multiplier {
+    /// Multiplications of a product before its reduction, in the scalar field.
+    scalar_product: f64,
+    /// Those of a reduction.
+    scalar_reduction: f64,
+    /// A product in the base field.
+    base_product: f64,
+    /// A square in the base field.
+    base_square: f64,
+    /// A product in its quadratic extension.
+    extension_product: f64,
+    /// A square there.
+    extension_square: f64,
+}
+
+impl Multiplier {
+    /// That of these instructions.
+    pub fn of(isa: Isa) -> Self {
+        if Some(isa) == Isa::ifma() {
+            // Limbs of 52 bits, 5 and 8 of them; each product has a low and a high half.
+            let lanes = 8.0;
+            Self {
+                scalar_product: 50.0 / lanes,
+                scalar_reduction: 50.0 / lanes,
+                base_product: 256.0 / lanes,
+                base_square: 200.0 / lanes,
+                extension_product: 640.0 / lanes,
+                extension_square: 512.0 / lanes,
+            }
+        } else {
+            // Words of 64 bits, 4 and 6 of them. In the extension three products, or two,
+            // are reduced as two.
+            let (product, reduction) = (36.0, 42.0);
+            Self {
+                scalar_product: 16.0,
+                scalar_reduction: 20.0,
+                base_product: product + reduction,
+                base_square: 21.0 + reduction,
+                extension_product: 3.0 * product + 2.0 * reduction,
+                extension_square: 2.0 * (product + reduction),
+            }
+        }
+    }
+
+    /// A sum of so many products in the scalar field, reduced once.
+    pub fn dot(self, products: usize) -> f64 {
+        products as f64 * self.scalar_product + self.scalar_reduction
+    }
+
+    /// An addition of affine points of G1 in a batch whose differences are inverted
+    /// together: five products and a square.
+    pub fn addition_g1(self) -> f64 {
+        5.0 * self.base_product + self.base_square
+    }
+
+    /// The same in G2.
+    pub fn addition_g2(self) -> f64 {
+        5.0 * self.extension_product + self.extension_square
+    }
+
+    /// A transform's share of one of its 2^`log` points. A butterfly has a product; those
+    /// by one, of which the first three layers have 7/4 of a layer, need none.
+    pub fn transform(self, log: u32) -> f64 {
+        (f64::from(log) - 1.75) / 2.0 * self.dot(1)
+    }
+}
+
+/// The clock of the core this runs on, as it is now: cycles a second.
+pub fn clock_hz() -> f64 {
+    const STEPS: u32 = 4_000_000;
+    // A multiplication takes three cycles and an exclusive or one, and each waits for the
+    // one before.
+    const CYCLES_PER_STEP: f64 = 4.0;
+    let run = || {
+        let (factor, mask) = (black_box(0x9e37_79b9_7f4a_7c15_u64), black_box(1_u64));
+        let started = Instant::now();
+        let end = (0..STEPS).fold(mask, |x, _| x.wrapping_mul(factor) ^ mask);
+        black_box(end);
+        started.elapsed()
+    };
+    let best = (0..5).map(|_| run()).min().unwrap_or(Duration::ZERO);
+    f64::from(STEPS) * CYCLES_PER_STEP / best.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_lanes_cost_less_than_one_and_a_sum_less_than_its_products() {
+        let scalar = Multiplier::of(Isa::SCALAR);
+        assert_eq!(scalar, Multiplier::of(Isa::PORTABLE));
+        assert!(scalar.dot(9) < 9.0 * scalar.dot(1));
+        if let Some(ifma) = Isa::ifma().map(Multiplier::of) {
+            assert_eq!(ifma.addition_g1(), 185.0);
+            assert_eq!(ifma.dot(1), 12.5);
+            assert!(ifma.addition_g2() < scalar.addition_g2());
+        }
+    }
+
+    #[test]
+    fn a_transform_grows_by_half_a_product_a_layer() {
+        let multiplier = Multiplier::of(Isa::SCALAR);
+        let layer = multiplier.transform(21) - multiplier.transform(20);
+        assert!((layer - multiplier.dot(1) / 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_clock_is_that_of_a_processor() {
+        let hertz = clock_hz();
+        assert!((1e7..1e11).contains(&hertz), "{hertz}");
+    }
+}
