@@ -9,15 +9,18 @@
 mod common;
 
 use std::collections::HashMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use common::device::{Deed, Gate, Scripted, engine_on};
 use common::tiny::{self, Hooked, TinyJob};
-use common::{submit, wait_until};
+use common::{MOMENTS, submit, urgent, wait_until};
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::metrics;
+use cuzk_core::scheduler::priority::Priority;
 use metrics_util::CompositeKey;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
@@ -115,4 +118,60 @@ fn an_engine_tells_how_it_is_doing() {
     }
     // On the device, and again elsewhere; and the false one elsewhere only.
     assert_eq!(seen["cuzk_stage_seconds{stage=verify}"], 3.0);
+}
+
+/// A recorder that does not like to be told of memory.
+struct Panics;
+
+impl Recorder for Panics {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        assert!(
+            key.name() != "cuzk_memory_reserved_bytes",
+            "a recorder's defect"
+        );
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+/// In a process of its own, which has this recorder.
+#[test]
+#[ignore = "it is the other test's child"]
+fn child() {
+    ::metrics::set_global_recorder(Panics).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    for priority in [Priority::Normal, Priority::Critical, Priority::Low] {
+        let job = engine.submit_job(tiny::job(ProofKind::Porep, 2), urgent(priority));
+        job.unwrap().wait_for(MOMENTS).unwrap().unwrap();
+    }
+    engine.shutdown();
+}
+
+#[test]
+fn a_recorder_that_panics_between_turns_costs_no_thread() {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--ignored", "--exact", "child", "--nocapture"]);
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    let panics = String::from_utf8_lossy(&output.stderr);
+    assert!(panics.contains("a recorder's defect"), "{panics}");
 }

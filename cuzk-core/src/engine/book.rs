@@ -14,9 +14,37 @@ use crate::job::{Outcome, Record};
 use crate::verify::VerifiedProof;
 use crate::{Error, Result};
 
+/// What a book writes to.
+pub(super) trait Store {
+    /// As [`Journal::accept`].
+    fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> Kept<Accepted>;
+
+    /// As [`Journal::end`].
+    fn end(&self, id: &str, end: End) -> Kept<()>;
+
+    /// As [`Journal::forget`].
+    fn forget(&self, id: &str) -> Kept<bool>;
+}
+
+type Kept<T> = std::result::Result<T, JournalError>;
+
+impl Store for Journal {
+    fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> Kept<Accepted> {
+        self.accept(id, options, request)
+    }
+
+    fn end(&self, id: &str, end: End) -> Kept<()> {
+        self.end(id, end)
+    }
+
+    fn forget(&self, id: &str) -> Kept<bool> {
+        self.forget(id)
+    }
+}
+
 /// A journal, and what it is owed.
-pub(super) struct Book {
-    pub(super) journal: Journal,
+pub(super) struct Book<S = Journal> {
+    pub(super) journal: S,
     /// Ends that could not be written, no more than there are jobs in the journal:
     /// while nothing can be written nothing is accepted.
     owed: Mutex<Vec<(String, End)>>,
@@ -38,7 +66,9 @@ impl Book {
         };
         jobs.journal.as_deref().map(open).transpose()
     }
+}
 
+impl<S: Store> Book<S> {
     /// Takes out a job that was not accepted after all. If that cannot be written now,
     /// it is owed that the job does not go on at the next start.
     pub(super) fn forget(&self, id: &str) {
@@ -53,12 +83,7 @@ impl Book {
     ///
     /// # Errors
     /// As [`Journal::accept`].
-    pub(super) fn accept(
-        &self,
-        id: &str,
-        options: &JobOptions,
-        request: &[u8],
-    ) -> std::result::Result<Accepted, JournalError> {
+    pub(super) fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> Kept<Accepted> {
         let mut owed = self.lock_owed();
         let of_this = owed
             .extract_if(.., |(owed, _)| owed == id)
@@ -117,7 +142,7 @@ impl Line {
 
 /// What cannot be written costs a restart its time, and nothing else: the proof
 /// is there.
-fn told(id: &str, written: &std::result::Result<(), JournalError>) {
+fn told(id: &str, written: &Kept<()>) {
     if let Err(error) = written {
         tracing::error!(id, %error, "the journal does not know of this job's progress");
     }
@@ -142,5 +167,125 @@ impl Record for Line {
             },
         };
         self.book.end(&self.id, end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A store that can be broken, and says what was written.
+    #[derive(Default)]
+    struct Paper {
+        is_broken: Mutex<bool>,
+        written: Mutex<Vec<String>>,
+        /// Whoever writes an end tells here that it has begun, and waits until it may go
+        /// on.
+        holds_up: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+    }
+
+    impl Paper {
+        fn write(&self, line: String) -> Kept<()> {
+            if *self.is_broken.lock().unwrap() {
+                let what = "the disk is full".to_owned();
+                return Err(JournalError::Store { what });
+            }
+            self.written.lock().unwrap().push(line);
+            Ok(())
+        }
+    }
+
+    impl Store for Paper {
+        fn accept(&self, id: &str, _: &JobOptions, _: &[u8]) -> Kept<Accepted> {
+            self.write(format!("accept {id}"))?;
+            Ok(Accepted::New)
+        }
+
+        fn end(&self, id: &str, end: End) -> Kept<()> {
+            if let Some((began, goes_on)) = self.holds_up.lock().unwrap().take() {
+                began.send(()).unwrap();
+                goes_on.recv().unwrap();
+            }
+            self.write(format!("end {id} {end:?}"))
+        }
+
+        fn forget(&self, id: &str) -> Kept<bool> {
+            self.write(format!("forget {id}"))?;
+            Ok(true)
+        }
+    }
+
+    impl Book<Paper> {
+        fn blank() -> Self {
+            let (journal, owed) = Default::default();
+            Self { journal, owed }
+        }
+
+        fn broken(&self, is_broken: bool) {
+            *self.journal.is_broken.lock().unwrap() = is_broken;
+        }
+
+        fn written(&self) -> Vec<String> {
+            self.journal.written.lock().unwrap().clone()
+        }
+
+        fn accept_blank(&self, id: &str) -> Kept<Accepted> {
+            self.accept(id, &JobOptions::default(), b"")
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_forgotten_does_not_go_on() {
+        let book = Book::blank();
+        book.forget("a");
+        book.broken(true);
+        book.forget("b");
+        book.write_owed();
+        assert_eq!(book.written(), ["forget a"]);
+        book.broken(false);
+        for _ in 0..2 {
+            book.write_owed();
+            assert_eq!(book.written(), ["forget a", "end b Cancelled"]);
+        }
+    }
+
+    #[test]
+    fn an_end_that_is_owed_is_not_the_next_attempts() {
+        let book = Book::blank();
+        book.broken(true);
+        book.end("a", End::Failed("the first".to_owned()));
+        book.end("b", End::Cancelled);
+        // A submission that is not kept changes nothing.
+        assert!(book.accept_blank("a").is_err());
+        assert_eq!(book.lock_owed().len(), 2);
+        book.broken(false);
+        book.accept_blank("a").unwrap();
+        book.write_owed();
+        assert_eq!(book.written(), ["accept a", "end b Cancelled"]);
+    }
+
+    /// The other thread has taken the end out of what is owed, and not written it yet.
+    #[test]
+    fn nobody_is_accepted_while_an_earlier_end_is_on_its_way() {
+        let book = Book::blank();
+        book.broken(true);
+        book.end("a", End::Cancelled);
+        book.broken(false);
+        let (began, has_begun) = channel();
+        let (go_on, goes_on) = channel();
+        *book.journal.holds_up.lock().unwrap() = Some((began, goes_on));
+        thread::scope(|scope| {
+            scope.spawn(|| book.write_owed());
+            has_begun.recv().unwrap();
+            scope.spawn(|| book.accept_blank("a").unwrap());
+            // Time enough for it to come too early.
+            thread::sleep(Duration::from_millis(50));
+            go_on.send(()).unwrap();
+        });
+        assert_eq!(book.written(), ["end a Cancelled", "accept a"]);
     }
 }

@@ -118,7 +118,9 @@ impl Shared {
         let (circuit, digest) = parse_kind(&pending.options.kind)?;
         let priority = *Priority::ALL.get(usize::from(pending.options.priority))?;
         let number = self.registry.next_number();
-        let accepted = accepted_at(pending.accepted_unix_ms);
+        // So that what waited before the restart has waited, and, whatever the clock was
+        // set to meanwhile, no more than none at all.
+        let accepted = instant_of(pending.accepted_unix_ms).min(Instant::now());
         let state = Arc::new(JobState::new(NewJob {
             number,
             id: Some(pending.id.clone()),
@@ -241,27 +243,38 @@ fn parse_kind(kind: &[u8]) -> Option<(CircuitId, Digest)> {
     words.next().is_none().then_some((circuit, digest.into()))
 }
 
-/// So that what waited before the restart has waited.
-fn accepted_at(unix_ms: u64) -> Instant {
-    let now = Instant::now();
-    let at = UNIX_EPOCH + Duration::from_millis(unix_ms);
-    let age = SystemTime::now().duration_since(at).unwrap_or_default();
-    now.checked_sub(age).unwrap_or(now)
-}
-
+/// Of the process's clock; this moment, if that does not reach so far.
 fn instant_of(unix_ms: u64) -> Instant {
-    let now = Instant::now();
+    let (now, now_unix) = (Instant::now(), SystemTime::now());
     let at = UNIX_EPOCH + Duration::from_millis(unix_ms);
-    match at.duration_since(SystemTime::now()) {
-        Ok(left) => now.checked_add(left).unwrap_or(now),
-        Err(_) => now,
-    }
+    let instant = match at.duration_since(now_unix) {
+        Ok(left) => now.checked_add(left),
+        Err(gone) => now.checked_sub(gone.duration()),
+    };
+    instant.unwrap_or(now)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kinds::{ProofKind, SectorSize};
+
+    #[test]
+    fn instants_are_as_far_from_now_as_they_were() {
+        const FAR_S: u64 = 60;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let unix_ms = |s: u64| u64::try_from(now.as_millis()).unwrap() + s * 1000;
+        let before = Instant::now();
+        let [past, later] = [unix_ms(0) - FAR_S * 1000, unix_ms(FAR_S)].map(instant_of);
+        let after = Instant::now();
+        let far = Duration::from_secs(FAR_S);
+        // Milliseconds are cut off.
+        let near = Duration::from_millis(2);
+        assert!(past + far + near >= before && past + far <= after);
+        assert!(later + near >= before + far && later <= after + far);
+        // Wherever that is, it is not over.
+        assert!(instant_of(u64::MAX) >= after);
+    }
 
     #[test]
     fn what_a_job_proves_reads_back() {

@@ -10,6 +10,7 @@ use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
 use cuzk_scheduler::admission::{Lane, Limits, Need};
 
+use super::lanes::unwinding_is_an_error;
 use super::shared::Shared;
 use super::task::{Stake, Task};
 use crate::Result;
@@ -237,8 +238,16 @@ impl Shared {
 
     /// To be called when memory was charged, and when a worker has let go of some.
     pub(super) fn tell_memory(&self) {
-        metrics::memory_reserved(self.admission.usage().used_bytes);
-        metrics::buffers_kept(self.buffers.kept_bytes());
+        // The recorder is the caller's, and between turns there is no job that could end
+        // with its panic.
+        let told = unwinding_is_an_error("metrics", || {
+            metrics::memory_reserved(self.admission.usage().used_bytes);
+            metrics::buffers_kept(self.buffers.kept_bytes());
+            Ok(())
+        });
+        if let Err(error) = told {
+            tracing::error!(%error, "the memory in use was not told");
+        }
     }
 }
 

@@ -6,13 +6,13 @@
 //! was accepted.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cuzk_journal::JournalError;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::Engine;
-use super::book::Line;
+use super::book::{Book, Line};
 use super::journal::Submission;
 use super::registry::{Begin, Digest};
 use crate::job::{JobHandle, JobOptions, JobState, NewJob};
@@ -20,6 +20,7 @@ use crate::kinds::{Job, ProofKind, decode};
 use crate::metrics::{self, Refusal};
 use crate::request::ProofRequest;
 use crate::timeline::Stage;
+use crate::verify::VerifiedProof;
 use crate::{Error, Result};
 
 /// The kind in metrics of a request that was refused before anyone knew it.
@@ -142,14 +143,8 @@ impl Engine {
     ) -> Result<Arc<JobState>> {
         let shared = &self.shared;
         let circuit = job.circuit();
-        shared.check_partitions(job.partitions())?;
-        shared.check_parameters(circuit)?;
         let priority = options.priority.unwrap_or(Priority::Normal);
-        shared.check_memory(circuit, priority)?;
-        if let Some(deadline) = options.deadline {
-            shared.check_deadline(circuit, job.partitions(), rank, deadline)?;
-        }
-        shared.check_room(job.partitions())?;
+        self.check(&*job, priority, rank, options.deadline)?;
         let accepted = Instant::now();
         let deadline = options.deadline.and_then(|left| accepted.checked_add(left));
         let mut new = NewJob {
@@ -163,20 +158,11 @@ impl Engine {
             deadline,
             record: None,
         };
-        let mut done = Vec::new();
         let book = shared.book();
-        if let (Some(book), Some(id), Some((digest, json))) = (&book, &new.id, kept) {
-            let submission = Submission {
-                id,
-                digest,
-                json,
-                job: &*job,
-                priority,
-                deadline: options.deadline,
-            };
-            done = shared.keep(book, &submission)?;
-            new.record = Some(Arc::new(Line::new(Arc::clone(book), id.clone())));
-        }
+        let done = match (&book, kept) {
+            (Some(book), Some(kept)) => self.keep(book, &mut new, &*job, kept, options.deadline)?,
+            _ => Vec::new(),
+        };
         let state = Arc::new(JobState::new(new));
         state.set_input(job);
         shared.registry.live(&state);
@@ -192,6 +178,51 @@ impl Engine {
         }
         metrics::job_accepted(circuit.kind.name());
         Ok(state)
+    }
+
+    /// What a job is refused for before anything is kept of it.
+    fn check(
+        &self,
+        job: &dyn Job,
+        priority: Priority,
+        rank: Rank,
+        deadline: Option<Duration>,
+    ) -> Result<()> {
+        let shared = &self.shared;
+        let (circuit, partitions) = (job.circuit(), job.partitions());
+        shared.check_partitions(partitions)?;
+        shared.check_parameters(circuit)?;
+        shared.check_memory(circuit, priority)?;
+        if let Some(deadline) = deadline {
+            shared.check_deadline(circuit, partitions, rank, deadline)?;
+        }
+        shared.check_room(partitions)
+    }
+
+    /// Puts a job that has an id into the journal, and has it recorded there. What an
+    /// earlier life of the engine proved of it is returned.
+    fn keep(
+        &self,
+        book: &Arc<Book>,
+        new: &mut NewJob,
+        job: &dyn Job,
+        (digest, json): (Digest, &[u8]),
+        deadline: Option<Duration>,
+    ) -> Result<Vec<(usize, VerifiedProof)>> {
+        let Some(id) = &new.id else {
+            return Ok(Vec::new());
+        };
+        let submission = Submission {
+            id,
+            digest,
+            json,
+            job,
+            priority: new.priority,
+            deadline,
+        };
+        let done = self.shared.keep(book, &submission)?;
+        new.record = Some(Arc::new(Line::new(Arc::clone(book), id.clone())));
+        Ok(done)
     }
 }
 
