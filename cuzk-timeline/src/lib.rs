@@ -28,5 +28,5 @@ pub use chrome::{ChromeTrace, chrome_trace};
 pub use device_use::{DeviceUse, Gap, device_use};
 pub use span::{Lane, Span};
 pub use stage::Stage;
-pub use timeline::{SPANS_MAX, TimedDrop, Timeline, Trace, Wait};
+pub use timeline::{DeviceTally, SPANS_MAX, TimedDrop, Timeline, Trace, Wait};
 pub use waterfall::{WaterfallOptions, waterfall_svg};

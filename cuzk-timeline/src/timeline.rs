@@ -5,6 +5,7 @@
 //! recorded for every stage that ran, also when it failed or unwound.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,7 @@ impl Timeline {
             job,
             partition,
             device: None,
+            tally: None,
         }
     }
 
@@ -91,6 +93,47 @@ pub struct Trace<'a> {
     job: u64,
     partition: Option<usize>,
     device: Option<usize>,
+    tally: Option<&'a DeviceTally>,
+}
+
+/// What a device takes for a partition, added up as it is recorded.
+#[derive(Debug, Default)]
+pub struct DeviceTally {
+    waited_ns: AtomicU64,
+    busy_ns: AtomicU64,
+}
+
+impl DeviceTally {
+    /// The wait for the device's lock.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        Duration::from_nanos(self.waited_ns.load(Ordering::Relaxed))
+    }
+
+    /// How long the device was busy.
+    #[must_use]
+    pub fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, stage: Stage, time: Duration) {
+        let sum = match stage {
+            Stage::LockWait => &self.waited_ns,
+            Stage::Device => &self.busy_ns,
+            _ => return,
+        };
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        sum.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl<'a> Trace<'a> {
+    /// The same, which adds up in `tally` as well.
+    #[must_use]
+    pub fn tallied(self, tally: &'a DeviceTally) -> Self {
+        let tally = Some(tally);
+        Self { tally, ..self }
+    }
 }
 
 impl Trace<'_> {
@@ -162,7 +205,11 @@ impl Trace<'_> {
             job,
             partition,
             device,
+            tally,
         } = *self;
+        if let Some(tally) = tally {
+            tally.add(stage, end.saturating_sub(start));
+        }
         let span = Span {
             job,
             partition,
@@ -235,6 +282,7 @@ impl<T> Drop for TimedDrop<T> {
             job: self.job,
             partition: self.partition,
             device: self.device,
+            tally: None,
         };
         trace.time(Stage::Dealloc, || drop(value));
     }
@@ -326,6 +374,26 @@ mod tests {
         let timeline = Timeline::default();
         timeline.trace(1, None).waited(Stage::QueueWait, before);
         assert_eq!(timeline.spans()[0].start, Duration::ZERO);
+    }
+
+    #[test]
+    fn what_a_device_takes_is_added_up_apart_from_the_wait_for_it() {
+        const MS: Duration = Duration::from_millis(1);
+        let timeline = Timeline::default();
+        let tally = DeviceTally::default();
+        let trace = timeline.trace(1, Some(0)).tallied(&tally).on_device(0);
+        let at = |ms| timeline.epoch() + ms * MS;
+        trace.between(Stage::LockWait, at(0), at(7));
+        trace.between(Stage::Device, at(7), at(10));
+        trace.between(Stage::Quotient, at(7), at(8));
+        trace.between(Stage::Device, at(10), at(12));
+        timeline
+            .trace(1, Some(1))
+            .between(Stage::Device, at(0), at(50));
+        assert_eq!((tally.waited(), tally.busy()), (7 * MS, 5 * MS));
+        trace.time(Stage::Device, || thread::sleep(MS));
+        assert!(tally.busy() >= 6 * MS);
+        assert_eq!(timeline.spans().len(), 6);
     }
 
     #[test]

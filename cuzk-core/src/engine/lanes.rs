@@ -21,7 +21,7 @@ use crate::job::JobState;
 use crate::kinds::CircuitId;
 use crate::params::LoadedParams;
 use crate::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
-use crate::timeline::{Stage, Trace, Wait};
+use crate::timeline::{DeviceTally, Stage, Trace, Wait};
 use crate::{Error, Result};
 
 impl Shared {
@@ -295,18 +295,19 @@ impl Shared {
             finish_bytes,
             memory,
         } = ready;
-        let trace = self.end_wait(&mut task).on_device(station);
+        let tally = DeviceTally::default();
+        let trace = self.end_wait(&mut task).on_device(station).tallied(&tally);
         if task.state.has_ended() {
             return None;
         }
         let call = here.call(station, Part::Start);
         let watched = self.watch.begin(call, &task, ticket, memory);
-        let before = task.spent;
         let pending = task.spend(|task| {
             unwinding_is_an_error("prove", || {
                 prove_start(&here.device.backend, synthesized, task.partition, trace)
             })
         });
+        task.spent = task.spent.saturating_sub(tally.waited());
         let Some(mut memory) = self.watch.answered(watched) else {
             here.health.answered();
             return None;
@@ -315,7 +316,7 @@ impl Shared {
         memory.shrink_to(finish_bytes);
         match pending {
             Ok(pending) => Some(Finishing {
-                on_device: task.spent - before,
+                on_device: tally.busy(),
                 task,
                 ticket,
                 station,

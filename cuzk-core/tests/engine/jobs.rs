@@ -286,6 +286,28 @@ fn a_slow_start_does_not_refuse_for_ever() {
     engine.submit_job(tiny::job(KIND, 1), within).unwrap();
 }
 
+/// Somebody else had the device's lock for a while.
+#[test]
+fn the_wait_for_a_device_is_no_part_of_what_work_takes() {
+    const HELD: Duration = Duration::from_secs(1);
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let device = Scripted::good(&config);
+    let engine = engine_on(&config, &[&device]);
+    let resources = device.device().resources;
+    let held = resources.lock_gpu().unwrap();
+    let job = submit(&engine, tiny::job(KIND, 1));
+    wait_until("the device has it", || device.started() == 1);
+    std::thread::sleep(HELD);
+    drop(held);
+    job.wait().unwrap();
+    let within = JobOptions {
+        deadline: Some(HELD / 2),
+        ..JobOptions::default()
+    };
+    engine.submit_job(tiny::job(KIND, 1), within).unwrap();
+}
+
 #[test]
 fn a_job_that_the_queue_could_never_hold_is_told_which_key_to_raise() {
     let directory = tempfile::tempdir().unwrap();
