@@ -58,6 +58,8 @@ pub(super) struct Shared {
     pub(super) pool: Arc<ThreadPool>,
     /// For what is done beside synthesis, and must not wait for it.
     beside: ThreadPool,
+    /// The same for critical work.
+    beside_critical: ThreadPool,
 }
 
 impl Shared {
@@ -92,11 +94,12 @@ impl Shared {
             stations: Stations::new(&config, devices),
             needs: Needs::new(&config, &limits),
             circuits: Circuits::default(),
-            params: ParamCache::new(&config.srs.param_cache),
+            params: ParamCache::new(&config.srs.param_cache).with_threads(config.synthesis.threads),
             in_use: InUse::default(),
             upkeep: Upkeep::default(),
             book: Mutex::new(Book::open(&config.jobs)?),
-            beside: beside(&config)?,
+            beside: beside(&config, "beside")?,
+            beside_critical: beside(&config, "urgent")?,
             pool,
             config,
         })
@@ -126,12 +129,14 @@ impl Shared {
         solo.map_or(&self.pool, |solo| &solo.pool)
     }
 
-    /// Threads for decoding and for verification, which critical work shares with no
-    /// other.
+    /// Threads for decoding and for verification, which critical work shares neither
+    /// with other work nor with a critical partition that is proved.
     pub(super) fn pool_beside(&self, critical: bool) -> &ThreadPool {
-        let lane = critical.then(|| self.stations.of_lane(Lane::Critical));
-        let solo = lane.and_then(|station| self.stations.solo(station));
-        solo.map_or(&self.beside, |solo| &solo.pool)
+        if critical {
+            &self.beside_critical
+        } else {
+            &self.beside
+        }
     }
 
     /// What synthesis of `task` runs on: the engine's pool, or a solo worker's; and
@@ -167,9 +172,9 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-fn beside(config: &Config) -> Result<ThreadPool> {
+fn beside(config: &Config, name: &'static str) -> Result<ThreadPool> {
     let builder = ThreadPoolBuilder::new().num_threads(config.synthesis.threads);
-    let named = builder.thread_name(|index| format!("cuzk-beside-{index}"));
+    let named = builder.thread_name(move |index| format!("cuzk-{name}-{index}"));
     named.build().map_err(cannot_start)
 }
 

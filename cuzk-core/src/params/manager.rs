@@ -14,6 +14,7 @@ use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_pce::Program;
+use rayon::ThreadPoolBuilder;
 use tempfile::TempPath;
 
 use super::error::ParamsError;
@@ -91,6 +92,8 @@ pub struct ParamCache {
     dir: PathBuf,
     loaded: OnceMap<ParameterFiles, LoadedParams>,
     keys: OnceMap<String, PreparedVerifyingKey<Bls12>>,
+    /// How many threads prepare a key, if they are not the caller's.
+    threads: Option<usize>,
 }
 
 impl fmt::Debug for ParamCache {
@@ -109,7 +112,18 @@ impl ParamCache {
             dir: dir.into(),
             loaded: OnceMap::default(),
             keys: OnceMap::default(),
+            threads: None,
         }
+    }
+
+    /// The same, with verifying keys prepared on so many threads, which are there only
+    /// meanwhile; without it on rayon's current pool. That happens once a key, and who
+    /// does it holds what others wait for: with threads that have other work as well it
+    /// could come to wait for them.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        let threads = Some(threads);
+        Self { threads, ..self }
     }
 
     /// The folder.
@@ -166,7 +180,7 @@ impl ParamCache {
         let mapped = MappedParams::open(&self.params_path(files))?;
         mapped.check_key(&self.vk_path(files))?;
         Ok(LoadedParams {
-            prepared_key: prepare_verifying_key(mapped.vk()),
+            prepared_key: self.prepare(mapped.vk())?,
             mapped: Arc::new(mapped),
         })
     }
@@ -181,10 +195,24 @@ impl ParamCache {
         files: &ParameterFiles,
     ) -> Result<Arc<PreparedVerifyingKey<Bls12>>, ParamsError> {
         self.keys.get_or_make(files.vk.clone(), || {
-            Ok(prepare_verifying_key(&read_verifying_key(
-                &self.vk_path(files),
-            )?))
+            self.prepare(&read_verifying_key(&self.vk_path(files))?)
         })
+    }
+
+    fn prepare(
+        &self,
+        key: &VerifyingKey<Bls12>,
+    ) -> Result<PreparedVerifyingKey<Bls12>, ParamsError> {
+        let Some(threads) = self.threads else {
+            return Ok(prepare_verifying_key(key));
+        };
+        let builder = ThreadPoolBuilder::new().num_threads(threads);
+        let named = builder.thread_name(|index| format!("cuzk-key-{index}"));
+        let pool = named.build().map_err(|error| ParamsError::Io {
+            path: self.dir.clone(),
+            source: io::Error::other(error),
+        })?;
+        Ok(pool.install(|| prepare_verifying_key(key)))
     }
 
     /// Makes insecure test parameters for `circuit` unless there are some. Several

@@ -2,15 +2,16 @@
 
 use std::fs::OpenOptions;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
-use cuzk_core::Engine;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobHandle;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
+use cuzk_core::{Engine, Error};
 
 use crate::common::device::{Gate, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny::{self, Hooked};
@@ -149,6 +150,42 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
     );
     slow.wait().unwrap();
     waiting.wait().unwrap();
+}
+
+/// The only thread of the worker for critical work is in a witness that takes as long as
+/// it likes.
+#[test]
+fn a_critical_request_is_read_while_another_is_proved() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.synthesis.threads = 1;
+    let pool = pool(&config);
+    let devices = vec![cores(&pool)];
+    let decoder = |_: &[u8]| -> Result<_, Error> { Ok(tiny::job(KIND, 1)) };
+    let engine = Engine::start_with(config, pool, devices, Arc::new(decoder)).unwrap();
+    let critical = || urgent(Priority::Critical);
+    let [entered, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
+    let slow = Hooked {
+        in_witness: Box::new({
+            let (entered, gate) = (Arc::clone(&entered), Arc::clone(&gate));
+            move || {
+                entered.open();
+                gate.wait();
+            }
+        }),
+        ..Hooked::from(tiny::job(KIND, 1))
+    };
+    let slow = engine.submit_job(Arc::new(slow), critical()).unwrap();
+    entered.wait();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let engine = &engine;
+        scope.spawn(move || tell.send(engine.submit_bytes(b"", critical())));
+        let submitted = told.recv_timeout(MOMENTS);
+        gate.open();
+        submitted.unwrap().unwrap().wait().unwrap();
+    });
+    slow.wait().unwrap();
 }
 
 /// The only synthesis worker reads a circuit of another kind, from a file that gives
