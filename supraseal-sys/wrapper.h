@@ -306,6 +306,9 @@ typedef struct {
 
 /* Waits until every C++ buffer given to the dealloc thread so far is freed. */
 void cuzk_dealloc_flush(void) CUZK_NOEXCEPT;
+/* Has malloc give back the pages that nobody uses, in its turn. Does nothing
+ * where malloc has no such call. */
+void cuzk_dealloc_trim_heap(void) CUZK_NOEXCEPT;
 cuzk_dealloc_stats cuzk_dealloc_get_stats(void) CUZK_NOEXCEPT;
 
 /*

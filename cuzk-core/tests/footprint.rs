@@ -192,11 +192,21 @@ fn memory_is_recycled() {
     let config = common::config();
     let most = pool_bytes(&circuit, &Sums::of(&config), &Shapes::default());
     let engine = Engine::start(config).unwrap();
-    for _ in 0..5 {
+    let mut mappings = Vec::new();
+    for _ in 0..8 {
         engine.submit(&request).unwrap().wait().unwrap();
-        let kept = engine.status().memory.kept_bytes;
+        // What is freed in the background is back.
+        common::wait_until("all of it is kept", || {
+            engine.status().memory.pool_bytes == 0
+        });
+        let memory = engine.status().memory;
         // The sums' memory as well as the vectors.
-        let vectors = buffer_bytes(&circuit);
+        let (vectors, kept) = (buffer_bytes(&circuit), memory.kept_bytes);
         assert!(vectors < kept && kept <= most, "{vectors} {kept} {most}");
+        mappings.push(memory.mappings);
     }
+    // In the end nothing is mapped at all.
+    assert!(mappings[0] > 0);
+    let late = &mappings[2..];
+    assert!(late.iter().all(|count| *count == late[0]), "{mappings:?}");
 }

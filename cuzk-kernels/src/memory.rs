@@ -156,6 +156,12 @@ impl Drop for Block {
                     .unchecked_advise_range(discard, self.start, self.bytes)
             }
             .ok();
+            // Or the system would sooner or later make huge pages of what lies beside
+            // it, and fill it up with that.
+            let alone = memmap2::Advice::NoHugePage;
+            self.mapping
+                .advise_range(alone, self.start, self.bytes)
+                .ok();
         }
     }
 }
@@ -330,6 +336,43 @@ mod tests {
         drop(second);
         assert_eq!(places.map(is_resident), [true, false]);
         assert_eq!(first.values::<u64>(1), [1]);
+    }
+
+    /// Whether the system may make huge pages of where an address is.
+    #[cfg(target_os = "linux")]
+    fn may_be_huge(address: usize) -> Option<bool> {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let holds = |line: &&str| {
+            let range = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'));
+            let ends = range.map(|(start, end)| {
+                [start, end].map(|end| usize::from_str_radix(end, 16).unwrap_or(0))
+            });
+            ends.is_some_and(|[start, end]| (start..end).contains(&address))
+        };
+        let mut lines = maps.lines().skip_while(|line| !holds(line));
+        let flags = lines.find_map(|line| line.strip_prefix("VmFlags:"))?;
+        let has = |flag| flags.split_whitespace().any(|other| other == flag);
+        // A system without huge pages has neither flag.
+        (has("hg") || has("nh")).then(|| has("hg"))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn nothing_fills_up_what_a_part_has_left() {
+        let mut first = Block::map(64 * PART_BYTES).unwrap();
+        let mut second = first.split_off(40 * PART_BYTES).unwrap();
+        let third = second.split_off(8 * PART_BYTES).unwrap();
+        let places = [&first, &second, &third].map(|block| block.first() as usize);
+        let before = places.map(may_be_huge);
+        drop(second);
+        let after = places.map(may_be_huge);
+        if before[0].is_some() {
+            assert_eq!(before, [Some(true); 3]);
+            assert_eq!(after, [Some(true), Some(false), Some(true)]);
+        }
     }
 
     #[test]

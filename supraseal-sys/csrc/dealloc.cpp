@@ -2,9 +2,14 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <thread>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "../wrapper.h"
 
@@ -121,6 +126,13 @@ void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
 
 extern "C" void cuzk_dealloc_flush(void) noexcept {
     cuzk::queue.flush();
+}
+
+extern "C" void cuzk_dealloc_trim_heap(void) noexcept {
+#ifdef __GLIBC__
+    std::lock_guard<std::mutex> one_at_a_time(cuzk::dealloc_mtx);
+    malloc_trim(0);
+#endif
 }
 
 extern "C" cuzk_dealloc_stats cuzk_dealloc_get_stats(void) noexcept {

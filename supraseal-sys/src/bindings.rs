@@ -628,6 +628,9 @@ unsafe extern "C" {
     pub fn cuzk_dealloc_flush();
 }
 unsafe extern "C" {
+    pub fn cuzk_dealloc_trim_heap();
+}
+unsafe extern "C" {
     pub fn cuzk_dealloc_get_stats() -> cuzk_dealloc_stats;
 }
 unsafe extern "C" {

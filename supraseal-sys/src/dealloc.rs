@@ -107,6 +107,16 @@ pub fn flush() {
     unsafe { sys::cuzk_dealloc_flush() }
 }
 
+/// Has the system's allocator give back the pages that nobody uses: it keeps what a thread
+/// freed for what it will allocate, and threads that meet a large partition for the first
+/// time do so at any time. It takes milliseconds, in which threads that allocate may wait.
+/// Does nothing where the allocator has no such call.
+pub fn trim_heap() {
+    let _turn = lock(&DEALLOC_MTX);
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_trim_heap() }
+}
+
 /// What waits, what is being freed, and what was freed.
 #[must_use]
 pub fn stats() -> Stats {

@@ -216,3 +216,25 @@ fn cpp_frees_what_it_is_given() {
     assert_eq!(stats().cpp.freed, before.cpp.freed + 3);
     assert_eq!(stats().rust, before.rust);
 }
+
+/// A thread frees much below something that it keeps.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn what_the_allocator_keeps_goes_back_to_the_system() {
+    const BOXES: usize = 64 << 10;
+    let anonymous_bytes = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB"));
+        kib.unwrap().trim().parse::<usize>().unwrap() << 10
+    };
+    let mut boxes: Vec<_> = (0..BOXES).map(|n| Box::new([n; 128])).collect();
+    let last = boxes.pop();
+    drop(boxes);
+    let kept = anonymous_bytes();
+    supraseal_sys::dealloc::trim_heap();
+    let left = anonymous_bytes();
+    assert!(left + BOXES * 512 < kept, "{kept} {left}");
+    assert_eq!(last.unwrap()[127], BOXES - 1);
+}

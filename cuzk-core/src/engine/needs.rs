@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::kinds::CircuitId;
 use crate::memory::footprint::{
     READING_BYTES, Sums, buffer_bytes, circuit_bytes, finish_bytes, partition_bytes, pool_blocks,
+    witness_blocks,
 };
 use crate::metrics::{self, Evicted};
 use crate::params::{LoadedParams, MappedMultiples, ParamsError, Shapes};
@@ -224,7 +225,7 @@ impl Shared {
         let own = if self.stations.hold_vectors(lane) {
             pool_blocks(circuit, &self.needs.sums, &files.shapes)
         } else {
-            Vec::new()
+            witness_blocks(circuit)
         };
         self.buffers.make_room(&own, self.free_bytes());
         self.tell_memory();

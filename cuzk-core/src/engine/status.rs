@@ -69,11 +69,16 @@ pub struct MemoryStatus {
     pub idle_bytes: u64,
     /// Memory kept for the next partition, beside what is reserved.
     pub kept_bytes: u64,
+    /// Such memory that is in use: a part of what is reserved.
+    pub pool_bytes: u64,
+    /// How often memory was mapped because none was kept that suited.
+    pub mappings: u64,
 }
 
 impl Shared {
     pub(super) fn status(&self) -> Status {
         let usage = self.admission.usage();
+        let pool = self.buffers.usage();
         let jobs = self.registry.all_live();
         Status {
             partitions_waiting: usage.waiting,
@@ -98,7 +103,9 @@ impl Shared {
                 total_bytes: usage.total_bytes,
                 used_bytes: usage.used_bytes,
                 idle_bytes: usage.idle_bytes,
-                kept_bytes: self.buffers.kept_bytes(),
+                kept_bytes: pool.kept_bytes,
+                pool_bytes: pool.in_use_bytes,
+                mappings: pool.mappings,
             },
         }
     }

@@ -13,6 +13,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use cuzk_scheduler::admission::{Reservation, Ticket};
+use supraseal_sys::dealloc::trim_heap;
 
 use super::shared::Shared;
 use super::task::Task;
@@ -22,6 +23,10 @@ use crate::{Error, Result};
 
 /// How many looks are taken in the time that a device is given.
 const LOOKS: u32 = 20;
+
+/// Looks are no further apart. If nothing was in use between two that are, the engine is
+/// at rest.
+const REST: Duration = Duration::from_secs(1);
 
 /// The time that devices are given at an end that does not wait for jobs. A region
 /// takes seconds at most.
@@ -94,7 +99,7 @@ impl Watch {
     pub(super) fn new(gpus: &Gpus) -> Self {
         Self {
             limit: gpus.stall,
-            look: (gpus.stall.min(gpus.rest) / LOOKS).max(Duration::from_millis(1)),
+            look: (gpus.stall.min(gpus.rest) / LOOKS).clamp(Duration::from_millis(1), REST),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -242,6 +247,7 @@ impl Shared {
     /// `replace` begins a worker that takes the place of a lost one.
     pub(super) fn watch_until_closed(&self, replace: impl Fn(usize) -> Result<()>) {
         let (mut lost, mut replaced) = (0, 0);
+        let mut looked = Instant::now();
         while self.watch.next_look() {
             let stalled = self.watch.stalled();
             lost += stalled.iter().filter(|stalled| stalled.is_of_all()).count();
@@ -252,6 +258,12 @@ impl Shared {
                 self.watch.lose(stalled.key);
                 let state = Arc::clone(&stalled.again.state);
                 self.guarded("watch", &state, || self.has_stalled(stalled));
+            }
+            if looked.elapsed() >= REST {
+                looked = Instant::now();
+                if self.buffers.give_up_at_rest() {
+                    trim_heap();
+                }
             }
             // What only a rested device can take may have waited for its rest.
             if self.stations.any_is_rested() {

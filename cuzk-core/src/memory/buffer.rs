@@ -7,7 +7,8 @@
 //! are huge where the system grants it.
 //!
 //! Not zeroed: whoever takes memory overwrites it. The invariants: a block belongs
-//! to one owner; what the pool keeps is never more than it is allowed to.
+//! to one owner; what the pool keeps is never more than it is allowed to, and at rest
+//! no more than one partition takes.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -54,7 +55,30 @@ pub struct BufferPool {
     dealloc: Dealloc,
     /// The pool never keeps more bytes than this.
     kept_bytes_max: u64,
-    kept: Mutex<FreeList<Block>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    list: FreeList<Block>,
+    /// What the largest partition takes that there was.
+    partition_bytes: u64,
+    /// How many blocks had been given back when it was last looked whether the pool is at
+    /// rest.
+    seen: u64,
+    /// The same when it last was.
+    at_rest: u64,
+}
+
+/// The memory of a pool that recycles it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    /// Bytes that are kept and that nobody uses.
+    pub kept_bytes: u64,
+    /// Bytes that somebody uses.
+    pub in_use_bytes: u64,
+    /// How often memory was mapped.
+    pub mappings: u64,
 }
 
 /// Scalars on loan from a [`BufferPool`].
@@ -101,7 +125,12 @@ impl BufferPool {
 
     fn take_block(&self, bytes: usize) -> io::Result<Block> {
         match self.dealloc {
-            Dealloc::Recycle => self.lock().take_or_map(bytes, Block::map),
+            Dealloc::Recycle => {
+                let taken = self.lock().list.take_or_map(bytes, Block::map)?;
+                // Before whoever asked touches what was mapped.
+                drop(taken.given_up);
+                Ok(taken.extent)
+            }
             Dealloc::Unbounded | Dealloc::Serial => Block::map(bytes),
         }
     }
@@ -109,7 +138,39 @@ impl BufferPool {
     /// Bytes that are kept and that nobody uses.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        self.lock().bytes()
+        self.lock().list.bytes()
+    }
+
+    /// What is kept and what is in use.
+    #[must_use]
+    pub fn usage(&self) -> PoolUse {
+        let kept = self.lock();
+        PoolUse {
+            kept_bytes: kept.list.bytes(),
+            in_use_bytes: kept.list.in_use_bytes(),
+            mappings: kept.list.mappings(),
+        }
+    }
+
+    /// To be called once in a while: if nothing was in use since the last time, only as
+    /// much stays as one partition takes, of the largest that there was. More than that
+    /// is for work that overlaps, and how much did is a matter of chance. What is small
+    /// stays, since the circuits that someone waits for are. Whether it has come to rest
+    /// since the last time.
+    pub fn give_up_at_rest(&self) -> bool {
+        let mut kept = self.lock();
+        let returns = kept.list.returns();
+        let is_at_rest = kept.list.in_use_bytes() == 0 && kept.seen == returns;
+        kept.seen = returns;
+        if !is_at_rest || kept.at_rest == returns {
+            return false;
+        }
+        kept.at_rest = returns;
+        let partition_bytes = kept.partition_bytes;
+        let surplus = kept.list.give_up_largest_beyond(partition_bytes);
+        drop(kept);
+        drop(surplus);
+        true
     }
 
     /// Gives up what there is no room for: of what is kept that stays which suits what
@@ -117,10 +178,13 @@ impl BufferPool {
     /// `free_bytes` of the rest at most, what was kept longest going first.
     pub fn make_room(&self, own: &[usize], free_bytes: u64) {
         let mut kept = self.lock();
-        let suits: Vec<_> = own.iter().filter_map(|bytes| kept.take(*bytes)).collect();
-        let surplus = kept.give_up_beyond(free_bytes);
+        let own_bytes = own.iter().sum::<usize>() as u64;
+        kept.partition_bytes = kept.partition_bytes.max(own_bytes);
+        let list = &mut kept.list;
+        let suits: Vec<_> = own.iter().filter_map(|bytes| list.take(*bytes)).collect();
+        let surplus = list.give_up_beyond(free_bytes);
         for block in suits {
-            kept.give(block);
+            list.give(block);
         }
         drop(kept);
         // Unmapped before whoever asked goes on, since it is about to map.
@@ -143,8 +207,8 @@ impl BufferPool {
             Dealloc::Unbounded | Dealloc::Serial => self.drop_later(block),
             Dealloc::Recycle => {
                 let mut kept = self.lock();
-                let unused = kept.give_back(block);
-                let surplus = kept.give_up_beyond(self.kept_bytes_max);
+                let unused = kept.list.give_back(block);
+                let surplus = kept.list.give_up_beyond(self.kept_bytes_max);
                 drop(kept);
                 drop((unused, surplus));
             }
@@ -152,7 +216,7 @@ impl BufferPool {
     }
 
     // Every change under the lock leaves a list of blocks.
-    fn lock(&self) -> MutexGuard<'_, FreeList<Block>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -260,7 +324,33 @@ mod tests {
     fn no_more_is_kept_than_allowed() {
         let pool = pool(Dealloc::Recycle, 500 * PART);
         drop([200, 200, 200].map(|parts| pool.take(parts * PART).unwrap()));
+        assert_eq!(kept(&pool), 500);
+    }
+
+    #[test]
+    fn at_rest_what_one_partition_takes_is_kept() {
+        let pool = pool(Dealloc::Recycle, 10_000 * PART);
+        // It takes two blocks; another one of a smaller circuit follows.
+        pool.make_room(&[300, 100].map(|parts| parts * PART_BYTES), u64::MAX);
+        pool.make_room(&[200 * PART_BYTES], u64::MAX);
+        let take = || [300, 100, 300, 100].map(|parts| pool.take(parts * PART).unwrap());
+        drop(take());
+        let used = take();
+        // Something is in use, or was since.
+        for _ in 0..3 {
+            assert!(!pool.give_up_at_rest());
+            assert_eq!(pool.usage().in_use_bytes, 800 * PART_BYTES as u64);
+        }
+        drop(used);
+        assert!(!pool.give_up_at_rest());
+        assert_eq!(kept(&pool), 800);
+        assert!(pool.give_up_at_rest());
         assert_eq!(kept(&pool), 400);
+        assert!(!pool.give_up_at_rest());
+        // It is less than was in use before, and what is small is still there.
+        let mappings = pool.usage().mappings;
+        drop(take());
+        assert_eq!(pool.usage().mappings, mappings + 2);
     }
 
     #[test]

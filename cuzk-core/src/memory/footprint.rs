@@ -4,6 +4,8 @@
 //! allocated; a test holds it against what a process is seen to use. A device needs
 //! less. Files that are mapped are not counted here.
 
+use std::io;
+
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Shape, TermCount, g1_sum_blocks, g2_sum_blocks};
@@ -11,7 +13,7 @@ use cuzk_pce::WitnessMemory;
 
 use crate::circuit::Circuit;
 use crate::config::Config;
-use crate::memory::free::{FreeList, Place};
+use crate::memory::free::{Extent, FreeList, Place};
 use crate::params::Shapes;
 
 /// A thread's stack, what it needs to sum points, and what an allocator keeps for it
@@ -88,29 +90,51 @@ impl Sums {
 #[derive(Default)]
 struct Replay {
     free: FreeList<Place>,
-    /// What was mapped, in bytes each.
+    /// What is mapped, in bytes each.
     mapped: Vec<usize>,
+    /// The most that was mapped at once.
+    mapped_bytes_max: usize,
 }
 
 impl Replay {
     /// Takes blocks all of which are held at the same time.
     fn take(&mut self, blocks: &[usize]) -> Vec<Place> {
-        let Self { free, mapped } = self;
-        let take = |bytes: &usize| {
-            let map = |bytes| {
-                mapped.push(bytes);
-                Ok(Place::whole(mapped.len(), bytes))
-            };
-            // Larger than any memory, it is not mapped.
-            free.take_or_map(*bytes, map).ok()
-        };
+        // Larger than any memory, it is not mapped.
+        let take = |bytes: &usize| self.take_one(*bytes).ok();
         blocks.iter().filter_map(take).collect()
+    }
+
+    fn take_one(&mut self, bytes: usize) -> io::Result<Place> {
+        let mapped = &mut self.mapped;
+        let map = |bytes| {
+            mapped.push(bytes);
+            Ok(Place::whole(mapped.len() - 1, bytes))
+        };
+        let taken = self.free.take_or_map(bytes, map)?;
+        self.unmap(taken.given_up);
+        let mapped_bytes = self.mapped.iter().sum();
+        self.mapped_bytes_max = self.mapped_bytes_max.max(mapped_bytes);
+        Ok(taken.extent)
     }
 
     fn give_back(&mut self, blocks: impl IntoIterator<Item = Place>) {
         for block in blocks {
-            self.free.give(block);
+            let unused = self.free.give_back(block);
+            self.unmap(unused);
         }
+    }
+
+    fn unmap(&mut self, places: Vec<Place>) {
+        for place in places {
+            if let Some(mapped) = self.mapped.get_mut(place.mapping()) {
+                *mapped -= place.bytes();
+            }
+        }
+    }
+
+    /// What is mapped in the end, in bytes of each block.
+    fn into_blocks(self) -> Vec<usize> {
+        self.mapped.into_iter().filter(|bytes| *bytes > 0).collect()
     }
 }
 
@@ -164,17 +188,34 @@ pub fn partition_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
 /// nothing suits which was given back before.
 #[must_use]
 pub fn pool_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
-    pool_blocks(circuit, sums, shapes).iter().sum::<usize>() as u64
+    replay(circuit, sums, shapes).mapped_bytes_max as u64
 }
 
-/// The same, in bytes of each block.
+/// What is kept of it for the next partition, in bytes of each block.
 pub(crate) fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Vec<usize> {
-    let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
-    let densities = circuit.densities();
+    replay(circuit, sums, shapes).into_blocks()
+}
+
+/// The same where the devices evaluate by themselves, and only the witness is made here.
+pub(crate) fn witness_blocks(circuit: &Circuit) -> Vec<usize> {
     let mut pool = Replay::default();
+    replay_witness(circuit, &mut pool);
+    pool.into_blocks()
+}
+
+/// Takes a witness's blocks, and what is given back when its parts are one.
+fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<Place> {
     let variables = circuit.program().num_aux();
     let [witness, parts] = [(); 2].map(|()| pool.take(&packed_blocks(circuit, variables)));
     pool.give_back(parts);
+    witness
+}
+
+fn replay(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Replay {
+    let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
+    let densities = circuit.densities();
+    let mut pool = Replay::default();
+    let witness = replay_witness(circuit, &mut pool);
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
     let [of_a, of_b] = [&densities.a_aux, &densities.b_aux]
         .map(|density| pool.take(&packed_blocks(circuit, density.count())));
@@ -186,7 +227,7 @@ pub(crate) fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Ve
     pool.give_back([a, witness, of_a].into_iter().flatten());
     pool.take(&sums.g2_blocks(circuit, shapes));
     drop(of_b);
-    pool.mapped
+    pool
 }
 
 /// What a partition holds once its device region is over, in bytes: the scalars
