@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize};
-use cuzk_core::params::{GenerateOptions, MappedMultiples, ParamCache, Shapes, write_multiples};
+use cuzk_core::params::{
+    GenerateOptions, LoadedParams, MappedMultiples, ParamCache, Shapes, write_multiples,
+};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine, ProofRequest};
 use cuzk_kernels::Isa;
@@ -77,14 +79,19 @@ pub(crate) fn copy_params(kind: ProofKind, folder: &Path) {
     }
 }
 
+/// The parameters of a circuit that are in a folder.
+pub(crate) fn params_of(circuit: &Circuit, folder: &Path) -> Arc<LoadedParams> {
+    let files = circuit.id().parameter_files().unwrap();
+    let lengths = circuit.query_lengths();
+    ParamCache::new(folder).load(&files, &lengths).unwrap()
+}
+
 /// Puts multiples of the bases of a circuit's parameters beside those in a folder.
 /// Whether this machine has instructions that use them.
 pub(crate) fn prepare_params(kind: ProofKind, folder: &Path) -> bool {
     let Some(isa) = Isa::ifma() else { return false };
     let circuit = circuit_with_params(kind);
-    let files = circuit.id().parameter_files().unwrap();
-    let cache = ParamCache::new(folder);
-    let params = cache.load(&files, &circuit.query_lengths()).unwrap();
+    let params = params_of(&circuit, folder);
     let (program, densities) = (circuit.program(), circuit.densities());
     let limit = (2, 1 << 30);
     write_multiples(
@@ -102,9 +109,7 @@ pub(crate) fn prepare_params(kind: ProofKind, folder: &Path) -> bool {
 /// In which shapes the multiples are that are beside the parameters in a folder.
 pub(crate) fn shapes(kind: ProofKind, folder: &Path) -> Shapes {
     let circuit = circuit_with_params(kind);
-    let files = circuit.id().parameter_files().unwrap();
-    let cache = ParamCache::new(folder);
-    let params = cache.load(&files, &circuit.query_lengths()).unwrap();
+    let params = params_of(&circuit, folder);
     let pool = config().synthesis.pool().unwrap();
     let multiples = params.mapped().multiples(&circuit, Isa::best(), &pool);
     let multiples = multiples.usable();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::params::{MappedMultiples, ParamCache, multiples_path};
+use cuzk_core::params::{MappedMultiples, multiples_path};
 use cuzk_core::{Config, Engine};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::WithMultiples;
@@ -56,13 +56,23 @@ fn prove(engine: &Engine) {
 /// Whether whoever opens the multiples of a folder could use them.
 fn is_usable(folder: &Path) -> bool {
     let circuit = common::circuit_with_params(KIND);
-    let files = circuit.id().parameter_files().unwrap();
-    let lengths = circuit.query_lengths();
-    let params = ParamCache::new(folder).load(&files, &lengths).unwrap();
+    let params = common::params_of(&circuit, folder);
     let (program, densities) = (circuit.program(), circuit.densities());
     let opened = MappedMultiples::open(params.mapped(), program, densities, Isa::best());
-    assert!(multiples_path(params.mapped()).exists());
     matches!(opened, Ok(Some(_)))
+}
+
+/// Asserts that the next proof charges an engine for the multiples that it has made in a
+/// folder: it opens them before it gives back the memory for their making.
+fn assert_they_come_into_use(engine: &Engine, folder: &Path) {
+    wait_until("nothing runs", || engine.status().partitions_running == 0);
+    let params = common::params_of(&common::circuit_with_params(KIND), folder);
+    let multiples = multiples_path(params.mapped());
+    let file_bytes = fs::metadata(multiples).unwrap().len();
+    let charged_bytes = engine.status().memory.used_bytes;
+    prove(engine);
+    let more_bytes = engine.status().memory.used_bytes - charged_bytes;
+    assert!(more_bytes >= file_bytes, "{more_bytes}: they are not used");
 }
 
 #[test]
@@ -74,13 +84,8 @@ fn multiples_that_are_damaged_are_made_anew_while_others_prove() {
     let engine = engine(folder.path());
     prove(&engine);
     wait_until("they are made anew", || is_usable(folder.path()));
-    // The engine opens them before it gives back the memory for them.
-    wait_until("nothing runs", || engine.status().partitions_running == 0);
-    let charged_bytes = engine.status().memory.used_bytes;
     assert_eq!(fs::metadata(&multiples).unwrap().len(), file_bytes);
-    prove(&engine);
-    let more_bytes = engine.status().memory.used_bytes - charged_bytes;
-    assert!(more_bytes >= file_bytes, "{more_bytes}: they are not used");
+    assert_they_come_into_use(&engine, folder.path());
     engine.shutdown();
     let entries = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(entries, 4, "parameters, key, circuit and multiples");
@@ -94,10 +99,11 @@ fn an_engine_that_ends_leaves_the_file_as_it_was() {
     let before = fs::read(&multiples).unwrap();
     let entries = || fs::read_dir(folder.path()).unwrap().count();
     let engine = engine(folder.path());
-    prove(&engine);
-    // A file that has no name yet: it is in the making.
+    let request = common::bundled_request(KIND);
+    let handle = engine.submit(&request).unwrap();
+    // A file that has no name yet: it is in the making, which begins beside the proof.
     wait_until("the making has begun", || entries() == 5);
-    drop(engine);
+    drop((engine, handle));
     assert!(fs::read(&multiples).unwrap() == before);
     assert_eq!(entries(), 4, "parameters, key, circuit and multiples");
 }
@@ -130,14 +136,14 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     let folder = tempfile::tempdir().unwrap();
     common::copy_params(KIND, folder.path());
     let engine = engine_that_makes(folder.path(), &[KIND]);
-    prove(&engine);
-    let charged_bytes = engine.status().memory.used_bytes;
-    assert_eq!(engine.status().making_multiples, ["window-post-2KiB"]);
-    wait_until("they are used", || {
-        prove(&engine);
-        engine.status().memory.used_bytes > charged_bytes
-    });
+    let making = || engine.status().making_multiples;
+    let request = common::bundled_request(KIND);
+    let first = engine.submit(&request).unwrap();
+    wait_until("they are asked for", || making() == ["window-post-2KiB"]);
+    first.wait().unwrap();
+    wait_until("they are made", || making().is_empty());
     assert!(is_usable(folder.path()));
+    assert_they_come_into_use(&engine, folder.path());
     engine.shutdown();
 }
 
