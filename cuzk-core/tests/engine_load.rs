@@ -212,7 +212,7 @@ fn a_device_is_kept_busy() {
     let region = Duration::from_millis(50);
     let device = Scripted::new(&config, move |_| Deed::ProveAfter(region));
     // The machine may be busy with something else.
-    let is_kept_busy = (0..3).any(|_| {
+    let is_kept_busy = (0..10).any(|_| {
         let engine = engine_on(&config, &[&device]);
         let job = common::submit(&engine, tiny::job(ProofKind::Porep, 40));
         job.wait().unwrap();

@@ -268,14 +268,20 @@ fn killed_at_random_points_nothing_acknowledged_is_lost() {
     let path: PathBuf = directory.path().join("j");
     let mut rng = ChaCha8Rng::seed_from_u64(50);
     let mut acknowledged = [0; THREADS];
-    let mut worked = 0;
-    for kill in 0..KILLS {
+    let (mut kills, mut worked, mut fruitless) = (0, 0, 0);
+    while kills < KILLS || worked < KILLS / 3 {
         let before = acknowledged;
-        let time = Duration::from_millis(rng.gen_range(5..250));
+        // On a slow machine, too, a child comes that lives long enough to do something.
+        let time = Duration::from_millis(rng.gen_range(5..250 * (1 + fruitless)));
         run_and_kill(&path, &mut acknowledged, time);
-        worked += u32::from(acknowledged != before);
+        if acknowledged == before {
+            fruitless += 1;
+        } else {
+            (worked, fruitless) = (worked + 1, 0);
+        }
+        kills += 1;
         // Every third time the next one is killed while it recovers, or after.
-        if kill % 3 == 2 {
+        if kills % 3 == 0 {
             continue;
         }
         if !path.exists() {
@@ -287,10 +293,6 @@ fn killed_at_random_points_nothing_acknowledged_is_lost() {
             check(&journal, thread, count);
         }
     }
-    assert!(
-        worked > KILLS / 3,
-        "most children were killed before they did anything"
-    );
 }
 
 fn check(journal: &Journal, thread: usize, count: usize) {

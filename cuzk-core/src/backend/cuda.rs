@@ -74,31 +74,44 @@ impl CudaBackend {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The circuit on the device. Made with the first partition of each, while
-    /// the others wait.
+    /// The circuit on the device. Made with the first partition of each, while the
+    /// circuit's others wait; those of other circuits do not.
     fn circuit(
         &self,
         circuit: &Arc<Circuit>,
         params: &Arc<MappedParams>,
     ) -> Result<Arc<DeviceCircuit>, BackendError> {
+        let place = self.place(circuit, params);
+        // What a panic leaves is whole: it is filled in one step, or empty.
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(on_device) = &*place {
+            return Ok(Arc::clone(on_device));
+        }
+        let lent = LentCircuit::new(Arc::clone(circuit), Arc::clone(params))?;
+        let on_device = DeviceCircuit::new(Arc::clone(&self.device), Arc::new(lent))?;
+        tracing::info!(circuit = %circuit.id(), plan = ?on_device.plan(), "a circuit on a device");
+        let on_device = Arc::new(on_device);
+        *place = Some(Arc::clone(&on_device));
+        Ok(on_device)
+    }
+
+    /// Where the circuit is with these parameters, once it is made.
+    fn place(&self, circuit: &Arc<Circuit>, params: &Arc<MappedParams>) -> Place {
         // What a panic leaves is whole: a push is one step.
         let mut circuits = self.circuits.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |known: &&Known| {
             Arc::ptr_eq(&known.circuit, circuit) && Arc::ptr_eq(&known.params, params)
         };
         if let Some(known) = circuits.iter().find(is_it) {
-            return Ok(Arc::clone(&known.on_device));
+            return Arc::clone(&known.place);
         }
-        let lent = LentCircuit::new(Arc::clone(circuit), Arc::clone(params))?;
-        let on_device = DeviceCircuit::new(Arc::clone(&self.device), Arc::new(lent))?;
-        tracing::info!(circuit = %circuit.id(), plan = ?on_device.plan(), "a circuit on a device");
-        let on_device = Arc::new(on_device);
+        let place = Place::default();
         circuits.push(Known {
             circuit: Arc::clone(circuit),
             params: Arc::clone(params),
-            on_device: Arc::clone(&on_device),
+            place: Arc::clone(&place),
         });
-        Ok(on_device)
+        place
     }
 
     /// The device region of a partition.
@@ -129,12 +142,15 @@ impl CudaBackend {
     }
 }
 
-/// A circuit that the device knows, with its parameters.
+/// A circuit that the device knows or is about to, with its parameters.
 struct Known {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
-    on_device: Arc<DeviceCircuit>,
+    place: Place,
 }
+
+/// Where a circuit on the device is put once it is made, under the lock of its making.
+type Place = Arc<Mutex<Option<Arc<DeviceCircuit>>>>;
 
 /// Milliseconds that the C++ side measured.
 fn ms(ms: f64) -> Duration {
