@@ -63,6 +63,13 @@ typedef struct {
     char message[CUZK_MESSAGE_BYTES];
 } cuzk_status;
 
+/* Asked by the calling thread, every millisecond or so while it waits; after a 0
+ * the call ends with CUZK_STOPPED. A null `pass` lets everything go on. */
+typedef struct {
+    int32_t (*pass)(void *context);
+    void *context;
+} cuzk_checkpoint;
+
 /* One per device: the lock around its kernels and the bandwidth throttle. */
 typedef struct gpu_resources gpu_resources;
 
@@ -75,8 +82,8 @@ cuzk_status cuzk_gpu_resources_create(const gpu_resources *beside,
 void cuzk_gpu_resources_destroy(gpu_resources *resources) CUZK_NOEXCEPT;
 /* The address of the atomic int, valid until the resources are destroyed. */
 int32_t *cuzk_gpu_resources_throttle(gpu_resources *resources) CUZK_NOEXCEPT;
-/* Blocks until gpu_mtx is free; CUZK_GPU_LOCK_HELD if this thread holds it. */
-cuzk_status cuzk_gpu_lock(gpu_resources *resources) CUZK_NOEXCEPT;
+/* Waits until gpu_mtx is free; CUZK_GPU_LOCK_HELD if this thread holds it. */
+cuzk_status cuzk_gpu_lock(gpu_resources *resources, cuzk_checkpoint checkpoint) CUZK_NOEXCEPT;
 /* Only on the thread that locked. */
 void cuzk_gpu_unlock(gpu_resources *resources) CUZK_NOEXCEPT;
 
@@ -249,16 +256,10 @@ typedef struct {
     size_t num_wide;
 } cuzk_witness;
 
-/* Waits for a free worker and sends the witness up, outside the device's lock. */
+/* Waits for a free worker, brings the circuit if it is not there, and sends the
+ * witness up, outside the device's lock. */
 cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
-                             cuzk_proof **out) CUZK_NOEXCEPT;
-
-/* Asked by the calling thread, every millisecond or so; after a 0 the call ends
- * with CUZK_STOPPED. A null `pass` lets everything go on. */
-typedef struct {
-    int32_t (*pass)(void *context);
-    void *context;
-} cuzk_checkpoint;
+                             cuzk_checkpoint checkpoint, cuzk_proof **out) CUZK_NOEXCEPT;
 
 typedef struct {
     blst_p1 h;
@@ -379,6 +380,9 @@ cuzk_status cuzk_test_controls_create(cuzk_test_controls **out) CUZK_NOEXCEPT;
 void cuzk_test_controls_destroy(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 /* Lets call number `call` from now on (1 is the next) fail; 0 for none. */
 void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call, int32_t kind) CUZK_NOEXCEPT;
+/* Lets the next circuit that is made for the double stand still until it is released. */
+void cuzk_test_hold_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
+void cuzk_test_release_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 
 typedef struct {
     uint64_t calls;
@@ -388,6 +392,8 @@ typedef struct {
     uint64_t bytes_max;
     uint64_t uploaded_bytes;
     uint64_t drains;
+    /* Circuits whose making stands still, 0 or 1. */
+    uint64_t held_makings;
 } cuzk_test_device_seen;
 
 cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) CUZK_NOEXCEPT;

@@ -1,25 +1,46 @@
 //! Values that are expensive to make, made once each and shared.
 //!
-//! Not a cache: nothing goes by itself. The invariant: of several threads that ask
-//! for a key at once one makes the value and the others wait for it, and an
-//! error is not kept, so that the next to ask tries again.
+//! Not a cache: nothing goes by itself. The invariants: of several threads that ask
+//! for a key at once one makes the value and the others wait for it, each as long as
+//! it likes; what could not be made, with an error or a panic, leaves nothing, so that
+//! the next to ask tries again, who waited already among them; and a value that was
+//! removed or replaced while it was made is its maker's alone.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
+/// How often who waits looks whether to go on.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Shared values by key.
 pub struct OnceMap<K, V> {
-    slots: Mutex<HashMap<K, Slot<V>>>,
+    state: Mutex<State<K, V>>,
+    changed: Condvar,
+}
+
+struct State<K, V> {
+    slots: HashMap<K, Slot<V>>,
+    /// How many were begun, to tell one making of a key from another.
+    begun: u64,
+}
+
+enum Slot<V> {
+    Making(u64),
+    Made(Arc<V>),
 }
 
 impl<K, V> Default for OnceMap<K, V> {
     fn default() -> Self {
+        let state = State {
+            slots: HashMap::new(),
+            begun: 0,
+        };
         Self {
-            slots: Mutex::default(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
         }
     }
 }
@@ -30,59 +51,175 @@ impl<K, V> fmt::Debug for OnceMap<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> OnceMap<K, V> {
+impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
     /// The value of `key`, made by `make` if no one has made it yet.
     ///
     /// # Errors
     /// What `make` returns.
     pub fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
-        let slot = Arc::clone(lock(&self.slots).entry(key).or_default());
-        let mut value = lock(&slot);
-        match &*value {
-            Some(made) => Ok(Arc::clone(made)),
-            None => Ok(Arc::clone(value.insert(Arc::new(make()?)))),
+        self.get_or_make_unless(key, || None, make)
+    }
+
+    /// The same; who waits for another to make it asks `stop` every millisecond or so,
+    /// and leaves with the error that it returns.
+    ///
+    /// # Errors
+    /// What `make` or `stop` returns.
+    pub fn get_or_make_unless<E>(
+        &self,
+        key: K,
+        stop: impl Fn() -> Option<E>,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        loop {
+            match self.made_or_begun(&key) {
+                Turn::Made(value) => return Ok(value),
+                Turn::Ours(number) => {
+                    let making = Making {
+                        map: self,
+                        key,
+                        number,
+                    };
+                    return make().map(|value| making.done(value));
+                }
+                Turn::Others => {}
+            }
+            if let Some(error) = stop() {
+                return Err(error);
+            }
         }
     }
 
-    /// The value of `key`, if someone has made it.
+    /// The value of `key`, if someone has made it or is about to.
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
-        let slot = Arc::clone(lock(&self.slots).get(key)?);
-        lock(&slot).clone()
+        let is_being_made =
+            |state: &mut State<K, V>| matches!(state.slots.get(key), Some(Slot::Making(_)));
+        let state = self.changed.wait_while(self.lock(), is_being_made);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.slots.get(key).and_then(Slot::made)
     }
 
     /// Has `value` be what the next to ask for `key` gets; the one before lives on with
     /// those who have it.
     pub fn replace(&self, key: K, value: V) {
-        let slot = Arc::clone(lock(&self.slots).entry(key).or_default());
-        *lock(&slot) = Some(Arc::new(value));
+        let value = Slot::Made(Arc::new(value));
+        // Dropped once the lock is released.
+        let _before = self.lock().slots.insert(key, value);
+        self.changed.notify_all();
     }
 
     /// Takes out the value of `key`, which lives on with those who have it. The
     /// next to ask makes it anew.
     pub fn remove(&self, key: &K) -> Option<Arc<V>> {
-        let slot = lock(&self.slots).remove(key)?;
-        lock(&slot).take()
+        let slot = self.lock().slots.remove(key)?;
+        self.changed.notify_all();
+        slot.made()
+    }
+
+    /// The same for all keys of which `which` holds.
+    pub fn remove_all(&self, which: impl Fn(&K) -> bool) {
+        let mut state = self.lock();
+        let removed: Vec<_> = state.slots.extract_if(|key, _| which(key)).collect();
+        drop(state);
+        self.changed.notify_all();
+        // Not under the lock.
+        drop(removed);
+    }
+
+    /// Whose turn it is to see to `key`, after a moment if another makes it.
+    fn made_or_begun(&self, key: &K) -> Turn<V> {
+        let mut state = self.lock();
+        match state.slots.get(key) {
+            Some(Slot::Made(value)) => Turn::Made(Arc::clone(value)),
+            Some(Slot::Making(_)) => {
+                drop(self.changed.wait_timeout(state, LOOK));
+                Turn::Others
+            }
+            None => {
+                state.begun += 1;
+                let number = state.begun;
+                state.slots.insert(key.clone(), Slot::Making(number));
+                Turn::Ours(number)
+            }
+        }
+    }
+
+    // What a panic leaves is whole: every change is one step.
+    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// A panic in `make` leaves its slot empty, which is as if no one had asked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl<V> Slot<V> {
+    fn made(&self) -> Option<Arc<V>> {
+        match self {
+            Self::Made(value) => Some(Arc::clone(value)),
+            Self::Making(_) => None,
+        }
+    }
+}
+
+/// What is to be done about a key.
+enum Turn<V> {
+    Made(Arc<V>),
+    /// To make it, under this number.
+    Ours(u64),
+    /// To look again.
+    Others,
+}
+
+/// A making, which leaves nothing unless it is done.
+struct Making<'a, K: Clone + Eq + Hash, V> {
+    map: &'a OnceMap<K, V>,
+    key: K,
+    number: u64,
+}
+
+impl<K: Clone + Eq + Hash, V> Making<'_, K, V> {
+    fn done(self, value: V) -> Arc<V> {
+        let value = Arc::new(value);
+        if let Some(slot) = self.slot(&mut self.map.lock()) {
+            *slot = Slot::Made(Arc::clone(&value));
+        }
+        value
+    }
+
+    /// The slot of this making, unless it was removed or replaced.
+    fn slot<'s>(&self, state: &'s mut State<K, V>) -> Option<&'s mut Slot<V>> {
+        let slot = state.slots.get_mut(&self.key)?;
+        matches!(slot, Slot::Making(number) if *number == self.number).then_some(slot)
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> Drop for Making<'_, K, V> {
+    fn drop(&mut self) {
+        let mut state = self.map.lock();
+        if self.slot(&mut state).is_some() {
+            state.slots.remove(&self.key);
+        }
+        drop(state);
+        self.map.changed.notify_all();
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
 
     use super::*;
+
+    const MOMENTS: Duration = Duration::from_secs(60);
 
     #[test]
     fn made_once_however_many_ask() {
         let map = OnceMap::default();
         let made = AtomicUsize::new(0);
         let start = Barrier::new(4);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     start.wait();
@@ -97,24 +234,70 @@ mod tests {
         assert_eq!(made.into_inner(), 1);
     }
 
-    #[test]
-    fn nobody_waits_for_another_key() {
-        let map = OnceMap::default();
+    /// What `during` returns, and what is made of "slow", which is not before that.
+    fn while_slow_is_made<R>(
+        map: &OnceMap<&'static str, u8>,
+        during: impl FnOnce() -> R,
+    ) -> (R, Arc<u8>) {
         let began = Barrier::new(2);
-        let (told, other_is_made) = std::sync::mpsc::channel();
-        std::thread::scope(|scope| {
-            let (map, began) = (&map, &began);
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            // Dropped if `during` panics, so that the other ends.
+            let tell = tell;
+            let began = &began;
             let slow = scope.spawn(move || {
                 map.get_or_make("slow", || {
                     began.wait();
-                    other_is_made.recv_timeout(std::time::Duration::from_secs(60))
+                    told.recv_timeout(MOMENTS)
                 })
             });
             began.wait();
-            map.get_or_make("other", || Ok::<_, ()>(())).unwrap();
-            told.send(()).unwrap();
-            slow.join().unwrap().unwrap();
+            let result = during();
+            tell.send(1).unwrap();
+            (result, slow.join().unwrap().unwrap())
+        })
+    }
+
+    #[test]
+    fn nobody_waits_for_another_key() {
+        let map = OnceMap::default();
+        while_slow_is_made(&map, || {
+            map.get_or_make("other", || Ok::<_, ()>(0)).unwrap()
         });
+    }
+
+    #[test]
+    fn who_waits_may_leave() {
+        let map = OnceMap::default();
+        let asked = AtomicUsize::new(0);
+        let (left, _) = while_slow_is_made(&map, || {
+            let third_time = || (asked.fetch_add(1, Ordering::Relaxed) == 2).then_some("left");
+            map.get_or_make_unless("slow", third_time, || Ok(2))
+        });
+        assert_eq!((left, asked.into_inner()), (Err("left"), 3));
+        // What is there is not waited for.
+        let value = map.get_or_make_unless("slow", || Some("left"), || Ok(2));
+        assert_eq!(value.as_deref(), Ok(&1));
+    }
+
+    #[test]
+    fn what_is_removed_or_replaced_while_it_is_made_is_its_makers() {
+        let map = OnceMap::default();
+        let (removed, made) = while_slow_is_made(&map, || map.remove(&"slow"));
+        assert_eq!((removed, *made, map.get(&"slow")), (None, 1, None));
+        let ((), made) = while_slow_is_made(&map, || map.replace("slow", 2));
+        assert_eq!((*made, map.remove(&"slow").as_deref()), (1, Some(&2)));
+        let ((), made) = while_slow_is_made(&map, || map.remove_all(|key| *key == "slow"));
+        assert_eq!((*made, map.get(&"slow")), (1, None));
+        // Made again meanwhile: the first maker leaves that alone.
+        let (again, made) = while_slow_is_made(&map, || {
+            map.remove(&"slow");
+            map.get_or_make("slow", || Ok::<_, ()>(3)).unwrap()
+        });
+        assert_eq!(
+            (*again, *made, map.get(&"slow").as_deref()),
+            (3, 1, Some(&3))
+        );
     }
 
     #[test]
@@ -129,12 +312,46 @@ mod tests {
             (*old, *new, map.get(&2).as_deref()),
             ("old", "new", Some(&"other"))
         );
+        map.remove_all(|key| *key == 2);
+        assert_eq!((map.get(&1).as_deref(), map.get(&2)), (Some(&"new"), None));
     }
 
     #[test]
-    fn an_error_is_tried_again() {
+    fn what_could_not_be_made_leaves_nothing_and_is_tried_again() {
         let map = OnceMap::default();
+        let is_empty = || map.lock().slots.is_empty();
         assert_eq!(map.get_or_make(1, || Err::<u8, _>("no")), Err("no"));
+        assert!(is_empty());
+        let panics = || map.get_or_make(1, || -> Result<u8, ()> { panic!("as a test asks") });
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        assert!(is_empty());
         assert_eq!(map.get_or_make(1, || Ok::<_, &str>(2)).as_deref(), Ok(&2));
+    }
+
+    /// Who waited for what could not be made tries next.
+    #[test]
+    fn who_waited_tries_again() {
+        let map = OnceMap::default();
+        let began = Barrier::new(2);
+        let asked = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let failing = scope.spawn(|| {
+                map.get_or_make(1, || {
+                    began.wait();
+                    while asked.load(Ordering::Relaxed) == 0 {
+                        thread::yield_now();
+                    }
+                    Err::<u8, _>("no")
+                })
+            });
+            began.wait();
+            let waits = || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                None
+            };
+            let value = map.get_or_make_unless(1, waits, || Ok::<_, &str>(2));
+            assert_eq!(value.as_deref(), Ok(&2));
+            assert_eq!(failing.join().unwrap(), Err("no"));
+        });
     }
 }

@@ -20,7 +20,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellperson::groth16::{Parameters, Proof};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::backend::{Backend, BackendError, CpuBackend, Randomness, Scaling, Synthesized};
+use cuzk_core::backend::{
+    Backend, BackendError, CpuBackend, Hindrance, Randomness, Scaling, Synthesized,
+};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
@@ -137,6 +139,12 @@ struct StopAt {
 impl Checkpoint for StopAt {
     fn pass(&self) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed) != self.call
+    }
+}
+
+impl Hindrance for StopAt {
+    fn is_stopped(&self) -> bool {
+        !self.pass()
     }
 }
 

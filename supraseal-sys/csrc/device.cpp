@@ -22,9 +22,6 @@ constexpr std::size_t kStackBytes = 0;
 constexpr std::size_t kStackBytes = CUZK_STACK_BYTES;
 #endif
 
-// How often a checkpoint is asked.
-constexpr std::chrono::milliseconds kCheckpointEvery(1);
-
 // As plain C++ the arithmetic is what it would be compared with.
 #ifdef CUZK_EMULATED
 constexpr uint32_t kSelfTestRounds = 0;
@@ -33,12 +30,6 @@ constexpr uint32_t kSelfTestRounds = 1;
 #endif
 
 } // namespace
-
-void pass(const cuzk_checkpoint &checkpoint) {
-    if (checkpoint.pass != nullptr && checkpoint.pass(checkpoint.context) == 0) {
-        throw Error(CUZK_STOPPED, "the proof was stopped");
-    }
-}
 
 Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
                gpu_resources &shared)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "checkpoint.hpp"
 #include "device_api.hpp"
 #include "prover.hpp"
 #include "residency.hpp"
@@ -19,9 +20,6 @@
 #include "variant.hpp"
 
 namespace cuzk::CUZK_VARIANT {
-
-// Throws CUZK_STOPPED if the checkpoint says so.
-void pass(const cuzk_checkpoint &checkpoint);
 
 // One device with its streams and all its memory.
 class Device final : public cuzk_device {

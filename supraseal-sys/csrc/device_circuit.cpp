@@ -68,7 +68,7 @@ void Circuit::send(const Part &part, const void *from, std::size_t bytes) {
         const std::size_t now = std::min(step, bytes - done);
         const auto buffer = static_cast<uint32_t>(sent_ % 2);
         if (sent_ >= 2) {
-            device_.wait(*device_.piece_free[buffer]);
+            device_.wait(*device_.piece_free[buffer], checkpoint_);
         }
         std::memcpy(pinned_piece(buffer), static_cast<const uint8_t *>(from) + done, now);
         device_.api_->upload(*device_.transfer, in_block<uint8_t>(part) + done,
@@ -77,7 +77,7 @@ void Circuit::send(const Part &part, const void *from, std::size_t bytes) {
     }
 }
 
-void Circuit::activate() {
+void Circuit::activate(const cuzk_checkpoint &checkpoint) {
     device_.check_alive();
     pin();
     Residency &residency = device_.residency;
@@ -86,6 +86,7 @@ void Circuit::activate() {
         return;
     }
     block_offset_ = residency.place(this, plan_.frame_bytes(), plan_.block_bytes());
+    checkpoint_ = checkpoint;
     try {
         load();
     } catch (...) {
@@ -104,13 +105,13 @@ void Circuit::pin() {
 }
 
 void Circuit::load() {
-    const GpuRegion region(device_.resources);
+    const GpuRegion region(device_.resources, checkpoint_);
     DeviceApi &api = *device_.api_;
     try {
         load_arrays();
         // The piece buffers are about to be used by another count.
         api.record(*device_.settled, *device_.transfer);
-        device_.wait(*device_.settled);
+        device_.wait(*device_.settled, checkpoint_);
         uint32_t piece = 0;
         for (uint32_t query = 0; query < CUZK_QUERIES; ++query) {
             if (query == CUZK_QUERY_B_G2) {
@@ -120,7 +121,7 @@ void Circuit::load() {
             }
         }
         api.record(*device_.settled, *device_.compute);
-        device_.wait(*device_.settled);
+        device_.wait(*device_.settled, checkpoint_);
     } catch (...) {
         device_.settle();
         throw;
@@ -177,14 +178,14 @@ template <class Group> void Circuit::load_points(uint32_t query, uint32_t &piece
         const uint64_t len = std::min(step, all - first);
         const uint32_t buffer = piece % 2;
         if (piece >= 2) {
-            device_.wait(*device_.piece_free[buffer]);
+            device_.wait(*device_.piece_free[buffer], checkpoint_);
         }
         send_piece(query, first, len, buffer);
         decode_piece<Group>(len, buffer,
                             in_block<typename Group::Affine>(plan_.resident[query]) + first, bad);
         api.download(*device_.compute, answer, bad, sizeof(uint32_t));
         api.record(*device_.settled, *device_.compute);
-        device_.wait(*device_.settled);
+        device_.wait(*device_.settled, checkpoint_);
         if (*answer != UINT32_MAX) {
             throw Error(CUZK_INVALID_POINT, std::string("the query ") + query_name(query) +
                                                 ": point " + std::to_string(first + *answer) +
@@ -221,7 +222,8 @@ void Circuit::decode_piece(uint64_t len, uint32_t buffer, typename Group::Affine
     api.record(*device_.piece_free[buffer], *device_.compute);
 }
 
-std::unique_ptr<cuzk_proof> Circuit::stage(const cuzk_witness &witness) {
+std::unique_ptr<cuzk_proof> Circuit::stage(const cuzk_witness &witness,
+                                           const cuzk_checkpoint &checkpoint) {
     device_.check_alive();
     if (witness.num_words < num_words_ || witness.num_wide > data_.shape.max_wide) {
         throw Error(CUZK_LENGTH_MISMATCH,
@@ -230,7 +232,7 @@ std::unique_ptr<cuzk_proof> Circuit::stage(const cuzk_witness &witness) {
                         " wide values, got " + std::to_string(witness.num_words) + " and " +
                         std::to_string(witness.num_wide));
     }
-    return std::make_unique<Proof>(*this, witness);
+    return std::make_unique<Proof>(*this, witness, checkpoint);
 }
 
 } // namespace cuzk::CUZK_VARIANT

@@ -57,10 +57,11 @@ public:
     }
 
     const cuzk_device_plan &plan() const override { return plan_.summary; }
-    std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness) override;
+    std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness,
+                                      const cuzk_checkpoint &checkpoint) override;
 
     // Sees that the circuit is on the device. No worker is busy.
-    void activate();
+    void activate(const cuzk_checkpoint &checkpoint);
 
     Device &device_;
     cuzk_circuit_data data_;
@@ -107,7 +108,8 @@ private:
     template <class Group> void load_points(uint32_t query, uint32_t &piece);
 
     std::size_t block_offset_ = 0;
-    uint64_t sent_ = 0; // of the current send
+    cuzk_checkpoint checkpoint_{}; // of the load that is running
+    uint64_t sent_ = 0;            // of that load
 };
 
 } // namespace cuzk::CUZK_VARIANT

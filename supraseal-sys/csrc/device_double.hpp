@@ -1,12 +1,16 @@
 // A device in host memory, for tests of the host side: each stream is a thread,
 // so that a missing wait is a race that sanitizers and results show; memory is
-// limited as asked; any call can be made to fail in any way that a device fails.
+// limited as asked; any call can be made to fail in any way that a device fails,
+// and the making of a circuit to stand still.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 
 #include "device_api.hpp"
+#include "prover.hpp"
 
 namespace cuzk {
 
@@ -27,12 +31,32 @@ struct DoubleSeen {
     std::atomic<uint64_t> drains{0};
 };
 
+// Where the making of a circuit stands still, if a test asked for the next to.
+class DoubleHold {
+public:
+    void hold_next();
+    void release();
+    void pass();
+    uint64_t held();
+
+private:
+    enum class State { open, asked, held };
+    std::mutex mtx_;
+    std::condition_variable changed_;
+    State state_ = State::open;
+};
+
 struct DoubleControls {
     DoubleFault fault;
     DoubleSeen seen;
+    DoubleHold making;
 };
 
 std::unique_ptr<DeviceApi> open_double(uint64_t memory_bytes,
                                        std::shared_ptr<DoubleControls> controls);
+
+// The same device, whose circuits are made when the controls let them.
+std::unique_ptr<cuzk_device> holding(std::unique_ptr<cuzk_device> device,
+                                     std::shared_ptr<DoubleControls> controls);
 
 } // namespace cuzk

@@ -80,8 +80,8 @@ extern "C" cuzk_device_plan cuzk_circuit_plan(const cuzk_circuit *circuit) noexc
 }
 
 extern "C" cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
-                                        cuzk_proof **out) noexcept {
-    return cuzk::guard([&] { *out = circuit->stage(*witness).release(); });
+                                        cuzk_checkpoint checkpoint, cuzk_proof **out) noexcept {
+    return cuzk::guard([&] { *out = circuit->stage(*witness, checkpoint).release(); });
 }
 
 extern "C" uint64_t cuzk_clock_ns(void) noexcept {
@@ -125,11 +125,19 @@ extern "C" void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call,
     shared.fault.call.store(call == 0 ? 0 : shared.seen.calls.load() + call);
 }
 
+extern "C" void cuzk_test_hold_making(cuzk_test_controls *controls) noexcept {
+    controls->shared->making.hold_next();
+}
+
+extern "C" void cuzk_test_release_making(cuzk_test_controls *controls) noexcept {
+    controls->shared->making.release();
+}
+
 extern "C" cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) noexcept {
     const cuzk::DoubleSeen &seen = controls->shared->seen;
     return {seen.calls.load(),     seen.allocations.load(),    seen.live_allocations.load(),
             seen.bytes.load(),     seen.bytes_max.load(),      seen.uploaded_bytes.load(),
-            seen.drains.load()};
+            seen.drains.load(),    controls->shared->making.held()};
 }
 
 extern "C" cuzk_status cuzk_test_device_open(uint64_t memory_bytes,
@@ -138,9 +146,9 @@ extern "C" cuzk_status cuzk_test_device_open(uint64_t memory_bytes,
                                              cuzk_test_controls *controls,
                                              cuzk_device **out) noexcept {
     return cuzk::guard([&] {
-        *out = cuzk::emulated::open_device(cuzk::open_double(memory_bytes, controls->shared),
-                                           *options, *resources)
-                   .release();
+        auto device = cuzk::emulated::open_device(
+            cuzk::open_double(memory_bytes, controls->shared), *options, *resources);
+        *out = cuzk::holding(std::move(device), controls->shared).release();
     });
 }
 

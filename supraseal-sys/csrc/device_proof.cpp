@@ -51,7 +51,7 @@ Words words_of(const std::vector<uint32_t> *ranks, uint64_t before, const Span &
             std::min(num_words, static_cast<uint32_t>(last - ranks->begin()))};
 }
 
-Proof::Proof(Circuit &circuit, const cuzk_witness &witness)
+Proof::Proof(Circuit &circuit, const cuzk_witness &witness, const cuzk_checkpoint &checkpoint)
     : circuit_(circuit), device_(circuit.device_), api_(*circuit.device_.api_),
       plan_(circuit.plan_), witness_(witness),
       wide_ranks_(ranks_of(witness.wide, circuit.num_words_)) {
@@ -67,7 +67,8 @@ Proof::Proof(Circuit &circuit, const cuzk_witness &witness)
     }
     wide_ranks_.push_back(static_cast<uint32_t>(wide));
     const auto asked = Clock::now();
-    worker_ = device_.slots.acquire(&circuit_, [&] { circuit_.activate(); });
+    worker_ = device_.slots.acquire(&circuit_, checkpoint,
+                                    [&] { circuit_.activate(checkpoint); });
     has_worker_ = true;
     figures_.worker_wait_ms = ms_since(asked);
     try {
@@ -202,7 +203,7 @@ void Proof::finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
 // Enqueues everything, and waits only for the pieces it sends and for the end.
 void Proof::device_region(bool b_g1) {
     const auto asked = Clock::now();
-    const GpuRegion region(device_.resources);
+    const GpuRegion region(device_.resources, checkpoint_);
     const auto locked = Clock::now();
     figures_.lock_wait_ms = std::chrono::duration<double, std::milli>(locked - asked).count();
     figures_.locked_at_ns = ns_between({}, locked);

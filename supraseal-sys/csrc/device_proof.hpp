@@ -43,7 +43,7 @@ Words words_of(const std::vector<uint32_t> *ranks, uint64_t before, const Span &
 // One proof, from its witness to its sums.
 class Proof final : public cuzk_proof {
 public:
-    Proof(Circuit &circuit, const cuzk_witness &witness);
+    Proof(Circuit &circuit, const cuzk_witness &witness, const cuzk_checkpoint &checkpoint);
     ~Proof() override;
 
     void run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) override;

@@ -18,7 +18,8 @@ struct cuzk_proof {
 struct cuzk_circuit {
     virtual ~cuzk_circuit() = default;
     virtual const cuzk_device_plan &plan() const = 0;
-    virtual std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness) = 0;
+    virtual std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness,
+                                              const cuzk_checkpoint &checkpoint) = 0;
 };
 
 struct cuzk_device {

@@ -9,8 +9,9 @@ namespace cuzk {
 
 class GpuRegion {
 public:
-    explicit GpuRegion(gpu_resources &resources) : resources_(resources) {
-        const cuzk_status status = cuzk_gpu_lock(&resources);
+    GpuRegion(gpu_resources &resources, const cuzk_checkpoint &checkpoint)
+        : resources_(resources) {
+        const cuzk_status status = cuzk_gpu_lock(&resources, checkpoint);
         if (status.code != CUZK_OK) {
             throw Error(status.code, status.message);
         }

@@ -1,5 +1,6 @@
 #include "resources.hpp"
 
+#include "checkpoint.hpp"
 #include "status.hpp"
 
 extern "C" cuzk_status cuzk_gpu_resources_create(const gpu_resources *beside,
@@ -19,7 +20,8 @@ extern "C" int32_t *cuzk_gpu_resources_throttle(gpu_resources *resources) noexce
     return reinterpret_cast<int32_t *>(&resources->membw_throttle);
 }
 
-extern "C" cuzk_status cuzk_gpu_lock(gpu_resources *resources) noexcept {
+extern "C" cuzk_status cuzk_gpu_lock(gpu_resources *resources,
+                                     cuzk_checkpoint checkpoint) noexcept {
     return cuzk::guard([&] {
         // Only this thread can store its own id, so a match is not a race.
         if (resources->gpu_owner.load() == std::this_thread::get_id()) {
@@ -27,12 +29,20 @@ extern "C" cuzk_status cuzk_gpu_lock(gpu_resources *resources) noexcept {
                               "this thread already holds the lock of the device: release the "
                               "first guard before locking again");
         }
-        resources->gpu_mtx.lock();
+        std::unique_lock<std::mutex> waiting(resources->waiting_mtx);
+        const auto is_ours = [&] { return resources->gpu_mtx.try_lock(); };
+        while (!resources->freed.wait_for(waiting, cuzk::kCheckpointEvery, is_ours)) {
+            waiting.unlock();
+            cuzk::pass(checkpoint);
+            waiting.lock();
+        }
         resources->gpu_owner.store(std::this_thread::get_id());
     });
 }
 
 extern "C" void cuzk_gpu_unlock(gpu_resources *resources) noexcept {
+    const std::lock_guard<std::mutex> waiting(resources->waiting_mtx);
     resources->gpu_owner.store(std::thread::id());
     resources->gpu_mtx.unlock();
+    resources->freed.notify_one();
 }

@@ -2,13 +2,14 @@
 // not the pool, which all devices share.
 //
 // Invariants: gpu_mtx is locked and unlocked by one thread, which gpu_owner
-// names meanwhile; membw_throttle is the number of bandwidth-bound sections
-// running now, so every raise is matched by one lowering on every exit. It is
-// shared by devices that were created beside each other, and lives as long as
-// the last of them.
+// names meanwhile, both under waiting_mtx, so that who waits learns that it is
+// free; membw_throttle is the number of bandwidth-bound sections running now, so
+// every raise is matched by one lowering on every exit. It is shared by devices
+// that were created beside each other, and lives as long as the last of them.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,6 +22,10 @@ struct gpu_resources {
                                            : beside->throttle_count) {}
 
     std::mutex gpu_mtx;
+    // Who waits for gpu_mtx waits for this, so as to ask a checkpoint meanwhile.
+    // (A timed mutex would do, but ThreadSanitizer does not know its timed lock.)
+    std::mutex waiting_mtx;
+    std::condition_variable freed;
     const std::shared_ptr<std::atomic<int>> throttle_count;
     std::atomic<int> &membw_throttle = *throttle_count;
     std::atomic<std::thread::id> gpu_owner{};

@@ -125,8 +125,8 @@ int32_t count_down(void *left) {
 
 cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness, int32_t stop_at) {
     cuzk_proof *proof = nullptr;
-    cuzk_status status = cuzk_prove_stage(circuit, &witness, &proof);
     const cuzk_checkpoint checkpoint{count_down, &stop_at};
+    cuzk_status status = cuzk_prove_stage(circuit, &witness, checkpoint, &proof);
     cuzk_proof_figures figures;
     if (status.code == CUZK_OK) {
         status = cuzk_prove_run(proof, 1, checkpoint, &figures);

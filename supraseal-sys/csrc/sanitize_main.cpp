@@ -44,8 +44,8 @@ cuzk_status msm(gpu_resources *resources, const Input &input, size_t len) {
 void work(gpu_resources *resources, const Input &input) {
     for (size_t len : {0, 1, 31, 32, 100, 4000}) {
         expect(msm(resources, input, len), CUZK_OK, "b_g2_msm");
-        expect(cuzk_gpu_lock(resources), CUZK_OK, "lock");
-        expect(cuzk_gpu_lock(resources), CUZK_GPU_LOCK_HELD, "lock again");
+        expect(cuzk_gpu_lock(resources, {}), CUZK_OK, "lock");
+        expect(cuzk_gpu_lock(resources, {}), CUZK_GPU_LOCK_HELD, "lock again");
         cuzk_gpu_unlock(resources);
         (void)cuzk_dealloc_get_stats();
     }

@@ -1,19 +1,22 @@
 // Who may use the memory of a device's workers, and which circuit it is laid
 // out for. Not gpu_mtx, which guards the device region.
 //
-// Invariants: callers are served in the order they came, so none starves; a
-// worker's memory is given to one proof at a time; the circuit changes only
-// while every worker is free. A holder needs nothing that a waiter has, so
-// every wait ends.
+// Invariants: callers are served in the order they came, but for those that stop
+// waiting, so none starves; a worker's memory is given to one proof at a time; the
+// circuit changes only while every worker is free. A holder needs nothing that a
+// waiter has, so every wait ends.
 #pragma once
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <vector>
+
+#include "checkpoint.hpp"
 
 namespace cuzk {
 
@@ -21,26 +24,21 @@ class Slots {
 public:
     explicit Slots(std::size_t workers) : busy_(workers, false) {}
 
-    // Waits for a turn and a free worker. Before the first of another circuit
-    // calls change(), alone; if that throws, no circuit is there afterwards.
-    std::size_t acquire(const void *circuit, const std::function<void()> &change) {
+    // Waits for a turn and a free worker, unless the checkpoint stops it. Before
+    // the first of another circuit calls change(), alone; if that throws, no
+    // circuit is there afterwards.
+    std::size_t acquire(const void *circuit, const cuzk_checkpoint &checkpoint,
+                        const std::function<void()> &change) {
         std::unique_lock<std::mutex> lock(mtx_);
-        const uint64_t turn = next_++;
-        changed_.wait(lock, [&] {
-            return turn == serving_ && (circuit == circuit_ ? any_free() : all_free());
-        });
-        // The next in line is served when this is over, however it ends.
-        struct Served {
-            Slots &slots;
-            std::unique_lock<std::mutex> &lock;
-            ~Served() {
-                if (!lock.owns_lock()) {
-                    lock.lock();
-                }
-                ++slots.serving_;
-                slots.changed_.notify_all();
-            }
-        } served{*this, lock};
+        const Turn turn(*this, lock);
+        const auto has_come = [&] {
+            return turn.is_next() && (circuit == circuit_ ? any_free() : all_free());
+        };
+        while (!changed_.wait_for(lock, kCheckpointEvery, has_come)) {
+            lock.unlock();
+            pass(checkpoint);
+            lock.lock();
+        }
         if (circuit != circuit_) {
             circuit_ = nullptr;
             lock.unlock();
@@ -68,13 +66,38 @@ public:
     }
 
 private:
+    // A place in the line, left when this is over, however it ends.
+    class Turn {
+    public:
+        Turn(Slots &slots, std::unique_lock<std::mutex> &lock)
+            : slots_(slots), lock_(lock), number_(slots.next_++) {
+            slots_.line_.push_back(number_);
+        }
+        ~Turn() {
+            if (!lock_.owns_lock()) {
+                lock_.lock();
+            }
+            slots_.line_.erase(std::find(slots_.line_.begin(), slots_.line_.end(), number_));
+            slots_.changed_.notify_all();
+        }
+        Turn(const Turn &) = delete;
+        Turn &operator=(const Turn &) = delete;
+
+        bool is_next() const { return slots_.line_.front() == number_; }
+
+    private:
+        Slots &slots_;
+        std::unique_lock<std::mutex> &lock_;
+        const uint64_t number_;
+    };
+
     bool any_free() const { return std::find(busy_.begin(), busy_.end(), false) != busy_.end(); }
     bool all_free() const { return std::find(busy_.begin(), busy_.end(), true) == busy_.end(); }
 
     std::mutex mtx_;
     std::condition_variable changed_;
     uint64_t next_ = 0;
-    uint64_t serving_ = 0;
+    std::deque<uint64_t> line_; // who waits or is being served, in order
     const void *circuit_ = nullptr;
     std::vector<bool> busy_;
 };

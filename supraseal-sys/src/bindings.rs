@@ -78,6 +78,27 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct cuzk_checkpoint {
+    pub pass: ::core::option::Option<
+        unsafe extern "C" fn(context: *mut ::core::ffi::c_void) -> i32,
+    >,
+    pub context: *mut ::core::ffi::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cuzk_checkpoint"][::core::mem::size_of::<cuzk_checkpoint>() - 16usize];
+    [
+        "Alignment of cuzk_checkpoint",
+    ][::core::mem::align_of::<cuzk_checkpoint>() - 8usize];
+    [
+        "Offset of field: cuzk_checkpoint::pass",
+    ][::core::mem::offset_of!(cuzk_checkpoint, pass) - 0usize];
+    [
+        "Offset of field: cuzk_checkpoint::context",
+    ][::core::mem::offset_of!(cuzk_checkpoint, context) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct gpu_resources {
     _unused: [u8; 0],
 }
@@ -94,7 +115,10 @@ unsafe extern "C" {
     pub fn cuzk_gpu_resources_throttle(resources: *mut gpu_resources) -> *mut i32;
 }
 unsafe extern "C" {
-    pub fn cuzk_gpu_lock(resources: *mut gpu_resources) -> cuzk_status;
+    pub fn cuzk_gpu_lock(
+        resources: *mut gpu_resources,
+        checkpoint: cuzk_checkpoint,
+    ) -> cuzk_status;
 }
 unsafe extern "C" {
     pub fn cuzk_gpu_unlock(resources: *mut gpu_resources);
@@ -482,30 +506,10 @@ unsafe extern "C" {
     pub fn cuzk_prove_stage(
         circuit: *mut cuzk_circuit,
         witness: *const cuzk_witness,
+        checkpoint: cuzk_checkpoint,
         out: *mut *mut cuzk_proof,
     ) -> cuzk_status;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct cuzk_checkpoint {
-    pub pass: ::core::option::Option<
-        unsafe extern "C" fn(context: *mut ::core::ffi::c_void) -> i32,
-    >,
-    pub context: *mut ::core::ffi::c_void,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of cuzk_checkpoint"][::core::mem::size_of::<cuzk_checkpoint>() - 16usize];
-    [
-        "Alignment of cuzk_checkpoint",
-    ][::core::mem::align_of::<cuzk_checkpoint>() - 8usize];
-    [
-        "Offset of field: cuzk_checkpoint::pass",
-    ][::core::mem::offset_of!(cuzk_checkpoint, pass) - 0usize];
-    [
-        "Offset of field: cuzk_checkpoint::context",
-    ][::core::mem::offset_of!(cuzk_checkpoint, context) - 8usize];
-};
 #[repr(C)]
 pub struct cuzk_sums {
     pub h: blst_p1,
@@ -718,6 +722,12 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn cuzk_test_fault(controls: *mut cuzk_test_controls, call: u64, kind: i32);
 }
+unsafe extern "C" {
+    pub fn cuzk_test_hold_making(controls: *mut cuzk_test_controls);
+}
+unsafe extern "C" {
+    pub fn cuzk_test_release_making(controls: *mut cuzk_test_controls);
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct cuzk_test_device_seen {
@@ -728,12 +738,13 @@ pub struct cuzk_test_device_seen {
     pub bytes_max: u64,
     pub uploaded_bytes: u64,
     pub drains: u64,
+    pub held_makings: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of cuzk_test_device_seen",
-    ][::core::mem::size_of::<cuzk_test_device_seen>() - 56usize];
+    ][::core::mem::size_of::<cuzk_test_device_seen>() - 64usize];
     [
         "Alignment of cuzk_test_device_seen",
     ][::core::mem::align_of::<cuzk_test_device_seen>() - 8usize];
@@ -758,6 +769,9 @@ const _: () = {
     [
         "Offset of field: cuzk_test_device_seen::drains",
     ][::core::mem::offset_of!(cuzk_test_device_seen, drains) - 48usize];
+    [
+        "Offset of field: cuzk_test_device_seen::held_makings",
+    ][::core::mem::offset_of!(cuzk_test_device_seen, held_makings) - 56usize];
 };
 unsafe extern "C" {
     pub fn cuzk_test_device_get_seen(

@@ -10,12 +10,10 @@
 //! lengths are checked here, since C++ gets pointers.
 #![allow(unsafe_code)] // Owns C++ objects that keep pointers to Rust's slices.
 
-use core::ffi::c_void;
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -23,6 +21,7 @@ use blst::{blst_fr, blst_p1, blst_p2};
 use blstrs::{G1Projective, G2Projective, Scalar};
 
 use crate::bindings as sys;
+use crate::checkpoint::checkpoint;
 use crate::pool;
 use crate::resources::GpuResources;
 use crate::status::{Code, Status, check};
@@ -575,14 +574,20 @@ impl DeviceCircuit {
         &self.device
     }
 
-    /// Waits for a free worker, in the order of the calls, and sends a witness
-    /// up.
+    /// Waits for a free worker, in the order of the calls, brings the circuit if
+    /// it is not there, and sends a witness up. `pass` is asked every millisecond
+    /// or so, on this thread; `false` stops it.
     ///
     /// # Errors
     ///
-    /// [`Code::LengthMismatch`], [`Code::InvalidPoint`] when the circuit's
-    /// points come to the device and one is none, or a failing device.
-    pub fn stage(self: &Arc<Self>, witness: Arc<dyn WitnessSource>) -> Result<StagedProof, Status> {
+    /// [`Code::Stopped`], [`Code::LengthMismatch`], [`Code::InvalidPoint`] when
+    /// the circuit's points come to the device and one is none, or a failing
+    /// device.
+    pub fn stage(
+        self: &Arc<Self>,
+        witness: Arc<dyn WitnessSource>,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<StagedProof, Status> {
         let arrays = witness.arrays();
         expect_len("inputs", self.num_inputs, arrays.inputs.len())?;
         expect_len("wide", arrays.bits.len(), arrays.wide.len())?;
@@ -595,9 +600,17 @@ impl DeviceCircuit {
             num_wide: arrays.wide_values.len(),
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: the circuit lives. The arrays have the lengths given, and live
-        // as long as the source, of which the proof keeps a share.
-        check(&unsafe { sys::cuzk_prove_stage(self.raw.as_ptr(), &raw const data, &raw mut raw) })?;
+        // SAFETY: the circuit lives, and the checkpoint as long as the call. The
+        // arrays have the lengths given, and live as long as the source, of which
+        // the proof keeps a share.
+        check(&unsafe {
+            sys::cuzk_prove_stage(
+                self.raw.as_ptr(),
+                &raw const data,
+                checkpoint(&pass),
+                &raw mut raw,
+            )
+        })?;
         // SAFETY: C++ `new` does not return null.
         let raw = unsafe { NonNull::new_unchecked(raw) };
         Ok(StagedProof(Proof {
@@ -712,7 +725,7 @@ pub struct StagedProof(Proof);
 impl StagedProof {
     /// Runs the device region under the device's lock, and starts b_g2_msm. The
     /// sum over B in G1 is made if `b_g1`; its points are streamed. `pass` is
-    /// asked every millisecond or so, on this thread; `false` stops the proof.
+    /// asked as in [`DeviceCircuit::stage`], while the lock is waited for, too.
     ///
     /// # Errors
     ///
@@ -753,23 +766,6 @@ pub struct DeviceSums {
     pub b_g1: G1Projective,
     /// Over B, in G2.
     pub b_g2: G2Projective,
-}
-
-/// A question for C++ to ask as long as the reference lives.
-fn checkpoint(pass: &&dyn Fn() -> bool) -> sys::cuzk_checkpoint {
-    /// # Safety
-    ///
-    /// `context` points to such a reference, which lives.
-    unsafe extern "C" fn ask(context: *mut c_void) -> i32 {
-        // SAFETY: the caller promises it.
-        let pass = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
-        // What panics does not go on; nor does it unwind through C++.
-        catch_unwind(AssertUnwindSafe(pass)).unwrap_or(false).into()
-    }
-    sys::cuzk_checkpoint {
-        pass: Some(ask),
-        context: ptr::from_ref(pass).cast_mut().cast(),
-    }
 }
 
 /// What a proof took.

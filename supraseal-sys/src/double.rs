@@ -41,13 +41,15 @@ pub struct Seen {
     pub uploaded_bytes: u64,
     /// Waits for the whole device.
     pub drains: u64,
+    /// Whether the making of a circuit stands still.
+    pub making_is_held: bool,
 }
 
 /// Controls one double and outlives it.
 #[derive(Debug)]
 pub struct Controls(NonNull<sys::cuzk_test_controls>);
 
-// SAFETY: the C++ object is made of atomics.
+// SAFETY: the C++ object is made of atomics and a monitor.
 unsafe impl Send for Controls {}
 // SAFETY: likewise.
 unsafe impl Sync for Controls {}
@@ -77,6 +79,15 @@ impl Controls {
         unsafe { sys::cuzk_test_fault(self.0.as_ptr(), call, kind) }
     }
 
+    /// Lets the next circuit that is made for the double stand still until this is
+    /// dropped.
+    #[must_use]
+    pub fn hold_making(&self) -> HeldMaking<'_> {
+        // SAFETY: the object lives.
+        unsafe { sys::cuzk_test_hold_making(self.0.as_ptr()) }
+        HeldMaking(self)
+    }
+
     pub fn seen(&self) -> Seen {
         // SAFETY: the object lives.
         let seen = unsafe { sys::cuzk_test_device_get_seen(self.0.as_ptr()) };
@@ -88,6 +99,7 @@ impl Controls {
             bytes_max: seen.bytes_max,
             uploaded_bytes: seen.uploaded_bytes,
             drains: seen.drains,
+            making_is_held: seen.held_makings > 0,
         }
     }
 }
@@ -96,6 +108,17 @@ impl Drop for Controls {
     fn drop(&mut self) {
         // SAFETY: devices keep the controls, so none is left.
         unsafe { sys::cuzk_test_controls_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// See [`Controls::hold_making`].
+#[derive(Debug)]
+pub struct HeldMaking<'a>(&'a Controls);
+
+impl Drop for HeldMaking<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the object lives as long as the borrow.
+        unsafe { sys::cuzk_test_release_making(self.0.0.as_ptr()) }
     }
 }
 

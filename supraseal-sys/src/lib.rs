@@ -34,9 +34,9 @@
 //!    ends.
 //! 6. All memory of a device is taken when it is opened, and its lock is held
 //!    for the device region of a proof only.
-//! 7. `unsafe` is in `bindings.rs` (generated), `resources.rs`, `pool.rs`,
-//!    `b_g2.rs`, `dealloc.rs`, `device.rs`, `double.rs`, `test_hooks.rs` and
-//!    `emulated.rs`.
+//! 7. `unsafe` is in `bindings.rs` (generated), `checkpoint.rs`, `resources.rs`,
+//!    `pool.rs`, `b_g2.rs`, `dealloc.rs`, `device.rs`, `double.rs`,
+//!    `test_hooks.rs` and `emulated.rs`.
 #![deny(unsafe_code)]
 
 mod b_g2;
@@ -55,6 +55,7 @@ mod bindings;
 mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
+mod checkpoint;
 pub mod dealloc;
 pub mod device;
 #[cfg(feature = "test-hooks")]

@@ -10,6 +10,7 @@ use core::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::bindings as sys;
+use crate::checkpoint::checkpoint;
 use crate::status::{Status, check};
 
 // C++ asserts the same of its std::atomic<int>.
@@ -91,8 +92,20 @@ impl GpuResources {
     /// [`Code::GpuLockHeld`](crate::Code::GpuLockHeld) if this thread holds it
     /// already, instead of waiting for itself.
     pub fn lock_gpu(&self) -> Result<GpuLock<'_>, Status> {
-        // SAFETY: the object lives as long as `self`.
-        check(&unsafe { sys::cuzk_gpu_lock(self.raw()) })?;
+        self.lock_gpu_while(&|| true)
+    }
+
+    /// The same, waiting only as long as `pass` says so, which is asked every
+    /// millisecond or so.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Stopped`](crate::Code::Stopped), and as
+    /// [`lock_gpu`](Self::lock_gpu).
+    pub fn lock_gpu_while(&self, pass: &dyn Fn() -> bool) -> Result<GpuLock<'_>, Status> {
+        // SAFETY: the object lives as long as `self`, and the checkpoint as long
+        // as the call.
+        check(&unsafe { sys::cuzk_gpu_lock(self.raw(), checkpoint(&pass)) })?;
         Ok(GpuLock {
             resources: self,
             on_this_thread: PhantomData,
@@ -221,6 +234,24 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_wait_for_the_lock_can_be_stopped() {
+        let resources = GpuResources::new().unwrap();
+        let held = resources.lock_gpu().unwrap();
+        std::thread::scope(|scope| {
+            let waits = || {
+                let asked = AtomicI32::new(0);
+                let three_times = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+                let error = resources.lock_gpu_while(&three_times).unwrap_err();
+                (error.code(), asked.into_inner())
+            };
+            assert_eq!(scope.spawn(waits).join().unwrap(), (Code::Stopped, 4));
+        });
+        drop(held);
+        // What is free is not waited for.
+        drop(resources.lock_gpu_while(&|| false).unwrap());
     }
 
     #[test]

@@ -218,7 +218,8 @@ impl Backend for CpuBackend {
             }
         };
         let asked = Instant::now();
-        let device = self.resources.lock_gpu()?;
+        let waits = || !checkpoint.is_stopped();
+        let device = self.resources.lock_gpu_while(&waits)?;
         trace.waited(Stage::LockWait, asked);
         let scalars = [
             witness.aux_slice(),

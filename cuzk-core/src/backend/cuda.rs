@@ -5,6 +5,7 @@
 //! invariant: a device that fails fails its partition and never the process.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use supraseal_sys::device::{
 use super::assemble::{Blinding, Sums, assemble};
 use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
 use crate::circuit::Circuit;
+use crate::once_map::OnceMap;
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
 
@@ -34,7 +36,7 @@ const RESULTS_BYTES_MAX: u64 = 16 << 20;
 /// Proves on a device.
 pub struct CudaBackend {
     device: Arc<DeviceProver>,
-    circuits: Mutex<Vec<Known>>,
+    circuits: OnceMap<Known, DeviceCircuit>,
     last: Mutex<Option<ProofFigures>>,
     workers: u64,
 }
@@ -53,7 +55,7 @@ impl CudaBackend {
     pub fn new(device: Arc<DeviceProver>) -> Self {
         Self {
             device,
-            circuits: Mutex::default(),
+            circuits: OnceMap::default(),
             last: Mutex::default(),
             workers: 1,
         }
@@ -75,43 +77,21 @@ impl CudaBackend {
     }
 
     /// The circuit on the device. Made with the first partition of each, while the
-    /// circuit's others wait; those of other circuits do not.
-    fn circuit(
-        &self,
-        circuit: &Arc<Circuit>,
-        params: &Arc<MappedParams>,
-    ) -> Result<Arc<DeviceCircuit>, BackendError> {
-        let place = self.place(circuit, params);
-        // What a panic leaves is whole: it is filled in one step, or empty.
-        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(on_device) = &*place {
-            return Ok(Arc::clone(on_device));
-        }
-        let lent = LentCircuit::new(Arc::clone(circuit), Arc::clone(params))?;
-        let on_device = DeviceCircuit::new(Arc::clone(&self.device), Arc::new(lent))?;
-        tracing::info!(circuit = %circuit.id(), plan = ?on_device.plan(), "a circuit on a device");
-        let on_device = Arc::new(on_device);
-        *place = Some(Arc::clone(&on_device));
-        Ok(on_device)
-    }
-
-    /// Where the circuit is with these parameters, once it is made.
-    fn place(&self, circuit: &Arc<Circuit>, params: &Arc<MappedParams>) -> Place {
-        // What a panic leaves is whole: a push is one step.
-        let mut circuits = self.circuits.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |known: &&Known| {
-            Arc::ptr_eq(&known.circuit, circuit) && Arc::ptr_eq(&known.params, params)
+    /// circuit's others wait unless they are stopped; those of other circuits do not.
+    fn circuit(&self, partition: &Partition) -> Result<Arc<DeviceCircuit>, BackendError> {
+        let known = Known {
+            circuit: Arc::clone(&partition.circuit),
+            params: Arc::clone(&partition.params),
         };
-        if let Some(known) = circuits.iter().find(is_it) {
-            return Arc::clone(&known.place);
-        }
-        let place = Place::default();
-        circuits.push(Known {
-            circuit: Arc::clone(circuit),
-            params: Arc::clone(params),
-            place: Arc::clone(&place),
-        });
-        place
+        let stop = || (!partition.goes_on()).then_some(BackendError::Stopped);
+        let make = || {
+            let lent = LentCircuit::new(&partition.circuit, &partition.params)?;
+            let on_device = DeviceCircuit::new(Arc::clone(&self.device), Arc::new(lent))?;
+            let (id, plan) = (partition.circuit.id(), on_device.plan());
+            tracing::info!(circuit = %id, ?plan, "a circuit on a device");
+            Ok(on_device)
+        };
+        self.circuits.get_or_make_unless(known, stop, make)
     }
 
     /// The device region of a partition.
@@ -121,10 +101,12 @@ impl CudaBackend {
         b_g1: bool,
         trace: Trace<'_>,
     ) -> Result<RanProof, BackendError> {
-        let circuit = self.circuit(&partition.circuit, &partition.params)?;
-        let staged = circuit.stage(Arc::clone(&partition.witness) as Arc<dyn WitnessSource>)?;
+        let pass = || partition.goes_on();
+        let circuit = self.circuit(partition)?;
+        let witness = Arc::clone(&partition.witness);
+        let staged = circuit.stage(witness as Arc<dyn WitnessSource>, &pass)?;
         let asked = Instant::now();
-        let ran = staged.run(b_g1, &|| partition.checkpoint.pass())?;
+        let ran = staged.run(b_g1, &pass)?;
         let figures = *ran.figures();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
         // What comes after, such as adding up the results, is no use of the device.
@@ -142,15 +124,33 @@ impl CudaBackend {
     }
 }
 
-/// A circuit that the device knows or is about to, with its parameters.
+/// A circuit that the device knows or is about to, with its parameters: these ones,
+/// whatever others are equal to them.
+#[derive(Clone)]
 struct Known {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
-    place: Place,
 }
 
-/// Where a circuit on the device is put once it is made, under the lock of its making.
-type Place = Arc<Mutex<Option<Arc<DeviceCircuit>>>>;
+impl Known {
+    fn addresses(&self) -> (*const Circuit, *const MappedParams) {
+        (Arc::as_ptr(&self.circuit), Arc::as_ptr(&self.params))
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.addresses() == other.addresses()
+    }
+}
+
+impl Eq for Known {}
+
+impl Hash for Known {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.addresses().hash(state);
+    }
+}
 
 /// Milliseconds that the C++ side measured.
 fn ms(ms: f64) -> Duration {
@@ -163,6 +163,12 @@ struct Partition {
     params: Arc<MappedParams>,
     witness: Arc<LentWitness>,
     checkpoint: SharedCheckpoint,
+}
+
+impl Partition {
+    fn goes_on(&self) -> bool {
+        !self.checkpoint.is_stopped()
+    }
 }
 
 impl Backend for CudaBackend {
@@ -184,10 +190,8 @@ impl Backend for CudaBackend {
     }
 
     fn evict(&self, circuit: &Circuit) {
-        self.circuits
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|known| known.circuit.id() != circuit.id());
+        let is_of_it = |known: &Known| known.circuit.id() == circuit.id();
+        self.circuits.remove_all(is_of_it);
     }
 
     fn prove_start(
@@ -238,7 +242,8 @@ impl Pending for PendingOnDevice {
             randomness,
             checkpoint,
         } = *self;
-        let (sums, figures) = trace.time(Stage::BG2, || ran.finish(&|| checkpoint.pass()))?;
+        let (sums, figures) =
+            trace.time(Stage::BG2, || ran.finish(&|| !checkpoint.is_stopped()))?;
         tracing::debug!(?figures, "a proof's device part");
         let blinding = Blinding::new(randomness, || Ok::<_, BackendError>(sums.b_g1))?;
         let sums = Sums {
@@ -276,7 +281,7 @@ struct LentCircuit {
 }
 
 impl LentCircuit {
-    fn new(circuit: Arc<Circuit>, params: Arc<MappedParams>) -> Result<Self, BackendError> {
+    fn new(circuit: &Arc<Circuit>, params: &Arc<MappedParams>) -> Result<Self, BackendError> {
         let too_large = |problem: String| {
             BackendError::Native(Status::too_large(format!("{}: {problem}", circuit.id())))
         };
@@ -295,8 +300,8 @@ impl LentCircuit {
             flat,
             max_wide,
             b_inputs,
-            circuit,
-            params,
+            circuit: Arc::clone(circuit),
+            params: Arc::clone(params),
         })
     }
 }

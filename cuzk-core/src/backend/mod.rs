@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
-use cuzk_kernels::{Checkpoint, KernelError};
+use cuzk_kernels::{Checkpoint, KernelError, Unhindered};
 use cuzk_pce::PackedWitness;
 use rayon::ThreadPool;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
@@ -153,8 +153,8 @@ pub struct Synthesized {
     pub evaluation: Evaluation,
     /// What will make its proof zero-knowledge.
     pub randomness: Randomness,
-    /// What may pause or stop the backend's work on it. A backend asks it where
-    /// it can: the CPU's every few milliseconds.
+    /// What may pause or stop the backend's work on it. A backend asks it where it
+    /// can, at work and while it waits: every millisecond or a few.
     pub checkpoint: SharedCheckpoint,
 }
 
@@ -178,8 +178,21 @@ impl Evaluation {
     }
 }
 
-/// A checkpoint that outlives the call it is given to.
-pub type SharedCheckpoint = Arc<dyn Checkpoint + Send + Sync>;
+/// What may pause or stop a partition's work.
+pub trait Hindrance: Checkpoint + Send {
+    /// Whether it is to stop. Answers at once: who waits, for others or for a device,
+    /// has no core to give up, and may have what more urgent work waits for.
+    fn is_stopped(&self) -> bool;
+}
+
+impl Hindrance for Unhindered {
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// What hinders a partition, wherever it is.
+pub type SharedCheckpoint = Arc<dyn Hindrance>;
 
 impl fmt::Debug for Synthesized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ use cuzk_scheduler::pause::Pause;
 
 use super::needs::Files;
 use crate::Error;
-use crate::backend::{Pending, Synthesized};
+use crate::backend::{Hindrance, Pending, Synthesized};
 use crate::circuit::Circuit;
 use crate::job::JobState;
 use crate::kinds::CircuitId;
@@ -137,6 +137,12 @@ impl Checkpoint for PartitionCheckpoint {
         if let Some(pause) = &self.pause {
             pause.pass(|| self.state.has_ended());
         }
-        !self.state.has_ended()
+        !self.is_stopped()
+    }
+}
+
+impl Hindrance for PartitionCheckpoint {
+    fn is_stopped(&self) -> bool {
+        self.state.has_ended()
     }
 }

@@ -186,6 +186,24 @@ fn a_cancelled_job_gives_back_all_it_holds() {
     engine.shutdown();
 }
 
+/// Somebody else has the device's lock, for as long as they like.
+#[test]
+fn a_cancelled_job_leaves_the_wait_for_the_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let device = Scripted::good(&config);
+    let engine = engine_on(&config, &[&device]);
+    let resources = device.device().resources;
+    let held = resources.lock_gpu().unwrap();
+    let job = submit(&engine, tiny::job(KIND, 1));
+    wait_until("the device has it", || device.started() == 1);
+    assert!(job.cancel());
+    wait_until("it has left", || engine.status().partitions_running == 0);
+    drop(held);
+    submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+    assert_eq!(engine.status().devices[0].faults, 0);
+}
+
 #[test]
 fn a_real_partition_stops_at_its_next_chunk() {
     common::circuit_with_params(ProofKind::WinningPost);

@@ -103,7 +103,7 @@ fn prove_with(
     witness: &Arc<Packed>,
     pass: &dyn Fn() -> bool,
 ) -> Result<(DeviceSums, ProofFigures), Status> {
-    let staged = circuit.stage(Arc::clone(witness) as _)?;
+    let staged = circuit.stage(Arc::clone(witness) as _, pass)?;
     staged.run(true, pass)?.finish(pass)
 }
 

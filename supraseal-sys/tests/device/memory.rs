@@ -334,7 +334,7 @@ fn a_staged_worker_does_not_starve_the_others() {
     let bench = Bench::new(PLENTY, &options(3));
     let circuit = bench.circuit(&small);
     let idle: Vec<_> = (0..2)
-        .map(|_| circuit.stage(Arc::clone(&witness) as _).unwrap())
+        .map(|_| circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap())
         .collect();
     let expected = small.sums(&witness);
     for _ in 0..5 {

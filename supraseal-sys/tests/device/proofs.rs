@@ -81,7 +81,7 @@ fn b_in_g1_is_left_out_unless_it_is_wanted() {
         let circuit = Bench::new(PLENTY, &asked).circuit(&small);
         assert_eq!(circuit.plan().resident_points.b_g1, 0);
         for _ in 0..2 {
-            let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+            let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
             let ran = staged.run(false, &|| true).unwrap();
             let (sums, figures) = ran.finish(&|| true).unwrap();
             assert_eq!(sums, expected);
@@ -156,10 +156,10 @@ fn a_proof_may_be_dropped_after_any_step() {
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
     for _ in 0..3 {
-        drop(circuit.stage(Arc::clone(&witness) as _).unwrap());
+        drop(circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap());
         drop(
             circuit
-                .stage(Arc::clone(&witness) as _)
+                .stage(Arc::clone(&witness) as _, &|| true)
                 .unwrap()
                 .run(true, &|| true)
                 .unwrap(),
@@ -168,7 +168,7 @@ fn a_proof_may_be_dropped_after_any_step() {
     }
     // The worker is free after the device region, before the proof is finished.
     let ran = circuit
-        .stage(Arc::clone(&witness) as _)
+        .stage(Arc::clone(&witness) as _, &|| true)
         .unwrap()
         .run(true, &|| true)
         .unwrap();
@@ -195,7 +195,7 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
         let held = HeldPool::new().unwrap();
         let (send, receive) = mpsc::channel();
         let run = || {
-            let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+            let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
             staged.run(true, &|| true).unwrap()
         };
         scope.spawn(move || {
@@ -244,7 +244,7 @@ fn a_sum_in_g2_raises_the_throttle_once() {
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
     let throttle = || bench.resources.throttle().load(Ordering::Acquire);
-    let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
     let most = AtomicI32::new(0);
     let watch = || {
         most.fetch_max(throttle(), Ordering::AcqRel);
@@ -277,7 +277,7 @@ fn devices_beside_each_other_share_a_throttle() {
     let circuit = second.circuit(&small);
     prove(&circuit, &witness).unwrap();
     let held = HeldPool::new().unwrap();
-    let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
     let ran = staged.run(true, &|| true).unwrap();
     wait_for("raised once", || throttle() == 1);
     drop(first.resources.lock_gpu().unwrap());
@@ -328,7 +328,7 @@ fn steps_out_of_order_are_errors() {
         assert_eq!(error.code(), Code::InvalidState, "{error}");
         assert!(error.message().contains(state), "{error}");
     };
-    let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
     refused(double::finish_early(&staged), "is staged");
     let ran = staged.run(true, &|| true).unwrap();
     refused(double::run_again(&ran), "is run");
@@ -358,7 +358,7 @@ fn inputs_of_other_lengths_are_errors() {
     ];
     for other in others {
         let witness = Small::new(other, 19).witness(20, 5);
-        let error = circuit.stage(witness).unwrap_err();
+        let error = circuit.stage(witness, &|| true).unwrap_err();
         assert_eq!(error.code(), Code::LengthMismatch, "{error}");
     }
     bench.assert_at_rest();

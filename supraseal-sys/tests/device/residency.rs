@@ -31,7 +31,10 @@ impl Known {
     /// Whether a proof of it sends more up than its witness.
     fn comes_anew(&self, bench: &Bench) -> bool {
         let before = bench.controls.seen().uploaded_bytes;
-        let staged = self.circuit.stage(Arc::clone(&self.witness) as _).unwrap();
+        let staged = self
+            .circuit
+            .stage(Arc::clone(&self.witness) as _, &|| true)
+            .unwrap();
         let (sums, figures) = staged
             .run(true, &|| true)
             .unwrap()
@@ -149,7 +152,7 @@ fn a_circuit_that_fails_to_come_comes_anew() {
     assert!(a.comes_anew(&bench));
     for call in (1..60).step_by(3) {
         bench.controls.fail(call, Fault::Error);
-        let result = b.circuit.stage(Arc::clone(&b.witness) as _);
+        let result = b.circuit.stage(Arc::clone(&b.witness) as _, &|| true);
         bench.controls.fail(0, Fault::Nothing);
         match result {
             Ok(staged) => drop(staged),
@@ -207,7 +210,9 @@ fn a_circuit_that_could_not_come_leaves_the_others() {
         assert!(there.comes_anew(&bench));
         bench.controls.fail(call, Fault::OutOfMemory);
         let calls = bench.controls.seen().calls;
-        let staged = larger.circuit.stage(Arc::clone(&larger.witness) as _);
+        let staged = larger
+            .circuit
+            .stage(Arc::clone(&larger.witness) as _, &|| true);
         let reached = bench.controls.seen().calls - calls >= call;
         bench.controls.fail(0, Fault::Nothing);
         if !reached {

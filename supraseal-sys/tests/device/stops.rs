@@ -2,7 +2,8 @@
 //! the next one needs it.
 
 use super::*;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 fn bench_in(memory_bytes: Option<u64>, b_g2: BG2) -> Bench {
@@ -76,7 +77,7 @@ fn kernels_are_cut_short() {
     let bench = bench_in(None, BG2::Device);
     let circuit = bench.circuit(&small);
     let run = |pass: &dyn Fn() -> bool| {
-        let staged = circuit.stage(Arc::clone(&witness) as _).unwrap();
+        let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
         let started = Instant::now();
         let ran = staged.run(false, pass);
         (started.elapsed(), ran)
@@ -125,4 +126,142 @@ fn a_checkpoint_that_panics_stops() {
     let error = prove_with(&circuit, &witness, &|| panic!("as a test asks")).unwrap_err();
     assert_eq!(error.code(), Code::Stopped);
     assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
+}
+
+/// Who waits until it is told to stop.
+#[derive(Default)]
+struct Waits {
+    asked: AtomicUsize,
+    stops: AtomicBool,
+}
+
+impl Waits {
+    fn pass(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        !self.stops.load(Ordering::Relaxed)
+    }
+
+    /// It is only asked while it waits.
+    fn until_it_waits(&self) {
+        wait_for("it waits", || self.asked.load(Ordering::Relaxed) > 0);
+    }
+
+    /// Ends the wait of this thread, however long what it waits for is not there.
+    fn stop<T: std::fmt::Debug>(&self, waiting: ScopedJoinHandle<'_, Result<T, Status>>) {
+        self.stops.store(true, Ordering::Relaxed);
+        wait_for("it stopped", || waiting.is_finished());
+        let error = waiting.join().unwrap().unwrap_err();
+        assert_eq!(error.code(), Code::Stopped, "{error}");
+    }
+}
+
+/// The only worker is another's. Of two that wait for it the first stops, and leaves the
+/// second its place.
+#[test]
+fn a_wait_for_a_worker_stops() {
+    let small = Arc::new(Small::new(SMALL, 78));
+    let witness = small.witness(79, 5);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let [first, second] = [(); 2].map(|()| Waits::default());
+    std::thread::scope(|scope| {
+        // Dropped before the threads are joined, however this ends.
+        let staged = staged;
+        let stopped = scope.spawn(|| prove_with(&circuit, &witness, &|| first.pass()));
+        first.until_it_waits();
+        let served = scope.spawn(|| prove_with(&circuit, &witness, &|| second.pass()));
+        second.until_it_waits();
+        first.stop(stopped);
+        assert!(!served.is_finished());
+        drop(staged);
+        assert_eq!(served.join().unwrap().unwrap().0, small.sums(&witness));
+    });
+    bench.assert_at_rest();
+}
+
+/// Somebody else has the device's lock.
+#[test]
+fn a_wait_for_the_lock_stops() {
+    let small = Arc::new(Small::new(SMALL, 80));
+    let witness = small.witness(81, 5);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    prove(&circuit, &witness).unwrap();
+    for _ in 0..3 {
+        let waits = Waits::default();
+        std::thread::scope(|scope| {
+            let _held = bench.resources.lock_gpu().unwrap();
+            let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+            let stopped = scope.spawn(|| staged.run(true, &|| waits.pass()));
+            waits.until_it_waits();
+            waits.stop(stopped);
+            // The worker is free.
+            drop(circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap());
+        });
+        bench.assert_at_rest();
+        assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
+    }
+}
+
+/// Behind a circuit that cannot come, because somebody else has the device's lock.
+#[test]
+fn a_wait_for_a_circuit_to_come_stops() {
+    let bench = Bench::new(PLENTY, &options(2));
+    let smalls = [82, 83].map(|seed| Arc::new(Small::new(SMALL, seed)));
+    let witnesses = smalls.each_ref().map(|small| small.witness(84, 5));
+    let circuits = smalls.each_ref().map(|small| bench.circuit(small));
+    let waits: [_; 3] = std::array::from_fn(|_| Waits::default());
+    let stage = |which: usize, waits: &Waits| {
+        let witness = Arc::clone(&witnesses[which]);
+        circuits[which].stage(witness as _, &|| waits.pass())
+    };
+    std::thread::scope(|scope| {
+        let _held = bench.resources.lock_gpu().unwrap();
+        let brings = scope.spawn(|| stage(0, &waits[0]));
+        waits[0].until_it_waits();
+        let [same, other] = [(0, &waits[1]), (1, &waits[2])]
+            .map(|(which, waits)| scope.spawn(move || stage(which, waits)));
+        waits[1].until_it_waits();
+        waits[2].until_it_waits();
+        waits[2].stop(other);
+        waits[1].stop(same);
+        waits[0].stop(brings);
+    });
+    for ((circuit, witness), small) in circuits.iter().zip(&witnesses).zip(&smalls) {
+        assert_eq!(prove(circuit, witness).unwrap().0, small.sums(witness));
+    }
+    bench.assert_at_rest();
+}
+
+/// A circuit that is stopped on its way comes anew, and those that are there stay.
+#[test]
+fn a_circuit_stops_at_every_checkpoint_of_its_coming() {
+    let bench = Bench::new(PLENTY, &options(2));
+    let smalls = [85, 86].map(|seed| Arc::new(Small::new(SMALL, seed)));
+    let witnesses = smalls.each_ref().map(|small| small.witness(87, 5));
+    let [there, comes] = smalls.each_ref().map(|small| bench.circuit(small));
+    let uploaded = || bench.controls.seen().uploaded_bytes;
+    prove(&there, &witnesses[0]).unwrap();
+    let allocations = bench.controls.seen().allocations;
+    for call in 0.. {
+        let staged = comes.stage(Arc::clone(&witnesses[1]) as _, &stop_at(call));
+        match staged {
+            Ok(staged) => {
+                assert!(call > 5, "{call}");
+                drop(staged);
+                break;
+            }
+            Err(error) => assert_eq!(error.code(), Code::Stopped, "{error}"),
+        }
+        bench.assert_at_rest();
+        let before = uploaded();
+        let (sums, figures) = prove(&there, &witnesses[0]).unwrap();
+        assert_eq!(sums, smalls[0].sums(&witnesses[0]));
+        let witness_and_pieces = figures.uploaded_bytes + figures.streamed_bytes;
+        assert_eq!(uploaded() - before, witness_and_pieces);
+    }
+    let (sums, _) = prove(&comes, &witnesses[1]).unwrap();
+    assert_eq!(sums, smalls[1].sums(&witnesses[1]));
+    assert_eq!(bench.controls.seen().allocations, allocations);
 }
