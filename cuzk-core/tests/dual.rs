@@ -12,13 +12,15 @@ mod common;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use blstrs::Scalar;
 use cuzk_core::Engine;
 use cuzk_core::backend::{
-    Backend, CpuBackend, CudaBackend, Device, Randomness, Scaling, Synthesized,
+    Backend, BackendError, CpuBackend, CudaBackend, Device, Hindrance, Randomness, Scaling,
+    Synthesized,
 };
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
@@ -28,17 +30,19 @@ use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
-use cuzk_kernels::{Isa, Unhindered};
-use supraseal_sys::GpuResources;
+use cuzk_kernels::{Checkpoint, Isa, Unhindered};
 use supraseal_sys::device::{
     BG2, CircuitShape, DeviceOptions, DevicePlan, DeviceProver, Queries, device_count,
 };
 use supraseal_sys::double::{self, Controls, Fault};
+use supraseal_sys::{Code, GpuResources};
+
+use common::{tiny, wait_until};
 
 const KIND: ProofKind = ProofKind::WinningPost;
 
 struct Case {
-    job: Box<dyn Job>,
+    job: Arc<dyn Job>,
     circuit: Arc<Circuit>,
     params: Arc<LoadedParams>,
 }
@@ -49,9 +53,19 @@ impl Case {
         let files = circuit.id().parameter_files().unwrap();
         let cache = ParamCache::new(common::param_cache());
         Self {
-            job: decode(&common::bundled_request(KIND)).unwrap(),
+            job: decode(&common::bundled_request(KIND)).unwrap().into(),
             params: cache.load(&files, &circuit.query_lengths()).unwrap(),
             circuit,
+        }
+    }
+
+    /// The tiny circuit under the name of a kind, from a folder that has it.
+    fn tiny(kind: ProofKind, folder: &Path) -> Self {
+        let circuit = Circuit::cached(tiny::id(kind), folder).unwrap();
+        Self {
+            job: tiny::job(kind, 1),
+            params: common::params_of(&circuit, folder),
+            circuit: Arc::new(circuit),
         }
     }
 
@@ -77,6 +91,21 @@ impl Case {
         };
         let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(self.params.mapped()));
         synthesize_partition(&*self.job, 0, circuit, params, resources, trace).unwrap()
+    }
+
+    /// What a device says to a partition that something may hinder.
+    fn start(
+        &self,
+        device: &Arc<dyn Backend>,
+        checkpoint: Arc<dyn Hindrance>,
+    ) -> Result<(), BackendError> {
+        let timeline = Timeline::default();
+        let synthesized = Synthesized {
+            checkpoint,
+            ..self.synthesized(false)
+        };
+        let trace = timeline.trace(0, Some(0));
+        Arc::clone(device).prove_start(synthesized, trace).map(drop)
     }
 
     /// A proof, verified, and the stages that it went through.
@@ -122,6 +151,13 @@ fn options(b_g2: BG2) -> DeviceOptions {
 
 fn resources() -> Arc<GpuResources> {
     Arc::new(GpuResources::new().unwrap())
+}
+
+/// A double with this much memory.
+fn open(controls: &Arc<Controls>, memory_bytes: u64) -> Arc<dyn Backend> {
+    let options = options(BG2::Cpu);
+    let device = double::open(memory_bytes, &options, resources(), controls).unwrap();
+    Arc::new(CudaBackend::new(Arc::new(device)))
 }
 
 fn assert_equal_to_cpu(case: &Case, device: DeviceProver) {
@@ -177,9 +213,7 @@ fn a_card_proves_what_the_cpu_proves() {
 #[test]
 fn what_is_evaluated_or_not_does_not_matter() {
     let case = Case::new();
-    let controls = Controls::new().unwrap();
-    let device = double::open(1 << 30, &options(BG2::Cpu), resources(), &controls).unwrap();
-    let device: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::new(device)));
+    let device = open(&Controls::new().unwrap(), 1 << 30);
     let cpu = cpu();
     assert!(device.evaluates() && !cpu.evaluates());
     let expected = case.prove(&cpu, added(3, 4)).0;
@@ -203,9 +237,8 @@ fn what_is_evaluated_or_not_does_not_matter() {
 fn a_failing_device_fails_its_partition() {
     let case = Case::new();
     let controls = Controls::new().unwrap();
-    let device = double::open(1 << 30, &options(BG2::Cpu), resources(), &controls).unwrap();
+    let device = open(&controls, 1 << 30);
     controls.fail(40, Fault::Sticky);
-    let device: Arc<dyn Backend> = Arc::new(CudaBackend::new(Arc::new(device)));
     let timeline = Timeline::default();
     for _ in 0..2 {
         let trace = timeline.trace(0, Some(0));
@@ -214,10 +247,87 @@ fn a_failing_device_fails_its_partition() {
     }
 }
 
-/// An engine on these doubles, with the tiny circuit.
-fn engine_on(doubles: &[Arc<Controls>], folder: &Path) -> Engine {
-    let mut config = common::tiny::config(folder);
-    config.gpus.devices = Devices::Auto;
+/// Hinders nothing until it is told to stop it.
+#[derive(Default)]
+struct Waits {
+    asked: AtomicUsize,
+    stops: AtomicBool,
+}
+
+impl Checkpoint for Waits {
+    fn pass(&self) -> bool {
+        !self.is_stopped()
+    }
+}
+
+impl Hindrance for Waits {
+    fn is_stopped(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.stops.load(Ordering::Relaxed)
+    }
+}
+
+/// While a circuit is made for a device another one is, and proved; partitions of the
+/// same wait, as long as they are wanted.
+#[test]
+fn the_making_of_a_circuit_holds_up_its_own_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    tiny::config(folder.path());
+    let kinds = [ProofKind::Porep, ProofKind::WindowPost];
+    let [slow, other] = kinds.map(|kind| Case::tiny(kind, folder.path()));
+    let controls = Controls::new().unwrap();
+    let device = open(&controls, 1 << 28);
+    let waits = Arc::new(Waits::default());
+    let proofs = thread::scope(|scope| {
+        // Released before the threads are joined, however this ends.
+        let held = controls.hold_making();
+        let slow_one = scope.spawn(|| slow.prove(&device, added(1, 2)).0);
+        wait_until("it is made", || controls.seen().making_is_held);
+        let other_one = scope.spawn(|| other.prove(&device, added(3, 4)).0);
+        wait_until("the other is proved", || other_one.is_finished());
+        let waiting = scope.spawn(|| slow.start(&device, Arc::<Waits>::clone(&waits)));
+        wait_until("it waits", || waits.asked.load(Ordering::Relaxed) > 0);
+        waits.stops.store(true, Ordering::Relaxed);
+        wait_until("it has left", || waiting.is_finished());
+        let left = waiting.join().unwrap();
+        assert!(matches!(left, Err(BackendError::Stopped)), "{left:?}");
+        assert!(!slow_one.is_finished());
+        drop(held);
+        [slow_one, other_one].map(|proof| proof.join().unwrap())
+    });
+    let cpu = cpu();
+    let expected = [
+        slow.prove(&cpu, added(1, 2)).0,
+        other.prove(&cpu, added(3, 4)).0,
+    ];
+    assert_eq!(proofs, expected);
+}
+
+/// Nothing of a circuit that is too large for a device stays there, and each of its
+/// partitions tries again.
+#[test]
+fn a_circuit_that_cannot_be_made_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    tiny::config(folder.path());
+    let case = Case::tiny(ProofKind::Porep, folder.path());
+    let device = open(&Controls::new().unwrap(), 1 << 12);
+    let held = || {
+        let params = Arc::strong_count(case.params.mapped());
+        (Arc::strong_count(&case.circuit), params)
+    };
+    let before = held();
+    for _ in 0..3 {
+        let failed = case.start(&device, Arc::new(Unhindered)).unwrap_err();
+        let BackendError::Native(status) = failed else {
+            panic!("{failed}")
+        };
+        assert_eq!(status.code(), Code::CircuitTooLarge, "{status}");
+        assert_eq!(held(), before);
+    }
+}
+
+/// The doubles that these control, beside each other.
+fn devices(doubles: &[Arc<Controls>]) -> Vec<Device> {
     let machine = GpuResources::new().unwrap();
     let device = |controls: &Arc<Controls>| {
         let resources = Arc::new(machine.beside().unwrap());
@@ -230,14 +340,30 @@ fn engine_on(doubles: &[Arc<Controls>], folder: &Path) -> Engine {
         let backend = Arc::new(CudaBackend::new(Arc::new(opened.unwrap())));
         Device { resources, backend }
     };
-    let devices = doubles.iter().map(device).collect();
+    doubles.iter().map(device).collect()
+}
+
+/// An engine on these, with the tiny circuit.
+fn engine_of(devices: Vec<Device>, folder: &Path) -> Engine {
+    let mut config = tiny::config(folder);
+    config.gpus.devices = Devices::Auto;
     let pool = Arc::new(config.synthesis.pool().unwrap());
     Engine::start_on(config, pool, devices).unwrap()
 }
 
+/// The same on doubles.
+fn engine_on(doubles: &[Arc<Controls>], folder: &Path) -> Engine {
+    engine_of(devices(doubles), folder)
+}
+
+fn faults(engine: &Engine) -> u64 {
+    let devices = engine.status().devices;
+    devices.iter().map(|device| device.faults).sum()
+}
+
 fn prove_jobs(engine: &Engine, jobs: usize) {
     let submit = |_| {
-        let job = common::tiny::job(ProofKind::Porep, 3);
+        let job = tiny::job(ProofKind::Porep, 3);
         engine.submit_job(job, JobOptions::default()).unwrap()
     };
     let handles: Vec<_> = (0..jobs).map(submit).collect();
@@ -358,22 +484,37 @@ fn a_cancelled_job_leaves_its_device_to_others() {
     let doubles = [Controls::new().unwrap()];
     let engine = engine_on(&doubles, folder.path());
     prove_jobs(&engine, 1);
-    let faults = || {
-        engine
-            .status()
-            .devices
-            .iter()
-            .map(|device| device.faults)
-            .sum::<u64>()
-    };
     for _ in 0..20 {
-        let job = common::tiny::job(ProofKind::Porep, 4);
+        let job = tiny::job(ProofKind::Porep, 4);
         let job = engine.submit_job(job, JobOptions::default()).unwrap();
-        std::thread::sleep(Duration::from_millis(3));
+        thread::sleep(Duration::from_millis(3));
         job.cancel();
         drop(job.wait());
     }
     prove_jobs(&engine, 2);
-    assert_eq!(faults(), 0);
+    assert_eq!(faults(&engine), 0);
+    engine.shutdown();
+}
+
+/// Somebody else has the device's lock, for as long as they like.
+#[test]
+fn a_cancelled_job_leaves_the_wait_for_its_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let controls = Controls::new().unwrap();
+    let devices = devices(std::slice::from_ref(&controls));
+    let resources = Arc::clone(&devices[0].resources);
+    let engine = engine_of(devices, folder.path());
+    prove_jobs(&engine, 1);
+    let held = resources.lock_gpu().unwrap();
+    let uploaded = controls.seen().uploaded_bytes;
+    let job = common::submit(&engine, tiny::job(ProofKind::Porep, 4));
+    wait_until("a witness is there", || {
+        controls.seen().uploaded_bytes > uploaded
+    });
+    assert!(job.cancel());
+    wait_until("it has left", || engine.status().partitions_running == 0);
+    drop(held);
+    prove_jobs(&engine, 2);
+    assert_eq!(faults(&engine), 0);
     engine.shutdown();
 }
