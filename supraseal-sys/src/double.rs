@@ -4,13 +4,14 @@
 #![allow(unsafe_code)] // Owns a C++ object.
 #![allow(missing_docs, clippy::missing_errors_doc)]
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::bindings as sys;
+use crate::call::made;
 use crate::device::{DeviceOptions, DeviceProver, RanProof, StagedProof};
 use crate::resources::GpuResources;
-use crate::status::{Status, check};
+use crate::status::Status;
 
 /// What a call of the device's interface does instead of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,11 +57,9 @@ unsafe impl Sync for Controls {}
 
 impl Controls {
     pub fn new() -> Result<Arc<Self>, Status> {
-        let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is writable.
-        check(&unsafe { sys::cuzk_test_controls_create(&raw mut raw) })?;
-        // SAFETY: C++ `new` does not return null.
-        Ok(Arc::new(Self(unsafe { NonNull::new_unchecked(raw) })))
+        // SAFETY: it makes controls if its status is OK.
+        let raw = unsafe { made(|out| sys::cuzk_test_controls_create(out))? };
+        Ok(Arc::new(Self(raw)))
     }
 
     /// Lets call number `call` from now on fail: 1 is the next, 0 none.
@@ -168,9 +167,10 @@ pub mod cuda {
     use std::sync::Arc;
 
     use crate::bindings as sys;
+    use crate::call::written;
     use crate::device::{DeviceOptions, DeviceProver};
     use crate::resources::GpuResources;
-    use crate::status::{Status, check};
+    use crate::status::Status;
 
     /// What a call of that runtime fails with.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,10 +215,8 @@ pub mod cuda {
 
     /// How many devices it says it has.
     pub fn device_count() -> Result<u32, Status> {
-        let mut count = 0;
-        // SAFETY: `count` is writable.
-        check(&unsafe { sys::cuzk_test_cuda_count(&raw mut count) })?;
-        Ok(count)
+        // SAFETY: it writes the number if its status is OK.
+        unsafe { written(|out| sys::cuzk_test_cuda_count(out)) }
     }
 
     /// Lets call number `call` from now on fail: 1 is the next, 0 none.

@@ -8,12 +8,13 @@
 //! | file | what |
 //! |---|---|
 //! | `wrapper.h` | the C ABI, the whole of it |
+//! | `call.rs` | what its calls write, make and ask |
 //! | [`Status`] (`status.rs`, `csrc/status.*`) | the one place that turns a status into an error; the guard around every `extern "C"` body |
 //! | [`GpuResources`] (`resources.rs`, `csrc/resources.*`) | the lock of a device and its bandwidth throttle |
 //! | [`set_gpu_threads`] (`pool.rs`, `csrc/pool.*`) | the threads that all devices share |
 //! | [`b_g2_msm`] (`b_g2.rs`, `csrc/b_g2_msm.*`), [`naive`] | the multiplication, and its slow twin |
 //! | [`dealloc`] (`dealloc.rs`, `csrc/dealloc.*`) | freeing, one value at a time on each side |
-//! | [`device`] (`device.rs`) | proofs on a device: the host side of what follows |
+//! | [`device`] (`device.rs`, `device/`) | proofs on a device: the host side of what follows |
 //! | `csrc/plan.*` | how a device's memory is used: a pure function |
 //! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.cpp` | what is asked of a device; CUDA's runtime; a double in host memory, for tests |
 //! | `csrc/device.*`, `slots.hpp`, `device_circuit.*`, `device_proof.*` | the device, who may use it, what stays on it, and one proof |
@@ -34,8 +35,8 @@
 //!    ends.
 //! 6. All memory of a device is taken when it is opened, and its lock is held
 //!    for the device region of a proof only.
-//! 7. `unsafe` is in `bindings.rs` (generated), `checkpoint.rs`, `resources.rs`,
-//!    `pool.rs`, `b_g2.rs`, `dealloc.rs`, `device.rs`, `double.rs`,
+//! 7. `unsafe` is in `bindings.rs` (generated), `call.rs`, `resources.rs`,
+//!    `pool.rs`, `b_g2.rs`, `dealloc.rs`, `device.rs` and its parts, `double.rs`,
 //!    `test_hooks.rs` and `emulated.rs`.
 #![deny(unsafe_code)]
 
@@ -55,7 +56,7 @@ mod bindings;
 mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
-mod checkpoint;
+mod call;
 pub mod dealloc;
 pub mod device;
 #[cfg(feature = "test-hooks")]

@@ -10,7 +10,7 @@ use core::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::bindings as sys;
-use crate::checkpoint::checkpoint;
+use crate::call::{checkpoint, made};
 use crate::status::{Status, check};
 
 // C++ asserts the same of its std::atomic<int>.
@@ -59,12 +59,9 @@ impl GpuResources {
     }
 
     fn create(beside: *const sys::gpu_resources) -> Result<Self, Status> {
-        let mut raw = ptr::null_mut();
-        // SAFETY: `beside` is null or lives as long as the call; `raw` is
-        // writable, and written if the status is OK.
-        check(&unsafe { sys::cuzk_gpu_resources_create(beside, &raw mut raw) })?;
-        // SAFETY: C++ `new` does not return null.
-        let raw = unsafe { NonNull::new_unchecked(raw) };
+        // SAFETY: `beside` is null or lives as long as the call, which makes
+        // resources if its status is OK.
+        let raw = unsafe { made(|out| sys::cuzk_gpu_resources_create(beside, out))? };
         Ok(Self { raw })
     }
 

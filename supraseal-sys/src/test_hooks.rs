@@ -5,13 +5,14 @@
 #![allow(missing_docs, clippy::missing_errors_doc)]
 
 use core::ffi::c_void;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blstrs::{G2Affine, G2Projective, Scalar};
 use group::Group;
 
 use crate::bindings as sys;
+use crate::call::{made, written};
 use crate::resources::GpuResources;
 use crate::status::{Status, check};
 
@@ -59,19 +60,15 @@ pub fn b_g2_msm_on(
 /// `rounds` times with `tasks` tasks; every third caller's first task throws.
 /// Returns how many tasks of the other callers ran.
 pub fn pool(threads: u32, callers: u32, rounds: u32, tasks: u32) -> Result<u64, Status> {
-    let mut counted = 0;
-    // SAFETY: `counted` is writable.
-    check(&unsafe { sys::cuzk_test_pool(threads, callers, rounds, tasks, &raw mut counted) })?;
-    Ok(counted)
+    // SAFETY: it writes the number if its status is OK.
+    unsafe { written(|out| sys::cuzk_test_pool(threads, callers, rounds, tasks, out)) }
 }
 
 /// How many of `tasks` long tasks on a pool of one thread end before a short one
 /// that is called at once, when the first of them begins.
 pub fn pool_at_once(tasks: u32) -> Result<u32, Status> {
-    let mut before = 0;
-    // SAFETY: `before` is writable.
-    check(&unsafe { sys::cuzk_test_pool_at_once(tasks, &raw mut before) })?;
-    Ok(before)
+    // SAFETY: it writes the number if its status is OK.
+    unsafe { written(|out| sys::cuzk_test_pool_at_once(tasks, out)) }
 }
 
 /// Every thread of the process's pool, standing still until this is dropped.
@@ -85,11 +82,8 @@ impl HeldPool {
     /// Waits for what the threads are at.
     pub fn new() -> Result<Self, Status> {
         crate::pool::start_default()?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is writable.
-        check(&unsafe { sys::cuzk_test_pool_hold(&raw mut raw) })?;
-        // SAFETY: C++ `new` does not return null.
-        Ok(Self(unsafe { NonNull::new_unchecked(raw) }))
+        // SAFETY: it makes what holds the pool if its status is OK.
+        unsafe { made(|out| sys::cuzk_test_pool_hold(out)).map(Self) }
     }
 }
 
@@ -130,12 +124,8 @@ pub struct DeallocSeen {
 /// Gives C++ values to their dealloc thread from four threads; each takes
 /// `free_us` to free.
 pub fn dealloc(values: u32, free_us: u32) -> Result<DeallocSeen, Status> {
-    let mut seen = sys::cuzk_test_dealloc_seen {
-        concurrent_max: 0,
-        freed_by_givers: 0,
-    };
-    // SAFETY: `seen` is writable.
-    check(&unsafe { sys::cuzk_test_dealloc(values, free_us, &raw mut seen) })?;
+    // SAFETY: it writes what was seen if its status is OK.
+    let seen = unsafe { written(|out| sys::cuzk_test_dealloc(values, free_us, out))? };
     Ok(DeallocSeen {
         concurrent_max: seen.concurrent_max,
         freed_by_givers: seen.freed_by_givers,

@@ -1,0 +1,282 @@
+//! One proof: staged, run, finished.
+//!
+//! Invariant: the circuit and the witness live until C++ has done with the proof.
+#![allow(unsafe_code)] // Owns a C++ object that keeps pointers to Rust's slices.
+
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use blst::{blst_p1, blst_p2};
+use blstrs::{G1Projective, G2Projective, Scalar};
+
+use super::DeviceCircuit;
+use super::circuit::expect_len;
+use crate::bindings as sys;
+use crate::call::{checkpoint, made, written};
+#[cfg(doc)]
+use crate::status::Code;
+use crate::status::Status;
+
+const _: () = assert!(size_of::<G1Projective>() == size_of::<blst_p1>());
+const _: () = assert!(align_of::<G1Projective>() == align_of::<blst_p1>());
+const _: () = assert!(size_of::<G2Projective>() == size_of::<blst_p2>());
+const _: () = assert!(align_of::<G2Projective>() == align_of::<blst_p2>());
+
+/// A packed witness.
+#[derive(Debug, Clone, Copy)]
+pub struct WitnessArrays<'a> {
+    /// The values of the public inputs, ONE first.
+    pub inputs: &'a [Scalar],
+    /// Bit i of word i / 64: auxiliary i is 1.
+    pub bits: &'a [u64],
+    /// Or it is neither 0 nor 1.
+    pub wide: &'a [u64],
+    /// The values of those, in order.
+    pub wide_values: &'a [Scalar],
+}
+
+/// Lends a witness's arrays.
+pub trait WitnessSource: Send + Sync {
+    /// The arrays, the same at every call.
+    fn arrays(&self) -> WitnessArrays<'_>;
+}
+
+/// C++'s proof, in any state.
+pub(crate) struct Proof {
+    raw: NonNull<sys::cuzk_proof>,
+    _circuit: Arc<DeviceCircuit>,
+    _witness: Arc<dyn WitnessSource>,
+}
+
+// SAFETY: the C++ object has no thread affinity.
+unsafe impl Send for Proof {}
+
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proof").finish_non_exhaustive()
+    }
+}
+
+impl Proof {
+    /// C++ knows which step is next, and refuses any other.
+    pub(crate) fn run(&self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<ProofFigures, Status> {
+        let (proof, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
+        // SAFETY: the proof lives, and the checkpoint as long as the call; the
+        // figures are written if the status is OK.
+        let figures =
+            unsafe { written(|out| sys::cuzk_prove_run(proof, b_g1.into(), checkpoint, out))? };
+        Ok(ProofFigures::of(&figures))
+    }
+
+    /// Likewise.
+    pub(crate) fn finish(
+        &self,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<(DeviceSums, ProofFigures), Status> {
+        let (proof, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
+        let mut figures = MaybeUninit::uninit();
+        let figures_out = figures.as_mut_ptr();
+        // SAFETY: as above; both are written if the status is OK.
+        let (sums, figures) = unsafe {
+            let sums = written(|out| sys::cuzk_prove_finish(proof, checkpoint, out, figures_out))?;
+            (sums, figures.assume_init())
+        };
+        let sums = DeviceSums {
+            h: g1(sums.h),
+            l: g1(sums.l),
+            a: g1(sums.a),
+            b_g1: g1(sums.b_g1),
+            b_g2: g2(sums.b_g2),
+        };
+        Ok((sums, ProofFigures::of(&figures)))
+    }
+}
+
+impl Drop for Proof {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once; circuit and witness, which it
+        // uses until then, are dropped after this.
+        unsafe { sys::cuzk_proof_destroy(self.raw.as_ptr()) }
+    }
+}
+
+/// A proof whose witness is on its way to the device.
+#[derive(Debug)]
+#[must_use = "it occupies a worker of its device"]
+pub struct StagedProof(Proof);
+
+impl StagedProof {
+    /// Runs the device region under the device's lock, and starts b_g2_msm. The
+    /// sum over B in G1 is made if `b_g1`; its points are streamed. `pass` is
+    /// asked as in [`DeviceCircuit::stage`], while the lock is waited for, too.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Stopped`], [`Code::InvalidPoint`], [`Code::DeviceLost`],
+    /// [`Code::DeviceStalled`] or another failure of the device.
+    pub fn run(self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<RanProof, Status> {
+        let figures = self.0.run(b_g1, pass)?;
+        Ok(RanProof {
+            proof: self.0,
+            figures,
+        })
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.0
+    }
+}
+
+/// A proof whose device region is over.
+#[derive(Debug)]
+#[must_use = "its sums are not taken"]
+pub struct RanProof {
+    proof: Proof,
+    figures: ProofFigures,
+}
+
+/// The five sums of a proof, without the key's own terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceSums {
+    /// Over H.
+    pub h: G1Projective,
+    /// Over L.
+    pub l: G1Projective,
+    /// Over A.
+    pub a: G1Projective,
+    /// Over B, in G1; the identity if it was not wanted.
+    pub b_g1: G1Projective,
+    /// Over B, in G2.
+    pub b_g2: G2Projective,
+}
+
+/// What a proof took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProofFigures {
+    /// Waiting for a free worker, and for a circuit to come to the device.
+    pub worker_wait_ms: f64,
+    /// Waiting for the device's lock.
+    pub lock_wait_ms: f64,
+    /// When the lock was taken.
+    pub locked_at: Instant,
+    /// How long it was held: no two proofs of a device at once.
+    pub region: Duration,
+    /// Evaluation and transforms, on the device.
+    pub quotient_ms: f64,
+    /// Sums, on the device.
+    pub sums_ms: f64,
+    /// The sum in G2 on the CPU; 0 where it ran on the device.
+    pub b_g2_ms: f64,
+    /// The witness.
+    pub uploaded_bytes: u64,
+    /// Points that are not resident.
+    pub streamed_bytes: u64,
+}
+
+/// A time of C++'s clock. Both languages read the machine's monotonic one, so that
+/// what they count from differs by one number, which is taken once a process: what
+/// was one after the other stays so.
+fn instant(cpp_ns: u64) -> Instant {
+    static READ: OnceLock<(Instant, u64)> = OnceLock::new();
+    // SAFETY: no pointers are involved.
+    let read = || (Instant::now(), unsafe { sys::cuzk_clock_ns() });
+    let &(instant, ns) = READ.get_or_init(read);
+    let since = Duration::from_nanos(cpp_ns.saturating_sub(ns));
+    let before = Duration::from_nanos(ns.saturating_sub(cpp_ns));
+    (instant + since).checked_sub(before).unwrap_or(instant)
+}
+
+impl ProofFigures {
+    fn of(figures: &sys::cuzk_proof_figures) -> Self {
+        Self {
+            worker_wait_ms: figures.worker_wait_ms,
+            lock_wait_ms: figures.lock_wait_ms,
+            locked_at: instant(figures.locked_at_ns),
+            region: Duration::from_nanos(figures.region_ns),
+            quotient_ms: figures.quotient_ms,
+            sums_ms: figures.sums_ms,
+            b_g2_ms: figures.b_g2_ms,
+            uploaded_bytes: figures.uploaded_bytes,
+            streamed_bytes: figures.streamed_bytes,
+        }
+    }
+}
+
+impl RanProof {
+    /// What it took so far.
+    #[must_use]
+    pub fn figures(&self) -> &ProofFigures {
+        &self.figures
+    }
+
+    /// Waits for b_g2_msm, asking `pass` meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Stopped`], or what b_g2_msm failed with, such as
+    /// [`Code::InvalidPoint`].
+    pub fn finish(self, pass: &dyn Fn() -> bool) -> Result<(DeviceSums, ProofFigures), Status> {
+        self.proof.finish(pass)
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.proof
+    }
+}
+
+fn g1(point: blst_p1) -> G1Projective {
+    // SAFETY: blstrs's type is a transparent wrapper of blst's.
+    unsafe { core::mem::transmute(point) }
+}
+
+fn g2(point: blst_p2) -> G2Projective {
+    // SAFETY: as above.
+    unsafe { core::mem::transmute(point) }
+}
+
+impl DeviceCircuit {
+    /// Waits for a free worker, in the order of the calls, brings the circuit if
+    /// it is not there, and sends a witness up. `pass` is asked every millisecond
+    /// or so, on this thread; `false` stops it.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Stopped`], [`Code::LengthMismatch`], [`Code::InvalidPoint`] when
+    /// the circuit's points come to the device and one is none, or a failing
+    /// device.
+    pub fn stage(
+        self: &Arc<Self>,
+        witness: Arc<dyn WitnessSource>,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<StagedProof, Status> {
+        let arrays = witness.arrays();
+        expect_len("inputs", self.num_inputs, arrays.inputs.len())?;
+        expect_len("wide", arrays.bits.len(), arrays.wide.len())?;
+        let data = sys::cuzk_witness {
+            inputs: arrays.inputs.as_ptr().cast(),
+            bits: arrays.bits.as_ptr(),
+            wide: arrays.wide.as_ptr(),
+            num_words: arrays.bits.len(),
+            wide_values: arrays.wide_values.as_ptr().cast(),
+            num_wide: arrays.wide_values.len(),
+        };
+        let (circuit, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
+        // SAFETY: the circuit lives, and the checkpoint as long as the call. The
+        // arrays have the lengths given, and live as long as the source, of which
+        // the proof keeps a share.
+        let raw = unsafe {
+            made(|out| sys::cuzk_prove_stage(circuit, &raw const data, checkpoint, out))?
+        };
+        Ok(StagedProof(Proof {
+            raw,
+            _circuit: Arc::clone(self),
+            _witness: witness,
+        }))
+    }
+}
