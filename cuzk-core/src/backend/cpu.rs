@@ -151,6 +151,39 @@ struct Prepared {
     b_scalars: PackedQuery<Scalar>,
 }
 
+/// What the device region computes from.
+struct Region<'a> {
+    domain: &'a Domain,
+    bases: (&'a MappedParams, Option<&'a MappedMultiples>),
+    /// What the sums over L, A and B take.
+    scalars: [PackedSlice<'a, Scalar>; 3],
+    randomness: Randomness,
+    context: Context<'a>,
+}
+
+impl Region<'_> {
+    /// The quotient of A and B on the witness, which takes the place of A, and the
+    /// sums in G1.
+    fn run(
+        self,
+        a: &mut [Scalar],
+        [mut b, mut scratch]: [Buffer; 2],
+        pool: &ThreadPool,
+        trace: Trace<'_>,
+    ) -> Result<SumsInG1, BackendError> {
+        let context = self.context;
+        trace.time(Stage::Quotient, || {
+            let (b, scratch) = (&mut b, &mut scratch);
+            pool.install(|| quotient_with(self.domain, a, b, scratch, context.checkpoint))
+        })?;
+        // To the pool: the next partition may want them now.
+        drop((b, scratch));
+        trace.time(Stage::Msm, || {
+            pool.install(|| sums_in_g1(context, self.bases, a, self.scalars, self.randomness))
+        })
+    }
+}
+
 /// The sums in G1, one after the other: each is cut evenly for all threads, in pieces
 /// so large that two sums beside each other would end with idle threads. `h` is the
 /// quotient.
@@ -198,7 +231,7 @@ impl Backend for CpuBackend {
         let Prepared {
             domain,
             multiples,
-            mut scratch,
+            scratch,
             a_scalars,
             b_scalars,
         } = trace.time(Stage::Prepare, || self.prepare(&partition))?;
@@ -211,34 +244,29 @@ impl Backend for CpuBackend {
             checkpoint,
         } = partition;
         let buffers = Arc::clone(evaluation.buffers());
-        let [mut a, mut b] = match evaluation {
+        let [mut a, b] = match evaluation {
             Evaluation::Done(vectors) => vectors,
             Evaluation::Left(buffers) => {
                 self.evaluate(&circuit, &witness, &buffers, &checkpoint, trace)?
             }
         };
+        let region = Region {
+            domain: &domain,
+            bases: (&params, multiples.usable()),
+            scalars: [
+                witness.aux_slice(),
+                a_scalars.as_slice(),
+                b_scalars.as_slice(),
+            ],
+            randomness,
+            context: self.context(&checkpoint, &buffers),
+        };
         let asked = Instant::now();
         let waits = || !checkpoint.is_stopped();
         let device = self.resources.lock_gpu_while(&waits)?;
         trace.waited(Stage::LockWait, asked);
-        let scalars = [
-            witness.aux_slice(),
-            a_scalars.as_slice(),
-            b_scalars.as_slice(),
-        ];
-        let context = self.context(&checkpoint, &buffers);
-        let bases = (&*params, multiples.usable());
         let sums = trace.time(Stage::Device, || {
-            trace.time(Stage::Quotient, || {
-                self.pool
-                    .install(|| quotient_with(&domain, &mut a, &mut b, &mut scratch, &*checkpoint))
-            })?;
-            // To the pool: the next partition may want them now.
-            drop((b, scratch));
-            trace.time(Stage::Msm, || {
-                self.pool
-                    .install(|| sums_in_g1(context, bases, &a, scalars, randomness))
-            })
+            region.run(&mut a, [b, scratch], &self.pool, trace)
         });
         drop(device);
         drop(a);

@@ -51,85 +51,21 @@ const RESERVE_AUTO_MAX_BYTES: u64 = 512 << 20;
 pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding>) -> Config {
     let mut check = Check { host, findings };
     Config {
-        srs: Srs {
-            param_cache: check.param_cache(&file.srs.param_cache),
-            multiples: check.multiples(&file.srs.multiples),
-        },
-        synthesis: Synthesis {
-            threads: check.threads("synthesis", "threads", &file.synthesis.threads),
-            partition_workers: check.count(
-                "synthesis",
-                "partition_workers",
-                &file.synthesis.partition_workers,
-                1,
-            ),
-        },
-        gpus: Gpus {
-            devices: check.devices(&file.gpus.devices),
-            gpu_threads: check.threads("gpus", "gpu_threads", &file.gpus.gpu_threads),
-            gpu_workers_per_device: check.count(
-                "gpus",
-                "gpu_workers_per_device",
-                &file.gpus.gpu_workers_per_device,
-                2,
-            ),
-            faults_max: check.faults_max(&file.gpus.faults_max),
-            stall: check.seconds("gpus", "stall_s", &file.gpus.stall_s, 600),
-            rest: check.seconds("gpus", "rest_s", &file.gpus.rest_s, 300),
-            b_g2: check
-                .word("gpus", "b_g2", &file.gpus.b_g2, &BG2::ALL, BG2::as_str)
-                .unwrap_or_default(),
-            memory_limit_bytes: check.size("gpus", "memory_limit", &file.gpus.memory_limit),
-        },
+        srs: check.srs(&file.srs),
+        synthesis: check.synthesis(&file.synthesis),
+        gpus: check.gpus(&file.gpus),
         cpu: Cpu {
             isa: check.isa(&file.cpu.isa),
         },
         memory: check.memory(&file.memory),
-        pipeline: Pipeline {
-            synthesis_lookahead: check.count(
-                "pipeline",
-                "synthesis_lookahead",
-                &file.pipeline.synthesis_lookahead,
-                1,
-            ),
-            finish_workers: check.count(
-                "pipeline",
-                "finish_workers",
-                &file.pipeline.finish_workers,
-                1,
-            ),
-            throttle: file
-                .pipeline
-                .throttle
-                .as_ref()
-                .is_some_and(|throttle| *throttle.get_ref()),
-        },
+        pipeline: check.pipeline(&file.pipeline),
         jobs: check.jobs(&file.jobs),
-        logging: Logging {
-            level: check
-                .word(
-                    "logging",
-                    "level",
-                    &file.logging.level,
-                    &LogLevel::ALL,
-                    LogLevel::as_str,
-                )
-                .unwrap_or(LogLevel::Info),
-            format: check
-                .word(
-                    "logging",
-                    "format",
-                    &file.logging.format,
-                    &LogFormat::ALL,
-                    LogFormat::as_str,
-                )
-                .unwrap_or(LogFormat::Text),
-        },
+        logging: check.logging(&file.logging),
     }
 }
 
-/// The checks of single values; what fails them is noted and defaulted, so
-/// that the rest is checked too.
+/// The checks of sections and of single values; what fails them is noted and
+/// defaulted, so that the rest is checked too.
 struct Check<'a> {
     host: &'a Host,
     findings: &'a mut Vec<Finding>,
@@ -143,6 +79,62 @@ impl Check<'_> {
             key: key.to_owned(),
             kind,
         });
+    }
+
+    fn srs(&mut self, section: &file::SrsSection) -> Srs {
+        Srs {
+            param_cache: self.param_cache(&section.param_cache),
+            multiples: self.multiples(&section.multiples),
+        }
+    }
+
+    fn synthesis(&mut self, section: &file::SynthesisSection) -> Synthesis {
+        let name = "synthesis";
+        Synthesis {
+            threads: self.threads(name, "threads", &section.threads),
+            partition_workers: self.count(name, "partition_workers", &section.partition_workers, 1),
+        }
+    }
+
+    fn gpus(&mut self, section: &file::GpusSection) -> Gpus {
+        let name = "gpus";
+        let workers = &section.gpu_workers_per_device;
+        Gpus {
+            devices: self.devices(&section.devices),
+            gpu_threads: self.threads(name, "gpu_threads", &section.gpu_threads),
+            gpu_workers_per_device: self.count(name, "gpu_workers_per_device", workers, 2),
+            faults_max: self.faults_max(&section.faults_max),
+            stall: self.seconds(name, "stall_s", &section.stall_s, 600),
+            rest: self.seconds(name, "rest_s", &section.rest_s, 300),
+            b_g2: self
+                .word(name, "b_g2", &section.b_g2, &BG2::ALL, BG2::as_str)
+                .unwrap_or_default(),
+            memory_limit_bytes: self.size(name, "memory_limit", &section.memory_limit),
+        }
+    }
+
+    fn pipeline(&mut self, section: &file::PipelineSection) -> Pipeline {
+        let name = "pipeline";
+        let lookahead = &section.synthesis_lookahead;
+        let throttle = section.throttle.as_ref();
+        Pipeline {
+            synthesis_lookahead: self.count(name, "synthesis_lookahead", lookahead, 1),
+            finish_workers: self.count(name, "finish_workers", &section.finish_workers, 1),
+            throttle: throttle.is_some_and(|throttle| *throttle.get_ref()),
+        }
+    }
+
+    fn logging(&mut self, section: &file::LoggingSection) -> Logging {
+        let name = "logging";
+        let (levels, formats) = (&LogLevel::ALL, &LogFormat::ALL);
+        Logging {
+            level: self
+                .word(name, "level", &section.level, levels, LogLevel::as_str)
+                .unwrap_or(LogLevel::Info),
+            format: self
+                .word(name, "format", &section.format, formats, LogFormat::as_str)
+                .unwrap_or(LogFormat::Text),
+        }
     }
 
     fn param_cache(&mut self, field: &Field<String>) -> PathBuf {
