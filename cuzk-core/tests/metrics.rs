@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use common::device::{Deed, Gate, Scripted, engine_on};
-use common::tiny::{self, Hooked, TinyJob};
+use common::device::{Deed, Doorway, Scripted, engine_on};
+use common::tiny::{self, TinyJob};
 use common::{MOMENTS, submit, urgent, wait_until};
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
@@ -65,24 +65,11 @@ fn an_engine_tells_how_it_is_doing() {
         false_partition: Some(0),
     };
     submit(&engine, Arc::new(false_job)).wait().unwrap_err();
-    let [entered, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
-    let in_witness = {
-        let (entered, gate) = (Arc::clone(&entered), Arc::clone(&gate));
-        move || {
-            entered.open();
-            gate.wait();
-        }
-    };
-    let job = submit(
-        &engine,
-        Arc::new(Hooked {
-            in_witness: Box::new(in_witness),
-            ..Hooked::from(tiny::job(ProofKind::WindowPost, 1))
-        }),
-    );
-    entered.wait();
+    let witness = Arc::new(Doorway::default());
+    let job = submit(&engine, tiny::held(ProofKind::WindowPost, &witness));
+    witness.wait();
     job.cancel();
-    gate.open();
+    witness.open();
     wait_until("it is gone", || engine.status().partitions_running == 0);
     engine.close();
     let late = tiny::job(ProofKind::Porep, 1);

@@ -60,6 +60,29 @@ impl Gate {
     }
 }
 
+/// Where somebody stands still, is seen to, and goes on when it is opened.
+#[derive(Debug, Default)]
+pub(crate) struct Doorway {
+    entered: Gate,
+    open: Gate,
+}
+
+impl Doorway {
+    pub(crate) fn pass(&self) {
+        self.entered.open();
+        self.open.wait();
+    }
+
+    /// Until somebody stands there.
+    pub(crate) fn wait(&self) {
+        self.entered.wait();
+    }
+
+    pub(crate) fn open(&self) {
+        self.open.open();
+    }
+}
+
 type Plan = Box<dyn Fn(usize) -> Deed + Send + Sync>;
 
 /// The CPU, doing what a plan says with the n-th partition.

@@ -16,6 +16,8 @@ use cuzk_pce::cell::CheckedCircuit;
 use cuzk_pce::{PackedWitness, WitnessMemory, program};
 use ff::Field;
 
+use super::device::Doorway;
+
 const BITS: usize = 16;
 
 /// That a number of sixteen bits has this square.
@@ -188,6 +190,15 @@ impl From<Arc<dyn Job>> for Hooked {
             in_public_inputs: Box::new(|| ()),
         }
     }
+}
+
+/// A job that stands still in its witness.
+pub(crate) fn held(kind: ProofKind, doorway: &Arc<Doorway>) -> Arc<dyn Job> {
+    let doorway = Arc::clone(doorway);
+    Arc::new(Hooked {
+        in_witness: Box::new(move || doorway.pass()),
+        ..Hooked::from(job(kind, 1))
+    })
 }
 
 impl Job for Hooked {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cuzk_core::backend::Device;
 use cuzk_core::job::{JobHandle, JobOptions};
@@ -130,9 +130,8 @@ fn a_job_goes_on_without_its_handle_and_a_wait_ends_in_time() {
     let mut config = tiny::config(directory.path());
     let (engine, device) = held_up(&mut config);
     let job = submit(&engine, tiny::job(KIND, 1));
-    let started = Instant::now();
+    // It would not end before the gate is open.
     assert!(job.wait_for(Duration::from_millis(20)).is_none());
-    assert!(started.elapsed() < Duration::from_secs(10));
     drop(job);
     device.gate.open();
     wait_until("it has ended", || engine.status().jobs.is_empty());

@@ -8,25 +8,35 @@ use std::thread;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobHandle;
-use cuzk_core::kinds::ProofKind;
+use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
-use cuzk_core::timeline::Stage;
+use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Engine, Error};
 
-use crate::common::device::{Gate, Scripted, cores, engine_on, held_up, pool};
-use crate::common::tiny::{self, Hooked};
+use crate::common::device::{Doorway, Scripted, cores, engine_on, held_up, pool};
+use crate::common::tiny;
 use crate::common::{self, MOMENTS, submit, urgent, wait_until};
 
 const KIND: ProofKind = ProofKind::SnapDeals;
+
+fn submit_critical(engine: &Engine, job: Arc<dyn Job>) -> JobHandle {
+    let critical = urgent(Priority::Critical);
+    engine.submit_job(job, critical).unwrap()
+}
+
+/// When devices were busy with a job's partitions.
+fn regions(engine: &Engine, job: &JobHandle) -> Vec<Span> {
+    let spans = engine.timeline().of_job(job.number()).into_iter();
+    spans.filter(|span| span.stage == Stage::Device).collect()
+}
 
 #[test]
 fn the_devices_say_who_goes_first_and_not_the_configuration() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = tiny::config(directory.path());
     let critical = |engine: Engine| {
-        let job = tiny::job(KIND, 1);
-        let job = engine.submit_job(job, urgent(Priority::Critical));
-        job.unwrap().wait().unwrap();
+        let job = submit_critical(&engine, tiny::job(KIND, 1));
+        job.wait().unwrap();
         let devices = engine.status().devices.into_iter();
         let proved = devices.filter(|device| device.proved > 0);
         proved.map(|device| device.role).collect::<Vec<_>>()
@@ -68,12 +78,7 @@ fn urgent_jobs_go_first_and_the_low_are_not_forgotten() {
     for job in fill.iter().chain(&jobs).chain([&first]) {
         job.wait().unwrap();
     }
-    let on_device = |job: &JobHandle| {
-        let spans = engine.timeline().of_job(job.number());
-        let span = spans.iter().find(|span| span.stage == Stage::Device);
-        span.unwrap().start
-    };
-    let starts: Vec<_> = jobs.iter().map(on_device).collect();
+    let starts = jobs.each_ref().map(|job| regions(&engine, job)[0].start);
     assert!(starts.is_sorted_by(|a, b| a > b), "{starts:?}");
 }
 
@@ -99,18 +104,11 @@ fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
     let winning = engine.submit(&winning).unwrap();
     winning.wait().unwrap();
     assert!(jobs.iter().all(|job| job.poll().is_none()));
-    let device = |job: &JobHandle| {
-        let spans = engine.timeline().of_job(job.number());
-        spans
-            .into_iter()
-            .find(|span| span.stage == Stage::Device)
-            .unwrap()
-    };
     for job in &jobs {
         job.wait().unwrap();
     }
     // In the middle of the other's region.
-    let (inner, outer) = (device(&winning), device(&jobs[0]));
+    let [inner, outer] = [&winning, &jobs[0]].map(|job| regions(&engine, job).swap_remove(0));
     assert!(outer.start < inner.start && inner.end < outer.end);
 }
 
@@ -122,26 +120,12 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
     let mut config = tiny::config(directory.path());
     config.synthesis.partition_workers = 1;
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
-    let [entered, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
-    let slow = submit(
-        &engine,
-        Arc::new(Hooked {
-            in_witness: Box::new({
-                let (entered, gate) = (Arc::clone(&entered), Arc::clone(&gate));
-                move || {
-                    entered.open();
-                    gate.wait();
-                }
-            }),
-            ..Hooked::from(tiny::job(KIND, 1))
-        }),
-    );
-    entered.wait();
+    let witness = Arc::new(Doorway::default());
+    let slow = submit(&engine, tiny::held(KIND, &witness));
+    witness.wait();
     let waiting = submit(&engine, tiny::job(KIND, 5));
-    let critical = urgent(Priority::Critical);
-    let critical = engine.submit_job(tiny::job(KIND, 2), critical).unwrap();
-    let proved = critical.wait_for(MOMENTS);
-    gate.open();
+    let proved = submit_critical(&engine, tiny::job(KIND, 2)).wait_for(MOMENTS);
+    witness.open();
     proved.unwrap().unwrap();
     let on_device = engine.status().devices;
     assert_eq!(
@@ -163,26 +147,16 @@ fn a_critical_request_is_read_while_another_is_proved() {
     let devices = vec![cores(&pool)];
     let decoder = |_: &[u8]| -> Result<_, Error> { Ok(tiny::job(KIND, 1)) };
     let engine = Engine::start_with(config, pool, devices, Arc::new(decoder)).unwrap();
-    let critical = || urgent(Priority::Critical);
-    let [entered, gate] = [(); 2].map(|()| Arc::new(Gate::default()));
-    let slow = Hooked {
-        in_witness: Box::new({
-            let (entered, gate) = (Arc::clone(&entered), Arc::clone(&gate));
-            move || {
-                entered.open();
-                gate.wait();
-            }
-        }),
-        ..Hooked::from(tiny::job(KIND, 1))
-    };
-    let slow = engine.submit_job(Arc::new(slow), critical()).unwrap();
-    entered.wait();
+    let witness = Arc::new(Doorway::default());
+    let slow = submit_critical(&engine, tiny::held(KIND, &witness));
+    witness.wait();
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         let engine = &engine;
-        scope.spawn(move || tell.send(engine.submit_bytes(b"", critical())));
+        let critical = urgent(Priority::Critical);
+        scope.spawn(move || tell.send(engine.submit_bytes(b"", critical)));
         let submitted = told.recv_timeout(MOMENTS);
-        gate.open();
+        witness.open();
         submitted.unwrap().unwrap().wait().unwrap();
     });
     slow.wait().unwrap();
@@ -206,9 +180,8 @@ fn a_critical_job_waits_for_nobodys_files() {
     wait_until("its turn has come", || {
         engine.status().partitions_running == 1
     });
-    let critical = tiny::job(ProofKind::WinningPost, 2);
-    let critical = engine.submit_job(critical, urgent(Priority::Critical));
-    let proved = critical.unwrap().wait_for(MOMENTS);
+    let critical = submit_critical(&engine, tiny::job(ProofKind::WinningPost, 2));
+    let proved = critical.wait_for(MOMENTS);
     assert!(slow.poll().is_none());
     slow.cancel();
     // Who reads has the end of the file now, and finds no other.
@@ -228,23 +201,15 @@ fn a_critical_job_waits_for_no_room_before_the_device() {
     let others = submit(&engine, tiny::job(KIND, 4));
     // One is on the device, one before it, and one waits for room.
     wait_until("all is full", || engine.status().partitions_running == 3);
-    let critical = urgent(Priority::Critical);
-    let critical = engine.submit_job(tiny::job(KIND, 1), critical).unwrap();
+    let critical = submit_critical(&engine, tiny::job(KIND, 1));
     wait_until("it is before the device", || {
         engine.status().partitions_running == 4
     });
     device.gate.open();
     critical.wait().unwrap();
     others.wait().unwrap();
-    let starts = |job: &JobHandle| {
-        let spans = engine.timeline().of_job(job.number());
-        let device = spans.iter().filter(|span| span.stage == Stage::Device);
-        device.map(|span| span.start).collect::<Vec<_>>()
-    };
-    let before = starts(&critical)[0];
-    let overtaken = starts(&others)
-        .iter()
-        .filter(|start| **start > before)
-        .count();
-    assert_eq!(overtaken, 3);
+    let before = regions(&engine, &critical)[0].start;
+    let others = regions(&engine, &others);
+    let overtaken = others.iter().filter(|other| other.start > before);
+    assert_eq!(overtaken.count(), 3);
 }
