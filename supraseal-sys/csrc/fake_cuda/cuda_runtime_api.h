@@ -6,13 +6,18 @@
 // As CUDA's: a thread's last error stays until it is asked for, "not ready"
 // among them; an error of the context comes with every later call; what belongs
 // to a device is refused while another is selected. Stricter than CUDA: a thread
-// that has selected none has none.
+// that has selected none has none, and host memory that is not pinned is not copied
+// from or to.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
 
 enum cudaError_t {
     cudaSuccess,
@@ -76,7 +81,33 @@ struct Runtime {
     std::atomic<bool> is_lost{false};
 };
 
+// Host memory that is pinned, by its start.
+struct Pinned {
+    std::mutex mtx;
+    std::map<const uint8_t *, std::size_t> bytes;
+
+    void add(const void *memory, std::size_t size) {
+        const std::lock_guard<std::mutex> lock(mtx);
+        bytes[static_cast<const uint8_t *>(memory)] = size;
+    }
+    void remove(const void *memory) {
+        const std::lock_guard<std::mutex> lock(mtx);
+        bytes.erase(static_cast<const uint8_t *>(memory));
+    }
+    bool holds(const void *memory, std::size_t size) {
+        const std::lock_guard<std::mutex> lock(mtx);
+        const auto *start = static_cast<const uint8_t *>(memory);
+        const auto after = bytes.upper_bound(start);
+        if (after == bytes.begin()) {
+            return false;
+        }
+        const auto block = std::prev(after);
+        return start + size <= block->first + block->second;
+    }
+};
+
 inline Runtime runtime;
+inline Pinned pinned;
 inline thread_local int selected = -1;
 inline thread_local cudaError_t last_error = cudaSuccess;
 
@@ -154,8 +185,10 @@ inline cudaError_t cudaSetDevice(int device) {
     return cuzk::fake_cuda::call();
 }
 
-inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
-    *properties = {"fake", 9, 0, 1};
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
+    *properties = {{}, 9, 0, 1};
+    const std::string name = "fake " + std::to_string(device);
+    name.copy(properties->name, sizeof(properties->name) - 1);
     return cuzk::fake_cuda::call();
 }
 
@@ -175,10 +208,17 @@ inline cudaError_t cudaMalloc(void **memory, std::size_t bytes) {
     return cuzk::fake_cuda::allocate(memory, bytes);
 }
 inline cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned) {
-    return cuzk::fake_cuda::allocate(memory, bytes);
+    const cudaError_t error = cuzk::fake_cuda::allocate(memory, bytes);
+    if (error == cudaSuccess) {
+        cuzk::fake_cuda::pinned.add(*memory, bytes);
+    }
+    return error;
 }
 inline cudaError_t cudaFree(void *memory) { return cuzk::fake_cuda::release(memory); }
-inline cudaError_t cudaFreeHost(void *memory) { return cuzk::fake_cuda::release(memory); }
+inline cudaError_t cudaFreeHost(void *memory) {
+    cuzk::fake_cuda::pinned.remove(memory);
+    return cuzk::fake_cuda::release(memory);
+}
 
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
     const cudaError_t error = cuzk::fake_cuda::call();
@@ -241,8 +281,12 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigne
     return cuzk::fake_cuda::call_of(stream->device);
 }
 
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind,
-                                   cudaStream_t stream) {
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes,
+                                   cudaMemcpyKind kind, cudaStream_t stream) {
+    const void *host = kind == cudaMemcpyDeviceToHost ? to : from;
+    if (kind != cudaMemcpyDeviceToDevice && !cuzk::fake_cuda::pinned.holds(host, bytes)) {
+        return cuzk::fake_cuda::left(cudaErrorInvalidValue);
+    }
     const cudaError_t error = cuzk::fake_cuda::call_of(stream->device);
     if (error == cudaSuccess) {
         std::memcpy(to, from, bytes);
