@@ -4,6 +4,9 @@
 //! reversal is (rev low, rev middle, rev high): a tile, the 2^q runs of 2^q
 //! elements that share a middle, is transposed (with rows and columns
 //! reversed) and changes place with the tile of the reversed middle.
+//!
+//! The runs of a tile are far apart, at distances that share a set of every cache.
+//! So a tile is copied run by run, and transposed where its copy lies together.
 
 #![allow(unsafe_code)] // tiles of one slice are exchanged by many tasks
 
@@ -13,12 +16,12 @@ use super::columns::Shared;
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
 
-/// Bits of a tile's side: 2^6 elements of 32 bytes are half a page, and two
+/// Bits of a tile's side: 2^5 elements of 32 bytes are 16 cache lines, and two
 /// tiles fit a second-level cache.
-const TILE_BITS: u32 = 6;
+const TILE_BITS: u32 = 5;
 
 /// Tiles that one task looks at.
-const TASK: usize = 4;
+const TASK: usize = 16;
 
 /// Moves every element to the index with reversed bits. The slice's length is
 /// a power of two.
@@ -29,29 +32,33 @@ pub(crate) fn reverse_bits_in_place<T: Copy + Send + Sync>(
     values: &mut [T],
     checkpoint: &dyn Checkpoint,
 ) -> Result<(), KernelError> {
-    let bits = values.len().ilog2();
-    let tile = Tile::new(bits);
+    let tile = Tile::new(values.len().ilog2());
     let middles = 1usize << tile.middle_bits;
     let shared = Shared::new(values);
     (0..middles.div_ceil(TASK))
         .into_par_iter()
-        .try_for_each(|task| {
-            for middle in task * TASK..((task + 1) * TASK).min(middles) {
-                let partner = reverse(middle, tile.middle_bits);
-                if middle <= partner {
-                    // SAFETY: the elements of a middle and its reversal are touched by
-                    // this task only, because the smaller of the two does the work.
-                    unsafe { tile.exchange(&shared, middle, partner) };
+        .try_for_each_init(
+            || [Vec::new(), Vec::new()],
+            |copies, task| {
+                for middle in task * TASK..((task + 1) * TASK).min(middles) {
+                    let partner = reverse(middle, tile.middle_bits);
+                    if middle <= partner {
+                        // SAFETY: the elements of a middle and its reversal are touched by
+                        // this task only, because the smaller of the two does the work.
+                        unsafe { tile.exchange(&shared, middle, partner, copies) };
+                    }
                 }
-            }
-            checkpoint.check()
-        })
+                checkpoint.check()
+            },
+        )
 }
 
 /// How an index is split.
 struct Tile {
     side_bits: u32,
     middle_bits: u32,
+    /// The numbers of a side, with their bits reversed.
+    reversed: [usize; 1 << TILE_BITS],
 }
 
 impl Tile {
@@ -60,11 +67,18 @@ impl Tile {
         Tile {
             side_bits,
             middle_bits: bits - 2 * side_bits,
+            reversed: std::array::from_fn(|i| reverse(i % (1 << side_bits), side_bits)),
         }
     }
 
-    fn index(&self, high: usize, middle: usize, low: usize) -> usize {
-        (high << self.middle_bits | middle) << self.side_bits | low
+    fn side(&self) -> usize {
+        1 << self.side_bits
+    }
+
+    /// Where a tile's runs start.
+    fn starts(&self, middle: usize) -> impl Iterator<Item = usize> {
+        let (side_bits, middle_bits) = (self.side_bits, self.middle_bits);
+        (0..self.side()).map(move |high| (high << middle_bits | middle) << side_bits)
     }
 
     /// Exchanges two tiles, or transposes one.
@@ -72,21 +86,42 @@ impl Tile {
     /// # Safety
     /// Nobody else uses an element whose middle is `middle` or `partner`,
     /// and `partner` is `middle` reversed.
-    unsafe fn exchange<T: Copy>(&self, values: &Shared<'_, T>, middle: usize, partner: usize) {
-        for high in 0..1 << self.side_bits {
-            for low in 0..1 << self.side_bits {
-                let from = self.index(high, middle, low);
-                let to = self.index(
-                    reverse(low, self.side_bits),
-                    partner,
-                    reverse(high, self.side_bits),
-                );
-                if middle < partner || from < to {
-                    // SAFETY: both indices are below the slice's length, differ, and
-                    // belong to the caller's two middles.
-                    let (a, b) = unsafe { (values.slice(from, 1), values.slice(to, 1)) };
-                    a.swap_with_slice(b);
-                }
+    unsafe fn exchange<T: Copy>(
+        &self,
+        values: &Shared<'_, T>,
+        middle: usize,
+        partner: usize,
+        [first, second]: &mut [Vec<T>; 2],
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.copy(values, middle, first);
+            if middle != partner {
+                self.copy(values, partner, second);
+                self.write_transposed(second, values, middle);
+            }
+            self.write_transposed(first, values, partner);
+        }
+    }
+
+    /// # Safety
+    /// Nobody else uses an element of this middle.
+    unsafe fn copy<T: Copy>(&self, values: &Shared<'_, T>, middle: usize, to: &mut Vec<T>) {
+        to.clear();
+        for start in self.starts(middle) {
+            // SAFETY: in bounds, as an index has these bits, and the caller's alone.
+            to.extend_from_slice(unsafe { values.slice(start, self.side()) });
+        }
+    }
+
+    /// # Safety
+    /// As [`Tile::copy`].
+    unsafe fn write_transposed<T: Copy>(&self, copy: &[T], values: &Shared<'_, T>, middle: usize) {
+        for (start, column) in self.starts(middle).zip(self.reversed) {
+            // SAFETY: as in `copy`.
+            let run = unsafe { values.slice(start, self.side()) };
+            for (to, row) in run.iter_mut().zip(self.reversed) {
+                *to = copy[row << self.side_bits | column];
             }
         }
     }

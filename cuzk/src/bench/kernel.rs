@@ -9,6 +9,7 @@ use bellperson::domain::EvaluationDomain;
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Projective, G2Projective, Scalar};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
+use cuzk_kernels::memory::Block;
 use cuzk_kernels::msm::PackedScalars;
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Context, Isa, KernelError, Unhindered, msm};
@@ -56,19 +57,23 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
+/// Ours are in huge pages, as the engine's vectors are.
 pub(crate) fn ntt(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let domain = Domain::with(isa, args.size).map_err(failed)?;
-    let mut ours = scalars(args.size);
-    let mut peer = EvaluationDomain::from_coeffs(ours.clone()).map_err(failed)?;
+    let scalars = scalars(args.size);
+    let mut block = Block::map(size_of_val(scalars.as_slice())).map_err(failed)?;
+    let ours = block.values_mut(scalars.len());
+    ours.copy_from_slice(&scalars);
+    let mut peer = EvaluationDomain::from_coeffs(scalars).map_err(failed)?;
     let worker = Worker::new();
-    domain.ntt(&mut ours).map_err(failed)?;
+    domain.ntt(ours).map_err(failed)?;
     peer.fft(&worker, &mut None).map_err(failed)?;
     if peer.as_ref() != ours {
         return Err(differs("ntt"));
     }
     let medians = alternate(
         args.runs,
-        || domain.ntt(&mut ours).map_err(failed),
+        || domain.ntt(ours).map_err(failed),
         || peer.fft(&worker, &mut None).map_err(failed),
     )?;
     Ok(vec![medians.into_comparison(
