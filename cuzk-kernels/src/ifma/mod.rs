@@ -25,7 +25,7 @@
 //!
 //! | one of | bound, cycles | cycles |
 //! |---|---|---|
-//! | butterfly of a transform of 2^22 points | 12.5 | 21 |
+//! | butterfly of a transform of 2^22 points | 12.5 | 19 |
 //! | addition in G1, points in the second-level cache | 185 | 240 |
 //! | addition of a sum in G1, 2^20 random scalars | 185 | 300 |
 //! | addition of a sum in G2, 2^17 random scalars | 464 | 765 |
