@@ -305,6 +305,10 @@ typedef struct {
     uint64_t freed;
 } cuzk_dealloc_stats;
 
+/* For a dealloc thread, at its start: from now on it gives way to whatever else
+ * wants the processor. Advice only: where the system has no such thing, or refuses
+ * it, the thread competes as any does. */
+void cuzk_dealloc_give_way(void) CUZK_NOEXCEPT;
 /* Waits until every C++ buffer given to the dealloc thread so far is freed. */
 void cuzk_dealloc_flush(void) CUZK_NOEXCEPT;
 /* Has malloc give back the pages that nobody uses, in its turn. Does nothing

@@ -7,11 +7,16 @@ use benches::{
     study::{Study, Timed, time},
     table,
     victim::{Deed, Victim},
-    working_set::{Disposal, Gauge, Pool, Side, WorkingSet},
+    working_set::{Disposal, Gauge, Pages, Pool, Shape, Side, WorkingSet},
 };
 use criterion::Criterion;
 use cuzk_tune::counters::{Counters, Usage};
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use supraseal_sys::test_hooks::dealloc_in_cpp;
 
 const ROUNDS: usize = 6;
@@ -24,24 +29,28 @@ struct Load {
     vector_bytes: usize,
     rust_vectors: usize,
     cpp_vectors: usize,
-    victim_rounds: usize,
+    walk_rounds: usize,
+    allocate_rounds: usize,
 }
 
 /// 4 × (256 + 64) MiB: the two sides are to each other about as a partition's
 /// 13 GiB and 3.7 GiB. Vectors of 64 MiB are above every limit under which
-/// the allocator would keep them.
+/// the allocator would keep them. Either victim's work takes longer than freeing all
+/// of it.
 const LOAD: Load = Load {
     partitions: 4,
     vector_bytes: 64 << 20,
     rust_vectors: 4,
     cpp_vectors: 1,
-    victim_rounds: 60,
+    walk_rounds: 1000,
+    allocate_rounds: 15,
 };
 
 const SMOKE_LOAD: Load = Load {
     partitions: 2,
     vector_bytes: 1 << 20,
-    victim_rounds: 1,
+    walk_rounds: 1,
+    allocate_rounds: 1,
     ..LOAD
 };
 
@@ -50,16 +59,34 @@ impl Load {
         self.partitions * self.vector_bytes * (self.rust_vectors + self.cpp_vectors)
     }
 
-    /// Makes the sets of all partitions with `make(vectors, bytes)`.
-    fn sets(self, mut make: impl FnMut(usize, usize) -> WorkingSet) -> Vec<(WorkingSet, Side)> {
+    /// Makes the sets of all partitions.
+    fn sets(
+        self,
+        pages: Pages,
+        mut make: impl FnMut(Shape) -> io::Result<WorkingSet>,
+    ) -> io::Result<Vec<(WorkingSet, Side)>> {
         let sides = [
             (Side::Rust, self.rust_vectors),
             (Side::Cpp, self.cpp_vectors),
         ];
-        (0..self.partitions)
-            .flat_map(|_| sides)
-            .map(|(side, vectors)| (make(vectors, self.vector_bytes), side))
-            .collect()
+        let set = |(side, vectors)| {
+            let bytes = self.vector_bytes;
+            let set = make(Shape {
+                vectors,
+                bytes,
+                pages,
+            })?;
+            Ok((set, side))
+        };
+        (0..self.partitions).flat_map(|_| sides).map(set).collect()
+    }
+
+    fn victim(self, deed: Deed, threads: usize) -> Victim {
+        let rounds = match deed {
+            Deed::Walk => self.walk_rounds,
+            Deed::Allocate => self.allocate_rounds,
+        };
+        Victim::new(deed, threads, rounds)
     }
 }
 
@@ -69,10 +96,19 @@ enum Arm {
     Unbounded,
     Serial,
     Recycle,
+    UnboundedHuge,
+    SerialHuge,
 }
 
 impl Arm {
-    const ALL: [Arm; 4] = [Arm::Nothing, Arm::Unbounded, Arm::Serial, Arm::Recycle];
+    const ALL: [Arm; 6] = [
+        Arm::Nothing,
+        Arm::Unbounded,
+        Arm::Serial,
+        Arm::Recycle,
+        Arm::UnboundedHuge,
+        Arm::SerialHuge,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -80,25 +116,33 @@ impl Arm {
             Arm::Unbounded => "unbounded",
             Arm::Serial => "serial",
             Arm::Recycle => "recycle",
+            Arm::UnboundedHuge => "unbounded, huge pages",
+            Arm::SerialHuge => "serial, huge pages",
         }
     }
 
-    fn disposal(self, load: Load) -> Disposal {
+    fn pages(self) -> Pages {
         match self {
+            Arm::UnboundedHuge | Arm::SerialHuge => Pages::Huge,
+            Arm::Nothing | Arm::Unbounded | Arm::Serial | Arm::Recycle => Pages::Small,
+        }
+    }
+
+    fn disposal(self, load: Load) -> Result<Disposal> {
+        Ok(match self {
             Arm::Nothing => Disposal::Keep(Vec::new()),
-            Arm::Unbounded => Disposal::Unbounded(Vec::new()),
-            Arm::Serial => Disposal::Serial(|set| Ok(dealloc_in_cpp(set)?)),
+            Arm::Unbounded | Arm::UnboundedHuge => Disposal::Unbounded(Vec::new()),
+            Arm::Serial | Arm::SerialHuge => Disposal::Serial(|set| Ok(dealloc_in_cpp(set)?)),
             Arm::Recycle => {
                 let mut pool = Pool::new(load.partitions * 2);
                 // The steady state: the pool has seen these partitions before.
                 let gauge = Arc::new(Gauge::default());
-                for (set, _) in load.sets(|vectors, bytes| WorkingSet::new(vectors, bytes, &gauge))
-                {
+                for (set, _) in load.sets(self.pages(), |shape| WorkingSet::new(shape, &gauge))? {
                     pool.give(set);
                 }
                 Disposal::Recycle(pool)
             }
-        }
+        })
     }
 }
 
@@ -109,6 +153,8 @@ struct Sample {
     prepare: Duration,
     prepare_faults: u64,
     /// From the first set's end until everything was freed.
+    freed_after: Option<Duration>,
+    /// From the victim's start until then.
     window: Usage,
     unmaps_max: usize,
     unmaps: usize,
@@ -130,32 +176,36 @@ fn sample(
     let gauge = Arc::new(Gauge::default());
     let prepare = || {
         time(|| {
-            load.sets(|vectors, bytes| match disposal {
-                Disposal::Recycle(pool) => pool.take(vectors, bytes, &gauge),
-                _ => WorkingSet::new(vectors, bytes, &gauge),
+            load.sets(arm.pages(), |shape| match disposal {
+                Disposal::Recycle(pool) => pool.take(shape, &gauge),
+                _ => WorkingSet::new(shape, &gauge),
             })
         })
     };
     let ((sets, prepare), prepared) = counters.count(prepare)?;
-    let (victim, window) = counters.count(|| {
-        for (set, side) in sets {
-            disposal.dispose(set, side)?;
-        }
-        let victim = victim.work();
+    let sets = sets?;
+    let ((victim, given), window) = counters.count(|| {
+        let worked = victim.work(|| {
+            let start = Instant::now();
+            let mut sets = sets.into_iter();
+            let given = sets.try_for_each(|(set, side)| disposal.dispose(set, side));
+            given.map(|()| start)
+        });
         disposal.settle();
-        Result::Ok(victim)
+        worked
     })?;
-    let victim = victim?;
+    let given = given?;
     let sample = Sample {
         victim,
         prepare,
         prepare_faults: prepared.page_faults,
+        freed_after: gauge.last().map(|last| last.duration_since(given)),
         window,
         unmaps_max: gauge.max(),
         unmaps: gauge.ever(),
     };
     if arm == Arm::Nothing {
-        *disposal = arm.disposal(load);
+        *disposal = arm.disposal(load)?;
     }
     Ok(sample)
 }
@@ -165,18 +215,23 @@ fn study<'a>(
     deed: Deed,
     threads: usize,
     counters: &'a RefCell<Counters>,
-) -> Study<'a, Sample> {
+) -> Result<Study<'a, Sample>> {
     let mut study = Study::new();
     for arm in Arm::ALL {
         // Its own memory, so that the order of arms does not matter to it.
-        let mut victim = Victim::new(deed, threads, load.victim_rounds);
-        let mut disposal = None;
+        let mut victim = load.victim(deed, threads);
+        let mut disposal = arm.disposal(load)?;
         study.arm(arm.name(), move || {
-            let disposal = disposal.get_or_insert_with(|| arm.disposal(load));
-            sample(arm, load, disposal, &mut victim, &mut counters.borrow_mut())
+            sample(
+                arm,
+                load,
+                &mut disposal,
+                &mut victim,
+                &mut counters.borrow_mut(),
+            )
         });
     }
-    study
+    Ok(study)
 }
 
 fn main() -> Result<()> {
@@ -186,11 +241,13 @@ fn main() -> Result<()> {
     let mut criterion = Criterion::default().configure_from_args();
     let mut rows = Vec::new();
     let mut walks = Vec::new();
-    let victims = thread_counts()
-        .into_iter()
-        .map(|threads| (Deed::Walk, threads));
-    for (deed, threads) in victims.chain([(Deed::Allocate, 1)]) {
-        let mut study = study(load, deed, threads, &counters);
+    let victims = [Deed::Walk, Deed::Allocate].into_iter().flat_map(|deed| {
+        thread_counts()
+            .into_iter()
+            .map(move |threads| (deed, threads))
+    });
+    for (deed, threads) in victims {
+        let mut study = study(load, deed, threads, &counters)?;
         let workload = format!("{}, {threads}", deed.name());
         study.bench(&mut criterion, &format!("dealloc/{workload}"), mode, ROUNDS)?;
         rows.extend((0..Arm::ALL.len()).map(|arm| row(&workload, &study, arm)));
@@ -209,7 +266,7 @@ fn main() -> Result<()> {
 fn report(load: Load, rows: &[Vec<String>]) {
     let title = format!(
         "dealloc: {} partitions, {} in all, freed while a victim does fixed work on {} cores; \
-         medians. `next` is filling the next partitions' sets; `faults` are its page faults. \
+         medians. `freed` is when the last of it was. `next` is filling the next partitions' sets; `faults` are its page faults. \
          TLB shootdowns are the whole machine's",
         load.partitions,
         table::mebibytes(load.bytes() as f64),
@@ -220,6 +277,7 @@ fn report(load: Load, rows: &[Vec<String>]) {
         "arm",
         "victim",
         "slow-down",
+        "freed",
         "system",
         "TLB shootdowns",
         "unmaps at once",
@@ -236,6 +294,9 @@ fn row(workload: &str, study: &Study<'_, Sample>, arm: usize) -> Vec<String> {
         .map(|sample| sample.window.tlb_shootdowns.map(|count| count as f64))
         .collect::<Option<Vec<f64>>>()
         .and_then(|counts| benches::study::median(counts.into_iter()));
+    let freed = (study.samples(arm).iter())
+        .map(|sample| sample.freed_after.map(|after| after.as_secs_f64()))
+        .collect::<Option<Vec<f64>>>();
     let most = study.samples(arm).iter().map(|s| s.unmaps_max as f64);
     let slow_down = study.ratio(arm, 0, |sample| sample.victim.as_secs_f64());
     vec![
@@ -243,6 +304,10 @@ fn row(workload: &str, study: &Study<'_, Sample>, arm: usize) -> Vec<String> {
         study.name(arm).to_owned(),
         table::figure(median(|s| s.victim.as_secs_f64()), table::seconds),
         table::figure(slow_down, table::percent_over),
+        table::figure(
+            freed.and_then(|all| benches::study::median(all.into_iter())),
+            table::seconds,
+        ),
         table::figure(median(|s| s.window.system.as_secs_f64()), table::seconds),
         table::figure(shootdowns, table::count),
         table::figure(most.reduce(f64::max), table::count),

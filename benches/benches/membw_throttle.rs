@@ -32,13 +32,21 @@ use std::{
     time::Duration,
 };
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 4;
+
+/// Sums alone, each with one beside the compiled circuit: a sum takes a tenth of a
+/// second, and two of them in a row differ by as much as the target allows.
+const PAIRS: usize = 21;
 
 /// How long evaluation runs before the sum starts beside it.
 const LEAD: Duration = Duration::from_millis(20);
 
 /// How many evaluations of the compiled circuit stand for one over CSR.
 const COMPILED_FASTER: usize = 8;
+
+/// How many of them run beside a sum that they make way for: they need not last longer
+/// than it does, since they wait for it.
+const COMPILED_PAIRED: usize = 8;
 
 /// How many syntheses do, and the hashes of which each has the witness: so few that
 /// several begin while the sum is computed.
@@ -337,21 +345,31 @@ impl<'a> Work<'a> {
     }
 
     /// As many evaluations as last clearly longer than the sum.
-    fn evaluations(&self, arm: Arm) -> Result<Duration> {
+    fn count(&self, arm: Arm) -> usize {
         let times = match arm.work() {
             What::Csr => 1,
             What::Compiled => COMPILED_FASTER,
             What::Synthesis => SYNTHESES,
         };
-        let count = self.evaluations * times;
+        self.evaluations * times
+    }
+
+    fn evaluations(&self, arm: Arm, count: usize) -> Result<Duration> {
         let all = || (0..count).try_for_each(|_| self.evaluate(arm));
         let (result, wall) = time(|| self.pool.install(all));
         result.map(|()| wall)
     }
 
-    fn both(&self, arm: Arm) -> Result<Sample> {
+    fn alone(&self) -> Result<Sample> {
+        Ok(Sample {
+            sum: self.sum()?,
+            evaluations: Duration::ZERO,
+        })
+    }
+
+    fn both(&self, arm: Arm, count: usize) -> Result<Sample> {
         thread::scope(|scope| {
-            let evaluations = scope.spawn(|| self.evaluations(arm));
+            let evaluations = scope.spawn(|| self.evaluations(arm, count));
             thread::sleep(LEAD);
             let sum = self.sum()?;
             match evaluations.join() {
@@ -445,26 +463,26 @@ struct Measured {
 /// Each policy beside the sum.
 fn beside(work: &Work<'_>, load: Load, criterion: &mut Criterion, mode: Mode) -> Result<Measured> {
     let mut study = Study::new();
-    let sum_alone = study.arm("sum alone", || {
-        Ok(Sample {
-            sum: work.sum()?,
-            evaluations: Duration::ZERO,
-        })
-    });
+    let sum_alone = study.arm("sum alone", || work.alone());
     let is_measured = |what: &What| load.arms().iter().any(|arm| arm.work() == *what);
     let alone: Vec<_> = (What::ALL.into_iter().filter(is_measured))
         .map(|what| {
             let run = move || {
                 Ok(Sample {
                     sum: Duration::ZERO,
-                    evaluations: work.evaluations(what.off())?,
+                    evaluations: work.evaluations(what.off(), work.count(what.off()))?,
                 })
             };
             (what, study.arm(what.alone(), run))
         })
         .collect();
     let arms: Vec<_> = (load.arms().into_iter())
-        .map(|arm| (arm, study.arm(arm.name(), move || work.both(arm))))
+        .map(|arm| {
+            (
+                arm,
+                study.arm(arm.name(), move || work.both(arm, work.count(arm))),
+            )
+        })
         .collect();
     let group = format!("membw_throttle/{}", load.name());
     study.bench(criterion, &group, mode, ROUNDS)?;
@@ -481,6 +499,36 @@ fn beside(work: &Work<'_>, load: Load, criterion: &mut Criterion, mode: Mode) ->
     });
     let rows = by_themselves.chain(beside).collect();
     Ok(Measured { rows, sums })
+}
+
+/// What the engine has, again and again, each time with the sum alone before or after
+/// it; a row of the table.
+fn paired(
+    work: &Work<'_>,
+    load: Load,
+    criterion: &mut Criterion,
+    mode: Mode,
+) -> Result<Vec<String>> {
+    let mut study = Study::new();
+    let alone = study.arm("sum alone", || work.alone());
+    let arm = Arm::CompiledSleep;
+    let beside = study.arm(arm.name(), move || work.both(arm, COMPILED_PAIRED));
+    let group = format!("membw_throttle/{}, paired", load.name());
+    study.bench(criterion, &group, mode, PAIRS)?;
+    let mut ratios: Vec<f64> = (study.samples(beside).iter().zip(study.samples(alone)))
+        .map(|(beside, alone)| sum_s(beside) / sum_s(alone))
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let quarter = |quarters: usize| ratios.get(ratios.len() * quarters / 4).copied();
+    let within = ratios.iter().filter(|&&ratio| ratio <= 1.1).count();
+    Ok(vec![
+        load.name(),
+        table::figure(study.median(alone, sum_s), table::seconds),
+        table::figure(study.ratio(beside, alone, sum_s), table::percent_over),
+        table::figure(quarter(1), table::percent_over),
+        table::figure(quarter(3), table::percent_over),
+        format!("{within} of {}", ratios.len()),
+    ])
 }
 
 /// One arm's, with what it lost against `alone`.
@@ -572,6 +620,7 @@ fn main() -> Result<()> {
     let circuits = Circuits::new(hashes)?;
     let mut rows = Vec::new();
     let mut sums = Vec::new();
+    let mut pairs = Vec::new();
     let mut checks = Vec::new();
     let mut counts = Vec::new();
     for (at, &load) in loads.iter().enumerate() {
@@ -579,6 +628,7 @@ fn main() -> Result<()> {
         let measured = beside(&work, load, &mut criterion, mode)?;
         rows.extend(measured.rows);
         sums.push((load, measured.sums));
+        pairs.push(paired(&work, load, &mut criterion, mode)?);
         if at == 0 {
             checks = unraised(&work, &mut criterion, mode)?;
         }
@@ -587,7 +637,7 @@ fn main() -> Result<()> {
         }
     }
     if mode == Mode::Measure {
-        report(&rows, &checks, &counts);
+        report(&rows, &pairs, &checks, &counts);
         Kernel::ALL
             .into_iter()
             .try_for_each(|kernel| draw(kernel, &sums))?;
@@ -620,7 +670,12 @@ fn draw(kernel: Kernel, sums: &[(Load, Vec<(Arm, f64)>)]) -> Result<()> {
     )
 }
 
-fn report(rows: &[Vec<String>], checks: &[Vec<String>], counts: &[(Load, (i32, i32))]) {
+fn report(
+    rows: &[Vec<String>],
+    pairs: &[Vec<String>],
+    checks: &[Vec<String>],
+    counts: &[(Load, (i32, i32))],
+) {
     let title = format!(
         "membw_throttle: one sum in G2 on {} cores beside evaluations of A and B over CSR, eight \
          times as many of the compiled circuit, or twice as many syntheses, on so many threads; \
@@ -636,6 +691,20 @@ fn report(rows: &[Vec<String>], checks: &[Vec<String>], counts: &[(Load, (i32, i
         "loss",
     ];
     table::print(&title, &header, rows);
+    let header = [
+        "kernel, scalars",
+        "sum alone",
+        "beside, median",
+        "lower quartile",
+        "upper quartile",
+        "within 10 %",
+    ];
+    table::print(
+        "the sum beside the compiled circuit as the engine throttles it, against the sum alone \
+         just before or after; over pairs",
+        &header,
+        pairs,
+    );
     let header = [
         "evaluation and its checks",
         "evaluation",

@@ -2,6 +2,8 @@
 
 use std::{
     hint::black_box,
+    panic::resume_unwind,
+    sync::Barrier,
     thread,
     time::{Duration, Instant},
 };
@@ -37,15 +39,22 @@ pub struct Victim {
 
 const PAGE_WORDS: usize = 512;
 const LINE_WORDS: usize = 8;
-/// Bytes that a victim's thread has, or asks for at a time.
-const MEMORY_BYTES: usize = 32 << 20;
+/// What a thread that walks has: beyond its own caches, and no more than the TLB and its
+/// share of the last cache hold, so that little but what is measured slows it down.
+const WALKED_BYTES: usize = 8 << 20;
+
+/// What a thread that allocates asks for at a time.
+const ALLOCATED_BYTES: usize = 32 << 20;
+
+/// How long the victim works before what it suffers from begins.
+const LEAD: Duration = Duration::from_millis(5);
 
 impl Victim {
     /// `threads` threads, each of which goes through its memory `rounds`
     /// times.
     pub fn new(deed: Deed, threads: usize, rounds: usize) -> Self {
         let words = match deed {
-            Deed::Walk => MEMORY_BYTES / size_of::<u64>(),
+            Deed::Walk => WALKED_BYTES / size_of::<u64>(),
             Deed::Allocate => 0,
         };
         Victim {
@@ -55,20 +64,37 @@ impl Victim {
         }
     }
 
-    /// Does the work once; returns how long it took until the last thread was
-    /// done.
-    pub fn work(&mut self) -> Duration {
+    /// Does the work once, and `meanwhile`, on the calling thread, when all threads are
+    /// at it. How long it took until the last of them was done, and what `meanwhile`
+    /// came to.
+    pub fn work<R>(&mut self, meanwhile: impl FnOnce() -> R) -> (Duration, R) {
         let (deed, rounds) = (self.deed, self.rounds);
-        let start = Instant::now();
+        let ready = &Barrier::new(self.memories.len() + 1);
         thread::scope(|scope| {
-            for memory in &mut self.memories {
-                scope.spawn(move || match deed {
-                    Deed::Walk => walk(memory, rounds),
-                    Deed::Allocate => allocate(rounds),
-                });
-            }
-        });
-        start.elapsed()
+            let threads: Vec<_> = (self.memories.iter_mut())
+                .map(|memory| {
+                    scope.spawn(move || {
+                        ready.wait();
+                        match deed {
+                            Deed::Walk => walk(memory, rounds),
+                            Deed::Allocate => allocate(rounds),
+                        }
+                        Instant::now()
+                    })
+                })
+                .collect();
+            ready.wait();
+            let start = Instant::now();
+            // They have a core each before anybody else wants one.
+            thread::sleep(LEAD);
+            let done = meanwhile();
+            let ends = threads.into_iter().map(|thread| match thread.join() {
+                Ok(end) => end,
+                Err(panic) => resume_unwind(panic),
+            });
+            let last = ends.max().unwrap_or(start);
+            (last.saturating_duration_since(start), done)
+        })
     }
 }
 
@@ -89,7 +115,7 @@ fn walk(memory: &mut [u64], rounds: usize) {
 
 fn allocate(rounds: usize) {
     for _ in 0..rounds {
-        let mut memory = vec![0u64; MEMORY_BYTES / size_of::<u64>()];
+        let mut memory = vec![0u64; ALLOCATED_BYTES / size_of::<u64>()];
         memory
             .iter_mut()
             .step_by(PAGE_WORDS)
@@ -114,7 +140,9 @@ mod tests {
     #[test]
     fn work_takes_time() {
         for deed in [Deed::Walk, Deed::Allocate] {
-            assert!(Victim::new(deed, 2, 1).work() > Duration::ZERO);
+            let (took, meanwhile) = Victim::new(deed, 2, 1).work(|| 7);
+            assert!(took > Duration::ZERO);
+            assert_eq!(meanwhile, 7);
         }
     }
 }

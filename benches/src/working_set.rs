@@ -4,22 +4,25 @@
 //! unmapped, so what an arm claims about its concurrency is what it did.
 
 use crate::Result;
+use cuzk_kernels::memory::Block;
 use std::{
-    mem,
+    io, mem,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
+    time::Instant,
 };
 use supraseal_sys::dealloc;
 
-/// How many are being unmapped now, and the most there were.
+/// How many are being unmapped now, the most there were, and when the last was.
 #[derive(Debug, Default)]
 pub struct Gauge {
     now: AtomicUsize,
     max: AtomicUsize,
     ever: AtomicUsize,
+    last: Mutex<Option<Instant>>,
 }
 
 impl Gauge {
@@ -31,6 +34,13 @@ impl Gauge {
 
     fn leave(&self) {
         self.now.fetch_sub(1, Ordering::SeqCst);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(Instant::now());
+    }
+
+    /// When the last was unmapped so far; `None` before any was.
+    pub fn last(&self) -> Option<Instant> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The most at one time.
@@ -44,30 +54,82 @@ impl Gauge {
     }
 }
 
+/// What memory is mapped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// The system's own, as the heap's is.
+    Small,
+    /// Huge ones where the system grants them, as the engine's vectors and buckets are.
+    Huge,
+}
+
+/// So many vectors of so many bytes in such pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many.
+    pub vectors: usize,
+    /// Of each.
+    pub bytes: usize,
+    /// Of all.
+    pub pages: Pages,
+}
+
+#[derive(Debug)]
+enum Vector {
+    Heap(Vec<u64>),
+    Mapped(Block),
+}
+
 /// A few vectors, each large enough to be mapped on its own.
 #[derive(Debug)]
 pub struct WorkingSet {
-    vectors: Vec<Vec<u64>>,
+    shape: Shape,
+    vectors: Vec<Vector>,
     gauge: Arc<Gauge>,
 }
 
 const PAGE_WORDS: usize = 512;
 
+impl Vector {
+    fn new(shape: Shape) -> io::Result<Self> {
+        Ok(match shape.pages {
+            Pages::Small => Vector::Heap(vec![0; shape.bytes / size_of::<u64>()]),
+            Pages::Huge => Vector::Mapped(Block::map(shape.bytes)?),
+        })
+    }
+
+    fn words(&mut self) -> &mut [u64] {
+        match self {
+            Vector::Heap(words) => words,
+            Vector::Mapped(block) => {
+                let words = block.bytes() / size_of::<u64>();
+                block.values_mut(words)
+            }
+        }
+    }
+}
+
 impl WorkingSet {
-    /// `vectors` vectors of `bytes` bytes each, every page touched.
-    pub fn new(vectors: usize, bytes: usize, gauge: &Arc<Gauge>) -> Self {
+    /// A set of this shape, every page touched.
+    ///
+    /// # Errors
+    /// When the system has no memory to map.
+    pub fn new(shape: Shape, gauge: &Arc<Gauge>) -> io::Result<Self> {
+        let vectors = (0..shape.vectors).map(|_| Vector::new(shape));
         let mut set = WorkingSet {
-            vectors: vec![vec![0; bytes / size_of::<u64>()]; vectors],
+            shape,
+            vectors: vectors.collect::<io::Result<_>>()?,
             gauge: Arc::clone(gauge),
         };
         set.fill();
-        set
+        Ok(set)
     }
 
     /// Writes to every page, as a partition's stages would.
     pub fn fill(&mut self) {
         for vector in &mut self.vectors {
             vector
+                .words()
                 .iter_mut()
                 .step_by(PAGE_WORDS)
                 .for_each(|word| *word += 1);
@@ -167,19 +229,18 @@ impl Pool {
     }
 
     /// A set of this shape, filled anew: one from the shelf if there is one.
-    pub fn take(&mut self, vectors: usize, bytes: usize, gauge: &Arc<Gauge>) -> WorkingSet {
-        let words = bytes / size_of::<u64>();
-        let fits = |set: &WorkingSet| {
-            set.vectors.len() == vectors && set.vectors.iter().all(|vector| vector.len() == words)
-        };
-        match self.shelf.iter().position(fits) {
+    ///
+    /// # Errors
+    /// When there is none, and the system has no memory to map.
+    pub fn take(&mut self, shape: Shape, gauge: &Arc<Gauge>) -> io::Result<WorkingSet> {
+        match self.shelf.iter().position(|set| set.shape == shape) {
             Some(at) => {
                 let mut set = self.shelf.swap_remove(at);
                 set.regauge(gauge);
                 set.fill();
-                set
+                Ok(set)
             }
-            None => WorkingSet::new(vectors, bytes, gauge),
+            None => WorkingSet::new(shape, gauge),
         }
     }
 
@@ -196,12 +257,20 @@ mod tests {
     use super::*;
     use supraseal_sys::test_hooks::dealloc_in_cpp;
 
-    const BYTES: usize = 1 << 20;
+    fn shape(vectors: usize, pages: Pages) -> Shape {
+        Shape {
+            vectors,
+            bytes: 1 << 20,
+            pages,
+        }
+    }
 
     fn dispose_all(mut disposal: Disposal) -> (Arc<Gauge>, Disposal) {
         let gauge = Arc::new(Gauge::default());
-        for side in [Side::Rust, Side::Cpp, Side::Rust, Side::Cpp] {
-            let set = WorkingSet::new(2, BYTES, &gauge);
+        let sides = [Side::Rust, Side::Cpp, Side::Rust, Side::Cpp];
+        let pages = [Pages::Small, Pages::Small, Pages::Huge, Pages::Huge];
+        for (side, pages) in sides.into_iter().zip(pages) {
+            let set = WorkingSet::new(shape(2, pages), &gauge).unwrap();
             disposal.dispose(set, side).unwrap();
         }
         disposal.settle();
@@ -211,9 +280,11 @@ mod tests {
     #[test]
     fn every_way_frees_what_it_says() {
         let (kept, sets) = dispose_all(Disposal::Keep(Vec::new()));
-        assert_eq!(kept.ever(), 0);
+        assert_eq!((kept.ever(), kept.last()), (0, None));
+        let before = Instant::now();
         drop(sets);
         assert_eq!((kept.ever(), kept.max()), (4, 1));
+        assert!(kept.last().is_some_and(|last| last >= before));
         let (unbounded, _) = dispose_all(Disposal::Unbounded(Vec::new()));
         assert_eq!(unbounded.ever(), 4);
         let (serial, _) = dispose_all(Disposal::Serial(|set| Ok(dealloc_in_cpp(set)?)));
@@ -227,15 +298,19 @@ mod tests {
     fn a_pool_gives_back_what_fits_and_is_bounded() {
         let gauge = Arc::new(Gauge::default());
         let mut pool = Pool::new(1);
-        pool.give(WorkingSet::new(2, BYTES, &gauge));
-        pool.give(WorkingSet::new(1, BYTES, &gauge));
-        assert_eq!(gauge.ever(), 1);
-        let other = pool.take(3, BYTES, &gauge);
-        assert_eq!(other.vectors.len(), 3);
-        assert_eq!(pool.shelf.len(), 1);
-        let reused = pool.take(2, BYTES, &gauge);
-        assert_eq!((reused.vectors.len(), pool.shelf.len()), (2, 0));
-        // Filled when it was made, and again when it was taken.
-        assert_eq!(reused.vectors[0][0], 2);
+        let set = |shape| WorkingSet::new(shape, &gauge).unwrap();
+        for pages in [Pages::Small, Pages::Huge] {
+            let ever = gauge.ever();
+            pool.give(set(shape(2, pages)));
+            pool.give(set(shape(1, pages)));
+            assert_eq!(gauge.ever(), ever + 1);
+            let other = pool.take(shape(3, pages), &gauge).unwrap();
+            assert_eq!(other.vectors.len(), 3);
+            assert_eq!(pool.shelf.len(), 1);
+            let mut reused = pool.take(shape(2, pages), &gauge).unwrap();
+            assert_eq!((reused.vectors.len(), pool.shelf.len()), (2, 0));
+            // Filled when it was made, and again when it was taken.
+            assert_eq!(reused.vectors[0].words()[0], 2);
+        }
     }
 }

@@ -10,6 +10,9 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#ifdef __linux__
+#include <sys/resource.h>
+#endif
 
 #include "../wrapper.h"
 
@@ -23,6 +26,12 @@ std::mutex &dealloc_mtx = *new std::mutex();
 // A few values of each worker; they are large, so more would be memory that
 // the next proof needs.
 constexpr std::size_t kQueueMax = 64;
+
+// A tenth of the weight of other threads: it frees on what they leave, and where they
+// leave nothing a GiB a second or so all the same. At 19 it would be a seventieth, and
+// whoever waits for the memory, or for a lock of the system's that it was interrupted
+// with, would wait seven times as long.
+[[maybe_unused]] constexpr int kNice = 10;
 
 class Queue {
 public:
@@ -84,6 +93,7 @@ void Queue::free_now(std::unique_ptr<Garbage> garbage) noexcept {
 }
 
 void Queue::work() {
+    cuzk_dealloc_give_way();
     for (;;) {
         std::unique_ptr<Garbage> garbage;
         {
@@ -123,6 +133,13 @@ void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
 }
 
 } // namespace cuzk
+
+extern "C" void cuzk_dealloc_give_way(void) noexcept {
+#ifdef __linux__
+    // Here it is a thread's own.
+    setpriority(PRIO_PROCESS, 0, cuzk::kNice);
+#endif
+}
 
 extern "C" void cuzk_dealloc_flush(void) noexcept {
     cuzk::queue.flush();

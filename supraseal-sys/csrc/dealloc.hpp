@@ -4,7 +4,8 @@
 //
 // Invariants: whoever frees holds dealloc_mtx, so at most one value is being
 // freed at a time; at most kQueueMax values wait, after which the caller frees
-// its own, in its turn, so memory cannot pile up behind a slow free.
+// its own, in its turn, so memory cannot pile up behind a slow free. The thread
+// gives way to whatever else wants the processor.
 #pragma once
 
 #include <memory>

@@ -629,6 +629,9 @@ const _: () = {
     ][::core::mem::offset_of!(cuzk_dealloc_stats, freed) - 16usize];
 };
 unsafe extern "C" {
+    pub fn cuzk_dealloc_give_way();
+}
+unsafe extern "C" {
     pub fn cuzk_dealloc_flush();
 }
 unsafe extern "C" {

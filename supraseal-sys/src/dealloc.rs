@@ -1,7 +1,9 @@
 //! Frees large values in the background, one at a time: unmapping hundreds of
 //! gigabytes from several threads at once stalls every core with TLB
 //! shootdowns. C++ does the same with its own buffers under its own mutex
-//! (`csrc/dealloc.cpp`). Not for small values.
+//! (`csrc/dealloc.cpp`). Either thread gives way to whatever else wants the processor, so
+//! what must be free by a certain time is waited for ([`flush`], or by whoever gave it).
+//! Not for small values.
 //!
 //! Invariants: whoever frees holds `DEALLOC_MTX`, so at most one value is
 //! being freed at a time; at most `QUEUE_MAX` values wait, after which the
@@ -155,6 +157,8 @@ fn enqueue(value: Garbage) -> Option<Garbage> {
 
 /// The dealloc thread. It ends with the process.
 fn free_forever() {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_give_way() }
     let mut queue = lock(&QUEUE);
     loop {
         if let Some(value) = queue.waiting.pop_front() {

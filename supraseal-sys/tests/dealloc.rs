@@ -217,6 +217,39 @@ fn cpp_frees_what_it_is_given() {
     assert_eq!(stats().rust, before.rust);
 }
 
+/// Tells which nice value it is dropped with.
+#[cfg(target_os = "linux")]
+struct TellsNice(Sender<i32>);
+
+#[cfg(target_os = "linux")]
+impl Drop for TellsNice {
+    fn drop(&mut self) {
+        let _ = self.0.send(nice());
+    }
+}
+
+/// The calling thread's.
+#[cfg(target_os = "linux")]
+fn nice() -> i32 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // The second field, the thread's name, is in brackets and may have any characters.
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(19 - 3).unwrap().parse().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn who_frees_gives_way_and_who_gives_does_not() {
+    let _turn = TURN.lock();
+    let own = nice();
+    let (tell, told) = channel();
+    dealloc_async(TellsNice(tell.clone()));
+    assert_eq!(told.recv(), Ok(10));
+    test_hooks::dealloc_in_cpp(TellsNice(tell)).unwrap();
+    assert_eq!(told.recv(), Ok(10));
+    assert_eq!(nice(), own);
+}
+
 /// A thread frees much below something that it keeps.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

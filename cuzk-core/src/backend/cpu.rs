@@ -270,7 +270,8 @@ impl Backend for CpuBackend {
         });
         drop(device);
         drop(a);
-        buffers.drop_later(trace.timed_drop((witness, a_scalars)));
+        let bytes = witness.resident_bytes() + a_scalars.resident_bytes();
+        buffers.drop_later(trace.timed_drop((witness, a_scalars)), bytes as u64);
         Ok(Box::new(PendingOnCpu {
             sums: sums?,
             backend: self,

@@ -21,6 +21,7 @@ use cuzk_pce::WitnessMemory;
 use supraseal_sys::dealloc::dealloc_async;
 
 use super::free::FreeList;
+use super::leaving::Leaving;
 use super::lender::Lender;
 
 /// What becomes of a buffer that nobody needs any more.
@@ -56,6 +57,8 @@ pub struct BufferPool {
     /// The pool never keeps more bytes than this.
     kept_bytes_max: u64,
     kept: Mutex<Kept>,
+    /// Only what is not recycled.
+    leaving: Arc<Leaving>,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +100,7 @@ impl BufferPool {
             dealloc,
             kept_bytes_max,
             kept: Mutex::default(),
+            leaving: Arc::default(),
         })
     }
 
@@ -175,7 +179,8 @@ impl BufferPool {
 
     /// Gives up what there is no room for: of what is kept that stays which suits what
     /// the caller will take (`own`, in bytes each, which it has reserved), and
-    /// `free_bytes` of the rest at most, what was kept longest going first.
+    /// `free_bytes` of the rest at most, what was kept longest going first. What others
+    /// gave away to be freed is waited for until there is no more of it than that.
     pub fn make_room(&self, own: &[usize], free_bytes: u64) {
         let mut kept = self.lock();
         let own_bytes = own.iter().sum::<usize>() as u64;
@@ -189,22 +194,31 @@ impl BufferPool {
         drop(kept);
         // Unmapped before whoever asked goes on, since it is about to map.
         drop(surplus);
+        self.leaving.wait_until_at_most(free_bytes);
     }
 
-    /// Drops what is not the pool's as what is would be that is not kept.
-    pub fn drop_later<T: Send + 'static>(&self, value: T) {
+    /// Drops a value that holds so many bytes, of [`Self::witness_memory`] or on the heap,
+    /// as its blocks would be. If those are recycled it is now: the next partition may
+    /// want them, and the threads that free give way to all others.
+    pub fn drop_later<T: Send + 'static>(&self, value: T, bytes: u64) {
+        let leaving = |value| self.leaving.count(value, bytes);
         match self.dealloc {
             Dealloc::Unbounded => {
+                let leaver = leaving(value);
                 // Where there is no thread to be had, the caller drops it.
-                drop(thread::Builder::new().spawn(move || drop(value)));
+                drop(thread::Builder::new().spawn(move || drop(leaver)));
             }
-            Dealloc::Serial | Dealloc::Recycle => dealloc_async(value),
+            Dealloc::Serial => dealloc_async(leaving(value)),
+            Dealloc::Recycle => drop(value),
         }
     }
 
     fn dispose(&self, block: Block) {
         match self.dealloc {
-            Dealloc::Unbounded | Dealloc::Serial => self.drop_later(block),
+            Dealloc::Unbounded | Dealloc::Serial => {
+                let bytes = block.bytes() as u64;
+                self.drop_later(block, bytes);
+            }
             Dealloc::Recycle => {
                 let mut kept = self.lock();
                 let unused = kept.list.give_back(block);
@@ -406,15 +420,51 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_pools_is_dropped_as_configured() {
+    fn values_are_dropped_as_configured() {
         let dropped_on = |dealloc| {
             let (tells, told) = std::sync::mpsc::channel();
-            pool(dealloc, 0).drop_later(Tells(tells));
+            pool(dealloc, 0).drop_later(Tells(tells), 0);
             told.recv().unwrap()
         };
         assert_eq!(dropped_on(Dealloc::Unbounded), None);
-        for dealloc in [Dealloc::Serial, Dealloc::Recycle] {
-            assert_eq!(dropped_on(dealloc).as_deref(), Some("cuzk-dealloc"));
+        let serial = dropped_on(Dealloc::Serial);
+        assert_eq!(serial.as_deref(), Some("cuzk-dealloc"));
+        let here = thread::current().name().map(str::to_owned);
+        assert!(here.is_some() && here != serial);
+        assert_eq!(dropped_on(Dealloc::Recycle), here);
+    }
+
+    /// Is dropped once somebody lets it.
+    struct Held(std::sync::mpsc::Receiver<()>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.recv().ok();
+        }
+    }
+
+    #[test]
+    fn who_maps_waits_for_what_is_leaving() {
+        for dealloc in [Dealloc::Unbounded, Dealloc::Serial] {
+            let pool = pool(dealloc, 0);
+            let (may, held) = std::sync::mpsc::channel();
+            pool.drop_later(Held(held), 1000);
+            // There is room for both, and for a block behind it.
+            pool.make_room(&[], 1000);
+            drop(pool.take(PART).unwrap());
+            pool.make_room(&[], 1000 + PART_BYTES as u64);
+            let (tell, told) = std::sync::mpsc::channel();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    pool.make_room(&[], 999);
+                    tell.send(()).unwrap();
+                });
+                let early = told.recv_timeout(std::time::Duration::from_millis(50));
+                assert!(early.is_err(), "{dealloc:?}");
+                may.send(()).unwrap();
+                assert!(told.recv().is_ok(), "{dealloc:?}");
+            });
+            pool.make_room(&[], 0);
         }
     }
 

@@ -3,4 +3,5 @@
 pub mod buffer;
 pub mod footprint;
 mod free;
+mod leaving;
 mod lender;

@@ -28,6 +28,13 @@ pub struct PackedSlice<'a, S> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedQuery<S>(PackedWitness<S>);
 
+impl<S: PrimeField> PackedQuery<S> {
+    /// Bytes held.
+    pub fn resident_bytes(&self) -> usize {
+        self.0.resident_bytes()
+    }
+}
+
 impl<S> PackedQuery<S> {
     /// The scalars.
     pub fn as_slice(&self) -> PackedSlice<'_, S> {
