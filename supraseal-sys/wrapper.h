@@ -306,9 +306,9 @@ typedef struct {
 } cuzk_dealloc_stats;
 
 /* For a dealloc thread, at its start: from now on it gives way to whatever else
- * wants the processor. Advice only: where the system has no such thing, or refuses
- * it, the thread competes as any does. */
-void cuzk_dealloc_give_way(void) CUZK_NOEXCEPT;
+ * wants the processor, by a nice value of 0 to 19. Advice only: where the system has
+ * no such thing for a thread, or refuses it, the thread competes as any does. */
+void cuzk_dealloc_give_way(int32_t nice) CUZK_NOEXCEPT;
 /* Waits until every C++ buffer given to the dealloc thread so far is freed. */
 void cuzk_dealloc_flush(void) CUZK_NOEXCEPT;
 /* Has malloc give back the pages that nobody uses, in its turn. Does nothing

@@ -19,7 +19,7 @@ use std::{
 };
 use supraseal_sys::test_hooks::dealloc_in_cpp;
 
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 7;
 
 /// What is freed in one sample: of each partition what Rust holds and what C++
 /// holds, each freed on its own.
@@ -33,17 +33,17 @@ struct Load {
     allocate_rounds: usize,
 }
 
-/// 4 × (256 + 64) MiB: the two sides are to each other about as a partition's
-/// 13 GiB and 3.7 GiB. Vectors of 64 MiB are above every limit under which
+/// 4 × (128 + 32) MiB: the two sides are to each other about as a partition's
+/// 13 GiB and 3.7 GiB. Vectors of 32 MiB are above every limit under which
 /// the allocator would keep them. Either victim's work takes longer than freeing all
 /// of it.
 const LOAD: Load = Load {
     partitions: 4,
-    vector_bytes: 64 << 20,
+    vector_bytes: 32 << 20,
     rust_vectors: 4,
     cpp_vectors: 1,
-    walk_rounds: 1000,
-    allocate_rounds: 15,
+    walk_rounds: 600,
+    allocate_rounds: 8,
 };
 
 const SMOKE_LOAD: Load = Load {

@@ -28,10 +28,9 @@ std::mutex &dealloc_mtx = *new std::mutex();
 constexpr std::size_t kQueueMax = 64;
 
 // A tenth of the weight of other threads: it frees on what they leave, and where they
-// leave nothing a GiB a second or so all the same. At 19 it would be a seventieth, and
-// whoever waits for the memory, or for a lock of the system's that it was interrupted
-// with, would wait seven times as long.
-[[maybe_unused]] constexpr int kNice = 10;
+// leave nothing a GiB a second or so all the same. Nobody waits for what is freed here,
+// so that less than that would let it pile up.
+constexpr int32_t kNice = 10;
 
 class Queue {
 public:
@@ -93,7 +92,7 @@ void Queue::free_now(std::unique_ptr<Garbage> garbage) noexcept {
 }
 
 void Queue::work() {
-    cuzk_dealloc_give_way();
+    cuzk_dealloc_give_way(kNice);
     for (;;) {
         std::unique_ptr<Garbage> garbage;
         {
@@ -134,10 +133,12 @@ void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
 
 } // namespace cuzk
 
-extern "C" void cuzk_dealloc_give_way(void) noexcept {
+extern "C" void cuzk_dealloc_give_way(int32_t nice) noexcept {
 #ifdef __linux__
     // Here it is a thread's own.
-    setpriority(PRIO_PROCESS, 0, cuzk::kNice);
+    setpriority(PRIO_PROCESS, 0, nice);
+#else
+    (void)nice;
 #endif
 }
 

@@ -629,7 +629,7 @@ const _: () = {
     ][::core::mem::offset_of!(cuzk_dealloc_stats, freed) - 16usize];
 };
 unsafe extern "C" {
-    pub fn cuzk_dealloc_give_way();
+    pub fn cuzk_dealloc_give_way(nice: i32);
 }
 unsafe extern "C" {
     pub fn cuzk_dealloc_flush();

@@ -27,6 +27,11 @@ static DEALLOC_MTX: Mutex<()> = Mutex::new(());
 /// memory that the next proof needs.
 const QUEUE_MAX: usize = 64;
 
+/// The dealloc thread's nice value, the least weight that there is: a seventieth of another
+/// thread's. Where others leave it nothing it frees slowly, which whoever needs the memory
+/// can wait for ([`flush`]), and has then left it a core.
+const NICE: i32 = 19;
+
 static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     waiting: VecDeque::new(),
     queued_ever: 0,
@@ -158,7 +163,7 @@ fn enqueue(value: Garbage) -> Option<Garbage> {
 /// The dealloc thread. It ends with the process.
 fn free_forever() {
     // SAFETY: no pointers are involved.
-    unsafe { sys::cuzk_dealloc_give_way() }
+    unsafe { sys::cuzk_dealloc_give_way(NICE) }
     let mut queue = lock(&QUEUE);
     loop {
         if let Some(value) = queue.waiting.pop_front() {
