@@ -306,8 +306,8 @@ typedef struct {
 } cuzk_dealloc_stats;
 
 /* For a dealloc thread, at its start: from now on it gives way to whatever else
- * wants the processor, by a nice value of 0 to 19. Advice only: where the system has
- * no such thing for a thread, or refuses it, the thread competes as any does. */
+ * wants the processor, by a nice value as much higher, 0 to 19. Advice only: where the
+ * system has no such thing for a thread, or refuses it, the thread competes as any does. */
 void cuzk_dealloc_give_way(int32_t nice) CUZK_NOEXCEPT;
 /* Waits until every C++ buffer given to the dealloc thread so far is freed. */
 void cuzk_dealloc_flush(void) CUZK_NOEXCEPT;

@@ -135,8 +135,8 @@ void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
 
 extern "C" void cuzk_dealloc_give_way(int32_t nice) noexcept {
 #ifdef __linux__
-    // Here it is a thread's own.
-    setpriority(PRIO_PROCESS, 0, nice);
+    // Here it is a thread's own. Beyond the largest value the system takes that.
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + nice);
 #else
     (void)nice;
 #endif
