@@ -16,6 +16,16 @@ use crate::memory::Plain;
 /// Additions between asking for a point and using it.
 const PREFETCH: usize = 16;
 
+/// Steps that are done side by side, so that no operation waits for the one before
+/// it, and no copy for an operation's result.
+const BLOCK: usize = 8;
+
+/// Chains of products of denominators, each of every second step: one's product is
+/// being copied while the other's is being multiplied.
+const CHAINS: usize = 2;
+
+const _: () = assert!(BLOCK.is_multiple_of(CHAINS));
+
 /// Affine points with visible coordinates; infinity is (0, 0).
 pub(crate) trait Coordinates: PrimeCurveAffine<Scalar = Scalar> + Plain {
     /// The field of the coordinates.
@@ -80,7 +90,7 @@ impl<C, A> Serial<C, A> {
 }
 
 /// An addition that needs a slope: its denominator, the product of the
-/// denominators before it, and whether it doubles.
+/// denominators before it in its chain, and whether it doubles.
 pub(crate) struct Step<F> {
     addition: Addition,
     denominator: F,
@@ -115,7 +125,9 @@ where
 
     fn negate(self, point: &C) -> C {
         // Infinity's coordinates are zero, and stay it.
-        C::from_xy(point.x(), A::negate(&point.y()))
+        let mut y = point.y();
+        A::negate_if(&mut y, true);
+        C::from_xy(point.x(), y)
     }
 
     fn accumulate(
@@ -126,8 +138,8 @@ where
         steps: &mut Vec<Step<C::Base>>,
     ) {
         for batch in additions.chunks(BATCH) {
-            let product = self.prepare(targets, sources, batch, steps);
-            self.complete(targets, sources, steps, product);
+            let products = self.prepare(targets, sources, batch, steps);
+            self.complete(targets, sources, steps, products);
         }
     }
 }
@@ -138,104 +150,170 @@ where
     A: Arithmetic + Operations<C::Base>,
 {
     /// Carries out the additions that need no slope, lists the others in
-    /// `steps`, and returns the product of their denominators, none of which
-    /// is zero.
+    /// `steps`, and returns the products of their denominators, none of which
+    /// is zero, one for each chain.
     fn prepare(
         self,
         targets: &mut [C],
         sources: &[C],
         batch: &[Addition],
         steps: &mut Vec<Step<C::Base>>,
-    ) -> C::Base {
-        let mut product = C::Base::ONE;
+    ) -> [C::Base; CHAINS] {
+        let mut products = [C::Base::ONE; CHAINS];
         steps.clear();
-        for (i, &addition) in batch.iter().enumerate() {
-            if let Some(later) = batch.get(i + PREFETCH) {
-                prefetch(&targets[later.target as usize]);
-                prefetch(&sources[later.source()]);
-            }
-            let target = &mut targets[addition.target as usize];
-            let source = &sources[addition.source()];
-            if is_infinity(source) {
-                continue;
-            }
-            if is_infinity(target) {
-                *target = self.signed(source, addition.negative());
-                continue;
-            }
-            let mut step = Step {
-                addition,
-                denominator: source.x(),
-                prefix: product,
-                doubles: false,
-            };
-            A::subtract(&mut step.denominator, &target.x());
-            if C::vanishes(&step.denominator) {
-                step.doubles = true;
-                step.denominator = self.signed_y(source, addition);
-                A::add(&mut step.denominator, &target.y());
-                if C::vanishes(&step.denominator) {
-                    *target = C::identity();
-                    continue;
+        for start in (0..batch.len()).step_by(BLOCK) {
+            let first = steps.len();
+            for i in start..(start + BLOCK).min(batch.len()) {
+                if let Some(later) = batch.get(i + PREFETCH) {
+                    prefetch(&targets[later.target as usize]);
+                    prefetch(&sources[later.source()]);
                 }
+                self.begin(targets, sources, batch[i], steps);
             }
-            A::multiply(&mut product, &step.denominator);
-            steps.push(step);
+            for (i, step) in steps.iter_mut().enumerate().skip(first) {
+                let product = &mut products[i % CHAINS];
+                step.prefix = *product;
+                A::multiply(product, &step.denominator);
+            }
         }
-        product
+        products
     }
 
-    /// Inverts the product and walks the steps backwards, peeling off one
-    /// denominator's inverse at a time.
-    fn complete(self, targets: &mut [C], sources: &[C], steps: &[Step<C::Base>], product: C::Base) {
-        let Some(mut inverse) = A::invert(&product) else {
+    /// Carries an addition out if it needs no slope, and lists it otherwise.
+    #[inline(always)]
+    fn begin(
+        self,
+        targets: &mut [C],
+        sources: &[C],
+        addition: Addition,
+        steps: &mut Vec<Step<C::Base>>,
+    ) {
+        let target = &mut targets[addition.target as usize];
+        let source = &sources[addition.source()];
+        if is_infinity(source) {
+            return;
+        }
+        if is_infinity(target) {
+            *target = self.signed(source, addition.negative());
+            return;
+        }
+        // In its place from the start: see `Operations`.
+        steps.push(Step {
+            addition,
+            denominator: source.x(),
+            prefix: C::Base::ONE,
+            doubles: false,
+        });
+        let Some(step) = steps.last_mut() else {
+            return; // It is there.
+        };
+        A::subtract(&mut step.denominator, &target.x());
+        if C::vanishes(&step.denominator) {
+            step.doubles = true;
+            step.denominator = source.y();
+            A::negate_if(&mut step.denominator, addition.negative());
+            A::add(&mut step.denominator, &target.y());
+            if C::vanishes(&step.denominator) {
+                *target = C::identity();
+                steps.pop();
+            }
+        }
+    }
+
+    /// Inverts the products and walks the steps backwards, peeling off one
+    /// denominator's inverse at a time, of both chains in turn.
+    fn complete(
+        self,
+        targets: &mut [C],
+        sources: &[C],
+        steps: &[Step<C::Base>],
+        products: [C::Base; CHAINS],
+    ) {
+        let Some(mut inverses) = self.invert(products) else {
             debug_assert!(false, "a denominator is zero");
             return;
         };
-        for step in steps.iter().rev() {
-            let target = &mut targets[step.addition.target as usize];
-            let source = &sources[step.addition.source()];
-            // Operations in place: results of blst that are copied while still
-            // on their way to memory stall the processor.
-            let mut slope = step.prefix;
-            A::multiply(&mut slope, &inverse);
-            A::multiply(&mut inverse, &step.denominator);
-            A::multiply(&mut slope, &self.numerator(target, source, step));
-
-            let mut x = A::square(&slope);
-            A::subtract(&mut x, &target.x());
-            A::subtract(&mut x, &source.x());
-            let mut y = target.x();
-            A::subtract(&mut y, &x);
-            A::multiply(&mut y, &slope);
-            A::subtract(&mut y, &target.y());
-            *target = C::from_xy(x, y);
+        let mut reciprocals = [C::Base::ZERO; BLOCK];
+        // A block begins with the first chain, as many steps as it has.
+        for steps in steps.chunks(BLOCK).rev() {
+            for (i, step) in steps.iter().enumerate().rev() {
+                let inverse = &mut inverses[i % CHAINS];
+                reciprocals[i] = step.prefix;
+                A::multiply(&mut reciprocals[i], inverse);
+                A::multiply(inverse, &step.denominator);
+            }
+            self.add(targets, sources, steps, &reciprocals);
         }
     }
 
-    /// The numerator of the slope of a sum or of a tangent.
-    #[inline]
-    fn numerator(self, target: &C, source: &C, step: &Step<C::Base>) -> C::Base {
+    /// Carries out the steps of a block, the reciprocals of whose denominators are
+    /// given, one operation of all of them after the other.
+    #[inline(always)]
+    fn add(
+        self,
+        targets: &mut [C],
+        sources: &[C],
+        steps: &[Step<C::Base>],
+        reciprocals: &[C::Base; BLOCK],
+    ) {
+        let indices = |step: &Step<C::Base>| {
+            let Step { addition, .. } = step;
+            (addition.target as usize, addition.source())
+        };
+        let zero = [C::Base::ZERO; BLOCK];
+        let (mut slopes, mut xs, mut ys) = (zero, zero, zero);
+        for (step, slope) in steps.iter().zip(&mut slopes) {
+            let (target, source) = indices(step);
+            self.numerator(&targets[target], &sources[source], step, slope);
+        }
+        for (slope, reciprocal) in slopes.iter_mut().zip(reciprocals) {
+            A::multiply(slope, reciprocal);
+        }
+        for (x, slope) in xs.iter_mut().zip(&slopes) {
+            A::square(x, slope);
+        }
+        for ((step, x), y) in steps.iter().zip(&mut xs).zip(&mut ys) {
+            let (target, source) = indices(step);
+            *y = targets[target].x();
+            A::subtract(x, y);
+            A::subtract(x, &sources[source].x());
+            A::subtract(y, x);
+        }
+        for (y, slope) in ys.iter_mut().zip(&slopes) {
+            A::multiply(y, slope);
+        }
+        for (step, y) in steps.iter().zip(&mut ys) {
+            A::subtract(y, &targets[indices(step).0].y());
+        }
+        for ((step, x), y) in steps.iter().zip(&xs).zip(&ys) {
+            targets[indices(step).0] = C::from_xy(*x, *y);
+        }
+    }
+
+    /// The inverses of both products.
+    fn invert(self, [first, second]: [C::Base; CHAINS]) -> Option<[C::Base; CHAINS]> {
+        let mut both = first;
+        A::multiply(&mut both, &second);
+        let inverse = A::invert(&both)?;
+        let mut inverses = [second, first];
+        for other in &mut inverses {
+            A::multiply(other, &inverse);
+        }
+        Some(inverses)
+    }
+
+    /// `to` becomes the numerator of the slope of a sum or of a tangent.
+    #[inline(always)]
+    fn numerator(self, target: &C, source: &C, step: &Step<C::Base>, to: &mut C::Base) {
         if step.doubles {
-            let square = A::square(&source.x());
-            let mut triple = square;
-            A::add(&mut triple, &square);
-            A::add(&mut triple, &square);
-            triple
+            A::square(to, &source.x());
+            let square = *to;
+            A::add(to, &square);
+            A::add(to, &square);
         } else {
-            let mut difference = self.signed_y(source, step.addition);
-            A::subtract(&mut difference, &target.y());
-            difference
-        }
-    }
-
-    /// The y of the source, or of its inverse.
-    #[inline]
-    fn signed_y(self, source: &C, addition: Addition) -> C::Base {
-        if addition.negative() {
-            A::negate(&source.y())
-        } else {
-            source.y()
+            *to = source.y();
+            A::negate_if(to, step.addition.negative());
+            A::subtract(to, &target.y());
         }
     }
 }

@@ -12,7 +12,7 @@ mod portable;
 mod residue;
 
 pub(crate) use blst::Blst;
-pub(crate) use portable::Portable;
+pub(crate) use portable::{Portable, sum_and_difference};
 
 use blstrs::{Fp, Fp2, Scalar};
 
@@ -23,14 +23,14 @@ use crate::isa::Isa;
 pub(crate) trait Operations<F> {
     /// `a *= b`.
     fn multiply(a: &mut F, b: &F);
-    /// `a²`.
-    fn square(a: &F) -> F;
+    /// `to = a²`.
+    fn square(to: &mut F, a: &F);
     /// `a += b`.
     fn add(a: &mut F, b: &F);
     /// `a -= b`.
     fn subtract(a: &mut F, b: &F);
-    /// `−a`.
-    fn negate(a: &F) -> F;
+    /// `a = −a`, if `negative`, which is not foreseen.
+    fn negate_if(a: &mut F, negative: bool);
     /// `1 / a`, if a is not 0.
     fn invert(a: &F) -> Option<F>;
 }
@@ -84,13 +84,14 @@ mod tests {
     }
 
     /// The results of every operation.
-    fn results<A: Operations<F>, F: Copy>(a: F, b: F) -> ([F; 5], Option<F>) {
-        let operations: [fn(&mut F, &F); 5] = [
+    fn results<A: Operations<F>, F: Copy>(a: F, b: F) -> ([F; 6], Option<F>) {
+        let operations: [fn(&mut F, &F); 6] = [
             A::multiply,
-            |a, _| *a = A::square(a),
+            A::square,
             A::add,
             A::subtract,
-            |a, _| *a = A::negate(a),
+            |a, _| A::negate_if(a, true),
+            |a, _| A::negate_if(a, false),
         ];
         let results = operations.map(|operation| {
             let mut result = a;
@@ -112,6 +113,15 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn sums_and_differences_are_blsts((a, b) in (scalar(), scalar())) {
+            for (a, b) in [(a, b), (b, a), (a, a), (a, -a)] {
+                let (mut sum, mut difference) = (a, b);
+                sum_and_difference(&mut sum, &mut difference);
+                assert_eq!((sum, difference), (a + b, a - b));
+            }
+        }
 
         #[test]
         fn scalars_are_blsts((a, b) in (scalar(), scalar())) {

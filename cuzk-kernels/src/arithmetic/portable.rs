@@ -53,10 +53,10 @@ macro_rules! prime_field {
             }
 
             #[inline(always)]
-            fn square(a: &$field) -> $field {
+            fn square(to: &mut $field, a: &$field) {
                 let words = $blst::from(*a).l;
                 let l = residue::multiply::<$modulus, $words>(&words, &words);
-                $blst { l }.into()
+                *to = $blst { l }.into();
             }
 
             #[inline(always)]
@@ -74,9 +74,9 @@ macro_rules! prime_field {
             }
 
             #[inline(always)]
-            fn negate(a: &$field) -> $field {
-                let l = residue::negate::<$modulus, $words>(&$blst::from(*a).l);
-                $blst { l }.into()
+            fn negate_if(a: &mut $field, negative: bool) {
+                let l = residue::negate_if::<$modulus, $words>(&$blst::from(*a).l, negative);
+                *a = $blst { l }.into();
             }
 
             fn invert(a: &$field) -> Option<$field> {
@@ -89,6 +89,15 @@ macro_rules! prime_field {
 
 prime_field!(Scalar, blst_fr, R, 4);
 prime_field!(Fp, blst_fp, P, 6);
+
+/// `(a, b) → (a + b, a − b)`, for every [`Arithmetic`]: neither takes as long as a call
+/// of blst.
+#[inline(always)]
+pub(crate) fn sum_and_difference(a: &mut Scalar, b: &mut Scalar) {
+    let (x, y) = (blst_fr::from(*a).l, blst_fr::from(*b).l);
+    let (sum, difference) = residue::sum_and_difference::<R, 4>(&x, &y);
+    (*a, *b) = (blst_fr { l: sum }.into(), blst_fr { l: difference }.into());
+}
 
 /// The words of both coefficients; the extension is by a root of −1.
 #[inline(always)]
@@ -117,15 +126,15 @@ impl Operations<Fp2> for Portable {
 
     /// (a₀ + a₁)·(a₀ − a₁) and 2·a₀·a₁.
     #[inline(always)]
-    fn square(a: &Fp2) -> Fp2 {
+    fn square(to: &mut Fp2, a: &Fp2) {
         let (a0, a1) = coefficients(a);
         let sum = residue::add::<P, 6>(&a0, &a1);
         let difference = residue::subtract::<P, 6>(&a0, &a1);
         let product = residue::multiply::<P, 6>(&a0, &a1);
-        extension(
+        *to = extension(
             residue::multiply::<P, 6>(&sum, &difference),
             residue::add::<P, 6>(&product, &product),
-        )
+        );
     }
 
     #[inline(always)]
@@ -147,9 +156,12 @@ impl Operations<Fp2> for Portable {
     }
 
     #[inline(always)]
-    fn negate(a: &Fp2) -> Fp2 {
+    fn negate_if(a: &mut Fp2, negative: bool) {
         let (a0, a1) = coefficients(a);
-        extension(residue::negate::<P, 6>(&a0), residue::negate::<P, 6>(&a1))
+        *a = extension(
+            residue::negate_if::<P, 6>(&a0, negative),
+            residue::negate_if::<P, 6>(&a1, negative),
+        );
     }
 
     /// The conjugate over the norm, which is 0 only of 0.

@@ -101,10 +101,28 @@ pub(super) fn subtract<M: Modulus<N>, const N: usize>(a: &Words<N>, b: &Words<N>
     sum(&difference, &M::WORDS.map(|word| word & mask))
 }
 
+/// `a + b` and `a − b`, without a branch, which compilers make of [`subtract`]'s mask.
+#[inline(always)]
+pub(super) fn sum_and_difference<M: Modulus<N>, const N: usize>(
+    a: &Words<N>,
+    b: &Words<N>,
+) -> (Words<N>, Words<N>) {
+    let (difference, borrow) = difference(a, b);
+    let above = sum(&difference, &M::WORDS);
+    let difference = choose(borrow.wrapping_neg(), &above, &difference);
+    (add::<M, N>(a, b), difference)
+}
+
 /// `−a`.
 #[inline(always)]
 pub(super) fn negate<M: Modulus<N>, const N: usize>(a: &Words<N>) -> Words<N> {
     subtract::<M, N>(&[0; N], a)
+}
+
+/// `−a` if `negative`, which takes as long if it is not.
+#[inline(always)]
+pub(super) fn negate_if<M: Modulus<N>, const N: usize>(a: &Words<N>, negative: bool) -> Words<N> {
+    choose(u64::from(negative).wrapping_neg(), &negate::<M, N>(a), a)
 }
 
 /// `radix² / a`, which is the inverse in Montgomery form, if a is not 0 and
@@ -171,10 +189,15 @@ fn shift_right<const N: usize>(words: &Words<N>, above: u64, bits: u32) -> Words
 #[inline(always)]
 fn subtract_once<M: Modulus<N>, const N: usize>(value: Words<N>) -> Words<N> {
     let (reduced, borrow) = difference(&value, &M::WORDS);
-    let mask = borrow.wrapping_neg();
-    let mut chosen = reduced;
+    choose(borrow.wrapping_neg(), &value, &reduced)
+}
+
+/// `a` where the mask's bits are set, and `b` elsewhere.
+#[inline(always)]
+fn choose<const N: usize>(mask: u64, a: &Words<N>, b: &Words<N>) -> Words<N> {
+    let mut chosen = *b;
     for i in 0..N {
-        chosen[i] = reduced[i] ^ (reduced[i] ^ value[i]) & mask;
+        chosen[i] ^= (b[i] ^ a[i]) & mask;
     }
     chosen
 }

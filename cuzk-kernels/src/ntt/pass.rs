@@ -12,12 +12,16 @@ use blstrs::Scalar;
 
 use super::columns::{Shape, for_each_column_group};
 use super::twiddles::Twiddles;
-use crate::arithmetic::Arithmetic;
+use crate::arithmetic::{Arithmetic, sum_and_difference};
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
 
 /// Most layers in a pass: 2^10 rows of eight columns are 256 KiB.
 const LAYERS_MAX: u32 = 10;
+
+/// Elements, at least, that are multiplied before the first of them is added: a product
+/// that is still on its way to memory stalls who reads it.
+const RUN: usize = 16;
 
 /// Whether roots or inverse roots are used. The transforms do not scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,18 +97,11 @@ fn scatter_layer<A: Arithmetic>(
 ) {
     debug_assert_eq!(columns.len() % (width << (depth + 1)), 0);
     let block_len = columns.len() >> depth;
-    for (i, block) in columns.chunks_exact_mut(block_len).enumerate() {
-        let twiddle = twiddles.get(first_block + i, direction);
-        let (upper, lower) = block.split_at_mut(block_len / 2);
-        for (u, l) in upper.iter_mut().zip(lower) {
-            // In place wherever it can be: a result of blst that is copied while
-            // still on its way to memory stalls the processor.
-            let mut product = *l;
-            A::multiply(&mut product, &twiddle);
-            *l = *u;
-            A::subtract(l, &product);
-            A::add(u, &product);
-        }
+    let run = block_len.max(RUN);
+    for (i, run) in columns.chunks_mut(run).enumerate() {
+        let first_block = first_block + i * (run.len() / block_len);
+        multiply_lower::<A>(run, block_len, first_block, twiddles, direction);
+        sums_and_differences(run, block_len);
     }
 }
 
@@ -120,15 +117,42 @@ fn gather_layer<A: Arithmetic>(
 ) {
     debug_assert_eq!(columns.len() % (width << (depth + 1)), 0);
     let block_len = columns.len() >> depth;
-    for (i, block) in columns.chunks_exact_mut(block_len).enumerate() {
+    let run = block_len.max(RUN);
+    for (i, run) in columns.chunks_mut(run).enumerate() {
+        let first_block = first_block + i * (run.len() / block_len);
+        sums_and_differences(run, block_len);
+        multiply_lower::<A>(run, block_len, first_block, twiddles, direction);
+    }
+}
+
+/// Multiplies the lower halves of blocks by their twiddles. The first block of a
+/// transform's layer has one.
+#[inline(always)]
+fn multiply_lower<A: Arithmetic>(
+    blocks: &mut [Scalar],
+    block_len: usize,
+    first_block: usize,
+    twiddles: &Twiddles,
+    direction: Direction,
+) {
+    for (i, block) in blocks.chunks_exact_mut(block_len).enumerate() {
+        if first_block + i == 0 {
+            continue;
+        }
         let twiddle = twiddles.get(first_block + i, direction);
+        for value in &mut block[block_len / 2..] {
+            A::multiply(value, &twiddle);
+        }
+    }
+}
+
+/// `(u, l) → (u + l, u − l)` of the upper and the lower halves of blocks.
+#[inline(always)]
+fn sums_and_differences(blocks: &mut [Scalar], block_len: usize) {
+    for block in blocks.chunks_exact_mut(block_len) {
         let (upper, lower) = block.split_at_mut(block_len / 2);
         for (u, l) in upper.iter_mut().zip(lower) {
-            let lower = *l;
-            *l = *u;
-            A::subtract(l, &lower);
-            A::multiply(l, &twiddle);
-            A::add(u, &lower);
+            sum_and_difference(u, l);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The quotient's pointwise work, one element after the other.
 
 use blstrs::Scalar;
+use ff::Field;
 use rayon::prelude::*;
 
 use super::TASK;
@@ -57,13 +58,16 @@ pub(super) fn shift<A: Arithmetic>(
     factor: Scalar,
     checkpoint: &dyn Checkpoint,
 ) -> Result<(), KernelError> {
+    let is_one = factor == Scalar::ONE;
     values
         .par_chunks_mut(TASK)
         .enumerate()
         .try_for_each(|(task, values)| {
             for (i, value) in (task * TASK..).zip(values) {
                 A::multiply(value, &twiddles.get(i, Direction::Forward));
-                A::multiply(value, &factor);
+                if !is_one {
+                    A::multiply(value, &factor);
+                }
             }
             checkpoint.check()
         })

@@ -136,8 +136,9 @@ fn sbox<A: Arithmetic>(x: Scalar, key: Scalar, mut visit: impl FnMut(Scalar)) ->
 
 /// x⁵ + key.
 fn powers<A: Arithmetic>(x: Scalar, key: Scalar, mut visit: impl FnMut(Scalar)) -> Scalar {
-    let square = A::square(&x);
-    let fourth = A::square(&square);
+    let (mut square, mut fourth) = (x, x);
+    A::square(&mut square, &x);
+    A::square(&mut fourth, &square);
     let mut fifth = fourth;
     A::multiply(&mut fifth, &x);
     A::add(&mut fifth, &key);
