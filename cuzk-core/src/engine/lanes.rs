@@ -197,7 +197,7 @@ impl Shared {
             self.put_back(lane, ticket, task);
             return None;
         }
-        self.make_room(&circuit, &files, lane);
+        self.make_room(&circuit, &files, &task, lane);
         Some(Admitted {
             finish_bytes: self.needs.finish_bytes(&circuit, &files),
             task,

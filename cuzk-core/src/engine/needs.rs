@@ -220,14 +220,16 @@ impl Shared {
     }
 
     /// Of the blocks kept from other partitions those give way that this one
-    /// will not use and that there is no room for.
-    pub(super) fn make_room(&self, circuit: &Circuit, files: &Files, lane: Lane) {
+    /// will not use and that there is no room for. Others' memory may be on its way out:
+    /// for that it waits for as long as its job goes on.
+    pub(super) fn make_room(&self, circuit: &Circuit, files: &Files, task: &Task, lane: Lane) {
         let own = if self.stations.hold_vectors(lane) {
             pool_blocks(circuit, &self.needs.sums, &files.shapes)
         } else {
             witness_blocks(circuit)
         };
-        self.buffers.make_room(&own, self.free_bytes());
+        let waits = || !task.state.has_ended();
+        self.buffers.make_room(&own, self.free_bytes(), &waits);
         self.tell_memory();
     }
 

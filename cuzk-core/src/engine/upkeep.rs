@@ -176,7 +176,8 @@ impl Shared {
                 };
                 if let Some(memory) = self.admission.reserve(&need) {
                     // What is kept from partitions gives way, as it does for them.
-                    self.buffers.make_room(&[], self.free_bytes());
+                    let waits = || !self.upkeep.is_closed();
+                    self.buffers.make_room(&[], self.free_bytes(), &waits);
                     return Some(memory);
                 }
             }

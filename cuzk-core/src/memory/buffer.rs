@@ -180,8 +180,9 @@ impl BufferPool {
     /// Gives up what there is no room for: of what is kept that stays which suits what
     /// the caller will take (`own`, in bytes each, which it has reserved), and
     /// `free_bytes` of the rest at most, what was kept longest going first. What others
-    /// gave away to be freed is waited for until there is no more of it than that.
-    pub fn make_room(&self, own: &[usize], free_bytes: u64) {
+    /// gave away to be freed is waited for until there is no more of it than that, for as
+    /// long as `waits` says so.
+    pub fn make_room(&self, own: &[usize], free_bytes: u64, waits: &dyn Fn() -> bool) {
         let mut kept = self.lock();
         let own_bytes = own.iter().sum::<usize>() as u64;
         kept.partition_bytes = kept.partition_bytes.max(own_bytes);
@@ -194,7 +195,7 @@ impl BufferPool {
         drop(kept);
         // Unmapped before whoever asked goes on, since it is about to map.
         drop(surplus);
-        self.leaving.wait_until_at_most(free_bytes);
+        self.leaving.wait_until_at_most(free_bytes, waits);
     }
 
     /// Drops a value that holds so many bytes, of [`Self::witness_memory`] or on the heap,
@@ -345,8 +346,12 @@ mod tests {
     fn at_rest_what_one_partition_takes_is_kept() {
         let pool = pool(Dealloc::Recycle, 10_000 * PART);
         // It takes two blocks; another one of a smaller circuit follows.
-        pool.make_room(&[300, 100].map(|parts| parts * PART_BYTES), u64::MAX);
-        pool.make_room(&[200 * PART_BYTES], u64::MAX);
+        pool.make_room(
+            &[300, 100].map(|parts| parts * PART_BYTES),
+            u64::MAX,
+            &|| true,
+        );
+        pool.make_room(&[200 * PART_BYTES], u64::MAX, &|| true);
         let take = || [300, 100, 300, 100].map(|parts| pool.take(parts * PART).unwrap());
         drop(take());
         let used = take();
@@ -373,18 +378,18 @@ mod tests {
         let keep = || drop([100, 300, 400, 1000].map(|parts| pool.take(parts * PART).unwrap()));
         keep();
         // There is room for all of them.
-        pool.make_room(&[], 1800 * PART_BYTES as u64);
+        pool.make_room(&[], 1800 * PART_BYTES as u64, &|| true);
         assert_eq!(kept(&pool), 1800);
         // For what suits and no more, though it was not kept last.
-        pool.make_room(&[250, 100].map(|parts| parts * PART_BYTES), 0);
+        pool.make_room(&[250, 100].map(|parts| parts * PART_BYTES), 0, &|| true);
         assert_eq!(kept(&pool), 350);
         drop(pool.take(250 * PART).unwrap());
         assert_eq!(kept(&pool), 350);
         // What suits nobody is not a reason to keep more than there is room for.
         keep();
-        pool.make_room(&[2000 * PART_BYTES], 1400 * PART_BYTES as u64);
+        pool.make_room(&[2000 * PART_BYTES], 1400 * PART_BYTES as u64, &|| true);
         assert_eq!(kept(&pool), 1400);
-        pool.make_room(&[], 0);
+        pool.make_room(&[], 0, &|| true);
         assert_eq!(kept(&pool), 0);
     }
 
@@ -450,13 +455,13 @@ mod tests {
             let (may, held) = std::sync::mpsc::channel();
             pool.drop_later(Held(held), 1000);
             // There is room for both, and for a block behind it.
-            pool.make_room(&[], 1000);
+            pool.make_room(&[], 1000, &|| true);
             drop(pool.take(PART).unwrap());
-            pool.make_room(&[], 1000 + PART_BYTES as u64);
+            pool.make_room(&[], 1000 + PART_BYTES as u64, &|| true);
             let (tell, told) = std::sync::mpsc::channel();
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    pool.make_room(&[], 999);
+                    pool.make_room(&[], 999, &|| true);
                     tell.send(()).unwrap();
                 });
                 let early = told.recv_timeout(std::time::Duration::from_millis(50));
@@ -464,7 +469,7 @@ mod tests {
                 may.send(()).unwrap();
                 assert!(told.recv().is_ok(), "{dealloc:?}");
             });
-            pool.make_room(&[], 0);
+            pool.make_room(&[], 0, &|| true);
         }
     }
 

@@ -8,6 +8,10 @@
 //! dropped, however that ends.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often who waits looks whether to go on waiting.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// The bytes that are leaving.
 #[derive(Debug, Default)]
@@ -41,10 +45,14 @@ impl Leaving {
         }
     }
 
-    /// Waits until no more than `bytes_max` are leaving.
-    pub(super) fn wait_until_at_most(&self, bytes_max: u64) {
-        let waited = (self.fewer).wait_while(self.lock(), |bytes| *bytes > bytes_max);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    /// Waits until no more than `bytes_max` are leaving, or until `waits` says no, which
+    /// is asked now and then.
+    pub(super) fn wait_until_at_most(&self, bytes_max: u64, waits: &dyn Fn() -> bool) {
+        let mut bytes = self.lock();
+        while *bytes > bytes_max && waits() {
+            let waited = self.fewer.wait_timeout(bytes, LOOK);
+            (bytes, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     // A number is whole whenever the lock is free.
@@ -64,6 +72,7 @@ impl Drop for Counted {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, channel};
     use std::thread;
 
@@ -79,18 +88,18 @@ mod tests {
     #[test]
     fn who_needs_the_room_waits_until_it_is_free() {
         let leaving = Arc::new(Leaving::default());
-        leaving.wait_until_at_most(0);
+        leaving.wait_until_at_most(0, &|| true);
         let (first_may, first_held) = channel();
         let (second_may, second_held) = channel();
         let first = leaving.count(Held(first_held), 100);
         let second = leaving.count(Held(second_held), 20);
-        leaving.wait_until_at_most(120);
+        leaving.wait_until_at_most(120, &|| true);
         let (tell, told) = channel();
         thread::scope(|scope| {
             for bytes_max in [100, 0] {
                 let (tell, leaving) = (tell.clone(), &leaving);
                 scope.spawn(move || {
-                    leaving.wait_until_at_most(bytes_max);
+                    leaving.wait_until_at_most(bytes_max, &|| true);
                     tell.send(bytes_max).unwrap();
                 });
             }
@@ -105,6 +114,16 @@ mod tests {
             assert_eq!(told.recv(), Ok(0));
         });
         assert_eq!(*leaving.lock(), 0);
+    }
+
+    #[test]
+    fn who_has_nothing_to_wait_for_any_more_goes_on() {
+        let leaving = Arc::new(Leaving::default());
+        let stays = leaving.count((), 1);
+        let ended = AtomicBool::new(false);
+        leaving.wait_until_at_most(0, &|| !ended.swap(true, Ordering::Relaxed));
+        assert!(ended.into_inner());
+        drop(stays);
     }
 
     #[test]

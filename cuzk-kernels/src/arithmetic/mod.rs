@@ -29,7 +29,7 @@ pub(crate) trait Operations<F> {
     fn add(a: &mut F, b: &F);
     /// `a -= b`.
     fn subtract(a: &mut F, b: &F);
-    /// `a = −a`, if `negative`, which is not foreseen.
+    /// `a = −a` if `negative`, without a branch.
     fn negate_if(a: &mut F, negative: bool);
     /// `1 / a`, if a is not 0.
     fn invert(a: &F) -> Option<F>;
