@@ -65,8 +65,9 @@ impl Victim {
     }
 
     /// Does the work once, and `meanwhile`, on the calling thread, when all threads are
-    /// at it. How long it took until the last of them was done, and what `meanwhile`
-    /// came to.
+    /// at it. How long it took from the first that began until the last was done, by the
+    /// threads' own clocks (the calling thread may be kept from a core until all is over),
+    /// and what `meanwhile` came to.
     pub fn work<R>(&mut self, meanwhile: impl FnOnce() -> R) -> (Duration, R) {
         let (deed, rounds) = (self.deed, self.rounds);
         let ready = &Barrier::new(self.memories.len() + 1);
@@ -75,25 +76,28 @@ impl Victim {
                 .map(|memory| {
                     scope.spawn(move || {
                         ready.wait();
+                        let start = Instant::now();
                         match deed {
                             Deed::Walk => walk(memory, rounds),
                             Deed::Allocate => allocate(rounds),
                         }
-                        Instant::now()
+                        (start, Instant::now())
                     })
                 })
                 .collect();
             ready.wait();
-            let start = Instant::now();
             // They have a core each before anybody else wants one.
             thread::sleep(LEAD);
             let done = meanwhile();
-            let ends = threads.into_iter().map(|thread| match thread.join() {
-                Ok(end) => end,
-                Err(panic) => resume_unwind(panic),
-            });
-            let last = ends.max().unwrap_or(start);
-            (last.saturating_duration_since(start), done)
+            let spans: Vec<(Instant, Instant)> = (threads.into_iter())
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect();
+            let first = spans.iter().map(|&(start, _)| start).min();
+            let last = spans.iter().map(|&(_, end)| end).max();
+            let took = first
+                .zip(last)
+                .map(|(first, last)| last.duration_since(first));
+            (took.unwrap_or_default(), done)
         })
     }
 }
