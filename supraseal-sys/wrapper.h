@@ -288,10 +288,22 @@ typedef struct {
 /* The clock of this side: nanoseconds since some time, the same for all threads. */
 uint64_t cuzk_clock_ns(void) CUZK_NOEXCEPT;
 
+/* What lies between a witness and its sums, to be written: as many values each as the
+ * domain has. A and B on the witness in the order of their bits reversed, and the
+ * quotient's coefficients, h, in theirs and not in Montgomery's form. */
+typedef struct {
+    blst_fr *a;
+    blst_fr *b;
+    blst_fr *h;
+    size_t len;
+} cuzk_intermediates;
+
 /* The device region: holds gpu_mtx, while b_g2_msm runs on its pool. Its time
  * is not yet in the figures. The sum over B in G1, whose points never stay on
- * the device, is made if `b_g1` is not 0. */
-cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1, cuzk_checkpoint checkpoint,
+ * the device, is made if `b_g1` is not 0. `intermediates`, which may be null, is for
+ * comparing with another prover: it costs pinned memory and three copies. */
+cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1,
+                           const cuzk_intermediates *intermediates, cuzk_checkpoint checkpoint,
                            cuzk_proof_figures *figures) CUZK_NOEXCEPT;
 /* Waits for b_g2_msm, outside the lock. */
 cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_checkpoint checkpoint, cuzk_sums *sums,

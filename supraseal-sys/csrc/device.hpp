@@ -33,6 +33,8 @@ public:
 
     // Throws if the device was given up.
     void check_alive() const;
+    // Whether it was given up before it ended its work: then it may still write.
+    bool may_be_at_work() const { return stalled_.load(); }
     // After a failure: waits until the device's own streams have passed, or a
     // worker's, or gives the device up, so that what they use may be used
     // again. The first only under gpu_mtx.

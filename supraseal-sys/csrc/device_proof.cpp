@@ -165,12 +165,16 @@ void Proof::end_b_g2() noexcept {
     }
 }
 
-void Proof::run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) {
+void Proof::run(bool b_g1, const cuzk_intermediates *intermediates,
+                const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) {
     expect(State::staged, "run");
     checkpoint_ = checkpoint;
     try {
+        ReadBack read_back(device_, intermediates,
+                           uint64_t{1} << circuit_.data_.shape.log_domain);
         start_b_g2();
-        device_region(b_g1);
+        device_region(b_g1, read_back);
+        read_back.deliver();
         add_results();
     } catch (...) {
         state_ = State::failed;
@@ -201,7 +205,7 @@ void Proof::finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
 }
 
 // Enqueues everything, and waits only for the pieces it sends and for the end.
-void Proof::device_region(bool b_g1) {
+void Proof::device_region(bool b_g1, ReadBack &read_back) {
     const auto asked = Clock::now();
     const GpuRegion region(device_.resources, checkpoint_);
     const auto locked = Clock::now();
@@ -211,7 +215,10 @@ void Proof::device_region(bool b_g1) {
     try {
         pass(checkpoint_);
         evaluate();
+        read_back.copy(*device_.compute, ReadBack::a, circuit_.in_frame<Fr>(plan_.a));
+        read_back.copy(*device_.compute, ReadBack::b, circuit_.in_frame<Fr>(plan_.b));
         quotient();
+        read_back.copy(*device_.compute, ReadBack::h, circuit_.in_frame<Fr>(plan_.b));
         sums(b_g1);
         api_.download(*device_.compute,
                       circuit_.pinned_of_worker<uint8_t>(worker_, plan_.worker.results),
@@ -279,6 +286,7 @@ void Proof::evaluate() {
     });
 }
 
+// h takes the place of b.
 void Proof::quotient() {
     const device::Roots roots = circuit_.roots();
     Fr *a = circuit_.in_frame<Fr>(plan_.a);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device_circuit.hpp"
+#include "read_back.hpp"
 
 namespace cuzk::CUZK_VARIANT {
 
@@ -46,7 +47,8 @@ public:
     Proof(Circuit &circuit, const cuzk_witness &witness, const cuzk_checkpoint &checkpoint);
     ~Proof() override;
 
-    void run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) override;
+    void run(bool b_g1, const cuzk_intermediates *intermediates,
+             const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) override;
     void finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
                 cuzk_proof_figures &figures) override;
 
@@ -70,7 +72,7 @@ private:
     void start_b_g2();
     InG2OnCpu b_g2() const;
     void end_b_g2() noexcept;
-    void device_region(bool b_g1);
+    void device_region(bool b_g1, ReadBack &read_back);
     void stop_device() noexcept;
     void evaluate();
     void quotient();

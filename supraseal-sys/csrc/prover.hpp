@@ -1,5 +1,5 @@
 // The device prover without its kernels' kind: what the C ABI holds. The one
-// implementation (prover.cpp) is compiled for a card and as plain C++.
+// implementation (device.cpp, device_circuit.cpp, device_proof.cpp) is compiled for a card and as plain C++.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,9 @@
 
 struct cuzk_proof {
     virtual ~cuzk_proof() = default;
-    virtual void run(bool b_g1, const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) = 0;
+    // `intermediates` may be null.
+    virtual void run(bool b_g1, const cuzk_intermediates *intermediates,
+                     const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) = 0;
     virtual void finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
                         cuzk_proof_figures &figures) = 0;
 };

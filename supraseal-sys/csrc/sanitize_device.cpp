@@ -128,8 +128,12 @@ cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness, int32_t st
     const cuzk_checkpoint checkpoint{count_down, &stop_at};
     cuzk_status status = cuzk_prove_stage(circuit, &witness, checkpoint, &proof);
     cuzk_proof_figures figures;
+    std::array<std::vector<blst_fr>, 3> vectors;
+    vectors.fill(std::vector<blst_fr>(size_t{1} << kLogDomain));
+    const cuzk_intermediates intermediates{vectors[0].data(), vectors[1].data(),
+                                           vectors[2].data(), vectors[0].size()};
     if (status.code == CUZK_OK) {
-        status = cuzk_prove_run(proof, 1, checkpoint, &figures);
+        status = cuzk_prove_run(proof, 1, &intermediates, checkpoint, &figures);
     }
     cuzk_sums sums;
     if (status.code == CUZK_OK) {

@@ -584,10 +584,40 @@ const _: () = {
 unsafe extern "C" {
     pub fn cuzk_clock_ns() -> u64;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct cuzk_intermediates {
+    pub a: *mut blst_fr,
+    pub b: *mut blst_fr,
+    pub h: *mut blst_fr,
+    pub len: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of cuzk_intermediates",
+    ][::core::mem::size_of::<cuzk_intermediates>() - 32usize];
+    [
+        "Alignment of cuzk_intermediates",
+    ][::core::mem::align_of::<cuzk_intermediates>() - 8usize];
+    [
+        "Offset of field: cuzk_intermediates::a",
+    ][::core::mem::offset_of!(cuzk_intermediates, a) - 0usize];
+    [
+        "Offset of field: cuzk_intermediates::b",
+    ][::core::mem::offset_of!(cuzk_intermediates, b) - 8usize];
+    [
+        "Offset of field: cuzk_intermediates::h",
+    ][::core::mem::offset_of!(cuzk_intermediates, h) - 16usize];
+    [
+        "Offset of field: cuzk_intermediates::len",
+    ][::core::mem::offset_of!(cuzk_intermediates, len) - 24usize];
+};
 unsafe extern "C" {
     pub fn cuzk_prove_run(
         proof: *mut cuzk_proof,
         b_g1: u32,
+        intermediates: *const cuzk_intermediates,
         checkpoint: cuzk_checkpoint,
         figures: *mut cuzk_proof_figures,
     ) -> cuzk_status;

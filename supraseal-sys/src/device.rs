@@ -11,6 +11,7 @@
 #![allow(unsafe_code)] // Owns a C++ object.
 
 mod circuit;
+mod intermediates;
 mod plan;
 mod proof;
 
@@ -28,6 +29,7 @@ use crate::status::Code;
 use crate::status::Status;
 
 pub use circuit::{CircuitArrays, CircuitSource, DeviceCircuit};
+pub use intermediates::Intermediates;
 pub use plan::{CircuitShape, DevicePlan, Queries};
 pub use proof::{DeviceSums, ProofFigures, RanProof, StagedProof, WitnessArrays, WitnessSource};
 

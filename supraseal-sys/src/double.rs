@@ -149,7 +149,7 @@ pub fn open(
 
 /// The device region of a proof that has run already.
 pub fn run_again(ran: &RanProof) -> Result<(), Status> {
-    ran.proof().run(true, &|| true).map(drop)
+    ran.proof().run(true, None, &|| true).map(drop)
 }
 
 /// The end of a proof that has not run yet.

@@ -15,8 +15,8 @@ use cuzk_pce::PackedWitness;
 use cuzk_pce::program::Flat;
 use supraseal_sys::Status;
 use supraseal_sys::device::{
-    CircuitArrays, CircuitSource, DeviceCircuit, DeviceProver, ProofFigures, Queries, RanProof,
-    WitnessArrays, WitnessSource,
+    CircuitArrays, CircuitSource, DeviceCircuit, DeviceProver, DeviceSums, Intermediates,
+    ProofFigures, Queries, RanProof, StagedProof, WitnessArrays, WitnessSource,
 };
 
 use super::assemble::{Blinding, Sums, assemble};
@@ -94,6 +94,31 @@ impl CudaBackend {
         self.circuits.get_or_make_unless(known, stop, make)
     }
 
+    /// What a partition comes to on the device, from A and B on its witness to the five
+    /// sums, to be compared with what it comes to elsewhere. No proof: nothing is added.
+    ///
+    /// # Errors
+    /// As of a proof, and of [`StagedProof::run_inspected`].
+    pub fn inspect(
+        &self,
+        synthesized: Synthesized,
+    ) -> Result<(Intermediates, DeviceSums), BackendError> {
+        let partition = Partition::new(synthesized).0;
+        let pass = || partition.goes_on();
+        let (ran, intermediates) = self.stage(&partition, &pass)?.run_inspected(true, &pass)?;
+        Ok((intermediates, ran.finish(&pass)?.0))
+    }
+
+    /// Brings a partition's witness to the device, and its circuit if it is not there.
+    fn stage(
+        &self,
+        partition: &Partition,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<StagedProof, BackendError> {
+        let witness = Arc::clone(&partition.witness) as Arc<dyn WitnessSource>;
+        Ok(self.circuit(partition)?.stage(witness, pass)?)
+    }
+
     /// The device region of a partition.
     fn run(
         &self,
@@ -102,9 +127,7 @@ impl CudaBackend {
         trace: Trace<'_>,
     ) -> Result<RanProof, BackendError> {
         let pass = || partition.goes_on();
-        let circuit = self.circuit(partition)?;
-        let witness = Arc::clone(&partition.witness);
-        let staged = circuit.stage(witness as Arc<dyn WitnessSource>, &pass)?;
+        let staged = self.stage(partition, &pass)?;
         let asked = Instant::now();
         let ran = staged.run(b_g1, &pass)?;
         let figures = *ran.figures();
@@ -166,6 +189,25 @@ struct Partition {
 }
 
 impl Partition {
+    /// With what else its proof takes. Vectors, if there are any, are of no use here.
+    fn new(synthesized: Synthesized) -> (Self, Randomness) {
+        let Synthesized {
+            circuit,
+            params,
+            witness,
+            evaluation: _,
+            randomness,
+            checkpoint,
+        } = synthesized;
+        let partition = Self {
+            circuit,
+            params,
+            witness: Arc::new(LentWitness(witness)),
+            checkpoint,
+        };
+        (partition, randomness)
+    }
+
     fn goes_on(&self) -> bool {
         !self.checkpoint.is_stopped()
     }
@@ -199,21 +241,7 @@ impl Backend for CudaBackend {
         synthesized: Synthesized,
         trace: Trace<'_>,
     ) -> Result<Box<dyn Pending>, BackendError> {
-        let Synthesized {
-            circuit,
-            params,
-            witness,
-            // Of no use here.
-            evaluation: _,
-            randomness,
-            checkpoint,
-        } = synthesized;
-        let partition = Partition {
-            circuit,
-            params,
-            witness: Arc::new(LentWitness(witness)),
-            checkpoint,
-        };
+        let (partition, randomness) = Partition::new(synthesized);
         let ran = self.run(&partition, randomness.needs_b_g1(), trace)?;
         let Partition {
             params, checkpoint, ..

@@ -223,12 +223,13 @@ impl Shared {
             return None;
         }
         let id = task.state.circuit();
+        let leave = || task.state.has_ended().then_some(Error::Cancelled);
         // What one pays for all is not what a partition takes.
         let loaded = unwinding_is_an_error("load", || {
-            let circuit = trace.time(Stage::Circuit, || self.circuit(id))?;
+            let circuit = trace.time(Stage::Circuit, || self.circuit(id, &leave))?;
             let (params, files) = trace.time(Stage::Params, || {
-                let params = self.params(id, &circuit)?;
-                let files = self.files(&circuit, &params, lane);
+                let params = self.params(id, &circuit, &leave)?;
+                let files = self.files(&circuit, &params, lane, &leave)?;
                 Ok::<_, Error>((params, files))
             })?;
             Ok((circuit, params, files))

@@ -13,7 +13,6 @@ use cuzk_scheduler::admission::{Lane, Limits, Need};
 use super::lanes::unwinding_is_an_error;
 use super::shared::Shared;
 use super::task::{Stake, Task};
-use crate::Result;
 use crate::circuit::Circuit;
 use crate::config::Config;
 use crate::kinds::CircuitId;
@@ -23,6 +22,11 @@ use crate::memory::footprint::{
 };
 use crate::metrics::{self, Evicted};
 use crate::params::{LoadedParams, MappedMultiples, ParamsError, Shapes};
+use crate::{Error, Result};
+
+/// Asked while another reads what one waits for: why to leave that wait, if there is a
+/// reason.
+pub(super) type Leave<'a> = &'a dyn Fn() -> Option<Error>;
 
 /// What a partition of each circuit needs, once the circuit was read.
 pub(super) struct Needs {
@@ -153,10 +157,16 @@ impl Shared {
 
     /// The files of these parameters, with the multiples that the sums will use:
     /// opened, by the first who asks, on threads that the lane's worker has for itself.
-    pub(super) fn files(&self, circuit: &Circuit, params: &LoadedParams, lane: Lane) -> Files {
+    pub(super) fn files(
+        &self,
+        circuit: &Circuit,
+        params: &LoadedParams,
+        lane: Lane,
+        leave: Leave<'_>,
+    ) -> Result<Files> {
         let params = params.mapped();
-        let pool = self.pool_of(lane);
-        let shared = params.multiples(circuit, self.config.cpu.isa, pool);
+        let (isa, pool) = (self.config.cpu.isa, self.pool_of(lane));
+        let shared = params.multiples_unless(circuit, isa, pool, leave)?;
         let wanted = shared.is_absent() && self.wants_multiples(circuit.id());
         if wanted || shared.is_outdated(params) {
             self.upkeep.ask(circuit.id());
@@ -164,10 +174,10 @@ impl Shared {
         // Multiples are read as often as the parameters are.
         let multiples = shared.usable();
         let multiples_bytes = multiples.map_or(0, MappedMultiples::file_bytes);
-        Files {
+        Ok(Files {
             bytes: (params.file_bytes() + multiples_bytes) as u64,
             shapes: multiples.map(MappedMultiples::shapes).unwrap_or_default(),
-        }
+        })
     }
 
     /// Whether there are to be multiples for this circuit: GPUs do not use them.
@@ -177,15 +187,22 @@ impl Shared {
             && devices.any(|station| station.device.backend.is_this_cpu())
     }
 
-    pub(super) fn circuit(&self, id: CircuitId) -> Result<Arc<Circuit>> {
+    pub(super) fn circuit(&self, id: CircuitId, leave: Leave<'_>) -> Result<Arc<Circuit>> {
         let cache = &self.config.srs.param_cache;
-        self.circuits.get_or_make(id, || Circuit::cached(id, cache))
+        let read = || Circuit::cached(id, cache);
+        self.circuits.get_or_make_unless(id, leave, read)
     }
 
-    pub(super) fn params(&self, id: CircuitId, circuit: &Circuit) -> Result<Arc<LoadedParams>> {
+    pub(super) fn params(
+        &self,
+        id: CircuitId,
+        circuit: &Circuit,
+        leave: Leave<'_>,
+    ) -> Result<Arc<LoadedParams>> {
         let files = id.parameter_files()?;
         self.let_go_of_replaced(circuit, &files);
-        Ok(self.params.load(&files, &circuit.query_lengths())?)
+        let lengths = circuit.query_lengths();
+        self.params.load_unless(&files, &lengths, leave)
     }
 
     /// The verifying key of a circuit.

@@ -19,9 +19,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::lanes::unwinding_is_an_error;
 use super::shared::{Shared, cannot_start};
-use crate::Result;
 use crate::kinds::CircuitId;
 use crate::params::{ParamsError, writing_bytes};
+use crate::{Error, Result};
 
 /// How long it waits before it looks again whether there is memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -134,8 +134,9 @@ impl Shared {
         let Some(_memory) = self.reserve_for_multiples(id) else {
             return Ok(());
         };
-        let circuit = self.circuit(id)?;
-        let params = self.params(id, &circuit)?;
+        let leave = || self.upkeep.is_closed().then_some(Error::ShuttingDown);
+        let circuit = self.circuit(id, &leave)?;
+        let params = self.params(id, &circuit, &leave)?;
         let checkpoint = UpkeepCheckpoint {
             upkeep: &self.upkeep,
             pause: &self.pause,

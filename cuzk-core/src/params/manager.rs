@@ -162,9 +162,23 @@ impl ParamCache {
         files: &ParameterFiles,
         lengths: &QueryLengths,
     ) -> Result<Arc<LoadedParams>, ParamsError> {
-        let loaded = self
-            .loaded
-            .get_or_make(files.clone(), || self.open(files))?;
+        self.load_unless(files, lengths, || None)
+    }
+
+    /// The same; who waits for another to map them asks `stop` every millisecond or so,
+    /// and leaves with the error that it returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::load`], and what `stop` returns.
+    pub fn load_unless<E: From<ParamsError>>(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+        stop: impl Fn() -> Option<E>,
+    ) -> Result<Arc<LoadedParams>, E> {
+        let open = || Ok(self.open(files)?);
+        let loaded = (self.loaded).get_or_make_unless(files.clone(), stop, open)?;
         loaded.mapped.check_circuit(lengths)?;
         Ok(loaded)
     }

@@ -16,6 +16,8 @@ use cuzk_core::{Config, Engine, Error};
 use crate::common::device::{Deed, Opened, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny::{self, Hooked, TinyJob};
 use crate::common::{self, MOMENTS, named, submit, urgent, wait_until};
+#[cfg(unix)]
+use crate::pipe::Pipe;
 
 const KIND: ProofKind = ProofKind::SnapDeals;
 
@@ -183,6 +185,31 @@ fn a_cancelled_job_gives_back_all_it_holds() {
     let memory = engine.status().memory;
     assert_eq!(memory.used_bytes, memory.idle_bytes);
     engine.shutdown();
+}
+
+/// One worker reads a circuit's file, for as long as that takes, and another waits for it.
+#[test]
+#[cfg(unix)]
+fn a_cancelled_job_leaves_the_wait_for_anothers_reading() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.synthesis.partition_workers = 2;
+    let pipe = Pipe::in_place_of(KIND, directory.path());
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    let running = || engine.status().partitions_running;
+    let reads = submit(&engine, tiny::job(KIND, 1));
+    wait_until("one reads", || running() == 1);
+    let waits = submit(&engine, tiny::job(KIND, 1));
+    wait_until("the other waits", || running() == 2);
+    assert!(waits.cancel());
+    wait_until("it has left", || running() == 1);
+    // Its worker has other work now.
+    let other = submit(&engine, tiny::job(ProofKind::WinningPost, 1));
+    let proved = other.wait_for(MOMENTS);
+    assert!(reads.poll().is_none());
+    reads.cancel();
+    drop(pipe);
+    proved.unwrap().unwrap();
 }
 
 /// Somebody else has the device's lock, for as long as they like.

@@ -10,6 +10,8 @@
 mod common;
 mod faults;
 mod jobs;
+#[cfg(unix)]
+mod pipe;
 mod replaced;
 mod threads;
 mod upkeep;

@@ -1,11 +1,8 @@
 //! Urgent jobs: what they overtake, and what they do not wait for.
 
-use std::fs::OpenOptions;
-use std::process::Command;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobHandle;
 use cuzk_core::kinds::{Job, ProofKind};
@@ -16,6 +13,8 @@ use cuzk_core::{Engine, Error};
 use crate::common::device::{Doorway, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny;
 use crate::common::{self, MOMENTS, submit, urgent, wait_until};
+#[cfg(unix)]
+use crate::pipe::Pipe;
 
 const KIND: ProofKind = ProofKind::SnapDeals;
 
@@ -171,10 +170,7 @@ fn a_critical_job_waits_for_nobodys_files() {
     let mut config = tiny::config(directory.path());
     config.synthesis.partition_workers = 1;
     let kind = ProofKind::WindowPost;
-    let pipe = Circuit::cache_path(tiny::id(kind), directory.path()).unwrap();
-    std::fs::remove_file(&pipe).unwrap();
-    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
-    assert!(made.success());
+    let pipe = Pipe::in_place_of(kind, directory.path());
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     let slow = submit(&engine, tiny::job(kind, 1));
     wait_until("its turn has come", || {
@@ -184,10 +180,7 @@ fn a_critical_job_waits_for_nobodys_files() {
     let proved = critical.wait_for(MOMENTS);
     assert!(slow.poll().is_none());
     slow.cancel();
-    // Who reads has the end of the file now, and finds no other.
-    let written = OpenOptions::new().write(true).open(&pipe).unwrap();
-    std::fs::remove_file(&pipe).unwrap();
-    drop(written);
+    drop(pipe);
     proved.unwrap().unwrap();
 }
 

@@ -140,6 +140,7 @@ pub unsafe trait CircuitSource: Send + Sync {
 pub struct DeviceCircuit {
     pub(super) raw: NonNull<sys::cuzk_circuit>,
     pub(super) num_inputs: usize,
+    pub(super) domain_len: usize,
     device: Arc<DeviceProver>,
     /// C++ reads its arrays whenever the circuit comes to the device.
     _source: Arc<dyn CircuitSource>,
@@ -194,6 +195,7 @@ impl DeviceCircuit {
         Ok(Self {
             raw,
             num_inputs: shape.num_inputs as usize,
+            domain_len: 1 << shape.log_domain,
             device,
             _source: source,
         })

@@ -5,7 +5,7 @@
 
 use core::fmt;
 use core::mem::MaybeUninit;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -15,6 +15,7 @@ use blstrs::{G1Projective, G2Projective, Scalar};
 
 use super::DeviceCircuit;
 use super::circuit::expect_len;
+use super::intermediates::{Intermediates, RawIntermediates};
 use crate::bindings as sys;
 use crate::call::{checkpoint, made, written};
 #[cfg(doc)]
@@ -48,7 +49,7 @@ pub trait WitnessSource: Send + Sync {
 /// C++'s proof, in any state.
 pub(crate) struct Proof {
     raw: NonNull<sys::cuzk_proof>,
-    _circuit: Arc<DeviceCircuit>,
+    circuit: Arc<DeviceCircuit>,
     _witness: Arc<dyn WitnessSource>,
 }
 
@@ -63,12 +64,21 @@ impl fmt::Debug for Proof {
 
 impl Proof {
     /// C++ knows which step is next, and refuses any other.
-    pub(crate) fn run(&self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<ProofFigures, Status> {
+    pub(crate) fn run(
+        &self,
+        b_g1: bool,
+        intermediates: Option<&mut RawIntermediates>,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<ProofFigures, Status> {
         let (proof, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
-        // SAFETY: the proof lives, and the checkpoint as long as the call; the
+        let lent = intermediates.map(RawIntermediates::lend);
+        let lent = lent.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: the proof lives, and the checkpoint as long as the call, and so do
+        // the vectors, which have the length that is said, if they are not null; the
         // figures are written if the status is OK.
-        let figures =
-            unsafe { written(|out| sys::cuzk_prove_run(proof, b_g1.into(), checkpoint, out))? };
+        let figures = unsafe {
+            written(|out| sys::cuzk_prove_run(proof, b_g1.into(), lent, checkpoint, out))?
+        };
         Ok(ProofFigures::of(&figures))
     }
 
@@ -119,11 +129,33 @@ impl StagedProof {
     /// [`Code::Stopped`], [`Code::InvalidPoint`], [`Code::DeviceLost`],
     /// [`Code::DeviceStalled`] or another failure of the device.
     pub fn run(self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<RanProof, Status> {
-        let figures = self.0.run(b_g1, pass)?;
+        let figures = self.0.run(b_g1, None, pass)?;
         Ok(RanProof {
             proof: self.0,
             figures,
         })
+    }
+
+    /// The same, and what lies between the witness and the sums, to be compared with
+    /// another prover's: for this proof only, pinned memory is taken for three vectors
+    /// of the domain's length, and they are copied while the lock is held.
+    ///
+    /// # Errors
+    ///
+    /// Besides those of [`Self::run`]: [`Code::OutOfMemory`], and [`Code::DeviceError`] if
+    /// a value of h is none of the field.
+    pub fn run_inspected(
+        self,
+        b_g1: bool,
+        pass: &dyn Fn() -> bool,
+    ) -> Result<(RanProof, Intermediates), Status> {
+        let mut raw = RawIntermediates::new(self.0.circuit.domain_len);
+        let figures = self.0.run(b_g1, Some(&mut raw), pass)?;
+        let ran = RanProof {
+            proof: self.0,
+            figures,
+        };
+        Ok((ran, raw.read()?))
     }
 
     #[cfg(feature = "test-hooks")]
@@ -275,7 +307,7 @@ impl DeviceCircuit {
         };
         Ok(StagedProof(Proof {
             raw,
-            _circuit: Arc::clone(self),
+            circuit: Arc::clone(self),
             _witness: witness,
         }))
     }

@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 use supraseal_sys::device::{
-    CircuitArrays, CircuitSource, DeviceSums, Queries, WitnessArrays, WitnessSource,
+    CircuitArrays, CircuitSource, DeviceSums, Intermediates, Queries, WitnessArrays, WitnessSource,
 };
 
 const INPUT_BIT: u32 = 1 << 31;
@@ -243,7 +243,7 @@ impl Small {
         let a = [inputs, &chosen(&self.a_aux)].concat();
         let b_inputs: Vec<_> = self.b_inputs.iter().map(|&i| inputs[i as usize]).collect();
         let b = [b_inputs, chosen(&self.b_aux)].concat();
-        let h = self.quotient(witness);
+        let h = self.intermediates(witness).h;
         let g1 = |scalars: &[Scalar], multiples: &[Scalar]| {
             G1Projective::generator() * inner_product(scalars, multiples)
         };
@@ -256,7 +256,8 @@ impl Small {
         }
     }
 
-    fn quotient(&self, witness: &Packed) -> Vec<Scalar> {
+    /// A and B row by row, and the quotient of the CPU's kernels.
+    pub(crate) fn intermediates(&self, witness: &Packed) -> Intermediates {
         let domain = Domain::with(Isa::SCALAR, self.size.log_domain).unwrap();
         let len = 1 << self.size.log_domain;
         let part = |which: usize| -> Vec<Scalar> {
@@ -270,8 +271,9 @@ impl Small {
         a.extend(&witness.values[..witness.num_inputs]);
         a.resize(len, Scalar::ZERO);
         b.resize(len, Scalar::ZERO);
-        quotient(&domain, &mut a, &mut b).unwrap();
-        a
+        let (mut h, mut spoilt) = (a.clone(), b.clone());
+        quotient(&domain, &mut h, &mut spoilt).unwrap();
+        Intermediates { a, b, h }
     }
 }
 

@@ -33,6 +33,33 @@ fn the_sums_are_those_of_the_slow_way() {
     }
 }
 
+/// A, B and h as they lie on the device, beside the sums made from them; with nothing
+/// streamed, and with pieces where A and the scratch of the transforms were.
+#[test]
+fn what_lies_between_is_that_of_the_slow_way() {
+    for (seed, log_domain) in [(61, 4), (62, 7), (63, 9)] {
+        let size = Size {
+            log_domain,
+            ..SMALL
+        };
+        let small = Arc::new(Small::new(size, seed));
+        let witness = small.witness(seed, 5);
+        for memory_bytes in [PLENTY, least_bytes(&small, &options(1))] {
+            let options = DeviceOptions {
+                memory_bytes: Some(memory_bytes),
+                ..options(1)
+            };
+            let bench = Bench::new(PLENTY, &options);
+            let staged = bench
+                .circuit(&small)
+                .stage(Arc::clone(&witness) as _, &|| true);
+            let (ran, between) = staged.unwrap().run_inspected(true, &|| true).unwrap();
+            assert_eq!(between, small.intermediates(&witness), "{size:?}");
+            assert_eq!(ran.finish(&|| true).unwrap().0, small.sums(&witness));
+        }
+    }
+}
+
 /// The less memory, the more is streamed; the sums are the same, down to the
 /// least that is enough.
 #[test]

@@ -122,21 +122,35 @@ impl MappedParams {
     /// The multiples of these parameters' bases, if there are any to be used;
     /// opened, in `pool`, by the first who asks.
     pub fn multiples(&self, circuit: &Circuit, isa: Isa, pool: &ThreadPool) -> Arc<SharedFile> {
-        let open = || SharedFile::open(self, circuit, isa);
-        let made = self
-            .shared_multiples()
-            .get_or_make(isa.name(), || Ok::<_, Infallible>(pool.install(open)));
-        match made {
+        let multiples = self.multiples_unless(circuit, isa, pool, || None::<Infallible>);
+        match multiples {
             Ok(file) => file,
         }
     }
 
+    /// The same; who waits for another to open them asks `stop` every millisecond or so,
+    /// and leaves with the error that it returns.
+    ///
+    /// # Errors
+    /// What `stop` returns.
+    pub fn multiples_unless<E>(
+        &self,
+        circuit: &Circuit,
+        isa: Isa,
+        pool: &ThreadPool,
+        stop: impl Fn() -> Option<E>,
+    ) -> Result<Arc<SharedFile>, E> {
+        let open = || Ok(pool.install(|| SharedFile::open(self, circuit, isa)));
+        self.shared_multiples()
+            .get_or_make_unless(isa.name(), stop, open)
+    }
+
     /// Opens the file of multiples again, after it was made anew if it is of something
     /// else or damaged, or made if there is none and it is `wanted`: for sums on
-    /// `threads` threads, within the limit that its maker had set. Takes seconds to minutes, in the current pool. Whoever asks for the
-    /// multiples from then on is given these. Whether a file was made: none while
-    /// there are others in use, so that two processes which disagree do not write over
-    /// each other's for ever.
+    /// `threads` threads, within the limit that its maker had set. Takes seconds to
+    /// minutes, in the current pool. Whoever asks for the multiples from then on is given
+    /// these. Whether a file was made: none while there are others in use, so that two
+    /// processes which disagree do not write over each other's for ever.
     ///
     /// # Errors
     /// As [`write_multiples`]. But for [`ParamsError::Stopped`], it is not tried again
