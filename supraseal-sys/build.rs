@@ -15,9 +15,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "resources",
     "pool",
+    "copy",
     "b_g2_msm",
     "b_g2_packed",
     "dealloc",

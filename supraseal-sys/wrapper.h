@@ -351,6 +351,9 @@ cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32_t rounds, 
 /* Of `tasks` long tasks of a pool of one thread, *before is how many had ended when
  * a short one that was called at once with the first of them began. */
 cuzk_status cuzk_test_pool_at_once(uint32_t tasks, uint32_t *before) CUZK_NOEXCEPT;
+/* Copies as points are copied for a device. */
+cuzk_status cuzk_test_copy(uint8_t *to, const uint8_t *from, size_t bytes,
+                           cuzk_checkpoint checkpoint) CUZK_NOEXCEPT;
 typedef struct cuzk_test_held_pool cuzk_test_held_pool;
 
 /* Returns when every thread of the process-wide pool stands still, which they do

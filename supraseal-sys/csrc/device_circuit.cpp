@@ -4,8 +4,8 @@
 #include <string>
 
 #include "b_g2_packed.hpp"
+#include "copy.hpp"
 #include "device_proof.hpp"
-#include "pool.hpp"
 #include "region.hpp"
 
 namespace cuzk::CUZK_VARIANT {
@@ -62,13 +62,13 @@ void Circuit::check() const {
 }
 
 // Through the pinned piece buffers, as points go.
-void Circuit::send(const Part &part, const void *from, std::size_t bytes) {
+void Circuit::send(Load &load, const Part &part, const void *from, std::size_t bytes) {
     const std::size_t step = plan_.raw[0].bytes;
-    for (std::size_t done = 0; done < bytes; done += step, ++sent_) {
+    for (std::size_t done = 0; done < bytes; done += step, ++load.sent) {
         const std::size_t now = std::min(step, bytes - done);
-        const auto buffer = static_cast<uint32_t>(sent_ % 2);
-        if (sent_ >= 2) {
-            device_.wait(*device_.piece_free[buffer], checkpoint_);
+        const auto buffer = static_cast<uint32_t>(load.sent % 2);
+        if (load.sent >= 2) {
+            device_.wait(*device_.piece_free[buffer], load.checkpoint);
         }
         std::memcpy(pinned_piece(buffer), static_cast<const uint8_t *>(from) + done, now);
         device_.api_->upload(*device_.transfer, in_block<uint8_t>(part) + done,
@@ -86,9 +86,8 @@ void Circuit::activate(const cuzk_checkpoint &checkpoint) {
         return;
     }
     block_offset_ = residency.place(this, plan_.frame_bytes(), plan_.block_bytes());
-    checkpoint_ = checkpoint;
     try {
-        load();
+        bring({checkpoint});
     } catch (...) {
         residency.remove(this);
         throw;
@@ -104,58 +103,56 @@ void Circuit::pin() {
     }
 }
 
-void Circuit::load() {
-    const GpuRegion region(device_.resources, checkpoint_);
+void Circuit::bring(Load load) {
+    const GpuRegion region(device_.resources, load.checkpoint);
     DeviceApi &api = *device_.api_;
     try {
-        load_arrays();
+        send_arrays(load);
         // The piece buffers are about to be used by another count.
         api.record(*device_.settled, *device_.transfer);
-        device_.wait(*device_.settled, checkpoint_);
-        uint32_t piece = 0;
+        device_.wait(*device_.settled, load.checkpoint);
         for (uint32_t query = 0; query < CUZK_QUERIES; ++query) {
             if (query == CUZK_QUERY_B_G2) {
-                load_points<InG2>(query, piece);
+                send_points<InG2>(load, query);
             } else {
-                load_points<InG1>(query, piece);
+                send_points<InG1>(load, query);
             }
         }
         api.record(*device_.settled, *device_.compute);
-        device_.wait(*device_.settled, checkpoint_);
+        device_.wait(*device_.settled, load.checkpoint);
     } catch (...) {
         device_.settle();
         throw;
     }
 }
 
-void Circuit::load_arrays() {
-    sent_ = 0;
+void Circuit::send_arrays(Load &load) {
     const cuzk_circuit_shape &shape = data_.shape;
     const CircuitLayout &parts = plan_.circuit;
     const auto words = [](std::size_t count) { return count * sizeof(uint32_t); };
-    send(parts.coefficients, data_.coefficients, parts.coefficients.bytes);
-    send(parts.integers, data_.integers, parts.integers.bytes);
-    send(parts.part_ends, data_.part_ends, parts.part_ends.bytes);
-    send(parts.items, data_.items, parts.items.bytes);
-    send(parts.shapes, data_.shapes, parts.shapes.bytes);
-    send(parts.unit_rows, data_.unit_rows, parts.unit_rows.bytes);
-    send(parts.references, data_.references, parts.references.bytes);
-    send(parts.block_references, data_.block_references, parts.block_references.bytes);
-    send(parts.a_mask, data_.a_aux, num_words_ * sizeof(uint64_t));
-    send(parts.b_mask, data_.b_aux, num_words_ * sizeof(uint64_t));
-    send(parts.a_ranks, a_ranks_.data(), words(num_words_));
-    send(parts.b_ranks, b_ranks_.data(), words(num_words_));
-    send_vector(parts.halves, halves());
+    send(load, parts.coefficients, data_.coefficients, parts.coefficients.bytes);
+    send(load, parts.integers, data_.integers, parts.integers.bytes);
+    send(load, parts.part_ends, data_.part_ends, parts.part_ends.bytes);
+    send(load, parts.items, data_.items, parts.items.bytes);
+    send(load, parts.shapes, data_.shapes, parts.shapes.bytes);
+    send(load, parts.unit_rows, data_.unit_rows, parts.unit_rows.bytes);
+    send(load, parts.references, data_.references, parts.references.bytes);
+    send(load, parts.block_references, data_.block_references, parts.block_references.bytes);
+    send(load, parts.a_mask, data_.a_aux, num_words_ * sizeof(uint64_t));
+    send(load, parts.b_mask, data_.b_aux, num_words_ * sizeof(uint64_t));
+    send(load, parts.a_ranks, a_ranks_.data(), words(num_words_));
+    send(load, parts.b_ranks, b_ranks_.data(), words(num_words_));
+    send_vector(load, parts.halves, halves());
     std::vector<uint32_t> places(shape.num_inputs);
     for (uint32_t input = 0; input < shape.num_inputs; ++input) {
         places[input] = input;
     }
-    send_vector(parts.a_inputs, places);
+    send_vector(load, parts.a_inputs, places);
     std::fill(places.begin(), places.end(), device::NO_BASE);
     for (uint32_t place = 0; place < shape.num_b_inputs; ++place) {
         places[data_.b_inputs[place]] = place;
     }
-    send_vector(parts.b_inputs, places);
+    send_vector(load, parts.b_inputs, places);
     const device::Roots roots = this->roots();
     device_.api_->launch(*device_.compute, "making the roots of unity",
                          [=](NativeStream stream) { return device::make_roots(roots, stream); });
@@ -168,24 +165,24 @@ device::Roots Circuit::roots() const {
 
 // Decodes the points of `query` that stay on the device. The words that say
 // which are bad are those of the first worker, which is free.
-template <class Group> void Circuit::load_points(uint32_t query, uint32_t &piece) {
+template <class Group> void Circuit::send_points(Load &load, uint32_t query) {
     DeviceApi &api = *device_.api_;
     const uint64_t all = plan_.summary.resident_points[query];
     const uint64_t step = plan_.piece_points(query);
     auto *bad = of_worker<uint32_t>(0, plan_.worker.results);
     auto *answer = pinned_of_worker<uint32_t>(0, plan_.worker.results);
-    for (uint64_t first = 0; first < all; first += step, ++piece) {
+    for (uint64_t first = 0; first < all; first += step, ++load.pieces) {
         const uint64_t len = std::min(step, all - first);
-        const uint32_t buffer = piece % 2;
-        if (piece >= 2) {
-            device_.wait(*device_.piece_free[buffer], checkpoint_);
+        const uint32_t buffer = load.pieces % 2;
+        if (load.pieces >= 2) {
+            device_.wait(*device_.piece_free[buffer], load.checkpoint);
         }
-        send_piece(query, first, len, buffer);
+        send_piece(query, first, len, buffer, load.checkpoint);
         decode_piece<Group>(len, buffer,
                             in_block<typename Group::Affine>(plan_.resident[query]) + first, bad);
         api.download(*device_.compute, answer, bad, sizeof(uint32_t));
         api.record(*device_.settled, *device_.compute);
-        device_.wait(*device_.settled, checkpoint_);
+        device_.wait(*device_.settled, load.checkpoint);
         if (*answer != UINT32_MAX) {
             throw Error(CUZK_INVALID_POINT, std::string("the query ") + query_name(query) +
                                                 ": point " + std::to_string(first + *answer) +
@@ -194,16 +191,12 @@ template <class Group> void Circuit::load_points(uint32_t query, uint32_t &piece
     }
 }
 
-void Circuit::send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer) {
+void Circuit::send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer,
+                         const cuzk_checkpoint &checkpoint) {
     const std::size_t bytes = len * point_bytes(query);
     const uint8_t *from = data_.points[query] + first * point_bytes(query);
-    // The points may lie in a file, so that reading them is what takes time.
-    constexpr std::size_t kTask = std::size_t{1} << 20;
     uint8_t *to = pinned_piece(buffer);
-    shared_pool().for_each_at_once((bytes + kTask - 1) / kTask, [&](std::size_t task, std::size_t) {
-        const std::size_t begin = task * kTask;
-        std::memcpy(to + begin, from + begin, std::min(kTask, bytes - begin));
-    });
+    copy_at_once(to, from, bytes, checkpoint);
     DeviceApi &api = *device_.api_;
     api.upload(*device_.transfer, in_frame<uint8_t>(plan_.raw[buffer]), to, bytes);
     api.record(*device_.piece_there[buffer], *device_.transfer);

@@ -90,26 +90,35 @@ public:
                                  buffer * plan_.raw[0].bytes);
     }
 
-    // Brings a piece of encoded points into raw buffer `buffer`, which is free.
-    void send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer);
+    // Brings a piece of encoded points into raw buffer `buffer`, which is free. Stopped
+    // by the checkpoint, it has begun nothing on the device.
+    void send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer,
+                    const cuzk_checkpoint &checkpoint);
     template <class Group>
     void decode_piece(uint64_t len, uint32_t buffer, typename Group::Affine *points,
                       uint32_t *bad);
 
 private:
+    // A circuit's coming to its device: what may stop it, and how many pieces of arrays
+    // and of points went through the piece buffers.
+    struct Load {
+        const cuzk_checkpoint &checkpoint;
+        uint64_t sent = 0;
+        uint32_t pieces = 0;
+    };
+
     void check() const;
     void pin();
-    void load();
-    void load_arrays();
-    void send(const Part &part, const void *from, std::size_t bytes);
-    template <class T> void send_vector(const Part &part, const std::vector<T> &from) {
-        send(part, from.data(), from.size() * sizeof(T));
+    void bring(Load load);
+    void send_arrays(Load &load);
+    void send(Load &load, const Part &part, const void *from, std::size_t bytes);
+    template <class T>
+    void send_vector(Load &load, const Part &part, const std::vector<T> &from) {
+        send(load, part, from.data(), from.size() * sizeof(T));
     }
-    template <class Group> void load_points(uint32_t query, uint32_t &piece);
+    template <class Group> void send_points(Load &load, uint32_t query);
 
     std::size_t block_offset_ = 0;
-    cuzk_checkpoint checkpoint_{}; // of the load that is running
-    uint64_t sent_ = 0;            // of that load
 };
 
 } // namespace cuzk::CUZK_VARIANT

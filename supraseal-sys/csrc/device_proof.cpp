@@ -337,7 +337,7 @@ template <class Group, class Use> void Proof::for_each_piece(uint32_t query, con
             device_.wait(*device_.piece_free[buffer], checkpoint_);
         }
         pass(checkpoint_);
-        circuit_.send_piece(query, first, len, buffer);
+        circuit_.send_piece(query, first, len, buffer, checkpoint_);
         circuit_.decode_piece<Group>(len, buffer, points, bad + piece);
         pieces_.push_back({query, first});
         figures_.streamed_bytes += len * point_bytes(query);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "b_g2_msm.hpp"
+#include "copy.hpp"
 #include "dealloc.hpp"
 #include "pool.hpp"
 #include "resources.hpp"
@@ -202,6 +203,11 @@ extern "C" cuzk_status cuzk_test_pool_at_once(uint32_t tasks, uint32_t *before) 
         urgent.join();
         *before = seen.load();
     });
+}
+
+extern "C" cuzk_status cuzk_test_copy(uint8_t *to, const uint8_t *from, size_t bytes,
+                                      cuzk_checkpoint checkpoint) noexcept {
+    return cuzk::guard([&] { cuzk::copy_at_once(to, from, bytes, checkpoint); });
 }
 
 extern "C" cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,

@@ -694,6 +694,14 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn cuzk_test_pool_at_once(tasks: u32, before: *mut u32) -> cuzk_status;
 }
+unsafe extern "C" {
+    pub fn cuzk_test_copy(
+        to: *mut u8,
+        from: *const u8,
+        bytes: usize,
+        checkpoint: cuzk_checkpoint,
+    ) -> cuzk_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct cuzk_test_held_pool {

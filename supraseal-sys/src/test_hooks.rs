@@ -12,7 +12,7 @@ use blstrs::{G2Affine, G2Projective, Scalar};
 use group::Group;
 
 use crate::bindings as sys;
-use crate::call::{made, written};
+use crate::call::{checkpoint, made, written};
 use crate::resources::GpuResources;
 use crate::status::{Status, check};
 
@@ -69,6 +69,16 @@ pub fn pool(threads: u32, callers: u32, rounds: u32, tasks: u32) -> Result<u64, 
 pub fn pool_at_once(tasks: u32) -> Result<u32, Status> {
     // SAFETY: it writes the number if its status is OK.
     unsafe { written(|out| sys::cuzk_test_pool_at_once(tasks, out)) }
+}
+
+/// Copies `from` to `to`, which is as long, as points are copied for a device.
+pub fn copy(to: &mut [u8], from: &[u8], pass: &dyn Fn() -> bool) -> Result<(), Status> {
+    assert_eq!(to.len(), from.len());
+    crate::pool::start_default()?;
+    let checkpoint = checkpoint(&pass);
+    // SAFETY: both slices have the length, and they and the checkpoint live as long as
+    // the call.
+    check(&unsafe { sys::cuzk_test_copy(to.as_mut_ptr(), from.as_ptr(), from.len(), checkpoint) })
 }
 
 /// Every thread of the process's pool, standing still until this is dropped.

@@ -194,8 +194,9 @@ fn a_cancelled_job_leaves_the_wait_for_anothers_reading() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = tiny::config(directory.path());
     config.synthesis.partition_workers = 2;
-    let pipe = Pipe::in_place_of(KIND, directory.path());
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    // Dropped before the engine, which waits for who reads.
+    let pipe = Pipe::in_place_of(KIND, directory.path());
     let running = || engine.status().partitions_running;
     let reads = submit(&engine, tiny::job(KIND, 1));
     wait_until("one reads", || running() == 1);

@@ -170,8 +170,9 @@ fn a_critical_job_waits_for_nobodys_files() {
     let mut config = tiny::config(directory.path());
     config.synthesis.partition_workers = 1;
     let kind = ProofKind::WindowPost;
-    let pipe = Pipe::in_place_of(kind, directory.path());
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    // Dropped before the engine, which waits for who reads.
+    let pipe = Pipe::in_place_of(kind, directory.path());
     let slow = submit(&engine, tiny::job(kind, 1));
     wait_until("its turn has come", || {
         engine.status().partitions_running == 1

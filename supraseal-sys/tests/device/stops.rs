@@ -5,6 +5,7 @@ use super::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
+use supraseal_sys::test_hooks::{HeldPool, copy};
 
 fn bench_in(memory_bytes: Option<u64>, b_g2: BG2) -> Bench {
     let options = DeviceOptions {
@@ -92,6 +93,29 @@ fn kernels_are_cut_short() {
         .min()
         .unwrap();
     assert!(stopped * 2 < whole, "{stopped:?} of {whole:?}");
+}
+
+/// Points are read from a file, perhaps, on their way: that takes the most time of all.
+#[test]
+fn the_copy_of_a_piece_stops_between_its_tasks() {
+    const TASK: usize = 1 << 20;
+    const TASKS: usize = 7;
+    let from: Vec<u8> = (0..TASKS * TASK - 5).map(|index| index as u8 | 1).collect();
+    let mut to = vec![0; from.len()];
+    // The calling thread has all tasks.
+    let held = HeldPool::new().unwrap();
+    let asked = AtomicUsize::new(0);
+    let pass = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+    let stopped = copy(&mut to, &from, &pass).unwrap_err();
+    assert_eq!(stopped.code(), Code::Stopped);
+    assert_eq!(asked.into_inner(), 4);
+    assert_eq!(to.iter().position(|&byte| byte == 0), Some(3 * TASK));
+    copy(&mut to, &from, &|| true).unwrap();
+    drop(held);
+    assert!(to == from);
+    to.fill(0);
+    copy(&mut to, &from, &|| true).unwrap();
+    assert!(to == from);
 }
 
 /// One worker's proofs are stopped all the time; the other's are as they
