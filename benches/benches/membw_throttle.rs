@@ -17,8 +17,8 @@ use benches::{
 use blstrs::Scalar;
 use criterion::Criterion;
 use cuzk_pce::{
-    CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate,
-    packed_witness, record, stand_aside, witness,
+    CHUNK_ROWS, Gate, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate,
+    packed_witness, record, witness,
 };
 use ff::Field;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
@@ -332,8 +332,9 @@ impl<'a> Work<'a> {
         in_witness: Option<&AtomicI32>,
         in_evaluation: Option<&AtomicI32>,
     ) -> Result<()> {
-        stand_aside(in_witness, self.circuits.program.rows());
+        let gate = Gate::new(in_witness, self.circuits.program.rows());
         let hash = |_| {
+            gate.pass();
             packed_witness::<Scalar, _>(Hashes {
                 count: 1,
                 blank: false,

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicI32;
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::{Checkpoint, Isa};
-use cuzk_pce::{Columns, EvalError, PackedWitness};
+use cuzk_pce::{Columns, EvalError, Gate, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -27,7 +27,7 @@ use crate::backend::{
     Backend, BackendError, Evaluation, Pending, Randomness, SharedCheckpoint, Synthesized,
 };
 use crate::circuit::Circuit;
-use crate::kinds::{Job, Writer};
+use crate::kinds::{Job, WitnessContext, Writer};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
@@ -46,9 +46,8 @@ pub struct SynthesisResources<'a> {
     pub isa: Isa,
     /// Where it takes the witness and the vectors over the domain from.
     pub buffers: &'a Arc<BufferPool>,
-    /// While this is above zero, evaluation yields the memory to whoever raised
-    /// it, and so does, once, a witness that nothing is evaluated on here; see
-    /// [`cuzk_pce::wait_max`].
+    /// While this is above zero, the witness and evaluation yield the memory to
+    /// whoever raised it, each for no longer than [`cuzk_pce::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
     /// Whether A and B are evaluated here, and not left to the backend.
     pub evaluate: bool,
@@ -89,11 +88,20 @@ pub fn synthesize_partition(
         Writer::Circuit => Stage::CircuitWitness,
     };
     let memory = buffers.witness_memory();
+    let throttled = Throttled {
+        gate: Gate::new(throttle, circuit.program().rows()),
+        checkpoint: &*checkpoint,
+    };
+    let context = WitnessContext {
+        isa,
+        memory: &memory,
+        checkpoint: &throttled,
+    };
     let witness = trace.time(stage, || {
-        if !evaluate {
-            cuzk_pce::stand_aside(throttle, circuit.program().rows());
+        if !throttled.pass() {
+            return Err(Error::Stopped);
         }
-        pool.install(|| job.witness_in(partition, isa, &memory))
+        pool.install(|| job.witness_in(partition, context))
     })?;
     if !checkpoint.pass() {
         return Err(Error::Stopped);
@@ -116,6 +124,19 @@ pub fn synthesize_partition(
         randomness: Randomness::from_os(),
         checkpoint,
     })
+}
+
+/// A witness's checkpoint, at which it yields as evaluation does.
+struct Throttled<'a> {
+    gate: Gate<'a>,
+    checkpoint: &'a dyn Checkpoint,
+}
+
+impl Checkpoint for Throttled<'_> {
+    fn pass(&self) -> bool {
+        self.gate.pass();
+        self.checkpoint.pass()
+    }
 }
 
 /// Two vectors over the circuit's domain, of unspecified values.

@@ -14,7 +14,6 @@ use std::thread;
 use std::time::Duration;
 
 use blstrs::Scalar;
-use cuzk_core::Engine;
 use cuzk_core::backend::{
     Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Hindrance, Randomness,
     Scaling, Synthesized,
@@ -27,6 +26,7 @@ use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
+use cuzk_core::{Engine, Error};
 use cuzk_kernels::msm::{g1_stream, g2_stream};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient;
@@ -83,16 +83,27 @@ impl Case {
         evaluate: bool,
         trace: Trace<'_>,
     ) -> Synthesized {
+        self.synthesize(throttle, evaluate, Arc::new(Unhindered), trace)
+            .unwrap()
+    }
+
+    fn synthesize(
+        &self,
+        throttle: Option<&AtomicI32>,
+        evaluate: bool,
+        checkpoint: Arc<dyn Hindrance>,
+        trace: Trace<'_>,
+    ) -> Result<Synthesized, Error> {
         let resources = SynthesisResources {
             pool: &common::config().synthesis.pool().unwrap(),
             isa: Isa::best(),
             buffers: &BufferPool::new(Dealloc::Recycle, 0),
             throttle,
             evaluate,
-            checkpoint: Arc::new(Unhindered),
+            checkpoint,
         };
         let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(self.params.mapped()));
-        synthesize_partition(&*self.job, 0, circuit, params, resources, trace).unwrap()
+        synthesize_partition(&*self.job, 0, circuit, params, resources, trace)
     }
 
     /// What the kernels of the CPU make of the partition, one by one: no backend is asked.
@@ -290,6 +301,24 @@ fn a_failing_device_fails_its_partition() {
     }
 }
 
+/// Goes on so many times.
+struct Counted {
+    asked: AtomicUsize,
+    goes_on: usize,
+}
+
+impl Checkpoint for Counted {
+    fn pass(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) < self.goes_on
+    }
+}
+
+impl Hindrance for Counted {
+    fn is_stopped(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) >= self.goes_on
+    }
+}
+
 /// Hinders nothing until it is told to stop it.
 #[derive(Default)]
 struct Waits {
@@ -463,17 +492,44 @@ fn the_regions_of_a_device_do_not_overlap() {
     }
 }
 
-/// Where nothing is evaluated on the cores, the witness gives way to the sum in G2.
+/// The witness gives way to the sum in G2, whoever evaluates.
 #[test]
-fn a_witness_for_a_device_stands_aside() {
+fn a_witness_stands_aside() {
     let case = Case::new();
     let raised = AtomicI32::new(1);
+    for evaluate in [false, true] {
+        let timeline = Timeline::default();
+        case.synthesized_beside(Some(&raised), evaluate, timeline.trace(0, Some(0)));
+        let spans = timeline.spans();
+        let witness = spans.iter().find(|span| span.stage == Stage::Witness);
+        let bound = cuzk_pce::wait_max(case.circuit.program().rows());
+        assert!(witness.unwrap().length() >= bound);
+    }
+}
+
+/// The witness is stopped where it stands: a whole one of a large sector takes seconds.
+#[test]
+fn a_witness_stops_at_its_next_piece() {
+    let case = Case::new();
     let timeline = Timeline::default();
-    case.synthesized_beside(Some(&raised), false, timeline.trace(0, Some(0)));
-    let spans = timeline.spans();
-    let witness = spans.iter().find(|span| span.stage == Stage::Witness);
-    let bound = cuzk_pce::wait_max(case.circuit.program().rows());
-    assert!(witness.unwrap().length() >= bound);
+    let asks = |goes_on: usize| {
+        let counted = Arc::new(Counted {
+            asked: AtomicUsize::new(0),
+            goes_on,
+        });
+        let checkpoint: Arc<dyn Hindrance> = Arc::<Counted>::clone(&counted);
+        let trace = timeline.trace(0, Some(0));
+        let synthesized = case.synthesize(None, false, checkpoint, trace);
+        (synthesized, counted.asked.load(Ordering::Relaxed))
+    };
+    let (whole, all) = asks(usize::MAX);
+    whole.unwrap();
+    // Of 66 paths eight go together.
+    assert!(all >= 66 / 8, "asked {all} times");
+    for goes_on in [0, 1, all / 2] {
+        let (stopped, _) = asks(goes_on);
+        assert!(matches!(stopped, Err(Error::Stopped)));
+    }
 }
 
 /// A PoRep's partition reaches a device in a few megabytes, as its circuit's shape

@@ -44,7 +44,7 @@ pub use fingerprint::Fingerprint;
 pub use program::{Program, compile};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
-pub use throttle::{WAIT_MAX, stand_aside, wait_max};
+pub use throttle::{Gate, WAIT_MAX, wait_max};
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
     WitnessCs, WitnessError, WitnessMemory, packed_witness, witness,

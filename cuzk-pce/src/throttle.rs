@@ -41,20 +41,15 @@ pub fn wait_max(rows: usize) -> Duration {
     WAIT_PER_ROW.saturating_mul(rows).min(WAIT_MAX)
 }
 
-/// Sleeps while the count is above zero, for at most [`wait_max`] of a circuit of so
-/// many rows: before work on it that has no chunks to look between.
-pub fn stand_aside(throttle: Option<&AtomicI32>, rows: usize) {
-    Gate::new(throttle, rows).pass();
-}
-
 /// One sleep: short against the work that is waited for, long against the
 /// cost of a wake-up, which that work pays for. Beside naps of 100 µs the sum in
 /// G2 took 6 to 17 % longer than alone on two cores, beside these 3 to 4 %.
 const NAP: Duration = Duration::from_micros(500);
 
-/// One call's view of a throttle.
+/// One call's view of a throttle: asked between pieces of its work, on each of its
+/// threads.
 #[derive(Debug)]
-pub(crate) struct Gate<'a> {
+pub struct Gate<'a> {
     raised: Option<&'a AtomicI32>,
     wait_max: Duration,
     waited: Mutex<Waited>,
@@ -78,8 +73,10 @@ impl Waited {
 }
 
 impl<'a> Gate<'a> {
-    /// A gate that never waits longer than [`wait_max`]; `None` never waits.
-    pub(crate) fn new(throttle: Option<&'a AtomicI32>, rows: usize) -> Self {
+    /// A gate that never waits longer than [`wait_max`] of a circuit of so many rows;
+    /// `None` never waits.
+    #[must_use]
+    pub fn new(throttle: Option<&'a AtomicI32>, rows: usize) -> Self {
         Self::with_bound(throttle, wait_max(rows))
     }
 
@@ -93,7 +90,7 @@ impl<'a> Gate<'a> {
 
     /// Sleeps while the count is above zero and the call's bound is not used
     /// up. Costs one atomic load when it is not raised.
-    pub(crate) fn pass(&self) {
+    pub fn pass(&self) {
         let Some(raised) = self.raised else { return };
         if raised.load(Ordering::Acquire) <= 0 || self.waited() >= self.wait_max {
             return;
@@ -156,7 +153,7 @@ mod tests {
     #[test]
     fn a_lost_decrement_costs_the_bound_once() {
         let count = AtomicI32::new(1);
-        let bound = Duration::from_millis(20);
+        let bound = Duration::from_millis(200);
         let gate = Gate::with_bound(Some(&count), bound);
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -167,33 +164,30 @@ mod tests {
                 });
             }
         });
-        // 200 passes, one bound: had each waited on its own, this were 4 s.
+        // 50 passes a thread, one bound: had each waited on its own, this were 10 s.
         let waited = gate.waited();
         assert!(
-            waited >= bound && waited < Duration::from_secs(1),
+            waited >= bound && waited < Duration::from_secs(5),
             "{waited:?}"
         );
-        let start = Instant::now();
         gate.pass();
         assert_eq!(gate.waited(), waited);
-        assert!(start.elapsed() < Duration::from_secs(1));
     }
 
     #[test]
-    fn who_stands_aside_goes_on_when_it_is_lowered_or_the_bound_is_over() {
+    fn who_waits_goes_on_when_it_is_lowered_or_the_bound_is_over() {
         let count = AtomicI32::new(1);
         let start = Instant::now();
-        stand_aside(Some(&count), 20_000);
+        Gate::new(Some(&count), 20_000).pass();
         assert!(start.elapsed() >= wait_max(20_000));
         thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(5));
                 count.store(0, Ordering::Release);
             });
-            stand_aside(Some(&count), usize::MAX);
+            Gate::new(Some(&count), usize::MAX).pass();
         });
         assert_eq!(count.load(Ordering::Acquire), 0);
-        stand_aside(None, usize::MAX);
     }
 
     #[test]

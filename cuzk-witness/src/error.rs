@@ -1,6 +1,18 @@
-//! What a writer refuses: inputs of another shape than its circuit's.
+//! What a writer refuses, inputs of another shape than its circuit's, and that it was
+//! stopped.
 
 use std::fmt;
+
+/// Why there is no witness.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The inputs are of another shape than the circuit's.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The checkpoint stopped the writer.
+    #[error("the witness was stopped")]
+    Stopped,
+}
 
 /// Inputs that the circuit has no variables for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

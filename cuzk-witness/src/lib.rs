@@ -18,6 +18,7 @@
 #![deny(unsafe_code)]
 
 mod bits;
+mod context;
 mod error;
 pub mod insertion;
 mod label;
@@ -34,9 +35,10 @@ pub mod snap_deals;
 mod testing;
 mod uint32;
 
+pub use context::Context;
 pub use cuzk_kernels::Isa;
 pub use cuzk_pce::{PackedBuilder, PackedWitness, WitnessMemory};
-pub use error::ShapeError;
+pub use error::{ShapeError, WriteError};
 
 /// A packed witness over BLS12-381's scalar field, while it is being written.
 pub type Builder = PackedBuilder<blstrs::Scalar>;

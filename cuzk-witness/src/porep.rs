@@ -15,7 +15,9 @@ use crate::num::write_bits;
 use crate::por::{Climb, MerklePath, TreeShape};
 use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
 use crate::sha256::COMPRESSION_BITS_AT_MOST;
-use crate::{Builder, Isa, PackedWitness, ShapeError, WitnessMemory, sha256_path};
+use crate::{
+    Builder, Context, Isa, PackedWitness, ShapeError, WitnessMemory, WriteError, sha256_path,
+};
 use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
@@ -82,33 +84,32 @@ pub struct Column {
     pub path: MerklePath,
 }
 
-/// Writes the witness of one partition into `memory`.
+/// Writes the witness of one partition.
 ///
 /// # Errors
-/// If there are more or fewer challenges, parents, labels or nodes than the
+/// If it is stopped, there are more or fewer challenges, parents, labels or nodes than the
 /// shape says, or a leaf's index is out of range.
 pub fn write(
-    isa: Isa,
+    context: Context<'_>,
     shape: PorepShape,
     statement: &Statement,
     challenges: &[Challenge],
-    memory: &WitnessMemory,
-) -> Result<PackedWitness<Scalar>, ShapeError> {
+) -> Result<PackedWitness<Scalar>, WriteError> {
     check(shape, challenges)?;
-    let mut witness = Room::statement_and_challenges(shape).builder(memory);
-    write_statement(isa, statement, &mut witness);
+    let mut witness = Room::statement_and_challenges(shape).builder(context.memory);
+    write_statement(context.isa, statement, &mut witness);
     // No more challenges at once than keep the threads busy: their parts are
     // as large as the witness.
     for challenges in challenges.chunks(2 * rayon::current_num_threads()) {
         let parts: Vec<Parts> = challenges
             .par_iter()
-            .map(|challenge| write_challenge(isa, shape, statement, challenge, memory))
+            .map(|challenge| write_challenge(context, shape, statement, challenge))
             .collect::<Result<_, _>>()?;
         witness.append_all(parts.as_flattened());
     }
     witness.finish().map_err(|error| {
         // ONE is the first public input.
-        ShapeError::new("public inputs", "ONE", error)
+        ShapeError::new("public inputs", "ONE", error).into()
     })
 }
 
@@ -161,19 +162,18 @@ fn write_statement(isa: Isa, statement: &Statement, builder: &mut Builder) {
 type Parts = [Builder; 4];
 
 fn write_challenge(
-    isa: Isa,
+    context: Context<'_>,
     shape: PorepShape,
     statement: &Statement,
     challenge: &Challenge,
-    memory: &WitnessMemory,
-) -> Result<Parts, ShapeError> {
+) -> Result<Parts, WriteError> {
     let (first, others) = challenge.parents.split_at(HASHES_AT_ONCE.min(PARENTS));
     let (data, (first, rest)) = rayon::join(
-        || write_data(shape, challenge, memory),
+        || write_data(context, shape, challenge),
         || {
             rayon::join(
-                || write_parents(isa, shape, first, memory),
-                || write_node_and_parents(isa, shape, statement, challenge, others, memory),
+                || write_parents(context, shape, first),
+                || write_node_and_parents(context, shape, statement, challenge, others),
             )
         },
     );
@@ -183,11 +183,12 @@ fn write_challenge(
 
 /// The node's data, in the tree over all of it.
 fn write_data(
+    context: Context<'_>,
     shape: PorepShape,
     challenge: &Challenge,
-    memory: &WitnessMemory,
-) -> Result<Builder, ShapeError> {
-    let mut builder = Room::data(shape).builder(memory);
+) -> Result<Builder, WriteError> {
+    context.pass()?;
+    let mut builder = Room::data(shape).builder(context.memory);
     builder.push(challenge.data.leaf);
     sha256_path::write(shape.data, &challenge.data, &mut builder)?;
     builder.push_input(Scalar::from(challenge.data.index));
@@ -195,15 +196,17 @@ fn write_data(
 }
 
 fn write_parents(
-    isa: Isa,
+    context: Context<'_>,
     shape: PorepShape,
     parents: &[Column],
-    memory: &WitnessMemory,
-) -> Result<Builder, ShapeError> {
+) -> Result<Builder, WriteError> {
+    context.pass()?;
+    let isa = context.isa;
     let columns = hash_columns(isa, shape, parents.iter().map(|parent| &parent.labels[..]))?;
     let paths = parents.iter().map(|parent| &parent.path).collect();
     let climb = Climb::from_leaves(isa, shape.replica, columns.digests().collect(), paths)?;
-    let mut builder = Room::columns(shape, parents.len()).builder(memory);
+    context.pass()?;
+    let mut builder = Room::columns(shape, parents.len()).builder(context.memory);
     for (i, parent) in parents.iter().enumerate() {
         write_parent(parent, i, &columns, &climb, &mut builder)?;
     }
@@ -213,13 +216,14 @@ fn write_parents(
 /// Two parts: `parents`, and everything about the node but its data. Its
 /// labels come first, since its own two paths are climbed with the parents'.
 fn write_node_and_parents(
-    isa: Isa,
+    context: Context<'_>,
     shape: PorepShape,
     statement: &Statement,
     challenge: &Challenge,
     parents: &[Column],
-    memory: &WitnessMemory,
-) -> Result<[Builder; 2], ShapeError> {
+) -> Result<[Builder; 2], WriteError> {
+    context.pass()?;
+    let Context { isa, memory, .. } = context;
     let mut node = Room::node(shape).builder(memory);
     node.push_bits(challenge.node, 64);
     node.push_input(Scalar::from(challenge.node));
@@ -227,6 +231,7 @@ fn write_node_and_parents(
     let key = labels.last().copied().unwrap_or_default();
     let encoded = key + challenge.data.leaf;
 
+    context.pass()?;
     let rows = parents.iter().map(|parent| &parent.labels[..]);
     let columns = hash_columns(isa, shape, rows.chain([&labels[..]]))?;
     let leaves = columns.digests().chain([encoded]).collect();
@@ -236,6 +241,7 @@ fn write_node_and_parents(
         .collect();
     let climb = Climb::from_leaves(isa, shape.replica, leaves, paths)?;
 
+    context.pass()?;
     let mut others = Room::columns(shape, parents.len()).builder(memory);
     for (i, parent) in parents.iter().enumerate() {
         write_parent(parent, i, &columns, &climb, &mut others)?;

@@ -7,7 +7,7 @@
 use crate::error::expect_len;
 use crate::por::{Climb, MerklePath, TreeShape};
 use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
-use crate::{Builder, Isa, PackedWitness, ShapeError, WitnessMemory};
+use crate::{Builder, Context, Isa, PackedWitness, ShapeError, WitnessMemory, WriteError};
 use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
@@ -39,22 +39,21 @@ pub struct Sector {
     pub paths: Vec<MerklePath>,
 }
 
-/// Writes the witness of one partition into `memory`.
+/// Writes the witness of one partition.
 ///
 /// # Errors
-/// If there are more or fewer sectors, challenges or nodes than the shape
+/// If it is stopped, there are more or fewer sectors, challenges or nodes than the shape
 /// says, or a leaf's index is out of range.
 pub fn write(
-    isa: Isa,
+    context: Context<'_>,
     shape: PostShape,
     sectors: &[Sector],
-    memory: &WitnessMemory,
-) -> Result<PackedWitness<Scalar>, ShapeError> {
+) -> Result<PackedWitness<Scalar>, WriteError> {
     expect_len("sectors", shape.sectors, sectors.len())?;
     for (number, sector) in sectors.iter().enumerate() {
         check(sector, shape).map_err(|error| error.within(format!("sector {number}")))?;
     }
-    let mut witness = reserve(memory, shape, sectors.len());
+    let mut witness = reserve(context.memory, shape, sectors.len());
     witness.push_input(Scalar::ONE);
     let group = GROUP_PATHS.div_ceil(shape.challenges.max(1));
     // No more groups at once than keep the threads busy: a partition of full
@@ -62,13 +61,13 @@ pub fn write(
     for sectors in sectors.chunks(group * 2 * rayon::current_num_threads()) {
         let groups: Vec<Builder> = sectors
             .par_chunks(group)
-            .map(|sectors| write_group(isa, shape, sectors, memory))
+            .map(|sectors| write_group(context, shape, sectors))
             .collect::<Result<_, _>>()?;
         witness.append_all(&groups);
     }
     witness.finish().map_err(|error| {
         // ONE is the first public input.
-        ShapeError::new("public inputs", "ONE", error)
+        ShapeError::new("public inputs", "ONE", error).into()
     })
 }
 
@@ -82,18 +81,18 @@ fn check(sector: &Sector, shape: PostShape) -> Result<(), ShapeError> {
 }
 
 fn write_group(
-    isa: Isa,
+    context: Context<'_>,
     shape: PostShape,
     sectors: &[Sector],
-    memory: &WitnessMemory,
-) -> Result<Builder, ShapeError> {
+) -> Result<Builder, WriteError> {
     let paths: Vec<&MerklePath> = sectors.iter().flat_map(|sector| &sector.paths).collect();
     let (commitments, climbs) = rayon::join(
-        || commitments(isa, sectors),
-        || climb(isa, shape.tree, &paths),
+        || commitments(context.isa, sectors),
+        || climb(context, shape.tree, &paths),
     );
     let climbs = climbs?;
-    let mut builder = reserve(memory, shape, sectors.len());
+    context.pass()?;
+    let mut builder = reserve(context.memory, shape, sectors.len());
     let mut path = 0;
     for (i, sector) in sectors.iter().enumerate() {
         builder.extend(&[sector.comm_r_last, sector.comm_c, sector.comm_r]);
@@ -119,13 +118,16 @@ fn commitments(isa: Isa, sectors: &[Sector]) -> Hashes {
 }
 
 fn climb<'a>(
-    isa: Isa,
+    context: Context<'_>,
     tree: TreeShape,
     paths: &[&'a MerklePath],
-) -> Result<Vec<Climb<'a>>, ShapeError> {
+) -> Result<Vec<Climb<'a>>, WriteError> {
     paths
         .par_chunks(HASHES_AT_ONCE)
-        .map(|paths| Climb::new(isa, tree, paths.to_vec()))
+        .map(|paths| {
+            context.pass()?;
+            Ok(Climb::new(context.isa, tree, paths.to_vec())?)
+        })
         .collect()
 }
 

@@ -1,13 +1,15 @@
 //! Gadgets beside writers.
 
-use crate::Builder;
 use crate::por::{MerklePath, TreeShape};
+use crate::{Builder, Context, Isa, WriteError};
 use bellperson::ConstraintSystem;
 use bellperson::util_cs::witness_cs::WitnessCS;
 use blstrs::Scalar;
+use cuzk_kernels::Checkpoint;
 use ff::Field;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Scalars with the awkward ones among them.
 pub(crate) fn scalars(count: usize, seed: u64) -> Vec<Scalar> {
@@ -76,5 +78,48 @@ pub(crate) fn in_pools(work: impl Fn() + Sync) {
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         pool.build().unwrap().install(&work);
+    }
+}
+
+/// `write` asks at least `least` times whether it may go on, and stops whenever it may not.
+pub(crate) fn assert_stops<T: std::fmt::Debug>(
+    least: usize,
+    write: impl Fn(Context<'_>) -> Result<T, WriteError>,
+) {
+    let asks = |checkpoint: &Counted| {
+        let context = Context {
+            checkpoint,
+            ..Isa::best().into()
+        };
+        write(context)
+    };
+    let all = Counted::until(usize::MAX);
+    asks(&all).unwrap();
+    let all = all.asked.into_inner();
+    assert!(all >= least, "asked {all} times");
+    for call in [0, 1, all / 2, all - 1] {
+        let stopped = asks(&Counted::until(call)).unwrap_err();
+        assert_eq!(stopped, WriteError::Stopped, "{call} of {all}");
+    }
+}
+
+/// Goes on so many times.
+struct Counted {
+    asked: AtomicUsize,
+    until: usize,
+}
+
+impl Counted {
+    fn until(until: usize) -> Self {
+        Self {
+            asked: AtomicUsize::new(0),
+            until,
+        }
+    }
+}
+
+impl Checkpoint for Counted {
+    fn pass(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) < self.until
     }
 }

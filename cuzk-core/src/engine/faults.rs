@@ -12,6 +12,7 @@ use rayon::ThreadPool;
 use super::shared::Shared;
 use super::stations::Station;
 use super::task::{Admitted, Ready, Rejected, Task};
+use crate::kinds::WitnessContext;
 use crate::metrics::{self, Fault};
 use crate::{Error, Result};
 
@@ -164,9 +165,11 @@ impl Shared {
         let Admitted { task, circuit, .. } = admitted;
         let (input, partition) = (task.state.input()?, task.partition);
         let memory = self.buffers.witness_memory();
-        let witness = input
-            .witness_in(partition, self.config.cpu.isa, &memory)
-            .ok()?;
+        let context = WitnessContext {
+            memory: &memory,
+            ..self.config.cpu.isa.into()
+        };
+        let witness = input.witness_in(partition, context).ok()?;
         let row = circuit.first_bad_row(&witness).ok()??;
         Some(Error::Unsatisfied { partition, row })
     }

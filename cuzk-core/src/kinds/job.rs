@@ -5,8 +5,9 @@ use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
+use cuzk_pce::PackedWitness;
 use cuzk_pce::cell::{CheckedCircuit, check_circuit};
-use cuzk_pce::{PackedWitness, WitnessMemory};
+use cuzk_witness::{Context as WitnessContext, WriteError};
 
 use super::CircuitId;
 use crate::Error;
@@ -41,20 +42,19 @@ pub trait Job: Send + Sync {
     /// [`Error::InvalidRequest`] for a partition that there is not,
     /// [`Error::Synthesis`] when the circuit fails.
     fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
-        self.witness_in(partition, Isa::best(), &WitnessMemory::HEAP)
+        self.witness_in(partition, Isa::best().into())
     }
 
-    /// The same with these instructions, in `memory`, as far as its
-    /// [`writer`](Self::writer) is a native one.
+    /// The same as `context` says, as far as its [`writer`](Self::writer) is a native
+    /// one.
     ///
     /// # Errors
     ///
-    /// As [`witness`](Self::witness).
+    /// As [`witness`](Self::witness), and [`Error::Stopped`] if its checkpoint stops it.
     fn witness_in(
         &self,
         partition: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error>;
 
     /// The partition's public inputs without the leading ONE, as a verifier
@@ -122,12 +122,11 @@ pub(super) trait Statement: Send + Sync {
 /// Writes witnesses without the circuit.
 pub(super) trait Native {
     /// The witness of a partition below `partitions()`, bit for bit that of
-    /// its instance, in `memory`.
+    /// its instance.
     fn write(
         &self,
         partition: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> anyhow::Result<PackedWitness<Scalar>>;
 }
 
@@ -178,14 +177,18 @@ impl<S: Statement> Job for S {
     fn witness_in(
         &self,
         partition: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error> {
         check_partition(self, partition)?;
         match self.native() {
-            Some(native) => native
-                .write(partition, isa, memory)
-                .map_err(|problem| synthesis("witness", &problem)),
+            Some(native) => {
+                native
+                    .write(partition, context)
+                    .map_err(|problem| match problem.downcast_ref() {
+                        Some(WriteError::Stopped) => Error::Stopped,
+                        _ => synthesis("witness", &problem),
+                    })
+            }
             None => cuzk_pce::packed_witness(instance(self, partition)?)
                 .map_err(|problem| synthesis("witness", &problem)),
         }

@@ -30,6 +30,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use circuit::{CircuitId, CircuitVisitor};
+pub use cuzk_witness::Context as WitnessContext;
 pub use job::{Job, Writer};
 pub use sector_size::SectorSize;
 

@@ -5,8 +5,8 @@
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_kernels::Isa;
-use cuzk_pce::{PackedWitness, WitnessMemory};
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::porep::{self as writer, Challenge};
 use filecoin_hashers::Domain as _;
 use filecoin_proofs::constants::{
@@ -278,8 +278,7 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
     fn write(
         &self,
         partition: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = writer::PorepShape {
             data: tree_shape(Branching::data(self.size))?,
@@ -302,7 +301,7 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
             comm_c: vanilla.comm_c().into(),
         };
         let challenges = challenges.context("no such partition")?;
-        Ok(writer::write(isa, shape, &statement, challenges, memory)?)
+        Ok(writer::write(context, shape, &statement, challenges)?)
     }
 }
 

@@ -8,8 +8,8 @@ use std::iter;
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_kernels::Isa;
-use cuzk_pce::{PackedWitness, WitnessMemory};
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::post::{self as writer, PostShape};
 use filecoin_proofs::constants::DefaultTreeDomain;
 use filecoin_proofs_api::SectorId;
@@ -249,8 +249,7 @@ impl<Tree: ReplicaTree> Native for Post<Tree> {
     fn write(
         &self,
         _: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = PostShape {
             tree: tree_shape(Branching::replica(self.id.sector_size))?,
@@ -272,7 +271,7 @@ impl<Tree: ReplicaTree> Native for Post<Tree> {
                 })
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(writer::write(isa, shape, &sectors, memory)?)
+        Ok(writer::write(context, shape, &sectors)?)
     }
 }
 

@@ -6,8 +6,8 @@
 
 use anyhow::Context as _;
 use blstrs::Scalar;
-use cuzk_kernels::Isa;
-use cuzk_pce::{PackedWitness, WitnessMemory};
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::snap_deals::{self as writer, Challenge, UpdateShape};
 use rayon::prelude::*;
 use storage_proofs_core::compound_proof::CompoundProof;
@@ -174,8 +174,7 @@ impl<Tree: ReplicaTree> Native for Update<Tree> {
     fn write(
         &self,
         partition: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> anyhow::Result<PackedWitness<Scalar>> {
         let shape = self.shape()?;
         let vanilla = self.vanilla.get(partition).context("no such partition")?;
@@ -196,7 +195,7 @@ impl<Tree: ReplicaTree> Native for Update<Tree> {
                 .collect(),
             challenges: vanilla.challenge_proofs.iter().map(challenge).collect(),
         };
-        Ok(writer::write(isa, &shape, &update, memory)?)
+        Ok(writer::write(context, &shape, &update)?)
     }
 }
 

@@ -8,12 +8,11 @@ use bellperson::groth16::{self, MappedParameters};
 use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, Writer};
+use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, WitnessContext, Writer};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, Error};
-use cuzk_kernels::Isa;
 use cuzk_pce::cell::CheckedCircuit;
-use cuzk_pce::{PackedWitness, WitnessMemory, program};
+use cuzk_pce::{PackedWitness, program};
 use ff::Field;
 
 use super::device::Doorway;
@@ -146,8 +145,7 @@ impl Job for TinyJob {
     fn witness_in(
         &self,
         partition: usize,
-        _: Isa,
-        _: &WitnessMemory,
+        _: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error> {
         Ok(cuzk_pce::packed_witness(self.square(partition)).unwrap())
     }
@@ -217,11 +215,10 @@ impl Job for Hooked {
     fn witness_in(
         &self,
         partition: usize,
-        isa: Isa,
-        memory: &WitnessMemory,
+        context: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error> {
         (self.in_witness)();
-        self.job.witness_in(partition, isa, memory)
+        self.job.witness_in(partition, context)
     }
 
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {

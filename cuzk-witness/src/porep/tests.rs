@@ -1,7 +1,7 @@
 //! The writer beside the circuit, with values that prove nothing.
 
 use super::*;
-use crate::testing::{in_pools, path, scalars};
+use crate::testing::{assert_stops, in_pools, path, scalars};
 use bellperson::ConstraintSystem;
 use bellperson::util_cs::witness_cs::WitnessCS;
 use filecoin_hashers::Hasher;
@@ -129,7 +129,7 @@ fn check<S: PoseidonArity + 'static, T: PoseidonArity + 'static>(shape: PorepSha
     let theirs = reference::<S, T>(shape, &statement, &challenges);
     in_pools(|| {
         for isa in Isa::all() {
-            let ours = write(isa, shape, &statement, &challenges, &WitnessMemory::HEAP).unwrap();
+            let ours = write(isa.into(), shape, &statement, &challenges).unwrap();
             assert_eq!(ours.inputs(), theirs.inputs_slice());
             let ours = ours.to_plain();
             assert_eq!(ours.aux().len(), theirs.aux_slice().len());
@@ -146,14 +146,7 @@ fn sector_of_2_kib() {
         check::<U0, U0>(shape, seed);
     }
     let (statement, challenges) = (statement(5), challenges(shape, 5));
-    let ours = write(
-        Isa::best(),
-        shape,
-        &statement,
-        &challenges,
-        &WitnessMemory::HEAP,
-    )
-    .unwrap();
+    let ours = write(Isa::best().into(), shape, &statement, &challenges).unwrap();
     // The counts of the real circuit.
     assert_eq!(ours.inputs().len(), 40);
     assert_eq!(cuzk_pce::Columns::num_aux(&ours), 2_685_673);
@@ -183,19 +176,20 @@ fn challenge_of_a_sector_of_32_gib() {
 }
 
 #[test]
+fn it_stops_where_it_is_told_to() {
+    let shape = shape::<U0, U0>(2);
+    let (statement, challenges) = (statement(7), challenges(shape, 7));
+    assert_stops(12, |context| write(context, shape, &statement, &challenges));
+}
+
+#[test]
 fn other_shapes_are_refused() {
     let shape = shape::<U8, U0>(1);
     let statement = statement(4);
     let refusal = |change: fn(&mut PorepShape, &mut Vec<Challenge>)| {
         let (mut shape, mut challenges) = (shape, challenges(shape, 4));
         change(&mut shape, &mut challenges);
-        let refusal = write(
-            Isa::SCALAR,
-            shape,
-            &statement,
-            &challenges,
-            &WitnessMemory::HEAP,
-        );
+        let refusal = write(Isa::SCALAR.into(), shape, &statement, &challenges);
         refusal.unwrap_err().to_string()
     };
     for (expected, change) in [

@@ -1,7 +1,7 @@
 //! The writer beside the circuit, with values that prove nothing.
 
 use super::*;
-use crate::testing::{in_pools, options, path, scalars};
+use crate::testing::{assert_stops, in_pools, options, path, scalars};
 use filecoin_hashers::PoseidonArity;
 use filecoin_hashers::poseidon::PoseidonHasher;
 use storage_proofs_core::merkle::LCTree;
@@ -62,9 +62,7 @@ fn check<Sub: PoseidonArity + 'static, Top: PoseidonArity + 'static>(
     let theirs = cuzk_pce::witness(circuit).unwrap();
     for isa in Isa::all() {
         in_pools(|| {
-            let ours = write(isa, shape, &sectors, &WitnessMemory::HEAP)
-                .unwrap()
-                .to_plain();
+            let ours = write(isa.into(), shape, &sectors).unwrap().to_plain();
             assert!(ours == theirs, "{isa:?} {shape:?}");
         });
     }
@@ -84,13 +82,21 @@ fn writes_what_the_circuit_allocates() {
 }
 
 #[test]
+fn it_stops_where_it_is_told_to() {
+    // Three groups, of five hashes' lanes each.
+    let shape = shape((0, 0), 2, 3 * GROUP_PATHS, 1);
+    let sectors = sectors(shape);
+    assert_stops(3 * 6, |context| write(context, shape, &sectors));
+}
+
+#[test]
 fn other_shapes_are_refused() {
     let shape = shape((8, 2), 2, 3, 2);
     let refusal = |change: fn(&mut Vec<Sector>)| {
         let mut sectors = sectors(shape);
-        assert!(write(Isa::best(), shape, &sectors, &WitnessMemory::HEAP).is_ok());
+        assert!(write(Isa::best().into(), shape, &sectors).is_ok());
         change(&mut sectors);
-        write(Isa::best(), shape, &sectors, &WitnessMemory::HEAP)
+        write(Isa::best().into(), shape, &sectors)
             .unwrap_err()
             .to_string()
     };

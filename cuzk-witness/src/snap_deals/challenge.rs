@@ -5,18 +5,18 @@ use super::inputs::{Challenge, Update, UpdateShape};
 use super::randomness::Randomness;
 use crate::insertion::write_selection;
 use crate::por::{Climb, MerklePath};
-use crate::{Builder, Isa, ShapeError, WitnessMemory, sha256_path};
+use crate::{Builder, Context, ShapeError, WriteError, sha256_path};
 use blstrs::Scalar;
 
 /// Writes a group of challenges, of which the first is number `first`.
 pub(super) fn write_group(
-    isa: Isa,
+    context: Context<'_>,
     shape: &UpdateShape,
     (update, randomness): (&Update, &Randomness),
     first: usize,
     challenges: &[Challenge],
-    memory: &WitnessMemory,
-) -> Result<Builder, ShapeError> {
+) -> Result<Builder, WriteError> {
+    context.pass()?;
     let encoded = |i: usize| Encoded::new(&challenges[i], randomness.rho(first + i));
     let encoded: Vec<Encoded> = (0..challenges.len()).map(encoded).collect();
     let path = |i: usize, leaf: Scalar, siblings: &[Vec<Scalar>]| MerklePath {
@@ -35,9 +35,10 @@ pub(super) fn write_group(
             ]
         })
         .collect();
-    let replicas = Climb::new(isa, shape.tree_r, paths.iter().collect())?;
-    let mut builder = Builder::with_capacity_in(memory, 0, 0);
+    let replicas = Climb::new(context.isa, shape.tree_r, paths.iter().collect())?;
+    let mut builder = Builder::with_capacity_in(context.memory, 0, 0);
     for (i, (challenge, encoded)) in challenges.iter().zip(&encoded).enumerate() {
+        context.pass()?;
         randomness.write_rho(first + i, &mut builder);
         builder.extend(&[challenge.leaf_r_old, challenge.leaf_d_new]);
         builder.extend(&[encoded.product, encoded.leaf_r_new]);

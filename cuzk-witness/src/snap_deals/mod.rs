@@ -16,7 +16,7 @@ pub use inputs::{Challenge, H_CHOICES, Update, UpdateShape};
 use crate::num::write_bits;
 use crate::por::MerklePath;
 use crate::poseidon::{HASHES_AT_ONCE, Hash};
-use crate::{Builder, Isa, PackedWitness, ShapeError, WitnessMemory, sha256_path};
+use crate::{Builder, Context, Isa, PackedWitness, ShapeError, WriteError, sha256_path};
 use blstrs::Scalar;
 use ff::Field;
 use randomness::Randomness;
@@ -25,59 +25,57 @@ use rayon::prelude::*;
 /// Each has a path in the old and one in the new replica's tree.
 const GROUP_CHALLENGES: usize = HASHES_AT_ONCE / 2;
 
-/// Writes the witness of one partition into `memory`.
+/// Writes the witness of one partition.
 ///
 /// # Errors
-/// If there are more or fewer leaves, challenges or nodes than the shape says,
+/// If it is stopped, there are more or fewer leaves, challenges or nodes than the shape says,
 /// or `k_and_h_select` is none.
 pub fn write(
-    isa: Isa,
+    context: Context<'_>,
     shape: &UpdateShape,
     update: &Update,
-    memory: &WitnessMemory,
-) -> Result<PackedWitness<Scalar>, ShapeError> {
+) -> Result<PackedWitness<Scalar>, WriteError> {
     inputs::check(shape, update)?;
-    let randomness = Randomness::new(isa, shape, update);
+    let randomness = Randomness::new(context.isa, shape, update);
     let (partition, challenges) = rayon::join(
-        || write_partition(isa, shape, (update, &randomness), memory),
-        || write_challenges(isa, shape, (update, &randomness), memory),
+        || write_partition(context, shape, (update, &randomness)),
+        || write_challenges(context, shape, (update, &randomness)),
     );
-    let mut witness = Builder::with_capacity_in(memory, 0, 0);
+    let mut witness = Builder::with_capacity_in(context.memory, 0, 0);
     witness.append_all(&partition?);
     witness.append_all(&challenges?);
     witness
         .finish()
-        .map_err(|error| ShapeError::new("public inputs", "ONE", error))
+        .map_err(|error| ShapeError::new("public inputs", "ONE", error).into())
 }
 
 fn write_challenges(
-    isa: Isa,
+    context: Context<'_>,
     shape: &UpdateShape,
     (update, randomness): (&Update, &Randomness),
-    memory: &WitnessMemory,
-) -> Result<Vec<Builder>, ShapeError> {
+) -> Result<Vec<Builder>, WriteError> {
     let groups = update.challenges.par_chunks(GROUP_CHALLENGES).enumerate();
     groups
         .map(|(group, challenges)| {
             let first = group * GROUP_CHALLENGES;
             let statement = (update, randomness);
-            challenge::write_group(isa, shape, statement, first, challenges, memory)
+            challenge::write_group(context, shape, statement, first, challenges)
         })
         .collect()
 }
 
 /// Everything before the challenges.
 fn write_partition(
-    isa: Isa,
+    context: Context<'_>,
     shape: &UpdateShape,
     (update, randomness): (&Update, &Randomness),
-    memory: &WitnessMemory,
-) -> Result<Vec<Builder>, ShapeError> {
+) -> Result<Vec<Builder>, WriteError> {
+    let Context { isa, memory, .. } = context;
     let mut first = Builder::with_capacity_in(memory, 0, 0);
     write_public(shape, update, &mut first);
     randomness.write_phi(&mut first);
     write_private(isa, shape, update, &mut first)?;
-    let (rows, root) = apex_tree(&update.apex_leafs);
+    let (rows, root) = apex_tree(context, &update.apex_leafs)?;
     let mut last = Builder::with_capacity_in(memory, 0, 0);
     let path = MerklePath {
         leaf: root,
@@ -129,20 +127,24 @@ fn write_private(
 }
 
 /// The hashes of the tree over the apex leaves, row by row, and its root.
-fn apex_tree(leaves: &[Scalar]) -> (Vec<Builder>, Scalar) {
+fn apex_tree(
+    context: Context<'_>,
+    leaves: &[Scalar],
+) -> Result<(Vec<Builder>, Scalar), WriteError> {
     let (mut hashes, mut row) = (Vec::new(), leaves.to_vec());
     while row.len() > 1 {
         let next: Vec<(Builder, Scalar)> = row
             .par_chunks_exact(2)
             .map(|children| {
+                context.pass()?;
                 let mut builder = Builder::default();
                 let node = sha256_path::write_hash(children, &mut builder);
-                (builder, node)
+                Ok((builder, node))
             })
-            .collect();
+            .collect::<Result<_, WriteError>>()?;
         let (builders, nodes): (Vec<_>, Vec<_>) = next.into_iter().unzip();
         hashes.extend(builders);
         row = nodes;
     }
-    (hashes, row.first().copied().unwrap_or_default())
+    Ok((hashes, row.first().copied().unwrap_or_default()))
 }

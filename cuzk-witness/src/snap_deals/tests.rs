@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::por::TreeShape;
-use crate::testing::{in_pools, scalars};
+use crate::testing::{assert_stops, in_pools, scalars};
 use filecoin_hashers::PoseidonArity;
 use filecoin_hashers::poseidon::PoseidonHasher;
 use std::marker::PhantomData;
@@ -112,7 +112,7 @@ fn check<Sub: PoseidonArity + 'static, Top: PoseidonArity + 'static>(
     let theirs = cuzk_pce::packed_witness(circuit::<Sub, Top>(params, &shape, &update)).unwrap();
     for isa in Isa::all() {
         in_pools(|| {
-            let ours = write(isa, &shape, &update, &WitnessMemory::HEAP).unwrap();
+            let ours = write(isa.into(), &shape, &update).unwrap();
             assert_eq!(ours.inputs(), theirs.inputs());
             assert!(ours == theirs, "{isa:?} {shape:?}");
         });
@@ -134,6 +134,15 @@ fn writes_larger_shapes() {
 }
 
 #[test]
+fn it_stops_where_it_is_told_to() {
+    let params = PublicParams::from_sector_size(8 << 20);
+    let shape = shape(&params, 0, 0);
+    let update = update(&shape, 1, 2);
+    // The tree over 128 apex leaves, and ten challenges in three groups.
+    assert_stops(127 + 10 + 3, |context| write(context, &shape, &update));
+}
+
+#[test]
 fn other_shapes_are_refused() {
     let params = PublicParams::from_sector_size(8 << 20);
     let shape = shape(&params, 0, 0);
@@ -141,14 +150,14 @@ fn other_shapes_are_refused() {
         let mut update = update(&shape, 3, 2);
         assert_eq!(inputs::check(&shape, &update), Ok(()));
         change(&mut update);
-        write(Isa::best(), &shape, &update, &WitnessMemory::HEAP)
+        write(Isa::best().into(), &shape, &update)
             .unwrap_err()
             .to_string()
     };
     for select in [0, 0b11, 1 << H_CHOICES] {
         let mut update = update(&shape, 3, 2);
         update.k_and_h_select = 3 | select << shape.partition_bits;
-        assert!(write(Isa::best(), &shape, &update, &WitnessMemory::HEAP).is_err());
+        assert!(write(Isa::best().into(), &shape, &update).is_err());
     }
     assert_eq!(
         refusal(|update| update.apex_leafs.truncate(5)),
@@ -179,7 +188,7 @@ fn other_shapes_are_refused() {
     let refuses = |change: fn(&mut UpdateShape)| {
         let mut shape = shape.clone();
         change(&mut shape);
-        assert!(write(Isa::best(), &shape, &good, &WitnessMemory::HEAP).is_err());
+        assert!(write(Isa::best().into(), &shape, &good).is_err());
     };
     refuses(|shape| shape.partition_bits = 12);
     refuses(|shape| shape.apex_bits = u32::MAX);

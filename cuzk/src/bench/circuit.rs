@@ -11,7 +11,7 @@ use cuzk_core::params::{ParamCache, ToxicWaste, generate};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Engine, ProofRequest, vanilla};
 use cuzk_kernels::Isa;
-use cuzk_pce::{Columns, PackedWitness, WitnessMemory};
+use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
 use rand::rngs::OsRng;
 
@@ -75,7 +75,7 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 
 pub(crate) fn witness(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let job = decode(&request(args)?)?;
-    let ours = || Ok(job.witness_in(0, isa, &WitnessMemory::HEAP)?);
+    let ours = || Ok(job.witness_in(0, isa.into())?);
     let peer = || Ok(job.reference_witness(0)?);
     let (witness, reference) = (ours()?, peer()?);
     let aux = reference.scalar_aux();

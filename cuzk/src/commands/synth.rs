@@ -8,7 +8,6 @@ use cuzk_core::kinds::decode;
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
 use cuzk_kernels::Unhindered;
-use cuzk_pce::WitnessMemory;
 use ff::Field;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -60,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let isa = context.config.cpu.isa;
 
     let started = Instant::now();
-    let witness = pool.install(|| job.witness_in(args.partition, isa, &WitnessMemory::HEAP))?;
+    let witness = pool.install(|| job.witness_in(args.partition, isa.into()))?;
     let witness_s = started.elapsed().as_secs_f64();
 
     let buffers = BufferPool::new(Dealloc::Recycle, 0);

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blstrs::{G2Affine, G2Projective, Scalar};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Config;
-use cuzk_core::kinds::{Job, decode};
+use cuzk_core::kinds::{Job, WitnessContext, decode};
 use cuzk_core::memory::buffer::{Buffer, BufferPool};
 use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
 use cuzk_kernels::Unhindered;
@@ -123,9 +123,12 @@ impl Work {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
         self.synthesis_pool.install(|| {
-            let witness =
-                self.job
-                    .witness_in(0, self.config.cpu.isa, &self.memory.witness_memory())?;
+            let memory = self.memory.witness_memory();
+            let context = WitnessContext {
+                memory: &memory,
+                ..self.config.cpu.isa.into()
+            };
+            let witness = self.job.witness_in(0, context)?;
             evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)
         })?;
         Ok(())
