@@ -34,9 +34,9 @@ use std::{
 
 const ROUNDS: usize = 4;
 
-/// Sums alone, each with one beside the compiled circuit: a sum takes a tenth of a
+/// Sums alone, each with one beside evaluations and one beside syntheses: a sum takes a tenth of a
 /// second, and two of them in a row differ by as much as the target allows.
-const PAIRS: usize = 21;
+const PAIRS: usize = 19;
 
 /// How long evaluation runs before the sum starts beside it.
 const LEAD: Duration = Duration::from_millis(20);
@@ -48,10 +48,13 @@ const COMPILED_FASTER: usize = 8;
 /// than it does, since they wait for it.
 const COMPILED_PAIRED: usize = 8;
 
-/// How many syntheses do, and the hashes of which each has the witness: so few that
-/// several begin while the sum is computed.
+/// How many syntheses stand for one evaluation over CSR, and the hashes of which each
+/// has the witness: so few that several begin while the sum is computed.
 const SYNTHESES: usize = 2;
 const WITNESS_HASHES: usize = 4;
+
+/// How many of them run beside a sum that they make way for.
+const SYNTHESES_PAIRED: usize = 4;
 
 /// Loads, on how many loads a check's cost is averaged.
 const CHECKS: u32 = 10_000_000;
@@ -148,7 +151,7 @@ impl Load {
             Arm::Yield,
             Arm::ParkEveryChunk,
             Arm::FewerThreads,
-            Arm::SynthesisAside,
+            Arm::SynthesisSleep,
         ];
         let mut arms = Arm::ALL.to_vec();
         arms.retain(|arm| self.kernel == Kernel::Cpp || !only_cpp.contains(arm));
@@ -502,34 +505,43 @@ fn beside(work: &Work<'_>, load: Load, criterion: &mut Criterion, mode: Mode) ->
     Ok(Measured { rows, sums })
 }
 
-/// What the engine has, again and again, each time with the sum alone before or after
-/// it; a row of the table.
+/// What the engine has, evaluations and whole syntheses, again and again, each time with
+/// the sum alone before or after it; rows of the table.
 fn paired(
     work: &Work<'_>,
     load: Load,
     criterion: &mut Criterion,
     mode: Mode,
-) -> Result<Vec<String>> {
+) -> Result<Vec<Vec<String>>> {
     let mut study = Study::new();
     let alone = study.arm("sum alone", || work.alone());
-    let arm = Arm::CompiledSleep;
-    let beside = study.arm(arm.name(), move || work.both(arm, COMPILED_PAIRED));
+    let beside = [
+        (Arm::CompiledSleep, COMPILED_PAIRED),
+        (Arm::SynthesisAside, SYNTHESES_PAIRED),
+    ];
+    let beside = beside.map(|(arm, count)| study.arm(arm.name(), move || work.both(arm, count)));
     let group = format!("membw_throttle/{}, paired", load.name());
     study.bench(criterion, &group, mode, PAIRS)?;
+    let rows = beside.map(|beside| paired_row(load, &study, alone, beside));
+    Ok(rows.to_vec())
+}
+
+fn paired_row(load: Load, study: &Study<'_, Sample>, alone: usize, beside: usize) -> Vec<String> {
     let mut ratios: Vec<f64> = (study.samples(beside).iter().zip(study.samples(alone)))
         .map(|(beside, alone)| sum_s(beside) / sum_s(alone))
         .collect();
     ratios.sort_unstable_by(f64::total_cmp);
     let quarter = |quarters: usize| ratios.get(ratios.len() * quarters / 4).copied();
     let within = ratios.iter().filter(|&&ratio| ratio <= 1.1).count();
-    Ok(vec![
+    vec![
         load.name(),
+        study.name(beside).to_owned(),
         table::figure(study.median(alone, sum_s), table::seconds),
         table::figure(study.ratio(beside, alone, sum_s), table::percent_over),
         table::figure(quarter(1), table::percent_over),
         table::figure(quarter(3), table::percent_over),
         format!("{within} of {}", ratios.len()),
-    ])
+    ]
 }
 
 /// One arm's, with what it lost against `alone`.
@@ -629,7 +641,7 @@ fn main() -> Result<()> {
         let measured = beside(&work, load, &mut criterion, mode)?;
         rows.extend(measured.rows);
         sums.push((load, measured.sums));
-        pairs.push(paired(&work, load, &mut criterion, mode)?);
+        pairs.extend(paired(&work, load, &mut criterion, mode)?);
         if at == 0 {
             checks = unraised(&work, &mut criterion, mode)?;
         }
@@ -694,6 +706,7 @@ fn report(
     table::print(&title, &header, rows);
     let header = [
         "kernel, scalars",
+        "beside",
         "sum alone",
         "beside, median",
         "lower quartile",
@@ -701,8 +714,8 @@ fn report(
         "within 10 %",
     ];
     table::print(
-        "the sum beside the compiled circuit as the engine throttles it, against the sum alone \
-         just before or after; over pairs",
+        "the sum beside what the engine does, throttled as it does, against the sum alone just \
+         before or after; over pairs",
         &header,
         pairs,
     );

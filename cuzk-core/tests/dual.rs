@@ -3,7 +3,11 @@
 //! for byte.
 //!
 //! On a double of a device everywhere; on a card where there is one.
-#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
 
 mod common;
 

@@ -1,7 +1,7 @@
-//! How a writer works: with which instructions, in which memory, and as long as what.
+//! How a writer works: with which instructions, in which memory, and how long.
 //!
 //! The invariant: where a writer is stopped is between pieces that one thread writes, of
-//! which a partition has dozens.
+//! which a partition has ten or more.
 
 use std::fmt;
 
