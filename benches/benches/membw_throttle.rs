@@ -10,18 +10,20 @@ use benches::{
     mode::{Mode, cores},
     msm::Scalars,
     plot::{self, Line},
+    porep::Porep,
     study::{Study, Timed, time},
     table,
     throttled::{self, Policy},
 };
 use blstrs::Scalar;
 use criterion::Criterion;
+use cuzk_kernels::Checkpoint;
 use cuzk_pce::{
     CHUNK_ROWS, Gate, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate,
-    packed_witness, record, witness,
+    record, witness,
 };
 use ff::Field;
-use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{
     hint::black_box,
     sync::{
@@ -48,13 +50,13 @@ const COMPILED_FASTER: usize = 8;
 /// than it does, since they wait for it.
 const COMPILED_PAIRED: usize = 8;
 
-/// How many syntheses stand for one evaluation over CSR, and the hashes of which each
-/// has the witness: so few that several begin while the sum is computed.
-const SYNTHESES: usize = 2;
-const WITNESS_HASHES: usize = 4;
+/// How many syntheses stand for one evaluation over CSR, and how many run beside a sum
+/// that they make way for.
+const SYNTHESES: usize = 1;
+const SYNTHESES_PAIRED: usize = 2;
 
-/// How many of them run beside a sum that they make way for.
-const SYNTHESES_PAIRED: usize = 4;
+/// The challenges of which each has the witness: those of a partition.
+const WITNESS_CHALLENGES: usize = 18;
 
 /// Loads, on how many loads a check's cost is averaged.
 const CHECKS: u32 = 10_000_000;
@@ -165,7 +167,8 @@ impl Load {
 enum What {
     Csr,
     Compiled,
-    /// Witnesses, each followed by an evaluation of the compiled circuit.
+    /// Witnesses of a PoRep's partition, each followed by an evaluation of the compiled
+    /// circuit.
     Synthesis,
 }
 
@@ -245,16 +248,27 @@ impl Arm {
     }
 }
 
-/// A circuit in both forms, and its values.
+/// A witness's looks at the throttle, as the engine has them.
+struct Aside<'a>(Gate<'a>);
+
+impl Checkpoint for Aside<'_> {
+    fn pass(&self) -> bool {
+        self.0.pass();
+        true
+    }
+}
+
+/// A circuit in both forms, and its values; and what a witness is written of.
 struct Circuits {
     r1cs: R1cs<Scalar>,
     witness: Witness<Scalar>,
     program: Program<Scalar>,
     packed: PackedWitness<Scalar>,
+    porep: Porep,
 }
 
 impl Circuits {
-    fn new(hashes: usize) -> Result<Self> {
+    fn new(hashes: usize, challenges: usize) -> Result<Self> {
         let circuit = |blank| Hashes {
             count: hashes,
             blank,
@@ -265,6 +279,7 @@ impl Circuits {
             program: compile(circuit(true))?,
             packed: PackedWitness::pack(&witness),
             witness,
+            porep: Porep::new(challenges)?,
         })
     }
 }
@@ -328,23 +343,14 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// A few hashes' witnesses and the whole circuit's evaluation, each with a look
-    /// at a throttle.
+    /// A witness, and the evaluation of the circuit, each with looks at a throttle.
     fn synthesize(
         &self,
         in_witness: Option<&AtomicI32>,
         in_evaluation: Option<&AtomicI32>,
     ) -> Result<()> {
-        let gate = Gate::new(in_witness, self.circuits.program.rows());
-        let hash = |_| {
-            gate.pass();
-            packed_witness::<Scalar, _>(Hashes {
-                count: 1,
-                blank: false,
-            })
-        };
-        let hashes = (0..WITNESS_HASHES).into_par_iter().map(hash);
-        black_box(hashes.collect::<std::result::Result<Vec<_>, _>>()?);
+        let aside = Aside(Gate::new(in_witness, self.circuits.program.rows()));
+        black_box(self.circuits.porep.witness(&aside)?);
         self.evaluate_compiled(in_evaluation)
     }
 
@@ -629,8 +635,8 @@ fn main() -> Result<()> {
     let mode = Mode::current();
     let mut criterion = Criterion::default().configure_from_args();
     let loads = mode.pick(&LOADS[..], &SMOKE_LOADS);
-    let (hashes, evaluations) = mode.pick((24, 4), (1, 1));
-    let circuits = Circuits::new(hashes)?;
+    let (hashes, challenges, evaluations) = mode.pick((24, WITNESS_CHALLENGES, 4), (1, 1, 1));
+    let circuits = Circuits::new(hashes, challenges)?;
     let mut rows = Vec::new();
     let mut sums = Vec::new();
     let mut pairs = Vec::new();
@@ -691,7 +697,7 @@ fn report(
 ) {
     let title = format!(
         "membw_throttle: one sum in G2 on {} cores beside evaluations of A and B over CSR, eight \
-         times as many of the compiled circuit, or twice as many syntheses, on so many threads; \
+         times as many of the compiled circuit, or as many syntheses, on so many threads; \
          medians. `loss` is what those lost, in the sum's time beside them",
         cores()
     );

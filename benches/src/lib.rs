@@ -3,7 +3,7 @@
 //! Reading order: [`mode`] says how a target was started, [`study`] runs its
 //! arms in turns and hands the samples to criterion, and [`table`] and [`plot`]
 //! print. The rest is the work that is measured: [`vm`] for cells, [`victim`]
-//! and [`working_set`] for freeing, [`circuit`], [`msm`], [`g2`] and
+//! and [`working_set`] for freeing, [`circuit`], [`porep`], [`msm`], [`g2`] and
 //! [`throttled`] for the sum in G2 and what runs beside it, [`stage`] for the
 //! stages of a proof, [`bound`] for what kernels cannot do without.
 //!
@@ -17,6 +17,7 @@ pub mod g2;
 pub mod mode;
 pub mod msm;
 pub mod plot;
+pub mod porep;
 pub mod stage;
 pub mod study;
 pub mod table;

@@ -205,9 +205,9 @@ fn write_parents(
     let columns = hash_columns(isa, shape, parents.iter().map(|parent| &parent.labels[..]))?;
     let paths = parents.iter().map(|parent| &parent.path).collect();
     let climb = Climb::from_leaves(isa, shape.replica, columns.digests().collect(), paths)?;
-    context.pass()?;
     let mut builder = Room::columns(shape, parents.len()).builder(context.memory);
     for (i, parent) in parents.iter().enumerate() {
+        context.pass()?;
         write_parent(parent, i, &columns, &climb, &mut builder)?;
     }
     Ok(builder)
@@ -227,7 +227,7 @@ fn write_node_and_parents(
     let mut node = Room::node(shape).builder(memory);
     node.push_bits(challenge.node, 64);
     node.push_input(Scalar::from(challenge.node));
-    let labels = write_labels(shape, statement, challenge, &mut node)?;
+    let labels = write_labels(context, shape, statement, challenge, &mut node)?;
     let key = labels.last().copied().unwrap_or_default();
     let encoded = key + challenge.data.leaf;
 
@@ -241,9 +241,9 @@ fn write_node_and_parents(
         .collect();
     let climb = Climb::from_leaves(isa, shape.replica, leaves, paths)?;
 
-    context.pass()?;
     let mut others = Room::columns(shape, parents.len()).builder(memory);
     for (i, parent) in parents.iter().enumerate() {
+        context.pass()?;
         write_parent(parent, i, &columns, &climb, &mut others)?;
     }
     let (column, replica) = (parents.len(), parents.len() + 1);
@@ -258,11 +258,12 @@ fn write_node_and_parents(
 
 /// The node's labels, each with the bits of the labels that it comes from.
 fn write_labels(
+    context: Context<'_>,
     shape: PorepShape,
     statement: &Statement,
     challenge: &Challenge,
     builder: &mut Builder,
-) -> Result<Vec<Scalar>, ShapeError> {
+) -> Result<Vec<Scalar>, WriteError> {
     let (drg, exp) = challenge.parents.split_at(DRG_PARENTS);
     let row = |columns: &[Column], layer: usize| -> Vec<Scalar> {
         let labels = columns.iter().map(|column| column.labels.get(layer));
@@ -270,6 +271,7 @@ fn write_labels(
     };
     let mut labels = Vec::with_capacity(shape.layers);
     for (layer, number) in (0..shape.layers).zip(1..) {
+        context.pass()?;
         let mut parents = row(drg, layer);
         if let Some(before) = layer.checked_sub(1) {
             parents.extend(row(exp, before));
