@@ -50,10 +50,8 @@ const COMPILED_FASTER: usize = 8;
 /// than it does, since they wait for it.
 const COMPILED_PAIRED: usize = 8;
 
-/// How many syntheses stand for one evaluation over CSR, and how many run beside a sum
-/// that they make way for.
-const SYNTHESES: usize = 1;
-const SYNTHESES_PAIRED: usize = 2;
+/// How many syntheses run beside a sum: they last longer than it.
+const SYNTHESES: usize = 2;
 
 /// The challenges of which each has the witness: those of a partition.
 const WITNESS_CHALLENGES: usize = 18;
@@ -356,12 +354,11 @@ impl<'a> Work<'a> {
 
     /// As many evaluations as last clearly longer than the sum.
     fn count(&self, arm: Arm) -> usize {
-        let times = match arm.work() {
-            What::Csr => 1,
-            What::Compiled => COMPILED_FASTER,
+        match arm.work() {
+            What::Csr => self.evaluations,
+            What::Compiled => self.evaluations * COMPILED_FASTER,
             What::Synthesis => SYNTHESES,
-        };
-        self.evaluations * times
+        }
     }
 
     fn evaluations(&self, arm: Arm, count: usize) -> Result<Duration> {
@@ -523,7 +520,7 @@ fn paired(
     let alone = study.arm("sum alone", || work.alone());
     let beside = [
         (Arm::CompiledSleep, COMPILED_PAIRED),
-        (Arm::SynthesisAside, SYNTHESES_PAIRED),
+        (Arm::SynthesisAside, SYNTHESES),
     ];
     let beside = beside.map(|(arm, count)| study.arm(arm.name(), move || work.both(arm, count)));
     let group = format!("membw_throttle/{}, paired", load.name());
@@ -697,7 +694,7 @@ fn report(
 ) {
     let title = format!(
         "membw_throttle: one sum in G2 on {} cores beside evaluations of A and B over CSR, eight \
-         times as many of the compiled circuit, or as many syntheses, on so many threads; \
+         times as many of the compiled circuit, or two syntheses, on so many threads; \
          medians. `loss` is what those lost, in the sum's time beside them",
         cores()
     );

@@ -105,7 +105,10 @@ pub fn write(
             .par_iter()
             .map(|challenge| write_challenge(context, shape, statement, challenge))
             .collect::<Result<_, _>>()?;
-        witness.append_all(parts.as_flattened());
+        for parts in parts {
+            context.pass()?;
+            witness.append_all(&parts);
+        }
     }
     witness.finish().map_err(|error| {
         // ONE is the first public input.

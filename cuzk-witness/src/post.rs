@@ -63,7 +63,10 @@ pub fn write(
             .par_chunks(group)
             .map(|sectors| write_group(context, shape, sectors))
             .collect::<Result<_, _>>()?;
-        witness.append_all(&groups);
+        for group in groups {
+            context.pass()?;
+            witness.append(&group);
+        }
     }
     witness.finish().map_err(|error| {
         // ONE is the first public input.
