@@ -12,7 +12,7 @@ use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_pce::disk::{DiskError, DiskFault};
 use cuzk_pce::{Columns, Densities, Fingerprint, Program, program};
-use rayon::ThreadPool;
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::kinds::CircuitId;
 use crate::once_map::OnceMap;
@@ -153,7 +153,10 @@ impl Circuit {
     }
 
     /// The domain, with its table of roots for these instructions. It is made when
-    /// first asked for, in `pool`, to which the caller does not belong.
+    /// first asked for, on as many threads as `pool` has, which are there only meanwhile:
+    /// those of a pool may all stand still for urgent work, and that may be waiting for
+    /// this domain. Where the system has no such threads it is `pool`'s that make it; the
+    /// caller does not belong to it.
     ///
     /// # Errors
     /// A circuit that is larger than any domain.
@@ -163,8 +166,12 @@ impl Circuit {
         pool: &ThreadPool,
     ) -> std::result::Result<Arc<Domain>, KernelError> {
         let log_size = self.domain_len().trailing_zeros();
-        let make = || pool.install(|| Domain::with(isa, log_size));
-        self.domains.get_or_make(isa.name(), make)
+        let make = || Domain::with(isa, log_size);
+        self.domains
+            .get_or_make(isa.name(), || match threads_like(pool) {
+                Ok(threads) => threads.install(make),
+                Err(_) => pool.install(make),
+            })
     }
 
     /// The first row that `witness` does not satisfy, if there is one.
@@ -185,6 +192,13 @@ impl Circuit {
     pub fn write(&self, path: &Path) -> Result<()> {
         Ok(program::write(path, &self.program, &self.id.to_string())?)
     }
+}
+
+/// As many threads as `pool` has, with no other work.
+fn threads_like(pool: &ThreadPool) -> std::result::Result<ThreadPool, ThreadPoolBuildError> {
+    let builder = ThreadPoolBuilder::new().num_threads(pool.current_num_threads());
+    let named = builder.thread_name(|index| format!("cuzk-domain-{index}"));
+    named.build()
 }
 
 fn is_missing(error: &DiskError) -> bool {

@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
 use std::fs;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use cuzk_core::Error;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+use cuzk_kernels::Isa;
+use rayon::ThreadPoolBuilder;
 
 /// The smallest circuit there is.
 const WINDOW: CircuitId = CircuitId {
@@ -52,6 +56,25 @@ fn many_builders_end_with_one_good_file() {
     let path = Circuit::cache_path(WINDOW, cache.path()).unwrap();
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
     Circuit::open(WINDOW, &path).unwrap();
+}
+
+/// The threads of a pool stand still for urgent work, which may need the same domain.
+#[test]
+fn a_domain_waits_for_no_thread_of_the_pool() {
+    let circuit = Arc::new(Circuit::compile(WINDOW).unwrap());
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    pool.spawn(move || assert!(released.recv().is_err()));
+    let (tell, told) = mpsc::channel();
+    let domain = Arc::clone(&circuit);
+    let making = thread::spawn(move || {
+        tell.send(domain.domain(Isa::best(), &pool).is_ok())
+            .unwrap();
+    });
+    let made = told.recv_timeout(Duration::from_secs(60));
+    drop(release);
+    making.join().unwrap();
+    assert_eq!(made, Ok(true));
 }
 
 #[test]
