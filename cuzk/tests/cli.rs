@@ -414,6 +414,17 @@ fn synthesis_checks_every_constraint() {
 }
 
 #[test]
+fn a_log_that_goes_to_a_file_has_no_colours() {
+    let cache = tempfile::tempdir().unwrap();
+    let request = data("window-post.json");
+    let synth = ["synth", "--request", text(&request), "--partition", "0"];
+    let output = cuzk_in(cache.path(), &synth);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("compiling the circuit"), "{stderr}");
+    assert!(!stderr.contains('\x1b'), "{stderr}");
+}
+
+#[test]
 fn a_sealed_sector_makes_a_request() {
     let directory = tempfile::tempdir().unwrap();
     let request = directory.path().join("request.json");

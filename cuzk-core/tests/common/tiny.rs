@@ -11,6 +11,7 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, WitnessContext, Writer};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, Error};
+use cuzk_kernels::Checkpoint;
 use cuzk_pce::cell::CheckedCircuit;
 use cuzk_pce::{PackedWitness, program};
 use ff::Field;
@@ -176,7 +177,7 @@ impl Job for TinyJob {
 /// A job that does something before it answers.
 pub(crate) struct Hooked {
     pub(crate) job: Arc<dyn Job>,
-    pub(crate) in_witness: Box<dyn Fn() + Send + Sync>,
+    pub(crate) in_witness: Box<dyn Fn(&dyn Checkpoint) + Send + Sync>,
     pub(crate) in_public_inputs: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -184,7 +185,7 @@ impl From<Arc<dyn Job>> for Hooked {
     fn from(job: Arc<dyn Job>) -> Self {
         Self {
             job,
-            in_witness: Box::new(|| ()),
+            in_witness: Box::new(|_| ()),
             in_public_inputs: Box::new(|| ()),
         }
     }
@@ -194,7 +195,7 @@ impl From<Arc<dyn Job>> for Hooked {
 pub(crate) fn held(kind: ProofKind, doorway: &Arc<Doorway>) -> Arc<dyn Job> {
     let doorway = Arc::clone(doorway);
     Arc::new(Hooked {
-        in_witness: Box::new(move || doorway.pass()),
+        in_witness: Box::new(move |_| doorway.pass()),
         ..Hooked::from(job(kind, 1))
     })
 }
@@ -217,7 +218,7 @@ impl Job for Hooked {
         partition: usize,
         context: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error> {
-        (self.in_witness)();
+        (self.in_witness)(context.checkpoint);
         self.job.witness_in(partition, context)
     }
 

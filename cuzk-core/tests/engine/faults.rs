@@ -355,7 +355,7 @@ fn what_fails_everywhere_is_told() {
 fn second_witness(deed: impl Fn() + Send + Sync + 'static) -> Arc<dyn Job> {
     let written = AtomicUsize::new(0);
     Arc::new(Hooked {
-        in_witness: Box::new(move || {
+        in_witness: Box::new(move |_| {
             if written.fetch_add(1, Ordering::SeqCst) == 1 {
                 deed();
             }

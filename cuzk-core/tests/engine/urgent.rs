@@ -1,6 +1,6 @@
 //! Urgent jobs: what they overtake, and what they do not wait for.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use cuzk_core::config::Devices;
@@ -9,9 +9,10 @@ use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Engine, Error};
+use cuzk_kernels::Checkpoint;
 
 use crate::common::device::{Doorway, Scripted, cores, engine_on, held_up, pool};
-use crate::common::tiny;
+use crate::common::tiny::{self, Hooked};
 use crate::common::{self, MOMENTS, submit, urgent, wait_until};
 #[cfg(unix)]
 use crate::pipe::Pipe;
@@ -133,6 +134,39 @@ fn a_critical_job_waits_for_no_synthesis_worker() {
     );
     slow.wait().unwrap();
     waiting.wait().unwrap();
+}
+
+#[test]
+fn a_witness_stands_still_in_its_middle_for_a_critical_job() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let pool = pool(&config);
+    let devices = vec![cores(&pool)];
+    let engine = Engine::start_on(config, pool, devices).unwrap();
+    let [middle, urgent_witness] = [(); 2].map(|()| Arc::new(Doorway::default()));
+    let critical = Arc::new(OnceLock::<JobHandle>::new());
+    let (tell, told) = mpsc::channel();
+    let in_witness = {
+        let (middle, critical) = (Arc::clone(&middle), Arc::clone(&critical));
+        move |checkpoint: &dyn Checkpoint| {
+            middle.pass();
+            assert!(checkpoint.pass());
+            tell.send(critical.get().unwrap().poll().is_some()).unwrap();
+        }
+    };
+    let paused = Arc::new(Hooked {
+        in_witness: Box::new(in_witness),
+        ..Hooked::from(tiny::job(KIND, 1))
+    });
+    let paused = submit(&engine, paused);
+    middle.wait();
+    let job = submit_critical(&engine, tiny::held(KIND, &urgent_witness));
+    urgent_witness.wait();
+    critical.set(job).unwrap();
+    middle.open();
+    urgent_witness.open();
+    assert!(told.recv_timeout(MOMENTS).unwrap(), "it went on before");
+    paused.wait().unwrap();
 }
 
 /// The only thread of the worker for critical work is in a witness that takes as long as
