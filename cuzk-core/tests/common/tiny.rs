@@ -174,10 +174,13 @@ impl Job for TinyJob {
     }
 }
 
+/// What a job does in its witness.
+type InWitness = dyn Fn(&dyn Checkpoint) + Send + Sync;
+
 /// A job that does something before it answers.
 pub(crate) struct Hooked {
     pub(crate) job: Arc<dyn Job>,
-    pub(crate) in_witness: Box<dyn Fn(&dyn Checkpoint) + Send + Sync>,
+    pub(crate) in_witness: Box<InWitness>,
     pub(crate) in_public_inputs: Box<dyn Fn() + Send + Sync>,
 }
 
