@@ -196,6 +196,15 @@ impl Error {
         }
     }
 
+    /// Whether the same submission may be accepted when another job has ended.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy { .. } | Self::Journal(JournalError::Full { .. })
+        )
+    }
+
     /// Whether the caller can mend the problem: a bad request, file or
     /// configuration, as against a failure of the engine.
     #[must_use]

@@ -13,6 +13,14 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_with(path, |file| file.write_all(bytes))
 }
 
+/// Whether [`write_whole`] could begin a file in `folder`. Nothing is left there.
+///
+/// # Errors
+/// What the file system says.
+pub fn check_folder(folder: &Path) -> io::Result<()> {
+    begin(folder).map(drop)
+}
+
 /// [`write_whole`] of what `write` writes.
 ///
 /// # Errors
@@ -25,19 +33,21 @@ pub(crate) fn write_whole_with<E: From<io::Error>>(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut file = as_umask_says().tempfile_in(directory)?;
+    let mut file = begin(directory)?;
     write(file.as_file_mut())?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(io::Error::from)?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// Temporary files are private by default, which what they become is not.
-fn as_umask_says() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
+/// A file under a name that nobody knows: its errors are the system's alone. Its permissions
+/// follow the process's umask.
+fn begin(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let open = |path: &Path| {
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).open(path)
+    };
+    tempfile::Builder::new().make_in(directory, open)
 }
 
 #[cfg(test)]
@@ -55,8 +65,17 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_directory_is_an_error() {
+    fn a_missing_directory_is_an_error_in_the_systems_words() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(write_whole(&directory.path().join("no/proof"), &[]).is_err());
+        let missing = directory.path().join("no");
+        let system = std::fs::read(&missing).unwrap_err();
+        for result in [
+            write_whole(&missing.join("proof"), &[]),
+            check_folder(&missing),
+        ] {
+            assert_eq!(result.unwrap_err().to_string(), system.to_string());
+        }
+        check_folder(directory.path()).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -904,9 +904,10 @@ fn interrupted_generation_is_completed() {
     let good = ours(Chain::of(3), &waste(4));
     fs::write(cache.params_path(&files()), &good).unwrap();
     fs::write(folder.path().join("test.params.partial"), b"half").unwrap();
-    cache
+    let outcome = cache
         .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
         .unwrap();
+    assert_eq!(outcome, Outcome::KeyRestored);
     assert!(fs::read(cache.params_path(&files())).unwrap() == good);
 
     fs::remove_file(cache.params_path(&files())).unwrap();

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cuzk_journal::JournalError;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::Engine;
@@ -231,7 +230,7 @@ fn refusal(error: &Error) -> Refusal {
     match error {
         Error::Params(_) => Refusal::MissingParameters,
         Error::Conflict { .. } => Refusal::Conflict,
-        Error::Busy { .. } | Error::Journal(JournalError::Full { .. }) => Refusal::Busy,
+        error if error.is_busy() => Refusal::Busy,
         Error::OverBudget(_) => Refusal::Memory,
         Error::TooLate { .. } => Refusal::Deadline,
         Error::ShuttingDown => Refusal::ShuttingDown,

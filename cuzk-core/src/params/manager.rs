@@ -50,12 +50,28 @@ pub struct GenerateOptions {
     pub isa: Isa,
 }
 
+impl GenerateOptions {
+    /// Whether test parameters for sectors of this size may be made.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::InsecureNotAcknowledged`] for sectors of 512 MiB and more.
+    pub fn check(&self, sector_size_bytes: u64) -> Result<(), ParamsError> {
+        if sector_size_bytes >= NETWORK_SECTOR_MIN_BYTES && !self.acknowledge_insecure {
+            return Err(ParamsError::InsecureNotAcknowledged { sector_size_bytes });
+        }
+        Ok(())
+    }
+}
+
 /// What [`ParamCache::ensure_generated`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Usable parameters were there, from whichever seed or source.
     AlreadyThere,
-    /// They were made.
+    /// The same, but for the file of their key, which was written again.
+    KeyRestored,
+    /// They were made, from the seed.
     Made,
 }
 
@@ -250,9 +266,7 @@ impl ParamCache {
         if self.has(files) {
             return self.load(files, &lengths).map(|_| Outcome::AlreadyThere);
         }
-        if sector_size_bytes >= NETWORK_SECTOR_MIN_BYTES && !options.acknowledge_insecure {
-            return Err(ParamsError::InsecureNotAcknowledged { sector_size_bytes });
-        }
+        options.check(sector_size_bytes)?;
         fs::create_dir_all(&self.dir).map_err(|source| created(&self.dir, source))?;
         let _lock = self.lock(files)?;
         let outcome = if self.has(files) {
@@ -291,7 +305,7 @@ impl ParamCache {
             let mapped = MappedParams::open(&params_path)?;
             mapped.check_circuit(lengths)?;
             self.write_key(&vk_path, mapped.vk())?;
-            return Ok(Outcome::Made);
+            return Ok(Outcome::KeyRestored);
         }
         let mut partial = Partial::new(&params_path)?;
         let waste = ToxicWaste::from_seed(options.seed);
