@@ -6,20 +6,37 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use cuzk_core::params::LIMIT_BYTES;
 use cuzk_core::scheduler::priority::Priority;
 
 use crate::commands::timeline::TimelineFile;
 
+/// What was built: the version, and what the build's features add.
+const LONG_VERSION: &str = if cfg!(feature = "peer-supraseal") {
+    concat!(
+        env!("CARGO_PKG_VERSION"),
+        "\nfeatures: cuda, peer-supraseal"
+    )
+} else if cfg!(feature = "cuda") {
+    concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: cuda")
+} else {
+    concat!(
+        env!("CARGO_PKG_VERSION"),
+        "\nfeatures: none; without cuda it proves on the CPU"
+    )
+};
+
 /// Proves Filecoin storage: a vanilla proof in, a verified Groth16 proof out.
 #[derive(Debug, Parser)]
-#[command(version, about, arg_required_else_help = true, max_term_width = 100)]
+#[command(version, long_version = LONG_VERSION, about, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Read the configuration from FILE instead of using the defaults.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print one JSON object instead of text.
+    /// Print JSON instead of text: one object, and where there are several results, as of
+    /// several requests, one object a line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -47,6 +64,8 @@ pub(crate) enum Command {
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print what completes this command line in a shell.
+    Completions(Completions),
     /// Measure a stage and its peer, alternating, in one run.
     Bench(Bench),
     /// Measure what this machine wants, and print the configuration's line for it.
@@ -64,18 +83,19 @@ pub(crate) struct Demo {
     pub(crate) out: Option<PathBuf>,
     /// Write when everything ran into FILE: .svg is a waterfall with the devices'
     /// idle gaps, .json a trace for Perfetto.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
     pub(crate) timeline: Option<TimelineFile>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Prove {
     /// A request, a bare C1 output or a C1 wrapper, as JSON. Several are proved by
-    /// one engine, side by side.
+    /// one engine, side by side; what is wrong with one keeps no other from its proof, and
+    /// the exit code is then the highest of all.
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) request: Vec<PathBuf>,
     /// Where the proof goes, as the raw bytes that the chain expects; one for each
-    /// request, in the same order.
+    /// request, in the same order. Reports go to standard error where one is /dev/stdout.
     #[arg(long, value_name = "PROOF", required = true)]
     pub(crate) out: Vec<PathBuf>,
     /// What the job is called, one for each request or none: with a journal in the
@@ -94,7 +114,7 @@ pub(crate) struct Prove {
     pub(crate) deadline_s: Option<u64>,
     /// Write when everything ran into FILE: .svg is a waterfall with the devices'
     /// idle gaps, .json a trace for Perfetto.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
     pub(crate) timeline: Option<TimelineFile>,
 }
 
@@ -224,15 +244,23 @@ pub(crate) struct Synth {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print the configuration that a file resolves to, or every error in it.
+    /// Print the configuration that a file resolves to, or every error in it. Without
+    /// FILE it is that of --config, and without both the defaults.
     Check(ConfigCheck),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigCheck {
-    /// The configuration file.
+    /// The configuration file, if --config does not name it.
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Whose completions.
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -278,8 +306,8 @@ pub(crate) struct Bench {
     #[arg(long, default_value_t = ProofKind::WindowPost)]
     pub(crate) kind: ProofKind,
     /// The circuit's sector size. 2KiB has a bundled request; witnesses, and proofs of
-    /// one partition, are measured at other sizes too, over a made-up sector. Its parameters
-    /// must be there.
+    /// one partition, are measured at other sizes too, over a made-up sector. The
+    /// parameters of other sizes must be there.
     #[arg(long, default_value_t = SectorSize::KiB2)]
     pub(crate) sector_size: SectorSize,
     /// The base-2 logarithm of the length, for transforms and sums.
@@ -301,7 +329,7 @@ pub(crate) struct Bench {
     /// several numbers each is an arm; half of the cores if there is none.
     #[arg(long, value_name = "THREADS", value_delimiter = ',')]
     pub(crate) gpu_threads: Vec<usize>,
-    /// Draw what interventions measured into FILE.
+    /// Draw what interventions measured into FILE; no other stage draws.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// This process is an arm of another one.

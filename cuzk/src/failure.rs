@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::interrupt::Signal;
+use crate::output;
 
 /// The end of a command that did not succeed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    message: String,
+    /// None where all has been said.
+    message: Option<String>,
     code: u8,
 }
 
@@ -25,33 +27,45 @@ fn code_of(is_input: bool) -> u8 {
 }
 
 impl Failure {
+    fn new(message: impl Into<String>, code: u8) -> Self {
+        let message = Some(message.into());
+        Self { message, code }
+    }
+
     /// The user can mend it by changing an argument or a file: exit code 2.
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            code: INPUT,
-        }
+        Self::new(message, INPUT)
     }
 
     /// Something failed on good input: exit code 1.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            code: FAILED,
-        }
+        Self::new(message, FAILED)
     }
 
     /// A signal ended it, as asked: 128 and the signal's number.
     pub(crate) fn stopped(signal: Signal, message: impl fmt::Display) -> Self {
-        Self {
-            message: format!("stopped by {}; {message}", signal.name()),
-            code: signal.exit_code(),
-        }
+        let message = format!("stopped by {}; {message}", signal.name());
+        Self::new(message, signal.exit_code())
     }
 
     /// A file that the user named could not be read or written.
     pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
         Self::input(format!("{}: {error}", path.display()))
+    }
+
+    /// The same, of one of several things.
+    pub(crate) fn of(self, what: impl fmt::Display) -> Self {
+        Self {
+            message: self.message.map(|message| format!("{what}: {message}")),
+            code: self.code,
+        }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn say(&self) {
+        if self.message.is_some() {
+            output::say(format_args!("error: {self}"));
+        }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -61,16 +75,13 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(self.message.as_deref().unwrap_or_default())
     }
 }
 
 impl From<&cuzk_core::Error> for Failure {
     fn from(error: &cuzk_core::Error) -> Self {
-        Self {
-            message: error.to_string(),
-            code: code_of(error.is_input()),
-        }
+        Self::new(error.to_string(), code_of(error.is_input()))
     }
 }
 
@@ -83,5 +94,48 @@ impl From<cuzk_core::Error> for Failure {
 impl From<Arc<cuzk_core::Error>> for Failure {
     fn from(error: Arc<cuzk_core::Error>) -> Self {
         Self::from(&*error)
+    }
+}
+
+/// What failed of a command that goes on nevertheless: each is said when it comes.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// The highest of their exit codes; none while nothing failed.
+    code: Option<u8>,
+}
+
+impl Said {
+    pub(crate) fn add(&mut self, failure: &Failure) {
+        failure.say();
+        self.code = self.code.max(Some(failure.code));
+    }
+
+    /// How the command ends if this was all.
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        match self.code {
+            None => Ok(()),
+            Some(code) => Err(Failure {
+                message: None,
+                code,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_in_several_ways_has_the_highest_code() {
+        let end = |failures: &[Failure]| {
+            let mut said = Said::default();
+            failures.iter().for_each(|failure| said.add(failure));
+            said.end().map_err(|failure| failure.code)
+        };
+        let (failed, input) = (|| Failure::failed("one"), || Failure::input("other"));
+        assert_eq!(end(&[]), Ok(()));
+        assert_eq!(end(&[failed()]), Err(1));
+        assert_eq!(end(&[failed(), input(), failed()]), Err(2));
     }
 }

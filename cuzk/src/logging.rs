@@ -13,6 +13,8 @@ pub(crate) fn start(logging: &Logging) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(is_in_colour())
+        // It would panic where standard error takes nothing.
+        .log_internal_errors(false)
         .with_writer(io::stderr);
     let _ = match logging.format {
         LogFormat::Text => builder.try_init(),

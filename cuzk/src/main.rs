@@ -3,7 +3,7 @@
 //! Not the engine: every command is a thin layer over `cuzk-core`. The
 //! invariants: results go to standard output and everything else to standard
 //! error; the exit code is 0 for success, 2 for bad input, 1 for a failure, and 128 and
-//! a signal's number for what the signal ended.
+//! a signal's number for what the signal ended: the highest where several things failed.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod interrupt;
 mod logging;
 mod memory;
 mod output;
+mod place;
 mod progress;
 
 use std::process::ExitCode;
@@ -30,17 +31,21 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            failure.say();
             failure.exit_code()
         }
     }
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    // It reports every error of a file by itself, so it comes before the
-    // configuration is loaded.
-    if let Command::Config(command) = &cli.command {
-        return commands::config::run(command, cli.json);
+    match &cli.command {
+        // It reports every error of a file by itself, so it comes before the
+        // configuration is loaded.
+        Command::Config(command) => {
+            return commands::config::run(command, cli.config.as_deref(), cli.json);
+        }
+        Command::Completions(args) => return commands::completions::run(args),
+        _ => {}
     }
     let context = Context::new(cli.config.as_deref(), cli.json)?;
     match cli.command {
@@ -51,7 +56,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Vanilla(args) => commands::vanilla::run(&context, &args),
         Command::Pce(args) => commands::pce::run(&context, &args),
         Command::Synth(args) => commands::synth::run(&context, &args),
-        Command::Config(args) => commands::config::run(&args, cli.json),
+        Command::Config(args) => commands::config::run(&args, cli.config.as_deref(), cli.json),
+        Command::Completions(args) => commands::completions::run(&args),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Tune(Tune::GpuThreads(args)) => commands::tune::gpu_threads(&context, &args),
     }

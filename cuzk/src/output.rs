@@ -1,5 +1,6 @@
 //! What a command prints: text for people, or one JSON object.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -12,14 +13,45 @@ pub(crate) fn print<R: Serialize>(
     report: &R,
     text: impl FnOnce(&R) -> String,
 ) -> Result<(), Failure> {
-    let line = if json {
-        serde_json::to_string(report).map_err(|error| Failure::failed(error.to_string()))?
-    } else {
-        text(report)
-    };
-    match writeln!(io::stdout().lock(), "{line}") {
+    print_lines(&line(json, report, text)?)
+}
+
+/// The same, on standard error where a result `is_stdout`.
+pub(crate) fn print_beside<R: Serialize>(
+    is_stdout: bool,
+    json: bool,
+    report: &R,
+    text: impl FnOnce(&R) -> String,
+) -> Result<(), Failure> {
+    if is_stdout {
+        say(line(json, report, text)?);
+        return Ok(());
+    }
+    print(json, report, text)
+}
+
+/// Prints lines as they are.
+pub(crate) fn print_lines(lines: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout().lock(), "{lines}") {
         // Whoever reads has seen enough, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::failed(format!("standard output: {error}"))),
+    }
+}
+
+/// Says something on standard error. Nothing fails because nobody hears it.
+pub(crate) fn say(line: impl fmt::Display) {
+    io::stderr().write_all(format!("{line}\n").as_bytes()).ok();
+}
+
+fn line<R: Serialize>(
+    json: bool,
+    report: &R,
+    text: impl FnOnce(&R) -> String,
+) -> Result<String, Failure> {
+    if json {
+        serde_json::to_string(report).map_err(|error| Failure::failed(error.to_string()))
+    } else {
+        Ok(text(report))
     }
 }

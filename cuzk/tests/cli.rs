@@ -7,6 +7,12 @@
     reason = "what fails in a test fails the test"
 )]
 
+#[path = "cli/refusals.rs"]
+mod refusals;
+#[cfg(target_os = "linux")]
+#[path = "cli/results.rs"]
+mod results;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -345,21 +351,6 @@ fn prepared_parameters_prove_and_unusable_multiples_are_said() {
     assert!(proved.status.success() && out.exists());
     let said = String::from_utf8_lossy(&proved.stderr).contains("cuzk params prepare");
     assert_eq!(said, has_form);
-}
-
-#[test]
-fn insecure_parameters_of_real_sizes_need_a_word() {
-    let output = cuzk(&[
-        "params",
-        "generate",
-        "--kind",
-        "winning-post",
-        "--sector-size",
-        "512MiB",
-    ]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("--i-know-these-are-insecure"), "{stderr}");
 }
 
 #[test]

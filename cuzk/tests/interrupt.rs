@@ -215,3 +215,53 @@ fn a_second_signal_ends_it_at_once() {
         assert!(!out.exists());
     }
 }
+
+#[test]
+fn a_demo_that_makes_its_parameters_answers_too() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut child = cuzk(cache.path()).arg("demo").spawn().unwrap();
+    // Twenty seconds or so of work begin.
+    wait_until("it makes parameters", || {
+        let mut files = std::fs::read_dir(cache.path()).unwrap();
+        files.any(|file| file.unwrap().path().extension().unwrap() == "partial")
+    });
+    send("-TERM", &child);
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it ends");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("stopped by SIGTERM"), "{said}");
+    assert!(said.contains("parameters are not made"), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+/// A proof that nobody takes is as bad as an engine that does not end.
+#[test]
+fn a_pipe_that_nobody_reads_does_not_keep_a_signal_waiting() {
+    let work = Work::new();
+    let pipe = work.folder.path().join("proof-pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let request =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
+    let mut command = cuzk(&param_cache());
+    command.arg("prove");
+    for out in [&pipe, &work.out(0)] {
+        command.arg("--request").arg(&request);
+        command.arg("--out").arg(out);
+    }
+    let child = command.spawn().unwrap();
+    wait_until("the other proof", || work.out(0).exists());
+    // The one that nobody reads is made meanwhile, or is said to be lost.
+    thread::sleep(Duration::from_millis(500));
+    send("-TERM", &child);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("proof-0"), "{said}");
+    assert!(said.contains("proved, but not written"), "{said}");
+}

@@ -6,7 +6,7 @@ use bellperson::groth16::{Parameters, generate_random_parameters};
 use blstrs::{Bls12, Scalar};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::{CircuitVisitor, Job, SectorSize, decode};
+use cuzk_core::kinds::{CircuitId, CircuitVisitor, Job, SectorSize, decode};
 use cuzk_core::params::{ParamCache, ToxicWaste, generate};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Engine, ProofRequest, vanilla};
@@ -135,8 +135,29 @@ pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
     Ok(of_circuit(comparison, args))
 }
 
+/// Makes what is quickly made; the rest must be there.
+fn parameters(context: &Context, id: CircuitId) -> Result<(), Failure> {
+    if id.sector_size == SectorSize::KiB2 {
+        ensure_parameters(context, id, 0, false)?;
+        return Ok(());
+    }
+    let cache = ParamCache::new(&context.config.srs.param_cache);
+    let files = id.parameter_files()?;
+    if cache.has(&files) {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "the parameters of {id}, {}, are missing; test parameters are made by `cuzk params generate \
+         --kind {} --sector-size {}`",
+        cache.params_path(&files).display(),
+        id.kind,
+        id.sector_size
+    )))
+}
+
 /// From the request to the verified proof, against the proof alone.
 pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+    parameters(context, args.circuit())?;
     let request = request(args)?;
     let job = decode(&request)?;
     if job.partitions() != 1 {
@@ -147,7 +168,6 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
         )));
     }
     let id = job.circuit();
-    ensure_parameters(context, id, 0, false)?;
     let path = ParamCache::new(&context.config.srs.param_cache).params_path(&id.parameter_files()?);
     let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
         .map_err(|error| Failure::failed(error.to_string()))?;

@@ -85,6 +85,10 @@ impl Medians {
 }
 
 pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
+    if args.svg.is_some() && args.stage != BenchStage::Interventions {
+        let problem = "--svg: only `cuzk bench interventions` draws what it measured";
+        return Err(Failure::input(problem));
+    }
     let mut first: Vec<f64> = Vec::new();
     for &threads in &args.threads {
         let mut comparisons = measure(context, args, threads)?;

@@ -1,5 +1,9 @@
 //! `cuzk demo`: the whole way, on the bundled sector, from an empty cache.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
 use cuzk_core::ProofRequest;
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
@@ -7,25 +11,66 @@ use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use super::Context;
 use super::params::ensure_parameters;
 use super::prove::{Order, prove};
+use super::timeline::Drawing;
 use crate::args::Demo;
-use crate::failure::Failure;
+use crate::failure::{Failure, Said};
+use crate::interrupt::Interrupt;
+use crate::place::Place;
 
 /// The seed of the demo's parameters, which is as good as any other.
 const SEED: u64 = 0;
 
+/// How often it is looked whether a signal came.
+const POLL: Duration = Duration::from_millis(100);
+
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
+    let out = args.out.as_deref().map(Place::new).transpose()?;
+    let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
+    Place::check_distinct(out.iter().chain(drawing.as_ref().map(Drawing::place)))?;
     let request = bundled_request(args.kind)?;
     let circuit = CircuitId {
         kind: args.kind,
         sector_size: SectorSize::KiB2,
     };
-    ensure_parameters(context, circuit, SEED, false)?;
+    let interrupt = Interrupt::watch()?;
+    make_parameters(context, circuit, &interrupt)?;
     let order = Order {
+        path: None,
         request,
-        out: args.out.clone(),
+        out,
         options: JobOptions::default(),
     };
-    prove(context, &[order], args.timeline.as_ref())
+    let said = Said::default();
+    prove(context, &[order], drawing.as_ref(), &interrupt, said)
+}
+
+/// Makes the parameters unless they are there, or a signal comes.
+fn make_parameters(
+    context: &Context,
+    circuit: CircuitId,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let (end, ended) = mpsc::channel();
+    let context = context.clone();
+    // It ends with the process if a signal comes; what is half made is no file of the cache.
+    thread::spawn(move || {
+        let made = ensure_parameters(&context, circuit, SEED, false);
+        end.send(made).ok();
+    });
+    loop {
+        match ended.recv_timeout(POLL) {
+            Ok(made) => return made.map(drop),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                let problem = "making parameters panicked; please report it";
+                return Err(Failure::failed(problem));
+            }
+        }
+        if let Some(signal) = interrupt.signal() {
+            let left = format!("{circuit}: its test parameters are not made, and nothing is kept");
+            return Err(Failure::stopped(signal, left));
+        }
+    }
 }
 
 /// A request for a proof of the bundled 2 KiB sector.

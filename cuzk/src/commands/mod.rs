@@ -1,11 +1,11 @@
 //! One file a command, and what they share.
 
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod params;
 pub(crate) mod pce;
 pub(crate) mod prove;
-mod stopped;
 pub(crate) mod synth;
 pub(crate) mod timeline;
 pub(crate) mod tune;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::logging;
 
 /// What every command starts from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) config: Config,
     pub(crate) json: bool,
@@ -48,9 +48,4 @@ pub(crate) fn read_request(path: &Path) -> Result<ProofRequest, Failure> {
 /// Reads a file that the user named.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, &error))
-}
-
-/// Writes a file that the user named, whole or not at all.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    cuzk_core::files::write_whole(path, bytes).map_err(|error| Failure::file(path, &error))
 }

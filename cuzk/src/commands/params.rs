@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::CircuitId;
-use cuzk_core::params::{GenerateOptions, ParamCache, WrittenMultiples, check_points};
+use cuzk_core::params::{GenerateOptions, Outcome, ParamCache, WrittenMultiples, check_points};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -20,7 +20,11 @@ struct GenerateReport {
     params: String,
     vk: String,
     params_bytes: u64,
-    seed: u64,
+    /// Whether they were made here and now.
+    made: bool,
+    /// What they were made from; nobody knows of those that were there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     generate_s: f64,
     peak_rss_bytes: Option<u64>,
 }
@@ -137,7 +141,8 @@ fn write_multiples(
 fn generate(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {
     let id = args.circuit.id();
     let started = Instant::now();
-    ensure_parameters(context, id, args.seed, args.i_know_these_are_insecure)?;
+    let outcome = ensure_parameters(context, id, args.seed, args.i_know_these_are_insecure)?;
+    let made = outcome == Outcome::Made;
     let generate_s = started.elapsed().as_secs_f64();
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let files = id.parameter_files()?;
@@ -148,14 +153,20 @@ fn generate(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {
         params: params.display().to_string(),
         vk: cache.vk_path(&files).display().to_string(),
         params_bytes: metadata.len(),
-        seed: args.seed,
+        made,
+        seed: made.then_some(args.seed),
         generate_s,
         peak_rss_bytes: peak_rss_bytes(),
     };
     output::print(context.json, &report, |report| {
+        let how = match outcome {
+            Outcome::Made => format!("in {:.1} s", report.generate_s),
+            Outcome::AlreadyThere => "already there".to_owned(),
+            Outcome::KeyRestored => "already there, but for the key".to_owned(),
+        };
         format!(
-            "{}\n{}\n{} bytes in {:.1} s",
-            report.params, report.vk, report.params_bytes, report.generate_s
+            "{}\n{}\n{} bytes, {how}",
+            report.params, report.vk, report.params_bytes
         )
     })
 }
@@ -167,32 +178,37 @@ pub(crate) fn ensure_parameters(
     id: CircuitId,
     seed: u64,
     acknowledge_insecure: bool,
-) -> Result<(), Failure> {
+) -> Result<Outcome, Failure> {
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let files = id.parameter_files()?;
     if cache.has(&files) {
-        return Ok(());
+        return Ok(Outcome::AlreadyThere);
     }
-    eprintln!(
-        "warning: making INSECURE test parameters for {id} in {}: whoever knows the seed can \
-         forge proofs",
-        context.config.srs.param_cache.display()
-    );
-    let spinner = progress::spinner("compiling the circuit");
-    let circuit = Circuit::cached(id, &context.config.srs.param_cache)?;
-    spinner.finish_and_clear();
-    let bar = progress::bar("making test parameters");
-    let pool = context.config.synthesis.pool()?;
     let options = GenerateOptions {
         seed,
         acknowledge_insecure,
         isa: context.config.cpu.isa,
     };
+    let sector_size_bytes = id.sector_size.bytes();
+    // Before the circuit, which takes its time.
+    let checked = options.check(sector_size_bytes);
+    checked.map_err(cuzk_core::Error::from)?;
+    output::say(format_args!(
+        "warning: making INSECURE test parameters for {id} in {}: whoever knows the seed can \
+         forge proofs",
+        context.config.srs.param_cache.display()
+    ));
+    let spinner = progress::spinner("compiling the circuit");
+    let circuit = Circuit::cached(id, &context.config.srs.param_cache)?;
+    spinner.finish_and_clear();
+    let bar = progress::bar("making test parameters");
+    let pool = context.config.synthesis.pool()?;
     let result = pool.install(|| {
+        let program = circuit.program();
         cache.ensure_generated(
             &files,
-            id.sector_size.bytes(),
-            circuit.program(),
+            sector_size_bytes,
+            program,
             options,
             |done, total| {
                 bar.set_length(total);
@@ -201,6 +217,5 @@ pub(crate) fn ensure_parameters(
         )
     });
     bar.finish_and_clear();
-    result.map_err(cuzk_core::Error::from)?;
-    Ok(())
+    Ok(result.map_err(cuzk_core::Error::from)?)
 }

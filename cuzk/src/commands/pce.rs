@@ -8,9 +8,10 @@ use cuzk_core::circuit::Circuit;
 use cuzk_pce::{Program, program};
 use serde::Serialize;
 
-use super::Context;
+use super::{Context, read};
 use crate::args::{Pce, PceBuild, PceInspect};
 use crate::failure::Failure;
+use crate::place::Place;
 use crate::{output, progress};
 
 #[derive(Debug, Serialize)]
@@ -40,43 +41,62 @@ pub(crate) fn run(context: &Context, command: &Pce) -> Result<(), Failure> {
 }
 
 fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
+    let out = Place::new(&args.out)?;
     let spinner = progress::spinner("compiling the circuit");
     let started = Instant::now();
     let circuit = Circuit::compile(args.circuit.id())?;
     let build_s = started.elapsed().as_secs_f64();
     spinner.set_message("writing it");
-    circuit.write(&args.out)?;
-    spinner.finish_and_clear();
     // What is reported was read back from the file.
-    report(context, &args.out, Some(build_s))
+    let report = match out.file() {
+        Some(file) => {
+            circuit.write(file)?;
+            PceReport::of(file, Some(build_s))?
+        }
+        None => pour(&circuit, &out, build_s)?,
+    };
+    spinner.finish_and_clear();
+    output::print_beside(out.is_stdout(), context.json, &report, text)
+}
+
+/// Writes the circuit to what is no file, by way of one.
+fn pour(circuit: &Circuit, out: &Place, build_s: f64) -> Result<PceReport, Failure> {
+    let folder = tempfile::tempdir().map_err(|error| Failure::failed(error.to_string()))?;
+    let file = folder.path().join("circuit");
+    circuit.write(&file)?;
+    out.write(&read(&file)?)?;
+    PceReport::of(&file, Some(build_s))
 }
 
 fn inspect(context: &Context, args: &PceInspect) -> Result<(), Failure> {
-    report(context, &args.file, None)
+    output::print(context.json, &PceReport::of(&args.file, None)?, text)
 }
 
-fn report(context: &Context, file: &Path, build_s: Option<f64>) -> Result<(), Failure> {
-    let started = Instant::now();
-    let (header, program) = program::read::<Scalar>(file, None).map_err(cuzk_core::Error::from)?;
-    let load_s = started.elapsed().as_secs_f64();
-    let metadata = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
-    let [nnz_a, nnz_b, nnz_c] = program.nnz();
-    let report = PceReport {
-        circuit: header.label,
-        inputs: program.num_inputs(),
-        aux: program.num_aux(),
-        rows: program.rows(),
-        nnz_a,
-        nnz_b,
-        nnz_c,
-        resident_bytes: program.resident_bytes(),
-        plain_bytes: plain_bytes(&program),
-        file_bytes: metadata.len(),
-        fingerprint: header.fingerprint.to_string(),
-        build_s,
-        load_s,
-    };
-    output::print(context.json, &report, text)
+impl PceReport {
+    /// Of the compiled circuit in `file`.
+    fn of(file: &Path, build_s: Option<f64>) -> Result<Self, Failure> {
+        let started = Instant::now();
+        let (header, program) =
+            program::read::<Scalar>(file, None).map_err(cuzk_core::Error::from)?;
+        let load_s = started.elapsed().as_secs_f64();
+        let metadata = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
+        let [nnz_a, nnz_b, nnz_c] = program.nnz();
+        Ok(Self {
+            circuit: header.label,
+            inputs: program.num_inputs(),
+            aux: program.num_aux(),
+            rows: program.rows(),
+            nnz_a,
+            nnz_b,
+            nnz_c,
+            resident_bytes: program.resident_bytes(),
+            plain_bytes: plain_bytes(&program),
+            file_bytes: metadata.len(),
+            fingerprint: header.fingerprint.to_string(),
+            build_s,
+            load_s,
+        })
+    }
 }
 
 /// Three matrices of a row pointer for each row and one more, and of a column

@@ -1,12 +1,12 @@
 //! `--timeline FILE`: when everything ran, as a picture or as a trace.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use cuzk_core::timeline::{Span, WaterfallOptions, chrome_trace, waterfall_svg};
 
-use super::write;
 use crate::failure::Failure;
+use crate::place::Place;
 
 /// Where a timeline goes, and in which form: the file's extension says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,22 +23,42 @@ enum Format {
     Trace,
 }
 
-impl FromStr for TimelineFile {
-    type Err = String;
+impl TimelineFile {
+    /// How the argument is read.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        PathBufValueParser::new().try_map(Self::new)
+    }
 
-    fn from_str(path: &str) -> Result<Self, String> {
-        let path = PathBuf::from(path);
+    fn new(path: PathBuf) -> Result<Self, &'static str> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let format = match extension {
             Some("svg") => Format::Svg,
             Some("json") => Format::Trace,
-            _ => return Err("end it in .svg for a picture or .json for a trace".to_owned()),
+            _ => return Err("end it in .svg for a picture or .json for a trace"),
         };
         Ok(Self { path, format })
     }
 }
 
-impl TimelineFile {
+/// A timeline that can be written, as far as can be told before.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    place: Place,
+    format: Format,
+}
+
+impl Drawing {
+    pub(crate) fn new(file: &TimelineFile) -> Result<Self, Failure> {
+        Ok(Self {
+            place: Place::new(&file.path)?,
+            format: file.format,
+        })
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Writes `spans` under `title`.
     pub(crate) fn write(&self, spans: &[Span], title: &str) -> Result<(), Failure> {
         let bytes = match self.format {
@@ -53,7 +73,7 @@ impl TimelineFile {
             Format::Trace => serde_json::to_vec(&chrome_trace(spans))
                 .map_err(|error| Failure::failed(error.to_string()))?,
         };
-        write(&self.path, &bytes)
+        self.place.write(&bytes)
     }
 }
 
@@ -63,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_extension_says_what_it_is() {
-        let format = |path: &str| path.parse::<TimelineFile>().map(|file| file.format);
+        let format = |path: &str| TimelineFile::new(path.into()).map(|file| file.format);
         assert_eq!(format("a.b/run.svg"), Ok(Format::Svg));
         assert_eq!(format("run.json"), Ok(Format::Trace));
         for other in ["", "svg", "run", "run.svg.gz", "run.SVG", ".json"] {

@@ -8,9 +8,9 @@
 //! only stands beside a device. The bases are multiples of the generator, so no
 //! parameters are needed.
 //!
-//! The throttle stays down, whatever the configuration says. How long an evaluation
-//! stands aside is bounded, which hides a bundled circuit's whole synthesis and
-//! little of a full-size one's; witnesses never stand aside.
+//! The throttle stays down, whatever the configuration says. How long a witness and an
+//! evaluation stand aside is bounded, which hides a bundled circuit's whole synthesis and
+//! little of a full-size one's.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,10 +31,11 @@ use group::{Curve, Group};
 use rayon::ThreadPool;
 use serde::Serialize;
 
+use super::Context;
 use super::demo::bundled_request;
-use super::{Context, write};
 use crate::args::TuneGpuThreads;
 use crate::failure::Failure;
+use crate::place::Place;
 use crate::{output, progress};
 
 /// Different bases; beyond that they repeat, which no cache can tell.
@@ -44,6 +45,7 @@ const DISTINCT_BASES: usize = 1 << 14;
 const QUOTA: usize = 2;
 
 pub(crate) fn gpu_threads(context: &Context, args: &TuneGpuThreads) -> Result<(), Failure> {
+    let svg = args.svg.as_deref().map(Place::new).transpose()?;
     let spinner = progress::spinner("getting the compiled circuit");
     let work = Work::new(context, args)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -54,16 +56,21 @@ pub(crate) fn gpu_threads(context: &Context, args: &TuneGpuThreads) -> Result<()
     spinner.finish_and_clear();
     let report = Report::new(&work, &sweep, args, cores)
         .ok_or_else(|| Failure::failed("nothing was measured"))?;
-    if let Some(path) = &args.svg {
-        let svg = plot::svg(
-            "gpu_threads",
-            ["gpu_threads", "seconds"],
-            &lines(&report.rows),
-        )
-        .map_err(failed)?;
-        write(path, svg.as_bytes())?;
-    }
-    output::print(context.json, &report, text)
+    let printed = output::print_beside(
+        svg.as_ref().is_some_and(Place::is_stdout),
+        context.json,
+        &report,
+        text,
+    );
+    // Either is of use without the other.
+    let drawn = svg.map_or(Ok(()), |svg| draw(&report, &svg));
+    printed.and(drawn)
+}
+
+fn draw(report: &Report, out: &Place) -> Result<(), Failure> {
+    let axes = ["gpu_threads", "seconds"];
+    let svg = plot::svg("gpu_threads", axes, &lines(&report.rows)).map_err(failed)?;
+    out.write(svg.as_bytes())
 }
 
 /// What both sides work on.

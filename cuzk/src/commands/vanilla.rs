@@ -5,10 +5,11 @@ use std::time::Instant;
 use cuzk_core::vanilla;
 use serde::Serialize;
 
-use super::{Context, write};
+use super::Context;
 use crate::args::Vanilla;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
+use crate::place::Place;
 use crate::{output, progress};
 
 #[derive(Debug, Serialize)]
@@ -24,6 +25,7 @@ struct VanillaReport {
 
 pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let id = args.circuit.id();
+    let out = Place::new(&args.out)?;
     let (sector, doing) = if id.sector_size > vanilla::LARGEST_SEALED {
         ("sparse", "writing down a sparse sector")
     } else {
@@ -36,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let make_s = started.elapsed().as_secs_f64();
     spinner.set_message("writing the request");
     let json = request.to_json();
-    write(&args.out, &json)?;
+    out.write(&json)?;
     spinner.finish_and_clear();
     let report = VanillaReport {
         circuit: id.to_string(),
@@ -46,7 +48,7 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
         make_s,
         peak_rss_bytes: peak_rss_bytes(),
     };
-    output::print(context.json, &report, |report| {
+    output::print_beside(out.is_stdout(), context.json, &report, |report| {
         format!(
             "{}: {} request over a {} sector, {} bytes, made in {:.1} s",
             report.request, report.circuit, report.sector, report.request_bytes, report.make_s

@@ -94,7 +94,7 @@ impl Device {
         let resources = Arc::new(GpuResources::new().map_err(failed)?);
         let prover = DeviceProver::open(0, &options, resources).map_err(no_gpu)?;
         let prover = Arc::new(prover);
-        eprintln!("{:?}", prover.info().map_err(failed)?);
+        output::say(format_args!("{:?}", prover.info().map_err(failed)?));
         Ok(Self {
             backend: Arc::new(CudaBackend::new(Arc::clone(&prover))),
             prover,
@@ -171,7 +171,7 @@ fn compare(
         peer_s.extend(peer.time()?);
     }
     let figures = device.figures()?;
-    eprintln!("the last proof: {figures:?}");
+    output::say(format_args!("the last proof: {figures:?}"));
     let info = device.prover.info().map_err(failed)?;
     for bound in bounds::bounds(&info, subject, &figures) {
         output::print(context.json, &bound, bounds::Bound::text)?;
@@ -214,7 +214,7 @@ impl Peer {
 
     #[cfg(not(feature = "peer-supraseal"))]
     fn new(_: &Subject, _: [u8; 192]) -> Result<Self, Failure> {
-        eprintln!("without a peer: build with --features peer-supraseal to compare");
+        output::say("without a peer: build with --features peer-supraseal to compare");
         Ok(Self {})
     }
 

@@ -29,6 +29,7 @@ use crate::bench::circuit::bundled_job;
 use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
 use crate::failure::Failure;
+use crate::output;
 
 /// Rows of a hash and of the values beside it, at least.
 const BLOCK_ROWS: usize = 44_000;
@@ -153,7 +154,7 @@ fn make_parameters(program: &Program<Scalar>, path: &Path) -> Result<(), Failure
     if MappedParams::open(path).is_ok_and(fits) {
         return Ok(());
     }
-    eprintln!("making test parameters in {}", path.display());
+    output::say(format_args!("making test parameters in {}", path.display()));
     // Under another name, so that what is interrupted is made again.
     let unfinished = path.with_extension("unfinished");
     let file = std::fs::File::create(&unfinished);

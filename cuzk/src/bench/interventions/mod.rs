@@ -19,9 +19,10 @@ use self::arm::{Arm, Sample};
 use self::report::Report;
 use super::circuit::bundled_job;
 use crate::args::Bench;
+use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
-use crate::commands::{Context, write};
 use crate::failure::Failure;
+use crate::place::Place;
 use crate::{output, progress};
 
 /// Measures, or answers the questions of the process that does.
@@ -33,6 +34,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     if args.svg.is_some() && args.threads.len() > 1 {
         return Err(Failure::input("--svg: with one number of --threads only"));
     }
+    let svg = args.svg.as_deref().map(Place::new).transpose()?;
     let id = CircuitId {
         kind: args.kind,
         sector_size: SectorSize::KiB2,
@@ -55,10 +57,11 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     spinner.finish_and_clear();
     let report =
         Report::new(context, args, &arms).ok_or_else(|| Failure::failed("nothing was measured"))?;
-    if let Some(path) = &args.svg {
-        write(path, report.svg()?.as_bytes())?;
-    }
-    output::print(context.json, &report, Report::text)
+    let is_stdout = svg.as_ref().is_some_and(Place::is_stdout);
+    let printed = output::print_beside(is_stdout, context.json, &report, Report::text);
+    // Either is of use without the other.
+    let drawn = svg.map_or(Ok(()), |svg| svg.write(report.svg()?.as_bytes()));
+    printed.and(drawn)
 }
 
 /// An arm's child, and what it answered.

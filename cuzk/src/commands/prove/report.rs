@@ -1,0 +1,89 @@
+//! What `cuzk prove` prints of a proof.
+
+use cuzk_core::timeline::{DeviceUse, Span, Timeline};
+use serde::Serialize;
+
+use super::batch::Proved;
+use super::shown;
+use crate::memory::peak_rss_bytes;
+use crate::place::Place;
+
+/// What proving a request came to.
+#[derive(Debug, Serialize)]
+pub(super) struct ProveReport {
+    /// The request's file, if it came from one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+    /// Where the proof is, if it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    kind: String,
+    sector_size: String,
+    partitions: usize,
+    proof_bytes: usize,
+    verified: bool,
+    prove_s: f64,
+    peak_rss_bytes: Option<u64>,
+    timeline: Vec<Span>,
+    /// Over all that this command proves.
+    devices: Vec<DeviceUse>,
+}
+
+impl ProveReport {
+    pub(super) fn new(proved: &Proved<'_>, timeline: &Timeline, devices: &[DeviceUse]) -> Self {
+        let circuit = proved.job.circuit();
+        let order = proved.order;
+        Self {
+            request: order.path.as_deref().map(shown),
+            out: order.out.as_ref().map(Place::path).map(shown),
+            id: order.options.id.clone(),
+            kind: circuit.kind.to_string(),
+            sector_size: circuit.sector_size.to_string(),
+            partitions: proved.proof.partitions(),
+            proof_bytes: proved.proof.as_bytes().len(),
+            verified: true,
+            prove_s: proved.prove_s,
+            peak_rss_bytes: peak_rss_bytes(),
+            timeline: timeline.of_job(proved.job.number()),
+            devices: devices.to_vec(),
+        }
+    }
+}
+
+pub(super) fn text(report: &ProveReport) -> String {
+    let mut lines = vec![format!(
+        "{:<15} {:>9} {:>10} {:>10}  {}",
+        "stage", "partition", "start s", "length s", "thread"
+    )];
+    lines.extend(report.timeline.iter().map(|span| {
+        format!(
+            "{:<15} {:>9} {:>10.3} {:>10.3}  {}",
+            span.stage,
+            span.partition
+                .map_or_else(|| "-".to_owned(), |partition| partition.to_string()),
+            span.start.as_secs_f64(),
+            span.length().as_secs_f64(),
+            span.lane,
+        )
+    }));
+    lines.extend(report.devices.iter().map(DeviceUse::to_string));
+    let of = (report.request.as_deref()).map_or_else(String::new, |request| format!("{request}: "));
+    let out = (report.out.as_deref()).map_or_else(String::new, |out| format!(", in {out}"));
+    lines.push(format!(
+        "{of}{} {}: a proof of {} bytes{out}, {} partition(s), verified, in {:.1} s{}",
+        report.kind,
+        report.sector_size,
+        report.proof_bytes,
+        report.partitions,
+        report.prove_s,
+        report
+            .peak_rss_bytes
+            .map_or_else(String::new, |bytes| format!(
+                ", peak memory {} MiB",
+                bytes >> 20
+            )),
+    ));
+    lines.join("\n")
+}
