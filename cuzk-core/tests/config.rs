@@ -296,6 +296,15 @@ fn sizes_have_units() {
 }
 
 #[test]
+fn nothing_is_reserved_in_every_spelling_of_nothing() {
+    for size in ["0", "\"0B\"", "\"0GiB\"", "\"0 MB\""] {
+        let config = parse(&format!("[memory]\ncritical_reserve = {size}\n")).unwrap();
+        assert_eq!(config.memory.critical_reserve_bytes, 0, "{size}");
+    }
+    assert!(parse("[memory]\ncritical_reserve = \"0\"\n").is_err());
+}
+
+#[test]
 fn bad_input_is_told_with_line_and_key() {
     // Text, and what each line of the report must contain.
     let cases: &[(&str, &[&str])] = &[
@@ -429,6 +438,17 @@ fn bad_input_is_told_with_line_and_key() {
             &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got string"],
         ),
         ("[synthesis]\nthreads = 2.0\n", &["got float"]),
+        (
+            "[synthesis]\nthreads = 99999999999999999999999\n",
+            &["got integer of more than 64 bits"],
+        ),
+        (
+            "[gpus]\ndevices = [\"a\"]\ngpu_threads = [1]\n",
+            &[
+                "or a list of device ordinals such as [0, 1], got array of something else",
+                "got array",
+            ],
+        ),
         (
             "[pipeline]\nthrottle = 1\n",
             &["expected true or false, got integer"],

@@ -118,6 +118,10 @@ fn bytes_that_are_no_request() {
     ] {
         check(case, bytes, "request");
     }
+    let twice = bundled("winning-post.json");
+    let open = twice.trim_ascii_end().strip_suffix(b"}").unwrap();
+    let twice = [open, b", \"miner_id\": 5}"].concat();
+    check("twice a key of a whole request", &twice, "request");
     check("an empty object", b"{}", "proof_kind");
     check(
         "only a kind",

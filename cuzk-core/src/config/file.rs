@@ -25,14 +25,6 @@ pub enum SizeText {
     Text(String),
 }
 
-impl SizeText {
-    /// Whether it is no memory at all, in one of the two ways to say so.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        matches!(self, Self::Bytes(0)) || matches!(self, Self::Text(text) if text == "0B")
-    }
-}
-
 /// Devices: a keyword, or a list of ordinals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -227,7 +219,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ),
             (
                 "critical_reserve",
-                "a size such as \"512MiB\", a number of bytes, or \"auto\"",
+                "a size such as \"512MiB\" (\"0B\" for none), a number of bytes, or \"auto\"",
             ),
             ("dealloc", "one of \"recycle\", \"serial\", \"unbounded\""),
         ],
@@ -369,13 +361,14 @@ fn remove_value_at(root: &mut DeTable<'_>, span: &Range<usize>) -> Option<Findin
             value.start <= span.start && span.end <= value.end
         });
         let Some((key, value)) = hit else { continue };
+        let expected = expected(section.get_ref(), key.get_ref());
         let finding = Finding {
             at: value.span().start,
             section: section.get_ref().to_string(),
             key: key.get_ref().to_string(),
             kind: ProblemKind::WrongType {
-                expected: expected(section.get_ref(), key.get_ref()),
-                got: value.get_ref().type_str(),
+                expected,
+                got: type_of(value.get_ref(), expected),
             },
         };
         let key = key.clone();
@@ -383,6 +376,20 @@ fn remove_value_at(root: &mut DeTable<'_>, span: &Range<usize>) -> Option<Findin
         return Some(finding);
     }
     None
+}
+
+/// What a value is that its key does not take: more than its type, where the type by
+/// itself would be right.
+fn type_of(value: &DeValue<'_>, expected: &str) -> &'static str {
+    match value {
+        DeValue::Integer(number)
+            if i64::from_str_radix(number.as_str(), number.radix()).is_err() =>
+        {
+            "integer of more than 64 bits"
+        }
+        DeValue::Array(_) if expected.contains("a list") => "array of something else",
+        value => value.type_str(),
+    }
 }
 
 fn keys_of(section: &str) -> &'static [Key] {

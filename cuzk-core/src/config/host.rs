@@ -1,7 +1,7 @@
 //! What the configuration takes from the machine rather than from the file.
 //!
-//! The one place of this crate that reads environment variables. Everything
-//! else gets a [`Host`] by value, so tests describe the machine they need.
+//! The one place of this crate that reads environment variables of the engine's.
+//! Everything else gets a [`Host`] by value, so tests describe the machine they need.
 
 use std::env::{self, VarError};
 use std::fs;

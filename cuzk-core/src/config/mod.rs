@@ -2,13 +2,15 @@
 //!
 //! `file` is what the operator wrote, `host` what the machine and its
 //! environment say, `resolve` the way from there to `resolved`, what the engine
-//! sees; `problem` is what can be wrong. Data flows one way: text →
-//! [`FileConfig`] → [`Config`]. Nothing here watches a file or changes at run
-//! time. The invariant: an unknown key, a value out of range or a value of the
-//! wrong type never resolves, and all of a file's problems are told at once.
+//! sees; `problem` is what can be wrong; `libraries` are the settings that the
+//! proofs libraries read for themselves. Data flows one way: text → [`FileConfig`] →
+//! [`Config`]. Nothing here watches a file or changes at run time. The invariant: an
+//! unknown key, a value out of range or a value of the wrong type never resolves, and
+//! all of a file's problems are told at once.
 
 mod file;
 mod host;
+mod libraries;
 mod problem;
 mod resolve;
 mod resolved;
@@ -23,6 +25,7 @@ pub use file::{
     MemorySection, PipelineSection, SECTIONS, SizeText, SrsSection, SynthesisSection,
 };
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
+pub(crate) use libraries::library_settings;
 pub use problem::{ConfigError, Problem, ProblemKind};
 pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SECONDS_MAX, SIZE_MAX_BYTES};
 pub use resolved::{

@@ -304,7 +304,7 @@ impl Check<'_> {
     fn critical_reserve(&mut self, field: &Field<SizeText>, usable_bytes: u64) -> u64 {
         let auto_bytes = (usable_bytes / 8).min(RESERVE_AUTO_MAX_BYTES);
         let Some(at) = field else { return auto_bytes };
-        if at.get_ref().is_zero() {
+        if is_zero(at.get_ref()) {
             return 0;
         }
         let reserve_bytes = self
@@ -434,6 +434,14 @@ fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
 
 /// `"16GiB"` in bytes. A number without a unit is refused: as text it is as
 /// likely meant in GiB as in bytes.
+/// Whether it is no memory at all.
+fn is_zero(size: &SizeText) -> bool {
+    match size {
+        SizeText::Bytes(bytes) => *bytes == 0,
+        SizeText::Text(text) => size_with_unit(text) == Some(0),
+    }
+}
+
 fn size_with_unit(text: &str) -> Option<u64> {
     let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
     let size: ByteSize = text.parse().ok().filter(|_| has_unit)?;

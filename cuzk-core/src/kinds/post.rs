@@ -19,7 +19,6 @@ use storage_proofs_core::gadgets::por::PoRCompound;
 use storage_proofs_core::merkle::MerkleProofTrait;
 use storage_proofs_core::por;
 use storage_proofs_core::proof::ProofScheme;
-use storage_proofs_core::settings::SETTINGS;
 use storage_proofs_post::fallback::{
     self, FallbackPoSt, FallbackPoStCircuit, FallbackPoStCompound, PublicSector, SectorProof,
     generate_leaf_challenge, get_challenge_index,
@@ -31,6 +30,7 @@ use super::shape::{self, PostSector};
 use super::tree::{Branching, ReplicaTree};
 use super::{CircuitId, CircuitVisitor, Job, ProofKind, SectorSize, fault};
 use crate::Error;
+use crate::config::library_settings;
 use crate::request::prover_id;
 
 /// One partition's statement and vanilla proof.
@@ -103,7 +103,7 @@ fn decode_sector<Tree: ReplicaTree>(
 /// The circuit spreads its sectors over as many threads as this setting says,
 /// and divides by it.
 fn check_settings() -> Result<(), Error> {
-    if SETTINGS.window_post_synthesis_num_cpus == 0 {
+    if library_settings()?.window_post_synthesis_num_cpus == 0 {
         return Err(Error::request(
             "FIL_PROOFS_WINDOW_POST_SYNTHESIS_NUM_CPUS",
             "is 0",

@@ -1,10 +1,14 @@
 //! The members of a JSON object, taken out one by one and by type.
 //!
-//! Not a schema: the caller asks for what it needs. The invariant: every error
-//! names the member, and never repeats more than a line of it.
+//! Not a schema: the caller asks for what it needs. The invariants: no key is there
+//! twice; every error names the member, and never repeats more than a line of it.
+
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -12,9 +16,39 @@ use crate::Error;
 /// What is left of an object.
 pub(super) struct Members(Map<String, Value>);
 
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Once)
+    }
+}
+
+/// Reads an object each of whose keys is there once: which of two values a client
+/// meant is not to be guessed.
+struct Once;
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Members, A::Error> {
+        let mut members = Map::new();
+        while let Some((key, value)) = access.next_entry::<String, Value>()? {
+            if members.contains_key(&key) {
+                let key: String = key.chars().take(40).collect();
+                return Err(A::Error::custom(format_args!("`{key}` is there twice")));
+            }
+            members.insert(key, value);
+        }
+        Ok(Members(members))
+    }
+}
+
 impl Members {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        serde_json::from_slice(bytes).map(Self).map_err(|problem| {
+        serde_json::from_slice(bytes).map_err(|problem| {
             Error::request(
                 "request",
                 format!("not valid JSON: {problem}"),

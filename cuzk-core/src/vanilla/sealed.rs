@@ -23,10 +23,10 @@ use filecoin_proofs_api::{
 };
 use rand::RngCore;
 use rand_chacha::ChaCha8Rng;
-use storage_proofs_core::settings::SETTINGS;
 use tempfile::TempDir;
 use tracing::info_span;
 
+use crate::config::library_settings;
 use crate::kinds::{ProofKind, SectorSize, registered};
 use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
 use crate::{Error, ProofRequest};
@@ -63,7 +63,7 @@ struct Sector {
 impl Sector {
     fn seal(size: SectorSize, mut rng: ChaCha8Rng) -> Result<Self, Error> {
         let _span = info_span!("seal", %size).entered();
-        let parents = PathBuf::from(&SETTINGS.parent_cache);
+        let parents = PathBuf::from(&library_settings()?.parent_cache);
         create_directory(&parents)?;
         let directory = TempDir::with_prefix("cuzk-sector-")
             .map_err(|error| Error::io(std::env::temp_dir(), error))?;

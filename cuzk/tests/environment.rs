@@ -1,0 +1,65 @@
+//! What of the environment would make the proofs libraries panic.
+
+#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn request(kind: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib");
+    folder.join(kind).with_extension("json")
+}
+
+/// A synthesis of this kind's bundled request must fail for its input's sake, and say
+/// what is wrong, twice in one process or not at all.
+fn synthesis_fails(kind: &str, name: &str, value: &OsStr, folder: &Path, message: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+        .args(["synth", "--partition", "0", "--request"])
+        .arg(request(kind))
+        .env("FIL_PROOFS_PARAMETER_CACHE", folder)
+        .env(name, value)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains(message), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_variable_that_is_not_utf8_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let value = OsStr::from_bytes(b"\xff");
+    for kind in ["winning-post", "window-post"] {
+        synthesis_fails(kind, "SOME_VARIABLE", value, folder.path(), "SOME_VARIABLE");
+    }
+}
+
+#[test]
+fn settings_of_the_proofs_libraries_that_cannot_be_read_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let variable = "FIL_PROOFS_ROWS_TO_DISCARD";
+    let value = OsStr::new("abc");
+    synthesis_fails(
+        "window-post",
+        variable,
+        value,
+        folder.path(),
+        "rows_to_discard",
+    );
+    let file = folder.path().join("rust-fil-proofs.config.toml");
+    std::fs::write(file, "rows_to_discard = \"some\"\n").unwrap();
+    let harmless = OsStr::new("1");
+    synthesis_fails(
+        "window-post",
+        "SOME_VARIABLE",
+        harmless,
+        folder.path(),
+        "rust-fil-proofs.config.toml",
+    );
+}
