@@ -6,8 +6,9 @@
 //! words, its rows, its auxiliaries), and the nodes' words.
 //!
 //! Invariant, established by [`Tables::check`]: every reference leads to
-//! something; a node refers to smaller ones and has their sums; a walk is at
-//! most [`DEPTH_MAX`] deep; and no row, wherever the grammar puts it, reaches
+//! something; a node refers to smaller ones and has their sums; only the root has
+//! no rows, so that a walk takes no more steps than there are rows, times its depth,
+//! which is at most [`DEPTH_MAX`]; and no row, wherever the grammar puts it, reaches
 //! back before the first auxiliary variable.
 
 use super::{
@@ -74,8 +75,10 @@ pub enum TablesError {
         /// Which one, from 0.
         at: usize,
     },
-    /// A node's totals are not its children's.
-    #[error("node {at}: its totals are not the sums over its children, or it nests too deep")]
+    /// A node's totals are not its children's, or nothing.
+    #[error(
+        "node {at}: its totals are not the sums over its children, or none, or it nests too deep"
+    )]
     Node {
         /// Which one, from 0.
         at: usize,
@@ -312,7 +315,8 @@ fn root_reach(view: &View<'_>, shape_reach: &[i64]) -> Result<i64, TablesError> 
             let is_earlier = symbol & NODE_BIT == 0 || symbol & !NODE_BIT < at;
             grammar.totals(symbol).filter(|_| is_earlier)
         };
-        if totals_of(words, child) != Some(Totals { rows, aux }) {
+        let is_root = at | NODE_BIT == grammar.root;
+        if totals_of(words, child) != Some(Totals { rows, aux }) || (rows == 0 && !is_root) {
             return Err(broken());
         }
         let reach_of = |symbol: u32| match symbol & NODE_BIT {
@@ -364,5 +368,60 @@ fn check_extents(section: &'static str, ends: &[u32], length: usize) -> Result<(
         }),
         None if length > 0 => Err(TablesError::Extent { section, at: 0 }),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables of nodes, as the words of each with its rows, over one shape that reads
+    /// nothing. The last node is the root.
+    fn of_nodes(nodes: &[(&[u32], u32)]) -> Tables {
+        let shape = Shape {
+            parts: [0; 3],
+            boolean: 0,
+            advance: 0,
+        };
+        let mut words = vec![0]; // The part's end.
+        words.extend(shape.encode());
+        let mut end = 0;
+        for (children, rows) in nodes {
+            end += u32::try_from(children.len()).unwrap();
+            words.extend([end, *rows, 0]);
+        }
+        words.extend(nodes.iter().flat_map(|(children, _)| *children));
+        let counts = Counts {
+            parts: 1,
+            items: 0,
+            shapes: 1,
+            nodes: u32::try_from(nodes.len()).unwrap(),
+            children: end,
+            root: NODE_BIT | u32::try_from(nodes.len() - 1).unwrap(),
+        };
+        Tables::from_words(Words::from(words), counts).unwrap()
+    }
+
+    /// Two nested repeats of nothing would be walked for 2^64 steps.
+    #[test]
+    fn a_node_without_rows_is_refused_unless_it_is_the_root() {
+        const ROW: u32 = 0;
+        let node = |number: u32| NODE_BIT | number;
+        let check = |nodes: &[(&[u32], u32)]| {
+            let rows = nodes.last().unwrap().1;
+            of_nodes(nodes).check(0, 1, 0, rows)
+        };
+        assert_eq!(check(&[(&[], 0)]), Ok(()));
+        assert_eq!(check(&[(&[ROW], 1), (&[node(0), node(0)], 2)]), Ok(()));
+        let nested: &[(&[u32], u32)] = &[
+            (&[], 0),
+            (&[REPEAT, node(0), u32::MAX], 0),
+            (&[REPEAT, node(1), u32::MAX], 0),
+            (&[node(2), ROW], 1),
+            (&[ROW, node(3)], 2),
+        ];
+        assert_eq!(check(nested), Err(TablesError::Node { at: 0 }));
+        let none_of_some: &[(&[u32], u32)] = &[(&[REPEAT, ROW, 0], 0), (&[ROW, node(0)], 1)];
+        assert_eq!(check(none_of_some), Err(TablesError::Node { at: 0 }));
     }
 }
