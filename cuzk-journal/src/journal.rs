@@ -115,6 +115,17 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The same on another store, such as one that fails.
+    #[cfg(test)]
+    pub(crate) fn with_writer(self, open: impl FnOnce(&Path) -> Writer) -> Self {
+        // One has the file at a time.
+        drop(self.writer);
+        Self {
+            writer: open(&self.path),
+            ..self
+        }
+    }
+
     /// Accepts a job: from now on it is pending, until it ends. An id that is
     /// there already with the same input ([`JobOptions::kind`],
     /// [`JobOptions::partitions`] and `request`) is attached to.
@@ -143,8 +154,11 @@ impl Journal {
         let digest = request::digest(options, request);
         // Asked again inside the transaction; here only so that nothing is
         // compressed for nothing.
-        if let Some(row) = self.live(id)? {
-            return attach(id, &row, &digest).map(Accepted::Attached);
+        match self.live(id) {
+            Ok(Some(row)) => return attach(id, &row, &digest).map(Accepted::Attached),
+            // What cannot be read may be mended before it is written.
+            Ok(None) | Err(JournalError::Store { .. }) => {}
+            Err(error) => return Err(error),
         }
         let usage = self.writer.usage();
         room(&self.limits, usage.jobs, usage.request_bytes, request_bytes)?;

@@ -88,6 +88,11 @@ impl StorageBackend for Watched {
 /// The writer of an empty journal at `path`, watched.
 fn writer(path: &Path, watch: &Arc<Watch>) -> Writer {
     drop(Journal::open(path, Limits::default()).unwrap());
+    watched(path, watch)
+}
+
+/// The writer of what is at `path`, which is empty, watched.
+fn watched(path: &Path, watch: &Arc<Watch>) -> Writer {
     let file = OpenOptions::new().read(true).write(true).open(path);
     let backend = Watched {
         file: HeldFile::open(file.unwrap()),
@@ -239,6 +244,35 @@ fn a_store_that_cannot_be_opened_again_says_so_until_it_can() {
     writer.read(|_| Ok(())).unwrap();
     drop(writer);
     assert_eq!(steps_seen(&path, 2), 2);
+}
+
+/// The same for whoever accepts, who asks first whether the job is there.
+#[test]
+fn what_is_accepted_mends_a_store_that_could_not_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, away) = (directory.path().join("j"), directory.path().join("away"));
+    let watch = Watch::new(u64::MAX, Duration::ZERO);
+    let journal = Journal::open(&path, Limits::default()).unwrap();
+    let journal = journal.with_writer(|path| {
+        let mut writer = watched(path, &watch);
+        writer.mend_after = Duration::ZERO;
+        writer
+    });
+    let options = JobOptions {
+        partitions: 1,
+        ..JobOptions::default()
+    };
+    let accept = |id| journal.accept(id, &options, b"request");
+    accept("first").unwrap();
+    watch.left.store(0, Ordering::SeqCst);
+    assert!(accept("second").is_err());
+    fs::rename(&path, &away).unwrap();
+    let error = accept("second").unwrap_err();
+    assert!(error.to_string().contains("opened again"), "{error}");
+    assert!(journal.state("first").is_err());
+    fs::rename(&away, &path).unwrap();
+    accept("second").unwrap();
+    assert_eq!(journal.state("first").unwrap(), Some(State::Pending));
 }
 
 #[test]
