@@ -43,8 +43,10 @@ impl Pause {
     /// Has everybody else stand still until the guard is dropped.
     #[must_use]
     pub fn raise(&self) -> Urgent<'_> {
-        *lock(&self.raised) += 1;
+        let mut times = lock(&self.raised);
+        *times += 1;
         self.urgent.fetch_add(1, Ordering::Relaxed);
+        drop(times);
         Urgent(self)
     }
 

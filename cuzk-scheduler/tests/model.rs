@@ -9,6 +9,7 @@
     reason = "what fails in a test fails the test"
 )]
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Turn};
@@ -245,6 +246,26 @@ fn a_pause_lets_everybody_pass_once_it_is_over() {
         drop(pause.raise());
         drop(urgent);
         waiting.join().unwrap();
+    });
+}
+
+#[test]
+fn between_two_equal_answers_of_a_pause_nobody_stood_still() {
+    model(|| {
+        let pause = Arc::new(Pause::default());
+        let urgent = thread::spawn({
+            let pause = Arc::clone(&pause);
+            move || drop(pause.raise())
+        });
+        let before = pause.quiet();
+        let stood_still = Cell::new(false);
+        pause.pass(|| {
+            stood_still.set(true);
+            true
+        });
+        let after = pause.quiet();
+        assert!(!stood_still.get() || before.is_none() || before != after);
+        urgent.join().unwrap();
     });
 }
 
