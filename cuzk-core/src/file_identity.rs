@@ -26,4 +26,8 @@ impl FileIdentity {
             modified: (file.mtime(), file.mtime_nsec()),
         })
     }
+    /// Whether `other` is this file, written to or not.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
 }

@@ -99,6 +99,11 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         state.slots.get(key).and_then(Slot::made)
     }
 
+    /// The value of `key`, if someone has made it.
+    pub fn made(&self, key: &K) -> Option<Arc<V>> {
+        self.lock().slots.get(key).and_then(Slot::made)
+    }
+
     /// Has `value` be what the next to ask for `key` gets; the one before lives on with
     /// those who have it.
     pub fn replace(&self, key: K, value: V) {

@@ -14,9 +14,10 @@ use cuzk_scheduler::priority::{Priority, Rank};
 use super::Ends;
 use super::shared::Shared;
 use super::task::Task;
-use crate::job::JobState;
+use crate::job::{JobState, Settled};
 use crate::kinds::CircuitId;
 use crate::metrics::{self, Outcome};
+use crate::params::LoadedParams;
 use crate::verify::VerifiedProof;
 use crate::{Error, Result};
 
@@ -207,10 +208,46 @@ impl Shared {
         Ends::end(self, state, error);
     }
 
-    /// Takes the result of a partition.
-    pub(super) fn settle(&self, task: &Task, result: Result<VerifiedProof>) {
-        if task.state.settle(task.partition, result) {
-            self.has_ended(&task.state);
+    /// Takes the result of a partition, a proof with the parameters it was verified with.
+    pub(super) fn settle(&self, task: &Task, result: Result<(VerifiedProof, &Arc<LoadedParams>)>) {
+        let params = result.as_ref().ok().map(|(_, params)| Arc::clone(params));
+        let result = result.map(|(proof, params)| (proof, params.loading()));
+        match task.state.settle(task.partition, result) {
+            Settled::Open => {}
+            Settled::Ended => self.has_ended(&task.state),
+            Settled::Mixed => {
+                if let Some(params) = params {
+                    self.unite(&task.state, params);
+                }
+            }
+        }
+    }
+
+    /// All partitions of a job are proved, and parameters were replaced in between. The
+    /// newest say what holds; what does not is proved again.
+    fn unite(&self, state: &Arc<JobState>, params: Arc<LoadedParams>) {
+        let Some(job) = state.input() else { return };
+        let files = state.circuit().parameter_files().ok();
+        let newest = files.and_then(|files| self.params.loaded(&files));
+        let params = newest.unwrap_or(params);
+        let critical = state.rank().is_critical();
+        let holds = |partition, proof: &VerifiedProof| {
+            let key = params.prepared_key();
+            self.verify_again(&*job, critical, partition, proof.as_bytes(), key)
+                .is_ok()
+        };
+        match state.unite(params.loading(), holds) {
+            Settled::Ended => self.has_ended(state),
+            Settled::Open | Settled::Mixed => {
+                tracing::warn!(
+                    job = state.number(),
+                    "the parameters were replaced by another key's while it was proved; \
+                     what was proved with the old ones is proved again"
+                );
+                if let Err(error) = self.queue_at_once(state) {
+                    self.end_with(state, error);
+                }
+            }
         }
     }
 

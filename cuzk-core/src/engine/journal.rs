@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bellperson::groth16::Proof;
+use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::Bls12;
 use cuzk_journal::{Accepted, End, JobOptions as Kept, Journal, JournalError, PendingJob, State};
 use cuzk_scheduler::priority::{Priority, Rank};
@@ -35,22 +35,26 @@ pub(super) struct Submission<'a> {
 
 impl Shared {
     /// Keeps a submission. What an earlier life of the engine proved of it is
-    /// returned, verified.
+    /// returned, verified, and whether the journal has it from this submission.
     pub(super) fn keep(
         &self,
         book: &Book,
         submission: &Submission<'_>,
-    ) -> Result<Vec<(usize, VerifiedProof)>> {
+    ) -> Result<(Vec<(usize, VerifiedProof)>, bool)> {
         book.write_owed();
         let journal = &book.journal;
         let Submission { id, json, job, .. } = *submission;
         let kept = kept_of(submission);
         for _ in 0..2 {
-            let accepted = book.accept(id, &kept, json);
-            let accepted = accepted.map_err(|error| match error {
-                JournalError::OtherInput { id } => Error::Conflict { id },
-                error => error.into(),
-            })?;
+            let accepted = match book.accept(id, &kept, json) {
+                // Of what cannot be read nothing can be gone on with.
+                Err(JournalError::DamagedJob { .. }) => {
+                    journal.forget(id)?;
+                    continue;
+                }
+                Err(JournalError::OtherInput { id }) => return Err(Error::Conflict { id }),
+                accepted => accepted?,
+            };
             if let Accepted::Attached(State::Ended(End::Done(bytes))) = &accepted {
                 let proofs = bytes.chunks(PARTITION_PROOF_BYTES).enumerate();
                 let critical = submission.priority == Priority::Critical;
@@ -62,16 +66,17 @@ impl Shared {
                 if let Ok(verified) = verified
                     && verified.len() == job.partitions()
                 {
-                    return Ok(verified);
+                    return Ok((verified, false));
                 }
             }
             match accepted {
-                Accepted::New | Accepted::Attached(State::Pending) => break,
+                Accepted::New => return Ok((Vec::new(), true)),
+                Accepted::Attached(State::Pending) => break,
                 // What failed is tried again, and so is a proof that is none.
                 Accepted::Attached(State::Ended(_)) => journal.forget(id)?,
             };
         }
-        Ok(Vec::new())
+        Ok((Vec::new(), false))
     }
 
     fn verify_kept(
@@ -81,10 +86,22 @@ impl Shared {
         partition: usize,
         bytes: &[u8],
     ) -> Result<VerifiedProof> {
+        let key = self.verifying_key(job.circuit())?;
+        self.verify_again(job, critical, partition, bytes, &key)
+    }
+
+    /// Verifies a partition's proof that was verified once, elsewhere or with another key.
+    pub(super) fn verify_again(
+        &self,
+        job: &dyn Job,
+        critical: bool,
+        partition: usize,
+        bytes: &[u8],
+        key: &PreparedVerifyingKey<Bls12>,
+    ) -> Result<VerifiedProof> {
         let rejected = |problem: String| Error::Rejected { partition, problem };
         let proof = Proof::<Bls12>::read(bytes).map_err(|error| rejected(error.to_string()))?;
-        let key = self.verifying_key(job.circuit())?;
-        let verify = || verify_partition(&key, &proof, &job.public_inputs(partition)?, partition);
+        let verify = || verify_partition(key, &proof, &job.public_inputs(partition)?, partition);
         self.pool_beside(critical).install(verify)
     }
 
@@ -137,16 +154,20 @@ impl Shared {
         Some(state)
     }
 
-    /// Goes on with the jobs that were left, the most urgent first.
+    /// Goes on with the jobs that were left, the most urgent first. Those that an engine
+    /// that closes has not come to end here, and go on at the next start.
     pub(super) fn resume(&self, book: &Book, mut left: Vec<Left>) {
         left.sort_by_key(|left| left.state.rank());
         for Left { state, pending } in left {
             if self.admission.is_closed() {
-                return;
+                self.end_with(&state, Error::ShuttingDown);
+                continue;
             }
             let resumed = || self.resume_one(&book.journal, &state, &pending);
             if let Err(error) = unwinding_is_an_error("resumption", resumed) {
-                tracing::error!(id = pending.id, %error, "a job cannot be resumed");
+                if !matches!(error, Error::ShuttingDown) {
+                    tracing::error!(id = pending.id, %error, "a job cannot be resumed");
+                }
                 self.end_with(&state, error);
             }
         }
@@ -173,10 +194,7 @@ impl Shared {
             }
         }
         state.set_input(job);
-        match self.queue_at_once(state) {
-            Err(Error::ShuttingDown) => Ok(()),
-            queued => queued,
-        }
+        self.queue_at_once(state)
     }
 
     /// Reads a request on threads that do nothing else; a panic is an error.

@@ -197,7 +197,11 @@ impl Shared {
             self.put_back(lane, ticket, task);
             return None;
         }
-        self.make_room(&circuit, &files, &task, lane);
+        {
+            // What is on its way out goes on threads that come last.
+            let _urgent = (lane == Lane::Critical).then(|| self.pause.raise());
+            self.make_room(&circuit, &files, &task, lane);
+        }
         Some(Admitted {
             finish_bytes: self.needs.finish_bytes(&circuit, &files),
             task,
@@ -370,7 +374,7 @@ impl Shared {
                 self.measured(station, &task, on_device);
                 self.went_well(station, here, &mut task);
                 drop(memory);
-                self.settle(&task, Ok(proof));
+                self.settle(&task, Ok((proof, &params)));
             }
             Err(error) => {
                 self.failed(station, task, ticket, error);

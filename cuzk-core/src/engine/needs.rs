@@ -200,8 +200,8 @@ impl Shared {
         leave: Leave<'_>,
     ) -> Result<Arc<LoadedParams>> {
         let files = id.parameter_files()?;
-        self.let_go_of_replaced(circuit, &files);
         let lengths = circuit.query_lengths();
+        self.follow_replaced(circuit, &files, &lengths);
         self.params.load_unless(&files, &lengths, leave)
     }
 

@@ -2,52 +2,106 @@
 //!
 //! Not what is in them: that is [`crate::params`]'s. What is mapped stays whole when
 //! another file is renamed over it, and only then. The invariant: a partition that
-//! begins after that is proved, and verified, with the new files.
+//! begins after that is proved, and verified, with the new files, unless they cannot be
+//! used: then with the old ones.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::shared::Shared;
 use crate::circuit::Circuit;
 use crate::file_identity::FileIdentity;
 use crate::kinds::CircuitId;
-use crate::params::ParameterFiles;
+use crate::params::{ParameterFiles, QueryLengths};
+
+/// The parameters' file and the key's.
+type Pair = [FileIdentity; 2];
 
 /// By which files each circuit is proved.
 #[derive(Debug, Default)]
 pub(super) struct InUse {
-    files: Mutex<HashMap<CircuitId, [FileIdentity; 2]>>,
+    files: Mutex<HashMap<CircuitId, Seen>>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    used: Pair,
+    /// Others that took their place, and cannot be used.
+    refused: Option<Pair>,
 }
 
 impl InUse {
-    /// Whether a circuit had other files than these. To be asked before they are
-    /// opened, so that what is replaced in between is found the next time. Files
-    /// that are gone replace nothing.
-    fn were_others(&self, id: CircuitId, [params, vk]: [&Path; 2]) -> bool {
-        let (Some(params), Some(vk)) = (FileIdentity::of(params), FileIdentity::of(vk)) else {
-            return false;
-        };
-        let now = [params, vk];
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(id, now).is_some_and(|before| before != now)
+    /// The files that took the place of a circuit's, with those, unless it is known that
+    /// they are of no use. To be asked before they are opened, so that what is replaced
+    /// in between is found the next time. Files that are gone replace nothing.
+    fn others(&self, id: CircuitId, [params, vk]: [&Path; 2]) -> Option<(Pair, Pair)> {
+        let now = [FileIdentity::of(params)?, FileIdentity::of(vk)?];
+        let mut files = self.lock();
+        let seen = files.entry(id).or_insert(Seen {
+            used: now,
+            refused: None,
+        });
+        let is_known = seen.used == now || seen.refused == Some(now);
+        (!is_known).then_some((now, seen.used))
+    }
+
+    /// From now on a circuit has these. Not before what is loaded is of them: who finds
+    /// nothing new takes what is loaded.
+    fn use_these(&self, id: CircuitId, used: Pair) {
+        let refused = None;
+        self.lock().insert(id, Seen { used, refused });
+    }
+
+    /// These are of no use.
+    fn refuse(&self, id: CircuitId, refused: Pair) {
+        if let Some(seen) = self.lock().get_mut(&id) {
+            seen.refused = Some(refused);
+        }
+    }
+
+    // Every change is one step.
+    fn lock(&self) -> MutexGuard<'_, HashMap<CircuitId, Seen>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shared {
-    /// Lets go of a circuit's parameters if their files were replaced.
-    pub(super) fn let_go_of_replaced(&self, circuit: &Circuit, files: &ParameterFiles) {
+    /// Goes over to a circuit's new parameters if their files were replaced, by such as
+    /// can be used: a pair is replaced one file after the other, and until the second is
+    /// there the old ones, which are mapped, go on.
+    pub(super) fn follow_replaced(
+        &self,
+        circuit: &Circuit,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+    ) {
         let id = circuit.id();
         let paths = [self.params.params_path(files), self.params.vk_path(files)];
-        if !self.in_use.were_others(id, [&paths[0], &paths[1]]) {
+        let Some((now, used)) = self.in_use.others(id, [&paths[0], &paths[1]]) else {
             return;
+        };
+        let path = paths[0].display();
+        // A mapped file that was written to is not what was opened.
+        let is_whole = !now[0].is_same_file(&used[0]) || now[0] == used[0];
+        if is_whole && self.params.loaded(files).is_some() {
+            if let Err(error) = self.params.reload(files, lengths) {
+                self.in_use.refuse(id, now);
+                tracing::warn!(
+                    circuit = %id, %path, %error,
+                    "the parameters were replaced by such as cannot be used; partitions are \
+                     proved with the old ones until they are replaced again"
+                );
+                return;
+            }
+        } else {
+            self.params.evict(files);
         }
+        self.in_use.use_these(id, now);
         tracing::warn!(
-            circuit = %id,
-            path = %paths[0].display(),
+            circuit = %id, %path,
             "the parameters were replaced; partitions that begin now are proved with the new ones"
         );
-        self.params.evict(files);
         for (_, _, station) in self.stations.all() {
             station.device.backend.evict(circuit);
         }
@@ -70,7 +124,10 @@ mod tests {
             kind: ProofKind::Porep,
             sector_size: SectorSize::KiB2,
         };
-        let were_others = || in_use.were_others(id, [&params, &vk]);
+        let were_others = || {
+            let others = in_use.others(id, [&params, &vk]);
+            others.map(|(now, _)| in_use.use_these(id, now)).is_some()
+        };
         assert!(!were_others(), "there are none");
         fs::write(&params, "1").unwrap();
         fs::write(&vk, "1").unwrap();
@@ -84,6 +141,14 @@ mod tests {
             fs::write(path, "12").unwrap();
             assert!(were_others());
         }
+        fs::write(&vk, "123").unwrap();
+        let others = || in_use.others(id, [&params, &vk]);
+        let (now, used) = others().unwrap();
+        assert!(now[1].is_same_file(&used[1]));
+        in_use.refuse(id, now);
+        assert!(others().is_none(), "they are known to be of no use");
+        fs::write(&vk, "1234").unwrap();
+        assert!(others().is_some());
         fs::remove_file(&vk).unwrap();
         assert!(!were_others(), "what is mapped is still there");
     }

@@ -19,7 +19,7 @@ use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::verify::VerifiedProof;
 
 pub use handle::{Ended, JobHandle};
-pub(crate) use state::{JobState, NewJob, Record};
+pub(crate) use state::{JobState, NewJob, Record, Settled};
 
 /// How a job ended. Shared, since a handle can be asked more than once.
 pub type Outcome = std::result::Result<Arc<ProofOutput>, Arc<Error>>;

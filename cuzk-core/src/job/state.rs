@@ -1,8 +1,8 @@
 //! The engine's end of a job.
 //!
-//! Not its queue: that is the engine's. The invariants: a job ends exactly once; its
-//! input dies with its end, whoever still holds the job; the end is recorded
-//! before anyone is told.
+//! Not its queue: that is the engine's. The invariants: a job ends exactly once, and with
+//! proofs only if all were verified with the same key; its input dies with its end,
+//! whoever still holds the job; the end is recorded before anyone is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +15,7 @@ use cuzk_scheduler::priority::{Priority, Rank};
 use super::{Outcome, Progress, ProofOutput};
 use crate::Result;
 use crate::kinds::{CircuitId, Job};
+use crate::params::Loading;
 use crate::verify::VerifiedProof;
 
 /// Where a job's progress is kept beyond the life of this process.
@@ -43,9 +44,28 @@ pub(crate) struct JobState {
     ended: Condvar,
 }
 
+/// A partition's proof, and with which parameters' key it was verified.
+#[derive(Clone, Copy, Debug)]
+struct Proven {
+    proof: VerifiedProof,
+    loading: Loading,
+}
+
+/// What came of a partition's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// Others are missing, or the job had ended.
+    Open,
+    /// The job ended with it.
+    Ended,
+    /// All partitions are proved, and not all were verified with the same key: the
+    /// parameters were replaced meanwhile. See [`JobState::unite`].
+    Mixed,
+}
+
 #[derive(Debug)]
 struct Parts {
-    proofs: Vec<Option<VerifiedProof>>,
+    proofs: Vec<Option<Proven>>,
     /// Set before the end is recorded, so that there is one end.
     ending: bool,
     outcome: Option<Outcome>,
@@ -164,36 +184,82 @@ impl JobState {
         lock(&self.input).clone()
     }
 
-    /// Takes the result of a partition. The last proof ends the job, and so does
-    /// the first error; what comes after an end, or twice, is of no use and
-    /// dropped. Whether this was the end.
-    pub(crate) fn settle(&self, partition: usize, result: Result<VerifiedProof>) -> bool {
-        let proof = match result {
-            Ok(proof) => proof,
-            Err(error) => return self.end(Err(Arc::new(error))),
+    /// Takes the result of a partition, a proof with what it was verified with. The last
+    /// proof ends the job, and so does the first error; what comes after an end, or
+    /// twice, is of no use and dropped.
+    pub(crate) fn settle(
+        &self,
+        partition: usize,
+        result: Result<(VerifiedProof, Loading)>,
+    ) -> Settled {
+        let (proof, loading) = match result {
+            Ok(proven) => proven,
+            Err(error) => return self.ended_by(Err(Arc::new(error))),
         };
         {
             let mut parts = self.lock();
             if parts.ending || parts.proofs[partition].is_some() {
-                return false;
+                return Settled::Open;
             }
-            parts.proofs[partition] = Some(proof);
+            parts.proofs[partition] = Some(Proven { proof, loading });
         }
         let record = lock(&self.record).clone();
         if let Some(record) = record {
             record.partition(partition, &proof);
         }
-        let proofs: Option<Vec<_>> = self.lock().proofs.iter().copied().collect();
-        proofs.is_some_and(|proofs| self.end(Ok(Arc::new(ProofOutput::of(&proofs)))))
+        self.end_if_proved()
     }
 
-    /// Takes a partition's proof from an earlier life of the job.
+    /// Takes a partition's proof from an earlier life of the job, which was verified again
+    /// with the circuit's key. Whether this was the end.
     pub(crate) fn restore(&self, partition: usize, proof: VerifiedProof) -> bool {
+        let loading = Loading::KEY_ALONE;
         if let Some(place) = self.lock().proofs.get_mut(partition) {
-            *place = Some(proof);
+            *place = Some(Proven { proof, loading });
         }
-        let proofs: Option<Vec<_>> = self.lock().proofs.iter().copied().collect();
-        proofs.is_some_and(|proofs| self.end(Ok(Arc::new(ProofOutput::of(&proofs)))))
+        self.end_if_proved() == Settled::Ended
+    }
+
+    /// Has the proofs that were verified with another key looked at again, so that the job
+    /// ends with proofs of one: those that do not hold are missing again.
+    pub(crate) fn unite(
+        &self,
+        loading: Loading,
+        holds: impl Fn(usize, &VerifiedProof) -> bool,
+    ) -> Settled {
+        let proofs = self.lock().proofs.clone();
+        for (partition, proven) in proofs.into_iter().enumerate() {
+            let Some(Proven { proof, .. }) = proven.filter(|proven| proven.loading != loading)
+            else {
+                continue;
+            };
+            let held = holds(partition, &proof).then_some(Proven { proof, loading });
+            self.lock().proofs[partition] = held;
+        }
+        self.end_if_proved()
+    }
+
+    fn end_if_proved(&self) -> Settled {
+        let proven: Option<Vec<_>> = self.lock().proofs.iter().copied().collect();
+        let Some(proven) = proven else {
+            return Settled::Open;
+        };
+        if proven
+            .windows(2)
+            .any(|two| two[0].loading != two[1].loading)
+        {
+            return Settled::Mixed;
+        }
+        let proofs: Vec<_> = proven.iter().map(|proven| proven.proof).collect();
+        self.ended_by(Ok(Arc::new(ProofOutput::of(&proofs))))
+    }
+
+    fn ended_by(&self, outcome: Outcome) -> Settled {
+        if self.end(outcome) {
+            Settled::Ended
+        } else {
+            Settled::Open
+        }
     }
 
     /// Ends the job, unless it has ended. Whether this was the end.

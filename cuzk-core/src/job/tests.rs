@@ -54,8 +54,9 @@ fn the_first_error_ends_a_job_and_stays() {
     let (state, engine) = (state(2), Arc::new(NoEngine));
     let handle = handle(&state, &engine);
     assert!(handle.poll().is_none());
-    assert!(state.settle(1, Err(Error::ShuttingDown)));
-    assert!(!state.settle(0, Err(Error::Busy { capacity: 1 })));
+    assert_eq!(state.settle(1, Err(Error::ShuttingDown)), Settled::Ended);
+    let later = Err(Error::Busy { capacity: 1 });
+    assert_eq!(state.settle(0, later), Settled::Open);
     assert!(!handle.cancel());
     assert!(state.has_ended());
     assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
 use blstrs::{Bls12, Scalar};
@@ -79,6 +80,22 @@ pub enum Outcome {
 pub struct LoadedParams {
     mapped: Arc<MappedParams>,
     prepared_key: PreparedVerifyingKey<Bls12>,
+    loading: Loading,
+}
+
+/// One of the times that this process loaded parameters: what is verified under one key
+/// has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loading(u64);
+
+impl Loading {
+    /// Of a key by itself, without its parameters.
+    pub(crate) const KEY_ALONE: Self = Self(0);
+
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl fmt::Debug for LoadedParams {
@@ -94,6 +111,12 @@ impl LoadedParams {
     #[must_use]
     pub fn mapped(&self) -> &Arc<MappedParams> {
         &self.mapped
+    }
+
+    /// Which loading of parameters these are of.
+    #[must_use]
+    pub fn loading(&self) -> Loading {
+        self.loading
     }
 
     /// The verifying key, ready to verify with.
@@ -199,6 +222,30 @@ impl ParamCache {
         Ok(loaded)
     }
 
+    /// The parameters of a circuit, if they are loaded.
+    #[must_use]
+    pub fn loaded(&self, files: &ParameterFiles) -> Option<Arc<LoadedParams>> {
+        self.loaded.made(files)
+    }
+
+    /// Loads the parameters of a circuit anew, in place of those that are loaded, which
+    /// live on with whoever uses them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`]; what is loaded stays then.
+    pub fn reload(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+    ) -> Result<(), ParamsError> {
+        let loaded = self.open(files)?;
+        loaded.mapped.check_circuit(lengths)?;
+        self.loaded.replace(files.clone(), loaded);
+        self.keys.remove(&files.vk);
+        Ok(())
+    }
+
     /// Lets go of the parameters of a circuit; whoever uses them keeps them until
     /// then.
     pub fn evict(&self, files: &ParameterFiles) {
@@ -212,6 +259,7 @@ impl ParamCache {
         Ok(LoadedParams {
             prepared_key: self.prepare(mapped.vk())?,
             mapped: Arc::new(mapped),
+            loading: Loading::new(),
         })
     }
 

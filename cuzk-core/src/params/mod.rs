@@ -24,7 +24,7 @@ pub use check::check_points;
 pub use error::{GenerateError, ParamsError};
 pub use file::{MappedParams, read_verifying_key};
 pub use generate::{Generated, generate};
-pub use manager::{GenerateOptions, LoadedParams, Outcome, ParamCache, ParameterFiles};
+pub use manager::{GenerateOptions, LoadedParams, Loading, Outcome, ParamCache, ParameterFiles};
 pub use multiples::{
     LIMIT_BYTES, MappedMultiples, Shapes, SharedFile, WrittenMultiples, multiples_path,
     write_multiples, writing_bytes,

@@ -2,51 +2,75 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_core::config::Devices;
+use cuzk_core::job::ProofOutput;
 use cuzk_core::kinds::ProofKind;
+use cuzk_core::kinds::verify::PARTITION_PROOF_BYTES;
 use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
 use cuzk_core::params::{GenerateOptions, ParamCache, Shapes};
 use cuzk_core::verify::verify_partition;
 use cuzk_core::{Engine, Error};
+use cuzk_kernels::Checkpoint;
 
 use crate::common::device::{Scripted, engine_on};
-use crate::common::{self, submit, tiny};
+use crate::common::tiny::{self, Hooked};
+use crate::common::{self, MOMENTS, submit};
 
 const KIND: ProofKind = ProofKind::SnapDeals;
 
-/// Whether a proof holds with the key that is in a folder now.
-fn holds(proof: &[u8], folder: &Path) -> bool {
+/// Whether each partition of a proof holds with the key that is in a folder now.
+fn hold(proof: &ProofOutput, folder: &Path) -> Vec<bool> {
     let files = tiny::id(KIND).parameter_files().unwrap();
     let key = ParamCache::new(folder).verifying_key(&files).unwrap();
-    let proof = Proof::<Bls12>::read(proof).unwrap();
-    let inputs = tiny::job(KIND, 1).public_inputs(0).unwrap();
-    verify_partition(&key, &proof, &inputs, 0).is_ok()
+    let job = tiny::job(KIND, proof.partitions());
+    let partitions = proof.as_bytes().chunks(PARTITION_PROOF_BYTES).enumerate();
+    let holds = |(partition, proof)| {
+        let proof = Proof::<Bls12>::read(proof).unwrap();
+        let inputs = job.public_inputs(partition).unwrap();
+        verify_partition(&key, &proof, &inputs, partition).is_ok()
+    };
+    partitions.map(holds).collect()
+}
+
+fn holds(proof: &ProofOutput, folder: &Path) -> bool {
+    hold(proof, folder) == [true]
+}
+
+/// Makes parameters of another key.
+fn others(folder: &Path) -> [String; 2] {
+    let other_seed = GenerateOptions {
+        seed: 1,
+        ..GenerateOptions::default()
+    };
+    tiny::generate(KIND, folder, other_seed);
+    let files = tiny::id(KIND).parameter_files().unwrap();
+    [files.params, files.vk]
+}
+
+/// Has the file of this name take the place of another's.
+fn replace(name: &str, from: &Path, to: &Path) {
+    fs::copy(from.join(name), to.join("new")).unwrap();
+    fs::rename(to.join("new"), to.join(name)).unwrap();
 }
 
 #[test]
 fn what_begins_after_parameters_were_replaced_is_proved_with_the_new_ones() {
     let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let config = tiny::config(old.path());
-    let other_seed = GenerateOptions {
-        seed: 1,
-        ..GenerateOptions::default()
-    };
-    tiny::generate(KIND, new.path(), other_seed);
+    let names = others(new.path());
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     let prove = || {
         let proof = submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
-        [&old, &new].map(|folder| holds(proof.as_bytes(), folder.path()))
+        [&old, &new].map(|folder| holds(&proof, folder.path()))
     };
     assert_eq!(prove(), [true, false]);
-    let files = tiny::id(KIND).parameter_files().unwrap();
-    let kept = tempfile::tempdir().unwrap();
-    for name in [&files.params, &files.vk] {
-        fs::rename(old.path().join(name), kept.path().join(name)).unwrap();
-        fs::copy(new.path().join(name), old.path().join("new")).unwrap();
-        fs::rename(old.path().join("new"), old.path().join(name)).unwrap();
+    for name in &names {
+        replace(name, new.path(), old.path());
     }
     // One folder has what the other has.
     assert_eq!(prove(), [true, true]);
@@ -55,6 +79,54 @@ fn what_begins_after_parameters_were_replaced_is_proved_with_the_new_ones() {
         faults, 0,
         "no proof with the one was verified with the other"
     );
+    engine.shutdown();
+}
+
+/// One file is replaced after the other, and a fetch takes its time.
+#[test]
+fn while_half_of_the_parameters_is_replaced_the_old_ones_go_on() {
+    let [old, new, kept] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let config = tiny::config(old.path());
+    let [params, vk] = others(new.path());
+    fs::copy(old.path().join(&vk), kept.path().join(&vk)).unwrap();
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    let prove = || submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
+    prove();
+    replace(&params, new.path(), old.path());
+    for _ in 0..2 {
+        assert!(holds(&prove(), kept.path()), "with the old key");
+    }
+    replace(&vk, new.path(), old.path());
+    assert!(holds(&prove(), new.path()));
+    // Written to where it is, nothing of it is whole.
+    fs::write(old.path().join(&params), "no parameters").unwrap();
+    let job = submit(&engine, tiny::job(KIND, 1));
+    assert!(matches!(*job.wait().unwrap_err(), Error::Params(_)));
+    engine.shutdown();
+}
+
+/// The first partition is proved with the old parameters, the others with the new ones.
+#[test]
+fn a_job_ends_with_proofs_of_one_key() {
+    const PARTITIONS: usize = 3;
+    let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let mut config = tiny::config(old.path());
+    config.synthesis.partition_workers = 1;
+    let names = others(new.path());
+    let engine = engine_on(&config, &[&Scripted::good(&config)]);
+    let (from, to) = (new.path().to_owned(), old.path().to_owned());
+    let is_first = AtomicBool::new(true);
+    let replace_once = move |_: &dyn Checkpoint| {
+        if is_first.swap(false, Ordering::SeqCst) {
+            names.iter().for_each(|name| replace(name, &from, &to));
+        }
+    };
+    let job = Arc::new(Hooked {
+        in_witness: Box::new(replace_once),
+        ..Hooked::from(tiny::job(KIND, PARTITIONS))
+    });
+    let proof = submit(&engine, job).wait_for(MOMENTS).unwrap().unwrap();
+    assert_eq!(hold(&proof, new.path()), [true; PARTITIONS]);
     engine.shutdown();
 }
 
