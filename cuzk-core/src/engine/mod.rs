@@ -174,8 +174,9 @@ impl Engine {
     }
 
     /// Accepts no more jobs from now on: submissions end with
-    /// [`Error::ShuttingDown`], and the jobs it has go on. For whoever shares the
-    /// engine, before it is shut down.
+    /// [`Error::ShuttingDown`], and the jobs it has go on, but for those of the journal
+    /// that were not read again yet, which go on at the next start. For whoever shares
+    /// the engine, before it is shut down.
     pub fn close(&self) {
         self.shared.admission.close();
     }
@@ -202,8 +203,12 @@ impl Engine {
             let remaining = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())
             });
-            if handle.wait_for(remaining).is_none() && self.shared.end(&state, Error::ShuttingDown)
-            {
+            let is_left = match handle.wait_for(remaining) {
+                None => self.shared.end(&state, Error::ShuttingDown),
+                // Of the journal, and not read again before this.
+                Some(outcome) => outcome.is_err_and(|error| matches!(*error, Error::ShuttingDown)),
+            };
+            if is_left {
                 left.push(handle);
             }
         }

@@ -136,8 +136,13 @@ impl Registry {
     pub(super) fn ended(&self, state: &Arc<JobState>) {
         let mut jobs = self.lock();
         jobs.live.remove(&state.number());
-        if let Some(id) = state.id() {
-            jobs.ended.push_back((Instant::now(), id.to_owned()));
+        // A job that nobody can ask for by its id keeps no other from being asked for.
+        let is_found = |id: &&str| {
+            let found = jobs.ids.get(*id).and_then(|entry| entry.state.as_ref());
+            found.is_some_and(|found| Arc::ptr_eq(found, state))
+        };
+        if let Some(id) = state.id().filter(is_found).map(str::to_owned) {
+            jobs.ended.push_back((Instant::now(), id));
         }
         self.forget_old(&mut jobs);
     }
@@ -288,5 +293,18 @@ mod tests {
         prove_others(["d", "e", "f"]);
         assert!(registry.find("late").is_none());
         assert_eq!(registry.lock().ids.len(), 2);
+    }
+    /// One that nobody can ask for by its id takes no place of one that somebody can.
+    #[test]
+    fn what_was_not_taken_in_pushes_nothing_out() {
+        let registry = Registry::new(2, Duration::from_secs(3600));
+        let kept = job(&registry, "kept");
+        registry.take("kept", [0; 32], &kept);
+        end(&registry, &kept);
+        for id in ["a", "b", "kept"] {
+            end(&registry, &job(&registry, id));
+        }
+        assert!(registry.find("kept").is_some());
+        assert_eq!(registry.lock().ended.len(), 1);
     }
 }

@@ -158,9 +158,9 @@ impl Engine {
             record: None,
         };
         let book = shared.book();
-        let done = match (&book, kept) {
+        let (done, is_new) = match (&book, kept) {
             (Some(book), Some(kept)) => self.keep(book, &mut new, &*job, kept, options.deadline)?,
-            _ => Vec::new(),
+            _ => (Vec::new(), false),
         };
         let state = Arc::new(JobState::new(new));
         state.set_input(job);
@@ -168,9 +168,16 @@ impl Engine {
         for (partition, proof) in done {
             shared.restore(&state, partition, proof);
         }
-        if let Err(error) = shared.queue(&state) {
+        // What an earlier life proved whole has ended by that.
+        let queued = if state.has_ended() {
+            Ok(())
+        } else {
+            shared.queue(&state)
+        };
+        if let Err(error) = queued {
             shared.registry.ended(&state);
-            if let (Some(book), Some(id)) = (&book, state.id()) {
+            // Only what this submission wrote: another's job may have the id.
+            if let (true, Some(book), Some(id)) = (is_new, &book, state.id()) {
                 book.forget(id);
             }
             return Err(error);
@@ -199,7 +206,7 @@ impl Engine {
     }
 
     /// Puts a job that has an id into the journal, and has it recorded there. What an
-    /// earlier life of the engine proved of it is returned.
+    /// earlier life of the engine proved of it is returned, and whether it was not there.
     fn keep(
         &self,
         book: &Arc<Book>,
@@ -207,9 +214,9 @@ impl Engine {
         job: &dyn Job,
         (digest, json): (Digest, &[u8]),
         deadline: Option<Duration>,
-    ) -> Result<Vec<(usize, VerifiedProof)>> {
+    ) -> Result<(Vec<(usize, VerifiedProof)>, bool)> {
         let Some(id) = &new.id else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         };
         let submission = Submission {
             id,

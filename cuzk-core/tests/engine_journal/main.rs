@@ -13,11 +13,11 @@ mod kill;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::device::{Deed, Opened, Scripted, pool};
+use common::device::{Deed, Doorway, Opened, Scripted, pool};
 use common::{MOMENTS, named, tiny};
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::{Config, Engine, Error};
@@ -118,6 +118,42 @@ fn a_cancelled_job_is_not_resumed_and_a_shut_down_one_is() {
     assert!(engine.job("cancelled").is_none());
     let proof = engine.job("left").unwrap().wait().unwrap();
     assert_eq!(proof.partitions(), 2);
+}
+
+/// The first job is being read again, and the second is not yet.
+#[test]
+fn a_shutdown_waits_for_no_job_that_was_not_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path());
+    leave(&config, &[("first", 1), ("second", 1)]);
+    let reading = Arc::new(Doorway::default());
+    let decoder = {
+        let reading = Arc::clone(&reading);
+        move |_: &[u8]| -> Result<_, Error> {
+            reading.pass();
+            Ok(tiny::job(ProofKind::Porep, 1))
+        }
+    };
+    let devices = vec![Scripted::good(&config).device()];
+    let engine =
+        Engine::start_with(config.clone(), pool(&config), devices, Arc::new(decoder)).unwrap();
+    reading.wait();
+    let jobs = ["first", "second"].map(|id| engine.job(id).unwrap());
+    engine.close();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || tell.send(engine.shutdown_within(Duration::MAX).len()));
+    reading.open();
+    for job in jobs {
+        let ended = job.wait_for(MOMENTS).unwrap();
+        assert!(matches!(*ended.unwrap_err(), Error::ShuttingDown));
+    }
+    assert!(told.recv_timeout(MOMENTS).unwrap() <= 2);
+    // Both go on.
+    let engine = start(&config, &Scripted::good(&config));
+    for id in ["first", "second"] {
+        engine.job(id).unwrap().wait_for(MOMENTS).unwrap().unwrap();
+    }
+    engine.shutdown();
 }
 
 /// The queue is smaller than it was.
