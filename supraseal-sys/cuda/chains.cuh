@@ -4,6 +4,10 @@
 // One asm statement is one chain, because nothing keeps the carry flag from one
 // statement to the next. ptxas joins a mad.lo.cc and the madc.hi.cc after it
 // into one wide multiply-add.
+//
+// Invariant: every output is an early clobber (&). A chain writes its first outputs
+// before it reads its last inputs, and an input that is known to have the value of
+// another operand would otherwise get its register.
 #pragma once
 
 #include "limbs.hpp"
@@ -24,8 +28,8 @@ template <> struct Chains<8> {
             "madc.lo.cc.u32 %6, %12, %13, %6; "
             "madc.hi.cc.u32 %7, %12, %13, %7; "
             "addc.u32 %8, 0, 0; "
-            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3]), "+r"(sum[4]), "+r"(sum[5]),
-              "+r"(sum[6]), "+r"(sum[7]), "=r"(carry)
+            : "+&r"(sum[0]), "+&r"(sum[1]), "+&r"(sum[2]), "+&r"(sum[3]), "+&r"(sum[4]),
+              "+&r"(sum[5]), "+&r"(sum[6]), "+&r"(sum[7]), "=&r"(carry)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b));
         return carry;
     }
@@ -42,8 +46,9 @@ template <> struct Chains<8> {
             "madc.hi.cc.u32 %5, %18, %20, %15; "
             "madc.lo.cc.u32 %6, %19, %20, 0; "
             "madc.hi.u32 %7, %19, %20, 0; "
-            : "=r"(shifted[0]), "=r"(shifted[1]), "=r"(shifted[2]), "=r"(shifted[3]),
-              "=r"(shifted[4]), "=r"(shifted[5]), "=r"(shifted[6]), "=r"(shifted[7]), "+r"(*low)
+            : "=&r"(shifted[0]), "=&r"(shifted[1]), "=&r"(shifted[2]), "=&r"(shifted[3]),
+              "=&r"(shifted[4]), "=&r"(shifted[5]), "=&r"(shifted[6]), "=&r"(shifted[7]),
+              "+&r"(*low)
             : "r"(sum[1]), "r"(sum[2]), "r"(sum[3]), "r"(sum[4]), "r"(sum[5]), "r"(sum[6]),
               "r"(sum[7]), "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b));
         CUZK_UNROLL
@@ -63,8 +68,8 @@ template <> struct Chains<8> {
             "addc.cc.u32 %6, %6, %15; "
             "addc.cc.u32 %7, %7, %16; "
             "addc.u32 %8, 0, 0; "
-            : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3]), "+r"(a[4]), "+r"(a[5]), "+r"(a[6]),
-              "+r"(a[7]), "=r"(carry)
+            : "+&r"(a[0]), "+&r"(a[1]), "+&r"(a[2]), "+&r"(a[3]), "+&r"(a[4]), "+&r"(a[5]),
+              "+&r"(a[6]), "+&r"(a[7]), "=&r"(carry)
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]));
         return carry;
@@ -81,8 +86,8 @@ template <> struct Chains<8> {
             "subc.cc.u32 %6, %6, %15; "
             "subc.cc.u32 %7, %7, %16; "
             "subc.u32 %8, 0, 0; "
-            : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3]), "+r"(a[4]), "+r"(a[5]), "+r"(a[6]),
-              "+r"(a[7]), "=r"(carry)
+            : "+&r"(a[0]), "+&r"(a[1]), "+&r"(a[2]), "+&r"(a[3]), "+&r"(a[4]), "+&r"(a[5]),
+              "+&r"(a[6]), "+&r"(a[7]), "=&r"(carry)
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]));
         return carry;
@@ -106,9 +111,9 @@ template <> struct Chains<12> {
             "madc.lo.cc.u32 %10, %18, %19, %10; "
             "madc.hi.cc.u32 %11, %18, %19, %11; "
             "addc.u32 %12, 0, 0; "
-            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3]), "+r"(sum[4]), "+r"(sum[5]),
-              "+r"(sum[6]), "+r"(sum[7]), "+r"(sum[8]), "+r"(sum[9]), "+r"(sum[10]), "+r"(sum[11]),
-              "=r"(carry)
+            : "+&r"(sum[0]), "+&r"(sum[1]), "+&r"(sum[2]), "+&r"(sum[3]), "+&r"(sum[4]),
+              "+&r"(sum[5]), "+&r"(sum[6]), "+&r"(sum[7]), "+&r"(sum[8]), "+&r"(sum[9]),
+              "+&r"(sum[10]), "+&r"(sum[11]), "=&r"(carry)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
         return carry;
     }
@@ -129,9 +134,10 @@ template <> struct Chains<12> {
             "madc.hi.cc.u32 %9, %28, %30, %23; "
             "madc.lo.cc.u32 %10, %29, %30, 0; "
             "madc.hi.u32 %11, %29, %30, 0; "
-            : "=r"(shifted[0]), "=r"(shifted[1]), "=r"(shifted[2]), "=r"(shifted[3]),
-              "=r"(shifted[4]), "=r"(shifted[5]), "=r"(shifted[6]), "=r"(shifted[7]),
-              "=r"(shifted[8]), "=r"(shifted[9]), "=r"(shifted[10]), "=r"(shifted[11]), "+r"(*low)
+            : "=&r"(shifted[0]), "=&r"(shifted[1]), "=&r"(shifted[2]), "=&r"(shifted[3]),
+              "=&r"(shifted[4]), "=&r"(shifted[5]), "=&r"(shifted[6]), "=&r"(shifted[7]),
+              "=&r"(shifted[8]), "=&r"(shifted[9]), "=&r"(shifted[10]), "=&r"(shifted[11]),
+              "+&r"(*low)
             : "r"(sum[1]), "r"(sum[2]), "r"(sum[3]), "r"(sum[4]), "r"(sum[5]), "r"(sum[6]),
               "r"(sum[7]), "r"(sum[8]), "r"(sum[9]), "r"(sum[10]), "r"(sum[11]), "r"(a[0]),
               "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
@@ -156,8 +162,9 @@ template <> struct Chains<12> {
             "addc.cc.u32 %10, %10, %23; "
             "addc.cc.u32 %11, %11, %24; "
             "addc.u32 %12, 0, 0; "
-            : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3]), "+r"(a[4]), "+r"(a[5]), "+r"(a[6]),
-              "+r"(a[7]), "+r"(a[8]), "+r"(a[9]), "+r"(a[10]), "+r"(a[11]), "=r"(carry)
+            : "+&r"(a[0]), "+&r"(a[1]), "+&r"(a[2]), "+&r"(a[3]), "+&r"(a[4]), "+&r"(a[5]),
+              "+&r"(a[6]), "+&r"(a[7]), "+&r"(a[8]), "+&r"(a[9]), "+&r"(a[10]), "+&r"(a[11]),
+              "=&r"(carry)
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]), "r"(b[8]), "r"(b[9]), "r"(b[10]), "r"(b[11]));
         return carry;
@@ -178,8 +185,9 @@ template <> struct Chains<12> {
             "subc.cc.u32 %10, %10, %23; "
             "subc.cc.u32 %11, %11, %24; "
             "subc.u32 %12, 0, 0; "
-            : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3]), "+r"(a[4]), "+r"(a[5]), "+r"(a[6]),
-              "+r"(a[7]), "+r"(a[8]), "+r"(a[9]), "+r"(a[10]), "+r"(a[11]), "=r"(carry)
+            : "+&r"(a[0]), "+&r"(a[1]), "+&r"(a[2]), "+&r"(a[3]), "+&r"(a[4]), "+&r"(a[5]),
+              "+&r"(a[6]), "+&r"(a[7]), "+&r"(a[8]), "+&r"(a[9]), "+&r"(a[10]), "+&r"(a[11]),
+              "=&r"(carry)
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]), "r"(b[8]), "r"(b[9]), "r"(b[10]), "r"(b[11]));
         return carry;
