@@ -148,6 +148,9 @@ typedef struct {
     uint32_t b_g2;
     /* How long the device may take over what should take seconds. */
     uint32_t stall_limit_ms;
+    /* The longest pieces of points that are streamed, two to this in G1; 0 for the
+     * planner's choice. */
+    uint32_t log_piece_max;
 } cuzk_device_options;
 
 typedef struct cuzk_device cuzk_device;
@@ -399,6 +402,8 @@ cuzk_status cuzk_test_controls_create(cuzk_test_controls **out) CUZK_NOEXCEPT;
 void cuzk_test_controls_destroy(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 /* Lets call number `call` from now on (1 is the next) fail; 0 for none. */
 void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call, int32_t kind) CUZK_NOEXCEPT;
+/* What the stacks of kernels take together, from the next device on. */
+void cuzk_test_stacks(cuzk_test_controls *controls, uint64_t bytes) CUZK_NOEXCEPT;
 /* Lets the next circuit that is made for the double stand still until it is released. */
 void cuzk_test_hold_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 void cuzk_test_release_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
@@ -413,6 +418,8 @@ typedef struct {
     uint64_t drains;
     /* Circuits whose making stands still, 0 or 1. */
     uint64_t held_makings;
+    /* The longest limit of a wait for the device while it stood still. */
+    uint64_t stalled_wait_ms_max;
 } cuzk_test_device_seen;
 
 cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) CUZK_NOEXCEPT;
@@ -440,6 +447,8 @@ cuzk_status cuzk_test_cuda_count(uint32_t *out) CUZK_NOEXCEPT;
 #define CUZK_TEST_CUDA_NEW_PTX 8
 #define CUZK_TEST_CUDA_BAD_PTX 9
 #define CUZK_TEST_CUDA_OTHER 10
+/* From that call on no event passes; ended, what was kept for it is not counted. */
+#define CUZK_TEST_CUDA_STALL 11
 
 /* Lets call number `call` of that runtime from now on (1 is the next, 0 none) fail. */
 void cuzk_test_cuda_fail(uint64_t call, int32_t error) CUZK_NOEXCEPT;

@@ -11,8 +11,16 @@
 namespace cuzk::CUZK_VARIANT {
 namespace {
 
-// What the driver may take beside ours and the stacks, for code and streams.
+// What the driver may take beside ours and the stacks, for code and streams: as plain
+// C++ there is no driver.
+#ifdef CUZK_EMULATED
+constexpr uint64_t kReserveBytes = 0;
+#else
 constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
+#endif
+
+// How long a device may yet take that came to the stall limit once already.
+constexpr std::chrono::milliseconds kOverdueLimit(1000);
 
 // The most that a kernel's thread keeps in local memory, as ptxas says it. Sums in
 // G2 keep points there, and a large card has 2^18 threads: more than the reserve.
@@ -42,8 +50,9 @@ Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
     compute = api_->make_stream();
     side = api_->make_stream();
     transfer = api_->make_stream();
-    for (auto *event : {&begun, &quotient_done, &side_done, &sums_done, &settled, &piece_there[0],
-                        &piece_there[1], &piece_free[0], &piece_free[1]}) {
+    for (auto *event : {&begun, &quotient_done, &side_done, &sums_done, &settled,
+                        &compute_marks[0], &compute_marks[1], &side_marks[0], &side_marks[1],
+                        &piece_there[0], &piece_there[1], &piece_free[0], &piece_free[1]}) {
         *event = api_->make_event();
     }
     workers.resize(options.workers);
@@ -58,7 +67,13 @@ Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
 void Device::take_memory() {
     const uint64_t reserve = kReserveBytes + api_->keep_stacks(kStackBytes);
     const uint64_t free = api_->info().free_bytes;
-    const uint64_t usable = free > reserve ? free - reserve : free;
+    if (free <= reserve) {
+        throw Error(CUZK_DEVICE_OUT_OF_MEMORY,
+                    "the device has " + std::to_string(free) + " bytes free, and " +
+                        std::to_string(reserve) +
+                        " are left to its driver; end what else uses it");
+    }
+    const uint64_t usable = free - reserve;
     const bool is_limited = options.memory_bytes != 0;
     options.memory_bytes = is_limited ? std::min(options.memory_bytes, usable) : usable;
     arena = DeviceMemory(*api_, options.memory_bytes, false);
@@ -113,7 +128,16 @@ void Device::check_alive() const {
 }
 
 void Device::wait(DeviceEvent &event, const cuzk_checkpoint &checkpoint) {
-    const std::chrono::milliseconds limit(options.stall_limit_ms);
+    try {
+        wait_for(event, std::chrono::milliseconds(options.stall_limit_ms), checkpoint);
+    } catch (const Error &error) {
+        is_overdue_.store(error.code() == CUZK_DEVICE_STALLED);
+        throw;
+    }
+}
+
+void Device::wait_for(DeviceEvent &event, std::chrono::milliseconds limit,
+                      const cuzk_checkpoint &checkpoint) {
     const auto start = std::chrono::steady_clock::now();
     for (;;) {
         pass(checkpoint);
@@ -134,6 +158,7 @@ void Device::settle() noexcept {
     for (DeviceStream *stream : {compute.get(), side.get(), transfer.get()}) {
         settle(*stream, *settled);
     }
+    is_overdue_.store(false);
 }
 
 void Device::settle_worker(std::size_t worker) noexcept {
@@ -141,12 +166,14 @@ void Device::settle_worker(std::size_t worker) noexcept {
 }
 
 void Device::settle(DeviceStream &stream, DeviceEvent &event) noexcept {
+    const std::chrono::milliseconds stall_limit(options.stall_limit_ms);
+    const auto limit = is_overdue_.load() ? std::min(stall_limit, kOverdueLimit) : stall_limit;
     // What failed before may be reported here once more: only when it is
     // reported again and again does the device not work.
     for (int attempt = 0; !lost_.load(); ++attempt) {
         cuzk_status status = guard([&] {
             api_->record(event, stream);
-            wait(event);
+            wait_for(event, limit, {});
         });
         if (status.code == CUZK_OK) {
             return;

@@ -66,6 +66,9 @@ public:
     std::unique_ptr<DeviceEvent> side_done;
     std::unique_ptr<DeviceEvent> sums_done;
     std::unique_ptr<DeviceEvent> settled;
+    // Of the sums' streams (pace.hpp).
+    std::unique_ptr<DeviceEvent> compute_marks[2];
+    std::unique_ptr<DeviceEvent> side_marks[2];
     // By piece buffer: its points are there; its points are decoded.
     std::unique_ptr<DeviceEvent> piece_there[2];
     std::unique_ptr<DeviceEvent> piece_free[2];
@@ -73,10 +76,14 @@ public:
 private:
     void take_memory();
     void self_test();
+    void wait_for(DeviceEvent &event, std::chrono::milliseconds limit,
+                  const cuzk_checkpoint &checkpoint);
     void settle(DeviceStream &stream, DeviceEvent &event) noexcept;
 
     std::atomic<bool> lost_{false};
     std::atomic<bool> stalled_{false};
+    // Whether a wait came to the stall limit, and what is under way is not settled yet.
+    std::atomic<bool> is_overdue_{false};
 };
 
 } // namespace cuzk::CUZK_VARIANT

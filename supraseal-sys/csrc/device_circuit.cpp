@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "b_g2_packed.hpp"
 #include "copy.hpp"
@@ -118,6 +119,9 @@ void Circuit::bring(Load load) {
                 send_points<InG1>(load, query);
             }
         }
+        // The older ones first.
+        receive_points(load, load.pieces % 2);
+        receive_points(load, (load.pieces + 1) % 2);
         api.record(*device_.settled, *device_.compute);
         device_.wait(*device_.settled, load.checkpoint);
     } catch (...) {
@@ -164,30 +168,39 @@ device::Roots Circuit::roots() const {
 }
 
 // Decodes the points of `query` that stay on the device. The words that say
-// which are bad are those of the first worker, which is free.
+// which are bad, by piece buffer, are those of the first worker, which is free.
 template <class Group> void Circuit::send_points(Load &load, uint32_t query) {
     DeviceApi &api = *device_.api_;
     const uint64_t all = plan_.summary.resident_points[query];
     const uint64_t step = plan_.piece_points(query);
-    auto *bad = of_worker<uint32_t>(0, plan_.worker.results);
-    auto *answer = pinned_of_worker<uint32_t>(0, plan_.worker.results);
     for (uint64_t first = 0; first < all; first += step, ++load.pieces) {
         const uint64_t len = std::min(step, all - first);
         const uint32_t buffer = load.pieces % 2;
-        if (load.pieces >= 2) {
-            device_.wait(*device_.piece_free[buffer], load.checkpoint);
-        }
+        receive_points(load, buffer);
         send_piece(query, first, len, buffer, load.checkpoint);
+        auto *bad = of_worker<uint32_t>(0, plan_.worker.results) + buffer;
         decode_piece<Group>(len, buffer,
                             in_block<typename Group::Affine>(plan_.resident[query]) + first, bad);
-        api.download(*device_.compute, answer, bad, sizeof(uint32_t));
-        api.record(*device_.settled, *device_.compute);
-        device_.wait(*device_.settled, load.checkpoint);
-        if (*answer != UINT32_MAX) {
-            throw Error(CUZK_INVALID_POINT, std::string("the query ") + query_name(query) +
-                                                ": point " + std::to_string(first + *answer) +
-                                                " is not an uncompressed point of the curve");
-        }
+        api.download(*device_.compute,
+                     pinned_of_worker<uint32_t>(0, plan_.worker.results) + buffer, bad,
+                     sizeof(uint32_t));
+        api.record(*device_.piece_free[buffer], *device_.compute);
+        load.points[buffer] = Sent{query, first};
+    }
+}
+
+// Waits until the points in the buffer are decoded, if there are any.
+void Circuit::receive_points(Load &load, uint32_t buffer) {
+    if (!load.points[buffer]) {
+        return;
+    }
+    const Sent sent = *std::exchange(load.points[buffer], std::nullopt);
+    device_.wait(*device_.piece_free[buffer], load.checkpoint);
+    const uint32_t bad = pinned_of_worker<uint32_t>(0, plan_.worker.results)[buffer];
+    if (bad != UINT32_MAX) {
+        throw Error(CUZK_INVALID_POINT, std::string("the query ") + query_name(sent.query) +
+                                            ": point " + std::to_string(sent.first + bad) +
+                                            " is not an uncompressed point of the curve");
     }
 }
 

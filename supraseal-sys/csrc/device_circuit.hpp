@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "../cuda/kernels.hpp"
@@ -99,12 +100,19 @@ public:
                       uint32_t *bad);
 
 private:
-    // A circuit's coming to its device: what may stop it, and how many pieces of arrays
-    // and of points went through the piece buffers.
+    // Points that are on their way to stay.
+    struct Sent {
+        uint32_t query;
+        uint64_t first;
+    };
+
+    // A circuit's coming to its device: what may stop it, how many pieces of arrays
+    // and of points went through the piece buffers, and what of points is in which.
     struct Load {
         const cuzk_checkpoint &checkpoint;
         uint64_t sent = 0;
         uint32_t pieces = 0;
+        std::optional<Sent> points[2] = {};
     };
 
     void check() const;
@@ -117,6 +125,7 @@ private:
         send(load, part, from.data(), from.size() * sizeof(T));
     }
     template <class Group> void send_points(Load &load, uint32_t query);
+    void receive_points(Load &load, uint32_t buffer);
 
     std::size_t block_offset_ = 0;
 };

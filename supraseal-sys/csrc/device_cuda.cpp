@@ -2,7 +2,8 @@
 // CUDA_VISIBLE_DEVICES. Compiled by the C++ compiler, with the feature `cuda` and,
 // for tests, with another runtime in CUDA's place: no kernel is in here.
 //
-// Invariants: every call selects its device first, because any thread may call;
+// Invariants: every call selects its device first, one that frees too, because any
+// thread may call, and one that has selected none would start another device;
 // streams do not synchronise with the default stream; an error that the context
 // does not recover from is told from one that it does.
 #include "device_api.hpp"
@@ -65,24 +66,40 @@ bool has_driver() {
                           cudaGetErrorName(error) + ")" + advice(code));
 }
 
+// The runtime keeps a thread's last error, "not ready" too, until it is asked
+// for it, and a launch says nothing else. What the context keeps comes again.
+void forget_error() noexcept { cudaGetLastError(); }
+
 class CudaStream final : public DeviceStream {
 public:
+    explicit CudaStream(int ordinal) : ordinal_(ordinal) {}
     ~CudaStream() override {
         if (raw != nullptr) {
+            cudaSetDevice(ordinal_);
             cudaStreamDestroy(raw);
+            forget_error();
         }
     }
     cudaStream_t raw = nullptr;
+
+private:
+    const int ordinal_;
 };
 
 class CudaEvent final : public DeviceEvent {
 public:
+    explicit CudaEvent(int ordinal) : ordinal_(ordinal) {}
     ~CudaEvent() override {
         if (raw != nullptr) {
+            cudaSetDevice(ordinal_);
             cudaEventDestroy(raw);
+            forget_error();
         }
     }
     cudaEvent_t raw = nullptr;
+
+private:
+    const int ordinal_;
 };
 
 cudaStream_t raw(DeviceStream &stream) { return static_cast<CudaStream &>(stream).raw; }
@@ -90,7 +107,8 @@ cudaEvent_t raw(DeviceEvent &event) { return static_cast<CudaEvent &>(event).raw
 
 class CudaDevice final : public DeviceApi {
 public:
-    explicit CudaDevice(uint32_t ordinal) : ordinal_(static_cast<int>(ordinal)) {
+    explicit CudaDevice(uint32_t ordinal)
+        : ordinal_(static_cast<int>(ordinal)), probe_(ordinal_) {
         use();
         // Creates the context, which is where an old driver shows.
         check(cudaFree(nullptr), "starting the device");
@@ -154,20 +172,21 @@ public:
     }
 
     void release_pinned(void *memory) noexcept override {
+        cudaSetDevice(ordinal_);
         cudaFreeHost(memory);
         forget_error();
     }
 
     std::unique_ptr<DeviceStream> make_stream() override {
         use();
-        auto stream = std::make_unique<CudaStream>();
+        auto stream = std::make_unique<CudaStream>(ordinal_);
         check(cudaStreamCreateWithFlags(&stream->raw, cudaStreamNonBlocking), "creating a stream");
         return stream;
     }
 
     std::unique_ptr<DeviceEvent> make_event() override {
         use();
-        auto event = std::make_unique<CudaEvent>();
+        auto event = std::make_unique<CudaEvent>(ordinal_);
         check(cudaEventCreate(&event->raw), "creating an event");
         return event;
     }
@@ -263,10 +282,6 @@ private:
             pause = std::min(pause * 2, std::chrono::microseconds(200));
         }
     }
-
-    // The runtime keeps a thread's last error, "not ready" too, until it is asked
-    // for it, and a launch says nothing else. What the context keeps comes again.
-    static void forget_error() noexcept { cudaGetLastError(); }
 
     void check(cudaError_t error, const char *what) {
         if (error == cudaSuccess) {

@@ -17,6 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Kernels that a stream takes before they pass, and how many a launch is at most.
+constexpr uint32_t kKernelsMax = 1000;
+constexpr uint32_t kKernelsOfLaunch = 24;
+
 // What the streams and events of one device share.
 struct Machine {
     std::mutex mtx;
@@ -24,6 +28,7 @@ struct Machine {
     bool stop = false;    // streams end without doing what is left
     bool stalled = false; // no stream goes on
     bool kernel_fails = false;
+    uint32_t running = 0; // kernels and copies, without the lock
     std::string lost;     // why the device is lost; empty while it is not
     std::string failed;   // a kernel's error, reported once
 };
@@ -56,9 +61,14 @@ public:
         thread_.join();
     }
 
-    void enqueue(Work work) {
+    // `kernels` counts copies and records, too.
+    void enqueue(Work work, uint32_t kernels) {
         const std::lock_guard<std::mutex> lock(machine_->mtx);
-        queue_.push_back(std::move(work));
+        if (kernels_ + kernels > kKernelsMax) {
+            throw Error(CUZK_DEVICE_ERROR, "more is enqueued than a driver takes without a wait");
+        }
+        kernels_ += kernels;
+        queue_.push_back({std::move(work), kernels});
         machine_->changed.notify_all();
     }
 
@@ -68,6 +78,11 @@ public:
     }
 
 private:
+    struct Item {
+        Work work;
+        uint32_t kernels;
+    };
+
     void run() {
         std::unique_lock<std::mutex> lock(machine_->mtx);
         for (;;) {
@@ -78,15 +93,17 @@ private:
             if (machine_->stop || machine_->stalled || queue_.empty()) {
                 return;
             }
-            const Work work = std::move(queue_.front());
+            const Item item = std::move(queue_.front());
             queue_.pop_front();
-            work(lock);
+            item.work(lock);
+            kernels_ -= item.kernels;
             machine_->changed.notify_all();
         }
     }
 
     std::shared_ptr<Machine> machine_;
-    std::deque<Work> queue_;
+    std::deque<Item> queue_;
+    uint32_t kernels_ = 0; // in the queue, or running
     bool ending_ = false;
     std::thread thread_;
 };
@@ -114,7 +131,7 @@ public:
 
     uint64_t keep_stacks(std::size_t) override {
         call();
-        return 0; // the kernels have their streams' threads'
+        return controls_->stacks_bytes.load(); // the kernels have their streams' threads'
     }
 
     void *allocate(std::size_t bytes) override {
@@ -196,7 +213,7 @@ public:
     }
 
     void launch(DeviceStream &stream, const char *what, const Launch &kernels) override {
-        enqueue(stream, [kernels] { return kernels(nullptr); }, what);
+        enqueue(stream, [kernels] { return kernels(nullptr); }, what, kKernelsOfLaunch);
     }
 
     void record(DeviceEvent &event, DeviceStream &stream) override {
@@ -210,7 +227,7 @@ public:
         static_cast<DoubleStream &>(stream).enqueue([record](std::unique_lock<std::mutex> &) {
             record->passed = true;
             record->when = Clock::now();
-        });
+        }, 1);
     }
 
     void stream_waits(DeviceStream &base, DeviceEvent &event) override {
@@ -219,7 +236,7 @@ public:
         const std::shared_ptr<Record> record = latest(event);
         stream.enqueue([record, &stream](std::unique_lock<std::mutex> &lock) {
             stream.wait(lock, [&] { return record->passed; });
-        });
+        }, 1);
     }
 
     bool wait(DeviceEvent &event, std::chrono::milliseconds limit) override {
@@ -230,8 +247,10 @@ public:
         machine_->changed.wait_for(lock, limit, [&] {
             return !machine_->lost.empty() || machine_->stalled || record->passed;
         });
-        report();
+        report(lock);
         if (machine_->stalled && !record->passed) {
+            auto &longest = controls_->seen.stalled_wait_ms_max;
+            longest = std::max(longest.load(), static_cast<uint64_t>(limit.count()));
             throw Error(CUZK_DEVICE_STALLED, "the device stands still, as a test asked");
         }
         return record->passed;
@@ -257,9 +276,10 @@ private:
         return static_cast<DoubleEvent &>(event).latest;
     }
 
-    // Throws what is wrong with the device. Under the machine's lock.
-    void report() {
+    // Throws what is wrong with the device. Of one that is lost nothing runs any more.
+    void report(std::unique_lock<std::mutex> &lock) {
         if (!machine_->lost.empty()) {
+            machine_->changed.wait(lock, [&] { return machine_->running == 0; });
             throw Error(CUZK_DEVICE_LOST, machine_->lost);
         }
         if (!machine_->failed.empty()) {
@@ -272,7 +292,7 @@ private:
         const uint64_t number = ++controls_->seen.calls;
         std::unique_lock<std::mutex> lock(machine_->mtx);
         if (!machine_->lost.empty()) {
-            report();
+            report(lock);
         }
         if (number != controls_->fault.call.load()) {
             return;
@@ -285,7 +305,7 @@ private:
         case CUZK_TEST_FAULT_STICKY:
             machine_->lost = "the device is lost, as a test asked";
             machine_->changed.notify_all();
-            report();
+            report(lock);
             return;
         case CUZK_TEST_FAULT_STALL:
             machine_->stalled = true;
@@ -316,7 +336,8 @@ private:
         }, "copying");
     }
 
-    template <class Run> void enqueue(DeviceStream &base, Run run, const char *what) {
+    template <class Run>
+    void enqueue(DeviceStream &base, Run run, const char *what, uint32_t kernels = 1) {
         call();
         const std::string name = what;
         Machine &machine = *machine_;
@@ -330,15 +351,18 @@ private:
                 if (!machine.lost.empty()) {
                     return; // nothing runs on a device that is lost
                 }
+                ++machine.running;
                 lock.unlock();
                 const int error = run();
                 lock.lock();
+                --machine.running;
                 if (faulty) {
                     machine.lost = name + ": an illegal address, as a test asked";
                 } else if (error != 0) {
                     machine.failed = name + ": error " + std::to_string(error);
                 }
-            });
+            },
+            kernels);
     }
 
     uint64_t memory_bytes_;

@@ -1,6 +1,7 @@
 // A device in host memory, for tests of the host side: each stream is a thread,
 // so that a missing wait is a race that sanitizers and results show; memory is
-// limited as asked; any call can be made to fail in any way that a device fails,
+// limited as asked; a stream refuses more than a thousand kernels that have not passed,
+// where CUDA's driver would block; any call can be made to fail in any way that a device fails,
 // and the making of a circuit to stand still.
 #pragma once
 
@@ -29,6 +30,8 @@ struct DoubleSeen {
     std::atomic<uint64_t> bytes_max{0};
     std::atomic<uint64_t> uploaded_bytes{0};
     std::atomic<uint64_t> drains{0};
+    // The longest limit of a wait for a device that stands still.
+    std::atomic<uint64_t> stalled_wait_ms_max{0};
 };
 
 // Where the making of a circuit stands still, if a test asked for the next to.
@@ -50,6 +53,8 @@ struct DoubleControls {
     DoubleFault fault;
     DoubleSeen seen;
     DoubleHold making;
+    // What the stacks of kernels take.
+    std::atomic<uint64_t> stacks_bytes{0};
 };
 
 std::unique_ptr<DeviceApi> open_double(uint64_t memory_bytes,

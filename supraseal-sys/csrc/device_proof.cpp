@@ -54,6 +54,8 @@ Words words_of(const std::vector<uint32_t> *ranks, uint64_t before, const Span &
 Proof::Proof(Circuit &circuit, const cuzk_witness &witness, const cuzk_checkpoint &checkpoint)
     : circuit_(circuit), device_(circuit.device_), api_(*circuit.device_.api_),
       plan_(circuit.plan_), witness_(witness),
+      compute_pace_(device_, *device_.compute, device_.compute_marks),
+      side_pace_(device_, *device_.side, device_.side_marks),
       wide_ranks_(ranks_of(witness.wide, circuit.num_words_)) {
     const uint32_t words = circuit_.num_words_;
     const uint64_t wide =
@@ -204,7 +206,8 @@ void Proof::finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
     figures = figures_;
 }
 
-// Enqueues everything, and waits only for the pieces it sends and for the end.
+// Enqueues everything, and waits only for the pieces it sends, where it is too far ahead
+// of the device, and for the end.
 void Proof::device_region(bool b_g1, ReadBack &read_back) {
     const auto asked = Clock::now();
     const GpuRegion region(device_.resources, checkpoint_);
@@ -346,7 +349,7 @@ template <class Group, class Use> void Proof::for_each_piece(uint32_t query, con
 }
 
 template <class Group> void Proof::sum_h() {
-    const Lane lane{*device_.compute, plan_.main};
+    const Lane lane = main_lane();
     const Fr *h = circuit_.in_frame<Fr>(plan_.b);
     const auto sum = [&](const Span &span, const typename Group::Affine *bases) {
         for (uint64_t done = 0; done < span.len; done += lane.layout.msm_points) {
@@ -363,14 +366,14 @@ template <class Group> void Proof::sum_h() {
 template <class Group> void Proof::sum_resident(uint32_t query) {
     const uint64_t resident = plan_.summary.resident_points[query];
     if (resident != 0) {
-        sum_span<Group>({*device_.side, plan_.side}, query, {0, resident},
+        sum_span<Group>(side_lane(), query, {0, resident},
                         circuit_.in_block<typename Group::Affine>(plan_.resident[query]));
     }
 }
 
 template <class Group> void Proof::sum_streamed(uint32_t query) {
     for_each_piece<Group>(query, [&](const Span &span, const typename Group::Affine *bases) {
-        sum_span<Group>({*device_.compute, plan_.main}, query, span, bases);
+        sum_span<Group>(main_lane(), query, span, bases);
     });
 }
 
@@ -408,7 +411,7 @@ void Proof::sum_span(const Lane &lane, uint32_t query, const Span &span,
         const device::Query part{all ? nullptr : mask + word, all ? nullptr : ranks + word,
                                  all ? word * 64 : before, first_base, num_bases};
         auto *sum = take_result<typename Group::Xyzz>(query, device::ONE_SUM);
-        launch(lane.stream, "a sum of points", [=](const device::Stream &stream) {
+        launch(lane, "a sum of points", [=](const device::Stream &stream) {
             return device::sum(bases, part, bits + word, len, scratch, sum, stream);
         });
     }
@@ -428,7 +431,7 @@ void Proof::sum_wide(const Lane &lane, uint32_t query, const device::Query &of, 
     const auto *ranks = circuit_.of_worker<uint32_t>(worker_, own.ranks);
     auto *places = circuit_.in_frame<uint32_t>(lane.layout.places);
     const uint32_t num_words = circuit_.num_words_;
-    launch(lane.stream, "finding the bases of wide values", [=](const device::Stream &stream) {
+    launch(lane, "finding the bases of wide values", [=](const device::Stream &stream) {
         return device::wide_bases(of, wide, ranks, num_words, places, stream);
     });
     const auto *values = circuit_.of_worker<Fr>(worker_, own.wide_values);
@@ -455,7 +458,7 @@ void Proof::msm(const Lane &lane, uint32_t query, const typename Group::Affine *
     }
     auto *sums = take_result<typename Group::Xyzz>(query, windows);
     auto *scratch = circuit_.in_frame<uint8_t>(room);
-    launch(lane.stream, "a multi-scalar multiplication", [=](const device::Stream &stream) {
+    launch(lane, "a multi-scalar multiplication", [=](const device::Stream &stream) {
         return device::msm(bases, scalars, windows, scratch, sums, stream);
     });
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "device_circuit.hpp"
+#include "pace.hpp"
 #include "read_back.hpp"
 
 namespace cuzk::CUZK_VARIANT {
@@ -59,6 +60,7 @@ private:
     struct Lane {
         DeviceStream &stream;
         const SumsLayout &layout;
+        Pace &pace;
     };
 
     // b_g2_msm's result.
@@ -67,6 +69,8 @@ private:
         double ms;
     };
 
+    Lane main_lane() { return {*device_.compute, plan_.main, compute_pace_}; }
+    Lane side_lane() { return {*device_.side, plan_.side, side_pace_}; }
     void expect(State state, const char *step);
     void upload();
     void start_b_g2();
@@ -92,6 +96,11 @@ private:
     template <class Group, class Use> void for_each_piece(uint32_t query, const Use &use);
     template <class Enqueue>
     void launch(DeviceStream &stream, const char *what, const Enqueue &enqueue);
+    template <class Enqueue>
+    void launch(const Lane &lane, const char *what, const Enqueue &enqueue) {
+        lane.pace.step(checkpoint_);
+        launch(lane.stream, what, enqueue);
+    }
     void add_results();
     void release_worker() noexcept;
 
@@ -112,6 +121,8 @@ private:
     State state_ = State::staged;
     std::size_t worker_ = 0;
     bool has_worker_ = false;
+    Pace compute_pace_;
+    Pace side_pace_;
     std::vector<uint32_t> wide_ranks_; // by word, and all
     std::vector<Result> results_;
     std::size_t results_end_ = 0;

@@ -316,7 +316,9 @@ Search search(const cuzk_circuit_shape &shape, const cuzk_device_options &option
     // A piece in G2 has half as many points, and holds all inputs too.
     const uint32_t least =
         std::max(kLogPieceMin, log_ceil(uint64_t{shape.num_inputs} * 2));
-    const uint32_t most = std::max(least, std::min(kLogPieceMax, log_ceil(longest) + 1));
+    const uint32_t asked = options.log_piece_max == 0 ? kLogPieceMax : options.log_piece_max;
+    const uint32_t most =
+        std::max(least, std::min({kLogPieceMax, asked, log_ceil(longest) + 1}));
     Search found;
     for (uint32_t log = most + 1; log-- > least;) {
         // Shorter pieces may leave more room for points, but cost time: not

@@ -162,7 +162,7 @@ uint64_t least_bytes(const cuzk_circuit_shape &shape, cuzk_device_options option
 void prove_on_double(gpu_resources *resources, const Toy &toy, uint64_t bytes, uint64_t lost_at) {
     cuzk_test_controls *controls = nullptr;
     expect(cuzk_test_controls_create(&controls), CUZK_OK, "controls");
-    const cuzk_device_options options{bytes, 2, CUZK_B_G2_CPU, 60000};
+    const cuzk_device_options options{bytes, 2, CUZK_B_G2_CPU, 60000, 0};
     cuzk_device *device = nullptr;
     expect(cuzk_test_device_open(bytes, &options, resources, controls, &device), CUZK_OK, "open");
     std::array<cuzk_circuit *, 2> circuits{};
@@ -198,7 +198,7 @@ void prove_on_double(gpu_resources *resources, const Toy &toy, uint64_t bytes, u
 
 void prove_on_doubles(gpu_resources *resources) {
     const Toy toy;
-    const cuzk_device_options options{0, 2, CUZK_B_G2_CPU, 60000};
+    const cuzk_device_options options{0, 2, CUZK_B_G2_CPU, 60000, 0};
     const uint64_t least = least_bytes(toy.data.shape, options);
     prove_on_double(resources, toy, uint64_t{1} << 24, 0);
     prove_on_double(resources, toy, least, 0);

@@ -59,6 +59,7 @@ pub const CUZK_TEST_CUDA_NO_IMAGE: i32 = 7;
 pub const CUZK_TEST_CUDA_NEW_PTX: i32 = 8;
 pub const CUZK_TEST_CUDA_BAD_PTX: i32 = 9;
 pub const CUZK_TEST_CUDA_OTHER: i32 = 10;
+pub const CUZK_TEST_CUDA_STALL: i32 = 11;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct cuzk_status {
@@ -214,6 +215,7 @@ pub struct cuzk_device_options {
     pub workers: u32,
     pub b_g2: u32,
     pub stall_limit_ms: u32,
+    pub log_piece_max: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -235,6 +237,9 @@ const _: () = {
     [
         "Offset of field: cuzk_device_options::stall_limit_ms",
     ][::core::mem::offset_of!(cuzk_device_options, stall_limit_ms) - 16usize];
+    [
+        "Offset of field: cuzk_device_options::log_piece_max",
+    ][::core::mem::offset_of!(cuzk_device_options, log_piece_max) - 20usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -764,6 +769,9 @@ unsafe extern "C" {
     pub fn cuzk_test_fault(controls: *mut cuzk_test_controls, call: u64, kind: i32);
 }
 unsafe extern "C" {
+    pub fn cuzk_test_stacks(controls: *mut cuzk_test_controls, bytes: u64);
+}
+unsafe extern "C" {
     pub fn cuzk_test_hold_making(controls: *mut cuzk_test_controls);
 }
 unsafe extern "C" {
@@ -780,12 +788,13 @@ pub struct cuzk_test_device_seen {
     pub uploaded_bytes: u64,
     pub drains: u64,
     pub held_makings: u64,
+    pub stalled_wait_ms_max: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of cuzk_test_device_seen",
-    ][::core::mem::size_of::<cuzk_test_device_seen>() - 64usize];
+    ][::core::mem::size_of::<cuzk_test_device_seen>() - 72usize];
     [
         "Alignment of cuzk_test_device_seen",
     ][::core::mem::align_of::<cuzk_test_device_seen>() - 8usize];
@@ -813,6 +822,9 @@ const _: () = {
     [
         "Offset of field: cuzk_test_device_seen::held_makings",
     ][::core::mem::offset_of!(cuzk_test_device_seen, held_makings) - 56usize];
+    [
+        "Offset of field: cuzk_test_device_seen::stalled_wait_ms_max",
+    ][::core::mem::offset_of!(cuzk_test_device_seen, stalled_wait_ms_max) - 64usize];
 };
 unsafe extern "C" {
     pub fn cuzk_test_device_get_seen(

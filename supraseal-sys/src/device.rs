@@ -118,6 +118,7 @@ impl DeviceOptions {
             }
             .cast_unsigned(),
             stall_limit_ms: u32::try_from(self.stall_limit.as_millis()).unwrap_or(u32::MAX),
+            log_piece_max: 0,
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct Seen {
     pub drains: u64,
     /// Whether the making of a circuit stands still.
     pub making_is_held: bool,
+    /// The longest limit of a wait for the device while it stood still.
+    pub stalled_wait_ms_max: u64,
 }
 
 /// Controls one double and outlives it.
@@ -78,6 +80,12 @@ impl Controls {
         unsafe { sys::cuzk_test_fault(self.0.as_ptr(), call, kind) }
     }
 
+    /// What the stacks of kernels take together, on doubles that are opened afterwards.
+    pub fn take_stacks(&self, bytes: u64) {
+        // SAFETY: the object lives.
+        unsafe { sys::cuzk_test_stacks(self.0.as_ptr(), bytes) }
+    }
+
     /// Lets the next circuit that is made for the double stand still until this is
     /// dropped.
     #[must_use]
@@ -99,6 +107,7 @@ impl Controls {
             uploaded_bytes: seen.uploaded_bytes,
             drains: seen.drains,
             making_is_held: seen.held_makings > 0,
+            stalled_wait_ms_max: seen.stalled_wait_ms_max,
         }
     }
 }
@@ -128,6 +137,22 @@ pub fn open(
     resources: Arc<GpuResources>,
     controls: &Arc<Controls>,
 ) -> Result<DeviceProver, Status> {
+    open_in_pieces(memory_bytes, options, 0, resources, controls)
+}
+
+/// The same, where no piece of points is longer than two to `log_piece_max`, so that
+/// a small circuit has as many of them as a large one; 0 for no limit.
+pub fn open_in_pieces(
+    memory_bytes: u64,
+    options: &DeviceOptions,
+    log_piece_max: u32,
+    resources: Arc<GpuResources>,
+    controls: &Arc<Controls>,
+) -> Result<DeviceProver, Status> {
+    let raw_options = sys::cuzk_device_options {
+        log_piece_max,
+        ..options.raw()
+    };
     let raw_controls = controls.0.as_ptr();
     // SAFETY: the function opens a device, which keeps the controls.
     unsafe {
@@ -137,7 +162,7 @@ pub fn open(
             |resources, out| {
                 sys::cuzk_test_device_open(
                     memory_bytes,
-                    &options.raw(),
+                    &raw const raw_options,
                     resources,
                     raw_controls,
                     out,
@@ -187,6 +212,9 @@ pub mod cuda {
         NewPtx,
         BadPtx,
         Other,
+        /// From that call on no event passes. Ended, what a device keeps because of it
+        /// is not counted.
+        Stall,
     }
 
     /// What that runtime saw in this process.
@@ -233,6 +261,7 @@ pub mod cuda {
             Failure::NewPtx => sys::CUZK_TEST_CUDA_NEW_PTX,
             Failure::BadPtx => sys::CUZK_TEST_CUDA_BAD_PTX,
             Failure::Other => sys::CUZK_TEST_CUDA_OTHER,
+            Failure::Stall => sys::CUZK_TEST_CUDA_STALL,
         };
         // SAFETY: it sets atomics.
         unsafe { sys::cuzk_test_cuda_fail(call, error) }

@@ -6,7 +6,7 @@
 // As CUDA's: a thread's last error stays until it is asked for, "not ready"
 // among them; an error of the context comes with every later call; what belongs
 // to a device is refused while another is selected. Stricter than CUDA: a thread
-// that has selected none has none, and host memory that is not pinned is not copied
+// that has selected none has none and frees nothing, and host memory that is not pinned is not copied
 // from or to.
 #pragma once
 
@@ -79,6 +79,8 @@ struct Runtime {
     std::atomic<bool> is_of_context{false};
     std::atomic<bool> has_driver{true};
     std::atomic<bool> is_lost{false};
+    std::atomic<bool> stalls{false}; // rather than fails
+    std::atomic<bool> is_stalled{false};
 };
 
 // Host memory that is pinned, by its start.
@@ -122,6 +124,10 @@ inline cudaError_t left(cudaError_t error) {
 inline cudaError_t call() {
     const uint64_t number = ++runtime.calls;
     const auto error = static_cast<cudaError_t>(runtime.error.load());
+    if (number == runtime.fails_at.load() && runtime.stalls.load()) {
+        runtime.is_stalled.store(true);
+        return cudaSuccess;
+    }
     if (number == runtime.fails_at.load()) {
         runtime.is_lost.store(runtime.is_of_context.load());
         return left(error);
@@ -149,10 +155,23 @@ inline cudaError_t allocate(void **memory, std::size_t bytes) {
 }
 
 inline cudaError_t release(void *memory) {
+    if (selected < 0) {
+        return left(cudaErrorInvalidDevice);
+    }
     if (memory != nullptr) {
         std::free(memory);
         --runtime.live;
     }
+    return call();
+}
+
+// Whatever the context says, but on its device alone.
+template <class Owned> cudaError_t destroy(Owned *owned) {
+    if (owned->device != selected) {
+        return left(cudaErrorInvalidResourceHandle);
+    }
+    delete owned;
+    --runtime.live;
     return call();
 }
 
@@ -216,7 +235,9 @@ inline cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned) {
 }
 inline cudaError_t cudaFree(void *memory) { return cuzk::fake_cuda::release(memory); }
 inline cudaError_t cudaFreeHost(void *memory) {
-    cuzk::fake_cuda::pinned.remove(memory);
+    if (cuzk::fake_cuda::selected >= 0) {
+        cuzk::fake_cuda::pinned.remove(memory);
+    }
     return cuzk::fake_cuda::release(memory);
 }
 
@@ -230,9 +251,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
 }
 
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-    delete stream;
-    --cuzk::fake_cuda::runtime.live;
-    return cuzk::fake_cuda::call();
+    return cuzk::fake_cuda::destroy(stream);
 }
 
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -250,9 +269,7 @@ inline cudaError_t cudaEventCreate(cudaEvent_t *event) {
 }
 
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    delete event;
-    --cuzk::fake_cuda::runtime.live;
-    return cuzk::fake_cuda::call();
+    return cuzk::fake_cuda::destroy(event);
 }
 
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -265,6 +282,9 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
     const cudaError_t error = cuzk::fake_cuda::call_of(event->device);
+    if (error == cudaSuccess && cuzk::fake_cuda::runtime.is_stalled.load()) {
+        return cuzk::fake_cuda::left(cudaErrorNotReady);
+    }
     if (error != cudaSuccess || event->queries.load() == 0) {
         return error;
     }

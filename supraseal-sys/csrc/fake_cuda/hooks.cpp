@@ -49,6 +49,10 @@ extern "C" cuzk_status cuzk_test_cuda_open(uint32_t ordinal, const cuzk_device_o
 extern "C" void cuzk_test_cuda_fail(uint64_t call, int32_t error) noexcept {
     cuzk::fake_cuda::Runtime &runtime = cuzk::fake_cuda::runtime;
     runtime.is_lost.store(false);
+    if (runtime.is_stalled.exchange(false)) {
+        runtime.live.store(0);
+    }
+    runtime.stalls.store(error == CUZK_TEST_CUDA_STALL);
     runtime.is_of_context.store(error == CUZK_TEST_CUDA_CONTEXT);
     runtime.has_driver.store(error != CUZK_TEST_CUDA_NO_DRIVER);
     runtime.error.store(error_of(error));

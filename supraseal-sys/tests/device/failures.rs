@@ -40,6 +40,28 @@ fn a_limit_above_what_is_free_is_none() {
     }
 }
 
+/// What the driver and the stacks take is not given away because it is all there is.
+#[test]
+fn memory_that_is_the_drivers_is_not_taken() {
+    const THERE: u64 = 1_000_000;
+    let open = |stacks| {
+        let controls = Controls::new().unwrap();
+        controls.take_stacks(stacks);
+        let resources = Arc::new(GpuResources::new().unwrap());
+        let device = double::open(THERE, &options(1), resources, &controls);
+        let taken = controls.seen().bytes;
+        device.map(|_| taken)
+    };
+    assert_eq!(open(THERE - 4_096).unwrap(), 4_096);
+    for stacks in [THERE, THERE + 234_567] {
+        let error = open(stacks).unwrap_err();
+        assert_eq!(error.code(), Code::DeviceOutOfMemory);
+        for number in [THERE, stacks] {
+            assert!(error.message().contains(&number.to_string()), "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_circuit_that_cannot_fit_is_an_error_that_says_what_would_do() {
     let small = Arc::new(Small::new(SMALL, 30));
@@ -247,6 +269,59 @@ fn points_that_are_none_are_named() {
             }
         }
     }
+}
+
+/// Of the bad points in several pieces that are decoded together, the first is named.
+#[test]
+fn the_first_of_several_bad_points_is_named() {
+    for points in [[700, 701], [700, 764], [700, 828], [0, 63]] {
+        let mut small = Small::new(LONG, 37);
+        for point in points {
+            small.points.l[96 * point + 5] ^= 1;
+        }
+        let small = Arc::new(small);
+        let bench = Bench::with_short_pieces();
+        let circuit = bench.circuit(&small);
+        assert_eq!(circuit.plan().resident_points.l, 2_560);
+        let error = prove(&circuit, &small.witness(38, 2)).unwrap_err();
+        let expected = format!("the query L: point {} ", points[0]);
+        assert!(error.message().contains(&expected), "{error}");
+        bench.assert_at_rest();
+    }
+}
+
+/// Whoever enqueues more than a driver takes is blocked in it for as long as the device
+/// stands still, and nobody is told.
+#[test]
+fn a_device_that_stands_still_is_noticed_while_much_is_enqueued() {
+    let small = Arc::new(Small::new(LONG, 39));
+    let witness = small.witness(40, 2);
+    let bench = Bench::with_short_pieces();
+    let circuit = bench.circuit(&small);
+    assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
+    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    bench.controls.fail(1, Fault::Stall);
+    let error = staged.run(true, &|| true).unwrap_err();
+    assert_eq!(error.code(), Code::DeviceStalled, "{error}");
+    bench.assert_at_rest();
+}
+
+/// A device that did not end its work within the stall limit does not get as long again
+/// while the lock is held.
+#[test]
+fn a_stall_is_waited_for_once() {
+    let small = Arc::new(Small::new(SMALL, 41));
+    let witness = small.witness(42, 5);
+    let bench = Bench::new(PLENTY, &options(1));
+    let circuit = bench.circuit(&small);
+    prove(&circuit, &witness).unwrap();
+    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    bench.controls.fail(1, Fault::Stall);
+    let error = staged.run(true, &|| true).unwrap_err();
+    assert_eq!(error.code(), Code::DeviceStalled, "{error}");
+    // The wait itself is cut by its checkpoint.
+    let longest = bench.controls.seen().stalled_wait_ms_max;
+    assert!((1..=1_000).contains(&longest), "{longest} ms");
 }
 
 /// While one proof fails the device for good, others that wait get an error

@@ -32,6 +32,13 @@ const SMALL: Size = Size {
     num_aux: 300,
 };
 
+/// Of which much is enqueued where pieces are short.
+const LONG: Size = Size {
+    log_domain: 4,
+    num_inputs: 2,
+    num_aux: 2_560,
+};
+
 /// Memory in which every point of a small circuit stays.
 const PLENTY: u64 = 1 << 30;
 
@@ -61,6 +68,26 @@ impl Bench {
         let resources = Arc::new(resources);
         let device =
             double::open(memory_bytes, options, Arc::clone(&resources), &controls).unwrap();
+        Self {
+            controls,
+            resources,
+            device: Arc::new(device),
+        }
+    }
+
+    /// With pieces of points as short as can be, all of which may stay.
+    fn with_short_pieces() -> Self {
+        const LOG_SHORTEST: u32 = 6;
+        let controls = Controls::new().unwrap();
+        let resources = Arc::new(GpuResources::new().unwrap());
+        let device = double::open_in_pieces(
+            PLENTY,
+            &options(1),
+            LOG_SHORTEST,
+            Arc::clone(&resources),
+            &controls,
+        )
+        .unwrap();
         Self {
             controls,
             resources,

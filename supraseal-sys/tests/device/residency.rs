@@ -107,6 +107,45 @@ fn circuits_that_do_not_fit_together_take_turns() {
     }
 }
 
+/// While points are decoded, the next ones are on their way: a device that stands still
+/// then has two pieces of them.
+#[test]
+fn pieces_that_come_to_stay_overlap() {
+    let small = Arc::new(Small::new(SMALL, 59));
+    let witness = small.witness(60, 7);
+    let pieces = (small.points.h.len() + small.points.l.len()) as u64;
+    let points = pieces + small.points.a.len() as u64;
+    // What comes if the device stands still at one call after another.
+    let comes = |call| {
+        let bench = bench(PLENTY);
+        let circuit = bench.circuit(&small);
+        bench.controls.fail(call, Fault::Stall);
+        let staged = circuit.stage(Arc::clone(&witness) as _, &|| true);
+        let is_whole = staged.is_ok();
+        drop(staged);
+        (bench.controls.seen().uploaded_bytes, is_whole)
+    };
+    let witness_bytes = {
+        let bench = bench(PLENTY);
+        prove(&bench.circuit(&small), &witness)
+            .unwrap()
+            .1
+            .uploaded_bytes
+    };
+    let arrays = comes(0).0 - witness_bytes - points;
+    let mut has_come = Vec::new();
+    for call in 1.. {
+        let (uploaded, is_whole) = comes(call);
+        if is_whole {
+            break;
+        }
+        if uploaded > arrays {
+            has_come.push(uploaded - arrays);
+        }
+    }
+    assert_eq!(has_come.iter().min(), Some(&pieces));
+}
+
 /// A large circuit's frame may reach to where a small one's block is.
 #[test]
 fn a_frame_drives_out_what_is_in_it() {

@@ -65,6 +65,70 @@ fn proofs_come_out_and_leave_nothing() {
     }
 }
 
+/// On a thread of its own, which has selected no device.
+fn apart(work: impl FnOnce() + Send) {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+}
+
+/// A thread that has selected no device frees what is on one, and starts no other.
+#[test]
+fn what_a_device_has_is_freed_on_it() {
+    let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let small = Arc::new(Small::new(SMALL, 94));
+    let witness = small.witness(95, 4);
+    let mut devices = Vec::new();
+    apart(|| {
+        devices.extend([0, 1].map(|ordinal| OnCuda::new(ordinal, &small, None)));
+        for on in &devices {
+            prove(&on.circuit, &witness).unwrap();
+        }
+    });
+    // Of a circuit that needs more pinned memory.
+    let size = Size {
+        num_aux: 600,
+        ..SMALL
+    };
+    let larger = Arc::new(Small::new(size, 96));
+    let source = Arc::clone(&larger) as Arc<dyn CircuitSource>;
+    let circuit = Arc::new(DeviceCircuit::new(Arc::clone(&devices[0].device), source).unwrap());
+    assert!(circuit.plan().pinned_bytes > devices[0].circuit.plan().pinned_bytes);
+    apart(|| drop(prove(&circuit, &larger.witness(97, 4)).unwrap()));
+    drop(circuit);
+    assert_ne!(cuda::seen().live, 0);
+    apart(|| devices.clear());
+    assert_eq!(cuda::seen().live, 0);
+}
+
+/// So does one that comes after the device was given up, of which only the memory that
+/// it may still write to is kept.
+#[test]
+fn what_a_stalled_device_has_is_freed_on_it() {
+    let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let small = Arc::new(Small::new(SMALL, 98));
+    let witness = small.witness(99, 4);
+    let mut stalled = None;
+    apart(|| {
+        let options = DeviceOptions {
+            stall_limit: Duration::from_millis(200),
+            ..options(1)
+        };
+        let resources = Arc::new(GpuResources::new().unwrap());
+        let device = Arc::new(cuda::open(0, &options, resources).unwrap());
+        let source = Arc::clone(&small) as Arc<dyn CircuitSource>;
+        let circuit = Arc::new(DeviceCircuit::new(Arc::clone(&device), source).unwrap());
+        let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+        cuda::fail(1, Failure::Stall);
+        let error = staged.run(true, &|| true).unwrap_err();
+        assert_eq!(error.code(), Code::DeviceStalled, "{error}");
+        stalled = Some(OnCuda { device, circuit });
+    });
+    apart(|| drop(stalled));
+    // The arena and the pinned memory.
+    let live = cuda::seen().live;
+    cuda::fail(0, Failure::Other);
+    assert_eq!(live, 2);
+}
+
 /// One call after another fails: for once, which the next proof does not see, or
 /// for good, which it is told.
 #[test]

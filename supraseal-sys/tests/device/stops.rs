@@ -2,6 +2,7 @@
 //! the next one needs it.
 
 use super::*;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
@@ -65,6 +66,28 @@ fn a_proof_stops_at_every_checkpoint() {
     }
 }
 
+/// However much a proof enqueues.
+#[test]
+fn a_proof_asks_between_its_launches() {
+    let small = Arc::new(Small::new(LONG, 88));
+    let bench = Bench::with_short_pieces();
+    let circuit = bench.circuit(&small);
+    assert_eq!(circuit.plan().resident_points.l, 2_560);
+    let staged = circuit.stage(small.witness(89, 2) as _, &|| true).unwrap();
+    let calls = || bench.controls.seen().calls;
+    let first = calls();
+    let asked = Mutex::new(vec![first]);
+    let pass = || {
+        asked.lock().unwrap().push(calls());
+        true
+    };
+    drop(staged.run(true, &pass).unwrap());
+    let asked = asked.into_inner().unwrap();
+    assert!(calls() - first > 200, "{}", calls() - first);
+    let most = asked.windows(2).map(|two| two[1] - two[0]).max().unwrap();
+    assert!(most < 15, "{most} calls without a question");
+}
+
 /// What of the kernels has not begun is left out.
 #[test]
 fn kernels_are_cut_short() {
@@ -86,7 +109,8 @@ fn kernels_are_cut_short() {
     let whole = (0..3).map(|_| run(&|| true).0).min().unwrap();
     let stopped = (0..3)
         .map(|_| {
-            let (time, ran) = run(&stop_at(3));
+            // Some milliseconds after everything was enqueued.
+            let (time, ran) = run(&stop_at(30));
             assert_eq!(ran.unwrap_err().code(), Code::Stopped);
             time
         })
