@@ -81,7 +81,7 @@ fn compile(root: &Path, blst_include: &str, device: Option<&DeviceCode>) {
     let mut all = compiler();
     all.files(SOURCES.iter().map(source));
     if let Some(device) = device {
-        all.include(&device.toolkit.include)
+        all.include(&device.toolkit.runtime.include)
             .files(DEVICE_SOURCES.iter().map(source))
             .file(source(&"device_cuda"));
     }
@@ -107,10 +107,7 @@ fn compile(root: &Path, blst_include: &str, device: Option<&DeviceCode>) {
 /// A CUDA installation.
 struct Toolkit {
     nvcc: PathBuf,
-    /// Holds `cuda_runtime_api.h`.
-    include: PathBuf,
-    /// Holds `libcudart_static.a`.
-    library: PathBuf,
+    runtime: nvcc::Runtime,
 }
 
 impl Toolkit {
@@ -122,25 +119,9 @@ impl Toolkit {
             println!("cargo::rerun-if-env-changed={name}");
         }
         let nvcc = nvcc::find(|name| env::var_os(name), Path::is_file)?;
-        // Distributions link nvcc into PATH; its toolkit is where it really is.
         let real = fs::canonicalize(&nvcc)?;
-        let home = real.parent().and_then(Path::parent).unwrap_or(&real);
-        let library = ["lib64", "lib", "targets/x86_64-linux/lib"]
-            .iter()
-            .map(|folder| home.join(folder))
-            .find(|folder| folder.join("libcudart_static.a").is_file())
-            .ok_or_else(|| {
-                format!(
-                    "{} has no libcudart_static.a: install the CUDA runtime's development files",
-                    home.display()
-                )
-            })?;
-        let include = home.join("include");
-        Ok(Self {
-            nvcc,
-            include,
-            library,
-        })
+        let runtime = nvcc::find_runtime(&real, |name| env::var_os(name), Path::is_file)?;
+        Ok(Self { nvcc, runtime })
     }
 }
 
@@ -199,7 +180,7 @@ impl DeviceCode {
             .compile("cuzk_device");
         println!(
             "cargo::rustc-link-search=native={}",
-            self.toolkit.library.display()
+            self.toolkit.runtime.library.display()
         );
         println!("cargo::rustc-link-lib=static=cudart_static");
         for library in ["dl", "rt", "pthread", "stdc++"] {

@@ -20,6 +20,13 @@ const ARCH_DEFAULT: &str = "sm_80,sm_90,sm_120";
 /// Where the installers of CUDA and of distributions put it.
 const USUAL_PLACE: &str = "/usr/local/cuda";
 
+/// Names the runtime's interface and the runtime.
+const HEADER: &str = "cuda_runtime_api.h";
+const RUNTIME: &str = "libcudart_static.a";
+/// Where an installation keeps them: installers and distributions differ.
+const INCLUDES: [&str; 2] = ["include", "targets/x86_64-linux/include"];
+const LIBRARIES: [&str; 3] = ["lib64", "lib", "targets/x86_64-linux/lib"];
+
 /// The path of nvcc: `NVCC`, else the first on `PATH`, else that of
 /// `CUDA_HOME` or `CUDA_PATH`, else that of the usual place.
 ///
@@ -58,6 +65,59 @@ pub(crate) fn find(
                  {NVCC_VARIABLE}, PATH, CUDA_HOME, CUDA_PATH or {USUAL_PLACE}. Install the CUDA \
                  toolkit, or run `export NVCC=$(supraseal-sys/fetch-nvcc.sh)`, which takes it from \
                  the Python registry, or build without the feature"
+            )
+        })
+}
+
+/// What the host side of the device prover is compiled and linked with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Runtime {
+    /// Holds `cuda_runtime_api.h`.
+    pub(crate) include: PathBuf,
+    /// Holds `libcudart_static.a`.
+    pub(crate) library: PathBuf,
+}
+
+/// CUDA's runtime, beside the compiler at `nvcc` (where it really is: distributions
+/// link it into `PATH`), else in `CUDA_HOME`, else in `CUDA_PATH`. Both parts are of
+/// one installation: those of two may not go together.
+///
+/// # Errors
+/// What was looked at and what to install.
+pub(crate) fn find_runtime(
+    nvcc: &Path,
+    variable: impl Fn(&str) -> Option<OsString>,
+    is_file: impl Fn(&Path) -> bool,
+) -> Result<Runtime, String> {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    let beside = nvcc.parent().and_then(Path::parent).map(Path::to_owned);
+    let named = HOME_VARIABLES.iter().filter_map(set).map(PathBuf::from);
+    let homes: Vec<PathBuf> = beside.into_iter().chain(named).collect();
+    let folder_with = |home: &Path, folders: &[&str], file: &str| {
+        let mut folders = folders.iter().map(|folder| home.join(folder));
+        folders.find(|folder| is_file(&folder.join(file)))
+    };
+    homes
+        .iter()
+        .find_map(|home| {
+            Some(Runtime {
+                include: folder_with(home, &INCLUDES, HEADER)?,
+                library: folder_with(home, &LIBRARIES, RUNTIME)?,
+            })
+        })
+        .ok_or_else(|| {
+            let homes: Vec<_> = homes
+                .iter()
+                .map(|home| home.display().to_string())
+                .collect();
+            format!(
+                "there is no CUDA runtime of {}: none of {} has {HEADER} (in {}) and {RUNTIME} \
+                 (in {}). Install the CUDA runtime's development files, or set CUDA_HOME to an \
+                 installation that has them",
+                nvcc.display(),
+                homes.join(", "),
+                INCLUDES.join(", "),
+                LIBRARIES.join(", ")
             )
         })
 }

@@ -65,6 +65,76 @@ fn another_compiler_than_the_one_named_is_not_taken() {
     assert!(error.contains("/wrong"), "{error}");
 }
 
+/// Looks for the runtime of the compiler `/n/bin/nvcc`.
+fn find_runtime(variables: &[(&str, &str)], files: &[&str]) -> Result<nvcc::Runtime, String> {
+    let variable = |name: &str| {
+        let set = variables.iter().find(|(set, _)| *set == name);
+        set.map(|(_, value)| OsString::from(value))
+    };
+    nvcc::find_runtime(Path::new("/n/bin/nvcc"), variable, |path| {
+        files.iter().any(|file| Path::new(file) == path)
+    })
+}
+
+fn runtime(include: &str, library: &str) -> nvcc::Runtime {
+    nvcc::Runtime {
+        include: PathBuf::from(include),
+        library: PathBuf::from(library),
+    }
+}
+
+#[test]
+fn the_runtime_is_found_wherever_installations_keep_it() {
+    let includes = ["include", "targets/x86_64-linux/include"];
+    let libraries = ["lib64", "lib", "targets/x86_64-linux/lib"];
+    let homes = [("CUDA_HOME", "/h"), ("CUDA_PATH", "/p")];
+    for home in ["/n", "/h", "/p"] {
+        for include in includes.map(|folder| format!("{home}/{folder}")) {
+            for library in libraries.map(|folder| format!("{home}/{folder}")) {
+                let header = format!("{include}/cuda_runtime_api.h");
+                let archive = format!("{library}/libcudart_static.a");
+                let found = find_runtime(&homes, &[&header, &archive]);
+                assert_eq!(found, Ok(runtime(&include, &library)));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_whole_runtime_counts() {
+    let homes = [("CUDA_HOME", "/h"), ("CUDA_PATH", "/p")];
+    let of = |home: &str| {
+        ["include/cuda_runtime_api.h", "lib64/libcudart_static.a"]
+            .map(|file| format!("{home}/{file}"))
+    };
+    let all = [of("/n"), of("/h"), of("/p")].concat();
+    let files: Vec<&str> = all.iter().map(String::as_str).collect();
+    for (left_out, home) in [(0, "/n"), (1, "/h"), (2, "/h"), (3, "/p"), (4, "/p")] {
+        let found = find_runtime(&homes, &files[left_out..]);
+        let [include, library] = ["include", "lib64"].map(|folder| format!("{home}/{folder}"));
+        assert_eq!(found, Ok(runtime(&include, &library)), "{left_out}");
+    }
+    // An empty name is none: not the folder where cargo runs.
+    let empty = [("CUDA_HOME", "")];
+    let here = ["include/cuda_runtime_api.h", "lib64/libcudart_static.a"];
+    assert!(find_runtime(&empty, &here).is_err());
+}
+
+#[test]
+fn no_runtime_is_an_error_that_says_what_was_looked_at() {
+    let error = find_runtime(&[("CUDA_PATH", "/p")], &["/n/include/cuda_runtime_api.h"]);
+    let error = error.unwrap_err();
+    for part in [
+        "/n/bin/nvcc",
+        "/n, /p",
+        "cuda_runtime_api.h",
+        "libcudart_static.a",
+        "CUDA_HOME",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
 fn gencode(asked: Option<&str>) -> Result<Vec<String>, String> {
     nvcc::architectures(asked).map(|architectures| nvcc::gencode(&architectures))
 }
