@@ -92,7 +92,9 @@ fn what_a_device_has_is_freed_on_it() {
     let source = Arc::clone(&larger) as Arc<dyn CircuitSource>;
     let circuit = Arc::new(DeviceCircuit::new(Arc::clone(&devices[0].device), source).unwrap());
     assert!(circuit.plan().pinned_bytes > devices[0].circuit.plan().pinned_bytes);
-    apart(|| drop(prove(&circuit, &larger.witness(97, 4)).unwrap()));
+    apart(|| {
+        prove(&circuit, &larger.witness(97, 4)).unwrap();
+    });
     drop(circuit);
     assert_ne!(cuda::seen().live, 0);
     apart(|| devices.clear());
