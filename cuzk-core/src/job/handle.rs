@@ -104,7 +104,10 @@ impl IntoFuture for JobHandle {
     type IntoFuture = Ended;
 
     fn into_future(self) -> Ended {
-        Ended { state: self.state }
+        Ended {
+            state: self.state,
+            waker: None,
+        }
     }
 }
 
@@ -112,15 +115,26 @@ impl IntoFuture for JobHandle {
 #[derive(Debug)]
 pub struct Ended {
     state: Arc<JobState>,
+    /// The number of its waker at the job, once it has left one there.
+    waker: Option<u64>,
 }
 
 impl Future for Ended {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        match self.state.outcome_or_wake(context.waker()) {
+        let Self { state, waker } = self.get_mut();
+        match state.outcome_or_wake(waker, context.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if let Some(number) = self.waker {
+            self.state.forget_waker(number);
         }
     }
 }

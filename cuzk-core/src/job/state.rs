@@ -69,7 +69,10 @@ struct Parts {
     /// Set before the end is recorded, so that there is one end.
     ending: bool,
     outcome: Option<Outcome>,
-    wakers: Vec<Waker>,
+    /// Each with the number of the future that left it, one of each.
+    wakers: Vec<(u64, Waker)>,
+    /// How many futures have left one.
+    futures: u64,
 }
 
 /// What is known of a job when it is accepted.
@@ -102,6 +105,7 @@ impl JobState {
             ending: false,
             outcome: None,
             wakers: Vec::new(),
+            futures: 0,
         };
         Self {
             number: job.number,
@@ -279,7 +283,7 @@ impl JobState {
         let wakers = std::mem::take(&mut parts.wakers);
         drop(parts);
         self.ended.notify_all();
-        for waker in wakers {
+        for (_, waker) in wakers {
             // It is the caller's code.
             if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
                 tracing::error!(job = self.number, "a waker panicked");
@@ -293,13 +297,43 @@ impl JobState {
         self.lock().outcome.clone()
     }
 
-    /// The same; while it runs, `waker` is to be woken by its end.
-    pub(crate) fn outcome_or_wake(&self, waker: &Waker) -> Option<Outcome> {
+    /// The same; while it runs, `waker` is to be woken by its end, in place of the one
+    /// that this future left before. `future` is its number, if it left one.
+    pub(crate) fn outcome_or_wake(
+        &self,
+        future: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Outcome> {
         let mut parts = self.lock();
-        if parts.outcome.is_none() && !parts.wakers.iter().any(|other| other.will_wake(waker)) {
-            parts.wakers.push(waker.clone());
+        if parts.outcome.is_some() {
+            return parts.outcome.clone();
         }
-        parts.outcome.clone()
+        let mut left = parts.wakers.iter_mut();
+        if let Some((_, left)) = left.find(|(number, _)| Some(*number) == *future) {
+            left.clone_from(waker);
+        } else {
+            parts.futures += 1;
+            let number = parts.futures;
+            *future = Some(number);
+            parts.wakers.push((number, waker.clone()));
+        }
+        None
+    }
+
+    /// Who left this waker waits no longer.
+    pub(crate) fn forget_waker(&self, future: u64) {
+        let mut parts = self.lock();
+        let forgotten = parts.wakers.extract_if(.., |(number, _)| *number == future);
+        let forgotten: Vec<_> = forgotten.collect();
+        drop(parts);
+        // It is the caller's code, and not under the lock.
+        drop(forgotten);
+    }
+
+    /// How many wait to be woken.
+    #[cfg(test)]
+    pub(crate) fn num_wakers(&self) -> usize {
+        self.lock().wakers.len()
     }
 
     /// Blocks until it has ended.

@@ -92,13 +92,37 @@ fn a_waker_that_panics_keeps_no_other_waiting() {
         Waker::from(Arc::new(Panics)),
         Waker::from(Arc::new(Sender(sender))),
     ];
-    for waker in &wakers {
-        let mut future = handle(&state, &engine).into_future();
-        let polled = Pin::new(&mut future).poll(&mut Context::from_waker(waker));
+    let mut futures = [(); 2].map(|()| handle(&state, &engine).into_future());
+    for (future, waker) in futures.iter_mut().zip(&wakers) {
+        let polled = Pin::new(future).poll(&mut Context::from_waker(waker));
         assert!(polled.is_pending());
     }
     assert!(handle(&state, &engine).cancel());
     woken.recv().unwrap();
+}
+
+/// A caller that polls again and again, each time from another task.
+#[test]
+fn a_future_that_is_gone_or_asks_again_leaves_no_waker() {
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (state, engine) = (state(1), Arc::new(NoEngine));
+    let mut stays = handle(&state, &engine).into_future();
+    for _ in 0..3 {
+        let waker = Waker::from(Arc::new(Nobody));
+        let mut goes = handle(&state, &engine).into_future();
+        for future in [&mut stays, &mut goes] {
+            let polled = Pin::new(future).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+        assert_eq!(state.num_wakers(), 2);
+        drop(goes);
+        assert_eq!(state.num_wakers(), 1);
+    }
+    drop(stays);
+    assert_eq!(state.num_wakers(), 0);
 }
 
 #[test]
