@@ -238,13 +238,52 @@ fn assert_equal_to_cpu(case: &Case, device: DeviceProver) {
     }
 }
 
+/// The sum in G2 on either side, with all points resident that may be, and with as few.
+fn all_options(case: &Case) -> [DeviceOptions; 4] {
+    let [cpu, device] = [BG2::Cpu, BG2::Device].map(options);
+    let [cpu_streamed, device_streamed] = [cpu, device].map(|options| DeviceOptions {
+        memory_bytes: Some(least_bytes(case, &options)),
+        ..options
+    });
+    [cpu, device, cpu_streamed, device_streamed]
+}
+
+/// The least memory of a device with which it proves at all: the points are streamed.
+fn least_bytes(case: &Case, options: &DeviceOptions) -> u64 {
+    let plan = |bytes| {
+        let memory_bytes = Some(bytes);
+        let options = DeviceOptions {
+            memory_bytes,
+            ..*options
+        };
+        CudaBackend::plan(&case.circuit, case.params.mapped(), &options)
+    };
+    let (mut low, mut high) = (1, 1 << 30);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match plan(middle) {
+            Ok(_) => high = middle,
+            Err(_) => low = middle + 1,
+        }
+    }
+    let (resident, all) = (
+        plan(low).unwrap().resident_points,
+        case.circuit.query_lengths(),
+    );
+    assert!(resident.h < all.h as u64, "{resident:?}");
+    assert!(resident.a < all.a as u64, "{resident:?}");
+    low
+}
+
 #[test]
 fn a_double_proves_what_the_cpu_proves() {
     let case = Case::new();
-    for b_g2 in [BG2::Cpu, BG2::Device] {
+    // The emulated kernels take a minute for each.
+    let [cpu, _, _, device_streamed] = all_options(&case);
+    for options in [cpu, device_streamed] {
         let controls = Controls::new().unwrap();
-        let options = options(b_g2);
-        let device = double::open(1 << 30, &options, resources(), &controls).unwrap();
+        let memory_bytes = options.memory_bytes.unwrap_or(1 << 30);
+        let device = double::open(memory_bytes, &options, resources(), &controls).unwrap();
         assert_equal_to_cpu(&case, device);
     }
 }
@@ -258,8 +297,7 @@ fn a_card_proves_what_the_cpu_proves() {
     };
     let case = Case::new();
     for ordinal in 0..count {
-        for b_g2 in [BG2::Cpu, BG2::Device] {
-            let options = options(b_g2);
+        for options in all_options(&case) {
             let device = DeviceProver::open(ordinal, &options, resources()).unwrap();
             assert_equal_to_cpu(&case, device);
         }

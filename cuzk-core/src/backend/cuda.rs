@@ -15,8 +15,9 @@ use cuzk_pce::PackedWitness;
 use cuzk_pce::program::Flat;
 use supraseal_sys::Status;
 use supraseal_sys::device::{
-    CircuitArrays, CircuitSource, DeviceCircuit, DeviceProver, DeviceSums, Intermediates,
-    ProofFigures, Queries, RanProof, StagedProof, WitnessArrays, WitnessSource,
+    CircuitArrays, CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver,
+    DeviceSums, Intermediates, ProofFigures, Queries, RanProof, StagedProof, WitnessArrays,
+    WitnessSource,
 };
 
 use super::assemble::{Blinding, Sums, assemble};
@@ -68,6 +69,19 @@ impl CudaBackend {
             workers: workers.into(),
             ..self
         }
+    }
+
+    /// How a device of these options uses its memory for a circuit.
+    ///
+    /// # Errors
+    /// A circuit that does not fit.
+    pub fn plan(
+        circuit: &Arc<Circuit>,
+        params: &Arc<MappedParams>,
+        options: &DeviceOptions,
+    ) -> Result<DevicePlan, BackendError> {
+        let shape = LentCircuit::new(circuit, params)?.arrays().shape()?;
+        Ok(DevicePlan::new(&shape, options)?)
     }
 
     /// What the proof took whose device region ended last, if one did.
