@@ -223,7 +223,8 @@ fn a_demo_that_makes_its_parameters_answers_too() {
     // Twenty seconds or so of work begin.
     wait_until("it makes parameters", || {
         let mut files = std::fs::read_dir(cache.path()).unwrap();
-        files.any(|file| file.unwrap().path().extension().unwrap() == "partial")
+        let is_partial = |path: PathBuf| path.extension().is_some_and(|last| last == "partial");
+        files.any(|file| file.is_ok_and(|file| is_partial(file.path())))
     });
     send("-TERM", &child);
     let started = Instant::now();
