@@ -60,6 +60,9 @@ run() {
     printf '[gpus]\nmemory_limit = "1GB"\n' > "$packed/small.toml"
     printf '[gpus]\nb_g2 = "cpu"\n' > "$packed/b-g2-cpu.toml"
     step card 20 nvidia-smi
+    # CUDA shows none then, and that is said.
+    step hidden 20 sh -c 'CUDA_VISIBLE_DEVICES= "$0" bench device --runs 1 2>&1 |
+        tee /dev/stderr | grep -q "CUDA shows none"' "$cuzk"
     # The self-test, and the CPU's proofs byte for byte.
     step dual 120 "$packed/dual" a_card_proves --nocapture
     step porep 150 "$cuzk" bench device --kind porep --runs 9

@@ -97,6 +97,25 @@ impl Place {
         }
         Ok(())
     }
+
+    /// # Errors
+    /// A result that would take the place of one of these requests.
+    pub(crate) fn check_no_request<'a>(
+        places: impl IntoIterator<Item = &'a Self>,
+        requests: &[PathBuf],
+    ) -> Result<(), Failure> {
+        // What cannot be followed cannot be read, which is said when it is tried.
+        let requests = requests.iter().filter_map(|path| followed(path).ok());
+        let requests: Vec<_> = requests.collect();
+        let mut files = places.into_iter().filter(|place| place.file().is_some());
+        let lost = files.find(|place| requests.iter().any(|path| place.file() == Some(path)));
+        lost.map_or(Ok(()), |place| {
+            Err(Failure::input(format!(
+                "{} is a request's file: write the result to another",
+                place.path.display()
+            )))
+        })
+    }
 }
 
 impl Target {

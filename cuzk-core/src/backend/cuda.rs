@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -248,6 +249,11 @@ impl Backend for CudaBackend {
     fn evict(&self, circuit: &Circuit) {
         let is_of_it = |known: &Known| known.circuit.id() == circuit.id();
         self.circuits.remove_all(is_of_it);
+    }
+
+    fn evict_params(&self, params: &MappedParams) {
+        let is_of_them = |known: &Known| ptr::eq(Arc::as_ptr(&known.params), params);
+        self.circuits.remove_all(is_of_them);
     }
 
     fn prove_start(

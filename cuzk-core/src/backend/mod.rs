@@ -230,6 +230,9 @@ pub trait Backend: Send + Sync {
     /// Lets go of what is kept for a circuit. It is made anew when needed.
     fn evict(&self, _circuit: &Circuit) {}
 
+    /// Lets go of what is kept for parameters in whose place are others.
+    fn evict_params(&self, _params: &MappedParams) {}
+
     /// Runs the device region: the quotient and the sums in G1. What is left to
     /// do keeps the backend, so that another thread may finish it.
     ///

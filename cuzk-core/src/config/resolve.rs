@@ -432,8 +432,6 @@ fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
     Ok(ordinals)
 }
 
-/// `"16GiB"` in bytes. A number without a unit is refused: as text it is as
-/// likely meant in GiB as in bytes.
 /// Whether it is no memory at all.
 fn is_zero(size: &SizeText) -> bool {
     match size {
@@ -442,6 +440,8 @@ fn is_zero(size: &SizeText) -> bool {
     }
 }
 
+/// `"16GiB"` in bytes. A number without a unit is refused: as text it is as
+/// likely meant in GiB as in bytes.
 fn size_with_unit(text: &str) -> Option<u64> {
     let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
     let size: ByteSize = text.parse().ok().filter(|_| has_unit)?;

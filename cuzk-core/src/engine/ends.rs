@@ -162,15 +162,19 @@ impl Shared {
     }
 
     fn queue_with(&self, state: &Arc<JobState>, submit: Submit) -> Result<()> {
-        let mut lane = Lane::Common;
-        let tasks = state.missing().into_iter().map(|partition| {
-            let mut task = Task::new(Arc::clone(state), partition);
-            lane = self.stations.lane_for(&task).unwrap_or(lane);
-            let vectors = self.stations.hold_vectors(lane);
+        let missing = state.missing().into_iter();
+        let tasks: Vec<_> = missing
+            .map(|partition| Task::new(Arc::clone(state), partition))
+            .collect();
+        // Nothing tells them apart as long as none was tried.
+        let lane = tasks.first().and_then(|task| self.stations.lane_for(task));
+        let lane = lane.unwrap_or(Lane::Common);
+        let vectors = self.stations.hold_vectors(lane);
+        let with_need = |mut task: Task| {
             let need = self.needs.of(&mut task, vectors);
             (task, need)
-        });
-        let tasks = tasks.collect();
+        };
+        let tasks = tasks.into_iter().map(with_need).collect();
         let (priority, since) = (state.priority(), state.accepted());
         let queued = submit(&self.admission, lane, priority, since, tasks);
         queued.map_err(|refused| match refused {

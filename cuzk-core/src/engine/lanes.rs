@@ -313,7 +313,9 @@ impl Shared {
             })
         });
         task.spent = task.spent.saturating_sub(tally.waited());
-        let Some(mut memory) = self.watch.answered(watched) else {
+        let memory = self.watch.answered(watched);
+        self.let_go_if_replaced(here, task.state.circuit(), &params);
+        let Some(mut memory) = memory else {
             here.health.answered();
             return None;
         };

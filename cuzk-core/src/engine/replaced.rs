@@ -7,13 +7,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::shared::Shared;
+use super::stations::Station;
 use crate::circuit::Circuit;
 use crate::file_identity::FileIdentity;
 use crate::kinds::CircuitId;
-use crate::params::{ParameterFiles, QueryLengths};
+use crate::params::{LoadedParams, ParameterFiles, QueryLengths};
 
 /// The parameters' file and the key's.
 type Pair = [FileIdentity; 2];
@@ -84,7 +86,8 @@ impl Shared {
         let path = paths[0].display();
         // A mapped file that was written to is not what was opened.
         let is_whole = !now[0].is_same_file(&used[0]) || now[0] == used[0];
-        if is_whole && self.params.loaded(files).is_some() {
+        let before = self.params.loaded(files);
+        if is_whole && before.is_some() {
             if let Err(error) = self.params.reload(files, lengths) {
                 self.in_use.refuse(id, now);
                 tracing::warn!(
@@ -102,8 +105,21 @@ impl Shared {
             circuit = %id, %path,
             "the parameters were replaced; partitions that begin now are proved with the new ones"
         );
-        for (_, _, station) in self.stations.all() {
-            station.device.backend.evict(circuit);
+        if let Some(before) = before {
+            for station in self.stations.devices() {
+                station.device.backend.evict_params(before.mapped());
+            }
+        }
+    }
+
+    /// To be called when a device has proved with these parameters: if others have taken
+    /// their place since that partition began, what the device made for it is of no
+    /// further use.
+    pub(super) fn let_go_if_replaced(&self, here: &Station, id: CircuitId, params: &LoadedParams) {
+        let files = id.parameter_files();
+        let loaded = files.ok().and_then(|files| self.params.loaded(&files));
+        if !loaded.is_some_and(|loaded| ptr::eq(&*loaded, params)) {
+            here.device.backend.evict_params(params.mapped());
         }
     }
 }

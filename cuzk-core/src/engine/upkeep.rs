@@ -3,18 +3,20 @@
 //!
 //! Not a stage: no partition waits for it. It has one thread of its own, stands still
 //! while critical work runs, and shares the cores with all other work for the half
-//! minute that it takes. The invariants: its memory is charged before it is used; what
-//! failed is not tried again until somebody puts another file there; it ends at its
-//! next chunk when the engine does, and leaves the file as it was.
+//! minute that it takes. The invariants: its memory is charged before it is used, and
+//! who waits for it keeps nobody else from it; what failed is not tried again until
+//! somebody puts another file there; it ends at its next chunk when the engine does, and
+//! leaves the file as it was.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cuzk_kernels::{Checkpoint, Context};
-use cuzk_scheduler::admission::{Need, Reservation};
+use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::pause::Pause;
+use cuzk_scheduler::priority::Priority;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::lanes::unwinding_is_an_error;
@@ -33,6 +35,17 @@ pub(super) struct Upkeep {
     asked: Mutex<VecDeque<CircuitId>>,
     changed: Condvar,
     closed: AtomicBool,
+    /// Those for which there is no room, and of which that was told.
+    without_room: Mutex<HashSet<CircuitId>>,
+}
+
+/// What came of looking at a circuit's multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    /// They are as good as they get.
+    Done,
+    /// There is no memory at this moment.
+    NoMemory,
 }
 
 /// Stands still for critical work, and stops with the engine.
@@ -79,13 +92,29 @@ impl Upkeep {
         self.lock().pop_front();
     }
 
-    /// Waits for a while. Whether this is open still.
-    fn rest(&self) -> bool {
-        let asked = self.lock();
+    /// Has the others come before the one in front, after a while.
+    fn postpone(&self) {
+        let mut asked = self.lock();
+        if let Some(id) = asked.pop_front() {
+            asked.push_back(id);
+        }
         if !self.is_closed() {
             drop(self.changed.wait_timeout(asked, LOOK));
         }
-        !self.is_closed()
+    }
+
+    /// There is no room for a circuit's. Whether that is new.
+    fn has_no_room(&self, id: CircuitId) -> bool {
+        self.without_room().insert(id)
+    }
+
+    fn has_room(&self, id: CircuitId) {
+        self.without_room().remove(&id);
+    }
+
+    fn without_room(&self) -> MutexGuard<'_, HashSet<CircuitId>> {
+        let without_room = self.without_room.lock();
+        without_room.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_closed(&self) -> bool {
@@ -111,6 +140,10 @@ impl Shared {
     pub(super) fn keep_up_until_closed(&self) {
         while let Some(id) = self.upkeep.next() {
             match unwinding_is_an_error("upkeep", || self.renew_multiples(id)) {
+                Ok(Looked::NoMemory) => {
+                    self.upkeep.postpone();
+                    continue;
+                }
                 Err(error) if !self.upkeep.is_closed() => tracing::warn!(
                     circuit = %id,
                     %error,
@@ -118,7 +151,7 @@ impl Shared {
                      longer without them: take the kind out of srs.multiples for no further \
                      attempt, or make them with `cuzk params prepare`"
                 ),
-                Ok(()) | Err(_) => {}
+                Ok(Looked::Done) | Err(_) => {}
             }
             self.upkeep.done();
         }
@@ -130,10 +163,21 @@ impl Shared {
         self.pause.wake();
     }
 
-    fn renew_multiples(&self, id: CircuitId) -> Result<()> {
-        let Some(_memory) = self.reserve_for_multiples(id) else {
-            return Ok(());
+    fn renew_multiples(&self, id: CircuitId) -> Result<Looked> {
+        let Some(need) = self.need_for_multiples(id) else {
+            return Ok(Looked::Done);
         };
+        match self.admission.check(Priority::Low, &need) {
+            Ok(()) => self.upkeep.has_room(id),
+            Err(over) if self.upkeep.has_no_room(id) => return Err(over.into()),
+            Err(_) => return Ok(Looked::Done),
+        }
+        let Some(_memory) = self.admission.reserve(&need) else {
+            return Ok(Looked::NoMemory);
+        };
+        // What is kept from partitions gives way, as it does for them.
+        let waits = || !self.upkeep.is_closed();
+        self.buffers.make_room(&[], self.free_bytes(), &waits);
         let leave = || self.upkeep.is_closed().then_some(Error::ShuttingDown);
         let circuit = self.circuit(id, &leave)?;
         let params = self.params(id, &circuit, &leave)?;
@@ -159,33 +203,18 @@ impl Shared {
             Ok(false) | Err(ParamsError::Stopped) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(())
+        Ok(Looked::Done)
     }
 
     /// Memory for the work, and for the circuit with its files; none if nobody has that
-    /// any more, or the engine ends first.
-    fn reserve_for_multiples(&self, id: CircuitId) -> Option<Reservation<CircuitId>> {
+    /// any more.
+    fn need_for_multiples(&self, id: CircuitId) -> Option<Need<CircuitId>> {
         let circuit = self.circuits.get(&id)?;
-        let own_bytes = writing_bytes(&circuit, self.config.cpu.isa).unwrap_or(0);
-        drop(circuit);
-        loop {
-            // What it is charged for is told anew when its files are others.
-            if let Some(shared) = self.needs.shared(id) {
-                let need = Need {
-                    own_bytes,
-                    shared: Some(shared),
-                };
-                if let Some(memory) = self.admission.reserve(&need) {
-                    // What is kept from partitions gives way, as it does for them.
-                    let waits = || !self.upkeep.is_closed();
-                    self.buffers.make_room(&[], self.free_bytes(), &waits);
-                    return Some(memory);
-                }
-            }
-            if !self.upkeep.rest() {
-                return None;
-            }
-        }
+        Some(Need {
+            own_bytes: writing_bytes(&circuit, self.config.cpu.isa).unwrap_or(0),
+            // Of its files as they are now.
+            shared: Some(self.needs.shared(id)?),
+        })
     }
 }
 
@@ -194,4 +223,43 @@ fn one_thread() -> Result<ThreadPool> {
     let builder = ThreadPoolBuilder::new().num_threads(1);
     let named = builder.thread_name(|_| "cuzk-upkeep-0".to_owned());
     named.build().map_err(cannot_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{ProofKind, SectorSize};
+
+    #[test]
+    fn who_waits_for_memory_lets_others_come_first() {
+        let upkeep = Upkeep::default();
+        let [first, second] = [ProofKind::WinningPost, ProofKind::WindowPost].map(|kind| {
+            let sector_size = SectorSize::KiB2;
+            CircuitId { kind, sector_size }
+        });
+        for id in [first, first, second] {
+            upkeep.ask(id);
+        }
+        assert_eq!(upkeep.next(), Some(first));
+        upkeep.postpone();
+        assert_eq!(upkeep.next(), Some(second));
+        upkeep.done();
+        assert_eq!(upkeep.next(), Some(first));
+        upkeep.close();
+        upkeep.postpone();
+        assert_eq!(upkeep.next(), None);
+    }
+
+    #[test]
+    fn that_there_is_no_room_is_new_once() {
+        let upkeep = Upkeep::default();
+        let id = CircuitId {
+            kind: ProofKind::WindowPost,
+            sector_size: SectorSize::KiB2,
+        };
+        let told = [upkeep.has_no_room(id), upkeep.has_no_room(id)];
+        assert_eq!(told, [true, false]);
+        upkeep.has_room(id);
+        assert!(upkeep.has_no_room(id));
+    }
 }

@@ -1,6 +1,8 @@
 //! Devices that misbehave as a test says.
 
+use std::collections::HashSet;
 use std::ops::Deref;
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -10,6 +12,7 @@ use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_core::backend::{Backend, BackendError, CpuBackend, Device, Pending, Synthesized};
 use cuzk_core::circuit::Circuit;
+use cuzk_core::params::MappedParams;
 use cuzk_core::timeline::{Stage, Trace};
 use cuzk_core::{Config, Engine};
 use rayon::ThreadPool;
@@ -94,6 +97,8 @@ pub(crate) struct Scripted {
     pub(crate) gate: Gate,
     /// What it keeps for a circuit, as it says.
     kept_bytes: u64,
+    /// The parameters that it keeps something for, by their addresses.
+    kept_params: Mutex<HashSet<usize>>,
 }
 
 impl Scripted {
@@ -110,6 +115,7 @@ impl Scripted {
             started: AtomicUsize::new(0),
             gate: Gate::default(),
             kept_bytes: 0,
+            kept_params: Mutex::default(),
         })
     }
 
@@ -143,6 +149,11 @@ impl Scripted {
             resources: Arc::clone(&self.resources),
             backend: Arc::<Self>::clone(self),
         }
+    }
+
+    /// For how many parameters it keeps something.
+    pub(crate) fn num_params_kept(&self) -> usize {
+        self.kept_params.lock().unwrap().len()
     }
 
     pub(crate) fn started(&self) -> usize {
@@ -205,6 +216,10 @@ impl Backend for Scripted {
         self.kept_bytes
     }
 
+    fn evict_params(&self, params: &MappedParams) {
+        self.kept_params.lock().unwrap().remove(&address(params));
+    }
+
     fn prove_start(
         self: Arc<Self>,
         partition: Synthesized,
@@ -222,6 +237,8 @@ impl Backend for Scripted {
             }
             Deed::Prove | Deed::PanicInFinish | Deed::WrongPoint | Deed::StallInFinish => {}
         }
+        let kept = address(&partition.params);
+        self.kept_params.lock().unwrap().insert(kept);
         let inner = Arc::clone(&self.inner).prove_start(partition, trace)?;
         let device = self;
         Ok(Box::new(ScriptedPending {
@@ -230,6 +247,10 @@ impl Backend for Scripted {
             device,
         }))
     }
+}
+
+fn address(params: &MappedParams) -> usize {
+    ptr::from_ref(params).addr()
 }
 
 struct ScriptedPending {

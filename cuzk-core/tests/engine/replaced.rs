@@ -17,9 +17,9 @@ use cuzk_core::verify::verify_partition;
 use cuzk_core::{Engine, Error};
 use cuzk_kernels::Checkpoint;
 
-use crate::common::device::{Scripted, engine_on};
+use crate::common::device::{Gate, Scripted, engine_on, held_up};
 use crate::common::tiny::{self, Hooked};
-use crate::common::{self, MOMENTS, submit};
+use crate::common::{self, MOMENTS, submit, wait_until};
 
 const KIND: ProofKind = ProofKind::SnapDeals;
 
@@ -127,6 +127,36 @@ fn a_job_ends_with_proofs_of_one_key() {
     });
     let proof = submit(&engine, job).wait_for(MOMENTS).unwrap().unwrap();
     assert_eq!(hold(&proof, new.path()), [true; PARTITIONS]);
+    engine.shutdown();
+}
+
+/// A device makes what it needs of them for a partition that is on its way already.
+#[test]
+fn nothing_is_kept_for_parameters_that_were_replaced() {
+    let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let mut config = tiny::config(old.path());
+    let names = others(new.path());
+    let (engine, device) = held_up(&mut config);
+    let first = submit(&engine, tiny::job(KIND, 1));
+    wait_until("the device has it", || device.started() == 1);
+    for name in &names {
+        replace(name, new.path(), old.path());
+    }
+    let has_begun = Arc::new(Gate::default());
+    let begins = Arc::clone(&has_begun);
+    let second = submit(
+        &engine,
+        Arc::new(Hooked {
+            in_witness: Box::new(move |_: &dyn Checkpoint| begins.open()),
+            ..Hooked::from(tiny::job(KIND, 1))
+        }),
+    );
+    has_begun.wait();
+    device.gate.open();
+    for job in [first, second] {
+        job.wait().unwrap();
+    }
+    assert_eq!(device.num_params_kept(), 1);
     engine.shutdown();
 }
 

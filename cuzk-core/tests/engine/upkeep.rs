@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
+use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::params::{MappedMultiples, multiples_path};
+use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
+use cuzk_core::params::{MappedMultiples, Shapes, multiples_path};
+use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::WithMultiples;
 use tempfile::TempDir;
 
+use crate::common::device::{Scripted, engine_on};
 use crate::common::{self, wait_until};
 
 const KIND: ProofKind = ProofKind::WindowPost;
@@ -41,11 +45,15 @@ fn engine(folder: &Path) -> Engine {
 }
 
 fn engine_that_makes(folder: &Path, multiples: &[ProofKind]) -> Engine {
+    Engine::start(config(folder, multiples)).unwrap()
+}
+
+fn config(folder: &Path, multiples: &[ProofKind]) -> Config {
     let mut config = Config::default();
     config.srs.param_cache = folder.to_owned();
     config.srs.multiples = multiples.to_vec();
     config.gpus.devices = Devices::Cpu;
-    Engine::start(config).unwrap()
+    config
 }
 
 fn prove(engine: &Engine) {
@@ -145,6 +153,37 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     assert!(is_usable(folder.path()));
     assert_they_come_into_use(&engine, folder.path());
     engine.shutdown();
+}
+
+/// They are given up, not waited for, where only critical work may use so much memory.
+#[test]
+fn multiples_without_room_are_not_waited_for() {
+    const KEPT_BYTES: u64 = 1 << 30;
+    let Some((folder, multiples)) = damaged() else {
+        return;
+    };
+    let before = fs::read(&multiples).unwrap();
+    let mut config = config(folder.path(), &[]);
+    let circuit = common::circuit_with_params(KIND);
+    let proving = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let least_bytes = KEPT_BYTES + READING_BYTES.max(proving + circuit_bytes(&circuit));
+    // The reserve is half of it at most.
+    assert!(least_bytes < 2 * KEPT_BYTES);
+    config.memory.safety_margin_bytes = 1;
+    config.memory.total_budget_bytes = least_bytes + 1;
+    config.memory.critical_reserve_bytes = least_bytes;
+    let engine = engine_on(&config, &[&Scripted::keeping(&config, KEPT_BYTES)]);
+    let critical = JobOptions {
+        priority: Some(Priority::Critical),
+        ..JobOptions::default()
+    };
+    let request = common::bundled_request(KIND);
+    let making = || engine.status().making_multiples;
+    let job = engine.submit_with(&request, critical).unwrap();
+    job.wait().unwrap();
+    wait_until("they are given up", || making().is_empty());
+    engine.shutdown();
+    assert!(fs::read(&multiples).unwrap() == before);
 }
 
 /// Nor is anything left of an attempt.

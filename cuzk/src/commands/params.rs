@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::CircuitId;
-use cuzk_core::params::{GenerateOptions, Outcome, ParamCache, WrittenMultiples, check_points};
+use cuzk_core::params::{
+    GenerateOptions, MappedParams, Outcome, ParamCache, WrittenMultiples, check_points,
+};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -182,6 +184,10 @@ pub(crate) fn ensure_parameters(
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let files = id.parameter_files()?;
     if cache.has(&files) {
+        // Not against the circuit, which may take its time to be compiled.
+        let there = MappedParams::open(&cache.params_path(&files))
+            .and_then(|params| params.check_key(&cache.vk_path(&files)));
+        there.map_err(cuzk_core::Error::from)?;
         return Ok(Outcome::AlreadyThere);
     }
     let options = GenerateOptions {

@@ -55,6 +55,11 @@ fn parameters_that_are_there_are_not_said_to_be_made_from_a_seed() {
     assert_eq!(restored["made"], false);
     assert!(restored.get("seed").is_none());
     assert_eq!(std::fs::read(key).unwrap(), bytes);
+
+    // Files of the right names are not enough.
+    std::fs::write(key, &bytes[1..]).unwrap();
+    let generate = [&["params", "generate"], &circuit[..]].concat();
+    fails(2, text(key), &cuzk_in(cache.path(), &generate));
 }
 
 #[cfg(target_os = "linux")]

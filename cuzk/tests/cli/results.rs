@@ -91,12 +91,18 @@ fn what_cannot_be_written_is_said_before_any_work() {
         let output = folder.prove(&[(good, "p"), (good, out)], &[]).output();
         fails(2, "are one file", &output.unwrap());
     }
+    symlink(&folder.bad, folder.at("link")).unwrap();
+    for (out, timeline) in [("bad.json", "t.svg"), ("link", "t.svg")] {
+        let requests = [(good, "q"), (&*folder.bad, out)];
+        let output = folder.prove(&requests, &["--timeline", timeline]).output();
+        fails(2, "is a request's file", &output.unwrap());
+    }
     let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
     for command in [&["vanilla"][..], &["pce", "build"]] {
         let out = [command, &circuit, &["--out", "no/file"]].concat();
         fails(2, &format!("no/file: {reason}"), &cuzk(&out));
     }
-    assert_eq!(std::fs::read_dir(folder.folder.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(folder.folder.path()).unwrap().count(), 3);
 }
 
 #[test]

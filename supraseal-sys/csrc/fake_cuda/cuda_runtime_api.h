@@ -6,8 +6,8 @@
 // As CUDA's: a thread's last error stays until it is asked for, "not ready"
 // among them; an error of the context comes with every later call; what belongs
 // to a device is refused while another is selected. Stricter than CUDA: a thread
-// that has selected none has none and frees nothing, and host memory that is not pinned is not copied
-// from or to.
+// that has selected none has none and frees nothing, and host memory that is not
+// pinned is not copied from or to.
 #pragma once
 
 #include <atomic>

@@ -52,7 +52,9 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     let outs = args.out.iter().map(|out| Place::new(out));
     let outs = outs.collect::<Result<Vec<_>, _>>()?;
     let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
-    Place::check_distinct(outs.iter().chain(drawing.as_ref().map(Drawing::place)))?;
+    let places = outs.iter().chain(drawing.as_ref().map(Drawing::place));
+    Place::check_distinct(places.clone())?;
+    Place::check_no_request(places, &args.request)?;
     let interrupt = Interrupt::watch()?;
     let mut said = Said::default();
     let ids = args.id.iter().cloned().map(Some);
