@@ -37,6 +37,8 @@ pub(crate) fn write_whole_with<E: From<io::Error>>(
     write(file.as_file_mut())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
+    // Its name is on the disk when the folder is.
+    File::open(directory)?.sync_all()?;
     Ok(())
 }
 

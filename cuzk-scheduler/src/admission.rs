@@ -144,6 +144,8 @@ pub enum Turn<T, K> {
     Impossible {
         /// The work.
         item: T,
+        /// Its place.
+        ticket: Ticket,
         /// What is missing.
         over: OverBudget,
     },
@@ -194,8 +196,9 @@ struct Waiting<T, K> {
 struct Memory<K> {
     critical_bytes: u64,
     other_bytes: u64,
-    /// The part of both that belongs to work that was given up.
-    stranded_bytes: u64,
+    /// The parts of both that belong to work that was given up.
+    stranded_critical_bytes: u64,
+    stranded_other_bytes: u64,
     reservations: usize,
     shared: HashMap<K, Shared>,
     /// What was evicted and is not gone yet.
@@ -236,11 +239,11 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         idle.map(|shared| shared.bytes).sum()
     }
 
-    /// What work that was given up keeps from work of this need.
+    /// What work that was given up shares, and keeps from work of this need.
     fn lost_bytes(&self, need: &Need<K>) -> u64 {
         let lost = self.shared.iter().filter(|(_, shared)| shared.stranded > 0);
         let lost = lost.map(|(key, shared)| shared.bytes.saturating_sub(need.shared_with(key)));
-        self.stranded_bytes + lost.sum::<u64>()
+        lost.sum()
     }
 
     /// What is charged once work of this need is, if nothing goes for it.
@@ -257,12 +260,17 @@ impl<K: Eq + Hash + Clone> Memory<K> {
 
     /// Whether there can be room once what runs has ended, and if not why.
     fn check(&self, need: &Need<K>, critical: bool, limits: &Limits) -> Result<(), OverBudget> {
+        // As in `room`: critical work that was given up is within the reserve.
         let reserve_bytes = if critical {
-            0
+            self.stranded_critical_bytes
         } else {
-            limits.critical_reserve_bytes
+            limits
+                .critical_reserve_bytes
+                .max(self.stranded_critical_bytes)
         };
-        let kept_bytes = reserve_bytes.saturating_add(self.lost_bytes(need));
+        let kept_bytes = reserve_bytes
+            .saturating_add(self.stranded_other_bytes)
+            .saturating_add(self.lost_bytes(need));
         let over = OverBudget {
             needed_bytes: need.total(),
             available_bytes: limits.total_bytes.saturating_sub(kept_bytes),
@@ -344,6 +352,14 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             &mut self.other_bytes
         }
     }
+
+    fn stranded(&mut self, critical: bool) -> &mut u64 {
+        if critical {
+            &mut self.stranded_critical_bytes
+        } else {
+            &mut self.stranded_other_bytes
+        }
+    }
 }
 
 impl Shared {
@@ -381,7 +397,8 @@ where
         let memory = Memory {
             critical_bytes: 0,
             other_bytes: 0,
-            stranded_bytes: 0,
+            stranded_critical_bytes: 0,
+            stranded_other_bytes: 0,
             reservations: 0,
             shared: HashMap::new(),
             going: HashSet::new(),
@@ -488,10 +505,10 @@ where
     fn turn(&self, state: &mut State<T, K>, lane: Lane) -> Option<Turn<T, K>> {
         let limits = &self.limits;
         let (&(rank, _), first) = state.waiting[lane as usize].first_key_value()?;
-        let critical = rank.is_critical();
+        let (critical, ticket) = (rank.is_critical(), Ticket { rank });
         if let Err(over) = state.memory.check(&first.need, critical, limits) {
             let (_, Waiting { item, .. }) = state.waiting[lane as usize].pop_first()?;
-            return Some(Turn::Impossible { item, over });
+            return Some(Turn::Impossible { item, ticket, over });
         }
         let Room::Now(evicted) = state.memory.room(&first.need, critical, limits) else {
             return None;
@@ -505,7 +522,7 @@ where
         state.memory = memory;
         Some(Turn::Admitted {
             item,
-            ticket: Ticket { rank },
+            ticket,
             memory: self.reservation(need, critical),
             evicted: self.evicted(evicted),
         })
@@ -637,7 +654,7 @@ trait Charges<K>: Send + Sync {
     /// Some of a reservation's own memory is free.
     fn release(&self, critical: bool, own_bytes: u64);
     /// Nobody waits for it any more.
-    fn strand(&self, own_bytes: u64, shared: Option<&K>);
+    fn strand(&self, critical: bool, own_bytes: u64, shared: Option<&K>);
     /// All that is left of it is free, and what it shares has a user less.
     fn end(&self, over: Over<'_, K>);
     /// What was evicted is gone.
@@ -665,10 +682,10 @@ where
         self.0.changed.notify_all();
     }
 
-    fn strand(&self, own_bytes: u64, shared: Option<&K>) {
+    fn strand(&self, critical: bool, own_bytes: u64, shared: Option<&K>) {
         let mut state = lock(&self.0.state);
         let memory = &mut state.memory;
-        memory.stranded_bytes += own_bytes;
+        *memory.stranded(critical) += own_bytes;
         memory.reservations -= 1;
         if let Some(shared) = shared.and_then(|key| memory.shared.get_mut(key)) {
             shared.stranded += 1;
@@ -681,7 +698,7 @@ where
         let mut state = lock(&self.0.state);
         *state.memory.own(over.critical) -= over.own_bytes;
         if over.stranded {
-            state.memory.stranded_bytes -= over.own_bytes;
+            *state.memory.stranded(over.critical) -= over.own_bytes;
         } else {
             state.memory.reservations -= 1;
         }
@@ -761,7 +778,8 @@ impl<K> Reservation<K> {
     /// that. To be called after the work was put back, if it is.
     pub fn strand(&mut self) {
         if !std::mem::replace(&mut self.stranded, true) {
-            self.charges.strand(self.own_bytes, self.shared.as_ref());
+            let shared = self.shared.as_ref();
+            self.charges.strand(self.critical, self.own_bytes, shared);
         }
     }
 }

@@ -63,7 +63,7 @@ fn admitted(admission: &Admission<u32, Key>, lane: Lane) -> (u32, Reservation<Ke
             evicted,
             ..
         } => (item, memory, evicted.to_vec()),
-        Turn::Impossible { item, over } => panic!("{item}: {over}"),
+        Turn::Impossible { item, over, .. } => panic!("{item}: {over}"),
     }
 }
 
@@ -72,7 +72,7 @@ fn what_can_never_fit_is_told_at_once() {
     let admission = Admission::new(limits(100, 20));
     let need = || sharing(60, 1, 30);
     submit(&admission, Priority::Normal, 1, need());
-    let Some(Turn::Impossible { item: 1, over }) = admission.next(Lane::Common) else {
+    let Some(Turn::Impossible { item: 1, over, .. }) = admission.next(Lane::Common) else {
         panic!("the reserve is not for it");
     };
     assert_eq!((over.needed_bytes, over.available_bytes), (90, 80));
@@ -338,7 +338,6 @@ fn a_closed_door_waits_for_what_may_be_put_back() {
     assert!(admission.next(Lane::Critical).is_none());
 }
 
-/// Every fourth is critical.
 #[test]
 fn work_that_was_given_up_keeps_nobody_waiting() {
     let admission = Admission::new(limits(100, 0));
@@ -356,7 +355,10 @@ fn work_that_was_given_up_keeps_nobody_waiting() {
     assert_eq!(second, 2);
     // Beside what will never be free, shared or its own.
     for (item, available) in [(3, 50), (4, 60)] {
-        let Some(Turn::Impossible { item: got, over }) = admission.next(Lane::Common) else {
+        let Some(Turn::Impossible {
+            item: got, over, ..
+        }) = admission.next(Lane::Common)
+        else {
             panic!("{item} would wait for ever");
         };
         assert_eq!((got, over.available_bytes), (item, available));
@@ -562,4 +564,32 @@ fn what_is_reserved_out_of_order_takes_only_what_is_free() {
         drop(held);
         assert!(worker.join().unwrap());
     });
+}
+
+/// Critical work uses the reserve, also when it was given up.
+#[test]
+fn given_up_critical_memory_is_lost_once() {
+    const RESERVE: u64 = 20;
+    for critical_bytes in [RESERVE / 2, RESERVE, RESERVE + 10] {
+        let admission = Admission::new(limits(100, RESERVE));
+        let need = Need::own(critical_bytes);
+        submit_to(Lane::Critical, &admission, Priority::Critical, 1, need);
+        let (_, mut memory, _) = admitted(&admission, Lane::Critical);
+        let most = 100 - critical_bytes.max(RESERVE);
+        for given_up in [false, true] {
+            if given_up {
+                memory.strand();
+            }
+            submit(&admission, Priority::Normal, 2, Need::own(most));
+            let (item, beside, _) = admitted(&admission, Lane::Common);
+            assert_eq!(item, 2, "beside {critical_bytes}, given up: {given_up}");
+            drop(beside);
+        }
+        let check = |priority, bytes| admission.check(priority, &Need::own(bytes)).is_ok();
+        assert!(!check(Priority::Normal, most + 1));
+        assert!(check(Priority::Critical, 100 - critical_bytes));
+        assert!(!check(Priority::Critical, 100 - critical_bytes + 1));
+        drop(memory);
+        assert!(check(Priority::Critical, 100));
+    }
 }

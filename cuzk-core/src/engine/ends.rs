@@ -137,11 +137,18 @@ impl Shared {
         } else {
             Lane::Common
         };
-        let Some(need) = self.needs.known(id, self.stations.hold_vectors(lane)) else {
-            return Ok(());
-        };
-        let checked = self.admission.check(priority, &need);
-        Ok(checked.inspect_err(|_| self.needs.forget(id))?)
+        let vectors = self.stations.hold_vectors(lane);
+        while let Some(need) = self.needs.known(id, vectors) {
+            match self.admission.check(priority, &need) {
+                Ok(()) => break,
+                Err(_) if self.needs.uncharge_files(id) => {}
+                Err(over) => {
+                    self.needs.forget(id);
+                    return Err(over.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn busy(&self) -> Error {

@@ -183,9 +183,14 @@ impl Shared {
                 evicted.iter().for_each(|id| self.evict(*id));
                 (item, ticket, memory)
             }
-            Turn::Impossible { item, over } => {
-                self.needs.forget(item.state.circuit());
-                self.settle(&item, Err(over.into()));
+            Turn::Impossible { item, ticket, over } => {
+                let id = item.state.circuit();
+                if self.needs.uncharge_files(id) {
+                    self.put_back(lane, ticket, item);
+                } else {
+                    self.needs.forget(id);
+                    self.settle(&item, Err(over.into()));
+                }
                 return None;
             }
         };

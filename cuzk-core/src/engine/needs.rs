@@ -42,6 +42,8 @@ struct Known {
     need: Need<CircuitId>,
     vectors_bytes: u64,
     files: Files,
+    /// What of the need is for the files.
+    files_bytes: u64,
 }
 
 /// What a partition's need depends on of its parameters and their multiples.
@@ -98,6 +100,20 @@ impl Needs {
         self.lock().remove(&id);
     }
 
+    /// Has a circuit's files not be charged: there was room for them beside a partition,
+    /// and a device that does not answer has taken it. Whether they were charged.
+    pub(super) fn uncharge_files(&self, id: CircuitId) -> bool {
+        let mut known = self.lock();
+        let Some(known) = known.get_mut(&id).filter(|known| known.files_bytes > 0) else {
+            return false;
+        };
+        let files_bytes = std::mem::take(&mut known.files_bytes);
+        if let Some((_, shared_bytes)) = &mut known.need.shared {
+            *shared_bytes -= files_bytes;
+        }
+        true
+    }
+
     /// What is left of a partition's own need once its device region is over.
     pub(super) fn finish_bytes(&self, circuit: &Circuit, files: &Files) -> u64 {
         finish_bytes(circuit, &self.sums, &files.shapes)
@@ -127,6 +143,7 @@ impl Needs {
             need,
             vectors_bytes,
             files,
+            files_bytes: charged,
         };
         self.lock().insert(circuit.id(), known);
     }

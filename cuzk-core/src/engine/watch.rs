@@ -78,6 +78,19 @@ struct Running {
     /// What would be done again. None once the device was given up.
     again: Option<Task>,
     memory: Reservation<CircuitId>,
+    given_up: GivenUp,
+}
+
+/// What has become of a call whose device was given up: the later of the two lets go of
+/// its memory, so that no worker sees that nothing runs before the partition waits again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum GivenUp {
+    #[default]
+    Neither,
+    /// The device answered after all.
+    Answered,
+    /// The partition was put elsewhere, or ended.
+    Settled,
 }
 
 /// A call that runs.
@@ -124,6 +137,7 @@ impl Watch {
             ticket,
             again: Some(task.again()),
             memory,
+            given_up: GivenUp::default(),
         };
         state.running.insert(key, running);
         Key(key)
@@ -132,18 +146,30 @@ impl Watch {
     /// The device answered. Its memory, unless it was given up before.
     pub(super) fn answered(&self, Key(key): Key) -> Option<Reservation<CircuitId>> {
         let mut state = self.lock();
-        let running = state.running.remove(&key)?;
-        if running.again.is_some() {
-            return Some(running.memory);
+        let State { running, lost, .. } = &mut *state;
+        let call = running.get_mut(&key)?;
+        if call.again.is_none() {
+            lost.remove(&call.thread);
+            if call.given_up == GivenUp::Neither {
+                call.given_up = GivenUp::Answered;
+                return None;
+            }
         }
-        state.lost.remove(&running.thread);
-        None
+        let answered = running.remove(&key)?;
+        answered.again.is_some().then_some(answered.memory)
     }
 
     /// The partition was put elsewhere: nobody waits for the device any more.
     fn strand(&self, Key(key): Key) {
-        if let Some(running) = self.lock().running.get_mut(&key) {
-            running.memory.strand();
+        let mut state = self.lock();
+        let Some(call) = state.running.get_mut(&key) else {
+            return;
+        };
+        if call.given_up == GivenUp::Answered {
+            state.running.remove(&key);
+        } else {
+            call.given_up = GivenUp::Settled;
+            call.memory.strand();
         }
     }
 
@@ -163,7 +189,9 @@ impl Watch {
     fn lose(&self, Key(key): Key) {
         let mut state = self.lock();
         let State { running, lost, .. } = &mut *state;
-        lost.extend(running.get(&key).map(|running| running.thread));
+        let call = running.get(&key);
+        let call = call.filter(|call| call.given_up != GivenUp::Answered);
+        lost.extend(call.map(|call| call.thread));
         drop(state);
         self.changed.notify_all();
     }
@@ -255,9 +283,11 @@ impl Shared {
                 replaced += 1;
             }
             for stalled in stalled {
-                self.watch.lose(stalled.key);
+                let key = stalled.key;
+                self.watch.lose(key);
                 let state = Arc::clone(&stalled.again.state);
                 self.guarded("watch", &state, || self.has_stalled(stalled));
+                self.watch.strand(key);
             }
             if looked.elapsed() >= REST {
                 looked = Instant::now();
@@ -283,10 +313,10 @@ impl Shared {
 
     fn has_stalled(&self, stalled: Stalled) {
         let Stalled {
-            key,
             call: Call { station, .. },
             ticket,
             again,
+            ..
         } = stalled;
         let error = Error::Stalled {
             partition: again.partition,
@@ -294,6 +324,106 @@ impl Shared {
         };
         self.give_up(station, &error.to_string());
         self.retry(station, again, ticket, error);
-        self.watch.strand(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Turn};
+    use cuzk_scheduler::priority::{Priority, Rank};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::job::{JobState, NewJob};
+    use crate::kinds::{ProofKind, SectorSize};
+
+    const BYTES: u64 = 7;
+
+    /// A partition that a device does not answer for, and what its memory is charged to.
+    fn given_up(watch: &Watch) -> (Stalled, Admission<Task, CircuitId>) {
+        let now = Instant::now();
+        let (priority, patience) = (Priority::Normal, Config::default().jobs.patience);
+        let circuit = CircuitId {
+            kind: ProofKind::Porep,
+            sector_size: SectorSize::KiB2,
+        };
+        let job = Arc::new(JobState::new(NewJob {
+            number: 0,
+            id: None,
+            circuit,
+            partitions: 1,
+            priority,
+            rank: Rank::new(priority, now, 0, patience),
+            accepted: now,
+            deadline: None,
+            record: None,
+        }));
+        let admission = Admission::new(Limits {
+            capacity: 1,
+            total_bytes: BYTES,
+            critical_reserve_bytes: 0,
+            patience,
+        });
+        let item = (Task::new(job, 0), Need::own(BYTES));
+        let lane = Lane::Common;
+        admission.submit(lane, priority, now, vec![item]).unwrap();
+        let Some(Turn::Admitted {
+            item,
+            ticket,
+            memory,
+            ..
+        }) = admission.next(lane)
+        else {
+            panic!("there is room");
+        };
+        let call = Call {
+            station: 0,
+            part: Part::Finish,
+            is_watched: true,
+        };
+        watch.begin(call, &item, ticket, memory);
+        let stalled = loop {
+            if let Some(stalled) = watch.stalled().pop() {
+                break stalled;
+            }
+        };
+        (stalled, admission)
+    }
+
+    fn impatient() -> Watch {
+        let stall = Duration::ZERO;
+        Watch::new(&Gpus {
+            stall,
+            ..Config::default().gpus
+        })
+    }
+
+    /// A worker that saw that nothing runs or waits would end before the partition is
+    /// put back.
+    #[test]
+    fn a_late_answer_leaves_the_partition_running_until_it_is_put_elsewhere() {
+        let watch = impatient();
+        let (stalled, admission) = given_up(&watch);
+        assert!(watch.answered(stalled.key).is_none());
+        watch.lose(stalled.key);
+        assert!(watch.lock().lost.is_empty(), "its worker works on");
+        assert_eq!(admission.usage().running, 1);
+        watch.strand(stalled.key);
+        let usage = admission.usage();
+        assert_eq!((usage.running, usage.used_bytes), (0, 0));
+    }
+
+    #[test]
+    fn memory_of_a_silent_device_stays_charged_until_it_answers() {
+        let watch = impatient();
+        let (stalled, admission) = given_up(&watch);
+        watch.lose(stalled.key);
+        assert_eq!(watch.lock().lost.len(), 1);
+        watch.strand(stalled.key);
+        let usage = admission.usage();
+        assert_eq!((usage.running, usage.used_bytes), (0, BYTES));
+        assert!(watch.answered(stalled.key).is_none());
+        assert_eq!(admission.usage().used_bytes, 0);
+        assert!(watch.lock().lost.is_empty() && watch.lock().running.is_empty());
     }
 }
