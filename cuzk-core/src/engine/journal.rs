@@ -6,6 +6,7 @@
 //! again, since a file is not the verifier.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
@@ -22,6 +23,9 @@ use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::kinds::{CircuitId, Job};
 use crate::verify::{VerifiedProof, verify_partition};
 use crate::{Error, Result};
+
+/// How long a job waits before the journal is read again.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A submission that is to be kept.
 pub(super) struct Submission<'a> {
@@ -163,13 +167,40 @@ impl Shared {
                 self.end_with(&state, Error::ShuttingDown);
                 continue;
             }
-            let resumed = || self.resume_one(&book.journal, &state, &pending);
-            if let Err(error) = unwinding_is_an_error("resumption", resumed) {
+            if let Err(error) = self.resume_when_possible(&book.journal, &state, &pending) {
                 if !matches!(error, Error::ShuttingDown) {
                     tracing::error!(id = pending.id, %error, "a job cannot be resumed");
                 }
                 self.end_with(&state, error);
             }
+        }
+    }
+
+    /// A job of a journal that cannot be read at this moment waits until it can be.
+    fn resume_when_possible(
+        &self,
+        journal: &Journal,
+        state: &Arc<JobState>,
+        pending: &PendingJob,
+    ) -> Result<()> {
+        let mut is_told = false;
+        loop {
+            let resumed = || self.resume_one(journal, state, pending);
+            match unwinding_is_an_error("resumption", resumed) {
+                Err(Error::Journal(error @ JournalError::Store { .. })) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::error!(id = pending.id, %error, "a job waits for the journal");
+                    }
+                }
+                resumed => return resumed,
+            }
+            if state.has_ended() {
+                return Ok(());
+            }
+            if self.admission.is_closed() {
+                return Err(Error::ShuttingDown);
+            }
+            thread::sleep(LOOK);
         }
     }
 

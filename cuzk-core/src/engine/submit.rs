@@ -2,8 +2,9 @@
 //! journal.
 //!
 //! Not the queue, which is in `ends`. The invariants: of a submission that fails
-//! nothing stays; a job with an id is in the journal before anyone is told that it
-//! was accepted.
+//! nothing stays, but perhaps in a journal whose disk failed, of which nobody can say
+//! what it has; a job with an id is in the journal before anyone is told that it was
+//! accepted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -121,7 +121,12 @@ impl Scripted {
 
     /// One that does what it should, and keeps so much for each circuit.
     pub(crate) fn keeping(config: &Config, kept_bytes: u64) -> Arc<Self> {
-        let device = Arc::into_inner(Self::good(config)).unwrap();
+        Self::good(config).that_keeps(kept_bytes)
+    }
+
+    /// The same, before anybody has it, keeping so much for each circuit.
+    pub(crate) fn that_keeps(self: Arc<Self>, kept_bytes: u64) -> Arc<Self> {
+        let device = Arc::into_inner(self).unwrap();
         Arc::new(Self {
             kept_bytes,
             ..device

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cuzk_core::circuit::Circuit;
-use cuzk_core::job::Outcome;
+use cuzk_core::job::{JobOptions, Outcome};
 use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::memory::footprint::{Sums, partition_bytes};
 use cuzk_core::params::Shapes;
@@ -110,6 +110,52 @@ fn a_device_that_does_not_answer_is_given_up() {
     prove(&engine, tiny::job(KIND, 3)).unwrap();
     engine.shutdown();
     assert_eq!(device.started(), 1);
+}
+
+/// Files are charged as long as there is room for them, and their pages are the system's
+/// to take back.
+#[test]
+fn what_a_silent_device_has_taken_is_no_reason_to_refuse_other_kinds() {
+    const KEPT_BYTES: u64 = 1 << 30;
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.stall = Duration::from_millis(300);
+    config.memory.critical_reserve_bytes = 0;
+    config.memory.safety_margin_bytes = 1;
+    let kinds = [ProofKind::SnapDeals, KIND];
+    // All kinds have the same circuit here.
+    let engine = engine_on(&config, &[&Scripted::keeping(&config, KEPT_BYTES)]);
+    prove(&engine, tiny::job(KIND, 1)).unwrap();
+    wait_until("it is over", || engine.status().partitions_running == 0);
+    let shared_bytes = engine.status().memory.used_bytes;
+    engine.shutdown();
+    let id = tiny::id(KIND);
+    let circuit = Circuit::cached(id, directory.path()).unwrap();
+    let own_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let params = directory.path().join(id.parameter_files().unwrap().params);
+    let file_bytes = std::fs::metadata(params).unwrap().len();
+    let both = 2 * (own_bytes + shared_bytes);
+
+    for (missing, fits) in [(file_bytes, true), (file_bytes + 1, false)] {
+        config.memory.total_budget_bytes = both - missing + 1;
+        let device = Scripted::new(&config, |_| Deed::Stall).that_keeps(KEPT_BYTES);
+        let engine = engine_on(&config, &[&device]);
+        let device = Opened(device);
+        prove(&engine, tiny::job(kinds[0], 1)).unwrap();
+        // At its turn, and when it is submitted.
+        for _ in 0..2 {
+            let proved = engine.submit_job(tiny::job(kinds[1], 1), JobOptions::default());
+            let outcome = proved
+                .map_err(Arc::new)
+                .and_then(|job| job.wait_for(MOMENTS).unwrap());
+            match outcome {
+                Ok(_) => assert!(fits),
+                Err(error) => assert!(!fits && matches!(*error, Error::OverBudget(_)), "{error}"),
+            }
+        }
+        device.gate.open();
+        engine.shutdown();
+    }
 }
 
 /// All devices share the workers that finish: here the only one is lost to a device
