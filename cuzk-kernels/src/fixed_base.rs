@@ -90,7 +90,7 @@ enum G2Implementation {
 
 impl G2Table {
     /// Prepares multiplications of `base`; about `expected_len` of them are
-    /// expected, which decides the size of the table (at most 100 MB).
+    /// expected, which decides the size of the table (at most 135 MB).
     pub fn new(base: G2Affine, expected_len: usize) -> G2Table {
         G2Table::with(Isa::best(), base, expected_len)
     }

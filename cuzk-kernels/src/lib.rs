@@ -4,11 +4,12 @@
 //!
 //! What it is not: it knows nothing of circuits, files or configuration, and
 //! it owns no threads. Everything runs on the *current* rayon pool, so a
-//! caller chooses the threads with `ThreadPool::install`; large working memory
-//! is lent by the caller ([`memory`]).
+//! caller chooses the threads with `ThreadPool::install`; a sum's large working
+//! memory is lent by the caller ([`memory`]). What is made once is its maker's: a
+//! domain's powers of its root, a table of multiples of one base.
 //!
-//! Invariants: results are exact (every kernel has a slow twin in [`naive`]
-//! that it is tested against), lengths are checked and answered with a
+//! Invariants: results are exact (every kernel has a slow twin that it is tested
+//! against, most of them in [`naive`]), lengths are checked and answered with a
 //! [`KernelError`], and working memory is bounded by the functions'
 //! documentation. The quotient and the sums can be paused and stopped
 //! (`checkpoint`). Running time depends on the values: witnesses of storage

@@ -6,7 +6,7 @@
 //! parameters are this circuit's: that takes the toxic waste.
 //!
 //! The invariant: what passes here is in the right groups, with a chance of
-//! 2^-66 that a point outside was overlooked, and both queries over B are of the
+//! 2^-64 that a point outside was overlooked, and both queries over B are of the
 //! same scalars, with one of 2^-127 that they are not.
 
 use bellperson::groth16::VerifyingKey;

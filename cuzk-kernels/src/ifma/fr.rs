@@ -139,8 +139,8 @@ impl Fr {
         unsafe { from_lanes(subtract_once(self.limbs), to) }
     }
 
-    /// Σ `elements[i]` · `factors[i]`, limbs not carried, of elements below
-    /// 31 r with carried limbs, as many as a sum of columns has room for: 100.
+    /// Σ `elements[i]` · `factors[i]`, limbs not carried, of elements below 31 r with
+    /// carried limbs: 35 at most, whose sum stays below the 32 r that can be reduced.
     #[inline(always)]
     pub(super) fn dot(token: Ifma, elements: &[Fr], factors: &[[u64; 5]]) -> Fr {
         Fr::dot2(token, (elements, factors), (&[], &[]))

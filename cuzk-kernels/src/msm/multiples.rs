@@ -53,9 +53,10 @@ impl Shape {
 
     /// The shape with which a sum of `terms` terms takes the fewest additions on
     /// the busiest of `threads` threads, or a few more than those and fewer
-    /// rows; at most `rows_max` rows.
+    /// rows; at most `rows_max` rows, but at least one.
     #[must_use]
     pub fn choose(terms: usize, threads: usize, rows_max: usize) -> Self {
+        let threads = threads.max(1);
         let shapes = || {
             (2..=BITS_MAX)
                 .flat_map(|bits| (1..=rows_max).filter_map(move |rows| Self::new(bits, rows)))
@@ -181,7 +182,8 @@ impl<'a, P: WithMultiples> Multiples<'a, P> {
     ///
     /// # Errors
     /// [`KernelError::Multiples`] for instructions that have no such form, and
-    /// for rows of another length or out of alignment.
+    /// for rows of another length or out of alignment; [`KernelError::TooManyTerms`]
+    /// for more than 2^31 points in all rows.
     pub fn new(
         isa: Isa,
         shape: Shape,
@@ -190,8 +192,14 @@ impl<'a, P: WithMultiples> Multiples<'a, P> {
     ) -> Result<Self, KernelError> {
         let expected = P::row_bytes(isa, chosen.count)
             .and_then(|bytes| bytes.checked_mul(shape.rows))
-            .filter(|_| chosen.count.saturating_mul(shape.rows) <= Addition::SOURCE_MAX)
             .ok_or(KernelError::Multiples("no form for these instructions"))?;
+        let points = chosen.count.saturating_mul(shape.rows);
+        if points > Addition::SOURCE_MAX {
+            return Err(KernelError::TooManyTerms {
+                got: points,
+                max: Addition::SOURCE_MAX,
+            });
+        }
         expect_len("rows of multiples", expected, rows.len())?;
         if !P::is_aligned(isa, rows) {
             return Err(KernelError::Multiples("out of alignment"));

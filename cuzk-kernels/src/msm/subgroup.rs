@@ -27,7 +27,7 @@ use crate::memory::{Lent, Mapped};
 /// Buckets of a round.
 const BUCKETS: usize = 1 << 11;
 
-/// A set with a point outside is accepted with a chance of 2^-66.
+/// A set with a point outside is accepted with a chance of 2^-64, as its seed has 64 bits.
 const ROUNDS: usize = 6;
 
 /// Whether all points are in G1. They must be on the curve and not infinite,
