@@ -7,13 +7,12 @@
 //! a table that is not what its root says, or rows and indices that disagree,
 //! refuse the file.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
-    ReadableTableMetadata as _, StorageError, TableError,
+    ReadableTableMetadata as _, StorageBackend as _, StorageError, TableError,
 };
 
 use crate::change::Totals;
@@ -68,12 +67,12 @@ pub(crate) fn open(path: &Path, file: HeldFile) -> Result<Checked, JournalError>
 }
 
 /// Whether the file begins as the store's files do.
-pub(crate) fn check_magic(path: &Path, mut file: &File) -> Result<(), JournalError> {
-    let mut start = Vec::new();
-    io::Read::by_ref(&mut file)
-        .take(MAGIC.len() as u64)
-        .read_to_end(&mut start)
-        .map_err(|error| JournalError::io(path, "read", error))?;
+pub(crate) fn check_magic(path: &Path, file: &HeldFile) -> Result<(), JournalError> {
+    let failed = |error| JournalError::io(path, "read", error);
+    let file_bytes = file.len().map_err(failed)?;
+    let mut start = MAGIC.to_vec();
+    start.truncate(usize::try_from(file_bytes).unwrap_or(usize::MAX));
+    file.read(0, &mut start).map_err(failed)?;
     if start == MAGIC {
         return Ok(());
     }

@@ -4,14 +4,16 @@
 //! what recovery rebuilds. A damaged file must be left as it was found, so
 //! while it is being opened and checked every write stays in memory, in order,
 //! and reads see them. [`HeldFile::release`] writes them out with the same
-//! syncs between them; without it they are never written.
+//! syncs between them; without it they are never written. If that fails nothing
+//! is written after it, or the store would mark as closed in good order what is
+//! on the disk in part.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::StorageBackend;
+
+use crate::disk::Disk;
 
 /// A file, shared between the store and whoever decides about it.
 #[derive(Clone, Debug)]
@@ -19,9 +21,17 @@ pub(crate) struct HeldFile(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    file: File,
-    /// `None` once released.
-    held: RwLock<Option<Held>>,
+    disk: Box<dyn Disk>,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Holding(Held),
+    /// Released.
+    Open,
+    /// Released in part: nothing is read or written any more.
+    Failed,
 }
 
 #[derive(Debug)]
@@ -38,46 +48,55 @@ enum Change {
 }
 
 impl HeldFile {
-    /// Holds back what is written to `file`.
-    pub(crate) fn holding(file: File) -> io::Result<Self> {
+    /// Holds back what is written to `disk`.
+    pub(crate) fn holding(disk: impl Disk) -> io::Result<Self> {
         let held = Held {
             changes: Vec::new(),
-            len: file.metadata()?.len(),
+            len: disk.len()?,
         };
-        Ok(Self::new(file, Some(held)))
+        Ok(Self::new(Box::new(disk), State::Holding(held)))
     }
 
     /// Holds back nothing.
-    pub(crate) fn open(file: File) -> Self {
-        Self::new(file, None)
+    pub(crate) fn open(disk: impl Disk) -> Self {
+        Self::new(Box::new(disk), State::Open)
     }
 
-    fn new(file: File, held: Option<Held>) -> Self {
+    fn new(disk: Box<dyn Disk>, state: State) -> Self {
         Self(Arc::new(Inner {
-            file,
-            held: RwLock::new(held),
+            disk,
+            state: RwLock::new(state),
         }))
     }
 
     /// Writes out what was held back, and everything after it at once.
     pub(crate) fn release(&self) -> io::Result<()> {
-        let mut held = self.0.held.write().unwrap_or_else(PoisonError::into_inner);
-        for change in held.take().into_iter().flat_map(|held| held.changes) {
+        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        let changes = match &mut *state {
+            State::Holding(held) => std::mem::take(&mut held.changes),
+            State::Open => return Ok(()),
+            State::Failed => return Err(failed()),
+        };
+        // Unless all of it is written.
+        *state = State::Failed;
+        for change in changes {
             match change {
-                Change::Write { offset, bytes } => self.0.file.write_all_at(&bytes, offset)?,
-                Change::SetLen(len) => self.0.file.set_len(len)?,
-                Change::Sync => self.0.file.sync_data()?,
+                Change::Write { offset, bytes } => self.0.disk.write_all_at(&bytes, offset)?,
+                Change::SetLen(len) => self.0.disk.set_len(len)?,
+                Change::Sync => self.0.disk.sync_data()?,
             }
         }
+        *state = State::Open;
         Ok(())
     }
 
     /// The length of the file, as its writer sees it.
     pub(crate) fn len(&self) -> io::Result<u64> {
-        let held = self.0.held.read().unwrap_or_else(PoisonError::into_inner);
-        match &*held {
-            Some(held) => Ok(held.len),
-            None => Ok(self.0.file.metadata()?.len()),
+        let state = self.0.state.read().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Holding(held) => Ok(held.len),
+            State::Open => self.0.disk.len(),
+            State::Failed => Err(failed()),
         }
     }
 
@@ -85,23 +104,28 @@ impl HeldFile {
     fn change(
         &self,
         change: impl FnOnce() -> Change,
-        now: impl FnOnce(&File) -> io::Result<()>,
+        now: impl FnOnce(&dyn Disk) -> io::Result<()>,
     ) -> io::Result<()> {
         {
-            let held = self.0.held.read().unwrap_or_else(PoisonError::into_inner);
-            if held.is_none() {
-                return now(&self.0.file);
+            let state = self.0.state.read().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*state, State::Open) {
+                return now(&*self.0.disk);
             }
         }
-        let mut held = self.0.held.write().unwrap_or_else(PoisonError::into_inner);
-        match &mut *held {
-            Some(held) => {
+        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        match &mut *state {
+            State::Holding(held) => {
                 held.push(change());
                 Ok(())
             }
-            None => now(&self.0.file),
+            State::Open => now(&*self.0.disk),
+            State::Failed => Err(failed()),
         }
     }
+}
+
+fn failed() -> io::Error {
+    io::Error::other("what was held back could not be written")
 }
 
 impl Held {
@@ -118,7 +142,7 @@ impl Held {
     }
 
     /// What the file would hold at `offset`.
-    fn read(&self, file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    fn read(&self, disk: &dyn Disk, offset: u64, out: &mut [u8]) -> io::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
@@ -127,7 +151,7 @@ impl Held {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         out.fill(0);
-        read_what_is_there(file, offset, out)?;
+        read_what_is_there(disk, offset, out)?;
         for change in &self.changes {
             match change {
                 Change::Write { offset: at, bytes } => overlay(out, offset, bytes, *at),
@@ -142,18 +166,19 @@ impl Held {
     }
 }
 
-/// Reads up to the end of the file; the rest of `out` stays as it is.
-fn read_what_is_there(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+/// Reads up to the end of the file, and says how much that was; the rest of
+/// `out` stays as it is.
+fn read_what_is_there(disk: &dyn Disk, offset: u64, out: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + done as u64) {
+        match disk.read_at(rest, offset + done as u64) {
             Ok(0) => break,
             Ok(read) => done += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Copies the part of `bytes`, which begin at `at`, that lies within `out`,
@@ -177,19 +202,21 @@ impl StorageBackend for HeldFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let held = self.0.held.read().unwrap_or_else(PoisonError::into_inner);
-        match &*held {
-            Some(held) => held.read(&self.0.file, offset, out),
-            None => self.0.file.read_exact_at(out, offset),
+        let state = self.0.state.read().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Holding(held) => held.read(&*self.0.disk, offset, out),
+            State::Open if read_what_is_there(&*self.0.disk, offset, out)? == out.len() => Ok(()),
+            State::Open => Err(io::ErrorKind::UnexpectedEof.into()),
+            State::Failed => Err(failed()),
         }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.change(|| Change::SetLen(len), |file| file.set_len(len))
+        self.change(|| Change::SetLen(len), |disk| disk.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.change(|| Change::Sync, File::sync_data)
+        self.change(|| Change::Sync, Disk::sync_data)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -198,13 +225,16 @@ impl StorageBackend for HeldFile {
                 offset,
                 bytes: data.to_vec(),
             },
-            |file| file.write_all_at(data, offset),
+            |disk| disk.write_all_at(data, offset),
         )
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -228,7 +258,7 @@ mod tests {
     fn files(start: &[u8]) -> [File; 2] {
         [(); 2].map(|()| {
             let file = tempfile::tempfile().unwrap();
-            file.write_all_at(start, 0).unwrap();
+            Disk::write_all_at(&file, start, 0).unwrap();
             file
         })
     }
@@ -247,9 +277,9 @@ mod tests {
             start in prop::collection::vec(1u8.., 0..200),
             steps in prop::collection::vec(step(), 0..30),
         ) {
-            let [file, twin] = files(&start);
+            let [file, twin_file] = files(&start);
             let held = HeldFile::holding(file.try_clone().unwrap()).unwrap();
-            let twin = HeldFile::open(twin);
+            let twin = HeldFile::open(twin_file.try_clone().unwrap());
             for step in steps {
                 let [ours, theirs] = [&held, &twin].map(|to| match &step {
                     Step::Write(at, bytes) => to.write(*at, bytes).map(|()| Vec::new()),
@@ -265,7 +295,7 @@ mod tests {
                 prop_assert_eq!(&whole(&file), &start);
             }
             held.release().unwrap();
-            prop_assert_eq!(whole(&file), whole(&twin.0.file));
+            prop_assert_eq!(whole(&file), whole(&twin_file));
         }
     }
 }

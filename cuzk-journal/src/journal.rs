@@ -9,6 +9,7 @@ use redb::ReadableTable as _;
 
 use crate::change::{Answer, Change, attach, is_expired, room};
 use crate::check::{Checked, check_magic, open_store};
+use crate::disk::Disk;
 use crate::held::HeldFile;
 use crate::job::{PARTITION_PROOF_BYTES_MAX, bounded, check_id};
 use crate::lock::Lock;
@@ -97,11 +98,11 @@ impl Journal {
         if !exists(path) {
             create(path)?;
         }
-        let (file, mut checked) = open_checked(path)?;
+        let (file, mut checked) = open_checked(path, open_file(path)?)?;
         compact(path, &file, &mut checked)?;
         let reopen = {
             let path = path.to_owned();
-            move || Ok(open_checked(&path)?.1.into())
+            move || Ok(open_checked(&path, open_file(&path)?)?.1.into())
         };
         let journal = Self {
             writer: Writer::new(checked.into(), limits, Box::new(reopen)),
@@ -401,17 +402,39 @@ fn exists(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The store at `path`, checked before anything was written to it.
-pub(crate) fn open_checked(path: &Path) -> Result<(HeldFile, Checked), JournalError> {
+/// The file at `path`.
+pub(crate) fn open_file(path: &Path) -> Result<File, JournalError> {
     let file = OpenOptions::new().read(true).write(true).open(path);
-    let file = file.map_err(|error| JournalError::io(path, "open", error))?;
-    check_magic(path, &file)?;
-    let file = HeldFile::holding(file)
+    file.map_err(|error| JournalError::io(path, "open", error))
+}
+
+/// The store on `disk`, as it is there and not in the system's cache, checked
+/// before anything was written to it. `path` is for messages.
+pub(crate) fn open_checked(
+    path: &Path,
+    disk: impl Disk,
+) -> Result<(HeldFile, Checked), JournalError> {
+    forget_cached(path, &disk);
+    let file = HeldFile::holding(disk)
         .map_err(|error| JournalError::io(path, "read the length", error))?;
+    check_magic(path, &file)?;
     let checked = check::open(path, file.clone())?;
     file.release()
         .map_err(|error| JournalError::io(path, "write", error))?;
     Ok((file, checked))
+}
+
+/// After a sync that failed, of this process or of one that was killed, the
+/// cache can hold what is not on the disk and never will be. A check that read
+/// that would pass, and the next power cut would leave a file in pieces.
+fn forget_cached(path: &Path, disk: &impl Disk) {
+    // Only pages that are not to be written are let go of. What this sync
+    // cannot write it leaves as such, to be let go of with the others.
+    let _ = disk.sync_data();
+    if let Err(error) = disk.forget_cached() {
+        let path = path.display();
+        tracing::warn!(%path, %error, "the journal is checked as the system's cache has it");
+    }
 }
 
 /// An empty journal, whole before it has its name.

@@ -6,7 +6,7 @@
 //! Inside, `tables` is what is in the file, `change` what can happen to it,
 //! `writer` lets the changes of
 //! several threads share one durable commit, `row` and `request` are how a
-//! value looks on disk, and `lock`, `held` and `check` are what happens before
+//! value looks on disk, and `lock`, `disk`, `held` and `check` are what happens before
 //! an existing file is trusted.
 //!
 //! Requests and proofs are opaque bytes: this crate knows nothing of Filecoin,
@@ -20,6 +20,7 @@
 
 mod change;
 mod check;
+mod disk;
 mod error;
 mod held;
 mod job;

@@ -9,7 +9,9 @@
 //!
 //! Invariant: a change is answered after the commit it is in is durable. After
 //! a commit that failed nothing more is written, because nobody knows what of
-//! it is on disk, until the store was opened again and checked, which finds out.
+//! it is on disk, until the store was opened again and checked. That reads the
+//! disk, and not what a cache kept of a sync that failed, as far as the system
+//! lets go of that ([`crate::disk`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};

@@ -1,5 +1,7 @@
 //! The writer on files that fail, are slow, or lose power.
 
+mod cache;
+
 use std::fs;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,7 +14,7 @@ use redb::StorageBackend;
 
 use super::*;
 use crate::held::HeldFile;
-use crate::journal::open_checked;
+use crate::journal::{open_checked, open_file};
 use crate::{End, JobOptions, Journal, State, request};
 
 /// A file that is watched, and can be told to fail.
@@ -105,7 +107,7 @@ fn watched(path: &Path, watch: &Arc<Watch>) -> Writer {
         usage: Usage::default(),
     };
     let path = path.to_owned();
-    let reopen = move || Ok(open_checked(&path)?.1.into());
+    let reopen = move || Ok(open_checked(&path, open_file(&path)?)?.1.into());
     Writer::new(opened, Limits::default(), Box::new(reopen))
 }
 

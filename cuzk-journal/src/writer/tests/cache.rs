@@ -1,0 +1,177 @@
+//! A disk behind a cache of pages, as Linux has it: after a sync that failed
+//! the pages stay in the cache, clean, and no later sync writes them.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::disk::Disk;
+
+const PAGE_BYTES: usize = 4096;
+
+#[derive(Debug, Default)]
+struct Pages {
+    cache: Vec<u8>,
+    disk: Vec<u8>,
+    /// Of the cache, to be written by the next sync.
+    dirty: BTreeSet<usize>,
+    syncs: usize,
+    failures: usize,
+}
+
+/// A file that outlives whoever has it open, as one on a disk does.
+#[derive(Clone, Debug)]
+struct Cached {
+    pages: Arc<Mutex<Pages>>,
+    /// Which syncs fail, counted from the first.
+    failing: std::ops::Range<usize>,
+}
+
+impl Cached {
+    fn new(bytes: Vec<u8>, failing: std::ops::Range<usize>) -> Self {
+        let pages = Pages {
+            cache: bytes.clone(),
+            disk: bytes,
+            ..Pages::default()
+        };
+        Self {
+            pages: Arc::new(Mutex::new(pages)),
+            failing,
+        }
+    }
+
+    /// What is left when the power goes.
+    fn on_disk(&self) -> Vec<u8> {
+        lock(&self.pages).disk.clone()
+    }
+}
+
+impl Pages {
+    /// The bytes of a page that are within the file.
+    fn bounds(&self, page: usize) -> std::ops::Range<usize> {
+        let end = self.cache.len().min(self.disk.len());
+        (page * PAGE_BYTES).min(end)..((page + 1) * PAGE_BYTES).min(end)
+    }
+}
+
+impl Disk for Cached {
+    fn len(&self) -> io::Result<u64> {
+        Ok(lock(&self.pages).cache.len() as u64)
+    }
+
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let pages = lock(&self.pages);
+        let from = usize::try_from(offset).unwrap().min(pages.cache.len());
+        let len = out.len().min(pages.cache.len() - from);
+        out[..len].copy_from_slice(&pages.cache[from..from + len]);
+        Ok(len)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut pages = lock(&self.pages);
+        let from = usize::try_from(offset).unwrap();
+        let end = from + bytes.len();
+        assert!(end <= pages.cache.len(), "the store sets the length first");
+        pages.cache[from..end].copy_from_slice(bytes);
+        pages
+            .dirty
+            .extend(from / PAGE_BYTES..=(end - 1) / PAGE_BYTES);
+        Ok(())
+    }
+
+    /// The length is the file system's, which has a journal of its own.
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut pages = lock(&self.pages);
+        let len = usize::try_from(len).unwrap();
+        pages.cache.resize(len, 0);
+        pages.disk.resize(len, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut pages = lock(&self.pages);
+        let dirty = std::mem::take(&mut pages.dirty);
+        pages.syncs += 1;
+        if self.failing.contains(&(pages.syncs - 1)) {
+            pages.failures += 1;
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        for page in dirty {
+            let at = pages.bounds(page);
+            let Pages { cache, disk, .. } = &mut *pages;
+            disk[at.clone()].copy_from_slice(&cache[at]);
+        }
+        Ok(())
+    }
+
+    fn forget_cached(&self) -> io::Result<()> {
+        let mut pages = lock(&self.pages);
+        for page in 0..pages.disk.len().div_ceil(PAGE_BYTES) {
+            let at = pages.bounds(page);
+            if !pages.dirty.contains(&page) {
+                let Pages { cache, disk, .. } = &mut *pages;
+                cache[at.clone()].copy_from_slice(&disk[at]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The writer of the journal on `disk`; it is tried again, as an engine that
+/// is started again does.
+fn writer_on(disk: &Cached) -> Writer {
+    let path = Path::new("modelled");
+    let open = |disk: Cached| Ok(open_checked(path, disk)?.1.into());
+    let opened = loop {
+        match open(disk.clone()) {
+            Ok(opened) => break opened,
+            Err(JournalError::Io { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let disk = disk.clone();
+    let reopen = Box::new(move || open(disk.clone()));
+    let mut writer = Writer::new(opened, Limits::default(), reopen);
+    writer.mend_after = Duration::ZERO;
+    writer
+}
+
+/// How many steps the journal on a disk with `bytes` has seen. It is read as
+/// after a crash, which is all of it.
+fn steps_on(bytes: Vec<u8>) -> u64 {
+    let usage = writer_on(&Cached::new(bytes, 0..0)).usage();
+    usage.jobs + 2 * usage.results
+}
+
+/// Each sync fails once, alone or with the next ones; the process goes on, or
+/// is killed and started again; and the power goes after every step.
+#[test]
+fn what_is_acknowledged_after_a_sync_that_failed_is_on_the_disk() {
+    const STEPS: usize = 8;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    drop(Journal::open(&path, Limits::default()).unwrap());
+    let empty = fs::read(&path).unwrap();
+    let mut failures = 0;
+    for (first, in_a_row, restarts) in (0..16)
+        .flat_map(|first| [1, 2, 3].map(|in_a_row| (first, in_a_row)))
+        .flat_map(|(first, in_a_row)| [false, true].map(|restarts| (first, in_a_row, restarts)))
+    {
+        let disk = Cached::new(empty.clone(), first..first + in_a_row);
+        let mut writer = writer_on(&disk);
+        for step in 0..STEPS {
+            while let Err(error) = writer.change(change(step), 0) {
+                assert!(matches!(error, JournalError::Store { .. }), "{error}");
+                if restarts {
+                    drop(writer);
+                    writer = writer_on(&disk);
+                }
+            }
+            let seen = steps_on(disk.on_disk());
+            let case = format!("{in_a_row} failed from sync {first}, restarts: {restarts}");
+            assert_eq!(seen, step as u64 + 1, "{case}");
+        }
+        failures += lock(&disk.pages).failures;
+    }
+    // All of the first 16 syncs and the two after them, 6 times over at most.
+    assert!(failures > 100, "{failures}");
+}
