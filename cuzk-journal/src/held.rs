@@ -298,4 +298,50 @@ mod tests {
             prop_assert_eq!(whole(&file), whole(&twin_file));
         }
     }
+
+    /// A disk whose syncs fail.
+    #[derive(Debug)]
+    struct Unsynced(File);
+
+    impl Disk for Unsynced {
+        fn len(&self) -> io::Result<u64> {
+            Disk::len(&self.0)
+        }
+
+        fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            Disk::read_at(&self.0, out, offset)
+        }
+
+        fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            Disk::write_all_at(&self.0, bytes, offset)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            Err(io::Error::other("not synced"))
+        }
+
+        fn forget_cached(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn after_a_release_that_failed_nothing_is_written() {
+        let [file, _] = files(b"before");
+        let held = HeldFile::holding(Unsynced(file.try_clone().unwrap())).unwrap();
+        held.write(0, b"in use").unwrap();
+        held.sync_data().unwrap();
+        held.write(0, b"after!").unwrap();
+        assert!(held.release().is_err());
+        assert_eq!(whole(&file), b"in use");
+        // As a store that is dropped does.
+        assert!(held.write(0, b"closed").is_err());
+        assert!(StorageBackend::set_len(&held, 0).is_err());
+        assert!(held.release().is_err());
+        assert_eq!(whole(&file), b"in use");
+    }
 }
