@@ -277,7 +277,9 @@ impl Journal {
     /// # Errors
     ///
     /// [`JournalError::DamagedJob`] if it is not what was accepted;
-    /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
+    /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended);
+    /// [`Store`](JournalError::Store) if it cannot be read now, or there is no
+    /// memory for it: both may pass.
     pub fn request(&self, id: &str) -> Result<Vec<u8>, JournalError> {
         check_id(id)?;
         self.writer.read(|transaction| {
@@ -295,20 +297,34 @@ impl Journal {
             let requests = transaction
                 .open_table(REQUESTS)
                 .map_err(JournalError::store)?;
+            let mut unread = None;
             let chunks = requests
                 .range((row.sequence, 0)..=(row.sequence, u32::MAX))
                 .map_err(JournalError::store)?
                 .map(|entry| match entry {
                     Ok((_, bytes)) => Ok(bytes.value().to_vec()),
-                    Err(error) => Err(io::Error::other(error)),
+                    Err(error) => {
+                        unread = Some(JournalError::store(error));
+                        Err(io::ErrorKind::Other.into())
+                    }
                 });
-            request::decompress(chunks, request_bytes)
-                .ok()
-                .filter(|request| request::digest(&row.options, request) == row.digest)
-                .ok_or_else(|| JournalError::DamagedJob {
+            let request = request::decompress(chunks, request_bytes);
+            // Not the job's fault: it is whole when the disk can be read again.
+            if let Some(error) = unread {
+                return Err(error);
+            }
+            match request {
+                Ok(request) if request::digest(&row.options, &request) == row.digest => Ok(request),
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                    Err(JournalError::Store {
+                        what: format!("no memory for a request of {request_bytes} bytes"),
+                    })
+                }
+                Ok(_) | Err(_) => Err(JournalError::DamagedJob {
                     id: id.to_owned(),
                     what: "request",
-                })
+                }),
+            }
         })
     }
 

@@ -29,7 +29,7 @@ type Answered = Result<Answer, JournalError>;
 const GATHER_PART: u32 = 4;
 const GATHER_MAX: Duration = Duration::from_millis(2);
 
-/// How long after a failed write the store is opened again, if it is asked for.
+/// How long after it failed the store is opened again, if it is asked for.
 const MEND_AFTER: Duration = Duration::from_secs(1);
 
 /// Opens the store again and checks it.
@@ -113,15 +113,48 @@ impl Writer {
         }
     }
 
-    /// Reads the store as of the last commit. It is not opened again meanwhile.
+    /// Reads the store as of the last commit. One that cannot be read any more,
+    /// as after a failed write, is opened again first if that is due.
     pub(crate) fn read<T>(
         &self,
-        read: impl FnOnce(&ReadTransaction) -> Result<T, JournalError>,
+        read: impl Fn(&ReadTransaction) -> Result<T, JournalError>,
     ) -> Result<T, JournalError> {
-        self.with_database(|database| {
-            let transaction = database.begin_read().map_err(JournalError::store)?;
-            read(&transaction)
-        })
+        let once = || {
+            self.with_database(|database| {
+                let transaction = database.begin_read().map_err(JournalError::store)?;
+                read(&transaction)
+            })
+        };
+        match once() {
+            Err(JournalError::Store { .. }) if self.mend_to_read() => once(),
+            answer => answer,
+        }
+    }
+
+    /// Opens the store again for one who could not read it, if it has failed, if
+    /// that is due, and if nobody has the turn, who would do it as well. Returns
+    /// whether it was tried.
+    fn mend_to_read(&self) -> bool {
+        let Some(mut turn) = lock(&self.line).turn.take() else {
+            return false;
+        };
+        if turn.failed.is_none() {
+            turn.failed = self.failure().map(|error| (error, Instant::now()));
+        }
+        let tried = self.mend(&mut turn);
+        lock(&self.line).turn = Some(turn);
+        self.committed.notify_all();
+        tried
+    }
+
+    /// What a write would be refused with before it writes anything: a read
+    /// that failed stops the store as a write does.
+    fn failure(&self) -> Option<JournalError> {
+        let probe = self.with_database(|database| {
+            let transaction = database.begin_write().map_err(JournalError::store)?;
+            transaction.abort().map_err(JournalError::store)
+        });
+        probe.err()
     }
 
     fn with_database<T>(
@@ -207,10 +240,11 @@ impl Writer {
         }
     }
 
-    /// Opens the store again, if a write failed a while ago.
-    fn mend(&self, turn: &mut Turn) {
+    /// Opens the store again, if it failed a while ago. Returns whether that was
+    /// tried.
+    fn mend(&self, turn: &mut Turn) -> bool {
         if !matches!(&turn.failed, Some((_, since)) if since.elapsed() >= self.mend_after) {
-            return;
+            return false;
         }
         let mut database = self.database.write();
         let database = database
@@ -230,6 +264,7 @@ impl Writer {
                 turn.failed = Some((JournalError::Store { what }, Instant::now()));
             }
         }
+        true
     }
 
     /// All changes of `batch` in one transaction. An error is the store's; a

@@ -1,12 +1,13 @@
 //! The writer on files that fail, are slow, or lose power.
 
 mod cache;
+mod read;
 
 use std::fs;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -28,6 +29,8 @@ struct Watched {
 struct Watch {
     /// Changes left until every one fails.
     left: AtomicU64,
+    /// Whether every read fails.
+    unreadable: AtomicBool,
     syncs: AtomicU64,
     sync_time: Duration,
     log: Mutex<Vec<Logged>>,
@@ -44,6 +47,7 @@ impl Watch {
     fn new(left: u64, sync_time: Duration) -> Arc<Self> {
         Arc::new(Self {
             left: AtomicU64::new(left),
+            unreadable: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             sync_time,
             log: Mutex::default(),
@@ -66,6 +70,9 @@ impl StorageBackend for Watched {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if self.watch.unreadable.load(Ordering::SeqCst) {
+            return Err(io::Error::other("unreadable"));
+        }
         self.file.read(offset, out)
     }
 

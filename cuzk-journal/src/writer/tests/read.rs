@@ -1,0 +1,84 @@
+//! What is read from a store that has failed.
+
+use super::*;
+
+const JOBS: usize = 3;
+
+/// More than the store reads at once, and than it keeps of what it opens.
+fn request(job: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 3_000_000];
+    ChaCha8Rng::seed_from_u64(job as u64).fill(&mut bytes[..]);
+    bytes
+}
+
+fn id(job: usize) -> String {
+    format!("job-{job}")
+}
+
+/// A journal with jobs, of which the store has read nothing yet.
+fn unread(path: &Path, watch: &Arc<Watch>, mend_after: Duration) -> Journal {
+    let options = JobOptions {
+        partitions: 1,
+        ..JobOptions::default()
+    };
+    let journal = Journal::open(path, Limits::default()).unwrap();
+    for job in 0..JOBS {
+        journal.accept(&id(job), &options, &request(job)).unwrap();
+    }
+    drop(journal);
+    let journal = Journal::open(path, Limits::default()).unwrap();
+    journal.with_writer(|path| {
+        let mut writer = watched(path, watch);
+        writer.mend_after = mend_after;
+        writer
+    })
+}
+
+fn is_stores(answer: &Result<Vec<u8>, JournalError>) -> bool {
+    matches!(answer, Err(JournalError::Store { .. }))
+}
+
+#[test]
+fn a_request_that_cannot_be_read_for_now_is_not_said_to_be_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let watch = Watch::new(u64::MAX, Duration::ZERO);
+    let journal = unread(&directory.path().join("j"), &watch, Duration::MAX);
+    assert!(journal.request(&id(0)).unwrap() == request(0));
+    watch.left.store(0, Ordering::SeqCst);
+    assert!(journal.finish_partition(&id(0), 0, b"proof").is_err());
+    for job in 1..JOBS {
+        let answer = journal.request(&id(job));
+        assert!(is_stores(&answer), "{:?}", answer.map(|read| read.len()));
+    }
+}
+
+#[test]
+fn a_read_mends_a_store_whose_write_failed() {
+    let directory = tempfile::tempdir().unwrap();
+    let watch = Watch::new(u64::MAX, Duration::ZERO);
+    let journal = unread(&directory.path().join("j"), &watch, Duration::ZERO);
+    watch.left.store(0, Ordering::SeqCst);
+    assert!(journal.finish_partition(&id(0), 0, b"proof").is_err());
+    for job in 0..JOBS {
+        assert!(journal.request(&id(job)).unwrap() == request(job));
+    }
+}
+
+/// Nobody has written, so that nobody else knows that the store has failed.
+#[test]
+fn a_read_mends_a_store_whose_read_failed() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, mend_after) in [("j", Duration::ZERO), ("k", Duration::MAX)] {
+        let watch = Watch::new(u64::MAX, Duration::ZERO);
+        let journal = unread(&directory.path().join(name), &watch, mend_after);
+        watch.unreadable.store(true, Ordering::SeqCst);
+        let answers = [0, 1].map(|job| journal.request(&id(job)));
+        if mend_after == Duration::ZERO {
+            // Opened again, it is another store, which can be read.
+            let [first, second] = answers.map(Result::unwrap);
+            assert!(first == request(0) && second == request(1));
+        } else {
+            assert!(answers.iter().all(is_stores), "before it is due");
+        }
+    }
+}
