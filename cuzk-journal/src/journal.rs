@@ -1,8 +1,9 @@
 //! The journal: what an engine calls.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::ReadableTable as _;
@@ -12,7 +13,7 @@ use crate::check::{Checked, check_magic, open_store};
 use crate::disk::Disk;
 use crate::held::HeldFile;
 use crate::job::{PARTITION_PROOF_BYTES_MAX, bounded, check_id};
-use crate::lock::Lock;
+use crate::lock::{Claim, Lock};
 use crate::row::{Phase, Row, partition_key, seal, unseal};
 use crate::tables::{
     FORMAT, FORMAT_KEY, JOBS, META, ORDER, PARTITIONS, REQUESTS, Tables, find, find_in,
@@ -57,12 +58,13 @@ type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Journal {
-    // Dropped in this order: the store is closed before the lock is let go.
+    // Dropped in this order: the store is closed before the locks are let go.
     writer: Writer,
     file: HeldFile,
     path: PathBuf,
     limits: Limits,
     clock: Clock,
+    _claim: Arc<Claim>,
     _lock: Lock,
 }
 
@@ -98,11 +100,12 @@ impl Journal {
         if !exists(path) {
             create(path)?;
         }
-        let (file, mut checked) = open_checked(path, open_file(path)?)?;
+        let claim = Arc::new(Claim::default());
+        let (file, mut checked) = open_checked(path, claim.open(path)?)?;
         compact(path, &file, &mut checked)?;
         let reopen = {
-            let path = path.to_owned();
-            move || Ok(open_checked(&path, open_file(&path)?)?.1.into())
+            let (path, claim) = (path.to_owned(), Arc::clone(&claim));
+            move || Ok(open_checked(&path, claim.open(&path)?)?.1.into())
         };
         let journal = Self {
             writer: Writer::new(checked.into(), limits, Box::new(reopen)),
@@ -110,6 +113,7 @@ impl Journal {
             path: path.to_owned(),
             limits,
             clock: Box::new(clock),
+            _claim: claim,
             _lock: lock,
         };
         journal.done(Change::Expire)?;
@@ -416,12 +420,6 @@ impl From<Checked> for Opened {
 
 fn exists(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
-}
-
-/// The file at `path`.
-pub(crate) fn open_file(path: &Path) -> Result<File, JournalError> {
-    let file = OpenOptions::new().read(true).write(true).open(path);
-    file.map_err(|error| JournalError::io(path, "open", error))
 }
 
 /// The store on `disk`, as it is there and not in the system's cache, checked

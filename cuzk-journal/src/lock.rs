@@ -1,14 +1,17 @@
 //! Who has a journal: a file beside it, locked for as long as it is open, that
-//! holds a process id.
+//! holds a process id; and the journal's own file, locked too, because it can
+//! have several names, by links or mounts, and a file beside each of them.
 //!
-//! The operating system lets go of the lock when the process ends, however it
-//! ends. The file itself stays: removing it would let two processes hold locks
-//! of two files with one name.
+//! The operating system lets go of the locks when the process ends, however it
+//! ends. The file beside it stays: removing it would let two processes hold
+//! locks of two files with one name.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::JournalError;
 
@@ -49,6 +52,45 @@ impl Lock {
     }
 }
 
+/// The exclusive right to the file that a journal's name stands for.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    /// The lock is of this opening of the file, and of none that follows.
+    locked: Mutex<Option<File>>,
+}
+
+impl Claim {
+    /// Opens the file at `path`, which this claim has already or takes now.
+    pub(crate) fn open(&self, path: &Path) -> Result<File, JournalError> {
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let file = opened.map_err(|error| JournalError::io(path, "open", error))?;
+        let failed = |error| JournalError::io(path, "lock", error);
+        let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(locked) = &*locked
+            && is_same(locked, &file).map_err(failed)?
+        {
+            return Ok(file);
+        }
+        match file.try_lock() {
+            Ok(()) => *locked = Some(file.try_clone().map_err(failed)?),
+            Err(TryLockError::WouldBlock) => {
+                return Err(JournalError::InUse {
+                    path: path.to_owned(),
+                    // It is said beside a name that is not known.
+                    holder_pid: None,
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        Ok(file)
+    }
+}
+
+fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    let [one, other] = [one.metadata()?, other.metadata()?];
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
 fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".lock");
@@ -59,4 +101,37 @@ fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(16).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_in_use(opened: Result<File, JournalError>) -> bool {
+        matches!(opened, Err(JournalError::InUse { .. }))
+    }
+
+    /// A store that has failed is opened again by those who have it.
+    #[test]
+    fn a_claim_opens_its_own_file_again_and_keeps_it_from_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        File::create(&path).unwrap();
+        let claim = Claim::default();
+        for _ in 0..3 {
+            drop(claim.open(&path).unwrap());
+            assert!(is_in_use(Claim::default().open(&path)));
+        }
+        // Another file of that name is claimed as the first was.
+        std::fs::remove_file(&path).unwrap();
+        File::create(&path).unwrap();
+        let other = Claim::default();
+        other.open(&path).unwrap();
+        assert!(is_in_use(claim.open(&path)));
+        drop(other);
+        claim.open(&path).unwrap();
+        assert!(is_in_use(Claim::default().open(&path)));
+        drop(claim);
+        Claim::default().open(&path).unwrap();
+    }
 }

@@ -15,7 +15,7 @@ use redb::StorageBackend;
 
 use super::*;
 use crate::held::HeldFile;
-use crate::journal::{open_checked, open_file};
+use crate::journal::open_checked;
 use crate::{End, JobOptions, Journal, State, request};
 
 /// A file that is watched, and can be told to fail.
@@ -114,7 +114,12 @@ fn watched(path: &Path, watch: &Arc<Watch>) -> Writer {
         usage: Usage::default(),
     };
     let path = path.to_owned();
-    let reopen = move || Ok(open_checked(&path, open_file(&path)?)?.1.into());
+    let reopen = move || {
+        // The claim is the journal's, where there is one.
+        let file = File::options().read(true).write(true).open(&path);
+        let file = file.map_err(|error| JournalError::io(&path, "open", error))?;
+        Ok(open_checked(&path, file)?.1.into())
+    };
     Writer::new(opened, Limits::default(), Box::new(reopen))
 }
 

@@ -175,3 +175,17 @@ fn what_is_acknowledged_after_a_sync_that_failed_is_on_the_disk() {
     // All of the first 16 syncs and the two after them, 6 times over at most.
     assert!(failures > 100, "{failures}");
 }
+
+/// What a process left when it was killed, and what the disk does not take.
+#[test]
+fn what_cannot_be_written_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    drop(Journal::open(&path, Limits::default()).unwrap());
+    let disk = Cached::new(fs::read(&path).unwrap(), 0..1);
+    disk.write_all_at(&[0xee; PAGE_BYTES], 0).unwrap();
+    let mut writer = writer_on(&disk);
+    writer.mend_after = Duration::MAX;
+    writer.change(change(0), 0).unwrap();
+    assert_eq!(steps_on(disk.on_disk()), 1);
+}
