@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::ReadableTable as _;
@@ -18,7 +17,7 @@ use crate::row::{Phase, Row, partition_key, seal, unseal};
 use crate::tables::{
     FORMAT, FORMAT_KEY, JOBS, META, ORDER, PARTITIONS, REQUESTS, Tables, find, find_in,
 };
-use crate::writer::{Opened, Writer, guard};
+use crate::writer::{Opened, Writer, close, guard};
 use crate::{
     Accepted, DamagedJob, End, JobOptions, JournalError, Limits, PendingJob, Resumable, State,
     Usage, check, request,
@@ -64,7 +63,6 @@ pub struct Journal {
     path: PathBuf,
     limits: Limits,
     clock: Clock,
-    _claim: Arc<Claim>,
     _lock: Lock,
 }
 
@@ -95,28 +93,46 @@ impl Journal {
         limits: Limits,
         clock: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Result<Self, JournalError> {
-        let path = path.as_ref();
+        // Dropped with what opens the file again, after the store is closed.
+        let claim = Claim::default();
+        let open_disk = move |path: &Path| claim.open(path);
+        Self::open_on(path.as_ref(), limits, Box::new(clock), open_disk)
+    }
+
+    /// The same on what `open_disk` makes of a path.
+    pub(crate) fn open_on<D: Disk>(
+        path: &Path,
+        limits: Limits,
+        clock: Clock,
+        open_disk: impl Fn(&Path) -> Result<D, JournalError> + Send + Sync + 'static,
+    ) -> Result<Self, JournalError> {
         let lock = Lock::take(path)?;
         if !exists(path) {
             create(path)?;
         }
-        let claim = Arc::new(Claim::default());
-        let (file, mut checked) = open_checked(path, claim.open(path)?)?;
-        compact(path, &file, &mut checked)?;
+        let (mut file, mut checked) = open_checked(path, open_disk(path)?)?;
+        if let Err(error) = compact(path, &file, &mut checked) {
+            warn_of(path, &error, "the journal is not compacted");
+            // A store that has failed takes nothing more.
+            close(Some(checked.database));
+            (file, checked) = open_checked(path, open_disk(path)?)?;
+        }
         let reopen = {
-            let (path, claim) = (path.to_owned(), Arc::clone(&claim));
-            move || Ok(open_checked(&path, claim.open(&path)?)?.1.into())
+            let path = path.to_owned();
+            move || Ok(open_checked(&path, open_disk(&path)?)?.1.into())
         };
         let journal = Self {
             writer: Writer::new(checked.into(), limits, Box::new(reopen)),
             file,
             path: path.to_owned(),
             limits,
-            clock: Box::new(clock),
-            _claim: claim,
+            clock,
             _lock: lock,
         };
-        journal.done(Change::Expire)?;
+        // Every change tries it again, and no result that is old is told of.
+        if let Err(error) = journal.done(Change::Expire) {
+            warn_of(path, &error, "old results stay in the journal");
+        }
         Ok(journal)
     }
 
@@ -446,9 +462,18 @@ fn forget_cached(path: &Path, disk: &impl Disk) {
     // cannot write it leaves as such, to be let go of with the others.
     let _ = disk.sync_data();
     if let Err(error) = disk.forget_cached() {
-        let path = path.display();
-        tracing::warn!(%path, %error, "the journal is checked as the system's cache has it");
+        warn_of(
+            path,
+            &error,
+            "the journal is checked as the system's cache has it",
+        );
     }
+}
+
+/// Says what could be left undone.
+fn warn_of(path: &Path, error: &dyn std::fmt::Display, what: &str) {
+    let path = path.display();
+    tracing::warn!(%path, %error, "{what}");
 }
 
 /// An empty journal, whole before it has its name.

@@ -44,10 +44,15 @@ impl Lock {
                 return Err(JournalError::io(&lock_path, "lock the lock file", error));
             }
         }
-        file.set_len(0)
+        // The lock is held; who holds it is for people.
+        let said = file
+            .set_len(0)
             .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(|error| JournalError::io(&lock_path, "write the lock file", error))?;
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        if let Err(error) = said {
+            let path = lock_path.display();
+            tracing::warn!(%path, %error, "the lock file does not say which process has it");
+        }
         Ok(Self { _file: file })
     }
 }
@@ -109,6 +114,22 @@ mod tests {
 
     fn is_in_use(opened: Result<File, JournalError>) -> bool {
         matches!(opened, Err(JournalError::InUse { .. }))
+    }
+
+    /// A device that can be locked and never written.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_lock_is_taken_where_there_is_no_room_to_say_who_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        std::os::unix::fs::symlink("/dev/full", beside(&path)).unwrap();
+        let lock = Lock::take(&path).unwrap();
+        match Lock::take(&path) {
+            Err(JournalError::InUse { holder_pid, .. }) => assert_eq!(holder_pid, None),
+            other => panic!("{other:?}"),
+        }
+        drop(lock);
+        Lock::take(&path).unwrap();
     }
 
     /// A store that has failed is opened again by those who have it.

@@ -331,7 +331,8 @@ impl Drop for Writer {
     }
 }
 
-fn close(database: Option<Database>) {
+/// Drops a store.
+pub(crate) fn close(database: Option<Database>) {
     // What could go wrong is found, and said, when it is opened again.
     let _ = guard(|| {
         drop(database);

@@ -1,6 +1,7 @@
 //! The writer on files that fail, are slow, or lose power.
 
 mod cache;
+mod full;
 mod read;
 
 use std::fs;
