@@ -181,16 +181,23 @@ impl Step<'_, '_> {
         let (request_bytes, _) = row.request_bytes();
         self.totals.request_bytes = self.totals.request_bytes.saturating_sub(request_bytes);
         self.tables.remove_pending(row.sequence)?;
+        let unix_ms = self.end_unix_ms()?;
         self.tables
             .results
-            .insert((self.now_unix_ms, row.sequence), id.as_bytes())
+            .insert((unix_ms, row.sequence), id.as_bytes())
             .map_err(JournalError::store)?;
-        row.phase = Phase::Ended {
-            unix_ms: self.now_unix_ms,
-            end,
-        };
+        row.phase = Phase::Ended { unix_ms, end };
         self.tables.put(id, &row)?;
         Ok(true)
+    }
+
+    /// When the job that ends now does: after every other, so that the oldest
+    /// result is the one that was written first, also when the clock is set
+    /// back, or stands still while several jobs end.
+    fn end_unix_ms(&self) -> Result<u64, JournalError> {
+        let newest = self.tables.results.last().map_err(JournalError::store)?;
+        let after = newest.map_or(0, |(at, _)| at.value().0.saturating_add(1));
+        Ok(self.now_unix_ms.max(after))
     }
 
     fn forget(&mut self, id: &str) -> Result<bool, JournalError> {

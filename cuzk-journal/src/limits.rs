@@ -10,9 +10,10 @@ pub struct Limits {
     pub jobs_max: u64,
     /// The requests of all these jobs together, uncompressed.
     pub request_bytes_max: u64,
-    /// Results kept; the oldest give way.
+    /// Results kept; those written first give way.
     pub results_max: u64,
-    /// How long a result is kept.
+    /// How long a result is kept, by the clock: longer after it was set back, and
+    /// not as long after it was set ahead.
     pub result_age: Duration,
 }
 

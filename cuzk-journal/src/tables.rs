@@ -25,7 +25,7 @@ pub(crate) const META: TableDefinition<Bytes, Bytes> = TableDefinition::new("cuz
 pub(crate) const JOBS: TableDefinition<Bytes, Bytes> = TableDefinition::new("jobs");
 /// sequence → id, of pending jobs.
 pub(crate) const ORDER: TableDefinition<u64, Bytes> = TableDefinition::new("order");
-/// (when it ended, sequence) → id.
+/// (when it ended, or a moment after the one before it did, sequence) → id.
 pub(crate) const RESULTS: TableDefinition<(u64, u64), Bytes> = TableDefinition::new("results");
 /// (sequence, chunk) → compressed bytes.
 pub(crate) const REQUESTS: TableDefinition<(u64, u32), Bytes> = TableDefinition::new("requests");

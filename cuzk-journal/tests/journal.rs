@@ -281,6 +281,44 @@ fn results_expire_by_age_and_by_number() {
     assert_eq!(journal.usage().unwrap().results, 0);
 }
 
+/// Each end gives way to the next three, however the clock goes, and however
+/// long ago its job was accepted.
+#[test]
+fn the_results_written_last_are_kept_whatever_the_clock_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = TestClock::at(1_000_000);
+    let limits = Limits {
+        results_max: 3,
+        ..limits()
+    };
+    let path = directory.path().join("j");
+    let mut journal = Journal::open_with_clock(&path, limits, clock.read()).unwrap();
+    let ids: Vec<_> = (0..24).map(|n| format!("job-{n}")).collect();
+    for id in ids.iter().rev() {
+        journal.accept(id, &options(1), b"in").unwrap();
+    }
+    for (n, id) in ids.iter().enumerate() {
+        match n % 4 {
+            0 => clock.set_back(2_000),
+            1 => clock.advance(1_000),
+            _ => {}
+        }
+        if n % 7 == 6 {
+            drop(journal);
+            journal = Journal::open_with_clock(&path, limits, clock.read()).unwrap();
+        }
+        journal.end(id, End::Cancelled).unwrap();
+        for (m, id) in ids.iter().enumerate() {
+            let expected = if m > n {
+                Some(State::Pending)
+            } else {
+                (m + 3 > n).then_some(State::Ended(End::Cancelled))
+            };
+            assert_eq!(journal.state(id).unwrap(), expected, "{m} after {n}");
+        }
+    }
+}
+
 #[test]
 fn input_out_of_bounds_is_refused_and_at_its_bounds_is_kept() {
     let (_directory, journal) = fresh(limits());

@@ -153,6 +153,8 @@ impl Model {
     }
 
     fn end(&mut self, id: u8, end: End, now: u64) -> Answer {
+        let ends = self.jobs.values().filter_map(|job| job.ended.as_ref());
+        let now = now.max(ends.map(|(at, _)| at + 1).max().unwrap_or(0));
         match self.jobs.get_mut(&name(id)) {
             None => Answer::Unknown,
             Some(Job {
@@ -172,15 +174,17 @@ impl Model {
 
     fn expire(&mut self, now: u64) {
         let age = u64::try_from(LIMITS.result_age.as_millis()).unwrap();
-        self.jobs
-            .retain(|_, job| job.ended.as_ref().is_none_or(|(at, _)| now - at < age));
+        self.jobs.retain(|_, job| {
+            job.ended
+                .as_ref()
+                .is_none_or(|(at, _)| now.saturating_sub(*at) < age)
+        });
         loop {
             let results = || self.jobs.iter().filter(|(_, job)| job.ended.is_some());
             if results().count() as u64 <= LIMITS.results_max {
                 return;
             }
-            let oldest =
-                results().min_by_key(|(_, job)| (job.ended.as_ref().unwrap().0, job.number));
+            let oldest = results().min_by_key(|(_, job)| job.ended.as_ref().unwrap().0);
             let id = oldest.unwrap().0.clone();
             self.jobs.remove(&id);
         }

@@ -47,6 +47,10 @@ impl TestClock {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
 
+    pub(crate) fn set_back(&self, ms: u64) {
+        self.0.fetch_sub(ms, Ordering::SeqCst);
+    }
+
     pub(crate) fn unix_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
