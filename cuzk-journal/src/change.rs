@@ -25,6 +25,8 @@ pub(crate) enum Change {
         id: String,
         partition: u32,
         proof: Vec<u8>,
+        /// Whether it takes the place of another.
+        replaces: bool,
     },
     End {
         id: String,
@@ -77,7 +79,10 @@ impl Step<'_, '_> {
                 id,
                 partition,
                 proof,
-            } => self.finish(&id, partition, proof).map(Answer::Done),
+                replaces,
+            } => self
+                .finish(&id, partition, proof, replaces)
+                .map(Answer::Done),
             Change::End { id, end } => self.end(&id, end).map(Answer::Done),
             Change::Forget { id } => self.forget(&id).map(Answer::Done),
             Change::Expire => Ok(Answer::Done(false)),
@@ -130,7 +135,13 @@ impl Step<'_, '_> {
         Ok(Accepted::New)
     }
 
-    fn finish(&mut self, id: &str, partition: u32, proof: Vec<u8>) -> Result<bool, JournalError> {
+    fn finish(
+        &mut self,
+        id: &str,
+        partition: u32,
+        proof: Vec<u8>,
+        replaces: bool,
+    ) -> Result<bool, JournalError> {
         let row = self.known(id)?;
         if partition >= row.options.partitions {
             return Err(JournalError::InvalidInput {
@@ -153,13 +164,13 @@ impl Step<'_, '_> {
             // A proof that cannot be read any more is replaced by a good one.
             match unseal(&key, stored.value()) {
                 Some(kept) if kept == proof => return Ok(false),
-                Some(_) => {
+                Some(_) if !replaces => {
                     return Err(JournalError::OtherProof {
                         id: id.to_owned(),
                         partition,
                     });
                 }
-                None => {}
+                Some(_) | None => {}
             }
         }
         self.tables

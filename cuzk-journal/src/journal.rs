@@ -203,7 +203,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`JournalError::OtherProof`] if another proof of it is recorded;
+    /// [`JournalError::OtherProof`] if another proof of it is recorded, which
+    /// [`replace_partition`](Self::replace_partition) is for;
     /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
     pub fn finish_partition(
         &self,
@@ -211,12 +212,38 @@ impl Journal {
         partition: u32,
         proof: &[u8],
     ) -> Result<(), JournalError> {
+        self.finish(id, partition, proof, false)
+    }
+
+    /// The same in the place of another proof of it, if one is recorded that
+    /// the caller found to be wrong: one of other parameters, say.
+    ///
+    /// # Errors
+    ///
+    /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
+    pub fn replace_partition(
+        &self,
+        id: &str,
+        partition: u32,
+        proof: &[u8],
+    ) -> Result<(), JournalError> {
+        self.finish(id, partition, proof, true)
+    }
+
+    fn finish(
+        &self,
+        id: &str,
+        partition: u32,
+        proof: &[u8],
+        replaces: bool,
+    ) -> Result<(), JournalError> {
         check_id(id)?;
         bounded("proof", proof.len(), PARTITION_PROOF_BYTES_MAX)?;
         self.done(Change::Finish {
             id: id.to_owned(),
             partition,
             proof: proof.to_vec(),
+            replaces,
         })
         .map(|_| ())
     }

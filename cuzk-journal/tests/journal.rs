@@ -143,6 +143,46 @@ fn a_partition_has_one_proof() {
 }
 
 #[test]
+fn a_proof_that_was_found_to_be_wrong_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    let journal = Journal::open(&path, limits()).unwrap();
+    journal.accept("a", &options(3), b"in").unwrap();
+    journal.finish_partition("a", 0, b"old").unwrap();
+    journal.finish_partition("a", 1, b"kept").unwrap();
+    for _ in 0..2 {
+        journal.replace_partition("a", 0, b"new").unwrap();
+    }
+    // One that was never there is a first one.
+    journal.replace_partition("a", 2, b"first").unwrap();
+    assert!(matches!(
+        journal.finish_partition("a", 0, b"old"),
+        Err(JournalError::OtherProof { partition: 0, .. })
+    ));
+    assert!(matches!(
+        journal.replace_partition("a", 3, b"new"),
+        Err(JournalError::InvalidInput {
+            field: "partition",
+            ..
+        })
+    ));
+    drop(journal);
+    let journal = Journal::open(&path, limits()).unwrap();
+    let proofs = [(0, &b"new"[..]), (1, b"kept"), (2, b"first")];
+    let proofs = proofs.map(|(partition, proof)| (partition, proof.to_vec()));
+    assert_eq!(journal.pending().unwrap().jobs[0].finished, proofs);
+    journal.end("a", End::Cancelled).unwrap();
+    assert!(matches!(
+        journal.replace_partition("a", 0, b"late"),
+        Err(JournalError::Ended { .. })
+    ));
+    assert!(matches!(
+        journal.replace_partition("b", 0, b"new"),
+        Err(JournalError::Unknown { .. })
+    ));
+}
+
+#[test]
 fn a_job_ends_once() {
     let (_directory, journal) = fresh(limits());
     journal
