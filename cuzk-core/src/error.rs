@@ -81,6 +81,9 @@ pub enum Error {
         backend: &'static str,
         /// Why.
         problem: String,
+        /// Whether the device may be to blame: not if the circuit does not fit on it, nor
+        /// for parameters that nobody can use.
+        of_device: bool,
     },
     /// A proof was made and the verifier rejected it, so it was withheld.
     #[error("partition {partition}: the proof does not verify and was withheld: {problem}")]

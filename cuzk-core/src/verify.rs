@@ -20,6 +20,12 @@ impl VerifiedProof {
     pub fn as_bytes(&self) -> &[u8; PARTITION_PROOF_BYTES] {
         &self.0
     }
+
+    /// One that nobody has verified, for tests of what becomes of proofs.
+    #[cfg(test)]
+    pub(crate) fn unchecked(bytes: [u8; PARTITION_PROOF_BYTES]) -> Self {
+        Self(bytes)
+    }
 }
 
 /// Verifies `proof` of `partition`, as it will be read by others.

@@ -1,6 +1,8 @@
 //! Quotients over domains as large as those of sectors, which no bundled circuit has:
 //! transforms of three passes, where smaller ones take two.
 
+#![allow(clippy::unwrap_used)] // the helpers of tests may panic
+
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
 use cuzk_kernels::ntt::Domain;

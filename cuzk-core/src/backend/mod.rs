@@ -287,6 +287,24 @@ pub enum BackendError {
     IdentityDelta,
 }
 
+impl BackendError {
+    /// Whether the device may be to blame, and not what it was given.
+    #[must_use]
+    pub fn is_of_device(&self) -> bool {
+        match self {
+            Self::Params(_) | Self::IdentityDelta => false,
+            Self::Native(status) => !matches!(
+                status.code(),
+                Code::CircuitTooLarge
+                    | Code::InvalidPoint
+                    | Code::LengthMismatch
+                    | Code::InvalidArgument
+            ),
+            _ => true,
+        }
+    }
+}
+
 impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
         match error {

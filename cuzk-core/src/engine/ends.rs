@@ -159,18 +159,23 @@ impl Shared {
 
     /// Queues the partitions of a job that are missing, if there is room for them.
     pub(super) fn queue(&self, state: &Arc<JobState>) -> Result<()> {
-        self.queue_with(state, Admission::submit)
+        self.queue_with(state, state.missing(), Admission::submit)
     }
 
     /// The same, whatever waits: for jobs that are bounded by the journal, and were
     /// accepted before what waits was.
     pub(super) fn queue_at_once(&self, state: &Arc<JobState>) -> Result<()> {
-        self.queue_with(state, Admission::submit_at_once)
+        self.queue_with(state, state.missing(), Admission::submit_at_once)
     }
 
-    fn queue_with(&self, state: &Arc<JobState>, submit: Submit) -> Result<()> {
-        let missing = state.missing().into_iter();
-        let tasks: Vec<_> = missing
+    fn queue_with(
+        &self,
+        state: &Arc<JobState>,
+        partitions: Vec<usize>,
+        submit: Submit,
+    ) -> Result<()> {
+        let tasks: Vec<_> = partitions
+            .into_iter()
             .map(|partition| Task::new(Arc::clone(state), partition))
             .collect();
         // Nothing tells them apart as long as none was tried.
@@ -247,17 +252,19 @@ impl Shared {
             self.verify_again(&*job, critical, partition, proof.as_bytes(), key)
                 .is_ok()
         };
-        match state.unite(params.loading(), holds) {
-            Settled::Ended => self.has_ended(state),
-            Settled::Open | Settled::Mixed => {
-                tracing::warn!(
-                    job = state.number(),
-                    "the parameters were replaced by another key's while it was proved; \
-                     what was proved with the old ones is proved again"
-                );
-                if let Err(error) = self.queue_at_once(state) {
-                    self.end_with(state, error);
-                }
+        let (settled, missing) = state.unite(params.loading(), holds);
+        if settled == Settled::Ended {
+            self.has_ended(state);
+        } else if !missing.is_empty() {
+            tracing::warn!(
+                job = state.number(),
+                ?missing,
+                "the parameters were replaced by another key's while it was proved; what was \
+                 proved with the old ones is proved again"
+            );
+            let queued = self.queue_with(state, missing, Admission::submit_at_once);
+            if let Err(error) = queued {
+                self.end_with(state, error);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What becomes of a partition that a device failed to prove.
 //!
-//! The invariants: a false statement is told to the caller and blames no device;
+//! The invariants: a false statement is told to the caller and blames no device; a
+//! circuit that does not fit and parameters that nobody can use blame none either;
 //! everything else is tried again on a station that has not failed it, in the
 //! end on the CPU, and is told to the caller only when that failed too; a device
 //! that fails too often gets no more work until it has shown that it is good again.
@@ -71,13 +72,21 @@ impl Shared {
         None
     }
 
-    /// `station` is at fault.
+    /// `station` is at fault, unless it was given what it cannot prove.
     fn blame(&self, station: usize, task: &Task, ticket: Ticket, error: Error) {
         tracing::warn!(station, partition = task.partition, %error, "a partition has to be proved again");
-        metrics::device_fault(station, fault_of(&error));
-        let at_fault = self.stations.get(station);
-        if at_fault.is_some_and(|at_fault| at_fault.health.fault(&error.to_string())) {
-            self.quarantined(station);
+        if !matches!(
+            error,
+            Error::Backend {
+                of_device: false,
+                ..
+            }
+        ) {
+            metrics::device_fault(station, fault_of(&error));
+            let at_fault = self.stations.get(station);
+            if at_fault.is_some_and(|at_fault| at_fault.health.fault(&error.to_string())) {
+                self.quarantined(station);
+            }
         }
         self.retry(station, task.again(), ticket, error);
     }

@@ -68,6 +68,8 @@ struct Parts {
     proofs: Vec<Option<Proven>>,
     /// Set before the end is recorded, so that there is one end.
     ending: bool,
+    /// Whether a thread looks at the proofs again.
+    uniting: bool,
     outcome: Option<Outcome>,
     /// Each with the number of the future that left it, one of each.
     wakers: Vec<(u64, Waker)>,
@@ -103,6 +105,7 @@ impl JobState {
         let parts = Parts {
             proofs: vec![None; job.partitions],
             ending: false,
+            uniting: false,
             outcome: None,
             wakers: Vec::new(),
             futures: 0,
@@ -225,22 +228,34 @@ impl JobState {
     }
 
     /// Has the proofs that were verified with another key looked at again, so that the job
-    /// ends with proofs of one: those that do not hold are missing again.
+    /// ends with proofs of one. Those that do not hold are missing again, and returned. One
+    /// thread does so: of two each could take the other's proofs for another key's, and none
+    /// would end the job.
     pub(crate) fn unite(
         &self,
         loading: Loading,
         holds: impl Fn(usize, &VerifiedProof) -> bool,
-    ) -> Settled {
-        let proofs = self.lock().proofs.clone();
+    ) -> (Settled, Vec<usize>) {
+        let mut parts = self.lock();
+        if std::mem::replace(&mut parts.uniting, true) {
+            return (Settled::Open, Vec::new());
+        }
+        let proofs = parts.proofs.clone();
+        drop(parts);
+        let mut missing = Vec::new();
         for (partition, proven) in proofs.into_iter().enumerate() {
             let Some(Proven { proof, .. }) = proven.filter(|proven| proven.loading != loading)
             else {
                 continue;
             };
             let held = holds(partition, &proof).then_some(Proven { proof, loading });
+            if held.is_none() {
+                missing.push(partition);
+            }
             self.lock().proofs[partition] = held;
         }
-        self.end_if_proved()
+        self.lock().uniting = false;
+        (self.end_if_proved(), missing)
     }
 
     fn end_if_proved(&self) -> Settled {
@@ -310,7 +325,10 @@ impl JobState {
         }
         let mut left = parts.wakers.iter_mut();
         if let Some((_, left)) = left.find(|(number, _)| Some(*number) == *future) {
-            left.clone_from(waker);
+            // Dropped once the lock is released: it is the caller's code.
+            let left = std::mem::replace(left, waker.clone());
+            drop(parts);
+            drop(left);
         } else {
             parts.futures += 1;
             let number = parts.futures;

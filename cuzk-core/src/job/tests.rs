@@ -12,7 +12,10 @@ use cuzk_scheduler::priority::{Patience, Priority, Rank};
 use super::*;
 use crate::Error;
 use crate::engine::Ends;
+use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::kinds::{CircuitId, ProofKind, SectorSize};
+use crate::params::Loading;
+use crate::verify::VerifiedProof;
 
 struct NoEngine;
 
@@ -151,4 +154,38 @@ fn a_future_is_woken_by_the_end() {
         panic!("the job has ended")
     };
     assert!(matches!(*error, Error::Cancelled));
+}
+
+/// The last two partitions are settled at once, with proofs of two keys, and both threads
+/// see that.
+#[test]
+fn one_thread_unites_the_proofs_of_a_job() {
+    let state = state(2);
+    let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
+    let loadings = [(); 2].map(|()| Loading::new());
+    assert_eq!(state.settle(0, Ok((proof, loadings[0]))), Settled::Open);
+    assert_eq!(state.settle(1, Ok((proof, loadings[1]))), Settled::Mixed);
+    let holds = |partition: usize, _: &VerifiedProof| {
+        assert_eq!(partition, 1);
+        let other = state.unite(loadings[1], |_, _| panic!("the other looks at them"));
+        assert_eq!(other, (Settled::Open, Vec::new()));
+        true
+    };
+    assert_eq!(state.unite(loadings[0], holds), (Settled::Ended, vec![]));
+}
+
+#[test]
+fn what_does_not_hold_with_the_newest_key_is_missing_again() {
+    let state = state(3);
+    let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
+    let (old, new) = (Loading::new(), Loading::new());
+    for (partition, loading) in [old, old, new].into_iter().enumerate() {
+        state.settle(partition, Ok((proof, loading)));
+    }
+    let united = state.unite(new, |partition, _| partition == 1);
+    assert_eq!(
+        (united, state.missing()),
+        ((Settled::Open, vec![0]), vec![0])
+    );
+    assert_eq!(state.settle(0, Ok((proof, new))), Settled::Ended);
 }

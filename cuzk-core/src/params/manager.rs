@@ -92,7 +92,7 @@ impl Loading {
     /// Of a key by itself, without its parameters.
     pub(crate) const KEY_ALONE: Self = Self(0);
 
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }

@@ -16,7 +16,7 @@ use cuzk_core::params::MappedParams;
 use cuzk_core::timeline::{Stage, Trace};
 use cuzk_core::{Config, Engine};
 use rayon::ThreadPool;
-use supraseal_sys::GpuResources;
+use supraseal_sys::{GpuResources, Status};
 
 /// What a device does with a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(crate) enum Deed {
     PanicInStart,
     PanicInFinish,
     ErrorInStart,
+    /// An error that is none of its own.
+    TooLarge,
     /// A proof of another statement.
     WrongPoint,
     /// Nothing, until the gate is opened.
@@ -233,7 +235,8 @@ impl Backend for Scripted {
         let deed = (self.plan)(self.started.fetch_add(1, Ordering::SeqCst));
         match deed {
             Deed::PanicInStart => panic!("a device's start"),
-            Deed::ErrorInStart => return Err(BackendError::IdentityDelta),
+            Deed::ErrorInStart => return Err(std::io::Error::other("no memory").into()),
+            Deed::TooLarge => return Err(Status::too_large("as a test asks".to_owned()).into()),
             Deed::Stall => self.gate.wait(),
             Deed::ProveAfter(wait) => {
                 let device = self.resources.lock_gpu()?;

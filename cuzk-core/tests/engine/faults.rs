@@ -93,6 +93,26 @@ fn a_device_that_keeps_failing_gets_no_more_work() {
     engine.shutdown();
 }
 
+/// What is wrong with a circuit or with parameters is no reason to do without a device.
+#[test]
+fn a_device_is_not_blamed_for_what_it_is_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.faults_max = 2;
+    let device = Scripted::new(
+        &config,
+        |n| if n < 6 { Deed::TooLarge } else { Deed::Prove },
+    );
+    let engine = engine_on(&config, &[&device]);
+    prove(&engine, tiny::job(KIND, 6)).unwrap();
+    let status = engine.status();
+    assert_eq!((status.devices[0].faults, status.devices[0].proved), (0, 0));
+    assert_eq!(status.devices.last().unwrap().proved, 6, "elsewhere");
+    prove(&engine, tiny::job(KIND, 6)).unwrap();
+    assert_eq!(engine.status().devices[0].proved, 6);
+    engine.shutdown();
+}
+
 #[test]
 fn a_device_that_does_not_answer_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
