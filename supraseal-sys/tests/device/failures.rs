@@ -280,7 +280,7 @@ fn the_first_of_several_bad_points_is_named() {
             small.points.l[96 * point + 5] ^= 1;
         }
         let small = Arc::new(small);
-        let bench = Bench::with_short_pieces();
+        let bench = Bench::with_short_pieces(&options(1));
         let circuit = bench.circuit(&small);
         assert_eq!(circuit.plan().resident_points.l, 2_560);
         let error = prove(&circuit, &small.witness(38, 2)).unwrap_err();
@@ -296,7 +296,7 @@ fn the_first_of_several_bad_points_is_named() {
 fn a_device_that_stands_still_is_noticed_while_much_is_enqueued() {
     let small = Arc::new(Small::new(LONG, 39));
     let witness = small.witness(40, 2);
-    let bench = Bench::with_short_pieces();
+    let bench = Bench::with_short_pieces(&options(1));
     let circuit = bench.circuit(&small);
     assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
     let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();

@@ -9,6 +9,7 @@
 mod failures;
 mod fixture;
 mod memory;
+mod order;
 mod proofs;
 mod residency;
 mod runtime;
@@ -75,14 +76,14 @@ impl Bench {
         }
     }
 
-    /// With pieces of points as short as can be, all of which may stay.
-    fn with_short_pieces() -> Self {
+    /// With pieces of points as short as can be.
+    fn with_short_pieces(options: &DeviceOptions) -> Self {
         const LOG_SHORTEST: u32 = 6;
         let controls = Controls::new().unwrap();
         let resources = Arc::new(GpuResources::new().unwrap());
         let device = double::open_in_pieces(
             PLENTY,
-            &options(1),
+            options,
             LOG_SHORTEST,
             Arc::clone(&resources),
             &controls,

@@ -70,7 +70,7 @@ fn a_proof_stops_at_every_checkpoint() {
 #[test]
 fn a_proof_asks_between_its_launches() {
     let small = Arc::new(Small::new(LONG, 88));
-    let bench = Bench::with_short_pieces();
+    let bench = Bench::with_short_pieces(&options(1));
     let circuit = bench.circuit(&small);
     assert_eq!(circuit.plan().resident_points.l, 2_560);
     let staged = circuit.stage(small.witness(89, 2) as _, &|| true).unwrap();
