@@ -404,6 +404,9 @@ void cuzk_test_controls_destroy(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call, int32_t kind) CUZK_NOEXCEPT;
 /* What the stacks of kernels take together, from the next device on. */
 void cuzk_test_stacks(cuzk_test_controls *controls, uint64_t bytes) CUZK_NOEXCEPT;
+/* On the next device what is on the stream of this number, from 1 in the order of their
+ * making, begins only when the host waits and no other stream can go on; 0 for none. */
+void cuzk_test_slow_stream(cuzk_test_controls *controls, uint64_t number) CUZK_NOEXCEPT;
 /* Lets the next circuit that is made for the double stand still until it is released. */
 void cuzk_test_hold_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 void cuzk_test_release_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
@@ -420,6 +423,8 @@ typedef struct {
     uint64_t held_makings;
     /* The longest limit of a wait for the device while it stood still. */
     uint64_t stalled_wait_ms_max;
+    /* Of the device that was opened last. */
+    uint64_t streams;
 } cuzk_test_device_seen;
 
 cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) CUZK_NOEXCEPT;

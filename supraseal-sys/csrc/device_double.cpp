@@ -1,5 +1,6 @@
 #include "device_double.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace cuzk {
 namespace {
@@ -20,6 +22,14 @@ using Clock = std::chrono::steady_clock;
 // Kernels that a stream takes before they pass, and how many a launch is at most.
 constexpr uint32_t kKernelsMax = 1000;
 constexpr uint32_t kKernelsOfLaunch = 24;
+
+// One record of an event, under the machine's lock.
+struct Record {
+    bool passed = true;
+    Clock::time_point when;
+};
+
+class DoubleStream;
 
 // What the streams and events of one device share.
 struct Machine {
@@ -31,12 +41,9 @@ struct Machine {
     uint32_t running = 0; // kernels and copies, without the lock
     std::string lost;     // why the device is lost; empty while it is not
     std::string failed;   // a kernel's error, reported once
-};
-
-// One record of an event, under the machine's lock.
-struct Record {
-    bool passed = true;
-    Clock::time_point when;
+    uint64_t slow_stream = 0; // by number; 0 for none
+    std::vector<const DoubleStream *> streams;
+    std::vector<const Record *> awaited; // by threads of the host
 };
 
 // As CUDA's: waiting for an event is waiting for its latest record.
@@ -49,8 +56,13 @@ class DoubleStream final : public DeviceStream {
 public:
     using Work = std::function<void(std::unique_lock<std::mutex> &)>;
 
-    explicit DoubleStream(std::shared_ptr<Machine> machine)
-        : machine_(std::move(machine)), thread_([this] { run(); }) {}
+    // Its number is from 1.
+    DoubleStream(std::shared_ptr<Machine> machine, uint64_t number) : machine_(std::move(machine)) {
+        const std::lock_guard<std::mutex> lock(machine_->mtx);
+        is_slow_ = number == machine_->slow_stream;
+        machine_->streams.push_back(this);
+        thread_ = std::thread([this] { run(); });
+    }
 
     ~DoubleStream() override {
         {
@@ -59,6 +71,9 @@ public:
             machine_->changed.notify_all();
         }
         thread_.join();
+        const std::lock_guard<std::mutex> lock(machine_->mtx);
+        auto &streams = machine_->streams;
+        streams.erase(std::find(streams.begin(), streams.end(), this));
     }
 
     // `kernels` counts copies and records, too.
@@ -72,9 +87,13 @@ public:
         machine_->changed.notify_all();
     }
 
-    // Waits inside work until `ready`; the device's end ends it too.
-    template <class Ready> void wait(std::unique_lock<std::mutex> &lock, const Ready &ready) {
-        machine_->changed.wait(lock, [&] { return machine_->stop || machine_->stalled || ready(); });
+    // Waits inside work until the record has passed; the device's end ends it too.
+    void wait(std::unique_lock<std::mutex> &lock, const Record &record) {
+        awaited_ = &record;
+        machine_->changed.notify_all();
+        machine_->changed.wait(
+            lock, [&] { return machine_->stop || machine_->stalled || record.passed; });
+        awaited_ = nullptr;
     }
 
 private:
@@ -83,11 +102,31 @@ private:
         uint32_t kernels;
     };
 
+    bool has_more() const {
+        return is_working_ ? awaited_ == nullptr || awaited_->passed : !queue_.empty();
+    }
+
+    // Whether it is this stream's turn: a slow one's only when the host waits and nothing
+    // else has anything left to do that may be done.
+    bool may_begin() const {
+        if (!is_slow_ || ending_) {
+            return true;
+        }
+        const auto &streams = machine_->streams;
+        const auto &awaited = machine_->awaited;
+        return std::any_of(awaited.begin(), awaited.end(),
+                           [](const Record *record) { return !record->passed; }) &&
+               std::none_of(streams.begin(), streams.end(), [&](const DoubleStream *stream) {
+                   return stream != this && stream->has_more();
+               });
+    }
+
     void run() {
         std::unique_lock<std::mutex> lock(machine_->mtx);
         for (;;) {
             machine_->changed.wait(lock, [&] {
-                return machine_->stop || (!machine_->stalled && !queue_.empty()) ||
+                return machine_->stop ||
+                       (!machine_->stalled && !queue_.empty() && may_begin()) ||
                        (ending_ && (queue_.empty() || machine_->stalled));
             });
             if (machine_->stop || machine_->stalled || queue_.empty()) {
@@ -95,7 +134,9 @@ private:
             }
             const Item item = std::move(queue_.front());
             queue_.pop_front();
+            is_working_ = true;
             item.work(lock);
+            is_working_ = false;
             kernels_ -= item.kernels;
             machine_->changed.notify_all();
         }
@@ -105,6 +146,9 @@ private:
     std::deque<Item> queue_;
     uint32_t kernels_ = 0; // in the queue, or running
     bool ending_ = false;
+    bool is_slow_ = false;
+    bool is_working_ = false;
+    const Record *awaited_ = nullptr;
     std::thread thread_;
 };
 
@@ -112,7 +156,10 @@ class Double final : public DeviceApi {
 public:
     Double(uint64_t memory_bytes, std::shared_ptr<DoubleControls> controls)
         : memory_bytes_(memory_bytes), controls_(std::move(controls)),
-          machine_(std::make_shared<Machine>()) {}
+          machine_(std::make_shared<Machine>()) {
+        machine_->slow_stream = controls_->slow_stream.load();
+        controls_->seen.streams.store(0);
+    }
 
     ~Double() override {
         const std::lock_guard<std::mutex> lock(machine_->mtx);
@@ -184,7 +231,7 @@ public:
 
     std::unique_ptr<DeviceStream> make_stream() override {
         call();
-        return std::make_unique<DoubleStream>(machine_);
+        return std::make_unique<DoubleStream>(machine_, ++controls_->seen.streams);
     }
 
     std::unique_ptr<DeviceEvent> make_event() override {
@@ -235,7 +282,7 @@ public:
         auto &stream = static_cast<DoubleStream &>(base);
         const std::shared_ptr<Record> record = latest(event);
         stream.enqueue([record, &stream](std::unique_lock<std::mutex> &lock) {
-            stream.wait(lock, [&] { return record->passed; });
+            stream.wait(lock, *record);
         }, 1);
     }
 
@@ -243,10 +290,7 @@ public:
         call();
         const std::shared_ptr<Record> record = latest(event);
         std::unique_lock<std::mutex> lock(machine_->mtx);
-        // Of a device that does nothing the limit need not be waited for.
-        machine_->changed.wait_for(lock, limit, [&] {
-            return !machine_->lost.empty() || machine_->stalled || record->passed;
-        });
+        wait_within(lock, *record, limit);
         report(lock);
         if (machine_->stalled && !record->passed) {
             auto &longest = controls_->seen.stalled_wait_ms_max;
@@ -274,6 +318,18 @@ private:
     std::shared_ptr<Record> latest(DeviceEvent &event) {
         const std::lock_guard<std::mutex> lock(machine_->mtx);
         return static_cast<DoubleEvent &>(event).latest;
+    }
+
+    // Of a device that does nothing the limit need not be waited for.
+    void wait_within(std::unique_lock<std::mutex> &lock, const Record &record,
+                     std::chrono::milliseconds limit) {
+        auto &awaited = machine_->awaited;
+        awaited.push_back(&record);
+        machine_->changed.notify_all();
+        machine_->changed.wait_for(lock, limit, [&] {
+            return !machine_->lost.empty() || machine_->stalled || record.passed;
+        });
+        awaited.erase(std::find(awaited.begin(), awaited.end(), &record));
     }
 
     // Throws what is wrong with the device. Of one that is lost nothing runs any more.

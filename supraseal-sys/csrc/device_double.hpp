@@ -2,7 +2,9 @@
 // so that a missing wait is a race that sanitizers and results show; memory is
 // limited as asked; a stream refuses more than a thousand kernels that have not passed,
 // where CUDA's driver would block; any call can be made to fail in any way that a device fails,
-// and the making of a circuit to stand still.
+// the making of a circuit to stand still, and a stream to be as slow as can be: what is on it
+// begins only when the host waits and no other stream can go on. So whatever needs a wait for
+// that stream and has none comes too early in every run.
 #pragma once
 
 #include <atomic>
@@ -32,6 +34,8 @@ struct DoubleSeen {
     std::atomic<uint64_t> drains{0};
     // The longest limit of a wait for a device that stands still.
     std::atomic<uint64_t> stalled_wait_ms_max{0};
+    // Of the device that was opened last.
+    std::atomic<uint64_t> streams{0};
 };
 
 // Where the making of a circuit stands still, if a test asked for the next to.
@@ -55,6 +59,9 @@ struct DoubleControls {
     DoubleHold making;
     // What the stacks of kernels take.
     std::atomic<uint64_t> stacks_bytes{0};
+    // The number, from 1 in the order of their making, of the stream that is slow on a
+    // device that is opened afterwards; 0 for none.
+    std::atomic<uint64_t> slow_stream{0};
 };
 
 std::unique_ptr<DeviceApi> open_double(uint64_t memory_bytes,

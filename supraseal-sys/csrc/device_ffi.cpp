@@ -131,6 +131,10 @@ extern "C" void cuzk_test_stacks(cuzk_test_controls *controls, uint64_t bytes) n
     controls->shared->stacks_bytes.store(bytes);
 }
 
+extern "C" void cuzk_test_slow_stream(cuzk_test_controls *controls, uint64_t number) noexcept {
+    controls->shared->slow_stream.store(number);
+}
+
 extern "C" void cuzk_test_hold_making(cuzk_test_controls *controls) noexcept {
     controls->shared->making.hold_next();
 }
@@ -143,7 +147,8 @@ extern "C" cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *c
     const cuzk::DoubleSeen &seen = controls->shared->seen;
     return {seen.calls.load(),     seen.allocations.load(),    seen.live_allocations.load(),
             seen.bytes.load(),     seen.bytes_max.load(),      seen.uploaded_bytes.load(),
-            seen.drains.load(),    controls->shared->making.held(), seen.stalled_wait_ms_max.load()};
+            seen.drains.load(),    controls->shared->making.held(), seen.stalled_wait_ms_max.load(),
+            seen.streams.load()};
 }
 
 extern "C" cuzk_status cuzk_test_device_open(uint64_t memory_bytes,

@@ -772,6 +772,9 @@ unsafe extern "C" {
     pub fn cuzk_test_stacks(controls: *mut cuzk_test_controls, bytes: u64);
 }
 unsafe extern "C" {
+    pub fn cuzk_test_slow_stream(controls: *mut cuzk_test_controls, number: u64);
+}
+unsafe extern "C" {
     pub fn cuzk_test_hold_making(controls: *mut cuzk_test_controls);
 }
 unsafe extern "C" {
@@ -789,12 +792,13 @@ pub struct cuzk_test_device_seen {
     pub drains: u64,
     pub held_makings: u64,
     pub stalled_wait_ms_max: u64,
+    pub streams: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of cuzk_test_device_seen",
-    ][::core::mem::size_of::<cuzk_test_device_seen>() - 72usize];
+    ][::core::mem::size_of::<cuzk_test_device_seen>() - 80usize];
     [
         "Alignment of cuzk_test_device_seen",
     ][::core::mem::align_of::<cuzk_test_device_seen>() - 8usize];
@@ -825,6 +829,9 @@ const _: () = {
     [
         "Offset of field: cuzk_test_device_seen::stalled_wait_ms_max",
     ][::core::mem::offset_of!(cuzk_test_device_seen, stalled_wait_ms_max) - 64usize];
+    [
+        "Offset of field: cuzk_test_device_seen::streams",
+    ][::core::mem::offset_of!(cuzk_test_device_seen, streams) - 72usize];
 };
 unsafe extern "C" {
     pub fn cuzk_test_device_get_seen(

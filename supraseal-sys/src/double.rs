@@ -46,6 +46,8 @@ pub struct Seen {
     pub making_is_held: bool,
     /// The longest limit of a wait for the device while it stood still.
     pub stalled_wait_ms_max: u64,
+    /// Of the double that was opened last.
+    pub streams: u64,
 }
 
 /// Controls one double and outlives it.
@@ -86,6 +88,14 @@ impl Controls {
         unsafe { sys::cuzk_test_stacks(self.0.as_ptr(), bytes) }
     }
 
+    /// On doubles that are opened afterwards, makes a stream as slow as can be: what is on
+    /// it begins only when the host waits and no other stream can go on. Streams have
+    /// numbers from 1 in the order of their making; 0 for none.
+    pub fn slow_stream(&self, number: u64) {
+        // SAFETY: the object lives.
+        unsafe { sys::cuzk_test_slow_stream(self.0.as_ptr(), number) }
+    }
+
     /// Lets the next circuit that is made for the double stand still until this is
     /// dropped.
     #[must_use]
@@ -108,6 +118,7 @@ impl Controls {
             drains: seen.drains,
             making_is_held: seen.held_makings > 0,
             stalled_wait_ms_max: seen.stalled_wait_ms_max,
+            streams: seen.streams,
         }
     }
 }

@@ -78,8 +78,14 @@ impl Bench {
 
     /// With pieces of points as short as can be.
     fn with_short_pieces(options: &DeviceOptions) -> Self {
+        Self::with_slow_stream(options, 0)
+    }
+
+    /// The same, where the stream of this number is behind all others; 0 for none.
+    fn with_slow_stream(options: &DeviceOptions, number: u64) -> Self {
         const LOG_SHORTEST: u32 = 6;
         let controls = Controls::new().unwrap();
+        controls.slow_stream(number);
         let resources = Arc::new(GpuResources::new().unwrap());
         let device = double::open_in_pieces(
             PLENTY,
