@@ -425,6 +425,8 @@ typedef struct {
     uint64_t stalled_wait_ms_max;
     /* Of the device that was opened last. */
     uint64_t streams;
+    /* What its streams were given and have not passed. */
+    uint64_t under_way;
 } cuzk_test_device_seen;
 
 cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *controls) CUZK_NOEXCEPT;

@@ -57,7 +57,9 @@ public:
     using Work = std::function<void(std::unique_lock<std::mutex> &)>;
 
     // Its number is from 1.
-    DoubleStream(std::shared_ptr<Machine> machine, uint64_t number) : machine_(std::move(machine)) {
+    DoubleStream(std::shared_ptr<Machine> machine, DoubleSeen &seen)
+        : machine_(std::move(machine)), seen_(seen) {
+        const uint64_t number = ++seen_.streams;
         const std::lock_guard<std::mutex> lock(machine_->mtx);
         is_slow_ = number == machine_->slow_stream;
         machine_->streams.push_back(this);
@@ -84,6 +86,7 @@ public:
         }
         kernels_ += kernels;
         queue_.push_back({std::move(work), kernels});
+        seen_.under_way += 1;
         machine_->changed.notify_all();
     }
 
@@ -137,12 +140,14 @@ private:
             is_working_ = true;
             item.work(lock);
             is_working_ = false;
+            seen_.under_way -= 1;
             kernels_ -= item.kernels;
             machine_->changed.notify_all();
         }
     }
 
     std::shared_ptr<Machine> machine_;
+    DoubleSeen &seen_;
     std::deque<Item> queue_;
     uint32_t kernels_ = 0; // in the queue, or running
     bool ending_ = false;
@@ -159,6 +164,7 @@ public:
           machine_(std::make_shared<Machine>()) {
         machine_->slow_stream = controls_->slow_stream.load();
         controls_->seen.streams.store(0);
+        controls_->seen.under_way.store(0);
     }
 
     ~Double() override {
@@ -231,7 +237,7 @@ public:
 
     std::unique_ptr<DeviceStream> make_stream() override {
         call();
-        return std::make_unique<DoubleStream>(machine_, ++controls_->seen.streams);
+        return std::make_unique<DoubleStream>(machine_, controls_->seen);
     }
 
     std::unique_ptr<DeviceEvent> make_event() override {

@@ -1,5 +1,5 @@
 // A device in host memory, for tests of the host side: each stream is a thread,
-// so that a missing wait is a race that sanitizers and results show; memory is
+// so that without a wait what it orders may come in any order; memory is
 // limited as asked; a stream refuses more than a thousand kernels that have not passed,
 // where CUDA's driver would block; any call can be made to fail in any way that a device fails,
 // the making of a circuit to stand still, and a stream to be as slow as can be: what is on it
@@ -36,6 +36,8 @@ struct DoubleSeen {
     std::atomic<uint64_t> stalled_wait_ms_max{0};
     // Of the device that was opened last.
     std::atomic<uint64_t> streams{0};
+    // What its streams were given and have not passed: copies, launches, records and waits.
+    std::atomic<uint64_t> under_way{0};
 };
 
 // Where the making of a circuit stands still, if a test asked for the next to.

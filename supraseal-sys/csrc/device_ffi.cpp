@@ -148,7 +148,7 @@ extern "C" cuzk_test_device_seen cuzk_test_device_get_seen(cuzk_test_controls *c
     return {seen.calls.load(),     seen.allocations.load(),    seen.live_allocations.load(),
             seen.bytes.load(),     seen.bytes_max.load(),      seen.uploaded_bytes.load(),
             seen.drains.load(),    controls->shared->making.held(), seen.stalled_wait_ms_max.load(),
-            seen.streams.load()};
+            seen.streams.load(),   seen.under_way.load()};
 }
 
 extern "C" cuzk_status cuzk_test_device_open(uint64_t memory_bytes,

@@ -793,12 +793,13 @@ pub struct cuzk_test_device_seen {
     pub held_makings: u64,
     pub stalled_wait_ms_max: u64,
     pub streams: u64,
+    pub under_way: u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of cuzk_test_device_seen",
-    ][::core::mem::size_of::<cuzk_test_device_seen>() - 80usize];
+    ][::core::mem::size_of::<cuzk_test_device_seen>() - 88usize];
     [
         "Alignment of cuzk_test_device_seen",
     ][::core::mem::align_of::<cuzk_test_device_seen>() - 8usize];
@@ -832,6 +833,9 @@ const _: () = {
     [
         "Offset of field: cuzk_test_device_seen::streams",
     ][::core::mem::offset_of!(cuzk_test_device_seen, streams) - 72usize];
+    [
+        "Offset of field: cuzk_test_device_seen::under_way",
+    ][::core::mem::offset_of!(cuzk_test_device_seen, under_way) - 80usize];
 };
 unsafe extern "C" {
     pub fn cuzk_test_device_get_seen(

@@ -48,6 +48,8 @@ pub struct Seen {
     pub stalled_wait_ms_max: u64,
     /// Of the double that was opened last.
     pub streams: u64,
+    /// What its streams were given and have not passed: copies, launches, records, waits.
+    pub under_way: u64,
 }
 
 /// Controls one double and outlives it.
@@ -119,6 +121,7 @@ impl Controls {
             making_is_held: seen.held_makings > 0,
             stalled_wait_ms_max: seen.stalled_wait_ms_max,
             streams: seen.streams,
+            under_way: seen.under_way,
         }
     }
 }

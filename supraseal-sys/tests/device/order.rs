@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// Of which the transforms take long beside the coming of a short piece.
+/// Of which short pieces come to where the transforms' vectors were.
 const LARGE: Size = Size {
     log_domain: 14,
     num_inputs: 3,
     num_aux: 200,
 };
 
-/// Of which short pieces come to where the transforms' vectors were.
+/// Of which many short pieces are streamed.
 const MEDIUM: Size = Size {
     log_domain: 12,
     num_inputs: 3,
@@ -34,21 +34,6 @@ fn with_memory(memory_bytes: u64, options: &DeviceOptions) -> DeviceOptions {
     }
 }
 
-/// Pieces come to where the transforms' vectors were, but not before the transforms
-/// have passed.
-#[test]
-fn pieces_wait_for_the_transforms() {
-    let small = Arc::new(Small::new(LARGE, 77));
-    let least = least_with_short_pieces(&small, &options(1));
-    let bench = Bench::with_short_pieces(&with_memory(least, &options(1)));
-    let circuit = bench.circuit(&small);
-    assert!(circuit.plan().resident_points.h < small.points.h.len() as u64 / 96);
-    for seed in 0..3 {
-        let witness = small.witness(seed, 7);
-        assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
-    }
-}
-
 /// Does it on one device after another, on each of which another stream is behind all
 /// others.
 fn with_every_stream_slow(options: &DeviceOptions, run: impl Fn(&Bench, &str)) {
@@ -61,6 +46,21 @@ fn with_every_stream_slow(options: &DeviceOptions, run: impl Fn(&Bench, &str)) {
         run(&bench, &format!("stream {stream} is slow, {options:?}"));
         bench.assert_at_rest();
     }
+}
+
+/// Pieces come to where the transforms' vectors were, but not before the transforms
+/// have passed.
+#[test]
+fn pieces_wait_for_the_transforms() {
+    let small = Arc::new(Small::new(LARGE, 77));
+    let least = least_with_short_pieces(&small, &options(1));
+    let witness = small.witness(0, 7);
+    let expected = small.sums(&witness);
+    with_every_stream_slow(&with_memory(least, &options(1)), |bench, case| {
+        let circuit = bench.circuit(&small);
+        assert!(circuit.plan().resident_points.h < small.points.h.len() as u64 / 96);
+        assert_eq!(prove(&circuit, &witness).unwrap().0, expected, "{case}");
+    });
 }
 
 /// With as few points on the device as can be, and with all that may stay: what others
@@ -93,4 +93,26 @@ fn prove_side_by_side(
         let ran = staged.run(true, &|| true).unwrap();
         ran.finish(&|| true).unwrap().0
     })
+}
+
+/// A witness may be on its way when its proof is dropped, to where another circuit's block
+/// will be: the worker is free for that circuit only when the witness has arrived.
+#[test]
+fn a_dropped_proof_keeps_its_worker_until_its_witness_has_come() {
+    let small = |seed| Arc::new(Small::new(SMALL, seed));
+    let (dropped, next) = (small(79), small(80));
+    let (lost, witness) = (dropped.witness(81, 1), next.witness(82, 7));
+    // Of one worker; its stream is the last to be made.
+    let streams = Bench::with_short_pieces(&options(1))
+        .controls
+        .seen()
+        .streams;
+    let bench = Bench::with_slow_stream(&options(1), streams);
+    let (dropped, next) = (bench.circuit(&dropped), bench.circuit(&next));
+    let staged = dropped.stage(lost, &|| true).unwrap();
+    assert_ne!(bench.controls.seen().under_way, 0);
+    drop(staged);
+    assert_eq!(bench.controls.seen().under_way, 0);
+    assert_eq!(prove(&next, &witness).unwrap().0, small(80).sums(&witness));
+    bench.assert_at_rest();
 }
