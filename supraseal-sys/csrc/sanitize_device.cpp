@@ -1,5 +1,7 @@
-// The device prover under sanitizers: streams are threads here, so that a wait
-// that is missing is a data race that is reported.
+// The device prover under sanitizers. Streams are threads here, under one lock of the
+// double, which orders whatever does not overlap: a data race is reported where two threads
+// are at the same memory at that moment, and a wait that is missing may go unreported. The
+// tests with a slow stream (tests/device/order.rs) find those.
 #include <array>
 #include <thread>
 #include <vector>
