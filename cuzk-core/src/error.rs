@@ -81,9 +81,8 @@ pub enum Error {
         backend: &'static str,
         /// Why.
         problem: String,
-        /// Whether the device may be to blame: not if the circuit does not fit on it, nor
-        /// for parameters that nobody can use.
-        of_device: bool,
+        /// What is to blame.
+        culprit: Culprit,
     },
     /// A proof was made and the verifier rejected it, so it was withheld.
     #[error("partition {partition}: the proof does not verify and was withheld: {problem}")]
@@ -175,6 +174,18 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+}
+
+/// What may be to blame where a backend fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Culprit {
+    /// The device.
+    Device,
+    /// The circuit, which does not fit on this device.
+    Size,
+    /// What it was given, with which no device could do better.
+    Input,
 }
 
 impl Error {

@@ -45,6 +45,6 @@ pub use config::Config;
 pub use cuzk_scheduler as scheduler;
 pub use cuzk_timeline::{self as timeline, metrics};
 pub use engine::Engine;
-pub use error::{Error, Result};
+pub use error::{Culprit, Error, Result};
 pub use job::JobHandle;
 pub use request::ProofRequest;

@@ -232,7 +232,7 @@ fn backend_error(backend: &'static str, partition: usize, error: BackendError) -
             partition,
             backend,
             problem: error.to_string(),
-            of_device: error.is_of_device(),
+            culprit: error.culprit(),
         },
     }
 }

@@ -26,7 +26,7 @@ use crate::config::{Config, Devices};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::{MappedParams, ParamsError};
 use crate::timeline::Trace;
-use crate::{Error, Result};
+use crate::{Culprit, Error, Result};
 
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
@@ -288,19 +288,17 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// Whether the device may be to blame, and not what it was given.
+    /// What is to blame.
     #[must_use]
-    pub fn is_of_device(&self) -> bool {
+    pub fn culprit(&self) -> Culprit {
         match self {
-            Self::Params(_) | Self::IdentityDelta => false,
-            Self::Native(status) => !matches!(
-                status.code(),
-                Code::CircuitTooLarge
-                    | Code::InvalidPoint
-                    | Code::LengthMismatch
-                    | Code::InvalidArgument
-            ),
-            _ => true,
+            Self::Params(_) | Self::IdentityDelta => Culprit::Input,
+            Self::Native(status) => match status.code() {
+                Code::CircuitTooLarge => Culprit::Size,
+                Code::InvalidPoint | Code::LengthMismatch | Code::InvalidArgument => Culprit::Input,
+                _ => Culprit::Device,
+            },
+            _ => Culprit::Device,
         }
     }
 }

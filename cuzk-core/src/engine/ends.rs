@@ -174,10 +174,12 @@ impl Shared {
         partitions: Vec<usize>,
         submit: Submit,
     ) -> Result<()> {
-        let tasks: Vec<_> = partitions
-            .into_iter()
-            .map(|partition| Task::new(Arc::clone(state), partition))
-            .collect();
+        let tried = self.stations.too_small_for(state.circuit());
+        let task = |partition| Task {
+            tried: tried.clone(),
+            ..Task::new(Arc::clone(state), partition)
+        };
+        let tasks: Vec<_> = partitions.into_iter().map(task).collect();
         // Nothing tells them apart as long as none was tried.
         let lane = tasks.first().and_then(|task| self.stations.lane_for(task));
         let lane = lane.unwrap_or(Lane::Common);

@@ -15,7 +15,7 @@ use super::stations::Station;
 use super::task::{Admitted, Ready, Rejected, Task};
 use crate::kinds::WitnessContext;
 use crate::metrics::{self, Fault};
-use crate::{Error, Result};
+use crate::{Culprit, Error, Result};
 
 impl Shared {
     /// `station` proved a partition.
@@ -75,18 +75,16 @@ impl Shared {
     /// `station` is at fault, unless it was given what it cannot prove.
     fn blame(&self, station: usize, task: &Task, ticket: Ticket, error: Error) {
         tracing::warn!(station, partition = task.partition, %error, "a partition has to be proved again");
-        if !matches!(
-            error,
-            Error::Backend {
-                of_device: false,
-                ..
+        match culprit_of(&error) {
+            Culprit::Device => {
+                metrics::device_fault(station, fault_of(&error));
+                let at_fault = self.stations.get(station);
+                if at_fault.is_some_and(|at_fault| at_fault.health.fault(&error.to_string())) {
+                    self.quarantined(station);
+                }
             }
-        ) {
-            metrics::device_fault(station, fault_of(&error));
-            let at_fault = self.stations.get(station);
-            if at_fault.is_some_and(|at_fault| at_fault.health.fault(&error.to_string())) {
-                self.quarantined(station);
-            }
+            Culprit::Size => self.stations.is_too_small(station, task.state.circuit()),
+            Culprit::Input => {}
         }
         self.retry(station, task.again(), ticket, error);
     }
@@ -181,6 +179,13 @@ impl Shared {
         let witness = input.witness_in(partition, context).ok()?;
         let row = circuit.first_bad_row(&witness).ok()??;
         Some(Error::Unsatisfied { partition, row })
+    }
+}
+
+fn culprit_of(error: &Error) -> Culprit {
+    match error {
+        Error::Backend { culprit, .. } => *culprit,
+        _ => Culprit::Device,
     }
 }
 

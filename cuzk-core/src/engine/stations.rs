@@ -3,8 +3,9 @@
 //! Not their threads. The invariants: a station keeps its index; a device that is
 //! out is given one partition at a time, after a rest, and never a critical one.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicI32;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cuzk_scheduler::admission::Lane;
@@ -19,11 +20,14 @@ use super::watch::{Call, Part};
 use crate::Result;
 use crate::backend::{CpuBackend, Device};
 use crate::config::Config;
+use crate::kinds::CircuitId;
 
 /// A device, and what is known of it.
 pub(super) struct Station {
     pub(super) device: Device,
     pub(super) health: Arc<Health>,
+    /// The circuits that do not fit on it.
+    too_large: Mutex<HashSet<CircuitId>>,
 }
 
 /// The CPU as one worker's own: work on it neither waits for others' work nor
@@ -64,12 +68,27 @@ impl Solo {
         };
         // It is the last resort: its faults are counted and have no consequence.
         let health = Arc::new(Health::new(u32::MAX, Duration::ZERO));
-        let station = Station { device, health };
+        let station = Station::new(device, health);
         Ok(Self { station, pool })
     }
 }
 
 impl Station {
+    fn new(device: Device, health: Arc<Health>) -> Self {
+        Self {
+            device,
+            health,
+            too_large: Mutex::default(),
+        }
+    }
+
+    // Every change is one step.
+    fn too_large(&self) -> MutexGuard<'_, HashSet<CircuitId>> {
+        self.too_large
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether it takes work, were it only one partition to show that it is good.
     fn accepts(&self, critical: bool) -> bool {
         self.health.is_trusted() || !critical && self.health.is_rested()
@@ -89,10 +108,8 @@ impl Station {
 impl Stations {
     pub(super) fn new(config: &Config, devices: Vec<Device>) -> Self {
         let gpus = &config.gpus;
-        let station = |device| Station {
-            device,
-            health: Arc::new(Health::new(gpus.faults_max, gpus.rest)),
-        };
+        let health = || Arc::new(Health::new(gpus.faults_max, gpus.rest));
+        let station = |device| Station::new(device, health());
         Self {
             devices: devices.into_iter().map(station).collect(),
             solos: [const { OnceLock::new() }; SOLO_ROLES.len()],
@@ -199,6 +216,27 @@ impl Stations {
         } else {
             here.health.try_it().map_or(Claim::No, Claim::Trial)
         }
+    }
+
+    /// A circuit does not fit on a device: its partitions need not be made for it to find
+    /// that out again.
+    pub(super) fn is_too_small(&self, station: usize, id: CircuitId) {
+        let Some(here) = self.devices.get(station) else {
+            return;
+        };
+        if here.too_large().insert(id) {
+            tracing::warn!(
+                station, circuit = %id,
+                "the circuit does not fit on the device; its partitions are proved elsewhere"
+            );
+        }
+    }
+
+    /// The devices on which a circuit does not fit, as far as that was tried.
+    pub(super) fn too_small_for(&self, id: CircuitId) -> Vec<usize> {
+        let devices = self.devices.iter().enumerate();
+        let too_small = devices.filter(|(_, station)| station.too_large().contains(&id));
+        too_small.map(|(index, _)| index).collect()
     }
 
     /// Which workers are to take a partition, if any are left. Critical work has a

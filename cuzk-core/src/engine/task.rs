@@ -25,7 +25,7 @@ use crate::timeline::{Stage, Wait};
 pub(super) struct Task {
     pub(super) state: Arc<JobState>,
     pub(super) partition: usize,
-    /// The stations that failed to prove it.
+    /// The stations that failed to prove it, or are known to be too small for it.
     pub(super) tried: Vec<usize>,
     /// What it waits for, while it waits.
     pub(super) wait: Option<Wait>,

@@ -28,7 +28,9 @@ pub(crate) enum Deed {
     PanicInStart,
     PanicInFinish,
     ErrorInStart,
-    /// An error that is none of its own.
+    /// An error of the parameters.
+    BadInput,
+    /// An error of the circuit, which does not fit.
     TooLarge,
     /// A proof of another statement.
     WrongPoint,
@@ -236,6 +238,7 @@ impl Backend for Scripted {
         match deed {
             Deed::PanicInStart => panic!("a device's start"),
             Deed::ErrorInStart => return Err(std::io::Error::other("no memory").into()),
+            Deed::BadInput => return Err(BackendError::IdentityDelta),
             Deed::TooLarge => return Err(Status::too_large("as a test asks".to_owned()).into()),
             Deed::Stall => self.gate.wait(),
             Deed::ProveAfter(wait) => {

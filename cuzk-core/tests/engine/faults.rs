@@ -93,7 +93,7 @@ fn a_device_that_keeps_failing_gets_no_more_work() {
     engine.shutdown();
 }
 
-/// What is wrong with a circuit or with parameters is no reason to do without a device.
+/// What is wrong with parameters is no reason to do without a device.
 #[test]
 fn a_device_is_not_blamed_for_what_it_is_given() {
     let directory = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn a_device_is_not_blamed_for_what_it_is_given() {
     config.gpus.faults_max = 2;
     let device = Scripted::new(
         &config,
-        |n| if n < 6 { Deed::TooLarge } else { Deed::Prove },
+        |n| if n < 6 { Deed::BadInput } else { Deed::Prove },
     );
     let engine = engine_on(&config, &[&device]);
     prove(&engine, tiny::job(KIND, 6)).unwrap();
@@ -110,6 +110,33 @@ fn a_device_is_not_blamed_for_what_it_is_given() {
     assert_eq!(status.devices.last().unwrap().proved, 6, "elsewhere");
     prove(&engine, tiny::job(KIND, 6)).unwrap();
     assert_eq!(engine.status().devices[0].proved, 6);
+    engine.shutdown();
+}
+
+/// Nor is a circuit that does not fit; and it is tried once, since a witness that is made for
+/// a device in vain has to be made again.
+#[test]
+fn a_circuit_that_does_not_fit_goes_elsewhere_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.faults_max = 2;
+    let small = Scripted::new(
+        &config,
+        |n| if n == 0 { Deed::TooLarge } else { Deed::Prove },
+    );
+    let engine = engine_on(&config, &[&small]);
+    let num_proved = || {
+        let devices = engine.status().devices;
+        (devices[0].proved, devices.last().unwrap().proved)
+    };
+    prove(&engine, tiny::job(KIND, 1)).unwrap();
+    prove(&engine, tiny::job(KIND, 6)).unwrap();
+    assert_eq!(small.started(), 1);
+    assert_eq!(engine.status().devices[0].faults, 0);
+    assert_eq!(num_proved(), (0, 7));
+    // Others do fit.
+    prove(&engine, tiny::job(ProofKind::SnapDeals, 6)).unwrap();
+    assert_eq!(num_proved(), (6, 7));
     engine.shutdown();
 }
 

@@ -1,7 +1,8 @@
 //! Where the vectors of witnesses are.
 //!
-//! Not an allocator: it chooses one. Invariant: what is large comes from whoever recycles
-//! it, if somebody does; what is small, and everything else, is on the heap.
+//! Not an allocator: it chooses one. Invariants: what is large comes from whoever recycles
+//! it, if somebody does; what is small, and everything else, is on the heap; a vector for
+//! which there is no memory unwinds, where others end the process.
 #![allow(unsafe_code)] // Hands on to another allocator.
 
 use std::alloc::Layout;
@@ -44,7 +45,9 @@ impl WitnessMemory {
 // is the one it was asked for with, since no block is given out as longer than asked for.
 unsafe impl Allocator for WitnessMemory {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        let block = self.of_size(layout.size()).allocate(layout)?;
+        let Ok(block) = self.of_size(layout.size()).allocate(layout) else {
+            return no_memory(layout.size());
+        };
         Ok(NonNull::slice_from_raw_parts(block.cast(), layout.size()))
     }
 
@@ -52,6 +55,17 @@ unsafe impl Allocator for WitnessMemory {
         // SAFETY: the caller's, as the allocator is that which gave the block.
         unsafe { self.of_size(layout.size()).deallocate(block, layout) }
     }
+}
+
+/// A vector that is told so ends the process, with everybody's jobs in it; one that unwinds
+/// here is as it was, because it asks before it changes anything. Of little memory there may
+/// not be enough to unwind.
+#[expect(clippy::panic, reason = "ends a partition and not the process")]
+fn no_memory(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
+    if bytes < WitnessMemory::LARGE_BYTES {
+        return Err(AllocError);
+    }
+    panic!("no memory for {bytes} bytes of a witness; lower memory.total_budget")
 }
 
 impl fmt::Debug for WitnessMemory {
@@ -65,8 +79,10 @@ impl fmt::Debug for WitnessMemory {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
 
     const LARGE_BYTES: usize = WitnessMemory::LARGE_BYTES;
 
@@ -104,5 +120,38 @@ mod tests {
         assert!(large.iter().copied().eq(0..LARGE_BYTES as u64));
         drop((small, large));
         assert_eq!(lender.out_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    /// Gives out one block and no other.
+    #[derive(Default)]
+    struct Once(AtomicUsize);
+
+    // SAFETY: all of it is the heap's.
+    unsafe impl Allocator for Once {
+        fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 => Global.allocate(layout),
+                _ => Err(AllocError),
+            }
+        }
+
+        unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+            // SAFETY: the caller's.
+            unsafe { Global.deallocate(block, layout) }
+        }
+    }
+
+    #[test]
+    fn a_vector_without_memory_unwinds_and_is_as_it_was() {
+        const LEN: u64 = LARGE_BYTES as u64 / 8;
+        let memory = WitnessMemory::of(Arc::new(Once::default()));
+        let mut array = Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory.clone());
+        array.extend(0..LEN);
+        let grown = catch_unwind(AssertUnwindSafe(|| array.push(LEN)));
+        let said = grown.unwrap_err().downcast::<String>().unwrap();
+        assert!(said.starts_with("no memory for "), "{said}");
+        assert!(array.iter().copied().eq(0..LEN));
+        let made = || Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory.clone());
+        assert!(catch_unwind(AssertUnwindSafe(made)).is_err());
     }
 }
