@@ -42,8 +42,9 @@ const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
 
 /// The automatic reserve is an eighth of what may be used, at most this: a
-/// WinningPoSt of 32 GiB sectors takes 1.00 GB with its files on 2 threads (0.84 GB are
-/// the parameters and their multiples), 1.21 GB on 16.
+/// WinningPoSt of 32 GiB sectors is charged 1.00 GB with its files on 2 threads (0.84 GB
+/// are the parameters and their multiples), 1.21 GB on 16, and 1.97 GB on 64, which is for
+/// the configuration to reserve.
 const RESERVE_AUTO_MAX_BYTES: u64 = 1280 << 20;
 
 /// What the file says, completed and checked against the machine. Everything

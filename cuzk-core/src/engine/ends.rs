@@ -180,7 +180,7 @@ impl Shared {
             ..Task::new(Arc::clone(state), partition)
         };
         let tasks: Vec<_> = partitions.into_iter().map(task).collect();
-        // Nothing tells them apart as long as none was tried.
+        // They differ in nothing that a lane depends on.
         let lane = tasks.first().and_then(|task| self.stations.lane_for(task));
         let lane = lane.unwrap_or(Lane::Common);
         let vectors = self.stations.hold_vectors(lane);
