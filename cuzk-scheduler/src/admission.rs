@@ -148,6 +148,9 @@ pub enum Turn<T, K> {
         ticket: Ticket,
         /// What is missing.
         over: OverBudget,
+        /// No memory. Until this is dropped the work counts as running, so that it can
+        /// be put back: nobody who sees nothing left ends before.
+        held: Reservation<K>,
     },
 }
 
@@ -508,14 +511,21 @@ where
         let (critical, ticket) = (rank.is_critical(), Ticket { rank });
         if let Err(over) = state.memory.check(&first.need, critical, limits) {
             let (_, Waiting { item, .. }) = state.waiting[lane as usize].pop_first()?;
-            return Some(Turn::Impossible { item, ticket, over });
+            let nothing = Need::own(0);
+            state.memory.charge(&nothing, critical, &[]);
+            return Some(Turn::Impossible {
+                item,
+                ticket,
+                over,
+                held: self.reservation(nothing, critical),
+            });
         }
         let Room::Now(evicted) = state.memory.room(&first.need, critical, limits) else {
             return None;
         };
         let mut memory = state.memory.clone();
         memory.charge(&first.need, critical, &evicted);
-        if state.takes_the_room_of_others(rank, &memory, limits) {
+        if state.takes_the_room_of(|other| other < rank, &memory, limits) {
             return None;
         }
         let (_, Waiting { item, need }) = state.waiting[lane as usize].pop_first()?;
@@ -546,19 +556,25 @@ where
     }
 
     /// Charges memory for work that has no place in the order, if it is free at this
-    /// moment, beside the reserve and without anything going for it. Work that waits
-    /// for memory may wait longer for it.
+    /// moment, beside the reserve and without anything going for it. Critical work that
+    /// waits keeps the room that it needs. Other work may wait longer for this: would it
+    /// keep its room, too, there would be none for this as long as memory is what work
+    /// waits for.
     #[must_use]
     pub fn reserve(&self, need: &Need<K>) -> Option<Reservation<K>> {
         let mut state = self.lock();
         match state.memory.room(need, false, &self.limits) {
-            Room::Now(evicted) if evicted.is_empty() && !state.closed => {
-                state.memory.charge(need, false, &[]);
-                drop(state);
-                Some(self.reservation(need.clone(), false))
-            }
-            Room::Now(_) | Room::Later => None,
+            Room::Now(evicted) if evicted.is_empty() && !state.closed => {}
+            Room::Now(_) | Room::Later => return None,
         }
+        let mut memory = state.memory.clone();
+        memory.charge(need, false, &[]);
+        if state.takes_the_room_of(|other| other.is_critical(), &memory, &self.limits) {
+            return None;
+        }
+        state.memory = memory;
+        drop(state);
+        Some(self.reservation(need.clone(), false))
     }
 
     /// Of what was charged.
@@ -619,14 +635,19 @@ where
 }
 
 impl<T, K: Eq + Hash + Clone> State<T, K> {
-    /// Whether, once `memory` is what is used, something more urgent than `rank` would
-    /// wait for it. It does not wait for ever: what runs ends, what is idle goes, and what
-    /// could not fit even then is not waited for.
-    fn takes_the_room_of_others(&self, rank: Rank, memory: &Memory<K>, limits: &Limits) -> bool {
+    /// Whether, once `memory` is what is used, something that is `before` this would wait
+    /// for it. It does not wait for ever: what runs ends, what is idle goes, and what could
+    /// not fit even then is not waited for.
+    fn takes_the_room_of(
+        &self,
+        before: impl Fn(Rank) -> bool,
+        memory: &Memory<K>,
+        limits: &Limits,
+    ) -> bool {
         let firsts = self.waiting.iter().filter_map(BTreeMap::first_key_value);
-        let mut before = firsts.filter(|((other, _), _)| *other < rank);
-        before.any(|((other, _), Waiting { need, .. })| {
-            let critical = other.is_critical();
+        let mut firsts = firsts.filter(|((rank, _), _)| before(*rank));
+        firsts.any(|((rank, _), Waiting { need, .. })| {
+            let critical = rank.is_critical();
             self.memory.check(need, critical, limits).is_ok()
                 && matches!(memory.room(need, critical, limits), Room::Later)
         })

@@ -121,8 +121,8 @@ impl<T> Queue<T> {
             if let Some(place) = place.map(|(place, _)| *place)
                 && let Some(item) = state.items.remove(&place)
             {
-                drop(state);
                 self.not_full.notify_one();
+                self.tell_if_over(&state);
                 return Some(item);
             }
             if state.closed && state.items.is_empty() {
@@ -145,9 +145,17 @@ impl<T> Queue<T> {
         let (kept, out): (BTreeMap<_, _>, BTreeMap<_, _>) =
             items.into_iter().partition(|(_, item)| keep(item));
         state.items = kept;
-        drop(state);
         self.not_full.notify_all();
+        self.tell_if_over(&state);
+        drop(state);
         out.into_values().collect()
+    }
+
+    /// Consumers that take none of what is left wait until nothing is.
+    fn tell_if_over(&self, state: &State<T>) {
+        if state.closed && state.items.is_empty() {
+            self.not_empty.notify_all();
+        }
     }
 
     /// Lets nothing more in. Waiting producers get their items back, waiting
@@ -167,11 +175,14 @@ impl<T> Queue<T> {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
     use std::thread;
     use std::time::{Duration, Instant};
 
     use super::*;
     use crate::priority::{Patience, Priority};
+
+    const MOMENTS: Duration = Duration::from_secs(60);
 
     fn rank(priority: Priority) -> Rank {
         let patience = Patience {
@@ -269,6 +280,38 @@ mod tests {
         wants.store(true, Ordering::SeqCst);
         queue.wake();
         assert_eq!(consumer.join().unwrap(), Some(1));
+    }
+
+    /// What somebody else takes, or nobody, is the last that it waits for.
+    #[test]
+    fn a_consumer_that_takes_nothing_ends_with_the_queue() {
+        let ends: [fn(&Queue<u32>); 2] = [
+            |queue| assert_eq!(queue.pop(), Some(1)),
+            |queue| assert_eq!(queue.retain(|_| false), [1]),
+        ];
+        for end in ends {
+            let queue = Arc::new(Queue::new(1));
+            queue.push(rank(Priority::Normal), 1).unwrap();
+            queue.close();
+            let looked = Arc::new(AtomicBool::new(false));
+            let (ended, end_of_it) = mpsc::channel();
+            thread::spawn({
+                let (queue, looked) = (Arc::clone(&queue), Arc::clone(&looked));
+                move || {
+                    let takes_none = |_: &u32| {
+                        looked.store(true, Ordering::SeqCst);
+                        false
+                    };
+                    ended.send(queue.pop_if(takes_none))
+                }
+            });
+            while !looked.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            // It looks under the lock, which it gives up by waiting.
+            end(&queue);
+            assert_eq!(end_of_it.recv_timeout(MOMENTS), Ok(None));
+        }
     }
 
     #[test]

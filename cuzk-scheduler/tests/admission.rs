@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -338,6 +339,39 @@ fn a_closed_door_waits_for_what_may_be_put_back() {
     assert!(admission.next(Lane::Critical).is_none());
 }
 
+/// What could not have its memory may still be put back, to be done with less, and fail, and
+/// be another lane's: whose workers must be there.
+#[test]
+fn a_closed_door_waits_for_what_had_no_room() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, Need::own(101));
+    admission.close();
+    let Some(Turn::Impossible {
+        item, ticket, held, ..
+    }) = admission.next(Lane::Common)
+    else {
+        panic!("there is no such room");
+    };
+    let (ended, end) = mpsc::channel();
+    let other = thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || {
+            while let Some(turn) = admission.next(Lane::Retry) {
+                drop(turn);
+            }
+            ended.send(()).unwrap();
+        }
+    });
+    assert_eq!(admission.usage().running, 1);
+    let early = end.recv_timeout(Duration::from_millis(20));
+    assert!(early.is_err(), "it may get what is put back");
+    admission.put_back(Lane::Retry, ticket, item, Need::own(1));
+    drop(held);
+    other.join().unwrap();
+    assert_eq!(admission.usage().waiting, 0, "it was done");
+    assert!(admission.next(Lane::Common).is_none());
+}
+
 #[test]
 fn work_that_was_given_up_keeps_nobody_waiting() {
     let admission = Admission::new(limits(100, 0));
@@ -564,6 +598,34 @@ fn what_is_reserved_out_of_order_takes_only_what_is_free() {
         drop(held);
         assert!(worker.join().unwrap());
     });
+}
+
+/// It may hold what it reserved for long, and critical work cannot wait for that, whether it
+/// waits for memory that others are about to give back or for its worker.
+#[test]
+fn what_is_reserved_out_of_order_leaves_critical_work_its_room() {
+    let admission = Admission::new(limits(100, 20));
+    submit(&admission, Priority::Normal, 1, Need::own(50));
+    let (_, running, _) = admitted(&admission, Lane::Common);
+    submit_to(
+        Lane::Critical,
+        &admission,
+        Priority::Critical,
+        2,
+        Need::own(90),
+    );
+    assert!(admission.reserve(&Need::own(1)).is_none(), "it waits");
+    drop(running);
+    assert!(admission.reserve(&Need::own(11)).is_none(), "it can begin");
+    let beside = admission.reserve(&Need::own(10)).unwrap();
+    let (item, critical, _) = admitted(&admission, Lane::Critical);
+    assert_eq!(item, 2);
+    drop((beside, critical));
+    // Others wait until it is given back.
+    submit(&admission, Priority::High, 3, Need::own(80));
+    let first = admission.reserve(&Need::own(1)).unwrap();
+    drop(first);
+    assert_eq!(admitted(&admission, Lane::Common).0, 3);
 }
 
 /// Critical work uses the reserve, also when it was given up.

@@ -183,7 +183,12 @@ impl Shared {
                 evicted.iter().for_each(|id| self.evict(*id));
                 (item, ticket, memory)
             }
-            Turn::Impossible { item, ticket, over } => {
+            Turn::Impossible {
+                item,
+                ticket,
+                over,
+                held: _held,
+            } => {
                 let id = item.state.circuit();
                 if self.needs.uncharge_files(id) {
                     self.put_back(lane, ticket, item);
