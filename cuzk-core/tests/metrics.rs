@@ -17,6 +17,7 @@ use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Sha
 use common::device::{Deed, Doorway, Scripted, engine_on};
 use common::tiny::{self, TinyJob};
 use common::{MOMENTS, submit, urgent, wait_until};
+use cuzk_core::Engine;
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::metrics;
@@ -107,8 +108,12 @@ fn an_engine_tells_how_it_is_doing() {
     assert_eq!(seen["cuzk_stage_seconds{stage=verify}"], 3.0);
 }
 
-/// A recorder that does not like to be told of memory.
+/// A recorder that does not like to be told anything.
 struct Panics;
+
+fn defect<T>() -> T {
+    panic!("a recorder's defect")
+}
 
 impl Recorder for Panics {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -118,19 +123,15 @@ impl Recorder for Panics {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::noop()
+        defect()
     }
 
-    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        assert!(
-            key.name() != "cuzk_memory_reserved_bytes",
-            "a recorder's defect"
-        );
-        Gauge::noop()
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        defect()
     }
 
     fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
+        defect()
     }
 }
 
@@ -141,16 +142,25 @@ fn child() {
     ::metrics::set_global_recorder(Panics).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
-    let engine = engine_on(&config, &[&Scripted::good(&config)]);
-    for priority in [Priority::Normal, Priority::Critical, Priority::Low] {
-        let job = engine.submit_job(tiny::job(ProofKind::Porep, 2), urgent(priority));
-        job.unwrap().wait_for(MOMENTS).unwrap().unwrap();
+    let priorities = [Priority::Normal, Priority::Critical, Priority::Low];
+    let submit_all = |engine: &Engine| {
+        let submit = |priority| engine.submit_job(tiny::job(ProofKind::Porep, 2), urgent(priority));
+        priorities.map(|priority| submit(priority).unwrap())
+    };
+    for deed in [Deed::Prove, Deed::WrongPoint, Deed::PanicInFinish] {
+        let engine = engine_on(&config, &[&Scripted::new(&config, move |_| deed)]);
+        for job in submit_all(&engine) {
+            job.wait_for(MOMENTS).unwrap().unwrap();
+        }
+        let [cancelled, ..] = submit_all(&engine);
+        cancelled.cancel();
+        engine.shutdown();
     }
-    engine.shutdown();
 }
 
+/// Between turns, and where a stage panics, too, or a device is given up.
 #[test]
-fn a_recorder_that_panics_between_turns_costs_no_thread() {
+fn a_recorder_that_panics_costs_no_job_and_no_thread() {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--ignored", "--exact", "child", "--nocapture"]);
     let output = child.output().unwrap();

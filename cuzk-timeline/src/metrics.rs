@@ -3,9 +3,12 @@
 //! Not an exporter: they go to whichever recorder the process has installed for
 //! the `metrics` facade, and nowhere without one. Whoever installs one calls
 //! [`describe`] and does so before the engine starts. Labels take few values:
-//! kinds, stages, devices and the enums here, never a job's number. The invariant:
-//! a gauge that was raised is lowered again, also when a stage unwinds.
+//! kinds, stages, devices and the enums here, never a job's number. The invariants:
+//! a gauge that was raised is lowered again, also when a stage unwinds; a recorder that
+//! panics takes nothing with it.
 
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use ::metrics::{
@@ -202,60 +205,80 @@ impl Evicted {
 
 /// A job of `kind` was accepted.
 pub fn job_accepted(kind: &'static str) {
-    counter!(JOBS_ACCEPTED, "kind" => kind).increment(1);
+    tell(|| counter!(JOBS_ACCEPTED, "kind" => kind).increment(1));
 }
 
 /// A job of `kind` was refused.
 pub fn job_refused(kind: &'static str, reason: Refusal) {
-    counter!(JOBS_REFUSED, "kind" => kind, "reason" => reason.name()).increment(1);
+    tell(|| counter!(JOBS_REFUSED, "kind" => kind, "reason" => reason.name()).increment(1));
 }
 
 /// A job of `kind` ended, this long after it was accepted.
 pub fn job_ended(kind: &'static str, outcome: Outcome, after: Duration) {
-    counter!(JOBS_ENDED, "kind" => kind, "outcome" => outcome.name()).increment(1);
-    histogram!(JOB_SECONDS, "kind" => kind, "outcome" => outcome.name()).record(after);
+    tell(|| {
+        counter!(JOBS_ENDED, "kind" => kind, "outcome" => outcome.name()).increment(1);
+        histogram!(JOB_SECONDS, "kind" => kind, "outcome" => outcome.name()).record(after);
+    });
 }
 
 /// Something went wrong on a device. A rejected proof counts as one, too.
 pub fn device_fault(device: usize, fault: Fault) {
-    if fault == Fault::Rejected {
-        counter!(PROOFS_REJECTED, of_device(device)).increment(1);
-    }
-    counter!(DEVICE_FAULTS, "device" => device.to_string(), "fault" => fault.name()).increment(1);
+    tell(|| {
+        if fault == Fault::Rejected {
+            counter!(PROOFS_REJECTED, of_device(device)).increment(1);
+        }
+        let device = device.to_string();
+        counter!(DEVICE_FAULTS, "device" => device, "fault" => fault.name()).increment(1);
+    });
 }
 
 /// A device was put into quarantine, or let out of it.
 pub fn device_quarantined(device: usize, quarantined: bool) {
-    gauge!(DEVICE_QUARANTINED, of_device(device)).set(f64::from(u8::from(quarantined)));
+    let quarantined = f64::from(u8::from(quarantined));
+    tell(|| gauge!(DEVICE_QUARANTINED, of_device(device)).set(quarantined));
 }
 
 /// How much memory may be reserved in all.
 pub fn memory_budget(bytes: u64) {
-    gauge!(MEMORY_BUDGET_BYTES).set(bytes as f64);
+    tell(|| gauge!(MEMORY_BUDGET_BYTES).set(bytes as f64));
 }
 
 /// How much memory is reserved.
 pub fn memory_reserved(bytes: u64) {
-    gauge!(MEMORY_RESERVED_BYTES).set(bytes as f64);
+    tell(|| gauge!(MEMORY_RESERVED_BYTES).set(bytes as f64));
 }
 
 /// How much memory is kept in buffers for the next partition.
 pub fn buffers_kept(bytes: u64) {
-    gauge!(BUFFERS_KEPT_BYTES).set(bytes as f64);
+    tell(|| gauge!(BUFFERS_KEPT_BYTES).set(bytes as f64));
 }
 
 /// Something was evicted to make room.
 pub fn evicted(what: Evicted) {
-    counter!(EVICTIONS, "what" => what.name()).increment(1);
+    tell(|| counter!(EVICTIONS, "what" => what.name()).increment(1));
 }
 
 /// A stage ended.
 pub(crate) fn stage_ended(span: &Span) {
-    histogram!(STAGE_SECONDS, "stage" => span.stage.name()).record(span.length());
-    if let (Stage::Device, Some(device)) = (span.stage, span.device) {
-        let busy_us = u64::try_from(span.length().as_micros()).unwrap_or(u64::MAX);
-        counter!(DEVICE_BUSY_MICROSECONDS, of_device(device)).increment(busy_us);
-    }
+    tell(|| {
+        histogram!(STAGE_SECONDS, "stage" => span.stage.name()).record(span.length());
+        if let (Stage::Device, Some(device)) = (span.stage, span.device) {
+            let busy_us = u64::try_from(span.length().as_micros()).unwrap_or(u64::MAX);
+            counter!(DEVICE_BUSY_MICROSECONDS, of_device(device)).increment(busy_us);
+        }
+    });
+}
+
+/// The recorder is the caller's code. If it panics, what it was told is lost, and nothing of
+/// whoever told it: who tells has work in hand, and may be unwinding.
+fn tell<R>(what: impl FnOnce() -> R) -> Option<R> {
+    let told = catch_unwind(AssertUnwindSafe(what));
+    let told = told.map_err(|panic| {
+        // Dropping it could panic again.
+        mem::forget(panic);
+        tracing::error!("the recorder of metrics panicked; what it was told is lost");
+    });
+    told.ok()
 }
 
 fn of_device(device: usize) -> Vec<Label> {
@@ -266,24 +289,23 @@ fn of_device(device: usize) -> Vec<Label> {
 /// it raised, even if another recorder is installed meanwhile.
 pub(crate) struct InStage {
     stage: Stage,
-    partitions: Gauge,
+    partitions: Option<Gauge>,
     device_busy: Option<Gauge>,
 }
 
 impl InStage {
     pub(crate) fn enter(stage: Stage, device: Option<usize>) -> Self {
-        let partitions = gauge!(PARTITIONS_IN_STAGE, "stage" => stage.name());
-        partitions.increment(1);
-        let device_busy = device
-            .filter(|_| stage == Stage::Device)
-            .map(|device| gauge!(DEVICE_BUSY, of_device(device)));
-        if let Some(busy) = &device_busy {
-            busy.increment(1);
-        }
+        let raised = |gauge: Gauge| {
+            gauge.increment(1);
+            gauge
+        };
+        let partitions = || raised(gauge!(PARTITIONS_IN_STAGE, "stage" => stage.name()));
+        let device = device.filter(|_| stage == Stage::Device);
+        let busy = |device| tell(|| raised(gauge!(DEVICE_BUSY, of_device(device))));
         Self {
             stage,
-            partitions,
-            device_busy,
+            partitions: tell(partitions),
+            device_busy: device.and_then(busy),
         }
     }
 
@@ -294,9 +316,8 @@ impl InStage {
 
 impl Drop for InStage {
     fn drop(&mut self) {
-        self.partitions.decrement(1);
-        if let Some(busy) = &self.device_busy {
-            busy.decrement(1);
+        for raised in [&self.partitions, &self.device_busy].into_iter().flatten() {
+            tell(|| raised.decrement(1));
         }
     }
 }
@@ -310,7 +331,6 @@ impl std::fmt::Debug for InStage {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use ::metrics::with_local_recorder;
     use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};

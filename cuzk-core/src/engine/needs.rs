@@ -10,7 +10,6 @@ use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
 use cuzk_scheduler::admission::{Lane, Limits, Need};
 
-use super::lanes::unwinding_is_an_error;
 use super::shared::Shared;
 use super::task::{Stake, Task};
 use crate::circuit::Circuit;
@@ -24,9 +23,9 @@ use crate::metrics::{self, Evicted};
 use crate::params::{LoadedParams, MappedMultiples, ParamsError, Shapes};
 use crate::{Error, Result};
 
-/// Asked while another reads what one waits for: why to leave that wait, if there is a
+/// Asked while one reads, or waits for another who does: why to leave that, if there is a
 /// reason.
-pub(super) type Leave<'a> = &'a dyn Fn() -> Option<Error>;
+pub(super) type Leave<'a> = &'a (dyn Fn() -> Option<Error> + Sync);
 
 /// What a partition of each circuit needs, once the circuit was read.
 pub(super) struct Needs {
@@ -275,16 +274,8 @@ impl Shared {
 
     /// To be called when memory was charged, and when a worker has let go of some.
     pub(super) fn tell_memory(&self) {
-        // The recorder is the caller's, and between turns there is no job that could end
-        // with its panic.
-        let told = unwinding_is_an_error("metrics", || {
-            metrics::memory_reserved(self.admission.usage().used_bytes);
-            metrics::buffers_kept(self.buffers.kept_bytes());
-            Ok(())
-        });
-        if let Err(error) = told {
-            tracing::error!(%error, "the memory in use was not told");
-        }
+        metrics::memory_reserved(self.admission.usage().used_bytes);
+        metrics::buffers_kept(self.buffers.kept_bytes());
     }
 }
 
