@@ -101,6 +101,26 @@ impl Checkpoint for Stop {
     }
 }
 
+/// For a job that has ended nobody reads on, nor at an engine's end: it may be a slow disk.
+#[test]
+fn a_reading_stops_and_leaves_nothing() {
+    let case = Case::new();
+    if Isa::ifma().is_none() {
+        return;
+    }
+    case.write(1 << 30).unwrap();
+    let params = case.params.mapped();
+    let stop = || Some("stopped");
+    let stopped = params.multiples_unless(&case.circuit, Isa::best(), &pool(), stop);
+    assert_eq!(stopped.err(), Some("stopped"));
+    let context = Context {
+        checkpoint: &Stop,
+        ..Isa::best().into()
+    };
+    assert!(matches!(case.renew(context), Err(ParamsError::Stopped)));
+    assert_eq!(case.shared(Isa::best()), (true, false));
+}
+
 #[test]
 fn what_was_written_is_opened() {
     let case = Case::new();

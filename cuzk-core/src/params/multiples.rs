@@ -77,6 +77,21 @@ pub struct Shapes {
     pub b_g2: Option<Shape>,
 }
 
+/// Asked while a file is read: whether to read on.
+type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Why a file is not opened.
+enum Fault {
+    Stopped,
+    Problem(String),
+}
+
+impl<T: Into<String>> From<T> for Fault {
+    fn from(problem: T) -> Self {
+        Self::Problem(problem.into())
+    }
+}
+
 /// The multiples of one query.
 struct Rows {
     shape: Shape,
@@ -107,6 +122,20 @@ impl MappedMultiples {
         densities: &Densities,
         isa: Isa,
     ) -> Result<Option<Self>, ParamsError> {
+        Self::open_while(params, program, densities, isa, &|| true)
+    }
+
+    /// The same, as long as it goes on: asked before every MiB, in the current pool.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and [`ParamsError::Stopped`].
+    fn open_while(
+        params: &MappedParams,
+        program: &Program<Scalar>,
+        densities: &Densities,
+        isa: Isa,
+        goes_on: GoesOn<'_>,
+    ) -> Result<Option<Self>, ParamsError> {
         let path = multiples_path(params);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -118,10 +147,11 @@ impl MappedMultiples {
                 path: path.clone(),
                 source,
             })?;
-        let opened = Header::read(map.bytes()).and_then(|header| {
+        let header = Header::read(map.bytes()).map_err(Fault::from);
+        let opened = header.and_then(|header| {
             header.expect(&Header::identity(params, program, isa))?;
             let [h, l, a, b_g2] = Queries::new(program, densities).0;
-            let check = |section: &Section, chosen| section.check(map.bytes(), chosen);
+            let check = |section: &Section, chosen| section.check(map.bytes(), chosen, goes_on);
             let [ch, cl, ca, cb] = &header.sections;
             let ((h, l), (a, b_g2)) = rayon::join(
                 || rayon::join(|| check(ch, h), || check(cl, l)),
@@ -129,9 +159,12 @@ impl MappedMultiples {
             );
             Ok((h?, l?, a?, b_g2?))
         });
-        let (h, l, a, b_g2) = opened.map_err(|problem| ParamsError::Multiples {
-            path: path.clone(),
-            problem,
+        let (h, l, a, b_g2) = opened.map_err(|fault| match fault {
+            Fault::Stopped => ParamsError::Stopped,
+            Fault::Problem(problem) => ParamsError::Multiples {
+                path: path.clone(),
+                problem,
+            },
         })?;
         let multiples = Self {
             map,

@@ -11,13 +11,15 @@ use cuzk_kernels::msm::{Chosen, Shape};
 use cuzk_pce::Program;
 use serde::{Deserialize, Serialize};
 
-use super::Rows;
+use super::{Fault, GoesOn, Rows};
 use crate::params::MappedParams;
 
 const MAGIC: &[u8; 8] = b"cuzkmult";
 const VERSION: u32 = 2;
 /// Bytes of a BLAKE3 digest.
 const DIGEST_BYTES: usize = 32;
+/// Bytes that are read at a time: moments, also from a disk.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Which parameters, circuit and instructions a file is for, and where its rows are.
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,15 +108,27 @@ impl Header {
 
 impl Section {
     /// Checks the rows' place and their digest.
-    pub(super) fn check(&self, file: &[u8], chosen: Chosen) -> Result<Rows, String> {
+    pub(super) fn check(
+        &self,
+        file: &[u8],
+        chosen: Chosen,
+        goes_on: GoesOn<'_>,
+    ) -> Result<Rows, Fault> {
         let shape = Shape::new(self.bits, self.rows)
             .filter(|_| self.points == chosen.count())
             .ok_or("its dimensions are another circuit's")?;
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let bytes = place(self.start)..place(self.start.saturating_add(self.bytes));
         let rows = file.get(bytes.clone()).ok_or("it is cut short")?;
-        if blake3::hash(rows).to_hex().as_str() != self.blake3 {
-            return Err("it is damaged".to_owned());
+        let mut hasher = blake3::Hasher::new();
+        for piece in rows.chunks(PIECE_BYTES) {
+            if !goes_on() {
+                return Err(Fault::Stopped);
+            }
+            hasher.update(piece);
+        }
+        if hasher.finalize().to_hex().as_str() != self.blake3 {
+            return Err("it is damaged".into());
         }
         Ok(Rows {
             shape,

@@ -17,7 +17,7 @@ use rayon::ThreadPool;
 
 use super::header::Header;
 use super::queries::Queries;
-use super::{LIMIT_BYTES, MappedMultiples, multiples_path, write_multiples};
+use super::{GoesOn, LIMIT_BYTES, MappedMultiples, multiples_path, write_multiples};
 use crate::circuit::Circuit;
 use crate::file_identity::FileIdentity;
 use crate::once_map::OnceMap;
@@ -51,14 +51,21 @@ enum Found {
 
 impl SharedFile {
     /// Opens the file beside the parameters, in the current pool. One that cannot be
-    /// used is warned about.
-    fn open(params: &MappedParams, circuit: &Circuit, isa: Isa) -> Self {
+    /// used is warned about. None if it does not go on.
+    fn open(
+        params: &MappedParams,
+        circuit: &Circuit,
+        isa: Isa,
+        goes_on: GoesOn<'_>,
+    ) -> Option<Self> {
         let path = multiples_path(params);
         // Before it is opened, so that what takes its place in between is noticed.
         let file = FileIdentity::of(&path);
         let (program, densities) = (circuit.program(), circuit.densities());
         let could_be_made = G1Affine::row_bytes(isa, 1).is_some();
-        let found = match MappedMultiples::open(params, program, densities, isa) {
+        let opened = MappedMultiples::open_while(params, program, densities, isa, goes_on);
+        let found = match opened {
+            Err(ParamsError::Stopped) => return None,
             Ok(Some(multiples)) => Found::Usable(Arc::new(multiples)),
             Ok(None) if could_be_made => Found::Absent,
             Ok(None) => Found::Nothing,
@@ -73,7 +80,7 @@ impl SharedFile {
                 }
             }
         };
-        Self { found, file }
+        Some(Self { found, file })
     }
 
     /// The multiples, if there are any to be used.
@@ -128,8 +135,8 @@ impl MappedParams {
         }
     }
 
-    /// The same; who waits for another to open them asks `stop` every millisecond or so,
-    /// and leaves with the error that it returns.
+    /// The same; who opens them or waits for another to do so asks `stop` every millisecond
+    /// or so, and leaves with the error that it returns.
     ///
     /// # Errors
     /// What `stop` returns.
@@ -138,11 +145,20 @@ impl MappedParams {
         circuit: &Circuit,
         isa: Isa,
         pool: &ThreadPool,
-        stop: impl Fn() -> Option<E>,
+        stop: impl Fn() -> Option<E> + Sync,
     ) -> Result<Arc<SharedFile>, E> {
-        let open = || Ok(pool.install(|| SharedFile::open(self, circuit, isa)));
+        let goes_on = || stop().is_none();
+        let open = || loop {
+            let opened = pool.install(|| SharedFile::open(self, circuit, isa, &goes_on));
+            if let Some(file) = opened {
+                break Ok(file);
+            }
+            if let Some(error) = stop() {
+                break Err(error);
+            }
+        };
         self.shared_multiples()
-            .get_or_make_unless(isa.name(), stop, open)
+            .get_or_make_unless(isa.name(), &stop, open)
     }
 
     /// Opens the file of multiples again, after it was made anew if it is of something
@@ -167,7 +183,9 @@ impl MappedParams {
             let file = SharedFile { found, file };
             self.shared_multiples().replace(name, file);
         };
-        let SharedFile { found, file } = SharedFile::open(self, circuit, context.isa);
+        let goes_on = || context.checkpoint.pass();
+        let open = || SharedFile::open(self, circuit, context.isa, &goes_on);
+        let SharedFile { found, file } = open().ok_or(ParamsError::Stopped)?;
         let in_use = self.shared_multiples().get(&name);
         let limit_bytes = match (&found, in_use.as_deref().map(|in_use| &in_use.found)) {
             (Found::Usable(multiples), _) | (_, Some(Found::Usable(multiples))) => {
@@ -185,7 +203,7 @@ impl MappedParams {
         let limits = (threads, limit_bytes);
         match write_multiples(self, program, densities, context, limits, |_| ()) {
             Ok(_) => {
-                let SharedFile { found, file } = SharedFile::open(self, circuit, context.isa);
+                let SharedFile { found, file } = open().ok_or(ParamsError::Stopped)?;
                 share(found, file);
                 Ok(true)
             }
