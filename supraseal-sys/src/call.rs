@@ -1,8 +1,8 @@
 //! Calls of the C ABI: what they write, what they make, and what they ask.
 #![allow(unsafe_code)] // Takes C++'s word for what it has written.
 
-use core::ffi::c_void;
-use core::mem::MaybeUninit;
+use core::ffi::{c_char, c_void};
+use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -36,6 +36,13 @@ pub(crate) unsafe fn made<T>(
     unsafe { written(call).map(|raw| NonNull::new_unchecked(raw)) }
 }
 
+/// The text in an array of C++'s, up to its NUL or the array's end.
+pub(crate) fn text(chars: &[c_char]) -> String {
+    let bytes = chars.iter().flat_map(|char| char.to_ne_bytes());
+    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// A question for C++ to ask as long as the reference lives.
 pub(crate) fn checkpoint(pass: &&dyn Fn() -> bool) -> sys::cuzk_checkpoint {
     /// # Safety
@@ -44,11 +51,41 @@ pub(crate) fn checkpoint(pass: &&dyn Fn() -> bool) -> sys::cuzk_checkpoint {
     unsafe extern "C" fn ask(context: *mut c_void) -> i32 {
         // SAFETY: the caller promises it.
         let pass = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
-        // What panics does not go on; nor does it unwind through C++.
-        catch_unwind(AssertUnwindSafe(pass)).unwrap_or(false).into()
+        // What panics does not go on; nor does it unwind through C++, and dropping what it
+        // panicked with could do so.
+        let answer = catch_unwind(AssertUnwindSafe(pass)).map_err(mem::forget);
+        answer.unwrap_or(false).into()
     }
     sys::cuzk_checkpoint {
         pass: Some(ask),
         context: ptr::from_ref(pass).cast_mut().cast(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(pass: &dyn Fn() -> bool) -> i32 {
+        let checkpoint = checkpoint(&pass);
+        // SAFETY: the context is the reference's, which lives.
+        unsafe { (checkpoint.pass.unwrap())(checkpoint.context) }
+    }
+
+    #[test]
+    fn an_answer_is_passed_on() {
+        assert_eq!([ask(&|| true), ask(&|| false)], [1, 0]);
+    }
+
+    /// Unwinding into C++ would end the process.
+    #[test]
+    fn what_panics_twice_stops_and_does_not_unwind() {
+        struct Again;
+        impl Drop for Again {
+            fn drop(&mut self) {
+                panic!("as a test asks");
+            }
+        }
+        assert_eq!(ask(&|| std::panic::panic_any(Again)), 0);
     }
 }

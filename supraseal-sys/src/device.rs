@@ -21,7 +21,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use crate::bindings as sys;
-use crate::call::{made, written};
+use crate::call::{made, text, written};
 use crate::pool;
 use crate::resources::GpuResources;
 #[cfg(doc)]
@@ -192,14 +192,8 @@ impl DeviceProver {
     pub fn info(&self) -> Result<DeviceInfo, Status> {
         // SAFETY: the device lives; the info is written if the status is OK.
         let info = unsafe { written(|out| sys::cuzk_device_get_info(self.raw.as_ptr(), out))? };
-        let name: Vec<u8> = info
-            .name
-            .iter()
-            .flat_map(|char| char.to_ne_bytes())
-            .take_while(|byte| *byte != 0)
-            .collect();
         Ok(DeviceInfo {
-            name: String::from_utf8_lossy(&name).into_owned(),
+            name: text(&info.name),
             memory_bytes: info.memory_bytes,
             free_bytes: info.free_bytes,
             compute: (info.compute_major, info.compute_minor),

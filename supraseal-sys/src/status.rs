@@ -6,6 +6,7 @@
 use core::fmt;
 
 use crate::bindings as sys;
+use crate::call::text;
 
 /// What kind of failure a [`Status`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,13 +142,7 @@ pub(crate) fn check(status: &sys::cuzk_status) -> Result<(), Status> {
         sys::CUZK_STOPPED => Code::Stopped,
         code => Code::Unknown(code),
     };
-    let bytes: Vec<u8> = status
-        .message
-        .iter()
-        .flat_map(|char| char.to_ne_bytes())
-        .take_while(|byte| *byte != 0)
-        .collect();
-    let message = String::from_utf8_lossy(&bytes).into_owned();
+    let message = text(&status.message);
     Err(Status { code, message })
 }
 
