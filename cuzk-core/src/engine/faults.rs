@@ -129,7 +129,7 @@ impl Shared {
             )));
         };
         let was_out = !station.health.is_trusted();
-        if !station.health.reinstate() {
+        if !station.reinstate() {
             return Err(refused(format!("device {device} still owes an answer")));
         }
         if was_out {
@@ -147,10 +147,9 @@ impl Shared {
         }
     }
 
-    /// Once no device is left, what was meant for one goes to the CPU.
+    /// What no device is left for goes to the CPU.
     pub(super) fn leave_no_device_behind(&self) {
-        let has_device = [false, true].map(|critical| self.stations.has_device(critical));
-        let stays = |ready: &Ready| has_device[usize::from(ready.task.is_critical())];
+        let stays = |ready: &Ready| self.stations.has_device_for(&ready.task);
         for ready in self.ready.retain(stays) {
             self.to_the_cpu(ready.ticket, &ready.task);
         }

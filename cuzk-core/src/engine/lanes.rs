@@ -7,7 +7,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use cuzk_scheduler::admission::{Lane, Turn};
+use cuzk_scheduler::admission::{Lane, Reservation, Ticket, Turn};
 use cuzk_scheduler::priority::Rank;
 use cuzk_scheduler::queue::{Closed, Queue};
 
@@ -15,7 +15,7 @@ use super::needs::Files;
 use super::shared::Shared;
 use super::stations::{Claim, Station};
 use super::task::{Admitted, Finishing, Ready, Stake, Task};
-use super::watch::Part;
+use super::watch::{Call, Part};
 use crate::circuit::Circuit;
 use crate::job::JobState;
 use crate::kinds::CircuitId;
@@ -39,7 +39,7 @@ impl Shared {
         let Some(admitted) = self.acquitted(admitted, &self.pool) else {
             return;
         };
-        if !self.stations.has_device(admitted.task.is_critical()) {
+        if !self.stations.has_device_for(&admitted.task) {
             self.to_the_cpu(admitted.ticket, &admitted.task);
             return;
         }
@@ -301,7 +301,13 @@ impl Shared {
     }
 
     /// The device region of a partition.
-    fn start(&self, station: usize, here: &Station, ready: Ready) -> Option<Finishing> {
+    fn start(&self, station: usize, here: &Station, mut ready: Ready) -> Option<Finishing> {
+        let tally = DeviceTally::default();
+        let trace = self.end_wait(&mut ready.task);
+        let trace = trace.on_device(station).tallied(&tally);
+        if ready.task.state.has_ended() {
+            return None;
+        }
         let Ready {
             mut task,
             ticket,
@@ -310,25 +316,13 @@ impl Shared {
             finish_bytes,
             memory,
         } = ready;
-        let tally = DeviceTally::default();
-        let trace = self.end_wait(&mut task).on_device(station).tallied(&tally);
-        if task.state.has_ended() {
-            return None;
-        }
         let call = here.call(station, Part::Start);
-        let watched = self.watch.begin(call, &task, ticket, memory);
-        let pending = task.spend(|task| {
-            unwinding_is_an_error("prove", || {
-                prove_start(&here.device.backend, synthesized, task.partition, trace)
-            })
+        let started = self.watched((here, call), &mut task, ticket, memory, |task| {
+            prove_start(&here.device.backend, synthesized, task.partition, trace)
         });
         task.spent = task.spent.saturating_sub(tally.waited());
-        let memory = self.watch.answered(watched);
         self.let_go_if_replaced(here, task.state.circuit(), &params);
-        let Some(mut memory) = memory else {
-            here.health.answered();
-            return None;
-        };
+        let (pending, mut memory) = started?;
         // The vectors are gone, one way or the other.
         memory.shrink_to(finish_bytes);
         match pending {
@@ -365,20 +359,16 @@ impl Shared {
             return true;
         };
         let call = here.call(station, Part::Finish);
-        let watched = self.watch.begin(call, &task, ticket, memory);
-        let proof = task.spend(|task| {
-            unwinding_is_an_error("finish", || {
-                // Letting go of it is the device's as well, if the job has ended.
-                let job = task.state.input().ok_or(Error::Stopped)?;
-                let (backend, key) = (&*here.device.backend, params.prepared_key());
-                let pool = self.pool_beside(task.is_critical());
-                trace.time(Stage::Finish, || {
-                    prove_finish(pending, backend, &*job, task.partition, key, pool, trace)
-                })
+        let finished = self.watched((here, call), &mut task, ticket, memory, |task| {
+            // Letting go of it is the device's as well, if the job has ended.
+            let job = task.state.input().ok_or(Error::Stopped)?;
+            let (backend, key) = (&*here.device.backend, params.prepared_key());
+            let pool = self.pool_beside(task.is_critical());
+            trace.time(Stage::Finish, || {
+                prove_finish(pending, backend, &*job, task.partition, key, pool, trace)
             })
         });
-        let Some(memory) = self.watch.answered(watched) else {
-            here.health.answered();
+        let Some((proof, memory)) = finished else {
             return false;
         };
         match proof {
@@ -394,6 +384,29 @@ impl Shared {
             }
         }
         true
+    }
+
+    /// Has a device do `work` on a partition, with the memory that this takes: what came of
+    /// it, and the memory; none if the device was given up meanwhile.
+    fn watched<T>(
+        &self,
+        (here, call): (&Station, Call),
+        task: &mut Task,
+        ticket: Ticket,
+        memory: Reservation<CircuitId>,
+        work: impl FnOnce(&Task) -> Result<T>,
+    ) -> Option<(Result<T>, Reservation<CircuitId>)> {
+        let stage = match call.part {
+            Part::Start => "prove",
+            Part::Finish => "finish",
+        };
+        let watched = self.watch.begin(call, task, ticket, memory);
+        let done = task.spend(|task| unwinding_is_an_error(stage, || work(task)));
+        let Some(memory) = self.watch.answered(watched) else {
+            here.health.answered();
+            return None;
+        };
+        Some((done, memory))
     }
 
     /// Runs `work`, which has a partition of this job in hand. Should it panic, the job

@@ -165,7 +165,8 @@ impl Engine {
     }
 
     /// Gives a device work again that is in quarantine, as if it had never failed:
-    /// because somebody mended it. It is tried again by itself, too, after a rest.
+    /// because somebody mended it. It is tried again by itself, too, after a rest; but with
+    /// circuits that did not fit on it only after this.
     ///
     /// # Errors
     /// No such device, or one that still owes the answer for which it was given up.

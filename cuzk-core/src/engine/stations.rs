@@ -1,7 +1,8 @@
 //! The devices of an engine, and what stands in for them.
 //!
 //! Not their threads. The invariants: a station keeps its index; a device that is
-//! out is given one partition at a time, after a rest, and never a critical one.
+//! out is given one partition at a time, after a rest, and never a critical one; none is
+//! given a partition again that it failed to prove.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicI32;
@@ -26,7 +27,8 @@ use crate::kinds::CircuitId;
 pub(super) struct Station {
     pub(super) device: Device,
     pub(super) health: Arc<Health>,
-    /// The circuits that do not fit on it.
+    /// The circuits that do not fit on it. All its memory was taken when it was opened, so
+    /// that they never will, unless somebody says that it was mended.
     too_large: Mutex<HashSet<CircuitId>>,
 }
 
@@ -87,6 +89,16 @@ impl Station {
         self.too_large
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Trusts its device as if it had never failed, unless it still owes an answer. Whether
+    /// it is trusted now.
+    pub(super) fn reinstate(&self) -> bool {
+        let is_trusted = self.health.reinstate();
+        if is_trusted {
+            self.too_large().clear();
+        }
+        is_trusted
     }
 
     /// Whether it takes work, were it only one partition to show that it is good.
@@ -173,11 +185,6 @@ impl Stations {
         devices.chain(solos)
     }
 
-    /// Whether a device is left for such work.
-    pub(super) fn has_device(&self, critical: bool) -> bool {
-        self.devices.iter().any(|station| station.accepts(critical))
-    }
-
     /// How many devices are trusted with work.
     pub(super) fn num_trusted(&self) -> usize {
         let devices = self.devices.iter();
@@ -187,7 +194,7 @@ impl Stations {
     }
 
     /// Whether a device is left that has not failed to prove it.
-    fn has_device_for(&self, task: &Task) -> bool {
+    pub(super) fn has_device_for(&self, task: &Task) -> bool {
         let mut stations = self.devices.iter().enumerate();
         stations.any(|(index, station)| {
             !task.tried.contains(&index) && station.accepts(task.is_critical())
@@ -201,13 +208,12 @@ impl Stations {
             .any(|station| station.health.is_rested())
     }
 
-    /// Whether a device is to prove it: not one that failed to, while there are
-    /// others.
+    /// Whether a device is to prove it: not one that failed to.
     pub(super) fn claim(&self, station: usize, task: &Task) -> Claim {
         let Some(here) = self.devices.get(station) else {
             return Claim::No;
         };
-        if task.tried.contains(&station) && self.has_device_for(task) {
+        if task.tried.contains(&station) {
             Claim::No
         } else if here.health.is_trusted() {
             Claim::Yes

@@ -139,7 +139,7 @@ impl Shared {
     /// The upkeep's thread.
     pub(super) fn keep_up_until_closed(&self) {
         while let Some(id) = self.upkeep.next() {
-            match unwinding_is_an_error("upkeep", || self.renew_multiples(id)) {
+            match unwinding_is_an_error("upkeep", || self.look_at_multiples(id)) {
                 Ok(Looked::NoMemory) => {
                     self.upkeep.postpone();
                     continue;
@@ -163,7 +163,8 @@ impl Shared {
         self.pause.wake();
     }
 
-    fn renew_multiples(&self, id: CircuitId) -> Result<Looked> {
+    /// Looks at a circuit's multiples once there is memory for making them.
+    fn look_at_multiples(&self, id: CircuitId) -> Result<Looked> {
         let Some(need) = self.need_for_multiples(id) else {
             return Ok(Looked::Done);
         };
@@ -178,6 +179,12 @@ impl Shared {
         // What is kept from partitions gives way, as it does for them.
         let waits = || !self.upkeep.is_closed();
         self.buffers.make_room(&[], self.free_bytes(), &waits);
+        self.renew_multiples(id)?;
+        Ok(Looked::Done)
+    }
+
+    /// Makes them if need be, with the memory that was charged.
+    fn renew_multiples(&self, id: CircuitId) -> Result<()> {
         let leave = || self.upkeep.is_closed().then_some(Error::ShuttingDown);
         let circuit = self.circuit(id, &leave)?;
         let params = self.params(id, &circuit, &leave)?;
@@ -203,7 +210,7 @@ impl Shared {
             Ok(false) | Err(ParamsError::Stopped) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(Looked::Done)
+        Ok(())
     }
 
     /// Memory for the work, and for the circuit with its files; none if nobody has that

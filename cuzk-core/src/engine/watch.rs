@@ -75,21 +75,22 @@ struct Running {
     since: Instant,
     thread: ThreadId,
     ticket: Ticket,
-    /// What would be done again. None once the device was given up.
-    again: Option<Task>,
     memory: Reservation<CircuitId>,
-    given_up: GivenUp,
+    standing: Standing,
 }
 
-/// What has become of a call whose device was given up: the later of the two lets go of
-/// its memory, so that no worker sees that nothing runs before the partition waits again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum GivenUp {
-    #[default]
-    Neither,
-    /// The device answered after all.
+/// What is still to come of a call. Once its device was given up that is its answer and the
+/// partition's being put elsewhere: the later of the two lets go of the memory, so that no
+/// worker sees that nothing runs before the partition waits again.
+#[derive(Debug)]
+enum Standing {
+    /// The answer, without which this would be done again.
+    Awaited(Box<Task>),
+    /// Both.
+    GivenUp,
+    /// The device answered after all; the partition is not put elsewhere yet.
     Answered,
-    /// The partition was put elsewhere, or ended.
+    /// The partition was put elsewhere, or ended; the device has not answered.
     Settled,
 }
 
@@ -135,9 +136,8 @@ impl Watch {
             since: Instant::now(),
             thread: thread::current().id(),
             ticket,
-            again: Some(task.again()),
             memory,
-            given_up: GivenUp::default(),
+            standing: Standing::Awaited(Box::new(task.again())),
         };
         state.running.insert(key, running);
         Key(key)
@@ -146,17 +146,16 @@ impl Watch {
     /// The device answered. Its memory, unless it was given up before.
     pub(super) fn answered(&self, Key(key): Key) -> Option<Reservation<CircuitId>> {
         let mut state = self.lock();
-        let State { running, lost, .. } = &mut *state;
-        let call = running.get_mut(&key)?;
-        if call.again.is_none() {
-            lost.remove(&call.thread);
-            if call.given_up == GivenUp::Neither {
-                call.given_up = GivenUp::Answered;
-                return None;
-            }
+        let call = state.running.remove(&key)?;
+        if let Standing::Awaited(_) = call.standing {
+            return Some(call.memory);
         }
-        let answered = running.remove(&key)?;
-        answered.again.is_some().then_some(answered.memory)
+        state.lost.remove(&call.thread);
+        if let Standing::GivenUp = call.standing {
+            let standing = Standing::Answered;
+            state.running.insert(key, Running { standing, ..call });
+        }
+        None
     }
 
     /// The partition was put elsewhere: nobody waits for the device any more.
@@ -165,10 +164,10 @@ impl Watch {
         let Some(call) = state.running.get_mut(&key) else {
             return;
         };
-        if call.given_up == GivenUp::Answered {
+        if let Standing::Answered = call.standing {
             state.running.remove(&key);
         } else {
-            call.given_up = GivenUp::Settled;
+            call.standing = Standing::Settled;
             call.memory.strand();
         }
     }
@@ -190,7 +189,7 @@ impl Watch {
         let mut state = self.lock();
         let State { running, lost, .. } = &mut *state;
         let call = running.get(&key);
-        let call = call.filter(|call| call.given_up != GivenUp::Answered);
+        let call = call.filter(|call| !matches!(call.standing, Standing::Answered));
         lost.extend(call.map(|call| call.thread));
         drop(state);
         self.changed.notify_all();
@@ -242,11 +241,17 @@ impl Watch {
         };
         let late = running.iter_mut().filter(|(_, running)| late(running));
         let stalled = late.filter_map(|(key, running)| {
+            let given_up = |standing: &mut _| std::mem::replace(standing, Standing::GivenUp);
+            let is_awaited = matches!(running.standing, Standing::Awaited(_));
+            let standing = is_awaited.then(|| given_up(&mut running.standing));
+            let Some(Standing::Awaited(again)) = standing else {
+                return None;
+            };
             Some(Stalled {
                 key: Key(*key),
                 call: running.call,
                 ticket: running.ticket,
-                again: running.again.take()?,
+                again: *again,
             })
         });
         stalled.collect()

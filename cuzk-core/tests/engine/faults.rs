@@ -140,6 +140,51 @@ fn a_circuit_that_does_not_fit_goes_elsewhere_at_once() {
     engine.shutdown();
 }
 
+/// Memory may have been added, or a driver's limit raised.
+#[test]
+fn a_circuit_that_did_not_fit_is_tried_again_on_a_device_that_is_reinstated() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let small = Scripted::new(
+        &config,
+        |n| if n == 0 { Deed::TooLarge } else { Deed::Prove },
+    );
+    let engine = engine_on(&config, &[&small]);
+    for (reinstated, started) in [(false, 1), (false, 1), (true, 2), (false, 3)] {
+        if reinstated {
+            engine.reinstate(0).unwrap();
+        }
+        prove(&engine, tiny::job(KIND, 1)).unwrap();
+        assert_eq!(small.started(), started);
+    }
+    assert_eq!(engine.status().devices[0].proved, 2);
+    engine.shutdown();
+}
+
+/// Also when the last device that could still try is lost while the partition waits for it.
+#[test]
+fn what_a_device_failed_to_prove_it_is_not_given_again() {
+    const PARTITIONS: usize = 4;
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = tiny::config(directory.path());
+    config.gpus.stall = Duration::from_millis(500);
+    config.gpus.faults_max = 1000;
+    config.gpus.gpu_workers_per_device = 1;
+    config.pipeline.synthesis_lookahead = PARTITIONS;
+    let failing = Scripted::new(&config, |_| Deed::ErrorInStart);
+    let silent = Scripted::new(&config, |_| Deed::Stall);
+    let engine = engine_on(&config, &[&failing, &silent]);
+    let silent = Opened(silent);
+    prove(&engine, tiny::job(KIND, PARTITIONS)).unwrap();
+    assert_eq!(silent.started(), 1);
+    assert!(failing.started() <= PARTITIONS);
+    assert_eq!(engine.status().devices[0].faults, failing.started() as u64);
+    let elsewhere = engine.status().devices.last().unwrap().proved;
+    assert_eq!(elsewhere, PARTITIONS as u64);
+    silent.gate.open();
+    engine.shutdown();
+}
+
 #[test]
 fn a_device_that_does_not_answer_is_given_up() {
     let directory = tempfile::tempdir().unwrap();

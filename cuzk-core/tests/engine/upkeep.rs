@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
-use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::ProofKind;
 use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
 use cuzk_core::params::{MappedMultiples, Shapes, multiples_path};
@@ -16,7 +15,7 @@ use cuzk_kernels::msm::WithMultiples;
 use tempfile::TempDir;
 
 use crate::common::device::{Scripted, engine_on};
-use crate::common::{self, wait_until};
+use crate::common::{self, urgent, wait_until};
 
 const KIND: ProofKind = ProofKind::WindowPost;
 
@@ -155,7 +154,8 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     engine.shutdown();
 }
 
-/// They are given up, not waited for, where only critical work may use so much memory.
+/// They are given up, not waited for, where only critical work may use so much memory: with
+/// more of it the same engine makes them.
 #[test]
 fn multiples_without_room_are_not_waited_for() {
     const KEPT_BYTES: u64 = 1 << 30;
@@ -172,18 +172,22 @@ fn multiples_without_room_are_not_waited_for() {
     config.memory.safety_margin_bytes = 1;
     config.memory.total_budget_bytes = least_bytes + 1;
     config.memory.critical_reserve_bytes = least_bytes;
-    let engine = engine_on(&config, &[&Scripted::keeping(&config, KEPT_BYTES)]);
-    let critical = JobOptions {
-        priority: Some(Priority::Critical),
-        ..JobOptions::default()
+    let prove_and_wait = |config: &Config| {
+        let engine = engine_on(config, &[&Scripted::keeping(config, KEPT_BYTES)]);
+        let request = common::bundled_request(KIND);
+        let job = engine.submit_with(&request, urgent(Priority::Critical));
+        job.unwrap().wait().unwrap();
+        // They are asked for before the proof is begun.
+        let making = || engine.status().making_multiples;
+        wait_until("they are made or given up", || making().is_empty());
+        engine.shutdown();
     };
-    let request = common::bundled_request(KIND);
-    let making = || engine.status().making_multiples;
-    let job = engine.submit_with(&request, critical).unwrap();
-    job.wait().unwrap();
-    wait_until("they are given up", || making().is_empty());
-    engine.shutdown();
+    prove_and_wait(&config);
     assert!(fs::read(&multiples).unwrap() == before);
+    config.memory.total_budget_bytes = 3 * KEPT_BYTES;
+    config.memory.critical_reserve_bytes = 0;
+    prove_and_wait(&config);
+    assert!(is_usable(folder.path()));
 }
 
 /// Nor is anything left of an attempt.
