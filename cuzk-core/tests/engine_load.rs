@@ -152,48 +152,37 @@ fn ten_thousand_submissions_and_none_lost() {
     let devices = vec![device::cores(&pool)];
     let engine = Engine::start_with(config, pool, devices, Arc::new(decode)).unwrap();
     let (mut accepted, mut busy, mut malformed) = (Vec::new(), 0, 0);
-    // What the engine takes to accept and to refuse.
-    let mut took = [Duration::ZERO; 2];
     let mut early_bytes = None;
     let started = Instant::now();
     for n in 0..SUBMISSIONS {
         let submission = Submission::nth(n);
-        let asked = Instant::now();
-        let answer = submission.submit(&engine, n);
-        took[usize::from(answer.is_err())] += asked.elapsed();
-        match (submission, answer) {
-            (Submission::Right, Ok(handle)) => accepted.push((Fate::Proved, handle)),
-            (Submission::False, Ok(handle)) => accepted.push((Fate::False, handle)),
-            (_, Err(Error::Busy { capacity: QUEUE })) => {
+        match (submission.submit(&engine, n), submission) {
+            (Ok(handle), Submission::Right) => accepted.push((Fate::Proved, handle)),
+            (Ok(handle), Submission::False) => accepted.push((Fate::False, handle)),
+            (Err(Error::Busy { capacity: QUEUE }), _) => {
                 busy += 1;
                 thread::sleep(Duration::from_millis(1));
             }
-            (Submission::Malformed, Err(error)) => {
+            (Err(error), Submission::Malformed) => {
                 assert!(error.is_input(), "{error}");
                 assert!(engine.job(&n.to_string()).is_none());
                 malformed += 1;
             }
-            (Submission::Malformed, Ok(_)) => panic!("it is no request"),
-            (_, Err(error)) => panic!("{error}"),
+            (Ok(_), Submission::Malformed) => panic!("it is no request"),
+            (Err(error), _) => panic!("{error}"),
         }
         if n == SUBMISSIONS / 4 {
             early_bytes = resident_bytes();
         }
     }
-    let per_second = |count: usize, time: Duration| count as f64 / time.as_secs_f64();
     println!(
-        "{:.0} submissions a second with a caller that waits 1 ms while the queue is full; the \
-         engine accepted {} at {:.0} a second and refused {busy} for want of room and \
-         {malformed} that are no requests at {:.0}",
-        per_second(SUBMISSIONS, started.elapsed()),
+        "{} accepted, {busy} refused for want of room and {malformed} that are no requests, in \
+         {:.1} s with a caller that waits 1 ms while the queue is full",
         accepted.len(),
-        per_second(accepted.len(), took[0]),
-        per_second(busy + malformed, took[1]),
+        started.elapsed().as_secs_f64(),
     );
     assert_eq!(accepted.len() + busy + malformed, SUBMISSIONS);
     assert!(accepted.len() > QUEUE && busy > 0 && malformed > 0);
-    let answered = per_second(SUBMISSIONS, took.iter().sum());
-    assert!(answered >= 500.0, "{answered} answered a second");
     for (fate, job) in &accepted {
         check(*fate, job, 1);
     }
@@ -202,28 +191,25 @@ fn ten_thousand_submissions_and_none_lost() {
     engine.shutdown();
 }
 
-/// A device whose region is a wait of a stated length, and a synthesis that takes
-/// next to nothing: what the engine lets the device idle.
+/// While a partition has a device's lock the next one comes to wait for it, from the first to
+/// the last, so that between two the device waits for nobody: here a region ends only then.
 #[test]
 fn a_device_is_kept_busy() {
+    const PARTITIONS: usize = 40;
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
-    let region = Duration::from_millis(50);
-    let device = Scripted::new(&config, move |_| Deed::ProveAfter(region));
-    // The machine may be busy with something else.
-    let is_kept_busy = (0..10).any(|_| {
-        let engine = engine_on(&config, &[&device]);
-        let job = common::submit(&engine, tiny::job(ProofKind::Porep, 40));
-        job.wait().unwrap();
-        let used = device_use(&engine.timeline().spans());
-        assert!(used[0].busy >= 40 * region);
-        let utilisation = used[0].utilisation();
-        let gaps = used[0].longest_gaps(3);
-        println!("used {:.2} %, longest gaps {gaps:?}", 100.0 * utilisation);
-        utilisation >= 0.97
-    });
-    assert!(is_kept_busy);
+    let device = Scripted::new(&config, |_| Deed::ProveBesideAnother(PARTITIONS));
+    let engine = engine_on(&config, &[&device]);
+    let job = common::submit(&engine, tiny::job(ProofKind::Porep, PARTITIONS));
+    job.wait().unwrap();
+    let status = engine.status();
+    let of_device = &status.devices[0];
+    assert_eq!((of_device.proved, of_device.faults), (PARTITIONS as u64, 0));
+    let used = device_use(&engine.timeline().spans());
+    let (utilisation, gaps) = (used[0].utilisation(), used[0].longest_gaps(3));
+    println!("used {:.2} %, longest gaps {gaps:?}", 100.0 * utilisation);
+    engine.shutdown();
 }
 
 /// Two hundred jobs of all kinds and priorities, with cancellations and faults.

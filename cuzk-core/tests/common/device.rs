@@ -18,6 +18,8 @@ use cuzk_core::{Config, Engine};
 use rayon::ThreadPool;
 use supraseal_sys::{GpuResources, Status};
 
+use super::wait_until;
+
 /// What a device does with a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
@@ -25,6 +27,9 @@ pub(crate) enum Deed {
     Prove,
     /// Wait so long under its lock, and then what it should.
     ProveAfter(Duration),
+    /// Hold its lock until another partition is here, too, unless all of so many have been,
+    /// and then what it should.
+    ProveBesideAnother(usize),
     PanicInStart,
     PanicInFinish,
     ErrorInStart,
@@ -98,6 +103,8 @@ pub(crate) struct Scripted {
     resources: Arc<GpuResources>,
     plan: Plan,
     pub(crate) started: AtomicUsize,
+    /// Partitions that are here.
+    in_hand: Arc<AtomicUsize>,
     pub(crate) gate: Gate,
     /// What it keeps for a circuit, as it says.
     kept_bytes: u64,
@@ -117,6 +124,7 @@ impl Scripted {
             resources,
             plan: Box::new(plan),
             started: AtomicUsize::new(0),
+            in_hand: Arc::default(),
             gate: Gate::default(),
             kept_bytes: 0,
             kept_params: Mutex::default(),
@@ -234,6 +242,7 @@ impl Backend for Scripted {
         partition: Synthesized,
         trace: Trace<'_>,
     ) -> Result<Box<dyn Pending>, BackendError> {
+        let _here = Here::new(&self.in_hand);
         let deed = (self.plan)(self.started.fetch_add(1, Ordering::SeqCst));
         match deed {
             Deed::PanicInStart => panic!("a device's start"),
@@ -244,6 +253,12 @@ impl Backend for Scripted {
             Deed::ProveAfter(wait) => {
                 let device = self.resources.lock_gpu()?;
                 trace.time(Stage::Device, || thread::sleep(wait));
+                drop(device);
+            }
+            Deed::ProveBesideAnother(all) => {
+                let device = self.resources.lock_gpu()?;
+                let is_here = || self.in_hand.load(Ordering::SeqCst) > 1 || self.started() == all;
+                wait_until("another partition is here", is_here);
                 drop(device);
             }
             Deed::Prove | Deed::PanicInFinish | Deed::WrongPoint | Deed::StallInFinish => {}
@@ -257,6 +272,22 @@ impl Backend for Scripted {
             deed,
             device,
         }))
+    }
+}
+
+/// A partition at a device, until this is dropped.
+struct Here(Arc<AtomicUsize>);
+
+impl Here {
+    fn new(in_hand: &Arc<AtomicUsize>) -> Self {
+        in_hand.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(in_hand))
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
