@@ -239,7 +239,7 @@ fn multiples_change_no_proof() {
         |_| (),
     );
     if Isa::ifma().is_none() {
-        return assert!(matches!(written, Err(ParamsError::Multiples { .. })));
+        return assert!(matches!(written, Err(ParamsError::NoMultiples { .. })));
     }
     let prove = || {
         // Opened anew: parameters in use keep what they found.

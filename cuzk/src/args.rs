@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use cuzk_core::config::COUNT_MAX;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use cuzk_core::params::LIMIT_BYTES;
 use cuzk_core::scheduler::priority::Priority;
@@ -30,13 +31,14 @@ const LONG_VERSION: &str = if cfg!(feature = "peer-supraseal") {
 
 /// Proves Filecoin storage: a vanilla proof in, a verified Groth16 proof out.
 #[derive(Debug, Parser)]
-#[command(version, long_version = LONG_VERSION, about, arg_required_else_help = true, max_term_width = 100)]
+#[command(version, long_version = LONG_VERSION, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Read the configuration from FILE instead of using the defaults.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Print JSON instead of text: one object, and where there are several results, as of
-    /// several requests, one object a line.
+    /// several requests, one object a line. What fails has an object with `error` and
+    /// `exit_code` in the place of its result.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -150,7 +152,7 @@ pub(crate) struct ParamsPrepare {
     pub(crate) circuit: CircuitArgs,
     /// The most that the file may take, on the disk and in memory; fewer multiples
     /// are kept where it is short.
-    #[arg(long, default_value_t = ByteSize(LIMIT_BYTES))]
+    #[arg(long, value_name = "BYTES", default_value_t = ByteSize(LIMIT_BYTES), value_parser = size)]
     pub(crate) limit: ByteSize,
 }
 
@@ -316,7 +318,7 @@ pub(crate) struct Bench {
     /// How many threads to use; 0 is one for each core. Of several numbers, as in
     /// 1,2, each is measured, and how much faster it is than the first; proofs are urgent
     /// ones then, which stay on these threads.
-    #[arg(long, value_delimiter = ',', default_values_t = [0])]
+    #[arg(long, value_delimiter = ',', default_values_t = [0], value_parser = threads)]
     pub(crate) threads: Vec<usize>,
     /// How many alternating runs the medians are taken over.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -327,7 +329,7 @@ pub(crate) struct Bench {
     pub(crate) in_flight: Vec<usize>,
     /// What to set gpu_threads to where it is on alone, for interventions. Of
     /// several numbers each is an arm; half of the cores if there is none.
-    #[arg(long, value_name = "THREADS", value_delimiter = ',')]
+    #[arg(long, value_name = "THREADS", value_delimiter = ',', value_parser = threads)]
     pub(crate) gpu_threads: Vec<usize>,
     /// Draw what interventions measured into FILE; no other stage draws.
     #[arg(long, value_name = "FILE")]
@@ -335,6 +337,24 @@ pub(crate) struct Bench {
     /// This process is an arm of another one.
     #[arg(long, hide = true)]
     pub(crate) child: bool,
+}
+
+/// A size: a number of bytes, or with a unit.
+fn size(text: &str) -> Result<ByteSize, String> {
+    let size = text
+        .parse()
+        .ok()
+        .filter(|size: &ByteSize| size.as_u64() > 0);
+    // The parser's own words are of its inside.
+    size.ok_or_else(|| "expected a size such as 2GiB, or a number of bytes".to_owned())
+}
+
+/// As many threads as a configuration takes; 0 is one for each core.
+fn threads(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|&number: &usize| u64::try_from(number).is_ok_and(|number| number <= COUNT_MAX))
+        .ok_or_else(|| format!("expected a number from 0 to {COUNT_MAX}"))
 }
 
 /// Callers of an engine: more than it has room for would measure its refusals.

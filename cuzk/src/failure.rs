@@ -1,9 +1,14 @@
 //! Why a command did not succeed, and with which exit code.
+//!
+//! With `--json` a failure has an object of its own where nothing else says so: each result
+//! has one object, also where there is none.
 
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use crate::interrupt::Signal;
 use crate::output;
@@ -14,6 +19,20 @@ pub(crate) struct Failure {
     /// None where all has been said.
     message: Option<String>,
     code: u8,
+    /// Whether an object that was printed says it.
+    is_reported: bool,
+}
+
+/// A failure as an object, in the place of the result.
+#[derive(Debug, Serialize)]
+struct FailureReport<'a> {
+    /// Of which of several requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    error: &'a str,
+    exit_code: u8,
 }
 
 /// On good input something failed.
@@ -28,8 +47,11 @@ fn code_of(is_input: bool) -> u8 {
 
 impl Failure {
     fn new(message: impl Into<String>, code: u8) -> Self {
-        let message = Some(message.into());
-        Self { message, code }
+        Self {
+            message: Some(message.into()),
+            code,
+            is_reported: false,
+        }
     }
 
     /// The user can mend it by changing an argument or a file: exit code 2.
@@ -57,7 +79,15 @@ impl Failure {
     pub(crate) fn of(self, what: impl fmt::Display) -> Self {
         Self {
             message: self.message.map(|message| format!("{what}: {message}")),
-            code: self.code,
+            ..self
+        }
+    }
+
+    /// The same, after a report that says it or is not concerned.
+    pub(crate) fn reported(self) -> Self {
+        Self {
+            is_reported: true,
+            ..self
         }
     }
 
@@ -66,6 +96,22 @@ impl Failure {
         if self.message.is_some() {
             output::say(format_args!("error: {self}"));
         }
+    }
+
+    /// Prints it as an object, unless there is one.
+    pub(crate) fn report(&self) {
+        self.report_of(None, None);
+    }
+
+    fn report_of(&self, request: Option<&Path>, id: Option<&str>) {
+        let message = self.message.as_deref().filter(|_| !self.is_reported);
+        let Some(error) = message else { return };
+        output::print_failure(&FailureReport {
+            request: request.map(|path| path.display().to_string()),
+            id,
+            error,
+            exit_code: self.code,
+        });
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -98,13 +144,33 @@ impl From<Arc<cuzk_core::Error>> for Failure {
 }
 
 /// What failed of a command that goes on nevertheless: each is said when it comes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Said {
     /// The highest of their exit codes; none while nothing failed.
     code: Option<u8>,
+    /// Whether requests without a proof are reported as objects.
+    json: bool,
 }
 
 impl Said {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { code: None, json }
+    }
+
+    /// What became of a request instead of a proof.
+    pub(crate) fn add_request(
+        &mut self,
+        request: Option<&Path>,
+        id: Option<&str>,
+        failure: &Failure,
+    ) {
+        self.add(failure);
+        if self.json {
+            failure.report_of(request, id);
+        }
+    }
+
+    /// What is no request's.
     pub(crate) fn add(&mut self, failure: &Failure) {
         failure.say();
         self.code = self.code.max(Some(failure.code));
@@ -117,6 +183,7 @@ impl Said {
             Some(code) => Err(Failure {
                 message: None,
                 code,
+                is_reported: true,
             }),
         }
     }
@@ -129,7 +196,7 @@ mod tests {
     #[test]
     fn what_failed_in_several_ways_has_the_highest_code() {
         let end = |failures: &[Failure]| {
-            let mut said = Said::default();
+            let mut said = Said::new(false);
             failures.iter().for_each(|failure| said.add(failure));
             said.end().map_err(|failure| failure.code)
         };

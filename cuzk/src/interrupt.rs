@@ -3,13 +3,20 @@
 //! Not a handler that does anything: the command ends by itself, in bounded time. The
 //! invariant: the second signal ends the process at once, whatever it is doing.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::failure::Failure;
+
+/// How often it is looked whether a signal came.
+const POLL: Duration = Duration::from_millis(100);
 
 /// What asks a command to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +79,35 @@ impl Interrupt {
                 })?;
         }
         Ok(Self { number })
+    }
+
+    /// What `work` returns, unless a signal comes before: `left` says what it leaves then.
+    /// The work has a thread of its own, which ends with the process.
+    ///
+    /// # Errors
+    /// The signal, or a panic in `what`.
+    pub(crate) fn unless_it_comes<T: Send + 'static>(
+        &self,
+        what: &str,
+        left: impl fmt::Display,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (end, ended) = mpsc::channel();
+        // Nobody listens any more after a signal.
+        thread::spawn(move || end.send(work()).ok());
+        loop {
+            match ended.recv_timeout(POLL) {
+                Ok(value) => return Ok(value),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let problem = format!("{what} panicked; please report it");
+                    return Err(Failure::failed(problem));
+                }
+            }
+            if let Some(signal) = self.signal() {
+                return Err(Failure::stopped(signal, left));
+            }
+        }
     }
 
     /// The signal that came, if one did.

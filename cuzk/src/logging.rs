@@ -1,5 +1,7 @@
 //! Sends `tracing` events to standard error, as the configuration says.
 
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
 use cuzk_core::config::{LogFormat, Logging};
@@ -12,7 +14,9 @@ pub(crate) fn start(logging: &Logging) {
     let filter = EnvFilter::new(format!("cuzk={level},cuzk_core={level}"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(is_in_colour())
+        .with_ansi(is_in_colour(io::stderr().is_terminal(), |name| {
+            env::var_os(name)
+        }))
         // It would panic where standard error takes nothing.
         .log_internal_errors(false)
         .with_writer(io::stderr);
@@ -22,8 +26,26 @@ pub(crate) fn start(logging: &Logging) {
     };
 }
 
-/// Files and pipes get plain text, and so does who asks for it (<https://no-color.org>).
-fn is_in_colour() -> bool {
-    let is_declined = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stderr().is_terminal() && !is_declined
+/// Files, pipes and terminals without colours get plain text, and so does who asks for it
+/// (<https://no-color.org>).
+fn is_in_colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_declined = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = variable("TERM").is_some_and(|value| value == "dumb");
+    is_terminal && !is_declined && !is_dumb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_that_have_them() {
+        let of = |is_terminal, name: &str, value: &str| {
+            let is_it = |asked: &str| (asked == name).then(|| OsString::from(value));
+            is_in_colour(is_terminal, is_it)
+        };
+        assert!(of(true, "TERM", "xterm") && of(true, "NO_COLOR", ""));
+        assert!(!of(true, "TERM", "dumb") && !of(true, "NO_COLOR", "1"));
+        assert!(!of(false, "TERM", "xterm"));
+    }
 }

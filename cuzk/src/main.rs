@@ -2,7 +2,7 @@
 //!
 //! Not the engine: every command is a thin layer over `cuzk-core`. The
 //! invariants: results go to standard output and everything else to standard
-//! error; the exit code is 0 for success, 2 for bad input, 1 for a failure, and 128 and
+//! error; with `--json` what failed is reported where its result would be; the exit code is 0 for success, 2 for bad input, 1 for a failure, and 128 and
 //! a signal's number for what the signal ended: the highest where several things failed.
 
 #![forbid(unsafe_code)]
@@ -27,14 +27,32 @@ use crate::commands::Context;
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => usage(&error),
+    };
+    let json = cli.json;
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.say();
+            if json {
+                failure.report();
+            }
             failure.exit_code()
         }
     }
+}
+
+/// The end of arguments that are none, or that ask for help.
+fn usage(error: &clap::Error) -> ! {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && json {
+        let text = error.render().to_string();
+        let problem = text.split("\n\n").next().unwrap_or_default();
+        Failure::input(problem.trim_start_matches("error: ").trim_end()).report();
+    }
+    error.exit()
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {

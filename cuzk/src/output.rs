@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -28,6 +29,21 @@ pub(crate) fn print_beside<R: Serialize>(
         return Ok(());
     }
     print(json, report, text)
+}
+
+/// Whether a result goes to standard output, where nothing else may be then.
+static IS_STDOUT_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// A result goes to standard output: failures are reported on standard error.
+pub(crate) fn take_stdout() {
+    IS_STDOUT_TAKEN.store(true, Ordering::Relaxed);
+}
+
+/// Prints what stands in a result's place. Nothing fails because it cannot be printed: its
+/// command has failed.
+pub(crate) fn print_failure<R: Serialize>(report: &R) {
+    let is_stdout = IS_STDOUT_TAKEN.load(Ordering::Relaxed);
+    print_beside(is_stdout, true, report, |_| String::new()).ok();
 }
 
 /// Prints lines as they are.

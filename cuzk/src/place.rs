@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use cuzk_core::files::{check_folder, write_whole};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// How many links lead from one to the next at most, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -40,6 +41,9 @@ impl Place {
     /// A folder, and a file in a folder that is not there or takes none.
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
         let target = Target::of(path).map_err(|error| Failure::file(path, &error))?;
+        if target == Target::Stdout {
+            output::take_stdout();
+        }
         Ok(Self {
             path: path.to_owned(),
             target,

@@ -63,3 +63,28 @@ fn settings_of_the_proofs_libraries_that_cannot_be_read_are_an_error() {
         "rust-fil-proofs.config.toml",
     );
 }
+
+#[test]
+#[cfg(unix)]
+fn a_folder_that_is_not_utf8_is_not_silently_another_one() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join(OsStr::from_bytes(b"parameters-\xff"));
+    std::fs::create_dir(&cache).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+        .args([
+            "params",
+            "verify",
+            "--kind",
+            "porep",
+            "--sector-size",
+            "2KiB",
+        ])
+        .env("FIL_PROOFS_PARAMETER_CACHE", &cache)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("parameters-"), "{stderr}");
+}

@@ -173,9 +173,8 @@ fn what_has_no_name_is_said_to_be_lost() {
     assert!(work.timeline().exists());
 }
 
-/// The circuit's file gives nothing: no worker comes to its next chunk.
-#[test]
-fn a_second_signal_ends_it_at_once() {
+/// A cache in which the circuit's file gives nothing: no worker comes to its next chunk.
+fn cache_that_gives_nothing() -> tempfile::TempDir {
     generate();
     let cache = tempfile::tempdir().unwrap();
     for file in std::fs::read_dir(param_cache()).unwrap() {
@@ -193,6 +192,12 @@ fn a_second_signal_ends_it_at_once() {
             made.unwrap();
         }
     }
+    cache
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let cache = cache_that_gives_nothing();
     let request =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
     let out = cache.path().join("proof");
@@ -238,6 +243,51 @@ fn a_demo_that_makes_its_parameters_answers_too() {
     assert!(said.contains("stopped by SIGTERM"), "{said}");
     assert!(said.contains("parameters are not made"), "{said}");
     assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_demo_is_not_told_of_options_that_it_does_not_have() {
+    let cache = cache_that_gives_nothing();
+    let mut demo = cuzk(cache.path());
+    let child = demo
+        .args(["demo", "--kind", "window-post"])
+        .spawn()
+        .unwrap();
+    // It comes to the file.
+    thread::sleep(Duration::from_secs(1));
+    send("-TERM", &child);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("nothing of it is kept"), "{said}");
+    assert!(!said.contains("--id"), "{said}");
+}
+
+#[test]
+fn a_request_that_nobody_writes_does_not_keep_a_signal_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("request.json");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let mut prove = cuzk(&param_cache());
+    prove.arg("--json").arg("prove").arg("--request").arg(&pipe);
+    prove.arg("--out").arg(folder.path().join("proof"));
+    let mut child = prove.spawn().unwrap();
+    // It comes to the pipe.
+    thread::sleep(Duration::from_secs(1));
+    send("-TERM", &child);
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() && started.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // Without effect where it has ended.
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("request.json was not read"), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["exit_code"], 143);
 }
 
 /// A proof that nobody takes is as bad as an engine that does not end.

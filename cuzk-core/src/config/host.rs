@@ -3,7 +3,7 @@
 //! The one place of this crate that reads environment variables of the engine's.
 //! Everything else gets a [`Host`] by value, so tests describe the machine they need.
 
-use std::env::{self, VarError};
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -41,16 +41,9 @@ impl Host {
 }
 
 fn param_cache_variable() -> Option<PathBuf> {
-    match env::var(PARAM_CACHE_VARIABLE) {
-        Ok(path) => Some(path)
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from),
-        Err(VarError::NotPresent) => None,
-        Err(VarError::NotUnicode(_)) => {
-            tracing::warn!("{PARAM_CACHE_VARIABLE} is ignored: it is not UTF-8");
-            None
-        }
-    }
+    // Any name of a folder: one that was set and is not used would be elsewhere, silently.
+    let path = env::var_os(PARAM_CACHE_VARIABLE).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }
 
 /// What this process can have at this moment, bytes: the least of what the machine

@@ -15,7 +15,8 @@ mod problem;
 mod resolve;
 mod resolved;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
@@ -36,6 +37,9 @@ pub use supraseal_sys::device::BG2;
 
 use resolve::resolve;
 
+/// No configuration is as large.
+const FILE_MAX_BYTES: u64 = 1 << 20;
+
 impl Config {
     /// Reads a file, on this machine and in its environment.
     ///
@@ -48,7 +52,7 @@ impl Config {
             path: path.to_owned(),
             source,
         };
-        let bytes = fs::read(path).map_err(read)?;
+        let bytes = read_file(path).map_err(read)?;
         let text = String::from_utf8(bytes).map_err(|error| ConfigError::NotUtf8 {
             path: path.to_owned(),
             line: problem::line_of(error.as_bytes(), error.utf8_error().valid_up_to()),
@@ -91,6 +95,17 @@ impl Config {
         )]
         toml::to_string(self).expect("a configuration is TOML")
     }
+}
+
+/// The bytes of a file, which may be a device without an end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(path)?.take(FILE_MAX_BYTES + 1);
+    file.read_to_end(&mut bytes)?;
+    if file.limit() == 0 {
+        return Err(io::Error::other("too large for a configuration"));
+    }
+    Ok(bytes)
 }
 
 impl Serialize for Config {

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use cuzk_kernels::KernelError;
+use cuzk_kernels::{Isa, KernelError};
 
 use super::query::QueryName;
 
@@ -76,6 +76,17 @@ pub enum ParamsError {
         path: PathBuf,
         /// Why.
         problem: String,
+    },
+    /// Multiples that cannot be made.
+    #[error(
+        "no multiples: {limit_bytes} bytes leave no room for any, or the instructions ({isa}) have \
+         no form for them; raise --limit, or prove without them, which takes longer"
+    )]
+    NoMultiples {
+        /// The most that the file may take, bytes.
+        limit_bytes: u64,
+        /// What they were to be made for.
+        isa: Isa,
     },
     /// The making of a file was stopped; nothing is left of it.
     #[error("stopped")]

@@ -1,9 +1,5 @@
 //! `cuzk demo`: the whole way, on the bundled sector, from an empty cache.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
-
 use cuzk_core::ProofRequest;
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
@@ -19,9 +15,6 @@ use crate::place::Place;
 
 /// The seed of the demo's parameters, which is as good as any other.
 const SEED: u64 = 0;
-
-/// How often it is looked whether a signal came.
-const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
     let out = args.out.as_deref().map(Place::new).transpose()?;
@@ -40,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
         out,
         options: JobOptions::default(),
     };
-    let said = Said::default();
+    let said = Said::new(context.json);
     prove(context, &[order], drawing.as_ref(), &interrupt, said)
 }
 
@@ -50,27 +43,13 @@ fn make_parameters(
     circuit: CircuitId,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let (end, ended) = mpsc::channel();
+    let left = format!("{circuit}: its test parameters are not made, and nothing is kept");
     let context = context.clone();
-    // It ends with the process if a signal comes; what is half made is no file of the cache.
-    thread::spawn(move || {
-        let made = ensure_parameters(&context, circuit, SEED, false);
-        end.send(made).ok();
-    });
-    loop {
-        match ended.recv_timeout(POLL) {
-            Ok(made) => return made.map(drop),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                let problem = "making parameters panicked; please report it";
-                return Err(Failure::failed(problem));
-            }
-        }
-        if let Some(signal) = interrupt.signal() {
-            let left = format!("{circuit}: its test parameters are not made, and nothing is kept");
-            return Err(Failure::stopped(signal, left));
-        }
-    }
+    // What is half made when a signal comes is no file of the cache.
+    let made = interrupt.unless_it_comes("making parameters", left, move || {
+        ensure_parameters(&context, circuit, SEED, false)
+    })?;
+    made.map(drop)
 }
 
 /// A request for a proof of the bundled 2 KiB sector.

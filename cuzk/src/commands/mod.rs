@@ -12,6 +12,8 @@ pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use cuzk_core::{Config, ProofRequest};
@@ -38,14 +40,34 @@ impl Context {
     }
 }
 
+/// No request is as large; one of 32 GiB sectors has 50 MB.
+const REQUEST_MAX_BYTES: u64 = 512 << 20;
+
+/// No proof is as large; 16 partitions have 3 kB.
+pub(crate) const PROOF_MAX_BYTES: u64 = 1 << 20;
+
 /// Reads the request in `path`.
 pub(crate) fn read_request(path: &Path) -> Result<ProofRequest, Failure> {
-    let bytes = read(path)?;
+    let bytes = read(path, REQUEST_MAX_BYTES)?;
     ProofRequest::from_json(&bytes)
         .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
 }
 
-/// Reads a file that the user named.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::file(path, &error))
+/// Reads a file that the user named, which may be a pipe, or a device without an end.
+pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?
+            .take(max_bytes.saturating_add(1))
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| Failure::file(path, &error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= max_bytes) {
+        return Ok(bytes);
+    }
+    Err(Failure::input(format!(
+        "{}: more than {max_bytes} bytes, which is no such file; is it the right one?",
+        path.display()
+    )))
 }

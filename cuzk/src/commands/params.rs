@@ -52,6 +52,7 @@ fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
     let id = args.circuit.id();
     let started = Instant::now();
     let param_cache = &context.config.srs.param_cache;
+    check_there(context, id)?;
     let spinner = progress::spinner("getting the compiled circuit");
     let lengths = Circuit::cached(id, param_cache)?.query_lengths();
     let loaded = ParamCache::new(param_cache)
@@ -80,6 +81,15 @@ fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
     })
 }
 
+/// Before the circuit, which may take a minute to be compiled, and which belongs into no
+/// folder without its parameters.
+fn check_there(context: &Context, id: CircuitId) -> Result<(), Failure> {
+    let cache = ParamCache::new(&context.config.srs.param_cache);
+    let params = MappedParams::open(&cache.params_path(&id.parameter_files()?));
+    params.map_err(cuzk_core::Error::from)?;
+    Ok(())
+}
+
 #[derive(Debug, Serialize)]
 struct PrepareReport {
     circuit: String,
@@ -94,6 +104,7 @@ struct PrepareReport {
 fn prepare(context: &Context, args: &ParamsPrepare) -> Result<(), Failure> {
     let id = args.circuit.id();
     let started = Instant::now();
+    check_there(context, id)?;
     let spinner = progress::spinner("getting the compiled circuit");
     let written = write_multiples(context, id, args.limit.as_u64(), &spinner);
     spinner.finish_and_clear();

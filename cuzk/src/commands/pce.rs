@@ -8,7 +8,7 @@ use cuzk_core::circuit::Circuit;
 use cuzk_pce::{Program, program};
 use serde::Serialize;
 
-use super::{Context, read};
+use super::Context;
 use crate::args::{Pce, PceBuild, PceInspect};
 use crate::failure::Failure;
 use crate::place::Place;
@@ -64,7 +64,8 @@ fn pour(circuit: &Circuit, out: &Place, build_s: f64) -> Result<PceReport, Failu
     let folder = tempfile::tempdir().map_err(|error| Failure::failed(error.to_string()))?;
     let file = folder.path().join("circuit");
     circuit.write(&file)?;
-    out.write(&read(&file)?)?;
+    let bytes = std::fs::read(&file).map_err(|error| Failure::file(&file, &error))?;
+    out.write(&bytes)?;
     PceReport::of(&file, Some(build_s))
 }
 

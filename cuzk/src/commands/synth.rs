@@ -94,11 +94,13 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     output::print(context.json, &report, text)?;
     match report.check.and_then(|check| check.first_bad_row) {
         None => Ok(()),
-        Some(row) => Err(cuzk_core::Error::Unsatisfied {
-            partition: args.partition,
-            row,
+        Some(row) => {
+            let error = cuzk_core::Error::Unsatisfied {
+                partition: args.partition,
+                row,
+            };
+            Err(Failure::from(error).reported())
         }
-        .into()),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn gpu_threads(context: &Context, args: &TuneGpuThreads) -> Result<()
     );
     // Either is of use without the other.
     let drawn = svg.map_or(Ok(()), |svg| draw(&report, &svg));
-    printed.and(drawn)
+    printed.and(drawn).map_err(Failure::reported)
 }
 
 fn draw(report: &Report, out: &Place) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use cuzk_core::kinds::{decode, reference};
 use cuzk_core::params::ParamCache;
 use serde::Serialize;
 
-use super::{Context, read, read_request};
+use super::{Context, PROOF_MAX_BYTES, read, read_request};
 use crate::args::Verify;
 use crate::failure::Failure;
 use crate::output;
@@ -19,7 +19,7 @@ struct VerifyReport {
 
 pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
-    let proof = read(&args.proof)?;
+    let proof = read(&args.proof, PROOF_MAX_BYTES)?;
     let job = decode(&request)?;
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let key = cache
@@ -43,8 +43,9 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     })?;
     match report.problem {
         None => Ok(()),
-        Some(problem) => Err(Failure::failed(format!(
-            "the proof is not valid: {problem}"
-        ))),
+        Some(problem) => {
+            let message = format!("the proof is not valid: {problem}");
+            Err(Failure::failed(message).reported())
+        }
     }
 }

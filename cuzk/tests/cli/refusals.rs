@@ -1,4 +1,5 @@
-//! What is refused, when, and with which exit code; and what commands say of themselves.
+//! What is refused, when, and with which exit code; what commands say of themselves, and what
+//! they leave.
 
 use super::*;
 
@@ -132,4 +133,146 @@ fn shells_are_told_the_commands() {
         assert!(script.contains("i-know-these-are-insecure"), "{shell}");
     }
     fails(2, "bash", &cuzk(&["completions", "cmd"]));
+}
+
+/// The one object that a command that failed printed with `--json`.
+fn failure(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn what_fails_has_an_object_in_the_place_of_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = data("window-post.json");
+    let config = folder.path().join("cuzk.toml");
+    std::fs::write(&config, "[gpus]\ngpu_thread = 4\n").unwrap();
+    let out = folder.path().join("no/file");
+    for (command, why) in [
+        (&["frobnicate"][..], "unrecognized subcommand"),
+        (&["synth", "--partition", "-1"], "unexpected argument"),
+        (&["config", "check", text(&config)], "gpu_threads"),
+        (&["--config", text(&config), "demo"], "gpu_threads"),
+        (&["completions", "--config", "nope", "cmd"], "bash"),
+        (&["pce", "inspect", "nope"], "nope: "),
+        (&["verify", "--request", "nope", "--proof", "x"], "nope: "),
+        (
+            &["synth", "--request", text(&request), "--partition", "1"],
+            "--partition",
+        ),
+        (
+            &["prove", "--request", text(&request), "--out", text(&out)],
+            "no/file: ",
+        ),
+    ] {
+        let output = cuzk(&[&["--json"], command].concat());
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let report = failure(&output);
+        let error = report["error"].as_str().unwrap();
+        assert!(error.contains(why), "{error}");
+        assert!(!error.starts_with("error: "), "{error}");
+        assert_eq!(report["exit_code"], 2);
+        // People are told, too.
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with(&format!("error: {error}")), "{said}");
+    }
+    // Help is no failure.
+    let help = cuzk(&["--json", "--help"]);
+    assert!(help.status.success() && help.stdout.starts_with(b"Proves Filecoin storage"));
+}
+
+#[test]
+fn a_result_that_says_what_is_wrong_is_the_only_object() {
+    let folder = tempfile::tempdir().unwrap();
+    generate("window-post");
+    let proof = folder.path().join("proof");
+    std::fs::write(&proof, "no proof").unwrap();
+    let request = data("window-post.json");
+    let verify = ["verify", "--request", text(&request), "--proof"];
+    let output = cuzk(&[&["--json"], &verify[..], &[text(&proof)]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(failure(&output)["valid"], false);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_an_end_is_refused() {
+    generate("window-post");
+    let request = data("window-post.json");
+    let zero = "/dev/zero";
+    for command in [
+        &["prove", "--request", zero, "--out", "/dev/null"][..],
+        &["verify", "--request", text(&request), "--proof", zero],
+        &["synth", "--request", zero],
+        &["config", "check", zero],
+        &["pce", "inspect", zero],
+    ] {
+        let mut limited = Command::new("sh");
+        // So that it fails where it would take all memory there is.
+        limited.args(["-c", "ulimit -v 6000000; exec \"$0\" \"$@\""]);
+        limited.arg(env!("CARGO_BIN_EXE_cuzk")).args(command);
+        let output = limited.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
+        let output = output.output().unwrap();
+        fails(2, zero, &output);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("memory"), "{said}");
+    }
+}
+
+#[test]
+fn missing_parameters_are_told_before_a_circuit_is_compiled() {
+    let cache = tempfile::tempdir().unwrap();
+    for command in ["verify", "prepare"] {
+        let circuit = ["--kind", "winning-post", "--sector-size", "32GiB"];
+        let output = cuzk_in(cache.path(), &[&["params", command], &circuit[..]].concat());
+        fails(2, text(cache.path()), &output);
+        assert_eq!(files_in(cache.path()), 0, "{command}");
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_told_with_what_is_expected() {
+    let prepare = ["params", "prepare", "--kind", "window-post"];
+    let prepare = [&prepare[..], &["--sector-size", "2KiB", "--limit"]].concat();
+    for limit in ["abc", "0", "99999999999999999999", "-1GiB", "1QiB"] {
+        let limit = format!("--limit={limit}");
+        let output = cuzk(&[&prepare[..prepare.len() - 1], &[&limit]].concat());
+        fails(2, "expected a size such as 2GiB", &output);
+    }
+    let ntt = ["bench", "ntt", "--size", "6", "--runs", "1"];
+    for option in ["--threads", "--gpu-threads"] {
+        for number in ["4097", "18446744073709551616", "x", "1,5000"] {
+            let output = cuzk(&[&ntt[..], &[option, number]].concat());
+            fails(2, "expected a number from 0 to 4096", &output);
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_writer_left_goes_when_the_next_one_begins() {
+    let cache = tempfile::tempdir().unwrap();
+    let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    let made = cuzk_in(
+        cache.path(),
+        &[&["--json", "params", "generate"], &circuit[..]].concat(),
+    );
+    let report: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let params = Path::new(report["params"].as_str().unwrap());
+    let name = params.with_extension("multiples");
+    let name = name.file_name().unwrap().to_str().unwrap();
+    let at = |letters: &str| cache.path().join(format!(".{name}.{letters}.tmp"));
+    for letters in ["killed", "living", "seven77"] {
+        std::fs::write(at(letters), "half a file").unwrap();
+    }
+    let living = std::fs::File::open(at("living")).unwrap();
+    living.lock().unwrap();
+    let prepared = cuzk_in(
+        cache.path(),
+        &[&["params", "prepare"], &circuit[..]].concat(),
+    );
+    if cuzk_kernels::Isa::ifma().is_some() {
+        assert!(prepared.status.success());
+        assert!(!at("killed").exists());
+        assert!(params.with_extension("multiples").exists());
+    }
+    assert!(at("living").exists() && at("seven77").exists());
 }

@@ -245,11 +245,19 @@ fn what_is_wrong_with_a_request_costs_no_other_its_proof() {
     }
     let errors = said.lines().filter(|line| line.starts_with("error: "));
     assert_eq!(errors.count(), 4, "{said}");
-    let outs: Vec<_> = reports(&output)
-        .iter()
-        .map(|report| report["out"].as_str().unwrap().to_owned())
-        .collect();
+    // Each has one object, also without a proof.
+    let (proved, failed): (Vec<_>, Vec<_>) = reports(&output)
+        .into_iter()
+        .partition(|report| report.get("error").is_none());
+    let outs: Vec<_> = proved.iter().map(|report| &report["out"]).collect();
     assert_eq!(outs, ["g1", "g2"]);
+    for (request, why) in [(bad, "vanilla_proofs[0]"), (&*missing, "os error 2")] {
+        let of = |report: &&Value| report["request"] == text(request);
+        let report = failed.iter().find(of).unwrap();
+        assert!(report["error"].as_str().unwrap().contains(why), "{report}");
+        assert_eq!(report["exit_code"], 2);
+    }
+    assert_eq!(failed.len(), 4);
     assert!(folder.has_proof("g1") && folder.has_proof("g2"));
     assert!(
         ["b1", "b2", "b3", "b4"]

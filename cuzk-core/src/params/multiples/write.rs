@@ -37,7 +37,7 @@ pub struct WrittenMultiples {
 /// done.
 ///
 /// # Errors
-/// [`ParamsError::Multiples`] if the limit leaves room for none or the
+/// [`ParamsError::NoMultiples`] if the limit leaves room for none or the
 /// instructions have no form for them, [`ParamsError::Points`] for a base that
 /// is no point, [`ParamsError::Stopped`], and [`ParamsError::Io`].
 pub fn write_multiples(
@@ -51,16 +51,9 @@ pub fn write_multiples(
     let isa = context.isa;
     let path = multiples_path(params);
     let queries = Queries::new(program, densities);
-    let shapes =
-        queries
-            .shapes(isa, threads, limit_bytes)
-            .ok_or_else(|| ParamsError::Multiples {
-                path: path.clone(),
-                problem: format!(
-                    "{limit_bytes} bytes leave no room for multiples, or the instructions \
-                 ({isa}) have no form for them"
-                ),
-            })?;
+    let shapes = queries
+        .shapes(isa, threads, limit_bytes)
+        .ok_or(ParamsError::NoMultiples { limit_bytes, isa })?;
     let mut header = Header::identity(params, program, isa);
     header.limit_bytes = limit_bytes;
     let mut file_bytes = 0;

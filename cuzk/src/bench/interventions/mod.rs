@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     let printed = output::print_beside(is_stdout, context.json, &report, Report::text);
     // Either is of use without the other.
     let drawn = svg.map_or(Ok(()), |svg| svg.write(report.svg()?.as_bytes()));
-    printed.and(drawn)
+    printed.and(drawn).map_err(Failure::reported)
 }
 
 /// An arm's child, and what it answered.

@@ -72,7 +72,8 @@ impl Entry<'_> {
     }
 
     fn fail(&mut self, failure: Failure, said: &mut Said) {
-        said.add(&self.order.failed(failure));
+        let (path, id) = (self.order.path.as_deref(), self.order.options.id.as_deref());
+        said.add_request(path, id, &self.order.failed(failure));
         self.state = State::Failed(self.job().cloned());
     }
 }

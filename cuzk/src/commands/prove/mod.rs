@@ -2,7 +2,8 @@
 //! proves them side by side.
 //!
 //! The invariant: each request has its own end. What is wrong with one is said when it is
-//! known, under the request's name, and each proof is written when its own job ends.
+//! known, under the request's name, and each proof is written when its own job ends. With
+//! `--json` each has one object: the report of its proof, or what failed.
 //!
 //! SIGINT or SIGTERM stops what runs at its next chunk; see [`stopped`].
 
@@ -56,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     Place::check_distinct(places.clone())?;
     Place::check_no_request(places, &args.request)?;
     let interrupt = Interrupt::watch()?;
-    let mut said = Said::default();
+    let mut said = Said::new(context.json);
     let ids = args.id.iter().cloned().map(Some);
     let ids = ids.chain(std::iter::repeat(None));
     let mut orders = Vec::new();
@@ -66,14 +67,17 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
             priority: args.priority,
             deadline: args.deadline_s.map(Duration::from_secs),
         };
-        match read_request(path) {
+        let left = format!("{} was not read, and nothing is proved", path.display());
+        let file = path.clone();
+        // It may be a pipe into which nobody writes.
+        match interrupt.unless_it_comes("reading", left, move || read_request(&file))? {
             Ok(request) => orders.push(Order {
                 path: Some(path.clone()),
                 request,
                 out: Some(out),
                 options,
             }),
-            Err(failure) => said.add(&failure),
+            Err(failure) => said.add_request(Some(path), options.id.as_deref(), &failure),
         }
     }
     if orders.is_empty() {
@@ -109,7 +113,11 @@ pub(crate) fn prove(
     interrupt: &Interrupt,
     mut said: Said,
 ) -> Result<(), Failure> {
-    let engine = Engine::start(context.config.clone())?;
+    let config = context.config.clone();
+    let left = "the engine has not started, and nothing is proved";
+    // A journal is checked first, which takes its time.
+    let start = interrupt.unless_it_comes("starting", left, || Engine::start(config));
+    let engine = start??;
     let mut batch = Batch::new(orders);
     if let Some(signal) = batch.prove(&engine, interrupt, &mut said) {
         return Err(stopped::stop(context, engine, batch, drawing, signal));

@@ -72,20 +72,21 @@ fn what_became_of(entry: &Entry<'_>, end: Option<End>, journal: Option<&Path>) -
             None => format!("{name}: not begun, and nothing of it is kept"),
         }),
         (State::Runs(job), Some(end)) => Some(match (end.outcome, end.kept) {
-            (Err(error), _) if matches!(*error, Error::ShuttingDown) => left(&name, job, journal),
+            (Err(error), _) if matches!(*error, Error::ShuttingDown) => left(order, job, journal),
             (Err(error), _) => format!("{name}: {error}"),
             (Ok(_), Err(failure)) => format!("{name}: proved, but {failure}"),
             (Ok(_), Ok(())) => proved(),
         }),
         (State::Runs(job), None) => Some(match job.poll() {
             Some(Ok(_)) => format!("{name}: proved, but not written"),
-            _ => left(&name, job, journal),
+            _ => left(order, job, journal),
         }),
     }
 }
 
 /// What is left of a job that was not proved.
-fn left(name: &str, job: &JobHandle, journal: Option<&Path>) -> String {
+fn left(order: &Order, job: &JobHandle, journal: Option<&Path>) -> String {
+    let name = name(order, Some(job));
     let progress = job.progress();
     let partitions = format!(
         "{} of {} partitions are proved",
@@ -96,6 +97,7 @@ fn left(name: &str, job: &JobHandle, journal: Option<&Path>) -> String {
             "{name}: {partitions} and kept in {}; give the same command again to prove the rest",
             journal.display()
         ),
+        _ if order.path.is_none() => format!("{name}: {partitions}, and nothing of it is kept"),
         _ => format!(
             "{name}: {partitions}, and nothing of it is kept; name a journal in [jobs] and give \
              the request an --id to go on where it stopped"
