@@ -42,9 +42,9 @@ pub mod vanilla;
 pub mod verify;
 
 pub use config::Config;
-pub use cuzk_scheduler as scheduler;
+pub use cuzk_scheduler::{self as scheduler, priority::Priority};
 pub use cuzk_timeline::{self as timeline, metrics};
 pub use engine::Engine;
 pub use error::{Culprit, Error, Result};
-pub use job::JobHandle;
+pub use job::{JobHandle, JobOptions};
 pub use request::ProofRequest;

@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md says of the tests and the settings, held against the sources.
+//! What the documents say of files, tests and settings, held against the sources.
 
 #![allow(
     clippy::unwrap_used,
@@ -59,6 +59,28 @@ fn what_must_not_happen_is_tested() {
             assert!(has_test(&source, name), "{file} has no test {name}");
         }
     }
+}
+
+/// Where a document's links lead that stay in the repository.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1);
+    let targets = targets.filter_map(|rest| rest.split(&[')', '#'][..]).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+#[test]
+fn links_of_documents_lead_somewhere() {
+    let mut all = 0;
+    for document in ["README.md", "ARCHITECTURE.md", "benches/README.md"] {
+        let path = root().join(document);
+        let text = fs::read_to_string(&path).unwrap();
+        for link in links(&text) {
+            let target = path.parent().unwrap().join(link);
+            assert!(target.exists(), "{document}: {link}");
+            all += 1;
+        }
+    }
+    assert!(all >= 4, "{all}");
 }
 
 fn sources(folder: &Path, out: &mut String) {

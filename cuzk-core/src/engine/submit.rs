@@ -27,7 +27,9 @@ use crate::{Error, Result};
 const UNDECODED: &str = "undecoded";
 
 impl Engine {
-    /// Decodes and validates `request` and queues its partitions.
+    /// Decodes and validates `request` and queues its partitions. It blocks meanwhile, and
+    /// while the engine decodes what came before and is no less urgent: async code calls it
+    /// where it may block.
     ///
     /// # Errors
     /// As [`Engine::submit_with`].
