@@ -47,33 +47,37 @@ Device::Device(std::unique_ptr<DeviceApi> api, const cuzk_device_options &asked,
                                                std::to_string(CUZK_THREADS_MAX) + ", got " +
                                                std::to_string(options.workers));
     }
-    compute = api_->make_stream();
-    side = api_->make_stream();
-    transfer = api_->make_stream();
+    for (auto *stream : {&compute, &side, &transfer, &witnesses}) {
+        *stream = api_->make_stream();
+    }
     for (auto *event : {&begun, &quotient_done, &side_done, &sums_done, &settled,
                         &compute_marks[0], &compute_marks[1], &side_marks[0], &side_marks[1],
                         &piece_there[0], &piece_there[1], &piece_free[0], &piece_free[1]}) {
         *event = api_->make_event();
     }
-    workers.resize(options.workers);
-    for (Worker &worker : workers) {
-        worker.stream = api_->make_stream();
-        worker.uploaded = api_->make_event();
+    uploaded.resize(options.workers);
+    for (auto &event : uploaded) {
+        event = api_->make_event();
     }
     take_memory();
     self_test();
 }
 
 void Device::take_memory() {
-    const uint64_t reserve = kReserveBytes + api_->keep_stacks(kStackBytes);
-    const uint64_t free = api_->info().free_bytes;
-    if (free <= reserve) {
-        throw Error(CUZK_DEVICE_OUT_OF_MEMORY,
-                    "the device has " + std::to_string(free) + " bytes free, and " +
-                        std::to_string(reserve) +
-                        " are left to its driver; end what else uses it");
-    }
-    const uint64_t usable = free - reserve;
+    const auto free_beside = [&](uint64_t reserve) {
+        const uint64_t free = api_->info().free_bytes;
+        if (free <= reserve) {
+            throw Error(CUZK_DEVICE_OUT_OF_MEMORY,
+                        "the device has " + std::to_string(free) + " bytes free, and " +
+                            std::to_string(reserve) +
+                            " are left to its driver; end what else uses it");
+        }
+        return free - reserve;
+    };
+    const uint64_t before = free_beside(kReserveBytes + api_->keep_stacks(kStackBytes));
+    load_kernels();
+    // The kernels' code is there now, and the stacks are, or are yet to come.
+    const uint64_t usable = std::min(before, free_beside(kReserveBytes));
     const bool is_limited = options.memory_bytes != 0;
     options.memory_bytes = is_limited ? std::min(options.memory_bytes, usable) : usable;
     arena = DeviceMemory(*api_, options.memory_bytes, false);
@@ -89,28 +93,47 @@ Device::~Device() {
     }
 }
 
-void Device::self_test() {
-    // Whether this program's code runs on this device at all, before anything
-    // rests on it.
-    auto *failures = reinterpret_cast<uint32_t *>(arena.at(0));
-    DeviceMemory answer(*api_, sizeof(uint32_t), true);
+template <class Work> void Device::at_start(DeviceMemory &memory, const Work &work) {
     try {
-        api_->fill(*compute, failures, 0, sizeof(uint32_t));
-        api_->launch(*compute, "the self-test", [=](NativeStream stream) {
-            return device::self_test(kSelfTestRounds, failures, stream);
-        });
-        api_->download(*compute, answer.at(0), failures, sizeof(uint32_t));
+        work();
         api_->record(*settled, *compute);
         wait(*settled);
     } catch (...) {
         settle();
         if (stalled_.load()) {
             // Freeing would wait for the device.
-            answer.leak();
+            memory.leak();
             arena.leak();
         }
         throw;
     }
+}
+
+// What a driver makes of a kernel when it is first launched takes memory, which it would
+// not find later, and time, which a proof would have to wait for.
+void Device::load_kernels() {
+    DeviceMemory word(*api_, sizeof(uint32_t), false);
+    at_start(word, [&] {
+        const auto *stop = reinterpret_cast<const uint32_t *>(word.at(0));
+        api_->fill(*compute, word.at(0), 0xff, sizeof(uint32_t));
+        api_->launch(*compute, "loading the kernels", [=](NativeStream stream) {
+            return device::load_kernels(device::Stream(stream, stop));
+        });
+    });
+}
+
+void Device::self_test() {
+    // Whether this program's code runs on this device at all, before anything
+    // rests on it.
+    auto *failures = reinterpret_cast<uint32_t *>(arena.at(0));
+    DeviceMemory answer(*api_, sizeof(uint32_t), true);
+    at_start(answer, [&] {
+        api_->fill(*compute, failures, 0, sizeof(uint32_t));
+        api_->launch(*compute, "the self-test", [=](NativeStream stream) {
+            return device::self_test(kSelfTestRounds, failures, stream);
+        });
+        api_->download(*compute, answer.at(0), failures, sizeof(uint32_t));
+    });
     uint32_t differences = 0;
     std::memcpy(&differences, answer.at(0), sizeof(differences));
     if (differences != 0) {
@@ -162,7 +185,7 @@ void Device::settle() noexcept {
 }
 
 void Device::settle_worker(std::size_t worker) noexcept {
-    settle(*workers[worker].stream, *workers[worker].uploaded);
+    settle(*witnesses, *uploaded[worker]);
 }
 
 void Device::settle(DeviceStream &stream, DeviceEvent &event) noexcept {

@@ -1,10 +1,12 @@
 // The device and its circuits, and what they lend to a proof.
 //
 // Invariants: what of the frame is no worker's and the piece buffers are touched
-// only by the holder of gpu_mtx, on the three streams of the device, and the lock
-// is released only when all have passed, or the device was given up; a worker's memory is
-// released only when its own stream has passed, too. Nothing is allocated on
-// the device after a circuit's arrays are there.
+// only by the holder of gpu_mtx, on the streams `compute`, `side` and `transfer`, and the
+// lock is released only when these have passed, or the device was given up; a worker's
+// memory is released only when what was sent to it on `witnesses` has come, too. Nothing
+// is allocated on the device after a circuit's arrays are there. There are four streams
+// however many workers there are, so that each has a hardware queue for itself: streams
+// that share one wait for each other, and a driver has eight unless it is told otherwise.
 #pragma once
 
 #include <atomic>
@@ -13,6 +15,7 @@
 
 #include "checkpoint.hpp"
 #include "device_api.hpp"
+#include "pinned.hpp"
 #include "prover.hpp"
 #include "residency.hpp"
 #include "resources.hpp"
@@ -33,6 +36,7 @@ public:
 
     // Throws if the device was given up.
     void check_alive() const;
+    bool is_given_up() const { return lost_.load(); }
     // Whether it was given up before it ended its work: then it may still write.
     bool may_be_at_work() const { return stalled_.load(); }
     // After a failure: waits until the device's own streams have passed, or a
@@ -51,16 +55,14 @@ public:
     Residency residency;
     std::unique_ptr<DeviceApi> api_;
     DeviceMemory arena;
-    DeviceMemory pinned;
+    Pinned pinned;
 
-    struct Worker {
-        std::unique_ptr<DeviceStream> stream;
-        std::unique_ptr<DeviceEvent> uploaded;
-    };
-    std::vector<Worker> workers;
     std::unique_ptr<DeviceStream> compute;
     std::unique_ptr<DeviceStream> side; // of the sums beside the main ones
     std::unique_ptr<DeviceStream> transfer;
+    // Of all workers' witnesses, which come without the lock, and of what stops kernels.
+    std::unique_ptr<DeviceStream> witnesses;
+    std::vector<std::unique_ptr<DeviceEvent>> uploaded; // by worker
     std::unique_ptr<DeviceEvent> begun;
     std::unique_ptr<DeviceEvent> quotient_done;
     std::unique_ptr<DeviceEvent> side_done;
@@ -75,6 +77,9 @@ public:
 
 private:
     void take_memory();
+    // Does this on `compute`, with memory of the caller's, and waits for it.
+    template <class Work> void at_start(DeviceMemory &memory, const Work &work);
+    void load_kernels();
     void self_test();
     void wait_for(DeviceEvent &event, std::chrono::milliseconds limit,
                   const cuzk_checkpoint &checkpoint);

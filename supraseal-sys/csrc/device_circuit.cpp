@@ -34,6 +34,15 @@ Circuit::Circuit(Device &device, const cuzk_circuit_data &data)
       num_words_((data.shape.num_aux + 63) / 64), a_ranks_(ranks_of(data.a_aux, num_words_)),
       b_ranks_(ranks_of(data.b_aux, num_words_)) {
     check();
+    device_.pinned.add(this, plan_.summary.pinned_bytes);
+}
+
+Circuit::~Circuit() {
+    device_.slots.forget(this);
+    device_.residency.remove(this);
+    device_.pinned.remove(this);
+    device_.slots.change_if_idle(
+        [&] { return !device_.is_given_up() && device_.pinned.give_back(); });
 }
 
 // What the plan and the kernels take for granted of the arrays.
@@ -80,7 +89,7 @@ void Circuit::send(Load &load, const Part &part, const void *from, std::size_t b
 
 void Circuit::activate(const cuzk_checkpoint &checkpoint) {
     device_.check_alive();
-    pin();
+    device_.pinned.fit(*device_.api_, plan_.summary.pinned_bytes);
     Residency &residency = device_.residency;
     if (const auto offset = residency.use(this, plan_.frame_bytes())) {
         block_offset_ = *offset;
@@ -92,15 +101,6 @@ void Circuit::activate(const cuzk_checkpoint &checkpoint) {
     } catch (...) {
         residency.remove(this);
         throw;
-    }
-}
-
-// The pinned memory is that of the circuit that needs the most of those that were
-// there, or nothing, if there was too little once.
-void Circuit::pin() {
-    if (device_.pinned.bytes() < plan_.summary.pinned_bytes) {
-        device_.pinned = DeviceMemory();
-        device_.pinned = DeviceMemory(*device_.api_, plan_.summary.pinned_bytes, true);
     }
 }
 

@@ -52,10 +52,7 @@ inline const char *query_name(uint32_t query) {
 class Circuit final : public cuzk_circuit {
 public:
     Circuit(Device &device, const cuzk_circuit_data &data);
-    ~Circuit() override {
-        device_.slots.forget(this);
-        device_.residency.remove(this);
-    }
+    ~Circuit() override;
 
     const cuzk_device_plan &plan() const override { return plan_.summary; }
     std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness,
@@ -116,7 +113,6 @@ private:
     };
 
     void check() const;
-    void pin();
     void bring(Load load);
     void send_arrays(Load &load);
     void send(Load &load, const Part &part, const void *from, std::size_t bytes);

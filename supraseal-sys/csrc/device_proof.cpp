@@ -127,10 +127,9 @@ void Proof::upload() {
     put(parts.ranks, wide_ranks_.data(), wide_ranks_.size() * sizeof(uint32_t));
     put(parts.wide_values, witness_.wide_values, witness_.num_wide * sizeof(Fr));
     const std::size_t bytes = parts.wide_values.offset + witness_.num_wide * sizeof(Fr);
-    DeviceStream &stream = *device_.workers[worker_].stream;
-    api_.upload(stream, circuit_.of_worker<uint8_t>(worker_, parts.stop),
+    api_.upload(*device_.witnesses, circuit_.of_worker<uint8_t>(worker_, parts.stop),
                 circuit_.pinned_of_worker<uint8_t>(worker_, parts.stop), bytes);
-    api_.record(*device_.workers[worker_].uploaded, stream);
+    api_.record(*device_.uploaded[worker_], *device_.witnesses);
     figures_.uploaded_bytes = bytes;
 }
 
@@ -238,15 +237,15 @@ void Proof::device_region(bool b_g1, ReadBack &read_back) {
     }
 }
 
-// Kernels that have not begun do nothing any more. On the worker's own stream,
-// which passes the others, and by the device's copying: a kernel would wait for
-// those that are to be stopped.
+// Kernels that have not begun do nothing any more. On the witnesses' stream, which passes
+// the others, and after this one's, whose copy says that nothing is stopped; and by the
+// device's copying: a kernel would wait for those that are to be stopped.
 void Proof::stop_device() noexcept {
     guard([&] {
         const Part &stop = plan_.worker.stop;
         const auto *stopped = circuit_.pinned_of_worker<uint32_t>(worker_, stop) + 1;
-        api_.upload(*device_.workers[worker_].stream, circuit_.of_worker<uint32_t>(worker_, stop),
-                    stopped, sizeof(*stopped));
+        api_.upload(*device_.witnesses, circuit_.of_worker<uint32_t>(worker_, stop), stopped,
+                    sizeof(*stopped));
     });
 }
 
@@ -282,7 +281,7 @@ void Proof::evaluate() {
     Fr *b = circuit.in_frame<Fr>(plan_.b);
     const uint32_t log = shape.log_domain;
     DeviceStream &compute = *device_.compute;
-    api_.stream_waits(compute, *device_.workers[worker_].uploaded);
+    api_.stream_waits(compute, *device_.uploaded[worker_]);
     api_.record(*device_.begun, compute);
     launch(compute, "evaluation", [=](const device::Stream &stream) {
         return device::evaluate(program, witness, log, device::Order::bit_reversed, a, b, stream);

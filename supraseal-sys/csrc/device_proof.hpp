@@ -1,7 +1,7 @@
 // One proof on a device: a witness up, five sums down.
 //
 // ```text
-//        worker's stream, no lock       gpu_mtx                            no lock
+//        witnesses' stream, no lock     gpu_mtx                            no lock
 // stage ─▶ the witness goes up ─▶ run ─▶ evaluation, quotient, sum over H ─▶ added up
 //                                    ├─▶ sums of points that stay ─────────┘
 //                                    └─▶ b_g2_msm, on its pool ───────────────▶ finish

@@ -25,22 +25,23 @@ public:
     explicit Slots(std::size_t workers) : busy_(workers, false) {}
 
     // Waits for a turn and a free worker, unless the checkpoint stops it. Before
-    // the first of another circuit calls change(), alone; if that throws, no
-    // circuit is there afterwards.
+    // the first of another circuit, and when it is asked to, calls change(), alone; if
+    // that throws, no circuit is there afterwards.
     std::size_t acquire(const void *circuit, const cuzk_checkpoint &checkpoint,
                         const std::function<void()> &change) {
         std::unique_lock<std::mutex> lock(mtx_);
         const Turn turn(*this, lock);
         const auto has_come = [&] {
-            return turn.is_next() && (circuit == circuit_ ? any_free() : all_free());
+            return turn.is_next() && (is_there(circuit) ? any_free() : all_free());
         };
         while (!changed_.wait_for(lock, kCheckpointEvery, has_come)) {
             lock.unlock();
             pass(checkpoint);
             lock.lock();
         }
-        if (circuit != circuit_) {
+        if (!is_there(circuit)) {
             circuit_ = nullptr;
+            must_change_ = false;
             lock.unlock();
             change();
             lock.lock();
@@ -55,6 +56,15 @@ public:
         const std::lock_guard<std::mutex> lock(mtx_);
         busy_[worker] = false;
         changed_.notify_all();
+    }
+
+    // Calls change() if no worker is busy, nobody waits for one, and nobody can begin to
+    // meanwhile. If somebody can, or if it returns true, the next to acquire calls its own.
+    void change_if_idle(const std::function<bool()> &change) {
+        const std::lock_guard<std::mutex> lock(mtx_);
+        if (!line_.empty() || !all_free() || change()) {
+            must_change_ = true;
+        }
     }
 
     // For a circuit that ends: another at its address must not be taken for it.
@@ -91,6 +101,7 @@ private:
         const uint64_t number_;
     };
 
+    bool is_there(const void *circuit) const { return circuit == circuit_ && !must_change_; }
     bool any_free() const { return std::find(busy_.begin(), busy_.end(), false) != busy_.end(); }
     bool all_free() const { return std::find(busy_.begin(), busy_.end(), true) == busy_.end(); }
 
@@ -99,6 +110,7 @@ private:
     uint64_t next_ = 0;
     std::deque<uint64_t> line_; // who waits or is being served, in order
     const void *circuit_ = nullptr;
+    bool must_change_ = false; // before anybody is served
     std::vector<bool> busy_;
 };
 

@@ -1,5 +1,6 @@
 // Points as parameter files have them, in the form in which they are added.
 #include "curve.hpp"
+#include "load.hpp"
 
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
@@ -88,6 +89,8 @@ Error decode(const uint8_t *bytes, uint32_t n, Affine<F> *points, uint32_t *bad,
 
 template Error decode(const uint8_t *, uint32_t, G1Affine *, uint32_t *, Stream);
 template Error decode(const uint8_t *, uint32_t, G2Affine *, uint32_t *, Stream);
+
+Error load_decoding(Stream stream) { return load<Decode<Fp>, Decode<Fp2>>(stream); }
 
 } // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

@@ -96,6 +96,15 @@ int cuzk_emulated_self_test(uint32_t rounds, uint32_t *failures) noexcept {
     return self_test(rounds, failures, nullptr);
 }
 
+int cuzk_emulated_load_kernels() noexcept {
+    const uint32_t stop = 1;
+    return load_kernels(Stream(nullptr, &stop));
+}
+
+uint32_t cuzk_emulated_kernels_launched() noexcept { return kernels_launched.load(); }
+
+uint64_t cuzk_emulated_blocks_run() noexcept { return blocks_run.load(); }
+
 int cuzk_emulated_scan(uint32_t *words, uint32_t length) noexcept {
     std::vector<uint32_t> totals(scan_totals(length));
     return scan(words, length, totals.data(), nullptr);

@@ -10,6 +10,7 @@
 // runs over bits whose coefficients double or halve as the number that the
 // bits are.
 #include "field.hpp"
+#include "load.hpp"
 
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
@@ -321,6 +322,8 @@ Error evaluate(const Program &program, const Witness &witness, uint32_t log, Ord
     return launch(Evaluate{program, witness, log, order, a, b},
                   div_ceil<uint64_t>(uint64_t{1} << log, Evaluate::THREADS), stream);
 }
+
+Error load_evaluation(Stream stream) { return load<Evaluate>(stream); }
 
 } // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

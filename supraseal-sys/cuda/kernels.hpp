@@ -200,6 +200,12 @@ template <class F> Jacobian<F> finish(const Xyzz<F> *sums, Windows windows);
 template <class F>
 Error decode(const uint8_t *bytes, uint32_t n, Affine<F> *points, uint32_t *bad, Stream stream);
 
+// ---- start -----------------------------------------------------------------
+
+// Launches every kernel once, on a stream whose word `stop` is not 0: none of them does
+// anything, and what a driver does at a kernel's first launch it has done then.
+Error load_kernels(Stream stream);
+
 // ---- self-test -----------------------------------------------------------
 
 // Compares the device's field arithmetic with the plain one, on the device, on

@@ -19,6 +19,8 @@
 #include "kernels.hpp"
 
 #ifdef CUZK_EMULATED
+#include <atomic>
+
 #define CUZK_BODY inline
 #define CUZK_FN inline
 #define CUZK_CALL inline
@@ -63,11 +65,18 @@ template <uint32_t THREADS> struct Block {
     }
 };
 
+// What was launched in this process, for tests: kernels, by their type, and blocks that
+// nothing stopped.
+inline std::atomic<uint32_t> kernels_launched{0};
+inline std::atomic<uint64_t> blocks_run{0};
+
 template <class K> Error launch(const K &kernel, uint64_t blocks, Stream stream) {
+    [[maybe_unused]] static const uint32_t is_counted = ++kernels_launched;
     for (uint64_t index = 0; index < blocks; ++index) {
         if (stream.stop != nullptr && __atomic_load_n(stream.stop, __ATOMIC_RELAXED) != 0) {
             return OK;
         }
+        blocks_run.fetch_add(1, std::memory_order_relaxed);
         typename K::Shared shared;
         // Shared memory begins with anything.
         std::memset(static_cast<void *>(&shared), 0xa5, sizeof shared);

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "digits.hpp"
+#include "load.hpp"
 #include "sum.hpp"
 
 namespace cuzk::device {
@@ -441,6 +442,13 @@ template <class F> Jacobian<F> finish(const Xyzz<F> *sums, Windows windows) {
         result = add(result, sums[window]);
     }
     return to_jacobian(result);
+}
+
+// Both groups' files have those kernels, too, that do not know the group.
+template <class F> Error load_sums(Stream stream) {
+    return load<CountDigits, ListDigits, Accumulate<F>, ReducePartials<F>, ReduceBuckets<F>,
+                ScanTiles, ScanTotals, AddTotals, CountSelected, ListSelected, SumListed<F>,
+                SumPoints<F>>(stream);
 }
 
 // Everything that there is of sums and multiplications in one group.

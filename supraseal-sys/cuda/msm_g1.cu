@@ -55,5 +55,10 @@ Error wide_bases(const Query &query, const uint64_t *wide, const uint32_t *ranks
                   div_ceil(words, PlaceWide::THREADS), stream);
 }
 
+Error load_g1(Stream stream) {
+    const Error error = load<PlaceWide>(stream);
+    return error == OK ? load_sums<Fp>(stream) : error;
+}
+
 } // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

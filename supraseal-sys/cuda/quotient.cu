@@ -7,6 +7,7 @@
 // that would be 18 and 3 between them; joined, they are 15: each of a and b
 // goes up on the domain and down on the coset in one, and the product goes
 // down, is multiplied and goes up in one.
+#include "load.hpp"
 #include "transform.hpp"
 
 namespace cuzk::device {
@@ -198,6 +199,8 @@ Error transform(const Roots &roots, uint32_t log, Fr *values, bool coset, bool i
     }
     return error;
 }
+
+Error load_quotient(Stream stream) { return load<FillRoots, Pass>(stream); }
 
 } // namespace CUZK_NAMESPACE
 } // namespace cuzk::device

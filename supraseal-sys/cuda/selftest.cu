@@ -2,6 +2,7 @@
 //
 // The assembly is the only code here that tests without a device do not run.
 #include "field.hpp"
+#include "load.hpp"
 
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
@@ -110,6 +111,15 @@ struct SelfTest {
 
 Error self_test(uint32_t rounds, uint32_t *failures, Stream stream) {
     return launch(SelfTest{rounds, failures}, SELF_TEST_VALUES / SelfTest::THREADS, stream);
+}
+
+Error load_kernels(Stream stream) {
+    Error error = load<SelfTest>(stream);
+    for (const auto load_file :
+         {load_evaluation, load_quotient, load_decoding, load_g1, load_g2}) {
+        error = error == OK ? load_file(stream) : error;
+    }
+    return error;
 }
 
 } // namespace CUZK_NAMESPACE

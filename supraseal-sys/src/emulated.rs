@@ -79,6 +79,9 @@ unsafe extern "C" {
         out: *mut Fp,
     );
     fn cuzk_emulated_self_test(rounds: u32, failures: *mut u32) -> i32;
+    fn cuzk_emulated_load_kernels() -> i32;
+    fn cuzk_emulated_kernels_launched() -> u32;
+    fn cuzk_emulated_blocks_run() -> u64;
     fn cuzk_emulated_scan(words: *mut u32, length: u32) -> i32;
     fn cuzk_emulated_transform(
         log: u32,
@@ -197,6 +200,24 @@ pub fn self_test(rounds: u32) -> Option<u32> {
     // SAFETY: `failures` is writable.
     let error = unsafe { cuzk_emulated_self_test(rounds, &raw mut failures) };
     (error == 0).then_some(failures)
+}
+
+/// Launches every kernel once, to no effect.
+pub fn load_kernels() -> i32 {
+    // SAFETY: it takes nothing.
+    unsafe { cuzk_emulated_load_kernels() }
+}
+
+/// How many kernels, by their type, this process has launched so far.
+pub fn kernels_launched() -> u32 {
+    // SAFETY: it takes nothing.
+    unsafe { cuzk_emulated_kernels_launched() }
+}
+
+/// How many blocks of kernels this process has run so far.
+pub fn blocks_run() -> u64 {
+    // SAFETY: it takes nothing.
+    unsafe { cuzk_emulated_blocks_run() }
 }
 
 /// Replaces every word by the sum of those before it.

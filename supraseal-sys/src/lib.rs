@@ -17,7 +17,7 @@
 //! | [`device`] (`device.rs`, `device/`) | proofs on a device: the host side of what follows |
 //! | `csrc/plan.*` | how a device's memory is used: a pure function |
 //! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.cpp` | what is asked of a device; CUDA's runtime; a double in host memory, for tests |
-//! | `csrc/device.*`, `slots.hpp`, `device_circuit.*`, `device_proof.*` | the device, who may use it, what stays on it, and one proof |
+//! | `csrc/device.*`, `slots.hpp`, `pinned.hpp`, `device_circuit.*`, `device_proof.*` | the device, who may use it and its pinned memory, what stays on it, and one proof |
 //! | `csrc/b_g2_packed.*` | the multiplication in G2 over encoded points and a packed witness |
 //! | `cuda/kernels.hpp` | what the kernels compute |
 //! | `build.rs`, `build/nvcc.rs` | how all of it is compiled, and where nvcc is |

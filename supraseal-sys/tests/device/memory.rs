@@ -387,3 +387,98 @@ fn proofs_allocate_nothing_on_the_device() {
         );
     }
 }
+
+/// Circuits of three sizes, in every order.
+fn three_sizes(bench: &Bench) -> [(Arc<DeviceCircuit>, Arc<Packed>, DeviceSums); 3] {
+    [40, 300, 600].map(|num_aux| {
+        let small = Arc::new(Small::new(Size { num_aux, ..SMALL }, num_aux.into()));
+        let witness = small.witness(26, 6);
+        (
+            bench.circuit(&small),
+            Arc::clone(&witness),
+            small.sums(&witness),
+        )
+    })
+}
+
+/// Nor do proofs of several circuits, once there was one of each, in whichever order
+/// these were.
+#[test]
+fn proofs_by_turns_allocate_nothing() {
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let bench = Bench::new(PLENTY, &options(2));
+        let known = three_sizes(&bench);
+        let prove_all = || {
+            for which in order {
+                let (circuit, witness, sums) = &known[which];
+                assert_eq!(prove(circuit, witness).unwrap().0, *sums);
+            }
+        };
+        prove_all();
+        let allocations = bench.controls.seen().allocations;
+        for _ in 0..3 {
+            prove_all();
+        }
+        assert_eq!(bench.controls.seen().allocations, allocations, "{order:?}");
+    }
+}
+
+/// Whoever lets go of a circuit is charged for it no more.
+#[test]
+fn pinned_memory_goes_with_the_circuits_that_need_it() {
+    let bench = Bench::new(PLENTY, &options(2));
+    let live = || bench.controls.seen().live_allocations;
+    let allocations = || bench.controls.seen().allocations;
+    let [small, medium, large] = three_sizes(&bench);
+    let prove_it = |(circuit, witness, sums): &(Arc<DeviceCircuit>, _, _)| {
+        assert_eq!(prove(circuit, witness).unwrap().0, *sums);
+    };
+    // The device's memory alone.
+    assert_eq!(live(), 1);
+    prove_it(&large);
+    prove_it(&small);
+    assert_eq!(live(), 2);
+    drop(large);
+    assert_eq!(live(), 1);
+    // Of a circuit that was there before, and is still.
+    prove_it(&small);
+    assert_eq!(live(), 2);
+    prove_it(&medium);
+    // What one that needs less had.
+    let before = allocations();
+    drop(small);
+    prove_it(&medium);
+    assert_eq!((live(), allocations()), (2, before));
+    drop(medium);
+    assert_eq!(live(), 1);
+}
+
+/// But not from under a proof.
+#[test]
+fn pinned_memory_stays_while_a_worker_uses_it() {
+    let bench = Bench::new(PLENTY, &options(2));
+    let allocations = || bench.controls.seen().allocations;
+    let [(small, witness, sums), _, large] = three_sizes(&bench);
+    prove(&large.0, &large.1).unwrap();
+    let staged = small.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let before = allocations();
+    drop(large);
+    let ran = staged.run(true, &|| true).unwrap();
+    assert_eq!(ran.finish(&|| true).unwrap().0, sums);
+    assert_eq!(allocations(), before);
+    // With the next proof, though it is of the circuit that is there.
+    for _ in 0..2 {
+        assert_eq!(prove(&small, &witness).unwrap().0, sums);
+        assert_eq!(allocations(), before + 1);
+    }
+    assert_eq!(bench.controls.seen().live_allocations, 2);
+    drop(small);
+    assert_eq!(bench.controls.seen().live_allocations, 1);
+}

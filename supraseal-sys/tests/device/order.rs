@@ -95,6 +95,22 @@ fn prove_side_by_side(
     })
 }
 
+/// Streams that share a hardware queue wait for each other, and CUDA has eight of these
+/// unless it is told otherwise.
+#[test]
+fn streams_are_as_few_for_many_workers() {
+    const QUEUES: u64 = 8;
+    let streams = |workers| {
+        Bench::new(PLENTY, &options(workers))
+            .controls
+            .seen()
+            .streams
+    };
+    assert_eq!(streams(1), streams(16));
+    // With the one that CUDA's errors are asked of.
+    assert!(streams(16) < QUEUES);
+}
+
 /// A witness may be on its way when its proof is dropped, to where another circuit's block
 /// will be: the worker is free for that circuit only when the witness has arrived.
 #[test]
@@ -102,7 +118,7 @@ fn a_dropped_proof_keeps_its_worker_until_its_witness_has_come() {
     let small = |seed| Arc::new(Small::new(SMALL, seed));
     let (dropped, next) = (small(79), small(80));
     let (lost, witness) = (dropped.witness(81, 1), next.witness(82, 7));
-    // Of one worker; its stream is the last to be made.
+    // The witnesses' stream is the last to be made.
     let streams = Bench::with_short_pieces(&options(1))
         .controls
         .seen()
