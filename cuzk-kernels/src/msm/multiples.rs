@@ -371,6 +371,18 @@ mod tests {
         }
     }
 
+    /// Whoever says no threads, or no rows, gets what one gives.
+    #[test]
+    fn a_shape_is_chosen_for_no_threads_and_no_rows() {
+        for terms in [0, 1, 500, 1 << 18] {
+            for rows_max in [1, 4, 128] {
+                let shape = Shape::choose(terms, 0, rows_max);
+                assert_eq!(shape, Shape::choose(terms, 1, rows_max));
+            }
+            assert_eq!(Shape::choose(terms, 2, 0).rows(), 1);
+        }
+    }
+
     #[test]
     fn ranks_count_what_is_before() {
         let chosen = Chosen::new(200, |index| index % 3 == 1);
