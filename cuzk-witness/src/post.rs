@@ -2,7 +2,8 @@
 //!
 //! The circuit is `storage_proofs_post::fallback::FallbackPoStCircuit`. Its
 //! sectors share nothing, so they are written apart, in groups that fill the
-//! lanes of the hash, and joined in order.
+//! lanes of the hash, and joined in order, their values on all threads: of a
+//! partition of full size they are gigabytes.
 
 use crate::error::expect_len;
 use crate::por::{Climb, MerklePath, TreeShape};
@@ -63,10 +64,7 @@ pub fn write(
             .par_chunks(group)
             .map(|sectors| write_group(context, shape, sectors))
             .collect::<Result<_, _>>()?;
-        for group in groups {
-            context.pass()?;
-            witness.append(&group);
-        }
+        witness.append_in_parallel(&groups, || context.pass())?;
     }
     witness.finish().map_err(|error| {
         // ONE is the first public input.

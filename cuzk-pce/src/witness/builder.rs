@@ -8,7 +8,7 @@
 //! writer's promise. Invariant: `bits`, `wide` and `ranks` have a word for
 //! every 64 variables begun, with nothing set past the last variable.
 
-use super::memory::Array;
+use super::memory::{Array, extend_in_parallel};
 use super::{PackedWitness, WitnessError, WitnessMemory};
 use ff::PrimeField;
 
@@ -139,15 +139,21 @@ impl<S: PrimeField> PackedBuilder<S> {
     /// What another builder collected, after what this one has: its public
     /// inputs and its auxiliary variables.
     pub fn append(&mut self, other: &Self) {
+        self.append_all_but_values(other, self.wide_values.len());
+        self.wide_values.extend_from_slice(&other.wide_values);
+    }
+
+    /// What another builder collected, but for the values of its wide variables, before
+    /// which `before` variables are wide.
+    fn append_all_but_values(&mut self, other: &Self, before: usize) {
         self.inputs.extend_from_slice(&other.inputs);
         // Variables are numbered with 32 bits.
-        let before = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
         let words = other.bits.iter().zip(&other.wide).zip(&other.ranks);
         for (at, ((&bits, &wide), &rank)) in words.enumerate() {
             let length = (other.num_aux - at * 64).min(64);
             self.append_marks((bits, wide), length, before + rank);
         }
-        self.wide_values.extend_from_slice(&other.wide_values);
     }
 
     /// Up to 64 variables: the next of `values` where `wide` is set, else `bits`.
@@ -186,16 +192,40 @@ impl<S: PrimeField> PackedBuilder<S> {
 
     /// What other builders collected, in order.
     pub fn append_all(&mut self, others: &[Self]) {
-        let sum = |count: fn(&Self) -> usize| others.iter().map(count).sum::<usize>();
-        let words = sum(Self::num_aux) / 64 + 2;
-        self.bits.reserve(words);
-        self.wide.reserve(words);
-        self.ranks.reserve(words);
-        self.wide_values
-            .reserve(sum(|other| other.wide_values.len()));
+        self.reserve_words(others);
+        let values = others.iter().map(|other| other.wide_values.len());
+        self.wide_values.reserve(values.sum());
         for other in others {
             self.append(other);
         }
+    }
+
+    /// The same on all threads of the current pool, for parts that are mostly values.
+    /// `pass` is asked before each part, on the thread that copies its values.
+    ///
+    /// # Errors
+    /// What `pass` refuses with; nothing is appended then.
+    pub fn append_in_parallel<E: Send>(
+        &mut self,
+        others: &[Self],
+        pass: impl Fn() -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let mut before = self.wide_values.len();
+        let values: Vec<&[S]> = others.iter().map(|other| &other.wide_values[..]).collect();
+        extend_in_parallel(&mut self.wide_values, &values, pass)?;
+        self.reserve_words(others);
+        for other in others {
+            self.append_all_but_values(other, before);
+            before += other.wide_values.len();
+        }
+        Ok(())
+    }
+
+    fn reserve_words(&mut self, others: &[Self]) {
+        let words = others.iter().map(Self::num_aux).sum::<usize>() / 64 + 2;
+        self.bits.reserve(words);
+        self.wide.reserve(words);
+        self.ranks.reserve(words);
     }
 
     fn push_word(&mut self, bits: u64, wide: u64, rank: u32) {
@@ -315,8 +345,19 @@ mod tests {
                 joined.push_input(input);
             }
             let parts: Vec<_> = parts.iter().map(|part| build(part).0).collect();
+            let mut at_once = joined.clone();
             joined.append_all(&parts);
-            prop_assert_eq!(joined.finish().unwrap(), packed);
+            prop_assert_eq!(joined.finish().unwrap(), packed.clone());
+
+            let before = at_once.clone();
+            let refused = at_once.append_in_parallel(&parts, || Err(()));
+            prop_assert_eq!(refused.is_err(), !parts.is_empty());
+            prop_assert_eq!(&at_once, &before);
+            let (first, others) = parts.split_at(parts.len() / 2);
+            for parts in [first, others] {
+                at_once.append_in_parallel(parts, || Ok::<_, ()>(())).unwrap();
+            }
+            prop_assert_eq!(at_once.finish().unwrap(), packed);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Not an allocator: it chooses one. Invariants: what is large comes from whoever recycles
 //! it, if somebody does; what is small, and everything else, is on the heap; a vector for
 //! which there is no memory unwinds, where others end the process.
-#![allow(unsafe_code)] // Hands on to another allocator.
+#![allow(unsafe_code)] // Hands on to another allocator, and fills a vector out of order.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -12,9 +12,41 @@ use std::sync::Arc;
 
 use allocator_api2::alloc::{AllocError, Allocator, Global};
 use allocator_api2::vec::Vec;
+use rayon::prelude::*;
 
 /// A vector of a witness.
 pub(crate) type Array<T> = Vec<T, WitnessMemory>;
+
+/// Appends parts in order, each of them copied by a thread of the current pool, which asks
+/// `pass` before; where that refuses, nothing is appended.
+pub(super) fn extend_in_parallel<T: Copy + Send + Sync, E: Send>(
+    array: &mut Array<T>,
+    parts: &[&[T]],
+    pass: impl Fn() -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let added: usize = parts.iter().map(|part| part.len()).sum();
+    array.reserve(added);
+    let mut rest = array.spare_capacity_mut();
+    let mut rooms = std::vec::Vec::with_capacity(parts.len());
+    for part in parts {
+        let (room, after) = rest.split_at_mut(part.len());
+        rooms.push(room);
+        rest = after;
+    }
+    let copies = rooms.into_par_iter().zip(parts).with_max_len(1);
+    copies.try_for_each(|(room, part)| {
+        pass()?;
+        for (to, from) in room.iter_mut().zip(*part) {
+            to.write(*from);
+        }
+        Ok(())
+    })?;
+    let len = array.len() + added;
+    // SAFETY: there is room for it, and every room was filled, as it is as long as its
+    // part and none was refused.
+    unsafe { array.set_len(len) };
+    Ok(())
+}
 
 /// Where witnesses have their memory from: the heap, or whoever recycles theirs.
 #[derive(Clone, Default)]
