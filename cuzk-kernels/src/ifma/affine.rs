@@ -134,24 +134,13 @@ where
     }
 
     fn import_encoded(self, encoded: &[u8], indices: &[u32], to: &mut [Self::Point]) -> bool {
-        let groups = indices.chunks(LANES).zip(to.chunks_mut(LANES));
-        groups.into_iter().all(|(indices, to)| {
-            let last = indices.len() - 1;
-            let point = |lane: usize| {
-                let start = indices[lane.min(last)] as usize * 2 * C::ENCODED_BYTES;
-                encoded.get(start..)?.get(..2 * C::ENCODED_BYTES)
-            };
-            let points: [Option<&[u8]>; LANES] = std::array::from_fn(point);
-            let mut present = [&[][..]; LANES];
-            for (present, point) in present.iter_mut().zip(points) {
-                match point {
-                    Some(point) => *present = point,
-                    None => return false,
-                }
-            }
-            // SAFETY: the token proves the instructions.
-            unsafe { self.decode_group(present, to) }
-        })
+        let point_bytes = size_of::<[C::Encoded; 2]>();
+        let whole = encoded.len() / point_bytes * point_bytes;
+        let Ok(encoded) = bytemuck::try_cast_slice(&encoded[..whole]) else {
+            return false;
+        };
+        // SAFETY: the token proves the instructions.
+        unsafe { self.decode(encoded, indices, to) }
     }
 
     fn export(self, from: &[Self::Point], to: &mut [A]) {
@@ -206,7 +195,7 @@ where
     A: Coordinates<Base = C::Base>,
     C: Coordinate + Send + Sync,
 {
-    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
     fn import_group(self, from: &[A; LANES], to: &mut [Point<C::Stored>]) {
         let x = C::import_x(self.token, from.each_ref().map(A::x)).rows(self.token);
         let y = C::import_y(self.token, from.each_ref().map(A::y)).rows(self.token);
@@ -220,13 +209,33 @@ where
         }
     }
 
+    /// Reads the encoded points with these indices; whether all are there, and on the
+    /// curve.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
+    fn decode(
+        self,
+        encoded: &[[C::Encoded; 2]],
+        indices: &[u32],
+        to: &mut [Point<C::Stored>],
+    ) -> bool {
+        if indices.iter().any(|index| *index as usize >= encoded.len()) {
+            return false;
+        }
+        let mut groups = indices.chunks(LANES).zip(to.chunks_mut(LANES));
+        groups.all(|(indices, to)| {
+            let last = indices.len() - 1;
+            let point = |lane: usize| &encoded[indices[lane.min(last)] as usize];
+            self.decode_group(each_lane(point), to)
+        })
+    }
+
     /// Reads encoded points; whether they are on the curve. By accident one in
     /// 2^49 that is not is taken for one that is, and a forger can make one:
     /// what is computed from points that nobody vouches for must be verified.
-    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
-    fn decode_group(self, from: [&[u8]; LANES], to: &mut [Point<C::Stored>]) -> bool {
-        let x = C::decode_x(self.token, from.map(|point| &point[..C::ENCODED_BYTES]));
-        let y = C::decode_y(self.token, from.map(|point| &point[C::ENCODED_BYTES..]));
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
+    fn decode_group(self, from: [&[C::Encoded; 2]; LANES], to: &mut [Point<C::Stored>]) -> bool {
+        let x = C::decode_x(self.token, each_lane(|lane| &from[lane][0]));
+        let y = C::decode_y(self.token, each_lane(|lane| &from[lane][1]));
         let (Some(x), Some(y)) = (x, y) else {
             return false;
         };

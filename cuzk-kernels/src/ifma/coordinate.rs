@@ -4,10 +4,10 @@
 //! ones, below 2.25 p in each component, are what points in memory have;
 //! *products* are below 4.2 p; every result is a *factor*, below 32 p.
 //!
-//! Montgomery's radix is 2^416 here and 2^384 in blst. Instead of multiplying
-//! x and y by 2^32, points move to the isomorphic curve of (u²x, u³y) with
-//! u = 2^-16, on which blst's own limbs are x in the new form, and only y is
-//! multiplied. The addition law does not see the difference.
+//! Montgomery's radix is 2^416. Instead of multiplying x and y by that, points
+//! move to the isomorphic curve of (u²x, u³y) with u = 2^-208. There the number
+//! x is its own Montgomery form, and that of y is y / 2^208, which is half of a
+//! reduction. The addition law does not see the difference.
 
 use bytemuck::Pod;
 use ff::Field;
@@ -58,12 +58,12 @@ pub(crate) trait Coordinate: Copy {
     fn import_x(token: Ifma, from: [Self::Base; LANES]) -> Self;
     /// A y of blst's curve.
     fn import_y(token: Ifma, from: [Self::Base; LANES]) -> Self;
-    /// Bytes of a coordinate as it is encoded: big-endian, canonical.
-    const ENCODED_BYTES: usize;
+    /// The bytes of a coordinate as it is encoded: big-endian, canonical.
+    type Encoded: Pod;
     /// An x of blst's curve from encodings; `None` if one is not reduced.
-    fn decode_x(token: Ifma, from: [&[u8]; LANES]) -> Option<Self>;
+    fn decode_x(token: Ifma, from: [&Self::Encoded; LANES]) -> Option<Self>;
     /// A y of blst's curve from encodings; `None` if one is not reduced.
-    fn decode_y(token: Ifma, from: [&[u8]; LANES]) -> Option<Self>;
+    fn decode_y(token: Ifma, from: [&Self::Encoded; LANES]) -> Option<Self>;
     /// −b, where y² = x³ + b is the isomorphic curve; fit to be stored.
     fn minus_b(token: Ifma) -> Self;
 
@@ -93,12 +93,12 @@ pub(super) mod tests {
 
     /// The property every coordinate has: operations agree with blst's field.
     ///
-    /// An imported value stands for itself times 2^-32, so a product of two
-    /// comes back times 2^-32, and the inverse of a product times 2^96.
+    /// An imported value stands for itself times 2^-416, so a product of two
+    /// comes back times 2^-416, and the inverse of a product times 2^1248.
     pub(crate) fn check_coordinate<C: Coordinate>() {
         let Some(token) = Ifma::detect() else { return };
         let mut rng = ChaCha8Rng::seed_from_u64(5);
-        let shift = (0..32).fold(C::Base::ONE, |power, _| power.double());
+        let shift = (0..416).fold(C::Base::ONE, |power, _| power.double());
         for _ in 0..20 {
             let mut random = || -> [C::Base; LANES] {
                 each_lane(|lane| match lane {

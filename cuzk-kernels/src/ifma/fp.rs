@@ -11,8 +11,10 @@ use ff::Field;
 use super::Ifma;
 use super::assembly::{Constants, product, square};
 use super::coordinate::Coordinate;
-use super::element::{Element, Modulus, carry, multiple};
+use super::element::{Element, Modulus, carry, multiple, splat, sub};
 use super::lanes::{LANES, Row, load, load_difference, rows, store, to_limbs, to_words};
+use super::wide::reduce_low;
+use super::words::{BYTES, limbs, load_encoded, load_words};
 
 /// The modulus p in 64-bit words.
 const MODULUS_WORDS: [u64; 6] = [
@@ -71,6 +73,39 @@ const fn negated(words: &[u64; 6]) -> [u64; 6] {
     difference
 }
 
+/// 2^−e modulo p: by halving.
+const fn words_of_inverse_power_of_two(e: u32) -> [u64; 6] {
+    let mut words = [1, 0, 0, 0, 0, 0];
+    let mut i = 0;
+    while i < e {
+        words = half(&words);
+        i += 1;
+    }
+    words
+}
+
+/// Half of a reduced number, reduced.
+const fn half(words: &[u64; 6]) -> [u64; 6] {
+    let is_odd = words[0] & 1 == 1;
+    let mut sum = [0; 6];
+    let (mut i, mut carry) = (0, false);
+    while i < 6 {
+        let p = if is_odd { MODULUS_WORDS[i] } else { 0 };
+        let (s, c1) = words[i].overflowing_add(p);
+        let (s, c2) = s.overflowing_add(carry as u64);
+        sum[i] = s;
+        carry = c1 | c2;
+        i += 1;
+    }
+    // No bit is carried out: the modulus has 381.
+    let mut i = 0;
+    while i < 6 {
+        sum[i] = sum[i] >> 1 | if i < 5 { sum[i + 1] << 63 } else { 0 };
+        i += 1;
+    }
+    sum
+}
+
 /// Twice a reduced number, reduced.
 const fn double(words: &[u64; 6]) -> [u64; 6] {
     let mut sum = [0; 6];
@@ -99,21 +134,16 @@ const fn reduce_once(words: &[u64; 6]) -> [u64; 6] {
 
 /// Montgomery form of 1.
 const ONE: [u64; 8] = power_of_two(416);
-/// Factor that takes blst's y to ours: 2^-16.
-const IMPORT_Y: [u64; 8] = power_of_two(400);
-/// Factor that takes our y to blst's: 2^16.
-const EXPORT_Y: [u64; 8] = power_of_two(432);
+/// Factor that takes our x, a number, to blst's Montgomery form: 2^384.
+const EXPORT_X: [u64; 8] = power_of_two(384 + 416);
+/// Factor that takes our y, a number over 2^208, to blst's Montgomery form: 2^592.
+const EXPORT_Y: [u64; 8] = power_of_two(384 + 208 + 416);
 /// Factor that takes blst's inverse of a Montgomery form to the Montgomery
 /// form of the inverse: 2^64.
 const INVERSE: [u64; 8] = power_of_two(480);
-
-/// Factor that takes a number to our x: that of blst's Montgomery form.
-const DECODE_X: [u64; 8] = power_of_two(384 + 416);
-/// Factor that takes a number to our y: blst's times 2^-16.
-const DECODE_Y: [u64; 8] = power_of_two(384 + 400);
-/// Minus Montgomery form of 4u⁶ with u = 2^-16, the constant of the curve in
+/// Minus Montgomery form of 4u⁶ with u = 2^-208, the constant of the curve in
 /// G1 and each component of that in G2.
-const MINUS_B: [u64; 8] = to_limbs(&negated(&words_of_power_of_two(2 + 416 - 96)));
+const MINUS_B: [u64; 8] = to_limbs(&negated(&words_of_inverse_power_of_two(6 * 208 - 416 - 2)));
 
 /// What [`Fp::reduce`] adds, by the quotient of the last limb by 2^17 modulo
 /// eight: limb j of the multiples 1, −1, −2, −3, 5, 4, 3 and 2 of p.
@@ -177,27 +207,28 @@ impl Fp {
         })
     }
 
-    /// Big-endian numbers times a factor; `None` if one is not below p.
-    fn decode(token: Ifma, from: [&[u8]; LANES], factor: &[u64; 8]) -> Option<Fp> {
-        let mut numbers = [Row([0; 8]); LANES];
-        for (number, bytes) in numbers.iter_mut().zip(from) {
-            let mut words = [0; 6];
-            for (word, bytes) in words.iter_mut().rev().zip(bytes.chunks_exact(8)) {
-                *word = u64::from_be_bytes(bytes.try_into().ok()?);
-            }
-            if words.iter().rev().ge(MODULUS_WORDS.iter().rev()) {
-                return None;
-            }
-            *number = Row(to_limbs(&words));
-        }
-        let numbers = Fp::from_limbs(token, load(token, numbers.each_ref()));
-        Some(numbers.mul(&Fp::splat(token, *factor)))
+    /// Big-endian numbers, as they are; `None` if one is not below p.
+    #[inline(always)]
+    fn decode(token: Ifma, from: [&[u8; BYTES]; LANES]) -> Option<Fp> {
+        let numbers = limbs::<0>(token, &load_encoded(token, from));
+        // SAFETY: the token proves the instructions.
+        let reduced = unsafe { below_modulus(&numbers) };
+        (reduced == u8::MAX).then(|| Fp::from_limbs(token, numbers))
     }
 
-    /// blst's limbs, as they are.
-    fn from_blst(token: Ifma, from: [BlstFp; LANES]) -> Fp {
-        let rows = from.map(|value| Row(to_limbs(&blst_fp::from(value).l)));
-        Fp::from_limbs(token, load(token, rows.each_ref()))
+    /// blst's words as they are, times 2^`SHIFT`.
+    #[inline(always)]
+    fn from_blst<const SHIFT: usize>(token: Ifma, from: [BlstFp; LANES]) -> Fp {
+        let words = from.map(|value| blst_fp::from(value).l);
+        let columns = load_words(token, words.each_ref());
+        Fp::from_limbs(token, limbs::<SHIFT>(token, &columns))
+    }
+
+    /// The value over 2^(52·`LOW`): below p more than that.
+    #[inline(always)]
+    fn reduce_low<const LOW: usize>(&self) -> Fp {
+        // SAFETY: `self` exists, which proves the instructions.
+        self.with(unsafe { carry(reduce_low::<P, LOW>(&self.limbs)) })
     }
 }
 
@@ -213,6 +244,14 @@ fn reduce(mut limbs: [__m512i; 8]) -> [__m512i; 8] {
         *limb = _mm512_add_epi64(*limb, _mm512_permutexvar_epi64(quotient, table));
     }
     carry(limbs)
+}
+
+/// The lanes of carried limbs whose value is below p.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn below_modulus(limbs: &[__m512i; 8]) -> u8 {
+    let difference = carry(sub(limbs, &splat(&P::LIMBS)));
+    _mm512_movepi64_mask(difference[7])
 }
 
 /// The lanes of a difference's last limb of which one side, and not the other,
@@ -314,25 +353,30 @@ impl Coordinate for Fp {
     fn invert(&self, token: Ifma) -> Fp {
         let mut values = self.to_blst(token, &ONE);
         invert_all(&mut values);
-        Fp::from_blst(token, values).mul(&Fp::splat(token, INVERSE))
+        Fp::from_blst::<0>(token, values).mul(&Fp::splat(token, INVERSE))
     }
 
+    /// 2^384 in 416 bits, less 32.
+    #[inline(always)]
     fn import_x(token: Ifma, from: [BlstFp; LANES]) -> Fp {
-        Fp::from_blst(token, from)
+        Fp::from_blst::<32>(token, from).reduce_low::<8>()
     }
 
+    #[inline(always)]
     fn import_y(token: Ifma, from: [BlstFp; LANES]) -> Fp {
-        Fp::from_blst(token, from).mul(&Fp::splat(token, IMPORT_Y))
+        Fp::import_x(token, from).reduce_low::<4>()
     }
 
-    const ENCODED_BYTES: usize = 48;
+    type Encoded = [u8; BYTES];
 
-    fn decode_x(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp> {
-        Fp::decode(token, from, &DECODE_X)
+    #[inline(always)]
+    fn decode_x(token: Ifma, from: [&[u8; BYTES]; LANES]) -> Option<Fp> {
+        Fp::decode(token, from)
     }
 
-    fn decode_y(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp> {
-        Fp::decode(token, from, &DECODE_Y)
+    #[inline(always)]
+    fn decode_y(token: Ifma, from: [&[u8; BYTES]; LANES]) -> Option<Fp> {
+        Some(Fp::decode(token, from)?.reduce_low::<4>())
     }
 
     fn minus_b(token: Ifma) -> Fp {
@@ -340,7 +384,7 @@ impl Coordinate for Fp {
     }
 
     fn export_x(&self, token: Ifma) -> [BlstFp; LANES] {
-        self.to_blst(token, &ONE)
+        self.to_blst(token, &EXPORT_X)
     }
 
     fn export_y(&self, token: Ifma) -> [BlstFp; LANES] {

@@ -12,6 +12,7 @@ use super::element::{Modulus, add, carry, splat, sub};
 use super::fp::{Fp, P};
 use super::lanes::{LANES, Row, each_lane};
 use super::wide::{reduce_wide, wide_product};
+use super::words::BYTES;
 
 /// Eight elements of the extension.
 #[derive(Clone, Copy)]
@@ -60,9 +61,12 @@ fn components(values: [BlstFp2; LANES]) -> [[BlstFp; LANES]; 2] {
 }
 
 /// c0 and c1, of which c1 is encoded first.
-fn encoded_components(from: [&[u8]; LANES]) -> [[&[u8]; LANES]; 2] {
-    let halves = from.map(|bytes| bytes.split_at(bytes.len() / 2));
-    [halves.map(|(_, c0)| c0), halves.map(|(c1, _)| c1)]
+#[inline(always)]
+fn encoded_components(from: [&[[u8; BYTES]; 2]; LANES]) -> [[&[u8; BYTES]; LANES]; 2] {
+    [
+        each_lane(|lane| &from[lane][1]),
+        each_lane(|lane| &from[lane][0]),
+    ]
 }
 
 fn join(c0: [BlstFp; LANES], c1: [BlstFp; LANES]) -> [BlstFp2; LANES] {
@@ -179,24 +183,28 @@ impl Coordinate for Fp2 {
         }
     }
 
+    #[inline(always)]
     fn import_x(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
         let [c0, c1] = components(from).map(|c| Fp::import_x(token, c));
         Fp2 { c0, c1 }
     }
 
+    #[inline(always)]
     fn import_y(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
         let [c0, c1] = components(from).map(|c| Fp::import_y(token, c));
         Fp2 { c0, c1 }
     }
 
-    const ENCODED_BYTES: usize = 96;
+    type Encoded = [[u8; BYTES]; 2];
 
-    fn decode_x(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp2> {
+    #[inline(always)]
+    fn decode_x(token: Ifma, from: [&Self::Encoded; LANES]) -> Option<Fp2> {
         let [c0, c1] = encoded_components(from).map(|c| Fp::decode_x(token, c));
         Some(Fp2 { c0: c0?, c1: c1? })
     }
 
-    fn decode_y(token: Ifma, from: [&[u8]; LANES]) -> Option<Fp2> {
+    #[inline(always)]
+    fn decode_y(token: Ifma, from: [&Self::Encoded; LANES]) -> Option<Fp2> {
         let [c0, c1] = encoded_components(from).map(|c| Fp::decode_y(token, c));
         Some(Fp2 { c0: c0?, c1: c1? })
     }

@@ -71,7 +71,7 @@ pub(super) fn store(row: __m512i, to: &mut Row) {
 /// Transposes an 8 × 8 matrix of words.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
+pub(super) fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
     // Pairs of rows, interleaved: 128-bit chunk c holds columns 2c or 2c + 1.
     let even = |i: usize| _mm512_unpacklo_epi64(r[i], r[i + 1]);
     let odd = |i: usize| _mm512_unpackhi_epi64(r[i], r[i + 1]);

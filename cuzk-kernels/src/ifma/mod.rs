@@ -52,6 +52,7 @@ pub(crate) mod ntt;
 pub(crate) mod poseidon;
 mod product;
 mod wide;
+mod words;
 
 pub(crate) use affine::{G1, G2};
 pub(crate) use fr::{word, words, words_mut};
@@ -64,6 +65,7 @@ impl Ifma {
     /// The proof, if there is one.
     pub(crate) fn detect() -> Option<Ifma> {
         let detected = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512ifma")
             && is_x86_feature_detected!("avx512vbmi2");

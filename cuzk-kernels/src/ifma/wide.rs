@@ -67,6 +67,28 @@ fn multiply_limbs<const N: usize>(wide: &mut Wide<N>, column: usize, a: __m512i,
     columns[column + 1] = _mm512_madd52hi_epu64(columns[column + 1], a, b);
 }
 
+/// `LOW` limbs of Montgomery's reduction, limbs not carried: the value over 2^(52·LOW),
+/// and less than p more.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn reduce_low<M: Modulus<8>, const LOW: usize>(limbs: &[__m512i; 8]) -> [__m512i; 8] {
+    const { assert!(LOW == 4 || LOW == 8) };
+    let p = splat(&M::LIMBS);
+    let mut wide = [*limbs, [_mm512_setzero_si512(); 8]];
+    clear::<M, 8>(&mut wide, 0, &p);
+    clear::<M, 8>(&mut wide, 1, &p);
+    clear::<M, 8>(&mut wide, 2, &p);
+    clear::<M, 8>(&mut wide, 3, &p);
+    if LOW == 8 {
+        clear::<M, 8>(&mut wide, 4, &p);
+        clear::<M, 8>(&mut wide, 5, &p);
+        clear::<M, 8>(&mut wide, 6, &p);
+        clear::<M, 8>(&mut wide, 7, &p);
+    }
+    let columns = wide.as_flattened();
+    std::array::from_fn(|i| columns[i + LOW])
+}
+
 /// Montgomery's reduction of signed columns, limbs not carried: the value over
 /// the radix, and less than p more.
 #[inline]

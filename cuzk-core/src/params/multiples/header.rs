@@ -15,7 +15,7 @@ use super::{Fault, GoesOn, Rows};
 use crate::params::MappedParams;
 
 const MAGIC: &[u8; 8] = b"cuzkmult";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes of a BLAKE3 digest.
 const DIGEST_BYTES: usize = 32;
 /// Bytes that are read at a time: moments, also from a disk.
