@@ -895,6 +895,17 @@ fn what_is_there_is_kept() {
     }
 }
 
+/// What a process leaves that is killed while it writes to the folder.
+fn leave_a_draft(folder: &Path) -> PathBuf {
+    let draft = cuzk_files::Draft::begin(&folder.join("test.params")).unwrap();
+    let drafts = names_in(folder).into_iter();
+    let mut drafts = drafts.filter(|name| name.ends_with(".partial"));
+    let left = folder.join(drafts.next().unwrap());
+    drop(draft);
+    fs::write(&left, b"half").unwrap();
+    left
+}
+
 /// A process that died between the two files, or in the middle of one.
 #[test]
 fn interrupted_generation_is_completed() {
@@ -903,13 +914,15 @@ fn interrupted_generation_is_completed() {
     let program = cuzk_pce::compile(Chain::of(3)).unwrap();
     let good = ours(Chain::of(3), &waste(4));
     fs::write(cache.params_path(&files()), &good).unwrap();
-    fs::write(folder.path().join("test.params.partial"), b"half").unwrap();
+    let left = leave_a_draft(folder.path());
     let outcome = cache
         .ensure_generated(&files(), 2048, &program, OPTIONS, |_, _| {})
         .unwrap();
     assert_eq!(outcome, Outcome::KeyRestored);
     assert!(fs::read(cache.params_path(&files())).unwrap() == good);
+    assert!(!left.exists());
 
+    let left = leave_a_draft(folder.path());
     fs::remove_file(cache.params_path(&files())).unwrap();
     fs::remove_file(cache.vk_path(&files())).unwrap();
     let fresh = ParamCache::new(folder.path());
@@ -920,6 +933,7 @@ fn interrupted_generation_is_completed() {
         names_in(folder.path()),
         ["test.params", "test.params.lock", "test.vk"]
     );
+    assert!(!left.exists());
 }
 
 #[test]

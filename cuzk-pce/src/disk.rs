@@ -16,6 +16,7 @@ use crate::{
     program::{Program, TablesError},
     r1cs::R1cs,
 };
+use cuzk_files::Draft;
 use ff::PrimeField;
 use std::{
     fs::File,
@@ -276,24 +277,11 @@ pub(crate) fn write_whole(
     path: &Path,
     content: impl FnOnce(&mut HashingWriter<'_>) -> io::Result<()>,
 ) -> Result<(), DiskFault> {
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    // In the same directory, so that the rename does not cross file systems.
-    let file = tempfile::Builder::new().make_in(directory, create_new)?;
-    let mut out = HashingWriter::new(file.as_file());
+    let draft = Draft::begin(path)?;
+    let mut out = HashingWriter::new(draft.file());
     content(&mut out)?;
-    out.finish()?.sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The rename itself is durable only once the directory is.
-    File::open(directory)?.sync_all()?;
-    Ok(())
-}
-
-/// An ordinary file, whose permissions follow the process's umask.
-fn create_new(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).open(path)
+    out.finish()?;
+    Ok(draft.publish()?)
 }
 
 fn write_matrix<S: PrimeField>(out: &mut impl Write, matrix: &CsrMatrix<S>) -> io::Result<()> {
@@ -331,12 +319,10 @@ impl<'a> HashingWriter<'a> {
     }
 
     /// Appends the checksum and empties the buffer.
-    fn finish(mut self) -> io::Result<&'a File> {
+    fn finish(mut self) -> io::Result<()> {
         let checksum = self.hasher.finalize();
         self.out.write_all(checksum.as_bytes())?;
-        self.out
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)
+        self.out.flush()
     }
 }
 

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
 use blstrs::{Bls12, Scalar};
+use cuzk_files::Draft;
 use cuzk_kernels::Isa;
 use cuzk_pce::Program;
 use rayon::ThreadPoolBuilder;
-use tempfile::TempPath;
 
 use super::error::ParamsError;
 use super::file::{MappedParams, read_verifying_key};
@@ -352,30 +352,26 @@ impl ParamCache {
             // Only the key was lost, or not yet written.
             let mapped = MappedParams::open(&params_path)?;
             mapped.check_circuit(lengths)?;
-            self.write_key(&vk_path, mapped.vk())?;
+            write_key(&vk_path, mapped.vk())?;
             return Ok(Outcome::KeyRestored);
         }
-        let mut partial = Partial::new(&params_path)?;
         let waste = ToxicWaste::from_seed(options.seed);
-        let generated = generate(circuit, &waste, options.isa, &mut partial.writer, progress);
-        let generated = generated.map_err(|source| ParamsError::Generate {
-            path: params_path.clone(),
-            source,
+        let generated = write_new(&params_path, |writer| {
+            let generated = generate(circuit, &waste, options.isa, writer, progress);
+            generated.map_err(|source| ParamsError::Generate {
+                path: params_path.clone(),
+                source,
+            })
         })?;
-        partial.publish(&params_path)?;
-        self.write_key(&vk_path, &generated.vk)?;
+        write_key(&vk_path, &generated.vk)?;
         Ok(Outcome::Made)
     }
+}
 
-    fn write_key(&self, path: &Path, vk: &VerifyingKey<Bls12>) -> Result<(), ParamsError> {
-        let mut partial = Partial::new(path)?;
-        vk.write(&mut partial.writer)
-            .map_err(|source| created(path, source))?;
-        partial.publish(path)?;
-        // The names are on the disk when the folder is.
-        let folder = File::open(&self.dir).and_then(|folder| folder.sync_all());
-        folder.map_err(|source| created(&self.dir, source))
-    }
+fn write_key(path: &Path, vk: &VerifyingKey<Bls12>) -> Result<(), ParamsError> {
+    write_new(path, |writer| {
+        vk.write(writer).map_err(|source| created(path, source))
+    })
 }
 
 /// A failure to create or write `path`; unlike when reading, a missing folder
@@ -387,35 +383,17 @@ fn created(path: &Path, source: io::Error) -> ParamsError {
     }
 }
 
-/// A file in the making, beside where it will be. Dropped, it is gone. Its name
-/// is fixed, so that what a killed process left is used up by the next.
-struct Partial {
-    writer: BufWriter<File>,
-    path: TempPath,
-}
-
-impl Partial {
-    fn new(target: &Path) -> Result<Self, ParamsError> {
-        let mut name = target.as_os_str().to_owned();
-        name.push(".partial");
-        let path = PathBuf::from(name);
-        let file = File::create(&path).map_err(|source| created(&path, source))?;
-        let temporary = TempPath::try_from_path(&path).map_err(|source| created(&path, source))?;
-        Ok(Self {
-            writer: BufWriter::new(file),
-            path: temporary,
-        })
-    }
-
-    /// Puts the file at `target` once all of it is on the disk.
-    fn publish(mut self, target: &Path) -> Result<(), ParamsError> {
-        let flushed = self
-            .writer
-            .flush()
-            .and_then(|()| self.writer.get_ref().sync_all());
-        flushed.map_err(|source| created(target, source))?;
-        self.path
-            .persist_noclobber(target)
-            .map_err(|error| created(target, error.error))
-    }
+/// Makes a file of the cache, whole or not at all, of what `write` writes.
+fn write_new<T>(
+    target: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> Result<T, ParamsError>,
+) -> Result<T, ParamsError> {
+    let failed = |source| created(target, source);
+    let draft = Draft::begin(target).map_err(failed)?;
+    let mut writer = BufWriter::new(draft.file());
+    let written = write(&mut writer)?;
+    writer.flush().map_err(failed)?;
+    drop(writer);
+    draft.publish_new().map_err(failed)?;
+    Ok(written)
 }

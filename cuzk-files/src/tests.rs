@@ -1,0 +1,141 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+/// A draft of a process that ended without a word.
+fn leave(folder: &Path, start: &str, random: &str) -> PathBuf {
+    let path = folder.join(format!("{PREFIX}{start}-{random}{SUFFIX}"));
+    fs::write(&path, "half").unwrap();
+    path
+}
+
+fn make_older(path: &Path, age: Duration) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - age).unwrap();
+}
+
+#[test]
+fn a_file_replaces_another_or_finds_its_place_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("circuit");
+    for bytes in [&[1; 1000][..], &[2; 10]] {
+        let mut draft = Draft::begin(&target).unwrap();
+        draft.file_mut().write_all(bytes).unwrap();
+        draft.publish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), bytes);
+    }
+    let taken = Draft::begin(&target).unwrap().publish_new().unwrap_err();
+    assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(fs::read(&target).unwrap(), [2; 10]);
+    drop(Draft::begin(&target).unwrap());
+    let other = folder.path().join("other");
+    Draft::begin(&other).unwrap().publish_new().unwrap();
+    assert_eq!(names_in(folder.path()), ["circuit", "other"]);
+}
+
+#[test]
+fn the_folder_is_synced_after_the_file_has_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("circuit");
+    let mut draft = Draft::begin(&target).unwrap();
+    draft.file_mut().write_all(b"whole").unwrap();
+    let rename = |file: NamedTempFile, target: &Path| file.persist(target);
+    let synced = draft.put(rename, |synced| {
+        assert_eq!(synced, folder.path());
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+        Err(io::Error::other("the disk is gone"))
+    });
+    assert_eq!(synced.unwrap_err().to_string(), "the disk is gone");
+}
+
+#[test]
+fn what_was_left_is_removed_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let writing = Draft::begin(&path.join("circuit")).unwrap();
+    let own = start_id();
+    assert_ne!(own, UNKNOWN_START);
+    let other = "0123abcd-0123-0123-0123-0123456789ab";
+    let left = leave(path, own, "aaaaaa");
+    let left_long_ago = leave(path, other, "bbbbbb");
+    make_older(&left_long_ago, FOREIGN_AGE + Duration::from_secs(3600));
+    let elsewhere = leave(path, other, "cccccc");
+    make_older(&elsewhere, FOREIGN_AGE - Duration::from_secs(3600));
+    let unknown = leave(path, UNKNOWN_START, "dddddd");
+    // Names that are nobody's draft, and a draft's name that leads elsewhere.
+    let others = [
+        path.join(format!("{PREFIX}{own}-eeeeee")),
+        path.join(format!("{PREFIX}{own}-eeeeeee{SUFFIX}")),
+        path.join(format!("{PREFIX}{own}-ee.eee{SUFFIX}")),
+        path.join(format!("{PREFIX}x-eeeeee{SUFFIX}")),
+        path.join(format!("x{PREFIX}{own}-eeeeee{SUFFIX}")),
+        path.join(".tmpabcdef"),
+    ];
+    for other in &others {
+        fs::write(other, "somebody's").unwrap();
+        make_older(other, 2 * FOREIGN_AGE);
+    }
+    let link = path.join(format!("{PREFIX}{own}-ffffff{SUFFIX}"));
+    symlink(&others[0], &link).unwrap();
+    let in_a_folder = path.join(format!("{PREFIX}{own}-gggggg{SUFFIX}"));
+    fs::create_dir(&in_a_folder).unwrap();
+
+    drop(Draft::begin(&path.join("another")).unwrap());
+    assert!(!left.exists() && !left_long_ago.exists());
+    for kept in others
+        .iter()
+        .chain([&elsewhere, &unknown, &link, &in_a_folder])
+    {
+        assert!(kept.symlink_metadata().is_ok(), "{}", kept.display());
+    }
+    // The lock keeps it, and neither its age nor whose it is.
+    make_older(writing.file.path(), 2 * FOREIGN_AGE);
+    drop(Draft::begin(&path.join("another")).unwrap());
+    writing.publish().unwrap();
+}
+
+/// As on network file systems without a lock manager.
+#[test]
+fn where_files_cannot_be_locked_nothing_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = leave(folder.path(), start_id(), "aaaaaa");
+    let newest = tempfile::tempfile_in(folder.path()).unwrap();
+    let unsupported = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
+    sweep(folder.path(), &newest, unsupported).unwrap();
+    assert!(left.exists());
+    sweep(folder.path(), &newest, File::try_lock).unwrap();
+    assert!(!left.exists());
+}
+
+/// Who removes may look at a file between its making and its lock.
+#[test]
+fn a_new_file_that_was_taken_for_left_is_not_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("draft");
+    let lock = |file| lock_new(file, &path).map_err(|error| error.kind());
+    let file = File::create(&path).unwrap();
+    let removing = File::options().write(true).open(&path).unwrap();
+    removing.lock().unwrap();
+    assert_eq!(lock(&file), Err(io::ErrorKind::AlreadyExists));
+    fs::remove_file(&path).unwrap();
+    drop(removing);
+    assert_eq!(lock(&file), Err(io::ErrorKind::AlreadyExists));
+    let another = File::create(&path).unwrap();
+    assert_eq!(lock(&file), Err(io::ErrorKind::AlreadyExists));
+    assert_eq!(lock(&another), Ok(()));
+}
