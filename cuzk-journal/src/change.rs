@@ -25,8 +25,6 @@ pub(crate) enum Change {
         id: String,
         partition: u32,
         proof: Vec<u8>,
-        /// Whether it takes the place of another.
-        replaces: bool,
     },
     End {
         id: String,
@@ -34,6 +32,10 @@ pub(crate) enum Change {
     },
     Forget {
         id: String,
+    },
+    /// Takes out what was accepted with sequences from this on.
+    Withdraw {
+        from: u64,
     },
     /// Nothing but what every transaction does: results expire.
     Expire,
@@ -55,12 +57,21 @@ pub(crate) struct Totals {
     pub(crate) request_bytes: u64,
 }
 
+/// When a change is made, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// By the clock.
+    pub(crate) unix_ms: u64,
+    /// By what results age by ([`crate::aging`]).
+    pub(crate) aging_ms: u64,
+}
+
 /// A transaction with its limits and its time.
 pub(crate) struct Step<'a, 't> {
     pub(crate) tables: &'a mut Tables<'t>,
     pub(crate) totals: &'a mut Totals,
     pub(crate) limits: &'a Limits,
-    pub(crate) now_unix_ms: u64,
+    pub(crate) now: Now,
 }
 
 impl Step<'_, '_> {
@@ -79,12 +90,10 @@ impl Step<'_, '_> {
                 id,
                 partition,
                 proof,
-                replaces,
-            } => self
-                .finish(&id, partition, proof, replaces)
-                .map(Answer::Done),
+            } => self.finish(&id, partition, proof).map(Answer::Done),
             Change::End { id, end } => self.end(&id, end).map(Answer::Done),
             Change::Forget { id } => self.forget(&id).map(Answer::Done),
+            Change::Withdraw { from } => self.withdraw(from).map(Answer::Done),
             Change::Expire => Ok(Answer::Done(false)),
         }
     }
@@ -125,7 +134,7 @@ impl Step<'_, '_> {
             sequence,
             digest,
             options,
-            accepted_unix_ms: self.now_unix_ms,
+            accepted_unix_ms: self.now.unix_ms,
             phase: Phase::Pending {
                 request_bytes,
                 stored_bytes: compressed.len() as u64,
@@ -135,13 +144,7 @@ impl Step<'_, '_> {
         Ok(Accepted::New)
     }
 
-    fn finish(
-        &mut self,
-        id: &str,
-        partition: u32,
-        proof: Vec<u8>,
-        replaces: bool,
-    ) -> Result<bool, JournalError> {
+    fn finish(&mut self, id: &str, partition: u32, proof: Vec<u8>) -> Result<bool, JournalError> {
         let row = self.known(id)?;
         if partition >= row.options.partitions {
             return Err(JournalError::InvalidInput {
@@ -155,23 +158,11 @@ impl Step<'_, '_> {
         }
         let key = partition_key(row.sequence, partition);
         let at = (row.sequence, partition);
-        if let Some(stored) = self
-            .tables
-            .partitions
-            .get(at)
-            .map_err(JournalError::store)?
-        {
-            // A proof that cannot be read any more is replaced by a good one.
-            match unseal(&key, stored.value()) {
-                Some(kept) if kept == proof => return Ok(false),
-                Some(_) if !replaces => {
-                    return Err(JournalError::OtherProof {
-                        id: id.to_owned(),
-                        partition,
-                    });
-                }
-                Some(_) | None => {}
-            }
+        let stored = self.tables.partitions.get(at);
+        let stored = stored.map_err(JournalError::store)?;
+        // One that cannot be read any more is replaced as any other is.
+        if stored.is_some_and(|stored| unseal(&key, stored.value()) == Some(&proof[..])) {
+            return Ok(false);
         }
         self.tables
             .partitions
@@ -208,7 +199,7 @@ impl Step<'_, '_> {
     fn end_unix_ms(&self) -> Result<u64, JournalError> {
         let newest = self.tables.results.last().map_err(JournalError::store)?;
         let after = newest.map_or(0, |(at, _)| at.value().0.saturating_add(1));
-        Ok(self.now_unix_ms.max(after))
+        Ok(self.now.aging_ms.max(after))
     }
 
     fn forget(&mut self, id: &str) -> Result<bool, JournalError> {
@@ -229,6 +220,19 @@ impl Step<'_, '_> {
         }
     }
 
+    fn withdraw(&mut self, from: u64) -> Result<bool, JournalError> {
+        let mut ids = Vec::new();
+        let accepted = self.tables.order.range(from..);
+        for entry in accepted.map_err(JournalError::store)? {
+            let (_, id) = entry.map_err(JournalError::store)?;
+            ids.push(String::from_utf8_lossy(id.value()).into_owned());
+        }
+        for id in &ids {
+            self.forget(id)?;
+        }
+        Ok(!ids.is_empty())
+    }
+
     /// Takes results that are too old or too many. Returns whether there were
     /// any.
     pub(crate) fn expire(&mut self) -> Result<bool, JournalError> {
@@ -240,7 +244,7 @@ impl Step<'_, '_> {
                 None => return Ok(any),
             };
             let ((ended_unix_ms, sequence), id) = oldest;
-            let expired = is_expired(self.limits, self.now_unix_ms, ended_unix_ms);
+            let expired = is_expired(self.limits, self.now.aging_ms, ended_unix_ms);
             if count <= self.limits.results_max && !expired {
                 return Ok(any);
             }
@@ -274,9 +278,9 @@ impl Step<'_, '_> {
     }
 }
 
-/// Whether a result that is `ended_unix_ms` old is kept no longer.
-pub(crate) fn is_expired(limits: &Limits, now_unix_ms: u64, ended_unix_ms: u64) -> bool {
-    u128::from(now_unix_ms.saturating_sub(ended_unix_ms)) >= limits.result_age.as_millis()
+/// Whether a result that was written at `ended_ms` is kept no longer at `aging_ms`.
+pub(crate) fn is_expired(limits: &Limits, aging_ms: u64, ended_ms: u64) -> bool {
+    u128::from(aging_ms.saturating_sub(ended_ms)) >= limits.result_age.as_millis()
 }
 
 /// What is known of a job that is there already, to one who submits it.

@@ -35,6 +35,8 @@ pub(crate) struct Checked {
     pub(crate) usage: Usage,
     /// What pending requests take in the file.
     pub(crate) stored_bytes: u64,
+    /// When the newest result was written, if there is one.
+    pub(crate) newest_result_ms: Option<u64>,
 }
 
 /// The store in `file`, whose changes are held back or not.
@@ -55,6 +57,7 @@ pub(crate) fn open(path: &Path, file: HeldFile) -> Result<Checked, JournalError>
             totals: Totals::default(),
             usage: Usage::default(),
             stored_bytes: 0,
+            newest_result_ms: None,
         };
         check_rows(&transaction, &mut checked)?;
         drop(transaction);
@@ -153,6 +156,8 @@ fn check_rows(transaction: &ReadTransaction, checked: &mut Checked) -> Result<()
     }
     same("jobs", seen, jobs.len())?;
     checked.totals.request_bytes = checked.usage.request_bytes;
+    let newest = results.last().map_err(JournalError::store)?;
+    checked.newest_result_ms = newest.map(|(at, _)| at.value().0);
     checked.usage.jobs = order.len().map_err(JournalError::store)?;
     checked.usage.results = results.len().map_err(JournalError::store)?;
     if checked.usage.jobs.checked_add(checked.usage.results) != Some(seen) {

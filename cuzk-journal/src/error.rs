@@ -61,10 +61,12 @@ pub enum JournalError {
         source: Arc<std::io::Error>,
     },
     /// The store failed while it was open: after a failed write nothing more is
-    /// written until it was opened anew, which a later call tries.
+    /// written until it was opened anew, which a later call tries. What was to be
+    /// written may be on the disk by then; a job that was to be accepted is taken
+    /// out, unless the process ends before that can be done.
     #[error(
-        "journal: {what}; nothing of this call is certain to be kept: make room on the disk or \
-         check it, and try again"
+        "journal: {what}; whether this call's change is kept is not certain: make room on the \
+         disk or check it, and try again"
     )]
     Store {
         /// What the store said.
@@ -114,17 +116,6 @@ pub enum JournalError {
         /// How.
         end: &'static str,
     },
-    /// Two proofs of one partition.
-    #[error(
-        "job {id:?}: partition {partition} is finished with another proof; it must not be proven \
-         again"
-    )]
-    OtherProof {
-        /// The job.
-        id: String,
-        /// Its partition.
-        partition: u32,
-    },
     /// What is stored of one job is not what was written.
     #[error("job {id:?}: stored {what} is damaged; forget the job and submit it again")]
     DamagedJob {
@@ -157,7 +148,6 @@ impl JournalError {
             | Self::OtherInput { .. }
             | Self::Unknown { .. }
             | Self::Ended { .. }
-            | Self::OtherProof { .. }
             | Self::DamagedJob { .. } => true,
             Self::Store { .. } | Self::Full { .. } => false,
         }

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::ReadableTable as _;
 
-use crate::change::{Answer, Change, attach, is_expired, room};
+use crate::aging::Aging;
+use crate::change::{Answer, Change, Now, attach, is_expired, room};
 use crate::check::{Checked, check_magic, open_store};
 use crate::disk::Disk;
 use crate::held::HeldFile;
@@ -63,6 +65,7 @@ pub struct Journal {
     path: PathBuf,
     limits: Limits,
     clock: Clock,
+    aging: Mutex<Aging>,
     _lock: Lock,
 }
 
@@ -121,12 +124,18 @@ impl Journal {
             let path = path.to_owned();
             move || Ok(open_checked(&path, open_disk(&path)?)?.1.into())
         };
+        let aging = Mutex::new(Aging::since(
+            checked.newest_result_ms,
+            clock(),
+            limits.result_age,
+        ));
         let journal = Self {
             writer: Writer::new(checked.into(), limits, Box::new(reopen)),
             file,
             path: path.to_owned(),
             limits,
             clock,
+            aging,
             _lock: lock,
         };
         // Every change tries it again, and no result that is old is told of.
@@ -155,7 +164,9 @@ impl Journal {
     ///
     /// [`JournalError::OtherInput`] if the id stands for another input,
     /// [`JournalError::Full`] if the job does not fit now,
-    /// [`JournalError::InvalidInput`] if it never will.
+    /// [`JournalError::InvalidInput`] if it never will. After
+    /// [`JournalError::Store`] the job is pending only if the process ends before
+    /// the file could be written again.
     pub fn accept(
         &self,
         id: &str,
@@ -192,50 +203,24 @@ impl Journal {
             request_bytes,
             compressed,
         };
-        match self.writer.change(change, (self.clock)())? {
+        match self.writer.change(change, self.now())? {
             Answer::Accepted(accepted) => Ok(accepted),
             Answer::Done(_) => Err(mixed_up()),
         }
     }
 
     /// Records the proof of a finished partition, at most
-    /// [`PARTITION_PROOF_BYTES_MAX`]. The same proof twice is fine.
+    /// [`PARTITION_PROOF_BYTES_MAX`], in the place of another that is there: who
+    /// proved it again found that one to be wrong.
     ///
     /// # Errors
     ///
-    /// [`JournalError::OtherProof`] if another proof of it is recorded, which
-    /// [`replace_partition`](Self::replace_partition) is for;
-    /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
+    /// [`JournalError::Unknown`], [`Ended`](JournalError::Ended).
     pub fn finish_partition(
         &self,
         id: &str,
         partition: u32,
         proof: &[u8],
-    ) -> Result<(), JournalError> {
-        self.finish(id, partition, proof, false)
-    }
-
-    /// The same in the place of another proof of it, if one is recorded that
-    /// the caller found to be wrong: one of other parameters, say.
-    ///
-    /// # Errors
-    ///
-    /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
-    pub fn replace_partition(
-        &self,
-        id: &str,
-        partition: u32,
-        proof: &[u8],
-    ) -> Result<(), JournalError> {
-        self.finish(id, partition, proof, true)
-    }
-
-    fn finish(
-        &self,
-        id: &str,
-        partition: u32,
-        proof: &[u8],
-        replaces: bool,
     ) -> Result<(), JournalError> {
         check_id(id)?;
         bounded("proof", proof.len(), PARTITION_PROOF_BYTES_MAX)?;
@@ -243,7 +228,6 @@ impl Journal {
             id: id.to_owned(),
             partition,
             proof: proof.to_vec(),
-            replaces,
         })
         .map(|_| ())
     }
@@ -398,7 +382,7 @@ impl Journal {
     }
 
     fn done(&self, change: Change) -> Result<bool, JournalError> {
-        match self.writer.change(change, (self.clock)())? {
+        match self.writer.change(change, self.now())? {
             Answer::Done(any) => Ok(any),
             Answer::Accepted(_) => Err(mixed_up()),
         }
@@ -407,11 +391,21 @@ impl Journal {
     /// The row of a job, unless its result has expired.
     fn live(&self, id: &str) -> Result<Option<Row>, JournalError> {
         let row = self.writer.read(|transaction| find_in(transaction, id))?;
-        let now_unix_ms = (self.clock)();
+        let Now { aging_ms, .. } = self.now();
         Ok(row.filter(|row| match row.phase {
             Phase::Pending { .. } => true,
-            Phase::Ended { unix_ms, .. } => !is_expired(&self.limits, now_unix_ms, unix_ms),
+            Phase::Ended { unix_ms, .. } => !is_expired(&self.limits, aging_ms, unix_ms),
         }))
+    }
+
+    fn now(&self) -> Now {
+        // Under the lock, so that looks at the clock count in their order.
+        let mut aging = self.aging.lock().unwrap_or_else(PoisonError::into_inner);
+        let unix_ms = (self.clock)();
+        Now {
+            unix_ms,
+            aging_ms: aging.at(unix_ms),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! `writer` lets the changes of
 //! several threads share one durable commit, `row` and `request` are how a
 //! value looks on disk, and `lock`, `disk`, `held` and `check` are what happens before
-//! an existing file is trusted.
+//! an existing file is trusted; `aging` is how old a result is.
 //!
 //! Requests and proofs are opaque bytes: this crate knows nothing of Filecoin,
 //! of circuits or of the engine.
@@ -18,6 +18,7 @@
 
 #![deny(unsafe_code)]
 
+mod aging;
 mod change;
 mod check;
 mod disk;

@@ -12,8 +12,9 @@ pub struct Limits {
     pub request_bytes_max: u64,
     /// Results kept; those written first give way.
     pub results_max: u64,
-    /// How long a result is kept, by the clock: longer after it was set back, and
-    /// not as long after it was set ahead.
+    /// How long a result is kept, by the clock. Of its jumps, and of a time in which
+    /// nobody asked the journal for anything, an eighth of this counts at most, and a
+    /// minute at least: a result is kept longer where the journal was idle or closed.
     pub result_age: Duration,
 }
 

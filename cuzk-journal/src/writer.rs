@@ -11,7 +11,8 @@
 //! a commit that failed nothing more is written, because nobody knows what of
 //! it is on disk, until the store was opened again and checked. That reads the
 //! disk, and not what a cache kept of a sync that failed, as far as the system
-//! lets go of that ([`crate::disk`]).
+//! lets go of that ([`crate::disk`]). Jobs that are there then and were never said
+//! to be accepted are taken out: who submitted them was refused.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTableMetadata as _};
 
-use crate::change::{Answer, Change, Step, Totals};
+use crate::change::{Answer, Change, Now, Step, Totals};
 use crate::tables::Tables;
 use crate::{JournalError, Limits, Usage};
 
@@ -69,6 +70,8 @@ struct Turn {
     totals: Totals,
     /// Why nothing is written, and since when.
     failed: Option<(JournalError, Instant)>,
+    /// Whether a job that was refused can be on disk.
+    in_doubt: bool,
     /// How many changes were in the last commit, and how long it took.
     last_changes: usize,
     last_time: Duration,
@@ -95,6 +98,7 @@ impl Writer {
         let turn = Turn {
             totals,
             failed: None,
+            in_doubt: false,
             last_changes: 0,
             last_time: Duration::ZERO,
         };
@@ -175,8 +179,8 @@ impl Writer {
     }
 
     /// Makes a change durable, or says why not.
-    pub(crate) fn change(&self, change: Change, now_unix_ms: u64) -> Answered {
-        let ticket = Arc::new(Ticket(Mutex::new(Place::Queued(change))));
+    pub(crate) fn change(&self, change: Change, now: Now) -> Answered {
+        let ticket = Ticket::new(change);
         let mut line = lock(&self.line);
         line.queue.push(Arc::clone(&ticket));
         self.queued.notify_one();
@@ -188,7 +192,7 @@ impl Writer {
                 line = self.gather(line, &turn);
                 let batch = std::mem::take(&mut line.queue);
                 drop(line);
-                self.commit(&mut turn, &batch, now_unix_ms);
+                self.commit(&mut turn, &batch, now);
                 line = lock(&self.line);
                 line.turn = Some(turn);
                 self.committed.notify_all();
@@ -213,19 +217,23 @@ impl Writer {
         line
     }
 
-    fn commit(&self, turn: &mut Turn, batch: &[Arc<Ticket>], now_unix_ms: u64) {
+    fn commit(&self, turn: &mut Turn, batch: &[Arc<Ticket>], now: Now) {
         let start = Instant::now();
         self.mend(turn);
         let outcome = match &turn.failed {
             Some((error, _)) => Err(error.clone()),
-            None => self
-                .with_database(|database| self.transact(database, turn.totals, batch, now_unix_ms)),
+            None => {
+                // Until it is known that it is not.
+                turn.in_doubt = batch.iter().any(|ticket| ticket.accepts());
+                self.with_database(|database| self.transact(database, turn.totals, batch, now))
+            }
         };
         turn.last_changes = batch.len();
         turn.last_time = start.elapsed();
         match outcome {
             Ok(committed) => {
                 turn.totals = committed.totals;
+                turn.in_doubt = false;
                 *lock(&self.usage) = committed.usage;
                 for (ticket, answer) in batch.iter().zip(committed.answers) {
                     ticket.put(answer);
@@ -252,12 +260,13 @@ impl Writer {
             .unwrap_or_else(|poisoned| poisoned.get_mut());
         // Two must not have the file. What the old one could still write is nothing.
         close(database.take());
-        match (self.reopen)() {
+        match self.opened_again(turn.totals.next_sequence) {
             Ok(opened) => {
                 *database = Some(opened.database);
                 *lock(&self.usage) = opened.usage;
                 turn.totals = opened.totals;
                 turn.failed = None;
+                turn.in_doubt = false;
             }
             Err(error) => {
                 let what = format!("it cannot be opened again: {error}");
@@ -267,6 +276,26 @@ impl Writer {
         true
     }
 
+    /// The store, opened and checked, without jobs that were not said to be accepted:
+    /// those have the sequences from `next_sequence` on.
+    fn opened_again(&self, next_sequence: u64) -> Result<Opened, JournalError> {
+        let mut opened = (self.reopen)()?;
+        if opened.totals.next_sequence > next_sequence {
+            let withdraw = Ticket::new(Change::Withdraw {
+                from: next_sequence,
+            });
+            // No result is older by this.
+            let now = Now {
+                unix_ms: 0,
+                aging_ms: 0,
+            };
+            let (database, totals) = (&opened.database, opened.totals);
+            let committed = guard(|| self.transact(database, totals, &[withdraw], now))?;
+            (opened.totals, opened.usage) = (committed.totals, committed.usage);
+        }
+        Ok(opened)
+    }
+
     /// All changes of `batch` in one transaction. An error is the store's; a
     /// change that was refused is among the answers.
     fn transact(
@@ -274,7 +303,7 @@ impl Writer {
         database: &Database,
         mut totals: Totals,
         batch: &[Arc<Ticket>],
-        now_unix_ms: u64,
+        now: Now,
     ) -> Result<Committed, JournalError> {
         let transaction = database.begin_write().map_err(JournalError::store)?;
         let mut tables = Tables::open(&transaction)?;
@@ -282,7 +311,7 @@ impl Writer {
             tables: &mut tables,
             totals: &mut totals,
             limits: &self.limits,
-            now_unix_ms,
+            now,
         };
         let mut changed = step.expire()?;
         let mut answers = Vec::with_capacity(batch.len());
@@ -324,8 +353,14 @@ impl Writer {
 
 impl Drop for Writer {
     /// Closing writes, so that the next opening need not recover; and it reads
-    /// pages that nothing has looked at before.
+    /// pages that nothing has looked at before. If a job that was refused can be on
+    /// disk, this is the last time to take it out.
     fn drop(&mut self) {
+        let turn = lock(&self.line).turn.take();
+        if let Some(mut turn) = turn.filter(|turn| turn.in_doubt) {
+            self.mend_after = Duration::ZERO;
+            self.mend(&mut turn);
+        }
         let database = self.database.get_mut();
         close(database.unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -355,6 +390,15 @@ fn writes(answer: &Answered) -> bool {
 }
 
 impl Ticket {
+    fn new(change: Change) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Place::Queued(change))))
+    }
+
+    /// Whether it waits to accept a job.
+    fn accepts(&self) -> bool {
+        matches!(&*lock(&self.0), Place::Queued(Change::Accept { .. }))
+    }
+
     fn take(&self) -> Option<Change> {
         match std::mem::replace(&mut *lock(&self.0), Place::InHand) {
             Place::Queued(change) => Some(change),

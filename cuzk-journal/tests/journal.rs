@@ -117,10 +117,6 @@ fn a_partition_has_one_proof() {
     journal.finish_partition("a", 1, b"proof").unwrap();
     journal.finish_partition("a", 1, b"proof").unwrap();
     assert!(matches!(
-        journal.finish_partition("a", 1, b"other"),
-        Err(JournalError::OtherProof { partition: 1, .. })
-    ));
-    assert!(matches!(
         journal.finish_partition("a", 2, b"proof"),
         Err(JournalError::InvalidInput {
             field: "partition",
@@ -151,16 +147,12 @@ fn a_proof_that_was_found_to_be_wrong_is_replaced() {
     journal.finish_partition("a", 0, b"old").unwrap();
     journal.finish_partition("a", 1, b"kept").unwrap();
     for _ in 0..2 {
-        journal.replace_partition("a", 0, b"new").unwrap();
+        journal.finish_partition("a", 0, b"new").unwrap();
     }
     // One that was never there is a first one.
-    journal.replace_partition("a", 2, b"first").unwrap();
+    journal.finish_partition("a", 2, b"first").unwrap();
     assert!(matches!(
-        journal.finish_partition("a", 0, b"old"),
-        Err(JournalError::OtherProof { partition: 0, .. })
-    ));
-    assert!(matches!(
-        journal.replace_partition("a", 3, b"new"),
+        journal.finish_partition("a", 3, b"new"),
         Err(JournalError::InvalidInput {
             field: "partition",
             ..
@@ -173,11 +165,11 @@ fn a_proof_that_was_found_to_be_wrong_is_replaced() {
     assert_eq!(journal.pending().unwrap().jobs[0].finished, proofs);
     journal.end("a", End::Cancelled).unwrap();
     assert!(matches!(
-        journal.replace_partition("a", 0, b"late"),
+        journal.finish_partition("a", 0, b"late"),
         Err(JournalError::Ended { .. })
     ));
     assert!(matches!(
-        journal.replace_partition("b", 0, b"new"),
+        journal.finish_partition("b", 0, b"new"),
         Err(JournalError::Unknown { .. })
     ));
 }
@@ -319,6 +311,42 @@ fn results_expire_by_age_and_by_number() {
     let journal = Journal::open_with_clock(&path, limits, clock.read()).unwrap();
     assert_eq!(known(&journal), ["2"]);
     assert_eq!(journal.usage().unwrap().results, 0);
+}
+
+/// As where a machine begins with a wrong clock, which is set right later.
+#[test]
+fn a_clock_that_is_years_ahead_takes_no_results_with_it() {
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+    let directory = tempfile::tempdir().unwrap();
+    let clock = TestClock::at(20_000 * DAY_MS);
+    let limits = Limits {
+        result_age: Duration::from_millis(8 * DAY_MS),
+        ..limits()
+    };
+    let path = directory.path().join("j");
+    let open = || Journal::open_with_clock(&path, limits, clock.read()).unwrap();
+    let end = |journal: &Journal, id| {
+        journal.accept(id, &options(1), b"in").unwrap();
+        journal.end(id, End::Cancelled).unwrap();
+    };
+    let known = |journal: &Journal| ["old", "new"].map(|id| journal.state(id).unwrap().is_some());
+    let journal = open();
+    end(&journal, "old");
+    drop(journal);
+    clock.advance(10_000 * DAY_MS);
+    for _ in 0..3 {
+        assert_eq!(known(&open()), [true, false]);
+    }
+    let journal = open();
+    end(&journal, "new");
+    clock.set_back(10_000 * DAY_MS);
+    assert_eq!(known(&journal), [true, true]);
+    // They are as old as they can have become, and no older.
+    for days in 2..=9 {
+        assert_eq!(known(&journal), [days <= 8, true], "{days}");
+        clock.advance(DAY_MS);
+    }
+    assert_eq!(known(&journal), [false, false]);
 }
 
 /// Each end gives way to the next three, however the clock goes, and however

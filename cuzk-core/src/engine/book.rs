@@ -153,8 +153,11 @@ impl Record for Line {
         let partition = u32::try_from(partition).unwrap_or(u32::MAX);
         let journal = &self.book.journal;
         // One that is there already was verified with parameters that were replaced.
-        let written = journal.replace_partition(&self.id, partition, proof.as_bytes());
-        told(&self.id, &written);
+        match journal.finish_partition(&self.id, partition, proof.as_bytes()) {
+            // The job's end was written meanwhile, and has this proof in it.
+            Err(JournalError::Ended { .. }) => {}
+            written => told(&self.id, &written),
+        }
     }
 
     fn end(&self, outcome: &Outcome) {

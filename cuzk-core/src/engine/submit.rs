@@ -2,8 +2,8 @@
 //! journal.
 //!
 //! Not the queue, which is in `ends`. The invariants: of a submission that fails
-//! nothing stays, but perhaps in a journal whose disk failed, of which nobody can say
-//! what it has; a job with an id is in the journal before anyone is told that it was
+//! nothing stays, unless the journal's disk failed, and the process ends before it can
+//! be written again; a job with an id is in the journal before anyone is told that it was
 //! accepted.
 
 use std::sync::Arc;
@@ -45,7 +45,10 @@ impl Engine {
     /// [`Error::Conflict`] for an id that stands for another request;
     /// [`Error::TooLate`] for a deadline that cannot be met; [`Error::Busy`] when
     /// the queue is full; [`Error::TooManyPartitions`] for a job that it could never
-    /// hold; [`Error::OverBudget`] where it is known already; [`Error::ShuttingDown`].
+    /// hold; [`Error::OverBudget`] where it is known already; [`Error::ShuttingDown`];
+    /// [`Error::Journal`] for a job with an id that could not be kept. If its disk
+    /// failed and the process ends before it can be written again, the next start may
+    /// find the job and prove it; a submission of the id attaches to it then.
     pub fn submit_with(&self, request: &ProofRequest, options: JobOptions) -> Result<JobHandle> {
         // Only what has an id is compared and kept.
         let json = options.id.as_ref().map(|_| request.to_json());

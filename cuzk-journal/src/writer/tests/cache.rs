@@ -159,7 +159,7 @@ fn what_is_acknowledged_after_a_sync_that_failed_is_on_the_disk() {
         let disk = Cached::new(empty.clone(), first..first + in_a_row);
         let mut writer = writer_on(&disk);
         for step in 0..STEPS {
-            while let Err(error) = writer.change(change(step), 0) {
+            while let Err(error) = writer.change(change(step), NOW) {
                 assert!(matches!(error, JournalError::Store { .. }), "{error}");
                 if restarts {
                     drop(writer);
@@ -186,6 +186,6 @@ fn what_cannot_be_written_is_not_read() {
     disk.write_all_at(&[0xee; PAGE_BYTES], 0).unwrap();
     let mut writer = writer_on(&disk);
     writer.mend_after = Duration::MAX;
-    writer.change(change(0), 0).unwrap();
+    writer.change(change(0), NOW).unwrap();
     assert_eq!(steps_on(disk.on_disk()), 1);
 }

@@ -61,7 +61,7 @@ impl Disk for Roomy {
 /// Opens copies of the journal at `path` with ever more room, until it can be
 /// opened, and says how many changes were refused then. There is room again
 /// when the file is opened for the second time.
-fn opened_on_a_full_disk(path: &Path, now_unix_ms: u64) -> (Journal, usize) {
+fn opened_on_a_full_disk(path: &Path, limits: Limits) -> (Journal, usize) {
     let copy = path.with_extension("copy");
     for room in 0..100 {
         fs::copy(path, &copy).unwrap();
@@ -76,8 +76,7 @@ fn opened_on_a_full_disk(path: &Path, now_unix_ms: u64) -> (Journal, usize) {
                 refused: Arc::clone(&counter),
             })
         };
-        let clock = Box::new(move || now_unix_ms);
-        match Journal::open_on(&copy, Limits::default(), clock, open_disk) {
+        match Journal::open_on(&copy, limits, Box::new(|| 0), open_disk) {
             Ok(journal) => return (journal, refused.load(Ordering::SeqCst)),
             // What opening itself writes is not to be done without.
             Err(JournalError::Io { .. }) => {}
@@ -112,7 +111,11 @@ fn a_journal_opens_without_room_to_let_old_results_go() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("j");
     journal(&path, 100, 100);
-    let (journal, refused) = opened_on_a_full_disk(&path, u64::MAX);
+    let at_once = Limits {
+        result_age: Duration::ZERO,
+        ..Limits::default()
+    };
+    let (journal, refused) = opened_on_a_full_disk(&path, at_once);
     assert!(refused > 0);
     assert_eq!(journal.state("pending").unwrap(), Some(State::Pending));
     assert_eq!(journal.state("ended").unwrap(), None);
@@ -124,7 +127,7 @@ fn a_journal_opens_without_room_to_be_compacted() {
     let path = directory.path().join("j");
     journal(&path, 72 << 20, 8 << 20);
     assert!(fs::metadata(&path).unwrap().len() > 64 << 20);
-    let (journal, refused) = opened_on_a_full_disk(&path, 0);
+    let (journal, refused) = opened_on_a_full_disk(&path, Limits::default());
     assert!(refused > 0);
     assert!(journal.request("pending").unwrap() == noise(8 << 20));
     journal.end("pending", End::Cancelled).unwrap();
