@@ -187,6 +187,8 @@ struct State<T, K> {
     waiting: [BTreeMap<(Rank, u64), Waiting<T, K>>; LANES],
     next_sequence: u64,
     closed: bool,
+    /// How many [`Stay`]s there are.
+    stays: usize,
     memory: Memory<K>,
 }
 
@@ -411,6 +413,7 @@ where
             waiting: [const { BTreeMap::new() }; LANES],
             next_sequence: 0,
             closed: false,
+            stays: 0,
             memory,
         };
         let monitor = Arc::new(Monitor {
@@ -459,23 +462,61 @@ where
         self.let_in(self.lock(), lane, (priority, since), items)
     }
 
+    /// The same for work of a job that was let in before: also when this is closed, but
+    /// not when it is over, which it is not as long as the caller has a [`Stay`].
+    ///
+    /// # Errors
+    /// [`Refused::Closed`].
+    pub fn submit_again(
+        &self,
+        lane: Lane,
+        priority: Priority,
+        since: Instant,
+        items: Vec<(T, Need<K>)>,
+    ) -> Result<(), Refused> {
+        let state = self.lock();
+        if state.closed && state.is_over() {
+            return Err(Refused::Closed);
+        }
+        self.insert_all(state, lane, (priority, since), items);
+        Ok(())
+    }
+
+    /// Keeps this from being over: workers wait for more, also when it is closed and
+    /// nothing waits and runs. To be taken while something does.
+    #[must_use]
+    pub fn stay(&self) -> Stay<T, K> {
+        self.lock().stays += 1;
+        Stay(Arc::clone(&self.monitor))
+    }
+
     fn let_in(
         &self,
-        mut state: MutexGuard<'_, State<T, K>>,
+        state: MutexGuard<'_, State<T, K>>,
         lane: Lane,
-        (priority, since): (Priority, Instant),
+        order: (Priority, Instant),
         items: Vec<(T, Need<K>)>,
     ) -> Result<(), Refused> {
         if state.closed {
             return Err(Refused::Closed);
         }
+        self.insert_all(state, lane, order, items);
+        Ok(())
+    }
+
+    fn insert_all(
+        &self,
+        mut state: MutexGuard<'_, State<T, K>>,
+        lane: Lane,
+        (priority, since): (Priority, Instant),
+        items: Vec<(T, Need<K>)>,
+    ) {
         for (item, need) in items {
             let rank = Rank::new(priority, since, state.next_sequence, self.limits.patience);
             state.insert(lane, rank, Waiting { item, need });
         }
         drop(state);
         self.monitor.changed.notify_all();
-        Ok(())
     }
 
     /// Puts admitted work in its place in a lane, however much waits: because it
@@ -666,7 +707,17 @@ impl<T, K> State<T, K> {
     }
 
     fn is_over(&self) -> bool {
-        self.num_waiting() == 0 && self.memory.reservations == 0
+        self.num_waiting() == 0 && self.memory.reservations == 0 && self.stays == 0
+    }
+}
+
+/// The right to let work in again; see [`Admission::stay`]. It has no memory.
+pub struct Stay<T, K>(Arc<Monitor<T, K>>);
+
+impl<T, K> Drop for Stay<T, K> {
+    fn drop(&mut self) {
+        lock(&self.0.state).stays -= 1;
+        self.0.changed.notify_all();
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Not a promise: a moving average of what was measured, and nothing where
 //! nothing was. The invariants: an estimate is only given when every part of it
-//! was measured; what was slow once refuses nothing for ever, since work is judged by
-//! the fastest of its sort, and by none after a while in which none was measured.
+//! was measured lately; what was slow once refuses nothing for ever, since work is
+//! judged by the fastest of its sort, and neither it nor what is ahead of it by
+//! anything after a while in which nothing of the sort was measured.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -83,7 +84,7 @@ impl<K: Eq + Hash> Estimates<K> {
     }
 
     /// When work of `key` in `pieces` would end at best, with the work `ahead` before
-    /// it. None where something was never measured, or the work itself not lately.
+    /// it. None where something of all that was not measured lately.
     #[must_use]
     pub fn until_end(
         &self,
@@ -93,13 +94,13 @@ impl<K: Eq + Hash> Estimates<K> {
         width: Width,
     ) -> Option<Duration> {
         let all = self.lock();
-        let own = all.get(key).filter(|own| own.last.elapsed() < self.fresh)?;
-        let own = own.fastest;
+        let is_fresh = |known: &&Measured| known.last.elapsed() < self.fresh;
+        let own = all.get(key).filter(is_fresh)?.fastest;
         let others = pieces.saturating_sub(1) as f64;
         let mut on_worker = own.on_worker.as_secs_f64() * others;
         let mut on_device = own.on_device.as_secs_f64() * others;
         for other in ahead {
-            let mean = all.get(&other)?.mean;
+            let mean = all.get(&other).filter(is_fresh)?.mean;
             on_worker += mean.on_worker.as_secs_f64();
             on_device += mean.on_device.as_secs_f64();
         }
@@ -186,5 +187,21 @@ mod tests {
         assert!(estimates.until_end(&1, 1, [1], width(1, 1)).is_some());
         estimates.fresh = Duration::ZERO;
         assert_eq!(estimates.until_end(&1, 1, [1], width(1, 1)), None);
+    }
+
+    #[test]
+    fn what_is_ahead_and_was_slow_long_ago_refuses_nothing() {
+        let estimates = Estimates::default();
+        for sort in [1, 2] {
+            estimates.measured(sort, times(8, 0, 8));
+        }
+        let until_end = || estimates.until_end(&1, 1, [2], width(1, 1));
+        assert_eq!(until_end(), Some(s(16)));
+        let long_ago = Instant::now().checked_sub(FRESH).unwrap();
+        estimates.lock().get_mut(&2).unwrap().last = long_ago;
+        assert_eq!(until_end(), None);
+        // One that is measured now says how long they take.
+        estimates.measured(2, times(4, 0, 4));
+        assert_eq!(until_end(), Some(s(15)));
     }
 }

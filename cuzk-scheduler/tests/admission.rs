@@ -373,6 +373,33 @@ fn a_closed_door_waits_for_what_had_no_room() {
 }
 
 #[test]
+fn a_closed_door_waits_for_who_may_let_work_in_again() {
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    submit(&admission, Priority::Normal, 1, Need::own(60));
+    let (_, memory, _) = admitted(&admission, Lane::Common);
+    let stay = admission.stay();
+    drop(memory);
+    assert_eq!(admission.usage().running, 0);
+    admission.close();
+    let again = |item| {
+        let items = vec![(item, Need::own(90))];
+        admission.submit_again(Lane::Common, Priority::Normal, Instant::now(), items)
+    };
+    let waiting = thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || {
+            let (item, _memory, _) = admitted(&admission, Lane::Common);
+            item
+        }
+    });
+    assert_eq!(again(7), Ok(()));
+    drop(stay);
+    assert_eq!(waiting.join().unwrap(), 7);
+    assert!(admission.next(Lane::Common).is_none());
+    assert_eq!(again(8), Err(Refused::Closed));
+}
+
+#[test]
 fn work_that_was_given_up_keeps_nobody_waiting() {
     let admission = Admission::new(limits(100, 0));
     submit(&admission, Priority::Normal, 1, sharing(40, 1, 10));

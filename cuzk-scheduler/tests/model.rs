@@ -201,6 +201,37 @@ fn work_that_is_put_back_while_the_door_closes_is_done() {
 }
 
 #[test]
+fn work_that_is_let_in_again_while_the_door_closes_is_done() {
+    model(|| {
+        let admission = Arc::new(admission(10));
+        let items = |own_bytes| vec![(1, need(own_bytes, 1))];
+        let now = Instant::now();
+        admission
+            .submit(Lane::Common, Priority::Normal, now, items(8))
+            .unwrap();
+        let Some(Turn::Admitted { memory, .. }) = admission.next(Lane::Common) else {
+            panic!("nothing is in its way");
+        };
+        let worker = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || work(&admission, Lane::Common)
+        });
+        let closer = thread::spawn({
+            let admission = Arc::clone(&admission);
+            move || admission.close()
+        });
+        let stay = admission.stay();
+        drop(memory);
+        admission
+            .submit_again(Lane::Common, Priority::Normal, now, items(3))
+            .unwrap();
+        drop(stay);
+        assert_eq!(worker.join().unwrap(), 1);
+        closer.join().unwrap();
+    });
+}
+
+#[test]
 fn work_that_is_given_up_and_put_back_is_done_and_the_workers_end() {
     model(|| {
         let admission = Arc::new(admission(10));

@@ -264,7 +264,8 @@ impl Shared {
                 "the parameters were replaced by another key's while it was proved; what was \
                  proved with the old ones is proved again"
             );
-            let queued = self.queue_with(state, missing, Admission::submit_at_once);
+            // Accepted long ago, whether or not anything else still is.
+            let queued = self.queue_with(state, missing, Admission::submit_again);
             if let Err(error) = queued {
                 self.end_with(state, error);
             }
@@ -284,6 +285,7 @@ impl Shared {
         let kind = state.circuit().kind.name();
         metrics::job_ended(kind, outcome, state.accepted().elapsed());
         self.pause.wake();
+        self.bell.ring();
         self.drop_ended();
     }
 

@@ -6,7 +6,6 @@
 //! again, since a file is not the verifier.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
@@ -24,8 +23,9 @@ use crate::kinds::{CircuitId, Job};
 use crate::verify::{VerifiedProof, verify_partition};
 use crate::{Error, Result};
 
-/// How long a job waits before the journal is read again.
-const LOOK: Duration = Duration::from_millis(100);
+/// How long a job waits before the journal is read again, which opens a file that failed
+/// no sooner.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A submission that is to be kept.
 pub(super) struct Submission<'a> {
@@ -194,13 +194,14 @@ impl Shared {
                 }
                 resumed => return resumed,
             }
+            let is_over = || state.has_ended() || self.admission.is_closed();
+            self.bell.wait(LOOK, is_over);
             if state.has_ended() {
                 return Ok(());
             }
             if self.admission.is_closed() {
                 return Err(Error::ShuttingDown);
             }
-            thread::sleep(LOOK);
         }
     }
 

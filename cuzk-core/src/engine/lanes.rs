@@ -375,8 +375,12 @@ impl Shared {
             Ok(proof) => {
                 self.measured(station, &task, on_device);
                 self.went_well(station, here, &mut task);
+                // The memory is free before anyone is told, and the job may yet have to go
+                // on when it was the last.
+                let stay = self.admission.stay();
                 drop(memory);
                 self.settle(&task, Ok((proof, &params)));
+                drop(stay);
             }
             Err(error) => {
                 self.failed(station, task, ticket, error);

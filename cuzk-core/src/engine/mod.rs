@@ -14,7 +14,7 @@
 //! `lanes` (their loops, in the order of the way) → `faults` (what becomes of a
 //! partition that failed) → `watch` (devices that do not answer) → `upkeep` (files made
 //! anew in the background) → `registry` (jobs by
-//! number and by id) → `book` and `journal` (jobs that outlive the process) → `status`.
+//! number and by id) → `book`, `journal` and `bell` (jobs that outlive the process) → `status`.
 //!
 //! # Threads
 //!
@@ -26,6 +26,7 @@
 //!               └─▶ retry worker ───── all stages, alone, on the CPU
 //! ```
 
+mod bell;
 mod book;
 mod ends;
 mod faults;
@@ -179,7 +180,7 @@ impl Engine {
     /// that were not read again yet, which go on at the next start. For whoever shares
     /// the engine, before it is shut down.
     pub fn close(&self) {
-        self.shared.admission.close();
+        self.shared.close();
     }
 
     /// Accepts no more jobs, finishes those it has, and ends the threads. A device
@@ -195,7 +196,7 @@ impl Engine {
     /// is left behind and said so in the log. It ends when the device answers.
     #[must_use]
     pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
-        self.shared.admission.close();
+        self.shared.close();
         // None for a patience without an end.
         let until = Instant::now().checked_add(patience);
         let mut left = Vec::new();
@@ -224,7 +225,7 @@ impl Engine {
 /// Devices are waited for as in [`Engine::shutdown_within`].
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.shared.admission.close();
+        self.shared.close();
         for state in self.shared.registry.all_live() {
             self.shared.end(&state, Error::ShuttingDown);
         }

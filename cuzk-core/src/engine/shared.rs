@@ -15,6 +15,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::set_gpu_threads;
 
 use super::Decoder;
+use super::bell::Bell;
 use super::book::Book;
 use super::ends::Sort;
 use super::needs::Needs;
@@ -55,6 +56,8 @@ pub(super) struct Shared {
     pub(super) in_use: InUse,
     pub(super) upkeep: Upkeep,
     book: Mutex<Option<Arc<Book>>>,
+    /// Rung when a job has ended and when the engine closes.
+    pub(super) bell: Bell,
     pub(super) pool: Arc<ThreadPool>,
     /// For what is done beside synthesis, and must not wait for it.
     beside: ThreadPool,
@@ -98,11 +101,18 @@ impl Shared {
             in_use: InUse::default(),
             upkeep: Upkeep::default(),
             book: Mutex::new(Book::open(&config.jobs)?),
+            bell: Bell::default(),
             beside: beside(&config, "beside")?,
             beside_critical: beside(&config, "urgent")?,
             pool,
             config,
         })
+    }
+
+    /// Accepts nothing more.
+    pub(super) fn close(&self) {
+        self.admission.close();
+        self.bell.ring();
     }
 
     /// Where jobs are kept beyond the life of the process, if they are.

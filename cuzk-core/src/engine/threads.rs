@@ -82,7 +82,7 @@ impl Threads {
 
     /// Accepts no more work, finishes what there is, and ends the threads.
     pub(super) fn end(&self, shared: &Shared) {
-        shared.admission.close();
+        shared.close();
         shared.end_upkeep();
         self.upkeep.join();
         self.resuming.join();

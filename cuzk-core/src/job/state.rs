@@ -20,7 +20,7 @@ use crate::verify::VerifiedProof;
 
 /// Where a job's progress is kept beyond the life of this process.
 pub(crate) trait Record: Send + Sync {
-    /// A partition was proved.
+    /// A partition was proved, and others are still to be.
     fn partition(&self, partition: usize, proof: &VerifiedProof);
     /// The job ended.
     fn end(&self, outcome: &Outcome);
@@ -203,18 +203,28 @@ impl JobState {
             Ok(proven) => proven,
             Err(error) => return self.ended_by(Err(Arc::new(error))),
         };
-        {
+        let is_last = {
             let mut parts = self.lock();
             if parts.ending || parts.proofs[partition].is_some() {
                 return Settled::Open;
             }
             parts.proofs[partition] = Some(Proven { proof, loading });
-        }
+            parts.proofs.iter().all(Option::is_some)
+        };
         let record = lock(&self.record).clone();
-        if let Some(record) = record {
+        // The end, which is recorded next, has the last one's proof in it: one wait for the
+        // disk less for whoever waits for the job.
+        if !is_last && let Some(record) = &record {
             record.partition(partition, &proof);
         }
-        self.end_if_proved()
+        let settled = self.end_if_proved();
+        if is_last
+            && settled == Settled::Mixed
+            && let Some(record) = record
+        {
+            record.partition(partition, &proof);
+        }
+        settled
     }
 
     /// Takes a partition's proof from an earlier life of the job, which was verified again

@@ -2,7 +2,7 @@
 
 use std::future::{Future as _, IntoFuture as _};
 use std::pin::Pin;
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,9 @@ use crate::kinds::{CircuitId, ProofKind, SectorSize};
 use crate::params::Loading;
 use crate::verify::VerifiedProof;
 
+/// As long as a test waits for what comes at once.
+const MOMENTS: Duration = Duration::from_secs(60);
+
 struct NoEngine;
 
 impl Ends for NoEngine {
@@ -26,6 +29,10 @@ impl Ends for NoEngine {
 }
 
 fn state(partitions: usize) -> Arc<JobState> {
+    recorded(partitions, None)
+}
+
+fn recorded(partitions: usize, record: Option<Arc<dyn Record>>) -> Arc<JobState> {
     let accepted = Instant::now();
     let patience = Patience {
         normal: Duration::ZERO,
@@ -43,7 +50,7 @@ fn state(partitions: usize) -> Arc<JobState> {
         rank: Rank::new(Priority::Normal, accepted, 0, patience),
         accepted,
         deadline: None,
-        record: None,
+        record,
     }))
 }
 
@@ -154,6 +161,87 @@ fn a_future_is_woken_by_the_end() {
         panic!("the job has ended")
     };
     assert!(matches!(*error, Error::Cancelled));
+}
+
+/// What was recorded of a job, in words.
+#[derive(Default)]
+struct Lines(Mutex<Vec<String>>);
+
+impl Record for Lines {
+    fn partition(&self, partition: usize, _: &VerifiedProof) {
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("partition {partition}"));
+    }
+
+    fn end(&self, outcome: &Outcome) {
+        let partitions = outcome.as_ref().map(|proof| proof.partitions());
+        self.0.lock().unwrap().push(format!("end {partitions:?}"));
+    }
+}
+
+/// A wait for the disk less.
+#[test]
+fn the_last_partition_is_recorded_with_the_end() {
+    let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
+    let (old, new) = (Loading::new(), Loading::new());
+    let lines = Arc::new(Lines::default());
+    let one = recorded(1, Some(lines.clone()));
+    assert_eq!(one.settle(0, Ok((proof, old))), Settled::Ended);
+    assert_eq!(*lines.0.lock().unwrap(), ["end Ok(1)"]);
+    // But if its end is not to be yet.
+    let lines = Arc::new(Lines::default());
+    let two = recorded(2, Some(lines.clone()));
+    assert_eq!(two.settle(1, Ok((proof, old))), Settled::Open);
+    assert_eq!(two.settle(0, Ok((proof, new))), Settled::Mixed);
+    let written = ["partition 1", "partition 0"];
+    assert_eq!(*lines.0.lock().unwrap(), written);
+    assert_eq!(two.unite(new, |_, _| true), (Settled::Ended, vec![]));
+    assert_eq!(lines.0.lock().unwrap()[2..], ["end Ok(2)"]);
+}
+
+/// What a caller's waker does with the job, when it is woken and when it is dropped.
+struct Looks(JobHandle, mpsc::SyncSender<&'static str>);
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        assert!(self.0.poll().is_some());
+        self.1.send("woken").unwrap();
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        let _ = self.0.progress();
+        // Nobody listens to the last one.
+        let _ = self.1.send("dropped");
+    }
+}
+
+/// A job's lock is not held where a caller's code runs, or that could not look at the job.
+#[test]
+fn a_waker_can_look_at_its_job() {
+    let (tell, told) = mpsc::sync_channel(8);
+    thread::spawn(move || {
+        let (state, engine) = (state(1), Arc::new(NoEngine));
+        let future = || handle(&state, &engine).into_future();
+        let waker = || Waker::from(Arc::new(Looks(handle(&state, &engine), tell.clone())));
+        let (mut goes, mut asks_again) = (future(), future());
+        for future in [&mut goes, &mut asks_again] {
+            let polled = Pin::new(future).poll(&mut Context::from_waker(&waker()));
+            assert!(polled.is_pending());
+        }
+        drop(goes);
+        let polled = Pin::new(&mut asks_again).poll(&mut Context::from_waker(&waker()));
+        assert!(polled.is_pending());
+        assert!(handle(&state, &engine).cancel());
+    });
+    let said = |_| told.recv_timeout(MOMENTS).unwrap();
+    assert_eq!(
+        [(); 4].map(said),
+        ["dropped", "dropped", "woken", "dropped"]
+    );
 }
 
 /// The last two partitions are settled at once, with proofs of two keys, and both threads

@@ -105,9 +105,19 @@ fn while_half_of_the_parameters_is_replaced_the_old_ones_go_on() {
     engine.shutdown();
 }
 
-/// The first partition is proved with the old parameters, the others with the new ones.
 #[test]
 fn a_job_ends_with_proofs_of_one_key() {
+    prove_while_replaced(|_| {});
+}
+
+/// It was accepted before, whenever one of its partitions has to be proved again.
+#[test]
+fn a_job_ends_with_proofs_of_one_key_also_when_the_engine_closes() {
+    prove_while_replaced(Engine::close);
+}
+
+/// The first partition is proved with the old parameters, the others with the new ones.
+fn prove_while_replaced(then: impl FnOnce(&Engine)) {
     const PARTITIONS: usize = 3;
     let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let mut config = tiny::config(old.path());
@@ -125,7 +135,9 @@ fn a_job_ends_with_proofs_of_one_key() {
         in_witness: Box::new(replace_once),
         ..Hooked::from(tiny::job(KIND, PARTITIONS))
     });
-    let proof = submit(&engine, job).wait_for(MOMENTS).unwrap().unwrap();
+    let job = submit(&engine, job);
+    then(&engine);
+    let proof = job.wait_for(MOMENTS).unwrap().unwrap();
     assert_eq!(hold(&proof, new.path()), [true; PARTITIONS]);
     engine.shutdown();
 }

@@ -10,6 +10,7 @@
 mod common;
 mod disk;
 mod kill;
+mod read;
 
 use std::path::Path;
 use std::process::Command;
