@@ -257,9 +257,11 @@ fn what_a_killed_writer_left_goes_when_the_next_one_begins() {
     );
     let report: Value = serde_json::from_slice(&made.stdout).unwrap();
     let params = Path::new(report["params"].as_str().unwrap());
-    let name = params.with_extension("multiples");
-    let name = name.file_name().unwrap().to_str().unwrap();
-    let at = |letters: &str| cache.path().join(format!(".{name}.{letters}.tmp"));
+    let start = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let at = |letters: &str| {
+        let name = format!(".cuzk-{}-{letters}.partial", start.trim());
+        cache.path().join(name)
+    };
     for letters in ["killed", "living", "seven77"] {
         std::fs::write(at(letters), "half a file").unwrap();
     }

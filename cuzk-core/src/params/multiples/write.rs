@@ -7,6 +7,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use blstrs::Scalar;
+use cuzk_files::Draft;
 use cuzk_kernels::msm::{Bases, Chosen, Shape, WithMultiples};
 use cuzk_kernels::{Context, KernelError};
 use cuzk_pce::{Densities, Program};
@@ -14,7 +15,6 @@ use cuzk_pce::{Densities, Program};
 use super::header::{Header, Section};
 use super::multiples_path;
 use super::queries::Queries;
-use crate::files::write_whole_with;
 use crate::params::{MappedParams, ParamsError};
 
 /// Bytes before the first rows, and what rows are aligned to.
@@ -56,10 +56,10 @@ pub fn write_multiples(
         .ok_or(ParamsError::NoMultiples { limit_bytes, isa })?;
     let mut header = Header::identity(params, program, isa);
     header.limit_bytes = limit_bytes;
-    let mut file_bytes = 0;
-    let written = write_whole_with(&path, |file| {
+    let mut write = || {
+        let mut draft = Draft::begin(&path)?;
         let mut writer = Writer {
-            file,
+            file: draft.file_mut(),
             context,
             at: PAGE as u64,
         };
@@ -70,11 +70,13 @@ pub fn write_multiples(
             writer.rows(shapes[2], a, &params.a(), || progress(3))?,
             writer.rows(shapes[3], b_g2, &params.b_g2(), || progress(4))?,
         ];
-        file_bytes = writer.at;
+        let file_bytes = writer.at;
         writer.file.seek(SeekFrom::Start(0))?;
-        Ok::<_, WriteError>(header.write(writer.file)?)
-    });
-    written.map_err(|error| match error {
+        header.write(writer.file)?;
+        draft.publish()?;
+        Ok::<_, WriteError>(file_bytes)
+    };
+    let file_bytes = write().map_err(|error| match error {
         WriteError::Io(source) | WriteError::Kernel(KernelError::Memory(source)) => {
             ParamsError::Io {
                 path: path.clone(),
