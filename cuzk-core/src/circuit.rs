@@ -11,13 +11,24 @@ use blstrs::Scalar;
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_pce::disk::{DiskError, DiskFault};
-use cuzk_pce::{Columns, Densities, Fingerprint, Program, program};
+use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::kinds::CircuitId;
 use crate::once_map::OnceMap;
 use crate::params::QueryLengths;
 use crate::{Error, Result};
+
+/// How many auxiliary variables are not proved to be bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wide {
+    /// Of all.
+    pub all: usize,
+    /// Of those in A.
+    pub in_a: usize,
+    /// Of those in B.
+    pub in_b: usize,
+}
 
 /// A compiled circuit with what proving needs to know about it.
 #[derive(Debug)]
@@ -26,6 +37,7 @@ pub struct Circuit {
     program: Program<Scalar>,
     densities: OnceLock<Densities>,
     num_boolean: OnceLock<usize>,
+    wide: OnceLock<Wide>,
     /// By the instructions that their tables are for.
     domains: OnceMap<&'static str, Domain>,
 }
@@ -45,6 +57,7 @@ impl Circuit {
             program,
             densities: OnceLock::new(),
             num_boolean: OnceLock::new(),
+            wide: OnceLock::new(),
             domains: OnceMap::default(),
         }
     }
@@ -131,6 +144,27 @@ impl Circuit {
     pub fn num_boolean(&self) -> usize {
         let count = || self.program.boolean_columns().count();
         *self.num_boolean.get_or_init(count)
+    }
+
+    /// How many auxiliary variables the rows do not prove to be bits. Counted when first
+    /// asked for, as the densities are.
+    #[must_use]
+    pub fn wide(&self) -> Wide {
+        let count = || {
+            let bits = self.program.boolean_columns();
+            let outside = |query: &Density| {
+                let words = query.words().iter().zip(bits.words());
+                let outside = words.map(|(word, bits)| (word & !bits).count_ones() as usize);
+                outside.sum::<usize>()
+            };
+            let densities = self.densities();
+            Wide {
+                all: self.program.num_aux() - bits.count(),
+                in_a: outside(&densities.a_aux),
+                in_b: outside(&densities.b_aux),
+            }
+        };
+        *self.wide.get_or_init(count)
     }
 
     /// A digest of the constraints.

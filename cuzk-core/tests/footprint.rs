@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use cuzk_core::Config;
 use cuzk_core::Engine;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
@@ -34,6 +35,10 @@ const KIND: &str = "CUZK_TEST_FOOTPRINT_KIND";
 /// Tells the child where the parameters are.
 const PARAMS: &str = "CUZK_TEST_FOOTPRINT_PARAMS";
 
+/// Tells the child on how many threads to prove, and with which instructions.
+const THREADS: &str = "CUZK_TEST_FOOTPRINT_THREADS";
+const ISA: &str = "CUZK_TEST_FOOTPRINT_ISA";
+
 /// How far the two may be apart.
 const TOLERANCE: f64 = 0.10;
 
@@ -45,10 +50,36 @@ fn anonymous_bytes() -> u64 {
     kib.unwrap().trim().parse::<u64>().unwrap() * 1024
 }
 
+/// How a partition is proved.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    isa: Isa,
+    threads: usize,
+}
+
+impl Manner {
+    /// As the configuration has it where it says nothing.
+    fn usual() -> Self {
+        let config = common::config();
+        Self {
+            isa: config.cpu.isa,
+            threads: config.synthesis.threads,
+        }
+    }
+
+    fn config(self) -> Config {
+        let mut config = common::config();
+        config.cpu.isa = self.isa;
+        config.synthesis.threads = self.threads;
+        config.gpus.gpu_threads = self.threads;
+        config
+    }
+}
+
 /// What a partition and its circuit hold that is not mapped from a file.
-fn said_bytes(circuit: &Circuit, shapes: &Shapes) -> u64 {
+fn said_bytes(circuit: &Circuit, manner: Manner, shapes: &Shapes) -> u64 {
     let mapped = circuit.program().resident_bytes() as u64;
-    let partition = partition_bytes(circuit, &Sums::of(&common::config()), shapes);
+    let partition = partition_bytes(circuit, &Sums::of(&manner.config()), shapes);
     partition + circuit_bytes(circuit) - mapped
 }
 
@@ -59,7 +90,12 @@ fn child() {
         return;
     };
     let request = common::bundled_request(kind.parse().unwrap());
-    let mut config = common::config();
+    let said = |key| std::env::var(key).unwrap();
+    let manner = Manner {
+        isa: said(ISA).parse().unwrap(),
+        threads: said(THREADS).parse().unwrap(),
+    };
+    let mut config = manner.config();
     config.srs.param_cache = std::env::var_os(PARAMS).unwrap().into();
     config.gpus.devices = Devices::Cpu;
     let engine = Engine::start(config).unwrap();
@@ -114,11 +150,13 @@ fn tell_use_of(work: impl FnOnce()) {
 
 /// What a process of its own is seen to use, with the parameters in a folder.
 #[cfg(target_os = "linux")]
-fn used_bytes(child: &str, kind: ProofKind, params: &Path) -> u64 {
+fn used_bytes(child: &str, kind: ProofKind, manner: Manner, params: &Path) -> u64 {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([child, "--exact", "--ignored", "--nocapture"])
         .env(KIND, kind.to_string())
         .env(PARAMS, params)
+        .env(ISA, manner.isa.to_string())
+        .env(THREADS, manner.threads.to_string())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -130,15 +168,18 @@ fn used_bytes(child: &str, kind: ProofKind, params: &Path) -> u64 {
 /// Once, or, since threads do not always meet in their peaks, the median of three
 /// times.
 #[cfg(target_os = "linux")]
-fn check(child: &str, kind: ProofKind, params: &Path, said: u64) {
+fn check(child: &str, kind: ProofKind, manner: Manner, params: &Path, said: u64) {
     let is_near = |used: u64| (said as f64 / used as f64 - 1.0).abs() <= TOLERANCE;
-    let used_bytes = || used_bytes(child, kind, params);
+    let used_bytes = || used_bytes(child, kind, manner, params);
     let first = used_bytes();
-    println!("{kind}: said {said}, used {first}");
+    println!("{kind} {manner:?}: said {said}, used {first}");
     if !is_near(first) {
         let mut used = [first, used_bytes(), used_bytes()];
         used.sort_unstable();
-        assert!(is_near(used[1]), "{kind}: said {said}, used {used:?}");
+        assert!(
+            is_near(used[1]),
+            "{kind} {manner:?}: said {said}, used {used:?}"
+        );
     }
 }
 
@@ -146,8 +187,26 @@ fn check(child: &str, kind: ProofKind, params: &Path, said: u64) {
 #[cfg(target_os = "linux")]
 fn a_partition_uses_what_it_is_said_to() {
     for kind in ProofKind::ALL {
-        let said = said_bytes(&common::circuit_with_params(kind), &Shapes::default());
-        check("child", kind, &common::param_cache(), said);
+        check_proving(kind, Manner::usual());
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn check_proving(kind: ProofKind, manner: Manner) {
+    let circuit = common::circuit_with_params(kind);
+    let said = said_bytes(&circuit, manner, &Shapes::default());
+    check("child", kind, manner, &common::param_cache(), said);
+}
+
+/// With all instructions, and on more threads than cores.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_use_what_they_are_said_to() {
+    let kind = ProofKind::WindowPost;
+    for isa in Isa::all() {
+        for threads in [1, 4, 16] {
+            check_proving(kind, Manner { isa, threads });
+        }
     }
 }
 
@@ -163,9 +222,15 @@ fn a_prepared_partition_uses_what_it_is_said_to() {
         }
         let shapes = common::shapes(kind, folder.path());
         let circuit = common::circuit_with_params(kind);
-        let said = said_bytes(&circuit, &shapes);
-        assert_ne!(said, said_bytes(&circuit, &Shapes::default()));
-        check("child", kind, folder.path(), said);
+        for threads in [2, 16] {
+            let manner = Manner {
+                threads,
+                ..Manner::usual()
+            };
+            let said = said_bytes(&circuit, manner, &shapes);
+            assert_ne!(said, said_bytes(&circuit, manner, &Shapes::default()));
+            check("child", kind, manner, folder.path(), said);
+        }
     }
 }
 
@@ -180,7 +245,13 @@ fn making_multiples_uses_what_it_is_said_to() {
         };
         let folder = tempfile::tempdir().unwrap();
         common::copy_params(kind, folder.path());
-        check("child_that_prepares", kind, folder.path(), said);
+        check(
+            "child_that_prepares",
+            kind,
+            Manner::usual(),
+            folder.path(),
+            said,
+        );
     }
 }
 

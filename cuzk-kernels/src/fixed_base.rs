@@ -209,7 +209,7 @@ where
 fn multiples<K: Kernel>(kernel: K, base: &K::Affine, len: usize) -> Vec<K::Point> {
     let mut points = vec![kernel.infinity(); len];
     kernel.import(&[*base], &mut points[..1]);
-    let mut scratch = K::Scratch::default();
+    let mut steps = kernel.steps();
     let mut known = 1;
     while known < len {
         let (low, high) = points[..2 * known].split_at_mut(known);
@@ -217,7 +217,7 @@ fn multiples<K: Kernel>(kernel: K, base: &K::Affine, len: usize) -> Vec<K::Point
         let additions: Vec<_> = (0..known)
             .map(|i| Addition::new(i, known - 1, false))
             .collect();
-        kernel.accumulate(high, low, &additions, &mut scratch);
+        kernel.accumulate(high, low, &additions, &mut steps);
         known *= 2;
     }
     points
@@ -230,7 +230,7 @@ struct Accumulators<K: Kernel> {
     started: Vec<bool>,
     recoded: Vec<Recoded>,
     additions: Vec<Addition>,
-    scratch: K::Scratch,
+    steps: Vec<K::Step>,
 }
 
 impl<K: Kernel> Accumulators<K> {
@@ -240,7 +240,7 @@ impl<K: Kernel> Accumulators<K> {
             started: vec![false; BATCH],
             recoded: Vec::with_capacity(BATCH),
             additions: Vec::with_capacity(BATCH),
-            scratch: K::Scratch::default(),
+            steps: kernel.steps(),
         }
     }
 
@@ -257,7 +257,7 @@ impl<K: Kernel> Accumulators<K> {
                 &mut self.points,
                 multiples,
                 &self.additions,
-                &mut self.scratch,
+                &mut self.steps,
             );
         }
     }

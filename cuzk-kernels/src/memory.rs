@@ -15,9 +15,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::{mem, slice};
 
-use blstrs::{G1Affine, G2Affine, Scalar};
+use blstrs::{Fp, Fp2, G1Affine, G2Affine, Scalar};
 use memmap2::{MmapMut, MmapRaw};
 
+use crate::affine::Step;
 use crate::digits::Recoded;
 use crate::error::KernelError;
 
@@ -189,6 +190,12 @@ unsafe impl Plain for u64 {}
 unsafe impl Plain for Scalar {}
 // SAFETY: four words.
 unsafe impl Plain for Recoded {}
+// SAFETY: six words of which all values are valid, and nothing else.
+unsafe impl Plain for Fp {}
+// SAFETY: the same, of twelve words.
+unsafe impl Plain for Fp2 {}
+// SAFETY: `repr(C)`, and all fields are plain and of whole words.
+unsafe impl<F: Plain> Plain for Step<F> {}
 // SAFETY: two coordinates of six words each of which all values are valid, and
 // nothing else.
 unsafe impl Plain for G1Affine {}
@@ -196,6 +203,8 @@ unsafe impl Plain for G1Affine {}
 unsafe impl Plain for G2Affine {}
 
 const _: () = assert!(size_of::<Scalar>() == 32);
+const _: () = assert!(size_of::<Fp>() == 48 && size_of::<Fp2>() == 96);
+const _: () = assert!(size_of::<Step<Fp>>() == 112 && size_of::<Step<Fp2>>() == 208);
 const _: () = assert!(size_of::<G1Affine>() == 96 && size_of::<G2Affine>() == 192);
 
 /// Values in a block that goes back to where it came from.

@@ -10,8 +10,9 @@
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
 
-use crate::checkpoint::{Checkpoint, Unhindered};
+use crate::checkpoint::Context;
 use crate::error::{KernelError, expect_len};
+use crate::isa::Isa;
 use crate::ntt::{Direction, Domain, root_of_unity};
 
 /// Computes the quotient h from `a` and `b`, the values of A·w and B·w on
@@ -25,11 +26,13 @@ use crate::ntt::{Direction, Domain, root_of_unity};
 /// [`KernelError::LengthMismatch`] when a slice is not N long,
 /// [`KernelError::DomainTooLarge`] when there is no root of order 2N.
 pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(), KernelError> {
-    quotient_with(domain, a, b, &mut vec![Scalar::ZERO; a.len()], &Unhindered)
+    let scratch = &mut vec![Scalar::ZERO; a.len()];
+    quotient_with(domain, a, b, scratch, Isa::best().into())
 }
 
-/// [`quotient`] that allocates nothing and can be stopped: `scratch` is N
-/// scalars, whatever they are.
+/// [`quotient`] that can be stopped, and whose memory is the caller's: `scratch` is N
+/// scalars, whatever they are, and what threads work on comes from the context
+/// ([`Domain::rows_bytes`]). The instructions are the domain's, whatever the context's.
 ///
 /// # Errors
 /// As [`quotient`], and [`KernelError::Stopped`].
@@ -38,7 +41,7 @@ pub fn quotient_with(
     a: &mut [Scalar],
     b: &mut [Scalar],
     scratch: &mut [Scalar],
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
     expect_len("a", domain.size(), a.len())?;
     expect_len("b", domain.size(), b.len())?;
@@ -52,26 +55,26 @@ pub fn quotient_with(
     }
     let engine = domain.engine();
     let sum = scratch;
-    engine.multiply_to(sum, [a, b], checkpoint)?;
-    domain.scatter(sum, Direction::Inverse, checkpoint)?;
+    engine.multiply_to(sum, [a, b], context)?;
+    domain.scatter(sum, Direction::Inverse, context)?;
     // The coset's, the root of order 2N whose square is the domain's root.
     let generator = root_of_unity(domain.log_size() + 1);
     for factor in [&mut *a, &mut *b] {
-        engine.move_to_coset(factor, generator, checkpoint)?;
+        engine.move_to_coset(factor, generator, context)?;
     }
     // The sum is N·(L + U), and what it is compared with N^3·(L − U), because three
     // unscaled transforms lie behind that.
     let inverse = domain.size_inverse();
     let sum_factor = inverse * Scalar::TWO_INV;
     let factor = sum_factor * inverse.square();
-    engine.multiply(b, a, checkpoint)?;
-    engine.interpolate_difference([b, a], (sum, sum_factor), (factor, generator), checkpoint)
+    engine.multiply(b, a, context)?;
+    engine.interpolate_difference([b, a], (sum, sum_factor), (factor, generator), context)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Isa, naive};
+    use crate::naive;
     use bellperson::domain::EvaluationDomain;
     use ec_gpu_gen::threadpool::Worker;
     use rand::SeedableRng;

@@ -3,29 +3,28 @@
 //! Tasks of a parallel loop each need some, but only as many at a time as there
 //! are threads. The invariant: a value belongs to one task at a time.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Values that no task uses at the moment.
 pub(crate) struct Spares<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Spares<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
+impl<T> Spares<T> {
+    /// One for each thread.
+    pub(crate) fn of(values: Vec<T>) -> Self {
+        Self(Mutex::new(values))
     }
-}
 
-impl<T: Default> Spares<T> {
-    /// Runs a task with a value, which is as the task before left it.
-    pub(crate) fn with<R>(&self, task: impl FnOnce(&mut T) -> R) -> R {
-        let spare = self.lock().pop();
-        let mut value = spare.unwrap_or_default();
-        let result = task(&mut value);
-        self.lock().push(value);
+    /// Runs a task with a value, which is as the task before left it; without one where
+    /// more tasks run at a time than there are values.
+    pub(crate) fn with<R>(&self, task: impl FnOnce(Option<&mut T>) -> R) -> R {
+        let mut spare = self.lock().pop();
+        let result = task(spare.as_mut());
+        self.lock().extend(spare);
         result
     }
 
     // Every change under the lock leaves a list of values.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -36,15 +35,23 @@ mod tests {
     use rayon::prelude::*;
 
     #[test]
-    fn there_are_no_more_than_tasks_at_a_time() {
-        let spares = Spares::<Vec<usize>>::default();
+    fn one_for_each_thread_is_enough() {
+        let spares = Spares::of(vec![Vec::new(); rayon::current_num_threads()]);
         (0..1000_usize).into_par_iter().for_each(|task| {
-            spares.with(|tasks| tasks.push(task));
+            spares.with(|tasks| tasks.unwrap().push(task));
         });
-        let values = spares.0.into_inner().unwrap();
-        assert!((1..=rayon::current_num_threads()).contains(&values.len()));
-        let mut tasks = values.concat();
+        let mut tasks = spares.0.into_inner().unwrap().concat();
         tasks.sort_unstable();
         assert!(tasks.iter().copied().eq(0..1000));
+    }
+
+    #[test]
+    fn more_tasks_than_values_have_none() {
+        let spares = Spares::of(vec![1]);
+        spares.with(|first| {
+            assert_eq!(first, Some(&mut 1));
+            spares.with(|second| assert_eq!(second, None));
+        });
+        spares.with(|first| assert_eq!(first, Some(&mut 1)));
     }
 }

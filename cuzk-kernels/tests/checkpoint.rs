@@ -148,7 +148,7 @@ impl Case {
                 let domain = Domain::with(isa, self.scalars.len().ilog2())?;
                 let (mut a, mut b) = (self.scalars.clone(), self.others.clone());
                 let mut scratch = a.clone();
-                quotient_with(&domain, &mut a, &mut b, &mut scratch, checkpoint)?;
+                quotient_with(&domain, &mut a, &mut b, &mut scratch, context)?;
                 Output::Quotient(a)
             }
             Kernel::G1 => Output::G1(msm::g1_with(

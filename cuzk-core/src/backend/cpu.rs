@@ -174,7 +174,7 @@ impl Region<'_> {
         let context = self.context;
         trace.time(Stage::Quotient, || {
             let (b, scratch) = (&mut b, &mut scratch);
-            pool.install(|| quotient_with(self.domain, a, b, scratch, context.checkpoint))
+            pool.install(|| quotient_with(self.domain, a, b, scratch, context))
         })?;
         // To the pool: the next partition may want them now.
         drop((b, scratch));

@@ -8,7 +8,8 @@ use std::io;
 
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{Shape, TermCount, g1_sum_blocks, g2_sum_blocks};
+use cuzk_kernels::msm::{Shape, SumMemory, TermCount};
+use cuzk_kernels::ntt::Domain;
 use cuzk_pce::WitnessMemory;
 
 use crate::circuit::Circuit;
@@ -16,14 +17,9 @@ use crate::config::Config;
 use crate::memory::free::{Extent, FreeList, Place};
 use crate::params::Shapes;
 
-/// A thread's stack, what it needs to sum points, and what an allocator keeps for it
-/// beside what was asked for.
-const THREAD_BYTES: u64 = 1 << 20;
-
-/// The same where bases have multiples, of which more fall to a bucket at once; with what
-/// telling which bases have them leaves on the heap. 4 MB more were measured on two
-/// threads.
-const THREAD_BYTES_WITH_MULTIPLES: u64 = 3 << 20;
+/// A thread's stack, and what an allocator keeps for it beside what was asked for: some
+/// 0.3 MB a thread were measured on 16.
+const THREAD_BYTES: u64 = 1 << 18;
 
 /// So many times as large as a packed witness is what its writer hashes, and what of it
 /// the heaps of the writer's threads keep.
@@ -57,31 +53,46 @@ impl Sums {
         }
     }
 
-    fn threads_bytes(&self, shapes: &Shapes) -> u64 {
-        let bytes = if *shapes == Shapes::default() {
-            THREAD_BYTES
-        } else {
-            THREAD_BYTES_WITH_MULTIPLES
-        };
-        self.threads.max(self.b_g2_threads) as u64 * bytes
+    /// What the threads hold that the kernels do not say.
+    fn threads_bytes(&self) -> u64 {
+        self.threads.max(self.b_g2_threads) as u64 * THREAD_BYTES
     }
 
-    /// The blocks of the sums in G1, one after the other: over the quotient and L as
-    /// one, and over A.
-    fn g1_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> [Vec<usize>; 2] {
+    /// The sums in G1, one after the other: over the quotient and L as one, and over A.
+    fn g1(&self, circuit: &Circuit, shapes: &Shapes) -> [SumMemory; 2] {
         let quotient = TermCount {
             wide: circuit.domain_len(),
             is_plain: true,
             multiples: shapes.h,
         };
-        let [l, a] = [shapes.l, shapes.a].map(|shape| wide_terms(circuit, shape));
-        let blocks = |parts: &[TermCount]| g1_sum_blocks(self.isa, parts, self.threads);
-        [blocks(&[quotient, l]), blocks(&[a])]
+        let wide = circuit.wide();
+        let [l, a] = [
+            wide_terms(wide.all, shapes.l),
+            wide_terms(wide.in_a, shapes.a),
+        ];
+        let sum = |parts: &[TermCount]| SumMemory::of_g1(self.isa, parts, self.threads);
+        [sum(&[quotient, l]), sum(&[a])]
     }
 
-    fn g2_blocks(&self, circuit: &Circuit, shapes: &Shapes) -> Vec<usize> {
-        let terms = wide_terms(circuit, shapes.b_g2);
-        g2_sum_blocks(self.isa, &[terms], self.b_g2_threads)
+    fn g2(&self, circuit: &Circuit, shapes: &Shapes) -> SumMemory {
+        let terms = wide_terms(circuit.wide().in_b, shapes.b_g2);
+        SumMemory::of_g2(self.isa, &[terms], self.b_g2_threads)
+    }
+
+    /// What the transforms' threads hold.
+    fn rows_bytes(&self, circuit: &Circuit) -> usize {
+        let log_size = circuit.domain_len().ilog2();
+        Domain::rows_bytes(self.isa, log_size, self.threads)
+    }
+
+    /// What the sum that has most on the heap has there.
+    fn heap_bytes(&self, circuit: &Circuit, shapes: &Shapes) -> u64 {
+        let [h_and_l, a] = self.g1(circuit, shapes);
+        let sums = [h_and_l, a, self.g2(circuit, shapes)];
+        sums.map(|sum| sum.heap_bytes as u64)
+            .into_iter()
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -139,16 +150,12 @@ impl Replay {
 }
 
 /// The terms of a sum over the witness, or over a query of it.
-fn wide_terms(circuit: &Circuit, multiples: Option<Shape>) -> TermCount {
+fn wide_terms(wide: usize, multiples: Option<Shape>) -> TermCount {
     TermCount {
-        wide: num_wide(circuit),
+        wide,
         is_plain: false,
         multiples,
     }
-}
-
-fn num_wide(circuit: &Circuit) -> usize {
-    circuit.program().num_variables() - circuit.num_boolean()
 }
 
 /// A packed witness, or a query of it.
@@ -163,7 +170,8 @@ fn packed_bytes(circuit: &Circuit) -> u64 {
 fn packed_arrays(circuit: &Circuit, variables: usize) -> [usize; 4] {
     let words = variables / 64 + 2;
     let [bits, ranks] = [size_of::<u64>(), size_of::<u32>()].map(|bytes| words * bytes);
-    [bits, bits, ranks, num_wide(circuit) * size_of::<Scalar>()]
+    let wide = circuit.program().num_inputs() + circuit.wide().all;
+    [bits, bits, ranks, wide * size_of::<Scalar>()]
 }
 
 /// Those of them that the pool lends.
@@ -179,7 +187,9 @@ fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
 /// have.
 #[must_use]
 pub fn partition_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
-    let heap_bytes = HEAP_COPIES * packed_bytes(circuit) + sums.threads_bytes(shapes);
+    let heap_bytes = HEAP_COPIES * packed_bytes(circuit)
+        + sums.threads_bytes()
+        + sums.heap_bytes(circuit, shapes);
     pool_bytes(circuit, sums, shapes) + heap_bytes
 }
 
@@ -219,13 +229,15 @@ fn replay(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Replay {
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
     let [of_a, of_b] = [&densities.a_aux, &densities.b_aux]
         .map(|density| pool.take(&packed_blocks(circuit, density.count())));
-    pool.give_back(b.into_iter().chain(scratch));
-    for blocks in sums.g1_blocks(circuit, shapes) {
-        let blocks = pool.take(&blocks);
+    let rows = Some(sums.rows_bytes(circuit)).filter(|bytes| *bytes > 0);
+    let rows = pool.take(rows.as_slice());
+    pool.give_back([rows, b, scratch].into_iter().flatten());
+    for sum in sums.g1(circuit, shapes) {
+        let blocks = pool.take(&sum.blocks);
         pool.give_back(blocks);
     }
     pool.give_back([a, witness, of_a].into_iter().flatten());
-    pool.take(&sums.g2_blocks(circuit, shapes));
+    pool.take(&sums.g2(circuit, shapes).blocks);
     drop(of_b);
     pool
 }
@@ -234,8 +246,9 @@ fn replay(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Replay {
 /// of the B query, and what the sum over them takes.
 #[must_use]
 pub fn finish_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
-    let blocks = sums.g2_blocks(circuit, shapes);
-    packed_bytes(circuit) + blocks.iter().sum::<usize>() as u64 + sums.threads_bytes(shapes)
+    let sum = sums.g2(circuit, shapes);
+    let sum_bytes = sum.blocks.iter().sum::<usize>() + sum.heap_bytes;
+    packed_bytes(circuit) + sum_bytes as u64 + sums.threads_bytes()
 }
 
 /// The vectors over the domain, in bytes: a, b and what the quotient needs beside

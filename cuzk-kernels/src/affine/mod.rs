@@ -12,7 +12,7 @@ mod serial;
 mod sum;
 
 pub(crate) use prefetch::prefetch;
-pub(crate) use serial::{Coordinates, Serial};
+pub(crate) use serial::{Coordinates, Serial, Step};
 pub(crate) use sum::sum;
 
 use blstrs::Scalar;
@@ -37,6 +37,12 @@ pub(crate) struct Addition {
 }
 
 impl Addition {
+    /// The first to the first.
+    pub(crate) const ZERO: Addition = Addition {
+        target: 0,
+        source_and_sign: 0,
+    };
+
     /// Largest index of a source.
     pub(crate) const SOURCE_MAX: usize = (u32::MAX >> 1) as usize;
 
@@ -77,11 +83,16 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     type Affine: PrimeCurveAffine<Scalar = Scalar>;
     /// The curve's points as this implementation holds them.
     type Point: Plain;
-    /// Working memory of [`Kernel::accumulate`], kept between calls.
-    type Scratch: Default + Send;
+    /// An addition in progress, or a few.
+    type Step: Plain;
+    /// Steps that a batch takes.
+    const STEPS: usize;
 
     /// The instructions it uses.
     fn isa(self) -> Isa;
+
+    /// [`Kernel::STEPS`] steps, on the heap.
+    fn steps(self) -> Vec<Self::Step>;
 
     /// The neutral element.
     fn infinity(self) -> Self::Point;
@@ -116,22 +127,23 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     fn negate(self, point: &Self::Point) -> Self::Point;
 
     /// Carries out `additions`, whose targets are pairwise different. Equal,
-    /// opposite and infinite points are all right.
+    /// opposite and infinite points are all right. `steps` are [`Kernel::STEPS`],
+    /// whatever they are.
     fn accumulate(
         self,
         targets: &mut [Self::Point],
         sources: &[Self::Point],
         additions: &[Addition],
-        scratch: &mut Self::Scratch,
+        steps: &mut [Self::Step],
     );
 
     /// Doubles points, none of which is of order two.
-    fn double(self, points: &mut [Self::Point], scratch: &mut Self::Scratch) {
+    fn double(self, points: &mut [Self::Point], steps: &mut [Self::Step]) {
         let sources = points.to_vec();
         let same: Vec<_> = (0..points.len())
             .map(|i| Addition::new(i, i, false))
             .collect();
-        self.accumulate(points, &sources, &same, scratch);
+        self.accumulate(points, &sources, &same, steps);
     }
 
     /// The sum of a few points, taken one by one.
@@ -190,16 +202,11 @@ pub(crate) mod tests {
         let mut imported = vec![kernel.infinity(); sources.len()];
         kernel.import(&before, &mut targets);
         kernel.import(&sources, &mut imported);
-        kernel.accumulate(
-            &mut targets,
-            &imported,
-            &additions,
-            &mut K::Scratch::default(),
-        );
+        kernel.accumulate(&mut targets, &imported, &additions, &mut kernel.steps());
 
         let mut doubled = vec![kernel.infinity(); before.len()];
         kernel.import(&before, &mut doubled);
-        kernel.double(&mut doubled, &mut K::Scratch::default());
+        kernel.double(&mut doubled, &mut kernel.steps());
         let mut exported = vec![K::Affine::identity(); before.len()];
         kernel.export(&doubled, &mut exported);
         for (doubled, before) in exported.iter().zip(&before) {

@@ -29,7 +29,7 @@ const _: () = assert!(BLOCK.is_multiple_of(CHAINS));
 /// Affine points with visible coordinates; infinity is (0, 0).
 pub(crate) trait Coordinates: PrimeCurveAffine<Scalar = Scalar> + Plain {
     /// The field of the coordinates.
-    type Base: Field;
+    type Base: Field + Plain;
     fn x(&self) -> Self::Base;
     fn y(&self) -> Self::Base;
     fn from_xy(x: Self::Base, y: Self::Base) -> Self;
@@ -90,12 +90,25 @@ impl<C, A> Serial<C, A> {
 }
 
 /// An addition that needs a slope: its denominator, the product of the
-/// denominators before it in its chain, and whether it doubles.
+/// denominators before it in its chain, and whether it doubles. Without padding for
+/// coordinates of whole words.
+#[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Step<F> {
     addition: Addition,
     denominator: F,
     prefix: F,
-    doubles: bool,
+    /// Not 0 if it does.
+    doubles: u64,
+}
+
+impl<F: Field> Step<F> {
+    const BLANK: Self = Step {
+        addition: Addition::ZERO,
+        denominator: F::ONE,
+        prefix: F::ONE,
+        doubles: 0,
+    };
 }
 
 impl<C, A> Kernel for Serial<C, A>
@@ -105,10 +118,15 @@ where
 {
     type Affine = C;
     type Point = C;
-    type Scratch = Vec<Step<C::Base>>;
+    type Step = Step<C::Base>;
+    const STEPS: usize = BATCH;
 
     fn isa(self) -> Isa {
         A::ISA
+    }
+
+    fn steps(self) -> Vec<Step<C::Base>> {
+        vec![Step::BLANK; BATCH]
     }
 
     fn infinity(self) -> C {
@@ -135,11 +153,11 @@ where
         targets: &mut [C],
         sources: &[C],
         additions: &[Addition],
-        steps: &mut Vec<Step<C::Base>>,
+        steps: &mut [Step<C::Base>],
     ) {
         for batch in additions.chunks(BATCH) {
-            let products = self.prepare(targets, sources, batch, steps);
-            self.complete(targets, sources, steps, products);
+            let (count, products) = self.prepare(targets, sources, batch, steps);
+            self.complete(targets, sources, &steps[..count], products);
         }
     }
 }
@@ -150,74 +168,71 @@ where
     A: Arithmetic + Operations<C::Base>,
 {
     /// Carries out the additions that need no slope, lists the others in
-    /// `steps`, and returns the products of their denominators, none of which
-    /// is zero, one for each chain.
+    /// `steps`, and returns how many there are and the products of their denominators,
+    /// none of which is zero, one for each chain.
     fn prepare(
         self,
         targets: &mut [C],
         sources: &[C],
         batch: &[Addition],
-        steps: &mut Vec<Step<C::Base>>,
-    ) -> [C::Base; CHAINS] {
+        steps: &mut [Step<C::Base>],
+    ) -> (usize, [C::Base; CHAINS]) {
         let mut products = [C::Base::ONE; CHAINS];
-        steps.clear();
+        let mut count = 0;
         for start in (0..batch.len()).step_by(BLOCK) {
-            let first = steps.len();
+            let first = count;
             for i in start..(start + BLOCK).min(batch.len()) {
                 if let Some(later) = batch.get(i + PREFETCH) {
                     prefetch(&targets[later.target as usize]);
                     prefetch(&sources[later.source()]);
                 }
-                self.begin(targets, sources, batch[i], steps);
+                let is_listed = self.begin(targets, sources, batch[i], &mut steps[count]);
+                count += usize::from(is_listed);
             }
-            for (i, step) in steps.iter_mut().enumerate().skip(first) {
+            for (i, step) in steps[..count].iter_mut().enumerate().skip(first) {
                 let product = &mut products[i % CHAINS];
                 step.prefix = *product;
                 A::multiply(product, &step.denominator);
             }
         }
-        products
+        (count, products)
     }
 
-    /// Carries an addition out if it needs no slope, and lists it otherwise.
+    /// Carries an addition out if it needs no slope, and makes it a step otherwise;
+    /// whether it did that.
     #[inline(always)]
     fn begin(
         self,
         targets: &mut [C],
         sources: &[C],
         addition: Addition,
-        steps: &mut Vec<Step<C::Base>>,
-    ) {
+        step: &mut Step<C::Base>,
+    ) -> bool {
         let target = &mut targets[addition.target as usize];
         let source = &sources[addition.source()];
         if is_infinity(source) {
-            return;
+            return false;
         }
         if is_infinity(target) {
             *target = self.signed(source, addition.negative());
-            return;
+            return false;
         }
         // In its place from the start: see `Operations`.
-        steps.push(Step {
-            addition,
-            denominator: source.x(),
-            prefix: C::Base::ONE,
-            doubles: false,
-        });
-        let Some(step) = steps.last_mut() else {
-            return; // It is there.
-        };
+        step.addition = addition;
+        step.denominator = source.x();
+        step.doubles = 0;
         A::subtract(&mut step.denominator, &target.x());
         if C::vanishes(&step.denominator) {
-            step.doubles = true;
+            step.doubles = 1;
             step.denominator = source.y();
             A::negate_if(&mut step.denominator, addition.negative());
             A::add(&mut step.denominator, &target.y());
             if C::vanishes(&step.denominator) {
                 *target = C::identity();
-                steps.pop();
+                return false;
             }
         }
+        true
     }
 
     /// Inverts the products and walks the steps backwards, peeling off one
@@ -305,7 +320,7 @@ where
     /// `to` becomes the numerator of the slope of a sum or of a tangent.
     #[inline(always)]
     fn numerator(self, target: &C, source: &C, step: &Step<C::Base>, to: &mut C::Base) {
-        if step.doubles {
+        if step.doubles != 0 {
             A::square(to, &source.x());
             let square = *to;
             A::add(to, &square);

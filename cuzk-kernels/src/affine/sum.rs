@@ -7,23 +7,20 @@ use crate::error::KernelError;
 /// Below this many points an inversion costs more than it saves.
 const TREE_MIN: usize = 32;
 
-/// Adds up `points`, which are overwritten.
+/// Adds up `points`, which are overwritten. `pairs` are `i += i`, at least half as many.
 ///
 /// # Errors
 /// [`KernelError::Stopped`].
 pub(crate) fn sum<K: Kernel>(
     kernel: K,
     mut points: &mut [K::Point],
-    scratch: &mut K::Scratch,
+    (pairs, steps): (&[Addition], &mut [K::Step]),
     checkpoint: &dyn Checkpoint,
 ) -> Result<CurveOf<K>, KernelError> {
-    let pairs: Vec<Addition> = (0..points.len() / 2)
-        .map(|i| Addition::new(i, i, false))
-        .collect();
     while points.len() >= TREE_MIN {
         let half = points.len() / 2;
         let (low, high) = points.split_at_mut(points.len() - half);
-        kernel.accumulate(low, high, &pairs[..half], scratch);
+        kernel.accumulate(low, high, &pairs[..half], steps);
         points = low;
         checkpoint.check()?;
     }

@@ -66,8 +66,10 @@ unsafe impl<S: Pod> Pod for Point<S> {}
 // SAFETY: any words are one, and there is no padding.
 unsafe impl<S: Pod + Send + Sync> Plain for Point<S> {}
 
-/// Eight additions in progress.
+/// Eight additions in progress. Nobody else reads one, since a coordinate proves the
+/// instructions.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Group<C> {
     /// Denominators of the slopes, never zero.
     denominator: C,
@@ -77,15 +79,30 @@ pub(crate) struct Group<C> {
     active: u8,
     /// Lanes that double a point.
     doubles: u8,
+    /// What is left of a register.
+    _rest: [u8; REGISTER_BYTES - 2],
 }
+
+/// Coordinates are of so many bytes, or a multiple.
+const REGISTER_BYTES: usize = 64;
+
+// SAFETY: any bytes are one: a coordinate is registers, all values of which are valid,
+// and what only a token may give is not taken out without one (the fields are this
+// module's). `repr(C)`, and what coordinates leave of a register is bytes.
+unsafe impl<C: Coordinate> Plain for Group<C> {}
 
 impl<C: Coordinate> Group<C> {
     fn new(token: Ifma) -> Group<C> {
+        const {
+            assert!(size_of::<C>().is_multiple_of(REGISTER_BYTES));
+            assert!(size_of::<Self>() == 2 * size_of::<C>() + REGISTER_BYTES);
+        }
         Group {
             denominator: C::one(token),
             prefix: C::one(token),
             active: 0,
             doubles: 0,
+            _rest: [0; REGISTER_BYTES - 2],
         }
     }
 
@@ -99,14 +116,19 @@ impl<C: Coordinate> Group<C> {
 impl<A, C> Kernel for Affine<A, C>
 where
     A: Coordinates<Base = C::Base>,
-    C: Coordinate + Send + Sync,
+    C: Coordinate,
 {
     type Affine = A;
     type Point = Point<C::Stored>;
-    type Scratch = Vec<Group<C>>;
+    type Step = Group<C>;
+    const STEPS: usize = BATCH / LANES;
 
     fn isa(self) -> Isa {
         self.token.into()
+    }
+
+    fn steps(self) -> Vec<Group<C>> {
+        vec![Group::new(self.token); Self::STEPS]
     }
 
     fn points_of(self, bytes: &[u8]) -> Option<&[Self::Point]> {
@@ -166,9 +188,8 @@ where
         targets: &mut [Self::Point],
         sources: &[Self::Point],
         additions: &[Addition],
-        groups: &mut Vec<Group<C>>,
+        groups: &mut [Group<C>],
     ) {
-        groups.resize(BATCH / LANES, Group::new(self.token));
         for batch in additions.chunks(BATCH) {
             // SAFETY: the token proves the instructions.
             unsafe {
@@ -178,8 +199,7 @@ where
         }
     }
 
-    fn double(self, points: &mut [Self::Point], groups: &mut Vec<Group<C>>) {
-        groups.resize(BATCH / LANES, Group::new(self.token));
+    fn double(self, points: &mut [Self::Point], groups: &mut [Group<C>]) {
         for points in points.chunks_mut(BATCH) {
             // SAFETY: the token proves the instructions.
             unsafe {
@@ -193,7 +213,7 @@ where
 impl<A, C> Affine<A, C>
 where
     A: Coordinates<Base = C::Base>,
-    C: Coordinate + Send + Sync,
+    C: Coordinate,
 {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
     fn import_group(self, from: &[A; LANES], to: &mut [Point<C::Stored>]) {
@@ -474,12 +494,10 @@ where
             let x = C::load(self.token, each_lane(|i| &lane(i).x));
             let y = C::load(self.token, each_lane(|i| &lane(i).y));
             let infinite = x.infinite();
-            *group = Group {
-                denominator: y.add(&y).blend(&one, infinite),
-                prefix: product,
-                active: active_lanes(points.len()) & !infinite,
-                doubles: u8::MAX,
-            };
+            group.denominator = y.add(&y).blend(&one, infinite);
+            group.prefix = product;
+            group.active = active_lanes(points.len()) & !infinite;
+            group.doubles = u8::MAX;
             product = product.mul(&group.denominator);
         }
         product
@@ -570,7 +588,7 @@ mod tests {
     fn check_encodings<A, C>(kernel: Affine<A, C>)
     where
         A: Coordinates<Base = C::Base> + UncompressedEncoding + From<CurveOf<Affine<A, C>>>,
-        C: Coordinate + Send + Sync,
+        C: Coordinate,
     {
         let mut rng = ChaCha8Rng::seed_from_u64(8);
         let points: Vec<A> = (0..21)

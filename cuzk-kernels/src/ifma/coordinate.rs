@@ -16,7 +16,7 @@ use super::Ifma;
 use super::lanes::LANES;
 
 /// A coordinate of eight points.
-pub(crate) trait Coordinate: Copy {
+pub(crate) trait Coordinate: Copy + Send + Sync + 'static {
     /// The coordinate of one point in memory.
     type Stored: Pod + Send + Sync;
     /// The rows of a transposed value.

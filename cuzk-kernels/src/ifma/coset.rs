@@ -15,8 +15,8 @@ use super::Ifma;
 use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
 use super::ntt::{
-    Lanes, Pass, Table, Work, for_each_task, gather_pass, gather_rows, load, passes, scatter_pass,
-    scatter_rows, store, write,
+    Lanes, Pass, Rows, Table, Work, area, for_each_task, gather_pass, gather_rows, load, passes,
+    scatter_pass, scatter_rows, store, write,
 };
 use crate::error::{KernelError, expect_len};
 use crate::ntt::{Shared, reverse};
@@ -37,7 +37,7 @@ pub(crate) fn multiply(to: &mut [Words], by: &[Words], work: Work<'_>) -> Result
                 // SAFETY: the token proves the instructions.
                 unsafe { product(work.table.token(), [&to.clone(), by], to) }
             }
-            work.checkpoint.check()
+            work.context.check()
         })
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn multiply_to(
                 // SAFETY: the token proves the instructions.
                 unsafe { product(work.table.token(), [a, b], to) }
             }
-            work.checkpoint.check()
+            work.context.check()
         })
 }
 
@@ -76,7 +76,9 @@ pub(crate) fn move_to_coset(
     work: Work<'_>,
 ) -> Result<(), KernelError> {
     let passes = passes(values.len());
-    let values = Shared::new(values);
+    let mut area = area(&passes, work)?;
+    let rows = area.rows();
+    let (values, work) = (Shared::new(values), (work, &rows));
     let Some((last, others)) = passes.split_last() else {
         return Ok(()); // There are two at least.
     };
@@ -105,6 +107,9 @@ pub(crate) fn interpolate_difference(
 ) -> Result<(), KernelError> {
     expect_len("to", values.len(), to.len())?;
     let passes = passes(values.len());
+    let mut area = area(&passes, work)?;
+    let rows = area.rows();
+    let work = (work, &rows);
     let [values, to] = [values, to].map(Shared::new);
     let Some((last, others)) = passes.split_last() else {
         return Ok(()); // There are two at least.
@@ -127,9 +132,9 @@ unsafe fn shift_pass(
     pass: &Pass,
     values: &Shared<'_, Words>,
     factors: [&Words; 2],
-    work: Work<'_>,
+    work: (Work<'_>, &Rows<'_>),
 ) -> Result<(), KernelError> {
-    let table = work.table;
+    let (Work { table, .. }, _) = work;
     for_each_task(pass, work, |rows, lanes| {
         // SAFETY: the token proves the instructions, and no two tasks have a lane in common.
         unsafe {
@@ -153,9 +158,9 @@ unsafe fn difference_pass(
     [from, to]: [&Shared<'_, Words>; 2],
     sums: (&[Words], &Words),
     factors: [&Words; 2],
-    work: Work<'_>,
+    work: (Work<'_>, &Rows<'_>),
 ) -> Result<(), KernelError> {
-    let table = work.table;
+    let (Work { table, .. }, _) = work;
     for_each_task(pass, work, |rows, lanes| {
         // SAFETY: the token proves the instructions, no two tasks have a lane in common,
         // and reversing the bits of indices permutes them.

@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use super::Ifma;
 use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Context;
 use crate::error::KernelError;
-use crate::ntt::{Shared, reverse};
-use crate::spares::Spares;
+use crate::memory::Plain;
+use crate::ntt::{self, Shared, reverse};
 
 /// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
 const LAYERS_MAX: u32 = 11;
@@ -176,15 +176,53 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Eight values of a row, in memory that is lent. Only [`opened`] reads it.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Place(Fr);
+
+// SAFETY: registers, of which all values are valid, and nothing else. That there are
+// such registers is proved by who opens them.
+unsafe impl Plain for Place {}
+
+const _: () = assert!(size_of::<Place>() == 5 * 64);
+
+/// The values themselves; the token proves that there are such registers.
+fn opened(_: Ifma, places: &mut [Place]) -> &mut [Fr] {
+    let len = places.len();
+    // SAFETY: a place is a value and nothing else.
+    unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), len) }
+}
+
 /// What tasks hold their rows in.
-pub(crate) type Rows = Spares<Vec<Fr>>;
+pub(crate) type Area<'m> = ntt::Area<'m, Place>;
+
+/// The same, of all threads.
+pub(crate) type Rows<'a> = ntt::Rows<'a, Place>;
+
+/// Bytes that a thread has rows in, over so many values.
+pub(crate) fn rows_bytes(len: usize) -> usize {
+    rows_max(&passes(len)) * size_of::<Place>()
+}
+
+/// Rows of the pass that has most.
+fn rows_max(passes: &[Pass]) -> usize {
+    passes.iter().map(|pass| pass.rows).max().unwrap_or(0)
+}
+
+/// What these passes have their rows in.
+///
+/// # Errors
+/// [`KernelError::Memory`].
+pub(super) fn area<'m>(passes: &[Pass], work: Work<'m>) -> Result<Area<'m>, KernelError> {
+    Area::take(work.context.memory, rows_max(passes))
+}
 
 /// What transforms work with.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub(crate) table: Table<'a>,
-    pub(crate) rows: &'a Rows,
-    pub(crate) checkpoint: &'a dyn Checkpoint,
+    pub(crate) context: Context<'a>,
 }
 
 /// Natural order in, bit-reversed order out.
@@ -194,7 +232,9 @@ pub(crate) fn scatter(
     work: Work<'_>,
 ) -> Result<(), KernelError> {
     let passes = passes(values.len());
-    let values = Shared::new(values);
+    let mut area = area(&passes, work)?;
+    let rows = area.rows();
+    let (values, work) = (Shared::new(values), (work, &rows));
     passes.iter().try_for_each(|pass| {
         // SAFETY: the values are this call's alone, and as many as the pass is for.
         unsafe {
@@ -214,9 +254,9 @@ pub(crate) fn scatter(
 pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
     pass: &Pass,
     values: &Shared<'_, Words>,
-    work: Work<'_>,
+    work: (Work<'_>, &Rows<'_>),
 ) -> Result<(), KernelError> {
-    let table = work.table;
+    let (Work { table, .. }, _) = work;
     for_each_task(pass, work, |rows, lanes| {
         // SAFETY: the token proves the instructions, and no two tasks have a lane in common.
         unsafe {
@@ -235,9 +275,9 @@ pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
 pub(super) unsafe fn gather_pass<const INVERSE: bool>(
     pass: &Pass,
     values: &Shared<'_, Words>,
-    work: Work<'_>,
+    work: (Work<'_>, &Rows<'_>),
 ) -> Result<(), KernelError> {
-    let table = work.table;
+    let (Work { table, .. }, _) = work;
     for_each_task(pass, work, |rows, lanes| {
         // SAFETY: the token proves the instructions, and no two tasks have a lane in common.
         unsafe {
@@ -248,19 +288,21 @@ pub(super) unsafe fn gather_pass<const INVERSE: bool>(
     })
 }
 
-/// Runs the tasks of a pass in parallel, each with memory for its rows.
+/// Runs the tasks of a pass in parallel, each with memory for its rows, as many as the
+/// pass has.
 pub(super) fn for_each_task(
     pass: &Pass,
-    work: Work<'_>,
-    task: impl Fn(&mut Vec<Fr>, &Lanes) + Sync,
+    (work, rows): (Work<'_>, &Rows<'_>),
+    task: impl Fn(&mut [Fr], &Lanes) + Sync,
 ) -> Result<(), KernelError> {
+    let token = work.table.token;
     (0..pass.tasks()).into_par_iter().try_for_each(|i| {
-        work.rows.with(|rows| task(rows, &pass.lanes(i)));
-        work.checkpoint.check()
+        rows.with(|rows| task(opened(token, &mut rows[..pass.rows]), &pass.lanes(i)))?;
+        work.context.check()
     })
 }
 
-/// Reads a task's rows.
+/// Reads a task's rows, as many as the pass has.
 ///
 /// # Safety
 /// Nobody else uses the values of these lanes.
@@ -270,12 +312,11 @@ pub(super) unsafe fn load(
     pass: &Pass,
     lanes: &Lanes,
     values: &Shared<'_, Words>,
-    rows: &mut Vec<Fr>,
+    rows: &mut [Fr],
 ) {
-    rows.clear();
-    for row in 0..pass.rows {
+    for (row, to) in rows.iter_mut().enumerate() {
         // SAFETY: in bounds by construction of the pass, and the caller's alone.
-        rows.push(unsafe { read(token, values, pass.indices(lanes, row)) });
+        *to = unsafe { read(token, values, pass.indices(lanes, row)) };
     }
 }
 

@@ -10,6 +10,7 @@ use std::mem;
 use group::{Group, prime::PrimeCurveAffine};
 
 use super::collapse::Collapse;
+use super::workspace::{Scratch, Workspace};
 use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
 use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
@@ -19,6 +20,9 @@ const DEFERRED_MAX: usize = BATCH;
 
 /// Fewest additions worth a batch of their own.
 const BATCH_MIN: usize = 256;
+
+/// Most terms that are added to each other first.
+pub(super) const TERMS_MAX: usize = BATCH_MIN + DEFERRED_MAX;
 
 /// Segments of the buckets whose running sums are taken together.
 const SEGMENTS: usize = 512;
@@ -49,15 +53,17 @@ impl<'m, K: Kernel> Buckets<'m, K> {
     }
 
     /// Begins to add terms that are among `sources`.
-    pub(super) fn filling<'f>(
+    pub(super) fn filling<'f, 'w>(
         &'f mut self,
-        batch: &'f mut Batch<K>,
+        workspace: &'f mut Workspace<'w, K>,
         sources: &'f [K::Point],
-    ) -> Filling<'f, 'm, K> {
+    ) -> Filling<'f, 'm, 'w, K> {
+        let Workspace { scratch, batch, .. } = workspace;
         batch.reset(self.points.len());
         Filling {
             buckets: self,
             batch,
+            scratch,
             sources,
         }
     }
@@ -90,22 +96,27 @@ impl<'m, K: Kernel> Buckets<'m, K> {
     pub(super) fn weighted_sums(
         &mut self,
         len: usize,
-        batch: &mut Batch<K>,
+        scratch: &mut Scratch<'_, K>,
         checkpoint: &dyn Checkpoint,
     ) -> Result<Vec<CurveOf<K>>, KernelError> {
         self.complete();
-        weighted_sums(
-            self.kernel,
-            self.points,
-            len,
-            &mut batch.scratch,
+        let Scratch {
+            steps,
+            points,
+            pairs,
+        } = scratch;
+        let work = Running {
+            steps,
+            points,
+            pairs,
             checkpoint,
-        )
+        };
+        weighted_sums(self.kernel, self.points, len, work)
     }
 }
 
-/// Additions in preparation, and what carrying them out takes.
-pub(super) struct Batch<K: Kernel> {
+/// Additions in preparation.
+pub(super) struct Batch {
     /// Buckets that the additions name.
     taken: BitSet,
     additions: Vec<Addition>,
@@ -113,24 +124,26 @@ pub(super) struct Batch<K: Kernel> {
     deferred: Vec<Addition>,
     /// Those that were deferred by the batch before.
     waiting: Vec<Addition>,
-    collapse: Collapse<K>,
-    scratch: K::Scratch,
+    collapse: Collapse,
 }
 
-impl<K: Kernel> Default for Batch<K> {
+impl Default for Batch {
     fn default() -> Self {
         Self {
             taken: BitSet::new(0),
-            additions: Vec::with_capacity(BATCH),
+            additions: Vec::with_capacity(ADDITIONS_MAX),
             deferred: Vec::with_capacity(DEFERRED_MAX),
             waiting: Vec::with_capacity(DEFERRED_MAX),
-            collapse: Collapse::default(),
-            scratch: K::Scratch::default(),
+            collapse: Collapse::new(TERMS_MAX),
         }
     }
 }
 
-impl<K: Kernel> Batch<K> {
+impl Batch {
+    /// What it has on the heap, but for what marks buckets.
+    pub(super) const HEAP_BYTES: usize = (ADDITIONS_MAX + 2 * DEFERRED_MAX) * size_of::<Addition>()
+        + Collapse::heap_bytes(TERMS_MAX);
+
     /// Forgets what a filling left that was given up.
     fn reset(&mut self, buckets: usize) {
         self.taken.reset(buckets);
@@ -140,13 +153,14 @@ impl<K: Kernel> Batch<K> {
 }
 
 /// Terms on their way into buckets.
-pub(super) struct Filling<'f, 'm, K: Kernel> {
+pub(super) struct Filling<'f, 'm, 'w, K: Kernel> {
     buckets: &'f mut Buckets<'m, K>,
-    batch: &'f mut Batch<K>,
+    batch: &'f mut Batch,
+    scratch: &'f mut Scratch<'w, K>,
     sources: &'f [K::Point],
 }
 
-impl<K: Kernel> Filling<'_, '_, K> {
+impl<K: Kernel> Filling<'_, '_, '_, K> {
     /// Adds a term to a bucket: a source or its inverse.
     #[inline]
     pub(super) fn add(&mut self, addition: Addition) {
@@ -198,7 +212,7 @@ impl<K: Kernel> Filling<'_, '_, K> {
             buckets.points,
             self.sources,
             &batch.additions,
-            &mut batch.scratch,
+            self.scratch.steps,
         );
         batch.additions.clear();
         batch.taken.clear();
@@ -217,16 +231,35 @@ impl<K: Kernel> Filling<'_, '_, K> {
             additions,
             deferred,
             collapse,
-            scratch,
             ..
         } = &mut *self.batch;
+        let Scratch { steps, points, .. } = &mut *self.scratch;
         additions.append(deferred);
         let buckets = &mut *self.buckets;
-        let (kernel, points) = (buckets.kernel, &mut *buckets.points);
-        collapse.add(kernel, additions, self.sources, points, scratch);
+        collapse.add(
+            buckets.kernel,
+            additions,
+            self.sources,
+            buckets.points,
+            (points, steps),
+        );
         additions.clear();
         taken.clear();
     }
+}
+
+/// Most additions that are listed at a time: all those of a batch, or few of it and those
+/// that were deferred.
+const ADDITIONS_MAX: usize = if BATCH > TERMS_MAX { BATCH } else { TERMS_MAX };
+
+/// What running sums take.
+struct Running<'r, K: Kernel> {
+    steps: &'r mut [K::Step],
+    /// Two for each segment, and for each of the segments of those.
+    points: &'r mut [K::Point],
+    /// `i += i` for each segment.
+    pairs: &'r [Addition],
+    checkpoint: &'r dyn Checkpoint,
 }
 
 /// `Σ (i + 1) · points[i]` for each `len` points, a power of two.
@@ -238,8 +271,7 @@ fn weighted_sums<K: Kernel>(
     kernel: K,
     points: &[K::Point],
     len: usize,
-    scratch: &mut K::Scratch,
-    checkpoint: &dyn Checkpoint,
+    work: Running<'_, K>,
 ) -> Result<Vec<CurveOf<K>>, KernelError> {
     if len <= SINGLE_MAX {
         let sums = points
@@ -251,17 +283,25 @@ fn weighted_sums<K: Kernel>(
         .next_power_of_two()
         .clamp(SEGMENT_MIN, len);
     let segments = points.len() / length;
-    let mut running = vec![kernel.infinity(); segments];
-    let mut totals = running.clone();
-    let same: Vec<_> = (0..segments).map(|s| Addition::new(s, s, false)).collect();
+    let Running {
+        steps,
+        points: scratch,
+        pairs,
+        checkpoint,
+    } = work;
+    let (running, scratch) = scratch.split_at_mut(segments);
+    let (totals, scratch) = scratch.split_at_mut(segments);
+    running.fill(kernel.infinity());
+    totals.fill(kernel.infinity());
+    let mut next = Vec::with_capacity(segments);
     for j in (0..length).rev() {
-        let next: Vec<_> = (0..segments)
-            .map(|s| Addition::new(s, s * length + j, false))
-            .collect();
-        kernel.accumulate(&mut running, points, &next, scratch);
-        kernel.accumulate(&mut totals, &running, &same, scratch);
+        next.clear();
+        next.extend((0..segments).map(|s| Addition::new(s, s * length + j, false)));
+        kernel.accumulate(running, points, &next, steps);
+        kernel.accumulate(totals, running, &pairs[..segments], steps);
         checkpoint.check()?;
     }
+    drop(next);
     // Segment s counts s times: the others move down, the first falls away.
     for running in running.chunks_mut(len / length) {
         running.rotate_left(1);
@@ -269,12 +309,18 @@ fn weighted_sums<K: Kernel>(
             *last = kernel.infinity();
         }
     }
-    let below = weighted_sums(kernel, &running, len / length, scratch, checkpoint)?;
+    let below = Running {
+        steps,
+        points: scratch,
+        pairs,
+        checkpoint,
+    };
+    let below = weighted_sums(kernel, running, len / length, below)?;
     totals
         .chunks_mut(len / length)
         .zip(below)
         .map(|(totals, below)| {
-            let within = affine::sum(kernel, totals, scratch, checkpoint)?;
+            let within = affine::sum(kernel, totals, (pairs, steps), checkpoint)?;
             Ok(within + multiply_small(below, length))
         })
         .collect()
@@ -314,10 +360,12 @@ impl BitSet {
         self.0.fill(0);
     }
 
-    /// Empties it, for numbers up to `len`.
+    /// Empties it, for numbers up to `len`. It grows to that and no further.
     fn reset(&mut self, len: usize) {
+        let words = len.div_ceil(64);
         self.0.clear();
-        self.0.resize(len.div_ceil(64), 0);
+        self.0.reserve_exact(words);
+        self.0.resize(words, 0);
     }
 }
 

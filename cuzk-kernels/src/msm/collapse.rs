@@ -3,76 +3,86 @@
 //! The additions of a batch have different targets, so where digits repeat,
 //! terms of the same bucket are added to each other first, in rounds of pairs:
 //! however many they are, that takes a logarithmic number of batches. The
-//! invariant: buckets ascend, and points and buckets are equally many.
+//! invariant: buckets ascend, and there is a point for each.
 
 use crate::affine::{Addition, Kernel};
 
 /// Terms that become one point a bucket. Its memory is kept from one use to the
 /// next.
-pub(super) struct Collapse<K: Kernel> {
+pub(super) struct Collapse {
     buckets: Vec<u32>,
-    points: Vec<K::Point>,
-    seconds: Vec<K::Point>,
     additions: Vec<Addition>,
 }
 
-impl<K: Kernel> Default for Collapse<K> {
-    fn default() -> Self {
-        Self {
-            buckets: Vec::new(),
-            points: Vec::new(),
-            seconds: Vec::new(),
-            additions: Vec::new(),
-        }
-    }
+/// Points that so many terms take meanwhile: themselves, and of each pair the second.
+pub(super) const fn points_for(terms: usize) -> usize {
+    terms + terms / 2
 }
 
-impl<K: Kernel> Collapse<K> {
+impl Collapse {
+    /// For `terms` terms at most.
+    pub(super) fn new(terms: usize) -> Self {
+        Self {
+            buckets: Vec::with_capacity(terms),
+            additions: Vec::with_capacity(terms),
+        }
+    }
+
+    /// What that takes on the heap.
+    pub(super) const fn heap_bytes(terms: usize) -> usize {
+        terms * (size_of::<u32>() + size_of::<Addition>())
+    }
+
     /// Adds terms that are among `sources` to their buckets. The terms are put in
-    /// order.
-    pub(super) fn add(
+    /// order. `points` are as many as [`points_for`] says, whatever they are.
+    pub(super) fn add<K: Kernel>(
         &mut self,
         kernel: K,
         terms: &mut [Addition],
         sources: &[K::Point],
         buckets: &mut [K::Point],
-        scratch: &mut K::Scratch,
+        (points, steps): (&mut [K::Point], &mut [K::Step]),
     ) {
         terms.sort_unstable_by_key(|term| term.target);
         self.buckets.clear();
         self.buckets.extend(terms.iter().map(|term| term.target));
-        let point = |term: &Addition| kernel.signed(&sources[term.source()], term.negative());
-        self.points.clear();
-        self.points.extend(terms.iter().map(point));
-        while self.add_neighbours(kernel, scratch) {}
+        let (points, seconds) = points.split_at_mut(terms.len());
+        for (point, term) in points.iter_mut().zip(&*terms) {
+            *point = kernel.signed(&sources[term.source()], term.negative());
+        }
+        while self.add_neighbours(kernel, points, seconds, steps) {}
         let place = |(i, bucket): (usize, &u32)| Addition::new(*bucket as usize, i, false);
         self.additions.clear();
         self.additions
             .extend(self.buckets.iter().enumerate().map(place));
-        kernel.accumulate(buckets, &self.points, &self.additions, scratch);
+        kernel.accumulate(buckets, points, &self.additions, steps);
     }
 
     /// Adds neighbours that belong to the same bucket, in pairs; whether there
     /// were any.
-    fn add_neighbours(&mut self, kernel: K, scratch: &mut K::Scratch) -> bool {
-        self.seconds.clear();
+    fn add_neighbours<K: Kernel>(
+        &mut self,
+        kernel: K,
+        points: &mut [K::Point],
+        seconds: &mut [K::Point],
+        steps: &mut [K::Step],
+    ) -> bool {
         self.additions.clear();
         let (mut from, mut to) = (0, 0);
         while let Some(bucket) = self.buckets.get(from).copied() {
             self.buckets[to] = bucket;
-            self.points[to] = self.points[from];
+            points[to] = points[from];
             from += 1;
             if self.buckets.get(from) == Some(&bucket) {
-                let second = self.seconds.len();
+                let second = self.additions.len();
                 self.additions.push(Addition::new(to, second, false));
-                self.seconds.push(self.points[from]);
+                seconds[second] = points[from];
                 from += 1;
             }
             to += 1;
         }
         self.buckets.truncate(to);
-        self.points.truncate(to);
-        kernel.accumulate(&mut self.points, &self.seconds, &self.additions, scratch);
+        kernel.accumulate(points, seconds, &self.additions, steps);
         !self.additions.is_empty()
     }
 }

@@ -5,7 +5,9 @@
 use blstrs::{G1Affine, G2Affine};
 
 use super::multiples::Shape;
-use super::window::{plan, with_multiples};
+use super::selected::DECODED;
+use super::window::{Plan, plan, with_multiples};
+use super::workspace::{self, Area};
 use super::{CHUNK, same_shapes};
 use crate::affine::{Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
@@ -26,39 +28,89 @@ pub struct TermCount {
     pub multiples: Option<Shape>,
 }
 
-/// Bytes of each block that a sum in G1 over these parts takes from its
-/// [`Memory`](crate::memory::Memory) on `threads` threads, in order. It holds all of
-/// them until it ends where all parts have multiples of one shape, or none has; else
-/// those of one shape after those of another. It takes less than a megabyte a thread
-/// elsewhere.
-#[must_use]
-pub fn g1_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize> {
-    match isa.implementation() {
-        Implementation::Portable => sum_blocks::<Serial<G1Affine, Portable>>(parts, threads),
-        Implementation::Scalar => sum_blocks::<Serial<G1Affine, Blst>>(parts, threads),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(_) => sum_blocks::<ifma::G1>(parts, threads),
+/// What a sum takes, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SumMemory {
+    /// Of each block that it takes from its [`Memory`](crate::memory::Memory), in order.
+    /// It holds all of them until it ends where all parts have multiples of one shape, or
+    /// none has; else those of one shape after those of another.
+    pub blocks: Vec<usize>,
+    /// On the heap, at most, but for a few kilobytes.
+    pub heap_bytes: usize,
+}
+
+impl SumMemory {
+    /// Of a sum in G1 over these parts on `threads` threads.
+    #[must_use]
+    pub fn of_g1(isa: Isa, parts: &[TermCount], threads: usize) -> Self {
+        match isa.implementation() {
+            Implementation::Portable => Self::of::<Serial<G1Affine, Portable>>(parts, threads),
+            Implementation::Scalar => Self::of::<Serial<G1Affine, Blst>>(parts, threads),
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(_) => Self::of::<ifma::G1>(parts, threads),
+        }
+    }
+
+    /// The same in G2.
+    #[must_use]
+    pub fn of_g2(isa: Isa, parts: &[TermCount], threads: usize) -> Self {
+        match isa.implementation() {
+            Implementation::Portable => Self::of::<Serial<G2Affine, Portable>>(parts, threads),
+            Implementation::Scalar => Self::of::<Serial<G2Affine, Blst>>(parts, threads),
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(_) => Self::of::<ifma::G2>(parts, threads),
+        }
+    }
+
+    fn of<K: Kernel>(parts: &[TermCount], threads: usize) -> Self {
+        let threads = threads.max(1);
+        let marks = plans(parts, threads).map(|plan| marks_bytes(&plan, threads));
+        let of_thread = workspace::HEAP_BYTES + DECODED * size_of::<K::Affine>();
+        Self {
+            blocks: sum_blocks::<K>(parts, threads),
+            heap_bytes: threads * of_thread + marks.max().unwrap_or(0),
+        }
     }
 }
 
-/// The same in G2.
-#[must_use]
-pub fn g2_sum_blocks(isa: Isa, parts: &[TermCount], threads: usize) -> Vec<usize> {
-    match isa.implementation() {
-        Implementation::Portable => sum_blocks::<Serial<G2Affine, Portable>>(parts, threads),
-        Implementation::Scalar => sum_blocks::<Serial<G2Affine, Blst>>(parts, threads),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(_) => sum_blocks::<ifma::G2>(parts, threads),
+/// How the parts' buckets are filled, one set of parts after the other.
+fn plans(parts: &[TermCount], threads: usize) -> impl Iterator<Item = Plan> {
+    let shapes = parts.iter().filter_map(|part| part.multiples);
+    let others = parts.iter().filter(|part| part.multiples.is_none());
+    let wide: usize = others.map(|part| part.wide).sum();
+    shapes
+        .map(move |shape| with_multiples(shape, threads))
+        .chain((wide > 0).then(|| plan(wide, threads)))
+}
+
+/// What marks buckets: the filled ones of all sets, and on each thread those of a batch.
+fn marks_bytes(plan: &Plan, threads: usize) -> usize {
+    (plan.sets() + threads) * plan.set_len().div_ceil(64) * size_of::<u64>()
+}
+
+/// Bytes of the buckets of a sum in G2 with `wide` scalars that are neither 0
+/// nor ±1, on `threads` threads.
+pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
+    if wide == 0 {
+        return 0;
     }
+    let point_bytes = match isa.implementation() {
+        Implementation::Portable | Implementation::Scalar => size_of::<G2Affine>(),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Ifma(_) => size_of::<<ifma::G2 as Kernel>::Point>(),
+    };
+    plan(wide, threads.max(1)).buckets() * point_bytes
 }
 
 fn sum_blocks<K: Kernel>(parts: &[TermCount], threads: usize) -> Vec<usize> {
-    let threads = threads.max(1);
     let plain = parts.iter().filter(|part| part.is_plain);
     // One bit for each scalar.
-    let mut blocks: Vec<_> = plain
+    let plain = plain
         .map(|part| part.wide.div_ceil(64) * size_of::<u64>())
-        .filter(|bytes| *bytes > 0)
+        .filter(|bytes| *bytes > 0);
+    let mut blocks: Vec<_> = Area::<K>::blocks(threads)
+        .into_iter()
+        .chain(plain)
         .collect();
     let (in_rows, others): (Vec<_>, Vec<_>) =
         parts.iter().partition(|part| part.multiples.is_some());
@@ -151,14 +203,42 @@ mod tests {
             let memory = Noting::default();
             let parts = [Part::new(&g1, &scalars[..]), Part::new(&g1, packed)];
             g1_joined(context(isa, &memory), &parts).unwrap();
-            let said = g1_sum_blocks(isa, &counts(&[true, false]), threads);
+            let said = SumMemory::of_g1(isa, &counts(&[true, false]), threads).blocks;
             assert_eq!(memory.0.into_inner().unwrap(), said);
 
             let memory = Noting::default();
             g2_joined(context(isa, &memory), &[Part::new(&g2, packed)]).unwrap();
-            let said = g2_sum_blocks(isa, &counts(&[false]), threads);
+            let said = SumMemory::of_g2(isa, &counts(&[false]), threads).blocks;
             assert_eq!(memory.0.into_inner().unwrap(), said);
         }
+    }
+
+    /// Of the blocks that a sum takes its buckets are the first after what threads work
+    /// with.
+    #[test]
+    fn buckets_are_of_so_many_bytes() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let scalars: Vec<Scalar> = (0..3000).map(|_| Scalar::random(&mut rng)).collect();
+        let bases = vec![G2Affine::generator(); 3000];
+        for (terms, threads) in [(1_usize, 1), (1000, 2), (3000, 5)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().unwrap();
+            let marks: Vec<u64> = (0..terms.div_ceil(64) as u64)
+                .map(|word| u64::MAX >> (64 - (terms as u64 - 64 * word).min(64)))
+                .collect();
+            let (none, bases) = (vec![0; marks.len()], &bases[..terms]);
+            let packed = PackedScalars::new(terms, &none, &marks, &scalars[..terms]).unwrap();
+            for isa in Isa::all() {
+                let memory = Noting::default();
+                let part = Part::new(&bases, packed);
+                pool.install(|| g2_joined(context(isa, &memory), &[part]))
+                    .unwrap();
+                let taken = memory.0.into_inner().unwrap();
+                let said = g2_bucket_bytes(isa, terms, threads);
+                assert_eq!(taken.get(2), Some(&said), "{isa} {terms} {threads}");
+            }
+        }
+        assert_eq!(g2_bucket_bytes(Isa::best(), 0, 4), 0);
     }
 
     /// In every order of parts with multiples of a shape, of another, and with none.
@@ -214,7 +294,7 @@ mod tests {
                 pool.install(|| g1_joined(context(isa, &memory), &parts))
                     .unwrap();
                 let counts: Vec<_> = kinds.iter().map(|which| count(*which)).collect();
-                let said = g1_sum_blocks(isa, &counts, threads);
+                let said = SumMemory::of_g1(isa, &counts, threads).blocks;
                 assert_eq!(memory.0.into_inner().unwrap(), said, "{kinds:?} {threads}");
             }
         }
@@ -229,7 +309,7 @@ mod tests {
     }
 
     fn g1_bytes(isa: Isa, parts: &[TermCount]) -> usize {
-        g1_sum_blocks(isa, parts, 2).iter().sum()
+        SumMemory::of_g1(isa, parts, 2).blocks.iter().sum()
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod stream;
 pub mod subgroup;
 mod wide;
 mod window;
+mod workspace;
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use group::Group;
@@ -32,8 +33,9 @@ use crate::isa::{Implementation, Isa};
 use selected::sum_ones;
 use wide::{InRows, multiply_in_rows, multiply_wide};
 use window::{Choose, in_windows, plan};
+use workspace::Area;
 
-pub use footprint::{TermCount, g1_sum_blocks, g2_sum_blocks};
+pub use footprint::{SumMemory, TermCount, g2_bucket_bytes};
 pub use multiples::{Chosen, Multiples, Shape, WithMultiples};
 pub use packed::PackedScalars;
 pub use part::{Part, Scalars};
@@ -206,20 +208,6 @@ pub fn g2_in_windows<'a>(
     })
 }
 
-/// Bytes of the buckets of a sum in G2 with `wide` scalars that are neither 0
-/// nor ±1, on `threads` threads.
-pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
-    if wide == 0 {
-        return 0;
-    }
-    let point_bytes = match isa.implementation() {
-        Implementation::Portable | Implementation::Scalar => size_of::<G2Affine>(),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(_) => size_of::<<ifma::G2 as Kernel>::Point>(),
-    };
-    plan(wide, threads.max(1)).buckets() * point_bytes
-}
-
 fn g1_planned(
     context: Context<'_>,
     parts: &[Part<'_, G1Affine>],
@@ -257,10 +245,12 @@ fn msm<'a, K: Kernel>(
     context: Context<'a>,
 ) -> Result<CurveOf<K>, KernelError> {
     parts.iter().try_for_each(Part::check)?;
+    let mut area = Area::take(context.memory, rayon::current_num_threads())?;
+    let workspaces = area.workspaces();
     let mut sum = CurveOf::<K>::identity();
     let (mut wide, mut in_rows) = (Vec::new(), Vec::new());
     for part in parts {
-        let (ones, terms) = sum_ones(kernel, part, context)?;
+        let (ones, terms) = sum_ones(kernel, part, &workspaces, context)?;
         sum += ones;
         match InRows::new(kernel, &terms) {
             Some(rows) => in_rows.push((rows, terms)),
@@ -268,9 +258,9 @@ fn msm<'a, K: Kernel>(
         }
     }
     for same_shape in same_shapes(&in_rows, |(rows, _)| rows.shape()) {
-        sum += multiply_in_rows(kernel, same_shape, context)?;
+        sum += multiply_in_rows(kernel, same_shape, &workspaces, context)?;
     }
-    Ok(sum + multiply_wide(kernel, &wide, choose, context)?)
+    Ok(sum + multiply_wide(kernel, &wide, choose, &workspaces, context)?)
 }
 
 /// Parts that follow each other and have multiples of one shape, which fill the same
@@ -280,18 +270,4 @@ fn same_shapes<T, S: PartialEq>(
     shape: impl Fn(&T) -> S,
 ) -> impl Iterator<Item = &[T]> {
     parts.chunk_by(move |a, b| shape(a) == shape(b))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bucket_bytes_cover_the_points() {
-        for (terms, threads) in [(1, 1), (1000, 2), (1 << 16, 96)] {
-            let buckets = plan(terms, threads).buckets();
-            assert!(g2_bucket_bytes(Isa::SCALAR, terms, threads) >= buckets * 192);
-        }
-        assert_eq!(g2_bucket_bytes(Isa::best(), 0, 4), 0);
-    }
 }

@@ -340,15 +340,16 @@ fn double_all<K: Kernel>(
     times: usize,
     checkpoint: &dyn Checkpoint,
 ) -> Result<(), KernelError> {
-    points
-        .par_chunks_mut(TASK)
-        .try_for_each_init(K::Scratch::default, |scratch, points| {
+    points.par_chunks_mut(TASK).try_for_each_init(
+        || kernel.steps(),
+        |steps, points| {
             for _ in 0..times {
                 checkpoint.check()?;
-                kernel.double(points, scratch);
+                kernel.double(points, steps);
             }
             Ok(())
-        })
+        },
+    )
 }
 
 #[cfg(test)]

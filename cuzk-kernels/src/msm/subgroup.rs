@@ -11,10 +11,11 @@ use blstrs::{G1Affine, G2Affine};
 use group::prime::PrimeCurveAffine;
 use rayon::prelude::*;
 
-use super::buckets::{Batch, Buckets};
+use super::buckets::Buckets;
 use super::part::check_terms;
 use super::selected::import_selected;
 use super::stream::{Bases, BasesError};
+use super::workspace::Area;
 use super::{CHUNK, TASK};
 use crate::affine::{Addition, Coordinates, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
@@ -72,8 +73,10 @@ where
     let mut memory = Lent::take(&Mapped, ROUNDS * BUCKETS)?;
     let mut rounds: Vec<_> = memory
         .chunks_mut(BUCKETS)
-        .map(|points| (Buckets::new(kernel, points), Batch::default()))
+        .map(|points| Buckets::new(kernel, points))
         .collect();
+    let mut area = Area::take(&Mapped, ROUNDS.min(rayon::current_num_threads()))?;
+    let workspaces = area.workspaces();
     let mut points = vec![kernel.infinity(); bases.len().min(CHUNK)];
     for start in (0..bases.len()).step_by(CHUNK) {
         let points = &mut points[..(bases.len() - start).min(CHUNK)];
@@ -82,19 +85,22 @@ where
             .par_iter_mut()
             .with_max_len(1)
             .enumerate()
-            .for_each(|(round, (buckets, batch))| {
-                let mut filling = buckets.filling(batch, points);
-                for source in 0..points.len() {
-                    let bucket = random_bucket(seed, round, start + source);
-                    filling.add(Addition::new(bucket, source, false));
-                }
-                filling.finish();
-            });
+            .try_for_each(|(round, buckets)| {
+                workspaces.with(|workspace| {
+                    let mut filling = buckets.filling(workspace, points);
+                    for source in 0..points.len() {
+                        let bucket = random_bucket(seed, round, start + source);
+                        filling.add(Addition::new(bucket, source, false));
+                    }
+                    filling.finish();
+                    Ok(())
+                })
+            })?;
     }
     let inside = |point: &K::Affine| bool::from(point.is_identity()) || point.is_in_subgroup();
     Ok(rounds
         .into_par_iter()
-        .flat_map(|(mut buckets, _)| buckets.sums())
+        .flat_map(|mut buckets| buckets.sums())
         .all(|sum| inside(&sum)))
 }
 

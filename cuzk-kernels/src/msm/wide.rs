@@ -5,19 +5,19 @@ use std::ops::Range;
 use group::Group;
 use rayon::prelude::*;
 
-use super::buckets::{Batch, Buckets};
+use super::buckets::Buckets;
 use super::multiples::{Multiples, Shape};
 use super::packed::SetBits;
 use super::part::Wide;
 use super::selected::import_selected;
 use super::window::{Choose, Plan, with_multiples};
+use super::workspace::{Workspace, Workspaces};
 use super::{Bases, CHUNK, TASK};
 use crate::affine::{Addition, BATCH, CurveOf, Kernel};
 use crate::checkpoint::Context;
 use crate::digits::{Recoded, Window, Windows};
 use crate::error::KernelError;
 use crate::memory::{Lent, Memory};
-use crate::spares::Spares;
 
 /// The sum over the wide scalars of all parts, whose buckets are the same, by the plan
 /// that `choose` has for a number of terms and of threads.
@@ -28,6 +28,7 @@ pub(super) fn multiply_wide<K: Kernel>(
     kernel: K,
     parts: &[Wide<'_, K::Affine>],
     choose: Choose<'_>,
+    workspaces: &Workspaces<'_, K>,
     context: Context<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
     let terms = parts.iter().map(|part| part.count).sum();
@@ -36,7 +37,7 @@ pub(super) fn multiply_wide<K: Kernel>(
     }
     let plan = choose(terms, rayon::current_num_threads());
     let mut memory = Lent::take(context.memory, plan.buckets())?;
-    let mut sets = BucketSets::new(kernel, &plan, &mut memory);
+    let mut sets = BucketSets::new(kernel, &plan, &mut memory, workspaces);
     let longest = longest(parts.iter());
     let mut points = Lent::<K::Point>::take(context.memory, longest)?;
     let mut chunk = Chunk::take(context.memory, longest)?;
@@ -88,6 +89,7 @@ impl<'a, K: Kernel> InRows<'a, K> {
 pub(super) fn multiply_in_rows<K: Kernel>(
     kernel: K,
     parts: &[(InRows<'_, K>, Wide<'_, K::Affine>)],
+    workspaces: &Workspaces<'_, K>,
     context: Context<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
     let Some((first, _)) = parts.first() else {
@@ -95,7 +97,7 @@ pub(super) fn multiply_in_rows<K: Kernel>(
     };
     let plan = with_multiples(first.shape(), rayon::current_num_threads());
     let mut memory = Lent::take(context.memory, plan.buckets())?;
-    let mut sets = BucketSets::new(kernel, &plan, &mut memory);
+    let mut sets = BucketSets::new(kernel, &plan, &mut memory, workspaces);
     let longest = longest(parts.iter().map(|(_, part)| part));
     let mut chunk = Chunk::take(context.memory, longest)?;
     for (rows, part) in parts {
@@ -185,9 +187,9 @@ fn decode<K: Kernel>(
 }
 
 /// The buckets of a sum.
-struct BucketSets<'m, K: Kernel> {
+struct BucketSets<'m, 'w, K: Kernel> {
     sets: Vec<BucketSet<'m, K>>,
-    batches: Spares<Batch<K>>,
+    workspaces: &'m Workspaces<'w, K>,
 }
 
 /// The buckets of some positions, for one share of the terms.
@@ -214,7 +216,7 @@ impl<K: Kernel> BucketSet<'_, K> {
         plan: &Plan,
         (points, column): (&[K::Point], impl Fn(usize) -> usize),
         recoded: &[Recoded],
-        batch: &mut Batch<K>,
+        workspace: &mut Workspace<'_, K>,
         context: Context<'_>,
     ) -> Result<(), KernelError> {
         let share = recoded.len().div_ceil(plan.splits);
@@ -222,7 +224,7 @@ impl<K: Kernel> BucketSet<'_, K> {
         let end = (start + share).min(recoded.len());
         let cuts = self.cuts(plan, points.len() / plan.rows);
         let part_len = BATCH.div_ceil(cuts.len());
-        let mut filling = self.buckets.filling(batch, points);
+        let mut filling = self.buckets.filling(workspace, points);
         for part in (start..end).step_by(part_len) {
             context.check()?;
             let terms = part..(part + part_len).min(end);
@@ -257,10 +259,15 @@ impl<K: Kernel> BucketSet<'_, K> {
     }
 }
 
-impl<'m, K: Kernel> BucketSets<'m, K> {
+impl<'m, 'w, K: Kernel> BucketSets<'m, 'w, K> {
     /// Empty buckets for all positions, those of the first positions first, in
     /// memory for all of them.
-    fn new(kernel: K, plan: &Plan, mut memory: &'m mut [K::Point]) -> Self {
+    fn new(
+        kernel: K,
+        plan: &Plan,
+        mut memory: &'m mut [K::Point],
+        workspaces: &'m Workspaces<'w, K>,
+    ) -> Self {
         let count = plan.positions;
         let mut places = Vec::new();
         for i in 0..count.div_ceil(plan.together) * plan.splits {
@@ -279,10 +286,7 @@ impl<'m, K: Kernel> BucketSets<'m, K> {
                 buckets: Buckets::new(kernel, memory),
             })
             .collect();
-        Self {
-            sets,
-            batches: Spares::default(),
-        }
+        Self { sets, workspaces }
     }
 
     /// Adds terms to all of them, in parallel.
@@ -293,27 +297,29 @@ impl<'m, K: Kernel> BucketSets<'m, K> {
         recoded: &[Recoded],
         context: Context<'_>,
     ) -> Result<(), KernelError> {
-        let Self { sets, batches } = self;
+        let Self { sets, workspaces } = self;
         sets.par_iter_mut().with_max_len(1).try_for_each(|set| {
-            batches.with(|batch| set.add(plan, (points, &column), recoded, batch, context))
+            workspaces
+                .with(|workspace| set.add(plan, (points, &column), recoded, workspace, context))
         })
     }
 
     /// `Σ 2^(cp) · W_p`, where W_p is the weighted sum of the buckets of position
     /// p, and c the bits of a window.
     fn combine(self, plan: &Plan, context: Context<'_>) -> Result<CurveOf<K>, KernelError> {
-        let Self { sets, batches } = self;
-        let weighted_sums = |mut set: BucketSet<'_, K>, batch: &mut Batch<K>| {
+        let Self { sets, workspaces } = self;
+        let weighted_sums = |mut set: BucketSet<'_, K>, workspace: &mut Workspace<'_, K>| {
             let digit_max = plan.windows.digit_max();
+            let scratch = &mut workspace.scratch;
             let sums = set
                 .buckets
-                .weighted_sums(digit_max, batch, context.checkpoint)?;
+                .weighted_sums(digit_max, scratch, context.checkpoint)?;
             Ok((set.positions.start, sums))
         };
         let sums: Vec<(usize, Vec<CurveOf<K>>)> = sets
             .into_par_iter()
             .with_max_len(1)
-            .map(|set| batches.with(|batch| weighted_sums(set, batch)))
+            .map(|set| workspaces.with(|workspace| weighted_sums(set, workspace)))
             .collect::<Result<_, KernelError>>()?;
         let mut positions = vec![CurveOf::<K>::identity(); plan.positions];
         for (start, sums) in sums {
@@ -333,7 +339,9 @@ mod tests {
     use super::*;
     use crate::affine::Serial;
     use crate::arithmetic::Blst;
+    use crate::memory::Mapped;
     use crate::msm::window::plan;
+    use crate::msm::workspace::Area;
     use blstrs::G2Affine;
 
     #[test]
@@ -342,7 +350,9 @@ mod tests {
             let plan = plan(terms, threads);
             let kernel = Serial::<G2Affine, Blst>::new();
             let mut memory = vec![kernel.infinity(); plan.buckets()];
-            let BucketSets { sets, .. } = BucketSets::new(kernel, &plan, &mut memory);
+            let mut area = Area::take(&Mapped, 1).unwrap();
+            let workspaces = area.workspaces();
+            let BucketSets { sets, .. } = BucketSets::new(kernel, &plan, &mut memory, &workspaces);
             let positions: usize = sets.iter().map(|set| set.positions.len()).sum();
             assert_eq!(plan.buckets(), positions * plan.windows.digit_max());
         }

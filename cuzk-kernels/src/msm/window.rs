@@ -67,6 +67,16 @@ impl Plan {
         self.positions * self.splits * self.windows.digit_max()
     }
 
+    /// Buckets that are filled together, at most.
+    pub(super) fn set_len(&self) -> usize {
+        self.together * self.windows.digit_max()
+    }
+
+    /// How many times buckets are filled together.
+    pub(super) fn sets(&self) -> usize {
+        self.positions.div_ceil(self.together) * self.splits
+    }
+
     /// Additions on the busiest of so many threads.
     pub(super) fn cost(&self, terms: usize, threads: usize) -> usize {
         let per_set =

@@ -10,8 +10,10 @@ use std::slice;
 
 use rayon::prelude::*;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Context;
 use crate::error::KernelError;
+use crate::memory::Plain;
+use crate::ntt::rows::Rows;
 
 /// Columns that a task takes at a time: 256 bytes of scalars a row, so that
 /// whole cache lines are moved.
@@ -25,22 +27,38 @@ pub(super) struct Shape {
     pub(super) columns: usize,
 }
 
+impl Shape {
+    /// Columns that a task takes.
+    fn width(self) -> usize {
+        self.columns.min(GROUP)
+    }
+
+    /// Elements that a task copies together: none where a column is all there is.
+    pub(super) fn copied(self) -> usize {
+        match self.columns {
+            1 => 0,
+            _ => self.rows * self.width(),
+        }
+    }
+}
+
 /// Calls `task(matrix, width, elements)` for every group of columns of every
 /// matrix, in parallel. `elements` are all rows of `width` columns, row by
 /// row; what the task leaves there is written back.
 ///
-/// The slice's length is a multiple of a matrix, else its tail is untouched.
+/// The slice's length is a multiple of a matrix, else its tail is untouched. `rows` are
+/// at least as many as [`Shape::copied`] says.
 ///
 /// # Errors
-/// [`KernelError::Stopped`].
+/// [`KernelError::Stopped`], [`KernelError::Memory`].
 pub(super) fn for_each_column_group<T, F>(
     values: &mut [T],
     shape: Shape,
-    checkpoint: &dyn Checkpoint,
+    (rows, context): (&Rows<'_, T>, Context<'_>),
     task: F,
 ) -> Result<(), KernelError>
 where
-    T: Copy + Default + Send + Sync,
+    T: Plain,
     F: Fn(usize, usize, &mut [T]) + Sync,
 {
     let matrix_len = shape.rows * shape.columns;
@@ -50,31 +68,31 @@ where
             .enumerate()
             .try_for_each(|(matrix, elements)| {
                 task(matrix, 1, elements);
-                checkpoint.check()
+                context.check()
             });
     }
-    let width = shape.columns.min(GROUP);
+    let width = shape.width();
     let groups = shape.columns / width;
     let matrices = values.len() / matrix_len;
     let shared = Shared::new(values);
-    (0..matrices * groups).into_par_iter().try_for_each_init(
-        || vec![T::default(); shape.rows * width],
-        |buffer, i| {
-            let (matrix, group) = (i / groups, i % groups);
-            let row = |r: usize| matrix * matrix_len + r * shape.columns + group * width;
-            for (r, part) in buffer.chunks_exact_mut(width).enumerate() {
+    (0..matrices * groups).into_par_iter().try_for_each(|i| {
+        let (matrix, group) = (i / groups, i % groups);
+        let row = |r: usize| matrix * matrix_len + r * shape.columns + group * width;
+        rows.with(|copy| {
+            let copy = &mut copy[..shape.copied()];
+            for (r, part) in copy.chunks_exact_mut(width).enumerate() {
                 // SAFETY: task i alone touches the columns of group `i % groups` of matrix
                 // `i / groups`, and the slice is in bounds, as `width` divides `columns`.
                 part.copy_from_slice(unsafe { shared.slice(row(r), width) });
             }
-            task(matrix, width, buffer);
-            for (r, part) in buffer.chunks_exact(width).enumerate() {
+            task(matrix, width, copy);
+            for (r, part) in copy.chunks_exact(width).enumerate() {
                 // SAFETY: as above.
                 unsafe { shared.slice(row(r), width) }.copy_from_slice(part);
             }
-            checkpoint.check()
-        },
-    )
+        })?;
+        context.check()
+    })
 }
 
 /// A slice whose disjoint parts several threads use at once.

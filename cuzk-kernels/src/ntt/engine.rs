@@ -4,11 +4,11 @@
 use blstrs::Scalar;
 use ff::Field;
 
-use super::pass::Direction;
+use super::pass::{self, Direction};
 use super::serial::Serial;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Blst, Portable};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Context;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
@@ -44,20 +44,31 @@ impl Engine {
         })
     }
 
+    /// Bytes that a thread has rows in, over so many values.
+    pub(super) fn rows_bytes(isa: Isa, len: usize) -> usize {
+        match isa.implementation() {
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(_) if len.ilog2() >= ifma::ntt::LOG_SIZE_MIN => {
+                ifma::ntt::rows_bytes(len)
+            }
+            _ => pass::copied(len) * size_of::<Scalar>(),
+        }
+    }
+
     /// Natural order in, bit-reversed order out.
     pub(super) fn scatter(
         &self,
         values: &mut [Scalar],
         direction: Direction,
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(engine) => engine.scatter(values, direction, checkpoint),
-            Engine::Scalar(engine) => engine.scatter(values, direction, checkpoint),
+            Engine::Portable(engine) => engine.scatter(values, direction, context),
+            Engine::Scalar(engine) => engine.scatter(values, direction, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let inverse = direction == Direction::Inverse;
-                ifma::ntt::scatter(ifma::words_mut(values), inverse, engine.work(checkpoint))
+                ifma::ntt::scatter(ifma::words_mut(values), inverse, engine.work(context))
             }
         }
     }
@@ -67,15 +78,15 @@ impl Engine {
         &self,
         to: &mut [Scalar],
         by: &[Scalar],
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(engine) => engine.multiply(to, by, checkpoint),
-            Engine::Scalar(engine) => engine.multiply(to, by, checkpoint),
+            Engine::Portable(engine) => engine.multiply(to, by, context),
+            Engine::Scalar(engine) => engine.multiply(to, by, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let (to, by) = (ifma::words_mut(to), ifma::words(by));
-                ifma::coset::multiply(to, by, engine.work(checkpoint))
+                ifma::coset::multiply(to, by, engine.work(context))
             }
         }
     }
@@ -85,15 +96,15 @@ impl Engine {
         &self,
         to: &mut [Scalar],
         factors: [&[Scalar]; 2],
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         match self {
-            Engine::Portable(engine) => engine.multiply_to(to, factors, checkpoint),
-            Engine::Scalar(engine) => engine.multiply_to(to, factors, checkpoint),
+            Engine::Portable(engine) => engine.multiply_to(to, factors, context),
+            Engine::Scalar(engine) => engine.multiply_to(to, factors, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let (to, factors) = (ifma::words_mut(to), factors.map(ifma::words));
-                ifma::coset::multiply_to(to, factors, engine.work(checkpoint))
+                ifma::coset::multiply_to(to, factors, engine.work(context))
             }
         }
     }
@@ -109,17 +120,17 @@ impl Engine {
         &self,
         values: &mut [Scalar],
         generator: Scalar,
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         let factors = [Scalar::ONE, generator];
         match self {
-            Engine::Portable(engine) => engine.move_to_coset(values, factors, checkpoint),
-            Engine::Scalar(engine) => engine.move_to_coset(values, factors, checkpoint),
+            Engine::Portable(engine) => engine.move_to_coset(values, factors, context),
+            Engine::Scalar(engine) => engine.move_to_coset(values, factors, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let factors = factors.map(|factor| factor * engine.scale);
                 let factors = factors.each_ref().map(ifma::word);
-                let work = engine.work(checkpoint);
+                let work = engine.work(context);
                 ifma::coset::move_to_coset(ifma::words_mut(values), factors, work)
             }
         }
@@ -133,16 +144,16 @@ impl Engine {
         vectors: [&mut [Scalar]; 2],
         (sums, sum_factor): (&[Scalar], Scalar),
         (factor, generator): (Scalar, Scalar),
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         let generator_inverse = generator.invert().unwrap_or(Scalar::ZERO);
         let factors = [factor, factor * generator_inverse];
         match self {
             Engine::Portable(engine) => {
-                engine.interpolate_difference(vectors, (sums, sum_factor), factors, checkpoint)
+                engine.interpolate_difference(vectors, (sums, sum_factor), factors, context)
             }
             Engine::Scalar(engine) => {
-                engine.interpolate_difference(vectors, (sums, sum_factor), factors, checkpoint)
+                engine.interpolate_difference(vectors, (sums, sum_factor), factors, context)
             }
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
@@ -151,7 +162,7 @@ impl Engine {
                 let factors = factors.map(|factor| factor * engine.scale);
                 let factors = factors.each_ref().map(ifma::word);
                 let vectors = vectors.map(ifma::words_mut);
-                let work = engine.work(checkpoint);
+                let work = engine.work(context);
                 ifma::coset::interpolate_difference(vectors, sums, factors, work)
             }
         }
@@ -165,7 +176,6 @@ pub(crate) struct Ifma {
     scale: Scalar,
     minus_one: Scalar,
     twiddles: Twiddles,
-    rows: ifma::ntt::Rows,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -177,16 +187,14 @@ impl Ifma {
             scale,
             minus_one: -scale,
             twiddles: Twiddles::new(root, log_size, scale)?,
-            rows: ifma::ntt::Rows::default(),
         })
     }
 
-    fn work<'a>(&'a self, checkpoint: &'a dyn Checkpoint) -> ifma::ntt::Work<'a> {
+    fn work<'a>(&'a self, context: Context<'a>) -> ifma::ntt::Work<'a> {
         let entries = ifma::words(self.twiddles.entries());
         ifma::ntt::Work {
             table: ifma::ntt::Table::new(self.token, entries, ifma::word(&self.minus_one)),
-            rows: &self.rows,
-            checkpoint,
+            context,
         }
     }
 }

@@ -11,6 +11,7 @@ mod engine;
 mod pass;
 mod pointwise;
 mod reverse;
+mod rows;
 mod serial;
 mod twiddles;
 
@@ -18,13 +19,14 @@ use blstrs::Scalar;
 use ff::{Field, PrimeField};
 use rayon::prelude::*;
 
-use crate::checkpoint::{Checkpoint, Unhindered};
+use crate::checkpoint::{Context, Unhindered};
 use crate::error::{KernelError, expect_len};
 use crate::isa::Isa;
 pub(crate) use columns::Shared;
 pub(crate) use engine::Engine;
 pub(crate) use pass::Direction;
 pub(crate) use reverse::{reverse, reverse_bits_in_place};
+pub(crate) use rows::{Area, Rows};
 
 /// Scalars per task of pointwise work.
 const TASK: usize = 1 << 12;
@@ -33,6 +35,7 @@ const TASK: usize = 1 << 12;
 ///
 /// Holds a table of 2^(k − 1) scalars.
 pub struct Domain {
+    isa: Isa,
     log_size: u32,
     root: Scalar,
     size_inverse: Scalar,
@@ -62,6 +65,7 @@ impl Domain {
         }
         let root = root_of_unity(log_size);
         Ok(Domain {
+            isa,
             log_size,
             root,
             size_inverse: Scalar::TWO_INV.pow_vartime([u64::from(log_size)]),
@@ -98,6 +102,14 @@ impl Domain {
         self.size_inverse
     }
 
+    /// Bytes of the block in which a transform or a quotient over 2^`log_size` points,
+    /// on `threads` threads, holds what it works on: one after the other, and given back
+    /// when it ends. It has some 64 KiB a thread on the heap.
+    #[must_use]
+    pub fn rows_bytes(isa: Isa, log_size: u32, threads: usize) -> usize {
+        threads.max(1) * Engine::rows_bytes(isa, 1 << log_size)
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -109,7 +121,7 @@ impl Domain {
     /// values.
     pub fn ntt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
-        self.scatter(values, Direction::Forward, &Unhindered)?;
+        self.scatter(values, Direction::Forward, self.isa.into())?;
         reverse_bits_in_place(values, &Unhindered)
     }
 
@@ -119,7 +131,7 @@ impl Domain {
     /// As [`Domain::ntt`].
     pub fn intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
-        self.scatter(values, Direction::Inverse, &Unhindered)?;
+        self.scatter(values, Direction::Inverse, self.isa.into())?;
         reverse_bits_in_place(values, &Unhindered)?;
         values
             .par_iter_mut()
@@ -146,7 +158,7 @@ impl Domain {
     /// As [`Domain::ntt`].
     pub fn coset_intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
-        self.scatter(values, Direction::Inverse, &Unhindered)?;
+        self.scatter(values, Direction::Inverse, self.isa.into())?;
         reverse_bits_in_place(values, &Unhindered)?;
         multiply_by_powers(values, self.size_inverse, generator_inverse());
         Ok(())
@@ -157,9 +169,9 @@ impl Domain {
         &self,
         values: &mut [Scalar],
         direction: Direction,
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
-        self.engine.scatter(values, direction, checkpoint)
+        self.engine.scatter(values, direction, context)
     }
 }
 
@@ -315,7 +327,7 @@ mod tests {
             domain.ntt(&mut values).unwrap();
             domain
                 .engine
-                .move_to_coset(&mut values, generator, &Unhindered)
+                .move_to_coset(&mut values, generator, isa.into())
                 .unwrap();
             let expected = naive::evaluate(&coefficients, domain.root(), generator);
             let scale = Scalar::from(domain.size() as u64);

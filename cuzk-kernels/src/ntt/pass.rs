@@ -11,9 +11,10 @@ use std::ops::Range;
 use blstrs::Scalar;
 
 use super::columns::{Shape, for_each_column_group};
+use super::rows::Area;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Arithmetic, sum_and_difference};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Context;
 use crate::error::KernelError;
 
 /// Most layers in a pass: 2^10 rows of eight columns are 256 KiB.
@@ -37,11 +38,14 @@ pub(super) fn scatter<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     direction: Direction,
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
-    for layers in passes(values.len().ilog2()) {
+    let passes = passes(values.len().ilog2());
+    let mut area = Area::take(context.memory, copied(values.len()))?;
+    let rows = area.rows();
+    for layers in passes {
         let shape = shape(values.len(), &layers);
-        for_each_column_group(values, shape, checkpoint, |block, width, columns| {
+        for_each_column_group(values, shape, (&rows, context), |block, width, columns| {
             for layer in layers.clone() {
                 let depth = layer - layers.start;
                 scatter_layer::<A>(columns, width, block << depth, depth, twiddles, direction);
@@ -56,11 +60,14 @@ pub(super) fn gather<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     direction: Direction,
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
-    for layers in passes(values.len().ilog2()).into_iter().rev() {
+    let passes = passes(values.len().ilog2());
+    let mut area = Area::take(context.memory, copied(values.len()))?;
+    let rows = area.rows();
+    for layers in passes.into_iter().rev() {
         let shape = shape(values.len(), &layers);
-        for_each_column_group(values, shape, checkpoint, |block, width, columns| {
+        for_each_column_group(values, shape, (&rows, context), |block, width, columns| {
             for layer in layers.clone().rev() {
                 let depth = layer - layers.start;
                 gather_layer::<A>(columns, width, block << depth, depth, twiddles, direction);
@@ -76,6 +83,13 @@ fn passes(layers: u32) -> Vec<Range<u32>> {
     (0..count)
         .map(|i| layers * i / count..layers * (i + 1) / count)
         .collect()
+}
+
+/// Scalars that a task of such a transform copies together, at most.
+pub(super) fn copied(len: usize) -> usize {
+    let passes = passes(len.ilog2()).into_iter();
+    let copied = passes.map(|layers| shape(len, &layers).copied());
+    copied.max().unwrap_or(0)
 }
 
 fn shape(len: usize, layers: &Range<u32>) -> Shape {

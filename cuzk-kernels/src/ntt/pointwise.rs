@@ -8,14 +8,14 @@ use super::TASK;
 use super::pass::Direction;
 use super::twiddles::Twiddles;
 use crate::arithmetic::Arithmetic;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Context;
 use crate::error::KernelError;
 
 /// `to[i] *= by[i]`.
 pub(super) fn multiply<A: Arithmetic>(
     to: &mut [Scalar],
     by: &[Scalar],
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
     to.par_chunks_mut(TASK)
         .zip(by.par_chunks(TASK))
@@ -23,7 +23,7 @@ pub(super) fn multiply<A: Arithmetic>(
             to.iter_mut()
                 .zip(by)
                 .for_each(|(to, by)| A::multiply(to, by));
-            checkpoint.check()
+            context.check()
         })
 }
 
@@ -31,13 +31,13 @@ pub(super) fn multiply<A: Arithmetic>(
 pub(super) fn copy(
     from: &[Scalar],
     to: &mut [Scalar],
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
     to.par_chunks_mut(TASK)
         .zip(from.par_chunks(TASK))
         .try_for_each(|(to, from)| {
             to.copy_from_slice(from);
-            checkpoint.check()
+            context.check()
         })
 }
 
@@ -45,10 +45,10 @@ pub(super) fn copy(
 pub(super) fn multiply_to<A: Arithmetic>(
     to: &mut [Scalar],
     [a, b]: [&[Scalar]; 2],
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
-    copy(a, to, checkpoint)?;
-    multiply::<A>(to, b, checkpoint)
+    copy(a, to, context)?;
+    multiply::<A>(to, b, context)
 }
 
 /// `values[i] *= factor · T[i]`.
@@ -56,7 +56,7 @@ pub(super) fn shift<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     factor: Scalar,
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
     let is_one = factor == Scalar::ONE;
     values
@@ -69,7 +69,7 @@ pub(super) fn shift<A: Arithmetic>(
                     A::multiply(value, &factor);
                 }
             }
-            checkpoint.check()
+            context.check()
         })
 }
 
@@ -79,7 +79,7 @@ pub(super) fn unshift_from<A: Arithmetic>(
     values: &mut [Scalar],
     twiddles: &Twiddles,
     scale: Scalar,
-    checkpoint: &dyn Checkpoint,
+    context: Context<'_>,
 ) -> Result<(), KernelError> {
     values
         .par_chunks_mut(TASK)
@@ -94,6 +94,6 @@ pub(super) fn unshift_from<A: Arithmetic>(
                 A::multiply(value, &sum_scale);
                 A::subtract(value, &unshifted);
             }
-            checkpoint.check()
+            context.check()
         })
 }

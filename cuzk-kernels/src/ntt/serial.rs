@@ -9,7 +9,7 @@ use super::pointwise;
 use super::reverse::reverse_bits_in_place;
 use super::twiddles::Twiddles;
 use crate::arithmetic::Arithmetic;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Context;
 use crate::error::KernelError;
 
 /// Twiddles for the arithmetic `A`. What the operations do is said at
@@ -31,42 +31,42 @@ impl<A: Arithmetic> Serial<A> {
         &self,
         values: &mut [Scalar],
         direction: Direction,
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
-        pass::scatter::<A>(values, &self.twiddles, direction, checkpoint)
+        pass::scatter::<A>(values, &self.twiddles, direction, context)
     }
 
     pub(super) fn multiply(
         &self,
         to: &mut [Scalar],
         by: &[Scalar],
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
-        pointwise::multiply::<A>(to, by, checkpoint)
+        pointwise::multiply::<A>(to, by, context)
     }
 
     pub(super) fn multiply_to(
         &self,
         to: &mut [Scalar],
         factors: [&[Scalar]; 2],
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
-        pointwise::multiply_to::<A>(to, factors, checkpoint)
+        pointwise::multiply_to::<A>(to, factors, context)
     }
 
     pub(super) fn move_to_coset(
         &self,
         values: &mut [Scalar],
         factors: [Scalar; 2],
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         let twiddles = &self.twiddles;
-        pass::scatter::<A>(values, twiddles, Direction::Inverse, checkpoint)?;
+        pass::scatter::<A>(values, twiddles, Direction::Inverse, context)?;
         let (low, high) = values.split_at_mut(values.len().div_ceil(2));
         for (values, factor) in [low, high].into_iter().zip(factors) {
-            pointwise::shift::<A>(values, twiddles, factor, checkpoint)?;
+            pointwise::shift::<A>(values, twiddles, factor, context)?;
         }
-        pass::gather::<A>(values, twiddles, Direction::Forward, checkpoint)
+        pass::gather::<A>(values, twiddles, Direction::Forward, context)
     }
 
     pub(super) fn interpolate_difference(
@@ -74,17 +74,17 @@ impl<A: Arithmetic> Serial<A> {
         [values, to]: [&mut [Scalar]; 2],
         (sums, sum_factor): (&[Scalar], Scalar),
         factors: [Scalar; 2],
-        checkpoint: &dyn Checkpoint,
+        context: Context<'_>,
     ) -> Result<(), KernelError> {
         let twiddles = &self.twiddles;
-        pass::scatter::<A>(values, twiddles, Direction::Inverse, checkpoint)?;
+        pass::scatter::<A>(values, twiddles, Direction::Inverse, context)?;
         let middle = values.len().div_ceil(2);
         let halves = values.chunks_mut(middle).zip(sums.chunks(middle));
         for ((values, sums), factor) in halves.zip(factors) {
             let sums = (sums, sum_factor);
-            pointwise::unshift_from::<A>(sums, values, twiddles, factor, checkpoint)?;
+            pointwise::unshift_from::<A>(sums, values, twiddles, factor, context)?;
         }
-        pointwise::copy(values, to, checkpoint)?;
-        reverse_bits_in_place(to, checkpoint)
+        pointwise::copy(values, to, context)?;
+        reverse_bits_in_place(to, context.checkpoint)
     }
 }

@@ -1,0 +1,112 @@
+//! What sums have on the heap, counted, against what is said.
+//!
+//! In a process of its own, since all of its allocations are counted, and with one test,
+//! since others would allocate meanwhile.
+#![allow(unsafe_code)] // counts what it hands on to the system's allocator
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use blstrs::{G1Affine, G2Affine, Scalar};
+use cuzk_kernels::Isa;
+use cuzk_kernels::msm::{PackedScalars, Part, SumMemory, TermCount, g1_joined, g2_joined};
+use ff::Field;
+use group::prime::PrimeCurveAffine;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayon::ThreadPoolBuilder;
+
+/// The system's allocator, counting what is out.
+struct Counting;
+
+static OUT_BYTES: AtomicUsize = AtomicUsize::new(0);
+static MOST_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: all of it is the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let out = OUT_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
+        MOST_BYTES.fetch_max(out, Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        OUT_BYTES.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The most that `work` had out at once, over what was out before.
+fn most_bytes(work: impl FnOnce()) -> usize {
+    let before = OUT_BYTES.load(Relaxed);
+    MOST_BYTES.store(before, Relaxed);
+    work();
+    MOST_BYTES.load(Relaxed) - before
+}
+
+/// Scalars each of which is wide, or a one, or a zero.
+const TERMS: usize = 1 << 14;
+
+/// What a task needs for a while.
+const PASSING_BYTES: usize = 32 << 10;
+
+/// What is not said, in all: which windows are cut, and the lists of parts and tasks.
+const OTHER_BYTES: usize = 8 << 10;
+
+#[test]
+fn sums_have_on_the_heap_what_is_said() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let wide = TERMS / 2;
+    let values: Vec<Scalar> = (0..wide).map(|_| Scalar::random(&mut rng)).collect();
+    // Few different ones, so that terms wait for each other, too.
+    let few: Vec<Scalar> = (0..TERMS).map(|i| values[i % 7]).collect();
+    // Ones side by side, as many as there can be in a task.
+    let (none, all) = (vec![0; wide / 64], vec![u64::MAX; wide / 64]);
+    let (ones, others) = ([&all[..], &none].concat(), [&none[..], &all].concat());
+    let packed = PackedScalars::new(TERMS, &ones, &others, &values).unwrap();
+    let (g1, g2) = (
+        vec![G1Affine::generator(); TERMS],
+        vec![G2Affine::generator(); TERMS],
+    );
+    let (g1, g2) = (&g1[..], &g2[..]);
+    let count = |wide, is_plain| TermCount {
+        wide,
+        is_plain,
+        multiples: None,
+    };
+    let counts = [count(TERMS, true), count(wide, false)];
+    for isa in Isa::all() {
+        for threads in [1, 4] {
+            let pool = ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().unwrap();
+            let in_g1 = || {
+                let parts = [Part::new(&g1, &few[..]), Part::new(&g1, packed)];
+                pool.install(|| g1_joined(isa, &parts)).unwrap();
+            };
+            let in_g2 = || {
+                let parts = [Part::new(&g2, &few[..]), Part::new(&g2, packed)];
+                pool.install(|| g2_joined(isa, &parts)).unwrap();
+            };
+            // Once before, for what is made once.
+            in_g1();
+            for (used, said) in [
+                (most_bytes(in_g1), SumMemory::of_g1(isa, &counts, threads)),
+                (most_bytes(in_g2), SumMemory::of_g2(isa, &counts, threads)),
+            ] {
+                let said = said.heap_bytes;
+                println!("{isa} {threads}: said {said}, used {used}");
+                // Not all of them need that at once.
+                let least = said - threads * PASSING_BYTES;
+                assert!(
+                    (least..=said + OTHER_BYTES).contains(&used),
+                    "{isa} {threads}: said {said}, used {used}"
+                );
+            }
+        }
+    }
+}
