@@ -28,6 +28,8 @@ pub use file::{
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
 pub(crate) use libraries::library_settings;
 pub use problem::{ConfigError, Problem, ProblemKind};
+#[cfg(test)]
+pub(crate) use resolve::RESERVE_AUTO_MAX_BYTES;
 pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SECONDS_MAX, SIZE_MAX_BYTES};
 pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,

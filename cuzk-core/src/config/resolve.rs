@@ -41,11 +41,9 @@ const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 /// The automatic safety margin is a tenth of the budget, at most this.
 const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
 
-/// The automatic reserve is an eighth of what may be used, at most this: a
-/// WinningPoSt of 32 GiB sectors is charged 1.00 GB with its files on 2 threads (0.84 GB
-/// are the parameters and their multiples), 1.21 GB on 16, and 1.97 GB on 64, which is for
-/// the configuration to reserve.
-const RESERVE_AUTO_MAX_BYTES: u64 = 1280 << 20;
+/// The automatic reserve is an eighth of what may be used, at most this: a WinningPoSt
+/// of 32 GiB sectors fits with its files, on up to 64 threads.
+pub(crate) const RESERVE_AUTO_MAX_BYTES: u64 = 1792 << 20;
 
 /// What the file says, completed and checked against the machine. Everything
 /// that is wrong goes to `findings`; where there is any, the result must not be

@@ -54,16 +54,72 @@ impl Queries {
             let h_and_l = shape(h.count() + l.count());
             [h_and_l, h_and_l, shape(a.count()), shape(b_g2.count())]
         };
-        let bytes = |shapes: &[Shape; 4]| {
-            let g1 = [h, l, a].into_iter().zip(shapes).map(|(chosen, shape)| {
-                Some(G1Affine::row_bytes(isa, chosen.count())? as u64 * shape.rows() as u64)
-            });
-            let g2 = G2Affine::row_bytes(isa, b_g2.count())? as u64 * shapes[3].rows() as u64;
-            g1.chain([Some(g2)]).sum::<Option<u64>>()
+        (2..=ROWS_MAX).rev().map(shapes).find(|shapes| {
+            let bytes = self.rows_bytes(isa, shapes);
+            bytes.is_some_and(|bytes| bytes <= limit_bytes)
+        })
+    }
+
+    /// What rows of these shapes take in all, bytes.
+    fn rows_bytes(&self, isa: Isa, shapes: &[Shape; 4]) -> Option<u64> {
+        let [h, l, a, b_g2] = &self.0;
+        let g1 = [h, l, a].into_iter().zip(shapes).map(|(chosen, shape)| {
+            Some(G1Affine::row_bytes(isa, chosen.count())? as u64 * shape.rows() as u64)
+        });
+        let g2 = G2Affine::row_bytes(isa, b_g2.count())? as u64 * shapes[3].rows() as u64;
+        g1.chain([Some(g2)]).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cuzk_kernels::Isa;
+
+    use super::*;
+    use crate::circuit::Circuit;
+    use crate::config::RESERVE_AUTO_MAX_BYTES;
+    use crate::kinds::{CircuitId, ProofKind, SectorSize};
+    use crate::memory::footprint::{Sums, circuit_bytes, partition_bytes};
+    use crate::params::Shapes;
+    use crate::params::multiples::LIMIT_BYTES;
+
+    /// With its parameters, and with multiples made for as many threads or without, a
+    /// WinningPoSt of 32 GiB fits the reserve that a large machine has by itself.
+    #[test]
+    fn the_automatic_reserve_is_enough_for_a_winning_post() {
+        let id = CircuitId {
+            kind: ProofKind::WinningPost,
+            sector_size: SectorSize::GiB32,
         };
-        (2..=ROWS_MAX)
-            .rev()
-            .map(shapes)
-            .find(|shapes| bytes(shapes).is_some_and(|bytes| bytes <= limit_bytes))
+        let circuit = Circuit::compile(id).unwrap();
+        let lengths = circuit.query_lengths();
+        let points = lengths.ic + lengths.h + lengths.l + lengths.a + lengths.b;
+        let params_bytes = points * size_of::<G1Affine>() + lengths.b * size_of::<G2Affine>();
+        let queries = Queries::new(circuit.program(), circuit.densities());
+        let isa = Isa::best();
+        for threads in [1, 2, 4, 8, 12, 16, 24, 32, 48, 64] {
+            let sums = Sums {
+                isa,
+                threads,
+                b_g2_threads: threads,
+            };
+            let charged = |shapes: &Shapes, multiples_bytes: u64| {
+                partition_bytes(&circuit, &sums, shapes)
+                    + circuit_bytes(&circuit)
+                    + params_bytes as u64
+                    + multiples_bytes
+            };
+            let mut bytes = vec![charged(&Shapes::default(), 0)];
+            if let Some(shapes) = queries.shapes(isa, threads, LIMIT_BYTES) {
+                let multiples_bytes = queries.rows_bytes(isa, &shapes).unwrap();
+                let [h, l, a, b_g2] = shapes.map(Some);
+                bytes.push(charged(&Shapes { h, l, a, b_g2 }, multiples_bytes));
+            }
+            let most = bytes.iter().max().unwrap();
+            assert!(
+                *most <= RESERVE_AUTO_MAX_BYTES,
+                "{threads} threads: {bytes:?}"
+            );
+        }
     }
 }
