@@ -11,6 +11,7 @@
 # `run` takes the steps in the order of their worth and ends within LIMIT_S seconds
 # (560), whatever they take; a step that has no time left is skipped and says so.
 set -euo pipefail
+usage=$(sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0")
 cd "$(dirname "$0")/.."
 packed=$PWD/target/card
 
@@ -26,6 +27,8 @@ pack() {
     cp target/release/cuzk "$packed/cuzk"
     cp "$executable" "$packed/dual"
     strip "$packed/cuzk" "$packed/dual"
+    tar -C "$packed" -czf "$packed/programs.tar.gz" cuzk dual
+    rm "$packed/cuzk" "$packed/dual"
     # Tests look for their data where they were built.
     pwd > "$packed/root"
     du -sh "$packed"
@@ -49,11 +52,13 @@ run() {
     LIMIT_S=${LIMIT_S:-560}
     logs=${1:-$packed/logs}
     mkdir -p "$logs"
+    tar -C "$packed" -xzf "$packed/programs.tar.gz"
     local root cuzk=$packed/cuzk
     root=$(cat "$packed/root")
     if [ ! -e "$root" ]; then
         mkdir -p "$(dirname "$root")"
-        ln -s "$PWD" "$root"
+        # A link that leads nowhere may be left there.
+        ln -sfn "$PWD" "$root"
     fi
     export FIL_PROOFS_PARAMETER_CACHE=${FIL_PROOFS_PARAMETER_CACHE:-$packed/parameters}
     mkdir -p "$FIL_PROOFS_PARAMETER_CACHE" "$root/target/tmp"
@@ -77,5 +82,5 @@ run() {
 case ${1:-} in
     pack) pack ;;
     run) shift && run "$@" ;;
-    *) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2 && exit 2 ;;
+    *) printf '%s\n' "$usage" >&2 && exit 2 ;;
 esac
