@@ -132,10 +132,13 @@ fn a_full_queue_says_so_and_takes_nothing_in() {
 
 #[test]
 fn a_partition_larger_than_the_budget_is_an_error_at_once() {
-    common::circuit_with_params(ProofKind::WinningPost);
+    let circuit = common::circuit_with_params(ProofKind::WinningPost);
     let mut config = common::config();
-    config.memory.total_budget_bytes = 100 << 20;
-    config.memory.safety_margin_bytes = 1 << 20;
+    let partition_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let need_bytes = partition_bytes + circuit_bytes(&circuit);
+    assert!(need_bytes > READING_BYTES, "the circuit can be read");
+    config.memory.total_budget_bytes = need_bytes;
+    config.memory.safety_margin_bytes = 1;
     let engine = Engine::start(config).unwrap();
     let request = common::bundled_request(ProofKind::WinningPost);
     let error = engine.submit(&request).unwrap().wait().unwrap_err();
