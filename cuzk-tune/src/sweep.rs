@@ -88,16 +88,30 @@ const CHANCE_MAX: f64 = 0.05;
 pub fn is_better(ratios: &[f64], tried: usize) -> bool {
     let better = ratios.iter().filter(|&&ratio| ratio > 1.0).count();
     let told = ratios.iter().filter(|&&ratio| ratio != 1.0).count();
-    // The chance of so many heads or more among `told` coins.
-    let mut chance_of_exactly = 0.5f64.powi(i32::try_from(told).unwrap_or(i32::MAX));
-    let mut chance = 0.0;
-    for heads in (better..=told).rev() {
+    told > 0 && chance_of_heads(better, told) * tried as f64 <= CHANCE_MAX
+}
+
+/// The chance of so many heads or more among `coins`.
+fn chance_of_heads(heads: usize, coins: usize) -> f64 {
+    const UNIT_BITS: usize = 63;
+    const UNIT: f64 = (1u64 << UNIT_BITS) as f64;
+    // In how many of their 2^`coins` ways the coins lie with so many heads, and with that
+    // many or more: times 2^`unit_bits`, as there are more ways than an `f64` takes.
+    let (mut ways, mut all_ways) = (1.0, 0.0);
+    let mut unit_bits = 0;
+    for heads in (heads..=coins).rev() {
+        all_ways += ways;
         // There are as many ways to choose the tails.
-        let tails = told - heads;
-        chance += chance_of_exactly;
-        chance_of_exactly *= heads as f64 / (tails + 1) as f64;
+        let tails = coins - heads;
+        ways *= heads as f64 / (tails + 1) as f64;
+        if all_ways > UNIT {
+            (ways, all_ways) = (ways / UNIT, all_ways / UNIT);
+            unit_bits += UNIT_BITS;
+        }
     }
-    told > 0 && chance * tried as f64 <= CHANCE_MAX
+    // What is too small for an `f64` here is no chance.
+    let bits = i32::try_from(coins - unit_bits).unwrap_or(i32::MAX);
+    all_ways * 0.5f64.powi(bits)
 }
 
 /// The median; of an even number of values the mean of the middle two.
@@ -216,6 +230,29 @@ mod tests {
         assert!(!is_better(&ratios(5, 0), 2));
         assert!(!is_better(&ratios(0, 0), 1) && !is_better(&[1.0; 9], 1));
         assert!(!is_better(&ratios(0, 9), 1));
+    }
+
+    /// More coins than an `f64` has powers of two. The fewest heads that suffice were
+    /// counted in integers.
+    #[test]
+    fn signs_are_told_of_any_number_of_rounds() {
+        let ratios = |above: usize, below: usize| [vec![1.1; above], vec![0.9; below]].concat();
+        for (rounds, fewest) in [
+            (1000, 527),
+            (1074, 565),
+            (1075, 565),
+            (2000, 1038),
+            (5000, 2559),
+            (20_000, 10_117),
+        ] {
+            let is_better = |above: usize| is_better(&ratios(above, rounds - above), 1);
+            assert!(is_better(fewest) && !is_better(fewest - 1), "{rounds}");
+            assert!(is_better(rounds) && !is_better(0), "{rounds}");
+        }
+        for coins in [1, 62, 63, 64, 126, 1000, 1075, 20_000] {
+            let sure = chance_of_heads(0, coins);
+            assert!((sure - 1.0).abs() < 1e-9, "{coins}: {sure}");
+        }
     }
 
     #[test]
