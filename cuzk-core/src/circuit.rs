@@ -36,7 +36,6 @@ pub struct Circuit {
     id: CircuitId,
     program: Program<Scalar>,
     densities: OnceLock<Densities>,
-    num_boolean: OnceLock<usize>,
     wide: OnceLock<Wide>,
     /// By the instructions that their tables are for.
     domains: OnceMap<&'static str, Domain>,
@@ -56,7 +55,6 @@ impl Circuit {
             id,
             program,
             densities: OnceLock::new(),
-            num_boolean: OnceLock::new(),
             wide: OnceLock::new(),
             domains: OnceMap::default(),
         }
@@ -136,14 +134,6 @@ impl Circuit {
     #[must_use]
     pub fn densities(&self) -> &Densities {
         self.densities.get_or_init(|| self.program.densities())
-    }
-
-    /// How many auxiliary variables the rows prove to be bits. Counted when first
-    /// asked for, as the densities are.
-    #[must_use]
-    pub fn num_boolean(&self) -> usize {
-        let count = || self.program.boolean_columns().count();
-        *self.num_boolean.get_or_init(count)
     }
 
     /// How many auxiliary variables the rows do not prove to be bits. Counted when first

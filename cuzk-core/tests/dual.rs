@@ -591,7 +591,7 @@ fn a_porep_goes_up_in_five_megabytes() {
         rows: count(program.rows()),
         num_inputs: count(program.num_inputs()),
         num_aux: count(program.num_aux()),
-        max_wide: count(program.num_aux() - circuit.num_boolean()),
+        max_wide: count(circuit.wide().all),
         num_b_inputs: count(circuit.densities().b_input.iter().count()),
         // None of the rest goes up with a partition.
         num_coefficients: 0,

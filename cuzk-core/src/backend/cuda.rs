@@ -235,9 +235,9 @@ impl Backend for CudaBackend {
 
     fn kept_bytes(&self, circuit: &Circuit) -> u64 {
         let program = circuit.program();
-        let wide = program.num_aux().saturating_sub(circuit.num_boolean());
+        let values = circuit.wide().all + program.num_inputs();
         // Two bits a variable and a rank for 64 of them, and 32 bytes where wide.
-        let witness = program.num_aux() * 3 / 8 + (wide + program.num_inputs()) * 32;
+        let witness = program.num_aux() * 3 / 8 + values * 32;
         let flat = program.resident_bytes();
         PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
     }
@@ -340,7 +340,7 @@ impl LentCircuit {
         let index = |index: usize| {
             u32::try_from(index).map_err(|_| too_large(format!("{index} is past 32 bits")))
         };
-        let max_wide = index((flat.num_aux as usize).saturating_sub(circuit.num_boolean()))?;
+        let max_wide = index(circuit.wide().all)?;
         let b_inputs = circuit.densities().b_input.iter();
         let b_inputs = b_inputs.map(index).collect::<Result<_, _>>()?;
         Ok(Self {
