@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blstrs::Scalar;
 use cuzk_files::Draft;
@@ -74,21 +74,9 @@ pub fn write_multiples(
         writer.file.seek(SeekFrom::Start(0))?;
         header.write(writer.file)?;
         draft.publish()?;
-        Ok::<_, WriteError>(file_bytes)
+        Ok(file_bytes)
     };
-    let file_bytes = write().map_err(|error| match error {
-        WriteError::Io(source) | WriteError::Kernel(KernelError::Memory(source)) => {
-            ParamsError::Io {
-                path: path.clone(),
-                source,
-            }
-        }
-        WriteError::Kernel(KernelError::Stopped) => ParamsError::Stopped,
-        WriteError::Kernel(source) => ParamsError::Points {
-            path: params.path().to_owned(),
-            source,
-        },
-    })?;
+    let file_bytes = write().map_err(|error: WriteError| error.told(&path, params))?;
     Ok(WrittenMultiples {
         path,
         file_bytes,
@@ -100,6 +88,23 @@ pub fn write_multiples(
 enum WriteError {
     Io(io::Error),
     Kernel(KernelError),
+}
+
+impl WriteError {
+    /// What it is to whoever asked for the file at `path`.
+    fn told(self, path: &Path, params: &MappedParams) -> ParamsError {
+        match self {
+            Self::Io(source) | Self::Kernel(KernelError::Memory(source)) => ParamsError::Io {
+                path: path.to_owned(),
+                source,
+            },
+            Self::Kernel(KernelError::Stopped) => ParamsError::Stopped,
+            Self::Kernel(source) => ParamsError::Points {
+                path: params.path().to_owned(),
+                source,
+            },
+        }
+    }
 }
 
 impl From<io::Error> for WriteError {
