@@ -15,8 +15,6 @@ mod problem;
 mod resolve;
 mod resolved;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
@@ -37,6 +35,7 @@ pub use resolved::{
 };
 pub use supraseal_sys::device::BG2;
 
+use crate::files::read_bounded;
 use resolve::resolve;
 
 /// No configuration is as large.
@@ -54,7 +53,7 @@ impl Config {
             path: path.to_owned(),
             source,
         };
-        let bytes = read_file(path).map_err(read)?;
+        let bytes = read_bounded(path, FILE_MAX_BYTES).map_err(read)?;
         let text = String::from_utf8(bytes).map_err(|error| ConfigError::NotUtf8 {
             path: path.to_owned(),
             line: problem::line_of(error.as_bytes(), error.utf8_error().valid_up_to()),
@@ -97,17 +96,6 @@ impl Config {
         )]
         toml::to_string(self).expect("a configuration is TOML")
     }
-}
-
-/// The bytes of a file, which may be a device without an end.
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut file = File::open(path)?.take(FILE_MAX_BYTES + 1);
-    file.read_to_end(&mut bytes)?;
-    if file.limit() == 0 {
-        return Err(io::Error::other("too large for a configuration"));
-    }
-    Ok(bytes)
 }
 
 impl Serialize for Config {

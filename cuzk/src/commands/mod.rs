@@ -12,10 +12,9 @@ pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
+use cuzk_core::files::read_bounded;
 use cuzk_core::{Config, ProofRequest};
 
 use crate::failure::Failure;
@@ -53,21 +52,7 @@ pub(crate) fn read_request(path: &Path) -> Result<ProofRequest, Failure> {
         .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
 }
 
-/// Reads a file that the user named, which may be a pipe, or a device without an end.
+/// Reads a file that the user named.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Failure> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?
-            .take(max_bytes.saturating_add(1))
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().map_err(|error| Failure::file(path, &error))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length <= max_bytes) {
-        return Ok(bytes);
-    }
-    Err(Failure::input(format!(
-        "{}: more than {max_bytes} bytes, which is no such file; is it the right one?",
-        path.display()
-    )))
+    read_bounded(path, max_bytes).map_err(|error| Failure::file(path, &error))
 }
