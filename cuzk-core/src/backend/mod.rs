@@ -22,7 +22,7 @@ use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{Code, GpuResources, Status};
 
 use crate::circuit::Circuit;
-use crate::config::{Config, Devices};
+use crate::config::{Config, Devices, device_queues_problem};
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::{MappedParams, ParamsError};
 use crate::timeline::Trace;
@@ -63,27 +63,22 @@ impl fmt::Debug for Device {
 /// What the C++ side says of a GPU that was asked for, or the operating system
 /// of threads.
 pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
-    match &config.gpus.devices {
-        Devices::Cpu => Ok(vec![cpu_device(config, pool)?]),
-        Devices::Ordinals(ordinals) => {
-            let machine = resources()?;
-            ordinals
-                .iter()
-                .map(|&ordinal| {
-                    open_gpu(config, ordinal, &machine).map_err(|error| Error::Start {
-                        problem: format!("GPU {ordinal}: {error}"),
-                    })
-                })
-                .collect()
-        }
-        Devices::Auto => {
-            let gpus = all_gpus(config)?;
-            if gpus.is_empty() {
-                Ok(vec![cpu_device(config, pool)?])
-            } else {
-                Ok(gpus)
-            }
-        }
+    let gpus = match &config.gpus.devices {
+        Devices::Cpu => Vec::new(),
+        Devices::Ordinals(ordinals) => named_gpus(config, ordinals)?,
+        Devices::Auto => all_gpus(config)?,
+    };
+    if gpus.is_empty() {
+        return Ok(vec![cpu_device(config, pool)?]);
+    }
+    warn_of_few_queues();
+    Ok(gpus)
+}
+
+/// Warns of an environment in which CUDA keeps a device's streams waiting for each other.
+pub fn warn_of_few_queues() {
+    if let Some(problem) = device_queues_problem() {
+        tracing::warn!("{problem}");
     }
 }
 
@@ -100,6 +95,16 @@ fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
         .with_isa(config.cpu.isa);
     let backend = Arc::new(backend);
     Ok(Device { resources, backend })
+}
+
+fn named_gpus(config: &Config, ordinals: &[u32]) -> Result<Vec<Device>> {
+    let machine = resources()?;
+    let gpu = |&ordinal: &u32| {
+        open_gpu(config, ordinal, &machine).map_err(|error| Error::Start {
+            problem: format!("GPU {ordinal}: {error}"),
+        })
+    };
+    ordinals.iter().map(gpu).collect()
 }
 
 /// Every GPU that CUDA shows and that can be opened.

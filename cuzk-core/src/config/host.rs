@@ -4,6 +4,7 @@
 //! Everything else gets a [`Host`] by value, so tests describe the machine they need.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -44,6 +45,30 @@ fn param_cache_variable() -> Option<PathBuf> {
     // Any name of a folder: one that was set and is not used would be elsewhere, silently.
     let path = env::var_os(PARAM_CACHE_VARIABLE).filter(|path| !path.is_empty());
     path.map(PathBuf::from)
+}
+
+/// How many hardware queues CUDA gives the streams of a device; eight where it is unset.
+const DEVICE_QUEUES_VARIABLE: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+/// The four streams that an engine has on a device, and CUDA's own.
+const DEVICE_QUEUES_MIN: i64 = 5;
+
+/// What is wrong with how many hardware queues this process's environment leaves to a
+/// device, and what to do about it.
+pub(crate) fn device_queues_problem() -> Option<String> {
+    few_queues(env::var_os(DEVICE_QUEUES_VARIABLE).as_deref())
+}
+
+fn few_queues(variable: Option<&OsStr>) -> Option<String> {
+    // What is no number is not for this to judge.
+    let queues: i64 = variable?.to_str()?.trim().parse().ok()?;
+    (queues < DEVICE_QUEUES_MIN).then(|| {
+        format!(
+            "{DEVICE_QUEUES_VARIABLE} is {queues}: what should run side by side on a device runs \
+             one after the other, and a proof that is cancelled ends later; unset it, or set it \
+             to {DEVICE_QUEUES_MIN} or more, and start again"
+        )
+    })
 }
 
 /// What this process can have at this moment, bytes: the least of what the machine
@@ -112,6 +137,21 @@ mod tests {
 
     fn machine(files: &[(&str, &str)]) -> Option<u64> {
         memory_limit_bytes(root(files).path())
+    }
+
+    #[test]
+    fn too_few_queues_for_a_devices_streams_are_told() {
+        let told = |variable: &str| few_queues(Some(OsStr::new(variable)));
+        for few in ["1", "4", " 4 ", "0", "-1"] {
+            let problem = told(few).unwrap();
+            let is = format!("{DEVICE_QUEUES_VARIABLE} is {}:", few.trim());
+            assert!(problem.starts_with(&is), "{problem}");
+            assert!(problem.contains("set it to 5 or more"), "{problem}");
+        }
+        for enough in ["5", "8", "32", "", "eight"] {
+            assert_eq!(told(enough), None, "{enough:?}");
+        }
+        assert_eq!(few_queues(None), None);
     }
 
     #[test]

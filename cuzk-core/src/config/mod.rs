@@ -23,6 +23,7 @@ pub use file::{
     CpuSection, DevicesText, Field, FileConfig, GpusSection, JobsSection, LoggingSection,
     MemorySection, PipelineSection, SECTIONS, SizeText, SrsSection, SynthesisSection,
 };
+pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
 pub(crate) use libraries::library_settings;
 pub use problem::{ConfigError, Problem, ProblemKind};

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use blstrs::Scalar;
-use cuzk_core::backend::{Backend, CudaBackend, Pending, Randomness};
+use cuzk_core::backend::{Backend, CudaBackend, Pending, Randomness, warn_of_few_queues};
 use cuzk_core::timeline::{Timeline, device_use};
 use serde::Serialize;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, ProofFigures, device_count};
@@ -93,6 +93,7 @@ impl Device {
         set_gpu_threads(u32::try_from(gpus.gpu_threads).unwrap_or(u32::MAX)).map_err(failed)?;
         let resources = Arc::new(GpuResources::new().map_err(failed)?);
         let prover = DeviceProver::open(0, &options, resources).map_err(no_gpu)?;
+        warn_of_few_queues();
         let prover = Arc::new(prover);
         output::say(format_args!("{:?}", prover.info().map_err(failed)?));
         Ok(Self {
