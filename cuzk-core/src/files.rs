@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use cuzk_files::Draft;
+pub use cuzk_files::Scratch;
 
 /// Writes `bytes` to `path` under another name, and renames it when it is on
 /// the disk: no reader sees half a file, and a failure leaves what was there.

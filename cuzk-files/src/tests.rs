@@ -4,10 +4,16 @@
     reason = "what fails in a test fails the test"
 )]
 
+use std::fs::{self, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
 
+use super::left::{FOREIGN_AGE, PREFIX, UNKNOWN_START, start_id};
 use super::*;
+
+/// What is at the end of a draft's name.
+const SUFFIX: &str = ".partial";
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
@@ -116,9 +122,9 @@ fn where_files_cannot_be_locked_nothing_is_removed() {
     let left = leave(folder.path(), start_id(), "aaaaaa");
     let newest = tempfile::tempfile_in(folder.path()).unwrap();
     let unsupported = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
-    sweep(folder.path(), &newest, unsupported).unwrap();
+    sweep(Kind::Draft, folder.path(), &newest, unsupported).unwrap();
     assert!(left.exists());
-    sweep(folder.path(), &newest, File::try_lock).unwrap();
+    sweep(Kind::Draft, folder.path(), &newest, File::try_lock).unwrap();
     assert!(!left.exists());
 }
 
@@ -138,4 +144,78 @@ fn a_new_file_that_was_taken_for_left_is_not_written_to() {
     let another = File::create(&path).unwrap();
     assert_eq!(lock(&file), Err(io::ErrorKind::AlreadyExists));
     assert_eq!(lock(&another), Ok(()));
+}
+
+/// A folder of a process that ended without a word, with a file in it and a link out of it.
+fn leave_scratch(parent: &Path, start: &str, random: &str, target: &Path) -> PathBuf {
+    let path = parent.join(format!("{PREFIX}{start}-{random}.scratch"));
+    fs::create_dir_all(path.join("cache")).unwrap();
+    fs::write(path.join("cache/layer"), "half").unwrap();
+    symlink(target, path.join("link")).unwrap();
+    path
+}
+
+#[test]
+fn a_scratch_folder_is_its_users_alone_and_goes_with_all_in_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let parent = tempfile::tempdir().unwrap();
+    let scratch = Scratch::new_in(parent.path()).unwrap();
+    let mode = scratch.path().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    fs::create_dir(scratch.path().join("cache")).unwrap();
+    fs::write(scratch.path().join("cache/layer"), "half").unwrap();
+    // Another of the same process is a neighbour as good as any.
+    let neighbour = Scratch::new_in(parent.path()).unwrap();
+    assert_eq!(
+        fs::read(scratch.path().join("cache/layer")).unwrap(),
+        b"half"
+    );
+    drop(scratch);
+    assert_eq!(names_in(parent.path()).len(), 1);
+    drop(neighbour);
+    assert!(names_in(parent.path()).is_empty());
+    let missing = Scratch::new_in(&parent.path().join("none")).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn scratch_folders_that_were_left_are_removed_and_nothing_else() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path();
+    let own = start_id();
+    let other = "0123abcd-0123-0123-0123-0123456789ab";
+    let elsewhere = path.join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("file"), "somebody's").unwrap();
+    let age = |path: &Path, age| {
+        let folder = File::open(path).unwrap();
+        folder.set_modified(SystemTime::now() - age).unwrap();
+    };
+    let leave = |start, random| leave_scratch(path, start, random, &elsewhere);
+    let left = leave(own, "aaaaaa");
+    let left_long_ago = leave(other, "bbbbbb");
+    age(&left_long_ago, FOREIGN_AGE + Duration::from_secs(3600));
+    let of_another_machine = leave(other, "cccccc");
+    let unknown = leave(UNKNOWN_START, "dddddd");
+    // A link and a file under such names, and a draft, which is for others to remove.
+    let link = path.join(format!("{PREFIX}{own}-eeeeee.scratch"));
+    symlink(&elsewhere, &link).unwrap();
+    let file = path.join(format!("{PREFIX}{own}-ffffff.scratch"));
+    fs::write(&file, "somebody's").unwrap();
+    let draft = path.join(format!("{PREFIX}{own}-gggggg{SUFFIX}"));
+    fs::write(&draft, "half").unwrap();
+    let mut kept = vec![of_another_machine, unknown, link, file, draft];
+    // Another user's. Only the superuser can give one away.
+    let of_another_user = leave(own, "hhhhhh");
+    if std::os::unix::fs::chown(&of_another_user, Some(65_534), None).is_ok() {
+        kept.push(of_another_user);
+    }
+
+    drop(Scratch::new_in(path).unwrap());
+    assert!(!left.exists() && !left_long_ago.exists());
+    for kept in kept {
+        assert!(kept.symlink_metadata().is_ok(), "{}", kept.display());
+    }
+    assert_eq!(names_in(&elsewhere), ["file"]);
 }

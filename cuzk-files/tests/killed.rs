@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cuzk_files::Draft;
+use cuzk_files::{Draft, Scratch};
 
 /// What a child is told: the folder, and whether it ends.
 const CHILD: &str = "CUZK_FILES_TEST_CHILD";
@@ -44,6 +44,23 @@ fn child() {
     }
 }
 
+/// The same, of a process that has a folder.
+#[test]
+fn child_with_a_folder() {
+    let Ok(parent) = std::env::var(CHILD) else {
+        return;
+    };
+    let scratch = Scratch::new_in(Path::new(&parent)).unwrap();
+    std::fs::create_dir(scratch.path().join("cache")).unwrap();
+    let file = scratch.path().join("cache/layer");
+    std::fs::write(&file, "half").unwrap();
+    println!("\nhalf");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"half");
+    println!("\nwhole");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
 struct Writer {
     child: Child,
     says: BufReader<std::process::ChildStdout>,
@@ -51,8 +68,12 @@ struct Writer {
 
 impl Writer {
     fn new(folder: &Path) -> Self {
+        Self::running("child", folder)
+    }
+
+    fn running(test: &str, folder: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(CHILD, folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -86,9 +107,13 @@ impl Writer {
 }
 
 fn drafts_in(folder: &Path) -> usize {
+    ending_in(folder, ".partial")
+}
+
+fn ending_in(folder: &Path, suffix: &str) -> usize {
     let entries = fs::read_dir(folder).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-    names.filter(|name| name.ends_with(".partial")).count()
+    names.filter(|name| name.ends_with(suffix)).count()
 }
 
 #[test]
@@ -138,4 +163,26 @@ fn several_that_write_and_die_take_nothing_from_one_another() {
     assert_eq!(drafts_in(folder.path()), 0);
     let whole = fs::read(folder.path().join("file")).unwrap();
     assert!(whole == [1; FILE_BYTES]);
+}
+
+#[test]
+fn the_folder_of_a_killed_process_is_removed_by_the_next_that_makes_one() {
+    let parent = tempfile::tempdir().unwrap();
+    let folders = || ending_in(parent.path(), ".scratch");
+    let make = || drop(Scratch::new_in(parent.path()).unwrap());
+    let running = |()| Writer::running("child_with_a_folder", parent.path());
+    let [mut killed, mut living] = [(); 2].map(running);
+    killed.wait_for("half");
+    living.wait_for("half");
+    make();
+    assert_eq!(folders(), 2, "both are in use");
+    killed.kill();
+    assert_eq!(folders(), 2, "nobody has looked");
+    make();
+    assert_eq!(folders(), 1, "one is in use");
+    living.go_on();
+    living.wait_for("whole");
+    living.kill();
+    make();
+    assert_eq!(folders(), 0);
 }

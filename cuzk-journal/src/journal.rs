@@ -1,11 +1,13 @@
 //! The journal: what an engine calls.
 
-use std::fs::File;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cuzk_files::Draft;
 use redb::ReadableTable as _;
 
 use crate::aging::Aging;
@@ -500,12 +502,11 @@ fn warn_of(path: &Path, error: &dyn std::fmt::Display, what: &str) {
 /// An empty journal, whole before it has its name.
 fn create(path: &Path) -> Result<(), JournalError> {
     let failed = |error| JournalError::io(path, "create", error);
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let named = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-    let file = HeldFile::open(named.as_file().try_clone().map_err(failed)?);
+    let draft = Draft::begin(path).map_err(failed)?;
+    // Of nobody else's concern, whatever the umask is.
+    let owners = Permissions::from_mode(0o600);
+    draft.file().set_permissions(owners).map_err(failed)?;
+    let file = HeldFile::open(draft.file().try_clone().map_err(failed)?);
     guard(|| {
         let database = open_store(file).map_err(JournalError::store)?;
         let transaction = database.begin_write().map_err(JournalError::store)?;
@@ -519,13 +520,7 @@ fn create(path: &Path) -> Result<(), JournalError> {
         }
         transaction.commit().map_err(JournalError::store)
     })?;
-    named.as_file().sync_all().map_err(failed)?;
-    named
-        .persist_noclobber(path)
-        .map_err(|error| failed(error.error))?;
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)
+    draft.publish_new().map_err(failed)
 }
 
 /// Gives back what jobs that have ended left of the file. While it is open,

@@ -7,8 +7,10 @@
 
 mod common;
 
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::{TestClock, limits, noise, options};
 use cuzk_journal::{
@@ -31,6 +33,23 @@ fn done(bytes: &[u8]) -> End {
 fn is_send_and_sync() {
     fn check<T: Send + Sync>() {}
     check::<Journal>();
+}
+
+/// As of a process that is killed before a new journal has its name.
+#[test]
+fn what_a_killed_process_left_of_a_new_journal_is_removed_by_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = ".cuzk-0123abcd-0123-0123-0123-0123456789ab-aaaaaa.partial";
+    let left = directory.path().join(name);
+    let file = File::create(&left).unwrap();
+    let two_days = Duration::from_secs(2 * 24 * 3600);
+    file.set_modified(SystemTime::now() - two_days).unwrap();
+    drop(file);
+    let path = directory.path().join("j");
+    drop(Journal::open(&path, limits()).unwrap());
+    assert!(!left.exists());
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]

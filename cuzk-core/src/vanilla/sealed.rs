@@ -1,7 +1,7 @@
 //! A sector that is really sealed, as far as every kind's vanilla proof.
 //!
 //! The sector lives in a temporary directory and is gone when the request is
-//! returned. The proofs library keeps the parents of a sector's graph, 56 bytes
+//! returned, or, if the process is killed before, when the next sector is made. The proofs library keeps the parents of a sector's graph, 56 bytes
 //! a node, in the directory that `FIL_PROOFS_PARENT_CACHE` names (by default
 //! under `/var/tmp`), and reads them from there the next time.
 
@@ -23,10 +23,10 @@ use filecoin_proofs_api::{
 };
 use rand::RngCore;
 use rand_chacha::ChaCha8Rng;
-use tempfile::TempDir;
 use tracing::info_span;
 
 use crate::config::library_settings;
+use crate::files::Scratch;
 use crate::kinds::{ProofKind, SectorSize, registered};
 use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
 use crate::{Error, ProofRequest};
@@ -56,7 +56,7 @@ struct Sector {
     ticket: [u8; 32],
     pieces: [PieceInfo; 1],
     commitments: SealPreCommitPhase2Output,
-    directory: TempDir,
+    directory: Scratch,
     rng: ChaCha8Rng,
 }
 
@@ -65,8 +65,7 @@ impl Sector {
         let _span = info_span!("seal", %size).entered();
         let parents = PathBuf::from(&library_settings()?.parent_cache);
         create_directory(&parents)?;
-        let directory = TempDir::with_prefix("cuzk-sector-")
-            .map_err(|error| Error::io(std::env::temp_dir(), error))?;
+        let directory = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
         let registered = registered::seal_proof(size);
         let number = u64::from(rng.next_u32());
         let ticket = field_element(&mut rng);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use blstrs::Scalar;
 use cuzk_core::circuit::Circuit;
+use cuzk_core::files::Scratch;
 use cuzk_pce::{Program, program};
 use serde::Serialize;
 
@@ -61,7 +62,7 @@ fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
 
 /// Writes the circuit to what is no file, by way of one.
 fn pour(circuit: &Circuit, out: &Place, build_s: f64) -> Result<PceReport, Failure> {
-    let folder = tempfile::tempdir().map_err(|error| Failure::failed(error.to_string()))?;
+    let folder = Scratch::new().map_err(|error| Failure::failed(error.to_string()))?;
     let file = folder.path().join("circuit");
     circuit.write(&file)?;
     let bytes = std::fs::read(&file).map_err(|error| Failure::file(&file, &error))?;
