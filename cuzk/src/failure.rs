@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::interrupt::Signal;
 use crate::output;
@@ -23,14 +23,34 @@ pub(crate) struct Failure {
     is_reported: bool,
 }
 
+/// Which of several requests it is.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Name<'a> {
+    /// Its file, if it came from one.
+    #[serde(rename = "request", serialize_with = "shown")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<&'a str>,
+}
+
+impl<'a> Name<'a> {
+    pub(crate) fn new(path: Option<&'a Path>, id: Option<&'a str>) -> Self {
+        Self { path, id }
+    }
+}
+
+/// Also where it is not UTF-8, as reports have it.
+fn shown<S: Serializer>(path: &Option<&Path>, serializer: S) -> Result<S::Ok, S::Error> {
+    let shown = path.map(|path| path.display().to_string());
+    shown.serialize(serializer)
+}
+
 /// A failure as an object, in the place of the result.
 #[derive(Debug, Serialize)]
 struct FailureReport<'a> {
-    /// Of which of several requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
+    #[serde(flatten)]
+    name: Name<'a>,
     error: &'a str,
     exit_code: u8,
 }
@@ -100,15 +120,15 @@ impl Failure {
 
     /// Prints it as an object, unless there is one.
     pub(crate) fn report(&self) {
-        self.report_of(None, None);
+        self.report_of(Name::default());
     }
 
-    fn report_of(&self, request: Option<&Path>, id: Option<&str>) {
+    /// The same, in the place of a request's result.
+    pub(crate) fn report_of(&self, name: Name<'_>) {
         let message = self.message.as_deref().filter(|_| !self.is_reported);
         let Some(error) = message else { return };
         output::print_failure(&FailureReport {
-            request: request.map(|path| path.display().to_string()),
-            id,
+            name,
             error,
             exit_code: self.code,
         });
@@ -158,16 +178,24 @@ impl Said {
     }
 
     /// What became of a request instead of a proof.
-    pub(crate) fn add_request(
-        &mut self,
-        request: Option<&Path>,
-        id: Option<&str>,
-        failure: &Failure,
-    ) {
+    pub(crate) fn add_request(&mut self, name: Name<'_>, failure: &Failure) {
         self.add(failure);
         if self.json {
-            failure.report_of(request, id);
+            failure.report_of(name);
         }
+    }
+
+    /// How the command ends if `failure` is the end of all these requests, too.
+    pub(crate) fn end_all<'a>(
+        &self,
+        names: impl Iterator<Item = Name<'a>>,
+        failure: Failure,
+    ) -> Failure {
+        if self.json {
+            names.for_each(|name| failure.report_of(name));
+        }
+        let code = failure.code.max(self.code.unwrap_or_default());
+        Failure { code, ..failure }.reported()
     }
 
     /// What is no request's.

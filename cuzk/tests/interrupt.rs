@@ -7,10 +7,13 @@
     reason = "what fails in a test fails the test"
 )]
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 /// Proofs of one command: a few seconds of work.
 const REQUESTS: usize = 30;
@@ -26,6 +29,11 @@ fn cuzk(cache: &Path) -> Command {
     command.env("FIL_PROOFS_PARAMETER_CACHE", cache);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// For a WindowPoSt over the bundled sector.
+fn request() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json")
 }
 
 /// Makes the parameters, unless another test has.
@@ -76,8 +84,11 @@ impl Work {
     }
 
     fn prove(&self, ids: bool) -> Child {
-        let request =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
+        self.command(ids).spawn().unwrap()
+    }
+
+    fn command(&self, ids: bool) -> Command {
+        let request = request();
         let mut command = cuzk(&param_cache());
         let config = self.folder.path().join("cuzk.toml");
         command.arg("--config").arg(config).arg("prove");
@@ -89,7 +100,7 @@ impl Work {
                 command.args(["--id", &format!("sector-{n}")]);
             }
         }
-        command.spawn().unwrap()
+        command
     }
 
     /// Until the engine has its journal, before which signals are looked for.
@@ -117,6 +128,43 @@ impl Work {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The objects on standard output.
+fn reports(output: &Output) -> Vec<Value> {
+    let lines = std::str::from_utf8(&output.stdout).unwrap().lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn each_request_has_its_object_whatever_a_signal_left_of_it() {
+    let work = Work::new();
+    let mut command = work.command(true);
+    let child = command.arg("--json").spawn().unwrap();
+    wait_until("a proof", || work.made() > 0);
+    send("-TERM", &child);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}");
+    assert!(said.contains("stopped by SIGTERM"), "{said}");
+    let reports = reports(&output);
+    assert_eq!(reports.len(), REQUESTS, "{said}");
+    for (n, report) in reports.iter().enumerate() {
+        let id = format!("sector-{n}");
+        assert_eq!(report["id"], id, "in the requests' order");
+        assert!(report["request"].as_str().unwrap().ends_with("post.json"));
+        if work.out(n).exists() {
+            assert_eq!(report["verified"], true, "{report}");
+            assert!(!report["timeline"].as_array().unwrap().is_empty());
+        } else {
+            let error = report["error"].as_str().unwrap();
+            assert!(error.starts_with(&format!("stopped by SIGTERM; {id}: ")));
+            assert_eq!(report["exit_code"], 143, "{report}");
+        }
+    }
+    assert!(work.made() < REQUESTS, "it was to be stopped half-way");
 }
 
 #[test]
@@ -198,8 +246,7 @@ fn cache_that_gives_nothing() -> tempfile::TempDir {
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let cache = cache_that_gives_nothing();
-    let request =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
+    let request = request();
     let out = cache.path().join("proof");
     for signals in [1, 2] {
         let mut command = cuzk(cache.path());
@@ -270,8 +317,14 @@ fn a_request_that_nobody_writes_does_not_keep_a_signal_waiting() {
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
     let mut prove = cuzk(&param_cache());
-    prove.arg("--json").arg("prove").arg("--request").arg(&pipe);
-    prove.arg("--out").arg(folder.path().join("proof"));
+    prove.arg("--json").arg("prove");
+    let missing = folder.path().join("missing.json");
+    let requests = [&request(), &missing, &pipe, &request()];
+    for (n, request) in requests.into_iter().enumerate() {
+        prove.arg("--request").arg(request);
+        prove.arg("--out").arg(folder.path().join(n.to_string()));
+        prove.arg("--id").arg(n.to_string());
+    }
     let mut child = prove.spawn().unwrap();
     // It comes to the pipe.
     thread::sleep(Duration::from_secs(1));
@@ -286,8 +339,12 @@ fn a_request_that_nobody_writes_does_not_keep_a_signal_waiting() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("request.json was not read"), "{said}");
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["exit_code"], 143);
+    // What was wrong with one was said before.
+    let each = reports(&output).into_iter();
+    let each = each.map(|report| (report["id"].clone(), report["exit_code"].clone()));
+    let each: Vec<_> = each.collect();
+    let expected = [("1", 2), ("0", 143), ("2", 143), ("3", 143)];
+    assert_eq!(each, expected.map(|(id, code)| (id.into(), code.into())));
 }
 
 /// A proof that nobody takes is as bad as an engine that does not end.
@@ -297,8 +354,7 @@ fn a_pipe_that_nobody_reads_does_not_keep_a_signal_waiting() {
     let pipe = work.folder.path().join("proof-pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    let request =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json");
+    let request = request();
     let mut command = cuzk(&param_cache());
     command.arg("prove");
     for out in [&pipe, &work.out(0)] {
@@ -315,4 +371,34 @@ fn a_pipe_that_nobody_reads_does_not_keep_a_signal_waiting() {
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("proof-0"), "{said}");
     assert!(said.contains("proved, but not written"), "{said}");
+}
+
+/// The sector of `cuzk vanilla` is a folder of replicas and trees.
+#[test]
+fn what_a_killed_sealing_left_is_removed_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let vanilla = |size| {
+        let mut command = cuzk(&param_cache());
+        command.env("TMPDIR", folder.path());
+        command.args(["vanilla", "--kind", "window-post", "--sector-size", size]);
+        command.args(["--out", "/dev/null"]);
+        command.spawn().unwrap()
+    };
+    let scratch = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.collect::<Vec<_>>()
+    };
+    // A quarter of a minute of work.
+    let [mut killed, mut living] = [(); 2].map(|()| vanilla("8MiB"));
+    wait_until("both seal", || scratch().len() == 2);
+    killed.kill().unwrap();
+    assert_eq!(killed.wait().unwrap().signal(), Some(9));
+    assert_eq!(scratch().len(), 2);
+    let sealed = vanilla("2KiB").wait_with_output().unwrap();
+    assert!(sealed.status.success(), "{}", stderr(&sealed));
+    assert_eq!(scratch().len(), 1, "one is in use");
+    assert!(living.try_wait().unwrap().is_none());
+    living.kill().unwrap();
+    living.wait().unwrap();
 }

@@ -133,6 +133,25 @@ fn a_drawing_that_fails_costs_no_result() {
     }
 }
 
+#[test]
+fn an_engine_that_does_not_start_is_the_end_of_each_request() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.at("journal")).unwrap();
+    std::fs::write(folder.at("cuzk.toml"), "[jobs]\njournal = \"journal\"\n").unwrap();
+    let requests = [
+        (&*folder.good, "p"),
+        (&folder.at("no"), "q"),
+        (&*folder.bad, "r"),
+    ];
+    let config = ["--config", "cuzk.toml", "--json"];
+    let output = folder.prove(&requests, &config).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let ends = reports(&output).into_iter();
+    let ends: Vec<_> = ends.map(|report| report["request"].clone()).collect();
+    let expected = [&folder.at("no"), &folder.good, &folder.bad];
+    assert_eq!(ends, expected.map(|path| Value::from(text(path))));
+}
+
 fn wait_until(what: &str, child: &mut Child, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {

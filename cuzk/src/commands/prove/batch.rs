@@ -40,7 +40,7 @@ impl End {
         }
     }
 
-    fn is_good(&self) -> bool {
+    pub(super) fn is_good(&self) -> bool {
         self.outcome.is_ok() && self.kept.is_ok()
     }
 }
@@ -72,8 +72,7 @@ impl Entry<'_> {
     }
 
     fn fail(&mut self, failure: Failure, said: &mut Said) {
-        let (path, id) = (self.order.path.as_deref(), self.order.options.id.as_deref());
-        said.add_request(path, id, &self.order.failed(failure));
+        said.add_request(self.order.name(), &self.order.failed(failure));
         self.state = State::Failed(self.job().cloned());
     }
 }
@@ -86,10 +85,23 @@ pub(super) struct Proved<'a> {
     pub(super) prove_s: f64,
 }
 
+impl<'a> Proved<'a> {
+    /// None if the job has ended without a proof.
+    pub(super) fn new(order: &'a Order, job: &'a JobHandle, end: &'a End) -> Option<Self> {
+        Some(Self {
+            order,
+            job,
+            proof: end.outcome.as_ref().ok()?,
+            prove_s: end.prove_s,
+        })
+    }
+}
+
 /// What an engine has to do: while it is the same there is no more room than before.
 type Load = (usize, usize);
 
 pub(super) struct Batch<'a> {
+    pub(super) orders: &'a [Order],
     entries: Vec<Entry<'a>>,
     started: Instant,
     /// What the engine had to do when it had no room.
@@ -106,6 +118,7 @@ impl<'a> Batch<'a> {
             state: State::Waits,
         };
         Self {
+            orders,
             entries: orders.iter().map(entry).collect(),
             started: Instant::now(),
             full_at: None,
@@ -214,12 +227,7 @@ impl<'a> Batch<'a> {
 
     pub(super) fn proved(&self) -> impl Iterator<Item = Proved<'_>> {
         self.entries.iter().filter_map(|entry| match &entry.state {
-            State::Proved(job, end) => Some(Proved {
-                order: entry.order,
-                job,
-                proof: end.outcome.as_ref().ok()?,
-                prove_s: end.prove_s,
-            }),
+            State::Proved(job, end) => Proved::new(entry.order, job, end),
             _ => None,
         })
     }

@@ -3,7 +3,8 @@
 //!
 //! The invariant: each request has its own end. What is wrong with one is said when it is
 //! known, under the request's name, and each proof is written when its own job ends. With
-//! `--json` each has one object: the report of its proof, or what failed.
+//! `--json` each has one object: the report of its proof, or what failed, if only that a
+//! signal came.
 //!
 //! SIGINT or SIGTERM stops what runs at its next chunk; see [`stopped`].
 
@@ -15,17 +16,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cuzk_core::job::JobOptions;
-use cuzk_core::timeline::device_use;
 use cuzk_core::{Engine, ProofRequest};
 
 use self::batch::Batch;
-use self::report::ProveReport;
+use self::report::Reports;
 use super::timeline::Drawing;
 use super::{Context, read_request};
 use crate::args::Prove;
-use crate::failure::{Failure, Said};
+use crate::failure::{Failure, Name, Said};
 use crate::interrupt::Interrupt;
-use crate::output;
 use crate::place::Place;
 
 /// A request, where its proof goes, and how it is to be treated.
@@ -39,6 +38,10 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    fn name(&self) -> Name<'_> {
+        Name::new(self.path.as_deref(), self.options.id.as_deref())
+    }
+
     /// `failure`, of this request.
     fn failed(&self, failure: Failure) -> Failure {
         match &self.path {
@@ -58,32 +61,52 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     Place::check_no_request(places, &args.request)?;
     let interrupt = Interrupt::watch()?;
     let mut said = Said::new(context.json);
-    let ids = args.id.iter().cloned().map(Some);
-    let ids = ids.chain(std::iter::repeat(None));
-    let mut orders = Vec::new();
-    for ((path, out), id) in args.request.iter().zip(outs).zip(ids) {
-        let options = JobOptions {
-            id,
-            priority: args.priority,
-            deadline: args.deadline_s.map(Duration::from_secs),
-        };
-        let left = format!("{} was not read, and nothing is proved", path.display());
-        let file = path.clone();
-        // It may be a pipe into which nobody writes.
-        match interrupt.unless_it_comes("reading", left, move || read_request(&file))? {
-            Ok(request) => orders.push(Order {
-                path: Some(path.clone()),
-                request,
-                out: Some(out),
-                options,
-            }),
-            Err(failure) => said.add_request(Some(path), options.id.as_deref(), &failure),
-        }
-    }
+    let orders = read(args, outs, &interrupt, &mut said)?;
     if orders.is_empty() {
         return said.end();
     }
     prove(context, &orders, drawing.as_ref(), &interrupt, said)
+}
+
+/// Reads the requests. What is wrong with one is said; a signal is the end of all.
+fn read(
+    args: &Prove,
+    outs: Vec<Place>,
+    interrupt: &Interrupt,
+    said: &mut Said,
+) -> Result<Vec<Order>, Failure> {
+    let ids = args.id.iter().map(|id| Some(id.as_str()));
+    let ids = ids.chain(std::iter::repeat(None));
+    let names = args.request.iter().zip(ids);
+    let names: Vec<_> = names.map(|(path, id)| Name::new(Some(path), id)).collect();
+    let mut orders: Vec<Order> = Vec::new();
+    for (at, (path, out)) in args.request.iter().zip(outs).enumerate() {
+        let left = format!("{} was not read, and nothing is proved", path.display());
+        let file = path.clone();
+        // It may be a pipe into which nobody writes.
+        let read = match interrupt.unless_it_comes("reading", left, move || read_request(&file)) {
+            Ok(read) => read,
+            Err(failure) => {
+                let read = orders.iter().map(Order::name);
+                let unread = names[at..].iter().copied();
+                return Err(said.end_all(read.chain(unread), failure));
+            }
+        };
+        match read {
+            Ok(request) => orders.push(Order {
+                path: Some(path.clone()),
+                request,
+                out: Some(out),
+                options: JobOptions {
+                    id: names[at].id.map(str::to_owned),
+                    priority: args.priority,
+                    deadline: args.deadline_s.map(Duration::from_secs),
+                },
+            }),
+            Err(failure) => said.add_request(names[at], &failure),
+        }
+    }
+    Ok(orders)
 }
 
 fn check_counts(args: &Prove) -> Result<(), Failure> {
@@ -113,11 +136,10 @@ pub(crate) fn prove(
     interrupt: &Interrupt,
     mut said: Said,
 ) -> Result<(), Failure> {
-    let config = context.config.clone();
-    let left = "the engine has not started, and nothing is proved";
-    // A journal is checked first, which takes its time.
-    let start = interrupt.unless_it_comes("starting", left, || Engine::start(config));
-    let engine = start??;
+    let engine = match start(context, interrupt) {
+        Ok(engine) => engine,
+        Err(failure) => return Err(said.end_all(orders.iter().map(Order::name), failure)),
+    };
     let mut batch = Batch::new(orders);
     if let Some(signal) = batch.prove(&engine, interrupt, &mut said) {
         return Err(stopped::stop(context, engine, batch, drawing, signal));
@@ -125,12 +147,9 @@ pub(crate) fn prove(
     let timeline = engine.timeline().clone();
     engine.shutdown();
     let spans = timeline.spans();
-    let devices = device_use(&spans);
-    let is_stdout = |order: &Order| order.out.as_ref().is_some_and(Place::is_stdout);
-    let is_stdout = orders.iter().any(is_stdout);
+    let reports = Reports::new(&timeline, &spans, orders);
     for proved in batch.proved() {
-        let report = ProveReport::new(&proved, &timeline, &devices);
-        if let Err(failure) = output::print_beside(is_stdout, context.json, &report, report::text) {
+        if let Err(failure) = reports.print(context.json, &proved) {
             said.add(&failure);
         }
     }
@@ -139,6 +158,15 @@ pub(crate) fn prove(
         said.add(&failure);
     }
     said.end()
+}
+
+/// Starts the engine, unless a signal comes.
+fn start(context: &Context, interrupt: &Interrupt) -> Result<Engine, Failure> {
+    let config = context.config.clone();
+    let left = "the engine has not started, and nothing is proved";
+    // A journal is checked first, which takes its time.
+    let start = interrupt.unless_it_comes("starting", left, || Engine::start(config));
+    Ok(start??)
 }
 
 /// A file's name, as reports have it.

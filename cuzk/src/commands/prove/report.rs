@@ -1,16 +1,18 @@
 //! What `cuzk prove` prints of a proof.
 
-use cuzk_core::timeline::{DeviceUse, Span, Timeline};
+use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
 use serde::Serialize;
 
 use super::batch::Proved;
-use super::shown;
+use super::{Order, shown};
+use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
+use crate::output;
 use crate::place::Place;
 
 /// What proving a request came to.
 #[derive(Debug, Serialize)]
-pub(super) struct ProveReport {
+struct ProveReport {
     /// The request's file, if it came from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<String>,
@@ -31,8 +33,33 @@ pub(super) struct ProveReport {
     devices: Vec<DeviceUse>,
 }
 
+/// What reports are made of and where they go.
+pub(super) struct Reports<'a> {
+    timeline: &'a Timeline,
+    devices: Vec<DeviceUse>,
+    /// Whether a proof goes to standard output.
+    is_stdout: bool,
+}
+
+impl<'a> Reports<'a> {
+    /// `spans` are those of `timeline`.
+    pub(super) fn new(timeline: &'a Timeline, spans: &[Span], orders: &[Order]) -> Self {
+        let is_stdout = |order: &Order| order.out.as_ref().is_some_and(Place::is_stdout);
+        Self {
+            timeline,
+            devices: device_use(spans),
+            is_stdout: orders.iter().any(is_stdout),
+        }
+    }
+
+    pub(super) fn print(&self, json: bool, proved: &Proved<'_>) -> Result<(), Failure> {
+        let report = ProveReport::new(proved, self.timeline, &self.devices);
+        output::print_beside(self.is_stdout, json, &report, text)
+    }
+}
+
 impl ProveReport {
-    pub(super) fn new(proved: &Proved<'_>, timeline: &Timeline, devices: &[DeviceUse]) -> Self {
+    fn new(proved: &Proved<'_>, timeline: &Timeline, devices: &[DeviceUse]) -> Self {
         let circuit = proved.job.circuit();
         let order = proved.order;
         Self {
@@ -52,7 +79,7 @@ impl ProveReport {
     }
 }
 
-pub(super) fn text(report: &ProveReport) -> String {
+fn text(report: &ProveReport) -> String {
     let mut lines = vec![format!(
         "{:<15} {:>9} {:>10} {:>10}  {}",
         "stage", "partition", "start s", "length s", "thread"

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use cuzk_core::job::JobHandle;
 use cuzk_core::{Engine, Error};
 
-use super::batch::{Batch, End, Entry, State};
+use super::batch::{Batch, End, Entry, Proved, State};
+use super::report::Reports;
 use super::{Order, shown};
 use crate::commands::Context;
 use crate::commands::timeline::Drawing;
@@ -23,8 +24,16 @@ use crate::interrupt::Signal;
 /// milliseconds; a circuit that is being compiled does not.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// What became of a request.
+enum Fate {
+    Proved(JobHandle, End),
+    /// It was not proved, or nobody took the proof, because the signal came.
+    Stopped(String),
+    Failed(Failure),
+}
+
 /// Ends the engine, and writes when everything ran. What became of each request whose end
-/// was not said yet.
+/// was not said yet; with `--json` each has its object.
 pub(super) fn stop(
     context: &Context,
     engine: Engine,
@@ -33,7 +42,49 @@ pub(super) fn stop(
     signal: Signal,
 ) -> Failure {
     let timeline = engine.timeline().clone();
-    let title = batch.title();
+    let (title, orders) = (batch.title(), batch.orders);
+    let rest = end(engine, batch);
+    let spans = timeline.spans();
+    let reports = Reports::new(&timeline, &spans, orders);
+    let journal = context.config.jobs.journal.as_deref();
+    let mut lines = Vec::new();
+    for (entry, end) in rest {
+        let order = entry.order;
+        let report_failure = |failure: &Failure| {
+            if context.json {
+                failure.report_of(order.name());
+            }
+        };
+        match fate(entry, end, journal) {
+            None => {}
+            Some(Fate::Proved(job, end)) => {
+                lines.push(proved(order, &job));
+                let printed = Proved::new(order, &job, &end)
+                    .filter(|_| context.json)
+                    .map(|proved| reports.print(true, &proved));
+                if let Some(Err(failure)) = printed {
+                    lines.push(failure.to_string());
+                }
+            }
+            Some(Fate::Stopped(line)) => {
+                report_failure(&Failure::stopped(signal, &line));
+                lines.push(line);
+            }
+            Some(Fate::Failed(failure)) => {
+                report_failure(&failure);
+                lines.push(failure.to_string());
+            }
+        }
+    }
+    let written = drawing.map(|drawing| drawing.write(&spans, &title));
+    if let Some(Err(failure)) = written {
+        lines.push(format!("no timeline: {failure}"));
+    }
+    Failure::stopped(signal, lines.join("\n")).reported()
+}
+
+/// Ends the engine, and waits for that and for proofs to be written as long as it may.
+fn end<'a>(engine: Engine, batch: Batch<'a>) -> Vec<(Entry<'a>, Option<End>)> {
     let until = Instant::now() + STOP_LIMIT;
     let (end, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -44,43 +95,44 @@ pub(super) fn stop(
     let rest = batch.rest(STOP_LIMIT);
     let left = until.saturating_duration_since(Instant::now());
     ended.recv_timeout(left).ok();
-    let journal = context.config.jobs.journal.as_deref();
-    let each = rest.into_iter();
-    let mut lines: Vec<_> = each
-        .filter_map(|(entry, end)| what_became_of(&entry, end, journal))
-        .collect();
-    let written = drawing.map(|drawing| drawing.write(&timeline.spans(), &title));
-    if let Some(Err(failure)) = written {
-        lines.push(format!("no timeline: {failure}"));
-    }
-    Failure::stopped(signal, lines.join("\n"))
+    rest
 }
 
-/// A line on what a signal left of a request.
-fn what_became_of(entry: &Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<String> {
+/// What a signal left of a request; none if its end was said before.
+fn fate(entry: Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<Fate> {
     let order = entry.order;
     let name = name(order, entry.job());
-    let proved = || match &order.out {
+    let not_written = format!("{name}: proved, but not written");
+    match (entry.state, end) {
+        (State::Failed(_), _) => None,
+        (State::Proved(job, end), _) => Some(Fate::Proved(job, end)),
+        (State::Waits, _) => Some(Fate::Stopped(
+            match journal.and(order.options.id.as_ref()) {
+                Some(_) => format!("{name}: not begun; give the same command again to prove it"),
+                None => format!("{name}: not begun, and nothing of it is kept"),
+            },
+        )),
+        (State::Runs(job), Some(end)) if end.is_good() => Some(Fate::Proved(job, end)),
+        (State::Runs(job), Some(end)) => Some(match (end.outcome, end.kept) {
+            (Err(error), _) if matches!(*error, Error::ShuttingDown) => {
+                Fate::Stopped(left(order, &job, journal))
+            }
+            (Err(error), _) => Fate::Failed(Failure::from(error).of(name)),
+            (Ok(_), kept) => Fate::Failed(kept.err()?.of(not_written)),
+        }),
+        (State::Runs(job), None) => Some(Fate::Stopped(match job.poll() {
+            Some(Ok(_)) => not_written,
+            _ => left(order, &job, journal),
+        })),
+    }
+}
+
+/// Where a proof is.
+fn proved(order: &Order, job: &JobHandle) -> String {
+    let name = name(order, Some(job));
+    match &order.out {
         Some(out) => format!("{name}: proved, {}", out.path().display()),
         None => format!("{name}: proved"),
-    };
-    match (&entry.state, end) {
-        (State::Failed(_), _) => None,
-        (State::Proved(..), _) => Some(proved()),
-        (State::Waits, _) => Some(match journal.and(order.options.id.as_ref()) {
-            Some(_) => format!("{name}: not begun; give the same command again to prove it"),
-            None => format!("{name}: not begun, and nothing of it is kept"),
-        }),
-        (State::Runs(job), Some(end)) => Some(match (end.outcome, end.kept) {
-            (Err(error), _) if matches!(*error, Error::ShuttingDown) => left(order, job, journal),
-            (Err(error), _) => format!("{name}: {error}"),
-            (Ok(_), Err(failure)) => format!("{name}: proved, but {failure}"),
-            (Ok(_), Ok(())) => proved(),
-        }),
-        (State::Runs(job), None) => Some(match job.poll() {
-            Some(Ok(_)) => format!("{name}: proved, but not written"),
-            _ => left(order, job, journal),
-        }),
     }
 }
 
