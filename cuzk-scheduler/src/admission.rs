@@ -103,6 +103,19 @@ pub enum Lane {
 
 const LANES: usize = 3;
 
+/// By which door work comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// If no more waits then than may.
+    IfRoom,
+    /// However much waits: for what is bounded elsewhere.
+    AtOnce,
+    /// However much waits, for work of a job that was let in before: also when this is
+    /// closed, but not when it is over, which it is not as long as the caller has a
+    /// [`Stay`].
+    Again,
+}
+
 /// Why work was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -433,52 +446,34 @@ where
     /// them.
     ///
     /// # Errors
-    /// [`Refused::Full`] when they do not all fit, [`Refused::Closed`].
+    /// [`Refused::Full`] when they do not all fit, [`Refused::Closed`]; as `entrance`
+    /// says.
     pub fn submit(
         &self,
+        entrance: Entrance,
         lane: Lane,
         priority: Priority,
         since: Instant,
         items: Vec<(T, Need<K>)>,
     ) -> Result<(), Refused> {
-        let state = self.lock();
-        if !state.closed && items.len() > self.limits.capacity.saturating_sub(state.num_waiting()) {
-            return Err(Refused::Full);
-        }
-        self.let_in(state, lane, (priority, since), items)
-    }
-
-    /// The same, however much waits: for what is bounded elsewhere.
-    ///
-    /// # Errors
-    /// [`Refused::Closed`].
-    pub fn submit_at_once(
-        &self,
-        lane: Lane,
-        priority: Priority,
-        since: Instant,
-        items: Vec<(T, Need<K>)>,
-    ) -> Result<(), Refused> {
-        self.let_in(self.lock(), lane, (priority, since), items)
-    }
-
-    /// The same for work of a job that was let in before: also when this is closed, but
-    /// not when it is over, which it is not as long as the caller has a [`Stay`].
-    ///
-    /// # Errors
-    /// [`Refused::Closed`].
-    pub fn submit_again(
-        &self,
-        lane: Lane,
-        priority: Priority,
-        since: Instant,
-        items: Vec<(T, Need<K>)>,
-    ) -> Result<(), Refused> {
-        let state = self.lock();
-        if state.closed && state.is_over() {
+        let mut state = self.lock();
+        let is_closed = match entrance {
+            Entrance::IfRoom | Entrance::AtOnce => state.closed,
+            Entrance::Again => state.closed && state.is_over(),
+        };
+        if is_closed {
             return Err(Refused::Closed);
         }
-        self.insert_all(state, lane, (priority, since), items);
+        let room = self.limits.capacity.saturating_sub(state.num_waiting());
+        if entrance == Entrance::IfRoom && items.len() > room {
+            return Err(Refused::Full);
+        }
+        for (item, need) in items {
+            let rank = Rank::new(priority, since, state.next_sequence, self.limits.patience);
+            state.insert(lane, rank, Waiting { item, need });
+        }
+        drop(state);
+        self.monitor.changed.notify_all();
         Ok(())
     }
 
@@ -488,35 +483,6 @@ where
     pub fn stay(&self) -> Stay<T, K> {
         self.lock().stays += 1;
         Stay(Arc::clone(&self.monitor))
-    }
-
-    fn let_in(
-        &self,
-        state: MutexGuard<'_, State<T, K>>,
-        lane: Lane,
-        order: (Priority, Instant),
-        items: Vec<(T, Need<K>)>,
-    ) -> Result<(), Refused> {
-        if state.closed {
-            return Err(Refused::Closed);
-        }
-        self.insert_all(state, lane, order, items);
-        Ok(())
-    }
-
-    fn insert_all(
-        &self,
-        mut state: MutexGuard<'_, State<T, K>>,
-        lane: Lane,
-        (priority, since): (Priority, Instant),
-        items: Vec<(T, Need<K>)>,
-    ) {
-        for (item, need) in items {
-            let rank = Rank::new(priority, since, state.next_sequence, self.limits.patience);
-            state.insert(lane, rank, Waiting { item, need });
-        }
-        drop(state);
-        self.monitor.changed.notify_all();
     }
 
     /// Puts admitted work in its place in a lane, however much waits: because it

@@ -13,7 +13,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Refused, Reservation, Turn};
+use cuzk_scheduler::admission::{
+    Admission, Entrance, Lane, Limits, Need, Refused, Reservation, Turn,
+};
 use cuzk_scheduler::priority::{Patience, Priority};
 use proptest::prelude::*;
 
@@ -51,7 +53,7 @@ fn submit_to(
 ) {
     let items = vec![(item, need)];
     admission
-        .submit(lane, priority, Instant::now(), items)
+        .submit(Entrance::IfRoom, lane, priority, Instant::now(), items)
         .unwrap();
 }
 
@@ -89,7 +91,15 @@ fn a_full_or_closed_door_takes_nothing_in() {
     limits.capacity = 2;
     let admission = Admission::<u32, Key>::new(limits);
     let items = |count| (0..count).map(|item| (item, Need::own(1))).collect();
-    let submit = |items| admission.submit(Lane::Common, Priority::Normal, Instant::now(), items);
+    let submit = |items| {
+        admission.submit(
+            Entrance::IfRoom,
+            Lane::Common,
+            Priority::Normal,
+            Instant::now(),
+            items,
+        )
+    };
     assert_eq!(submit(items(3)), Err(Refused::Full));
     submit(items(2)).unwrap();
     assert_eq!(submit(items(1)), Err(Refused::Full));
@@ -309,7 +319,13 @@ fn what_is_bounded_elsewhere_enters_whatever_waits() {
     let items = || (0..65).map(|item| (item, Need::<Key>::own(1))).collect();
     let now = Instant::now();
     let submit = |admission: &Admission<u32, Key>| {
-        admission.submit_at_once(Lane::Common, Priority::Normal, now, items())
+        admission.submit(
+            Entrance::AtOnce,
+            Lane::Common,
+            Priority::Normal,
+            now,
+            items(),
+        )
     };
     submit(&admission).unwrap();
     assert_eq!(admission.usage().waiting, 65);
@@ -383,7 +399,13 @@ fn a_closed_door_waits_for_who_may_let_work_in_again() {
     admission.close();
     let again = |item| {
         let items = vec![(item, Need::own(90))];
-        admission.submit_again(Lane::Common, Priority::Normal, Instant::now(), items)
+        admission.submit(
+            Entrance::Again,
+            Lane::Common,
+            Priority::Normal,
+            Instant::now(),
+            items,
+        )
     };
     let waiting = thread::spawn({
         let admission = Arc::clone(&admission);
@@ -453,7 +475,7 @@ fn many_threads_never_exceed_the_budget_and_all_work_is_done() {
         let lane = lane_of(item);
         let items = vec![(item, need)];
         admission
-            .submit(lane, priority, Instant::now(), items)
+            .submit(Entrance::IfRoom, lane, priority, Instant::now(), items)
             .unwrap();
     }
     admission.close();

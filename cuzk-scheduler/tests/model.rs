@@ -12,7 +12,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Turn};
+use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
 use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::priority::{Patience, Priority, Rank};
 use cuzk_scheduler::queue::Queue;
@@ -71,7 +71,13 @@ fn all_work_is_admitted_and_the_workers_end() {
         let start = Instant::now();
         let items = vec![(1, need(6, 1)), (2, need(7, 2))];
         admission
-            .submit(Lane::Common, Priority::Normal, start, items)
+            .submit(
+                Entrance::IfRoom,
+                Lane::Common,
+                Priority::Normal,
+                start,
+                items,
+            )
             .unwrap();
         let worker = thread::spawn({
             let admission = Arc::clone(&admission);
@@ -79,7 +85,13 @@ fn all_work_is_admitted_and_the_workers_end() {
         });
         let items = vec![(3, need(5, 1))];
         admission
-            .submit(Lane::Common, Priority::Critical, start, items)
+            .submit(
+                Entrance::IfRoom,
+                Lane::Common,
+                Priority::Critical,
+                start,
+                items,
+            )
             .unwrap();
         admission.close();
         let done = work(&admission, Lane::Common) + worker.join().unwrap();
@@ -94,7 +106,13 @@ fn what_is_reserved_out_of_order_keeps_nobody_waiting_for_ever() {
         let admission = Arc::new(admission(10));
         let items = vec![(1, need(6, 1))];
         admission
-            .submit(Lane::Common, Priority::Normal, Instant::now(), items)
+            .submit(
+                Entrance::IfRoom,
+                Lane::Common,
+                Priority::Normal,
+                Instant::now(),
+                items,
+            )
             .unwrap();
         let beside = thread::spawn({
             let admission = Arc::clone(&admission);
@@ -125,7 +143,9 @@ fn the_critical_lane_and_the_other_share_the_work_and_both_end() {
             (Lane::Critical, Priority::Critical, 2),
         ] {
             let items = vec![(item, need(6, 1))];
-            admission.submit(lane, priority, start, items).unwrap();
+            admission
+                .submit(Entrance::IfRoom, lane, priority, start, items)
+                .unwrap();
         }
         admission.close();
         let done = work(&admission, Lane::Common);
@@ -141,7 +161,9 @@ fn what_waits_for_memory_in_one_lane_is_not_overtaken_in_another() {
         let start = Instant::now();
         let submit = |lane, priority, own_bytes| {
             let items = vec![(0, Need::own(own_bytes))];
-            admission.submit(lane, priority, start, items).unwrap();
+            admission
+                .submit(Entrance::IfRoom, lane, priority, start, items)
+                .unwrap();
         };
         submit(Lane::Common, Priority::Normal, 8);
         let Some(Turn::Admitted { memory, .. }) = admission.next(Lane::Common) else {
@@ -180,7 +202,13 @@ fn work_that_is_put_back_while_the_door_closes_is_done() {
         let admission = Arc::new(admission(10));
         let items = vec![(1, need(8, 1))];
         admission
-            .submit(Lane::Common, Priority::Normal, Instant::now(), items)
+            .submit(
+                Entrance::IfRoom,
+                Lane::Common,
+                Priority::Normal,
+                Instant::now(),
+                items,
+            )
             .unwrap();
         let Some(Turn::Admitted { ticket, memory, .. }) = admission.next(Lane::Common) else {
             panic!("nothing is in its way");
@@ -207,7 +235,13 @@ fn work_that_is_let_in_again_while_the_door_closes_is_done() {
         let items = |own_bytes| vec![(1, need(own_bytes, 1))];
         let now = Instant::now();
         admission
-            .submit(Lane::Common, Priority::Normal, now, items(8))
+            .submit(
+                Entrance::IfRoom,
+                Lane::Common,
+                Priority::Normal,
+                now,
+                items(8),
+            )
             .unwrap();
         let Some(Turn::Admitted { memory, .. }) = admission.next(Lane::Common) else {
             panic!("nothing is in its way");
@@ -223,7 +257,13 @@ fn work_that_is_let_in_again_while_the_door_closes_is_done() {
         let stay = admission.stay();
         drop(memory);
         admission
-            .submit_again(Lane::Common, Priority::Normal, now, items(3))
+            .submit(
+                Entrance::Again,
+                Lane::Common,
+                Priority::Normal,
+                now,
+                items(3),
+            )
             .unwrap();
         drop(stay);
         assert_eq!(worker.join().unwrap(), 1);
@@ -237,7 +277,13 @@ fn work_that_is_given_up_and_put_back_is_done_and_the_workers_end() {
         let admission = Arc::new(admission(10));
         let items = vec![(1, need(4, 1))];
         admission
-            .submit(Lane::Common, Priority::Normal, Instant::now(), items)
+            .submit(
+                Entrance::IfRoom,
+                Lane::Common,
+                Priority::Normal,
+                Instant::now(),
+                items,
+            )
             .unwrap();
         let Some(Turn::Admitted {
             ticket, mut memory, ..

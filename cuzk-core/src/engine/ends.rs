@@ -5,9 +5,9 @@
 //! moment.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cuzk_scheduler::admission::{Admission, Lane, Need, Refused, Ticket};
+use cuzk_scheduler::admission::{Entrance, Lane, Refused, Ticket};
 use cuzk_scheduler::estimate::{Times, Width};
 use cuzk_scheduler::priority::{Priority, Rank};
 
@@ -24,15 +24,6 @@ use crate::{Error, Result};
 /// What takes as long as what: a circuit's partitions, apart from those that have the
 /// machine for themselves.
 pub(super) type Sort = (CircuitId, bool);
-
-/// How partitions enter the queue.
-type Submit = fn(
-    &Admission<Task, CircuitId>,
-    Lane,
-    Priority,
-    Instant,
-    Vec<(Task, Need<CircuitId>)>,
-) -> std::result::Result<(), Refused>;
 
 impl Shared {
     /// A deadline that cannot be met, as far as is known, is told at once.
@@ -159,20 +150,20 @@ impl Shared {
 
     /// Queues the partitions of a job that are missing, if there is room for them.
     pub(super) fn queue(&self, state: &Arc<JobState>) -> Result<()> {
-        self.queue_with(state, state.missing(), Admission::submit)
+        self.queue_with(state, state.missing(), Entrance::IfRoom)
     }
 
     /// The same, whatever waits: for jobs that are bounded by the journal, and were
     /// accepted before what waits was.
     pub(super) fn queue_at_once(&self, state: &Arc<JobState>) -> Result<()> {
-        self.queue_with(state, state.missing(), Admission::submit_at_once)
+        self.queue_with(state, state.missing(), Entrance::AtOnce)
     }
 
     fn queue_with(
         &self,
         state: &Arc<JobState>,
         partitions: Vec<usize>,
-        submit: Submit,
+        entrance: Entrance,
     ) -> Result<()> {
         let tried = self.stations.too_small_for(state.circuit());
         let task = |partition| Task {
@@ -190,7 +181,8 @@ impl Shared {
         };
         let tasks = tasks.into_iter().map(with_need).collect();
         let (priority, since) = (state.priority(), state.accepted());
-        let queued = submit(&self.admission, lane, priority, since, tasks);
+        let admission = &self.admission;
+        let queued = admission.submit(entrance, lane, priority, since, tasks);
         queued.map_err(|refused| match refused {
             Refused::Full => self.busy(),
             Refused::Closed => Error::ShuttingDown,
@@ -265,7 +257,7 @@ impl Shared {
                  proved with the old ones is proved again"
             );
             // Accepted long ago, whether or not anything else still is.
-            let queued = self.queue_with(state, missing, Admission::submit_again);
+            let queued = self.queue_with(state, missing, Entrance::Again);
             if let Err(error) = queued {
                 self.end_with(state, error);
             }

@@ -334,7 +334,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use cuzk_scheduler::admission::{Admission, Lane, Limits, Need, Turn};
+    use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
     use cuzk_scheduler::priority::{Priority, Rank};
 
     use super::*;
@@ -371,7 +371,9 @@ mod tests {
         });
         let item = (Task::new(job, 0), Need::own(BYTES));
         let lane = Lane::Common;
-        admission.submit(lane, priority, now, vec![item]).unwrap();
+        let items = vec![item];
+        let submitted = admission.submit(Entrance::IfRoom, lane, priority, now, items);
+        submitted.unwrap();
         let Some(Turn::Admitted {
             item,
             ticket,

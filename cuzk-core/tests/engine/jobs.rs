@@ -276,6 +276,19 @@ fn a_partition_stops_in_the_middle_of_its_evaluation() {
     assert!(!stages.contains(&Stage::Prepare), "{stages:?}");
 }
 
+/// A job of so many partitions, which is of use for so long.
+fn submit_within(
+    engine: &Engine,
+    deadline: Duration,
+    partitions: usize,
+) -> Result<JobHandle, Error> {
+    let options = JobOptions {
+        deadline: Some(deadline),
+        ..JobOptions::default()
+    };
+    engine.submit_job(tiny::job(KIND, partitions), options)
+}
+
 #[test]
 fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
     let directory = tempfile::tempdir().unwrap();
@@ -283,18 +296,12 @@ fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
     let slow = Duration::from_millis(100);
     let device = Scripted::new(&config, move |_| Deed::ProveAfter(slow));
     let engine = engine_on(&config, &[&device]);
-    let within = |deadline_ms| JobOptions {
-        deadline: Some(Duration::from_millis(deadline_ms)),
-        ..JobOptions::default()
+    let within = |deadline_ms, partitions| {
+        submit_within(&engine, Duration::from_millis(deadline_ms), partitions)
     };
     // Nothing is known yet.
-    let first = engine
-        .submit_job(tiny::job(KIND, 1), within(60_000))
-        .unwrap();
-    first.wait().unwrap();
-    let error = engine
-        .submit_job(tiny::job(KIND, 5), within(50))
-        .unwrap_err();
+    within(60_000, 1).unwrap().wait().unwrap();
+    let error = within(50, 5).unwrap_err();
     let Error::TooLate {
         deadline_ms: 50,
         estimate_ms,
@@ -303,11 +310,7 @@ fn a_deadline_that_cannot_be_met_is_refused_with_the_estimate() {
         panic!("{error}")
     };
     assert!(estimate_ms >= 500);
-    engine
-        .submit_job(tiny::job(KIND, 1), within(60_000))
-        .unwrap()
-        .wait()
-        .unwrap();
+    within(60_000, 1).unwrap().wait().unwrap();
 }
 
 /// What was slow once may have been cold, or beside something else.
@@ -324,11 +327,7 @@ fn a_slow_start_does_not_refuse_for_ever() {
     for _ in 0..2 {
         submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
     }
-    let within = JobOptions {
-        deadline: Some(slow / 2),
-        ..JobOptions::default()
-    };
-    engine.submit_job(tiny::job(KIND, 1), within).unwrap();
+    submit_within(&engine, slow / 2, 1).unwrap();
 }
 
 /// Somebody else had the device's lock for a while.
@@ -346,11 +345,7 @@ fn the_wait_for_a_device_is_no_part_of_what_work_takes() {
     std::thread::sleep(HELD);
     drop(held);
     job.wait().unwrap();
-    let within = JobOptions {
-        deadline: Some(HELD / 2),
-        ..JobOptions::default()
-    };
-    engine.submit_job(tiny::job(KIND, 1), within).unwrap();
+    submit_within(&engine, HELD / 2, 1).unwrap();
 }
 
 #[test]
