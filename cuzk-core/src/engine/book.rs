@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits};
+use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, State};
 
 use crate::config::Jobs;
 use crate::job::{Outcome, Record};
@@ -78,18 +78,25 @@ impl<S: Store> Book<S> {
         }
     }
 
-    /// Accepts a job. What was owed of its id is of no use then: it stands for another
-    /// attempt, which nobody may end who still has the other's end in hand.
+    /// Accepts a job, unless the journal has an end of its id. What was owed of that is of
+    /// no use then: it stands for another attempt, which nobody may end who still has the
+    /// other's end in hand. A line that is pending is of an attempt that is over, since a
+    /// live job is found by its id: it gives way, with its priority and its deadline, so
+    /// that this one can be taken out again like any other.
     ///
     /// # Errors
-    /// As [`Journal::accept`].
+    /// As [`Journal::accept`], and [`Journal::forget`]; what was owed still is.
     pub(super) fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> Kept<Accepted> {
         let mut owed = self.lock_owed();
         let of_this = owed
             .extract_if(.., |(owed, _)| owed == id)
             .collect::<Vec<_>>();
         drop(owed);
-        let accepted = self.journal.accept(id, options, request);
+        let mut accepted = self.journal.accept(id, options, request);
+        if let Ok(Accepted::Attached(State::Pending)) = accepted {
+            let forgotten = self.journal.forget(id);
+            accepted = forgotten.and_then(|_| self.journal.accept(id, options, request));
+        }
         if accepted.is_err() {
             self.lock_owed().extend(of_this);
         }
@@ -176,6 +183,7 @@ impl Record for Line {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
     use std::time::Duration;
@@ -187,6 +195,7 @@ mod tests {
     struct Paper {
         is_broken: Mutex<bool>,
         written: Mutex<Vec<String>>,
+        pending: Mutex<BTreeSet<String>>,
         /// Whoever writes an end tells here that it has begun, and waits until it may go
         /// on.
         holds_up: Mutex<Option<(Sender<()>, Receiver<()>)>>,
@@ -204,8 +213,13 @@ mod tests {
     }
 
     impl Store for Paper {
+        // To be attached to nothing need be written.
         fn accept(&self, id: &str, _: &JobOptions, _: &[u8]) -> Kept<Accepted> {
+            if self.pending.lock().unwrap().contains(id) {
+                return Ok(Accepted::Attached(State::Pending));
+            }
             self.write(format!("accept {id}"))?;
+            self.pending.lock().unwrap().insert(id.to_owned());
             Ok(Accepted::New)
         }
 
@@ -214,12 +228,14 @@ mod tests {
                 began.send(()).unwrap();
                 goes_on.recv().unwrap();
             }
-            self.write(format!("end {id} {end:?}"))
+            self.write(format!("end {id} {end:?}"))?;
+            self.pending.lock().unwrap().remove(id);
+            Ok(())
         }
 
         fn forget(&self, id: &str) -> Kept<bool> {
             self.write(format!("forget {id}"))?;
-            Ok(true)
+            Ok(self.pending.lock().unwrap().remove(id))
         }
     }
 
@@ -270,6 +286,22 @@ mod tests {
         book.accept_blank("a").unwrap();
         book.write_owed();
         assert_eq!(book.written(), ["accept a", "end b Cancelled"]);
+    }
+
+    /// The first attempt is over, which nobody could write: its line is still pending.
+    #[test]
+    fn an_attempt_after_one_that_is_pending_has_a_line_of_its_own() {
+        let book = Book::blank();
+        book.accept_blank("a").unwrap();
+        book.broken(true);
+        book.end("a", End::Failed("the first".to_owned()));
+        // What cannot be written is not accepted, and the first is not to go on.
+        assert!(book.accept_blank("a").is_err());
+        assert_eq!(book.lock_owed().len(), 1);
+        book.broken(false);
+        assert_eq!(book.accept_blank("a").unwrap(), Accepted::New);
+        assert!(book.lock_owed().is_empty());
+        assert_eq!(book.written(), ["accept a", "forget a", "accept a"]);
     }
 
     /// The other thread has taken the end out of what is owed, and not written it yet.

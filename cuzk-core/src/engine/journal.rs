@@ -74,8 +74,10 @@ impl Shared {
                 }
             }
             match accepted {
-                Accepted::New => return Ok((Vec::new(), true)),
-                Accepted::Attached(State::Pending) => break,
+                // Nobody else's, whichever it is: see [`Book::accept`].
+                Accepted::New | Accepted::Attached(State::Pending) => {
+                    return Ok((Vec::new(), true));
+                }
                 // What failed is tried again, and so is a proof that is none.
                 Accepted::Attached(State::Ended(_)) => journal.forget(id)?,
             };
