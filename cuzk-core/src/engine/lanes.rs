@@ -406,11 +406,11 @@ impl Shared {
         };
         let watched = self.watch.begin(call, task, ticket, memory);
         let done = task.spend(|task| unwinding_is_an_error(stage, || work(task)));
-        let Some(memory) = self.watch.answered(watched) else {
+        let answered = self.watch.answered(watched, done);
+        if answered.is_none() {
             here.health.answered();
-            return None;
-        };
-        Some((done, memory))
+        }
+        answered
     }
 
     /// Runs `work`, which has a partition of this job in hand. Should it panic, the job

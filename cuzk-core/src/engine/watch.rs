@@ -143,19 +143,38 @@ impl Watch {
         Key(key)
     }
 
-    /// The device answered. Its memory, unless it was given up before.
-    pub(super) fn answered(&self, Key(key): Key) -> Option<Reservation<CircuitId>> {
+    /// The device answered with `done`, which is handed on with its memory; unless it was
+    /// given up before. Then nobody wants it, and it is let go of before its memory is
+    /// free, and before its thread is waited for again: it may hold vectors, or wait for
+    /// its device.
+    pub(super) fn answered<T>(
+        &self,
+        Key(key): Key,
+        done: T,
+    ) -> Option<(T, Reservation<CircuitId>)> {
         let mut state = self.lock();
-        let call = state.running.remove(&key)?;
-        if let Standing::Awaited(_) = call.standing {
-            return Some(call.memory);
+        let is_awaited = |call: &Running| matches!(call.standing, Standing::Awaited(_));
+        if state.running.get(&key).is_some_and(is_awaited) {
+            let call = state.running.remove(&key)?;
+            return Some((done, call.memory));
         }
+        drop(state);
+        // What was given up stays so.
+        drop(done);
+        self.answered_late(key);
+        None
+    }
+
+    fn answered_late(&self, key: u64) {
+        let mut state = self.lock();
+        let Some(call) = state.running.remove(&key) else {
+            return;
+        };
         state.lost.remove(&call.thread);
         if let Standing::GivenUp = call.standing {
             let standing = Standing::Answered;
             state.running.insert(key, Running { standing, ..call });
         }
-        None
     }
 
     /// The partition was put elsewhere: nobody waits for the device any more.
@@ -411,7 +430,7 @@ mod tests {
     fn a_late_answer_leaves_the_partition_running_until_it_is_put_elsewhere() {
         let watch = impatient();
         let (stalled, admission) = given_up(&watch);
-        assert!(watch.answered(stalled.key).is_none());
+        assert!(watch.answered(stalled.key, ()).is_none());
         watch.lose(stalled.key);
         assert!(watch.lock().lost.is_empty(), "its worker works on");
         assert_eq!(admission.usage().running, 1);
@@ -429,8 +448,45 @@ mod tests {
         watch.strand(stalled.key);
         let usage = admission.usage();
         assert_eq!((usage.running, usage.used_bytes), (0, BYTES));
-        assert!(watch.answered(stalled.key).is_none());
+        assert!(watch.answered(stalled.key, ()).is_none());
         assert_eq!(admission.usage().used_bytes, 0);
         assert!(watch.lock().lost.is_empty() && watch.lock().running.is_empty());
+    }
+
+    /// Looks at its end at what there is, as vectors have their memory until then.
+    struct AtEnd<F: FnMut()>(F);
+
+    impl<F: FnMut()> Drop for AtEnd<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    /// The partition may be put elsewhere before the device answers, and while what it
+    /// answered with is let go of.
+    #[test]
+    fn memory_stays_charged_until_what_came_too_late_is_gone() {
+        for settled_before in [true, false] {
+            let watch = impatient();
+            let (stalled, admission) = given_up(&watch);
+            let settle = || {
+                watch.lose(stalled.key);
+                watch.strand(stalled.key);
+            };
+            let mut seen = None;
+            if settled_before {
+                settle();
+            }
+            let done = AtEnd(|| {
+                if !settled_before {
+                    settle();
+                }
+                seen = Some((admission.usage().used_bytes, watch.lock().lost.len()));
+            });
+            assert!(watch.answered(stalled.key, done).is_none());
+            assert_eq!(seen, Some((BYTES, 1)), "{settled_before}");
+            assert_eq!(admission.usage().used_bytes, 0);
+            assert!(watch.lock().lost.is_empty() && watch.lock().running.is_empty());
+        }
     }
 }
