@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use blstrs::Scalar;
 use cuzk_kernels::ntt::Domain;
-use cuzk_kernels::{Isa, KernelError};
+use cuzk_kernels::{Checkpoint, Isa, KernelError, Unhindered};
 use cuzk_pce::disk::{DiskError, DiskFault};
 use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -84,6 +84,14 @@ impl Circuit {
     /// # Errors
     /// As [`Circuit::compile`].
     pub fn cached(id: CircuitId, cache: &Path) -> Result<Self> {
+        Self::cached_while(id, cache, &Unhindered)
+    }
+
+    /// The same; compiling asks `checkpoint` before every few thousand rows.
+    ///
+    /// # Errors
+    /// As [`Circuit::compile`], and [`Error::Stopped`]: nothing is written then.
+    pub fn cached_while(id: CircuitId, cache: &Path, checkpoint: &dyn Checkpoint) -> Result<Self> {
         let path = Self::cache_path(id, cache)?;
         match Self::open(id, &path) {
             Ok(circuit) => return Ok(circuit),
@@ -94,7 +102,7 @@ impl Circuit {
                 tracing::warn!(%error, "compiling the circuit again, since its file cannot be used");
             }
         }
-        let circuit = Self::compile(id)?;
+        let circuit = Self::new(id, id.compile_while(checkpoint)?);
         let written = std::fs::create_dir_all(cache)
             .map_err(|error| Error::io(cache, error))
             .and_then(|()| circuit.write(&path));

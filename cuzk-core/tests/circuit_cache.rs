@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use cuzk_core::Error;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
-use cuzk_kernels::Isa;
+use cuzk_kernels::{Checkpoint, Isa, Unhindered};
 use rayon::ThreadPoolBuilder;
 
 /// The smallest circuit there is.
@@ -39,6 +40,35 @@ fn the_first_start_compiles_and_the_next_one_maps() {
         Circuit::compile(WINDOW).unwrap().fingerprint()
     );
     assert_eq!(mapped.densities(), compiled.densities());
+}
+
+/// Lets so many questions pass.
+struct Patience(AtomicUsize);
+
+impl Checkpoint for Patience {
+    fn pass(&self) -> bool {
+        let less = |left: usize| left.checked_sub(1);
+        let left = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        left.is_ok()
+    }
+}
+
+#[test]
+fn compiling_stops_and_leaves_nothing() {
+    let cache = tempfile::tempdir().unwrap();
+    for passes in [0, 2] {
+        let patience = Patience(AtomicUsize::new(passes));
+        let error = Circuit::cached_while(WINNING, cache.path(), &patience).unwrap_err();
+        assert!(matches!(error, Error::Stopped), "{error}");
+        assert_eq!(patience.0.into_inner(), 0);
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+    }
+    Circuit::cached_while(WINNING, cache.path(), &Unhindered).unwrap();
+    // What is there is mapped, whoever asks.
+    let patience = Patience(AtomicUsize::new(0));
+    Circuit::cached_while(WINNING, cache.path(), &patience).unwrap();
 }
 
 #[test]

@@ -35,13 +35,14 @@ mod stream;
 #[cfg(test)]
 mod testing;
 mod throttle;
+mod unwind;
 mod witness;
 
 pub use csr::{CsrError, CsrMatrix, Row};
 pub use density::{Densities, Density};
 pub use eval::{CHUNK_ROWS, EvalError, Evaluated, THROTTLE_CHUNKS, check, evaluate, spmv_parallel};
 pub use fingerprint::Fingerprint;
-pub use program::{Program, compile};
+pub use program::{Program, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use throttle::{Gate, WAIT_MAX, wait_max};

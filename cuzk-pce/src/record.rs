@@ -32,6 +32,9 @@ pub enum RecordError {
     /// The circuit names variables it never allocated, or is too large.
     #[error("the circuit's rows are not a constraint system: {0}")]
     Rows(#[from] CsrError),
+    /// Whoever asked for it does not want it any more.
+    #[error("stopped")]
+    Stopped,
 }
 
 /// Records the rows of `circuit`, which need not have a witness.

@@ -238,9 +238,10 @@ impl Shared {
         }
         let id = task.state.circuit();
         let leave = || task.state.has_ended().then_some(Error::Cancelled);
+        let checkpoint = self.checkpoint(task);
         // What one pays for all is not what a partition takes.
         let loaded = unwinding_is_an_error("load", || {
-            let circuit = trace.time(Stage::Circuit, || self.circuit(id, &leave))?;
+            let circuit = trace.time(Stage::Circuit, || self.circuit(id, &checkpoint, &leave))?;
             let (params, files) = trace.time(Stage::Params, || {
                 let params = self.params(id, &circuit, &leave)?;
                 let files = self.files(&circuit, &params, lane, &leave)?;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
+use cuzk_kernels::Checkpoint;
 use cuzk_scheduler::admission::{Lane, Limits, Need};
 
 use super::shared::Shared;
@@ -203,9 +204,16 @@ impl Shared {
             && devices.any(|station| station.device.backend.is_this_cpu())
     }
 
-    pub(super) fn circuit(&self, id: CircuitId, leave: Leave<'_>) -> Result<Arc<Circuit>> {
+    /// The circuit, mapped or compiled under `checkpoint` by the first who asks. Should
+    /// that be stopped, one of those who wait for it goes on.
+    pub(super) fn circuit(
+        &self,
+        id: CircuitId,
+        checkpoint: &dyn Checkpoint,
+        leave: Leave<'_>,
+    ) -> Result<Arc<Circuit>> {
         let cache = &self.config.srs.param_cache;
-        let read = || Circuit::cached(id, cache);
+        let read = || Circuit::cached_while(id, cache, checkpoint);
         self.circuits.get_or_make_unless(id, leave, read)
     }
 

@@ -158,10 +158,6 @@ impl Shared {
         evaluate: bool,
     ) -> SynthesisResources<'a> {
         let critical = task.is_critical();
-        let checkpoint = PartitionCheckpoint {
-            state: Arc::clone(&task.state),
-            pause: (!critical).then(|| Arc::clone(&self.pause)),
-        };
         SynthesisResources {
             pool: solo.map_or(&self.pool, |solo| &solo.pool),
             isa: self.config.cpu.isa,
@@ -169,7 +165,15 @@ impl Shared {
             // Who raised it may be standing still for this very partition.
             throttle: self.stations.throttle().filter(|_| !critical),
             evaluate,
-            checkpoint: Arc::new(checkpoint),
+            checkpoint: Arc::new(self.checkpoint(task)),
+        }
+    }
+
+    /// Where the work of `task` looks whether to go on.
+    pub(super) fn checkpoint(&self, task: &Task) -> PartitionCheckpoint {
+        PartitionCheckpoint {
+            state: Arc::clone(&task.state),
+            pause: (!task.is_critical()).then(|| Arc::clone(&self.pause)),
         }
     }
 }

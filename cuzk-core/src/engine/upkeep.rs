@@ -186,12 +186,12 @@ impl Shared {
     /// Makes them if need be, with the memory that was charged.
     fn renew_multiples(&self, id: CircuitId) -> Result<()> {
         let leave = || self.upkeep.is_closed().then_some(Error::ShuttingDown);
-        let circuit = self.circuit(id, &leave)?;
-        let params = self.params(id, &circuit, &leave)?;
         let checkpoint = UpkeepCheckpoint {
             upkeep: &self.upkeep,
             pause: &self.pause,
         };
+        let circuit = self.circuit(id, &checkpoint, &leave)?;
+        let params = self.params(id, &circuit, &leave)?;
         let context = Context {
             isa: self.config.cpu.isa,
             checkpoint: &checkpoint,

@@ -7,7 +7,8 @@ use std::fmt;
 
 use bellperson::Circuit;
 use blstrs::Scalar;
-use cuzk_pce::{Program, R1cs};
+use cuzk_kernels::{Checkpoint, Unhindered};
+use cuzk_pce::{Program, R1cs, RecordError};
 use storage_proofs_core::parameter_cache::{parameter_id, verifying_key_id};
 
 use super::job::synthesis;
@@ -102,20 +103,33 @@ impl CircuitId {
     ///
     /// [`Error::Synthesis`] when the circuit fails.
     pub fn compile(self) -> Result<Program<Scalar>, Error> {
-        struct Compile;
+        self.compile_while(&Unhindered)
+    }
 
-        impl CircuitVisitor for Compile {
+    /// The same; `checkpoint` is asked before every few thousand rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](Self::compile), and [`Error::Stopped`].
+    pub fn compile_while(self, checkpoint: &dyn Checkpoint) -> Result<Program<Scalar>, Error> {
+        struct Compile<'a>(&'a dyn Checkpoint);
+
+        impl CircuitVisitor for Compile<'_> {
             type Output = Program<Scalar>;
 
             fn visit<C: Circuit<Scalar> + Send>(
                 self,
                 circuit: C,
             ) -> Result<Program<Scalar>, Error> {
-                cuzk_pce::compile(circuit).map_err(|problem| synthesis("compile", &problem))
+                let goes_on = || self.0.pass();
+                cuzk_pce::compile_while(circuit, &goes_on).map_err(|problem| match problem {
+                    RecordError::Stopped => Error::Stopped,
+                    problem => synthesis("compile", &problem),
+                })
             }
         }
 
-        self.with_blank(Compile)
+        self.with_blank(Compile(checkpoint))
     }
 
     /// Records the circuit's rows in plain form, a thousand times the size of

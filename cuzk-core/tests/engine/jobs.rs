@@ -7,6 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use cuzk_core::backend::Device;
+#[cfg(unix)]
+use cuzk_core::circuit::Circuit;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
@@ -211,6 +213,42 @@ fn a_cancelled_job_leaves_the_wait_for_anothers_reading() {
     reads.cancel();
     drop(pipe);
     proved.unwrap().unwrap();
+}
+
+/// The circuit's file cannot be read, which is known only once the job that reads it is
+/// cancelled: it would be compiled next. Another job has waited for the file, and does so.
+#[test]
+#[cfg(unix)]
+fn a_cancelled_job_compiles_no_circuit_and_who_waits_for_it_does() {
+    const REAL: ProofKind = ProofKind::WindowPost;
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
+    common::copy_params(REAL, folder);
+    let path = Circuit::cache_path(tiny::id(REAL), folder).unwrap();
+    let mut config = common::config();
+    config.srs.param_cache = folder.to_owned();
+    config.synthesis.partition_workers = 2;
+    let request = common::bundled_request(REAL);
+    for others in 0..=1 {
+        std::fs::write(&path, "").unwrap();
+        let engine = Engine::start(config.clone()).unwrap();
+        let pipe = Pipe::in_place_of(REAL, folder);
+        let running = || engine.status().partitions_running;
+        let reads = engine.submit(&request).unwrap();
+        wait_until("one reads", || running() == 1);
+        let waits: Vec<_> = (0..others)
+            .map(|_| engine.submit(&request).unwrap())
+            .collect();
+        wait_until("the others wait", || running() == 1 + others);
+        assert!(reads.cancel());
+        drop(pipe);
+        for job in waits {
+            job.wait_for(MOMENTS).unwrap().unwrap();
+        }
+        engine.shutdown();
+        assert!(is_cancelled(&reads));
+        assert_eq!(path.exists(), others > 0);
+    }
 }
 
 /// Somebody else has the device's lock, for as long as they like.

@@ -28,6 +28,7 @@ use crate::{
     fingerprint::{CircuitHasher, push_part, row_digest},
     r1cs::R1cs,
     record::RecordError,
+    unwind::{self, CAN_UNWIND, unwind_with},
 };
 use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
 use ff::PrimeField;
@@ -42,14 +43,45 @@ use std::collections::HashMap;
 /// it has more variables, rows or distinct parts than 31 bits can number, or
 /// names a variable that it has not allocated yet.
 pub fn compile<S: PrimeField, C: Circuit<S>>(circuit: C) -> Result<Program<S>, RecordError> {
-    Ok(compile_folded(circuit)?.smallest())
+    compile_while(circuit, &|| true)
 }
 
+/// The same for as long as `goes_on` says so, which is asked before every few thousand
+/// rows, and may block. The circuit is unwound from when it says no, since it has gadgets
+/// that take no error from the system; where panics end the process it is not asked.
+///
+/// # Errors
+/// As [`compile`], and [`RecordError::Stopped`].
+pub fn compile_while<S: PrimeField, C: Circuit<S>>(
+    circuit: C,
+    goes_on: &GoesOn<'_>,
+) -> Result<Program<S>, RecordError> {
+    let compiled = unwind::catch(|| fold_while(circuit, goes_on));
+    let folded = compiled.unwrap_or_else(|Stopped| Err(RecordError::Stopped))?;
+    Ok(folded.smallest())
+}
+
+/// Whether to go on.
+type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
+
+/// What a circuit is unwound with.
+struct Stopped;
+
 /// As [`compile`], but folded even if that is larger.
+#[cfg(test)]
 pub(super) fn compile_folded<S: PrimeField, C: Circuit<S>>(
     circuit: C,
 ) -> Result<Program<S>, RecordError> {
-    let mut cs = Compiler::create()?;
+    fold_while(circuit, &|| true)
+}
+
+/// As [`compile_while`], but folded even if that is larger, and unwinding with
+/// [`Stopped`].
+fn fold_while<S: PrimeField, C: Circuit<S>>(
+    circuit: C,
+    goes_on: &GoesOn<'_>,
+) -> Result<Program<S>, RecordError> {
+    let mut cs = Compiler::create(goes_on)?;
     cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
     circuit.synthesize(&mut cs)?;
     Ok(cs.finish()?)
@@ -62,7 +94,7 @@ pub(super) fn compile_folded<S: PrimeField, C: Circuit<S>>(
 /// greatest that has been named so far is as good: only distances count.
 pub(super) fn boolean_columns<S: PrimeField>(r1cs: &R1cs<S>) -> Density {
     let mut columns = Density::new(r1cs.num_aux());
-    let Ok(mut cs) = Compiler::create() else {
+    let Ok(mut cs) = Compiler::create(&|| true) else {
         return columns;
     };
     cs.num_inputs = u32::try_from(r1cs.num_inputs()).unwrap_or(0);
@@ -106,9 +138,12 @@ struct Fixed {
 /// How many recently fixed variables are remembered, by column.
 const FIXED_LEN: usize = 64;
 
+/// How many rows are compiled between two questions whether to go on.
+const STRETCH_ROWS: u32 = 4096;
+
 /// The constraint system that [`compile`] hands to a circuit.
-#[derive(Debug)]
-struct Compiler<S> {
+struct Compiler<'a, S> {
+    goes_on: &'a GoesOn<'a>,
     num_inputs: u32,
     num_aux: u32,
     rows: u32,
@@ -131,9 +166,10 @@ struct Compiler<S> {
     failed: Option<CsrError>,
 }
 
-impl<S: PrimeField> Compiler<S> {
-    fn create() -> Result<Self, CsrError> {
+impl<'a, S: PrimeField> Compiler<'a, S> {
+    fn create(goes_on: &'a GoesOn<'a>) -> Result<Self, CsrError> {
         Ok(Compiler {
+            goes_on,
             num_inputs: 0,
             num_aux: 0,
             rows: 0,
@@ -386,7 +422,7 @@ fn too_many(what: &'static str) -> CsrError {
 /// Columns leave a bit for [`INPUT_BIT`].
 const VARIABLES_MAX: u32 = INPUT_BIT - 1;
 
-impl<S: PrimeField> ConstraintSystem<S> for Compiler<S> {
+impl<S: PrimeField> ConstraintSystem<S> for Compiler<'_, S> {
     type Root = Self;
 
     fn alloc<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
@@ -429,6 +465,10 @@ impl<S: PrimeField> ConstraintSystem<S> for Compiler<S> {
     {
         if self.failed.is_some() {
             return;
+        }
+        let asks = CAN_UNWIND && self.rows.is_multiple_of(STRETCH_ROWS);
+        if asks && !(self.goes_on)() {
+            unwind_with(Stopped);
         }
         let a = a(LinearCombination::zero());
         let b = b(LinearCombination::zero());

@@ -29,7 +29,7 @@ mod tables;
 mod tests;
 mod types;
 
-pub use compile::compile;
+pub use compile::{compile, compile_while};
 pub use file::{ProgramHeader, inspect, read, write};
 pub use flat::{BLOCK_ROWS, Flat};
 pub use run::check;

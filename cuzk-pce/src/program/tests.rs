@@ -335,6 +335,45 @@ fn other_dimensions_are_an_error() {
     assert!(matches!(run(&moved, &mut b), Err(InputCount { .. })));
 }
 
+/// It is asked every few thousand rows, and once it has said no neither it nor the circuit
+/// is asked for more, though this one has no way to fail.
+#[test]
+fn compiling_stops_when_it_is_to_go_on_no_more() {
+    const ROWS: usize = 100_000;
+    struct Rows<'a>(&'a AtomicI32);
+    impl Circuit<Scalar> for Rows<'_> {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            cs: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            for _ in 0..ROWS {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                let bit = cs.alloc(|| "bit", || Ok(Scalar::ONE)).unwrap();
+                let one = CS::one();
+                cs.enforce(|| "bit", |lc| lc + bit, |lc| lc + one - bit, |lc| lc);
+            }
+            Ok(())
+        }
+    }
+    let compiled = |limit| {
+        let (rows, asked) = (AtomicI32::new(0), AtomicI32::new(0));
+        let goes_on = || asked.fetch_add(1, Ordering::Relaxed) + 1 < limit;
+        let program = compile_while(Rows(&rows), &goes_on);
+        let rows = program.map(|program| program.rows()).map_err(|error| {
+            assert!(matches!(error, crate::RecordError::Stopped), "{error}");
+            usize::try_from(rows.into_inner()).unwrap()
+        });
+        (rows, asked.into_inner())
+    };
+    let (rows, asked) = compiled(i32::MAX);
+    assert_eq!(rows, Ok(ROWS));
+    assert!(asked > 10, "{asked}");
+    assert_eq!(compiled(1), (Err(1), 1));
+    let (rows, asked) = compiled(3);
+    assert_eq!(asked, 3);
+    assert!((1..ROWS / 5).contains(&rows.unwrap_err()));
+}
+
 /// The rows of many chunks, so that blocks start in the middle of things.
 #[test]
 fn long_circuits_evaluate_in_blocks() {
