@@ -9,6 +9,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cuzk_journal::JournalError;
+use cuzk_pce::NoMemory;
 use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
@@ -53,6 +54,9 @@ pub enum Error {
     /// The request needs more memory than the configuration allows.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
+    /// The system had no memory for a witness, though the budget allowed it.
+    #[error("{0}; lower [memory] total_budget, or leave more memory to the engine")]
+    NoMemory(#[from] NoMemory),
     /// A circuit could not be recorded or its witness not computed.
     #[error("{stage}: {problem}")]
     Synthesis {
@@ -235,7 +239,8 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Io { .. } => true,
             Self::Journal(error) => error.is_input(),
-            Self::Synthesis { .. }
+            Self::NoMemory(_)
+            | Self::Synthesis { .. }
             | Self::Backend { .. }
             | Self::Rejected { .. }
             | Self::Start { .. }

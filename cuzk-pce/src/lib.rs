@@ -47,6 +47,6 @@ pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use throttle::{Gate, WAIT_MAX, wait_max};
 pub use witness::{
-    Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
-    WitnessCs, WitnessError, WitnessMemory, packed_witness, witness,
+    Columns, NoMemory, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs,
+    Witness, WitnessCs, WitnessError, WitnessMemory, packed_witness, witness,
 };

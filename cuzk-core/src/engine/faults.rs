@@ -175,7 +175,11 @@ impl Shared {
             memory: &memory,
             ..self.config.cpu.isa.into()
         };
-        let witness = input.witness_in(partition, context).ok()?;
+        let witness = match input.witness_in(partition, context) {
+            // Nobody can say then.
+            Err(error @ Error::NoMemory(_)) => return Some(error),
+            witness => witness.ok()?,
+        };
         let row = circuit.first_bad_row(&witness).ok()??;
         Some(Error::Unsatisfied { partition, row })
     }

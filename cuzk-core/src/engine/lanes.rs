@@ -461,11 +461,12 @@ pub(super) fn unwinding_is_an_error<T>(
     stage: &'static str,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        Err(Error::Internal {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match panic.downcast_ref() {
+        Some(no_memory) => Err(Error::NoMemory(*no_memory)),
+        None => Err(Error::Internal {
             stage,
             problem: message_of(&*panic),
-        })
+        }),
     })
 }
 

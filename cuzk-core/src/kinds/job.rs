@@ -5,8 +5,8 @@ use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
-use cuzk_pce::PackedWitness;
 use cuzk_pce::cell::{CheckedCircuit, check_circuit};
+use cuzk_pce::{NoMemory, PackedWitness};
 use cuzk_witness::{Context as WitnessContext, WriteError};
 
 use super::CircuitId;
@@ -40,7 +40,7 @@ pub trait Job: Send + Sync {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] for a partition that there is not,
-    /// [`Error::Synthesis`] when the circuit fails.
+    /// [`Error::Synthesis`] when the circuit fails, [`Error::NoMemory`].
     fn witness(&self, partition: usize) -> Result<PackedWitness<Scalar>, Error> {
         self.witness_in(partition, Isa::best().into())
     }
@@ -180,7 +180,7 @@ impl<S: Statement> Job for S {
         context: WitnessContext<'_>,
     ) -> Result<PackedWitness<Scalar>, Error> {
         check_partition(self, partition)?;
-        match self.native() {
+        NoMemory::catch(|| match self.native() {
             Some(native) => {
                 native
                     .write(partition, context)
@@ -191,7 +191,7 @@ impl<S: Statement> Job for S {
             }
             None => cuzk_pce::packed_witness(instance(self, partition)?)
                 .map_err(|problem| synthesis("witness", &problem)),
-        }
+        })?
     }
 
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
@@ -222,5 +222,76 @@ impl<S: Statement> Job for S {
     ) -> Result<groth16::Proof<Bls12>, Error> {
         groth16::create_proof(instance(self, partition)?, parameters, r, s)
             .map_err(|problem| synthesis("reference proof", &problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bellperson::SynthesisError;
+    use cuzk_pce::PackedBuilder;
+
+    use super::*;
+    use crate::kinds::{ProofKind, SectorSize};
+
+    /// Has a witness that no machine has memory for.
+    struct Endless;
+
+    /// More than a machine has addresses for.
+    const WORDS: usize = 1 << 48;
+
+    impl Circuit<Scalar> for Endless {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            _: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            Ok(())
+        }
+    }
+
+    impl Native for Endless {
+        fn write(
+            &self,
+            _: usize,
+            context: WitnessContext<'_>,
+        ) -> anyhow::Result<PackedWitness<Scalar>> {
+            let builder = PackedBuilder::with_capacity_in(context.memory, 64 * WORDS, 0);
+            Ok(builder.finish()?)
+        }
+    }
+
+    impl Statement for Endless {
+        type Circuit = Self;
+
+        fn id(&self) -> CircuitId {
+            CircuitId {
+                kind: ProofKind::Porep,
+                sector_size: SectorSize::KiB2,
+            }
+        }
+
+        fn partitions(&self) -> usize {
+            1
+        }
+
+        fn instance(&self, _: usize) -> anyhow::Result<Self> {
+            Ok(Self)
+        }
+
+        fn public_inputs(&self, _: usize) -> anyhow::Result<Vec<Scalar>> {
+            Ok(Vec::new())
+        }
+
+        fn native(&self) -> Option<&dyn Native> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn a_witness_without_memory_is_an_error() {
+        let error = Job::witness(&Endless, 0).unwrap_err();
+        let Error::NoMemory(asked) = error else {
+            panic!("{error}");
+        };
+        assert!(asked.bytes >= 8 * WORDS, "{asked}");
     }
 }

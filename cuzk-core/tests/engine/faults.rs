@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use blstrs::Scalar;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::job::{JobOptions, Outcome};
 use cuzk_core::kinds::{Job, ProofKind};
@@ -11,6 +12,7 @@ use cuzk_core::memory::footprint::{Sums, partition_bytes};
 use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine, Error};
+use cuzk_pce::PackedBuilder;
 
 use crate::common::device::{Deed, Doorway, FAULTS, Opened, Scripted, engine_on};
 use crate::common::tiny::{self, Hooked, TinyJob};
@@ -526,6 +528,42 @@ fn a_panic_beside_the_stages_ends_its_job_and_no_thread() {
         assert!(engine.status().jobs.is_empty());
         engine.shutdown();
     }
+}
+
+/// It is no panic, and no fault of a device: neither where a partition is synthesized nor
+/// where it is seen whose fault a rejected proof is.
+#[test]
+fn a_witness_without_memory_is_an_error_that_says_what_to_do() {
+    // More than a machine has addresses for.
+    const WORDS: usize = 1 << 48;
+    let no_memory = || drop(PackedBuilder::<Scalar>::with_capacity(64 * WORDS, 0));
+    let directory = tempfile::tempdir().unwrap();
+    let config = tiny::config(directory.path());
+    let device = Scripted::new(&config, |n| match n {
+        0 => Deed::WrongPoint,
+        _ => Deed::Prove,
+    });
+    let engine = engine_on(&config, &[&device]);
+    let first: Arc<dyn Job> = Arc::new(Hooked {
+        in_witness: Box::new(move |_| no_memory()),
+        ..Hooked::from(tiny::job(KIND, 1))
+    });
+    for job in [first, second_witness(no_memory)] {
+        let error = prove(&engine, job).unwrap_err();
+        let Error::NoMemory(asked) = &*error else {
+            panic!("{error}");
+        };
+        assert!(asked.bytes >= 8 * WORDS && !error.is_input());
+        let told = error.to_string();
+        let bytes = asked.bytes.to_string();
+        assert!(
+            told.contains(&bytes) && told.contains("total_budget"),
+            "{told}"
+        );
+    }
+    assert_eq!(engine.status().devices[0].faults, 0);
+    prove(&engine, tiny::job(KIND, 1)).unwrap();
+    engine.shutdown();
 }
 
 #[test]

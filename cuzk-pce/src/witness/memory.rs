@@ -2,7 +2,7 @@
 //!
 //! Not an allocator: it chooses one. Invariants: what is large comes from whoever recycles
 //! it, if somebody does; what is small, and everything else, is on the heap; a vector for
-//! which there is no memory unwinds, where others end the process.
+//! which there is no memory unwinds with [`NoMemory`], where others end the process.
 #![allow(unsafe_code)] // Hands on to another allocator, and fills a vector out of order.
 
 use std::alloc::Layout;
@@ -13,6 +13,8 @@ use std::sync::Arc;
 use allocator_api2::alloc::{AllocError, Allocator, Global};
 use allocator_api2::vec::Vec;
 use rayon::prelude::*;
+
+use crate::unwind::{self, unwind_with};
 
 /// A vector of a witness.
 pub(crate) type Array<T> = Vec<T, WitnessMemory>;
@@ -92,12 +94,30 @@ unsafe impl Allocator for WitnessMemory {
 /// A vector that is told so ends the process, with everybody's jobs in it; one that unwinds
 /// here is as it was, because it asks before it changes anything. Of little memory there may
 /// not be enough to unwind.
-#[expect(clippy::panic, reason = "ends a partition and not the process")]
 fn no_memory(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
     if bytes < WitnessMemory::LARGE_BYTES {
         return Err(AllocError);
     }
-    panic!("no memory for {bytes} bytes of a witness; lower memory.total_budget")
+    unwind_with(NoMemory { bytes })
+}
+
+/// A large vector of a witness got no memory. Whoever makes one, or chooses a query from
+/// one, unwinds with this where there is none: a panic that prints nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no memory for {bytes} bytes of a witness")]
+pub struct NoMemory {
+    /// What the vector asked for.
+    pub bytes: usize,
+}
+
+impl NoMemory {
+    /// Has it be an error where `work` unwinds with it. Panics go on.
+    ///
+    /// # Errors
+    /// If it does; what `work` was about is to be dropped.
+    pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Self> {
+        unwind::catch(work)
+    }
 }
 
 impl fmt::Debug for WitnessMemory {
@@ -111,7 +131,6 @@ impl fmt::Debug for WitnessMemory {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -179,11 +198,11 @@ mod tests {
         let memory = WitnessMemory::of(Arc::new(Once::default()));
         let mut array = Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory.clone());
         array.extend(0..LEN);
-        let grown = catch_unwind(AssertUnwindSafe(|| array.push(LEN)));
-        let said = grown.unwrap_err().downcast::<String>().unwrap();
-        assert!(said.starts_with("no memory for "), "{said}");
+        let grown = NoMemory::catch(|| array.push(LEN)).unwrap_err();
+        assert!(grown.bytes > LARGE_BYTES, "{grown}");
         assert!(array.iter().copied().eq(0..LEN));
         let made = || Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory.clone());
-        assert!(catch_unwind(AssertUnwindSafe(made)).is_err());
+        let bytes = LARGE_BYTES;
+        assert_eq!(NoMemory::catch(made), Err(NoMemory { bytes }));
     }
 }

@@ -15,7 +15,7 @@ mod query;
 pub use builder::PackedBuilder;
 pub use columns::Columns;
 pub use cs::WitnessCs;
-pub use memory::WitnessMemory;
+pub use memory::{NoMemory, WitnessMemory};
 pub use packed::PackedWitness;
 pub use packed_cs::PackedWitnessCs;
 pub use query::{PackedQuery, PackedSlice};

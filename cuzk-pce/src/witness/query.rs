@@ -56,7 +56,8 @@ impl<S> PackedWitness<S> {
 
 impl<S: PrimeField> PackedWitness<S> {
     /// The values of the public inputs with these indices, then those of the
-    /// auxiliary variables in `aux`, in the memory that the witness has.
+    /// auxiliary variables in `aux`, in the memory that the witness has; where there is
+    /// none, this unwinds with [`NoMemory`](crate::NoMemory).
     ///
     /// # Panics
     /// If an index is not below the number of inputs, or `aux` is over more
