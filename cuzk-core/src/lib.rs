@@ -35,6 +35,7 @@ pub mod job;
 pub mod kinds;
 pub mod memory;
 pub mod once_map;
+mod panics;
 pub mod params;
 pub mod pipeline;
 pub mod request;

@@ -1,15 +1,17 @@
-//! The way of one partition through the engine.
+//! The way of one partition, from its statement to its verified proof.
 //!
 //! ```text
-//! Job ─▶ witness ─▶ a, b ─▶ Synthesized ─▶ Pending ─▶ proof ─▶ VerifiedProof
-//!        synthesize_partition          prove_start    prove_finish
+//! statement ─▶ witness ─▶ a, b ─▶ Synthesized ─▶ Pending ─▶ proof ─▶ VerifiedProof
+//!              synthesize_partition         prove_start      prove_finish
 //! ```
 //!
-//! A backend may evaluate a and b itself; then there are no vectors before it.
+//! [`prove_partition`] calls all stages in order, on the current thread. The
+//! engine's workers call the stages one by one, each on the thread that is meant
+//! for it. A backend may evaluate a and b itself; then they exist nowhere before it.
 //!
-//! Not a scheduler: each stage is a function that takes its predecessor by
-//! value, and the engine decides on which thread it runs. The invariant: bytes
-//! come only out of the last one, through the verifier.
+//! Not a scheduler: a stage takes its predecessor by value, so that a large buffer
+//! is dropped where it was needed last. The invariants: proof bytes come only out
+//! of the last stage, through the verifier; a panic in a stage is its error.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::backend::{
 use crate::circuit::Circuit;
 use crate::kinds::{Job, WitnessContext, Writer};
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::panics::catch_panic;
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
 use crate::verify::{VerifiedProof, verify_partition};
@@ -37,22 +40,81 @@ use crate::{Error, Result};
 /// Scalars that one task zeroes at a time.
 const FILL_TASK: usize = 1 << 14;
 
-/// What synthesis runs on.
+/// One partition of a statement, with the circuit and the parameters to prove it.
+#[derive(Clone)]
+pub struct Partition<'a> {
+    /// The statement.
+    pub statement: &'a dyn Job,
+    /// Which of its partitions, from 0.
+    pub index: usize,
+    /// The circuit that the partition instantiates.
+    pub circuit: Arc<Circuit>,
+    /// The circuit's Groth16 parameters.
+    pub params: Arc<MappedParams>,
+    /// r and s of the proof; [`Randomness::from_os`] where they are not fixed.
+    pub randomness: Randomness,
+}
+
+/// What synthesis runs with.
 #[derive(Clone)]
 pub struct SynthesisResources<'a> {
     /// Its threads.
     pub pool: &'a ThreadPool,
-    /// The instructions of the witness' hashes.
+    /// The instructions of the witness's hashes.
     pub isa: Isa,
-    /// Where it takes the witness and the vectors over the domain from.
+    /// The memory of the witness and of the vectors over the domain.
     pub buffers: &'a Arc<BufferPool>,
-    /// While this is above zero, the witness and evaluation yield the memory to
-    /// whoever raised it, each for no longer than [`cuzk_pce::wait_max`].
+    /// While this count is above zero, the witness and the evaluation leave the
+    /// memory bandwidth to the work that raised it, each for at most
+    /// [`cuzk_pce::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
-    /// Whether A and B are evaluated here, and not left to the backend.
+    /// True if A and B are evaluated here, and not left to the backend.
     pub evaluate: bool,
-    /// What may pause or stop the partition, here and on the device.
+    /// Pauses or stops the partition, here and on the device.
     pub checkpoint: SharedCheckpoint,
+}
+
+/// What proving runs with once the partition is synthesized.
+#[derive(Clone, Copy)]
+pub struct ProvingResources<'a> {
+    /// Where the partition is proved.
+    pub backend: &'a Arc<dyn Backend>,
+    /// The device's index in the timeline.
+    pub device: usize,
+    /// The key that the proof is verified with.
+    pub key: &'a PreparedVerifyingKey<Bls12>,
+    /// The threads of the verification.
+    pub pool: &'a ThreadPool,
+}
+
+/// The part of a partition's way in which it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Witness and evaluation.
+    Synthesis,
+    /// The device region.
+    Start,
+    /// Everything after it, the verification included.
+    Finish,
+}
+
+/// A partition that was not proved.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct StepError {
+    /// The step that failed.
+    pub step: Step,
+    /// Why.
+    pub error: Box<Error>,
+}
+
+impl fmt::Debug for Partition<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Partition")
+            .field("index", &self.index)
+            .field("circuit", &self.circuit)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for SynthesisResources<'_> {
@@ -61,48 +123,78 @@ impl fmt::Debug for SynthesisResources<'_> {
     }
 }
 
-/// Computes the witness of a partition, evaluates A and B on it where the backend
-/// does not, and draws its proof's randomness.
+impl fmt::Debug for ProvingResources<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProvingResources")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Proves a partition: all stages in order, on the current thread and the pools of
+/// its resources. `region_over` is called between the device region and the rest,
+/// when the vectors over the domain are free.
+///
+/// # Errors
+/// The step that failed, with its error.
+pub fn prove_partition(
+    partition: Partition<'_>,
+    synthesis: SynthesisResources<'_>,
+    proving: ProvingResources<'_>,
+    region_over: impl FnOnce(),
+    trace: Trace<'_>,
+) -> std::result::Result<VerifiedProof, StepError> {
+    let (statement, index) = (partition.statement, partition.index);
+    let synthesized =
+        synthesize_partition(partition, synthesis, trace).map_err(at(Step::Synthesis))?;
+    let trace = trace.on_device(proving.device);
+    let pending =
+        prove_start(proving.backend, synthesized, index, trace).map_err(at(Step::Start))?;
+    region_over();
+    prove_finish(pending, statement, index, proving, trace).map_err(at(Step::Finish))
+}
+
+fn at(step: Step) -> impl Fn(Error) -> StepError {
+    move |error| StepError {
+        step,
+        error: Box::new(error),
+    }
+}
+
+/// Computes the witness of a partition, and evaluates A and B on it where the
+/// backend does not.
 ///
 /// # Errors
 /// A vanilla proof from which the circuit cannot be satisfied, a witness of
 /// another shape than the circuit's, or [`Error::Stopped`].
 pub fn synthesize_partition(
-    job: &dyn Job,
-    partition: usize,
-    circuit: Arc<Circuit>,
-    params: Arc<MappedParams>,
+    partition: Partition<'_>,
     resources: SynthesisResources<'_>,
     trace: Trace<'_>,
 ) -> Result<Synthesized> {
+    catch_panic("synthesis", || synthesize(partition, resources, trace))
+}
+
+fn synthesize(
+    partition: Partition<'_>,
+    resources: SynthesisResources<'_>,
+    trace: Trace<'_>,
+) -> Result<Synthesized> {
+    let witness = write_witness(&partition, &resources, trace)?;
     let SynthesisResources {
         pool,
-        isa,
         buffers,
         throttle,
         evaluate,
         checkpoint,
+        ..
     } = resources;
-    let stage = match job.writer() {
-        Writer::Native => Stage::Witness,
-        Writer::Circuit => Stage::CircuitWitness,
-    };
-    let memory = buffers.witness_memory();
-    let throttled = Throttled {
-        gate: Gate::new(throttle, circuit.program().rows()),
-        checkpoint: &*checkpoint,
-    };
-    let context = WitnessContext {
-        isa,
-        memory: &memory,
-        checkpoint: &throttled,
-    };
-    let witness = trace.time(stage, || {
-        if !throttled.pass() {
-            return Err(Error::Stopped);
-        }
-        pool.install(|| job.witness_in(partition, context))
-    })?;
+    let Partition {
+        circuit,
+        params,
+        randomness,
+        ..
+    } = partition;
     if !checkpoint.pass() {
         return Err(Error::Stopped);
     }
@@ -121,8 +213,37 @@ pub fn synthesize_partition(
         params,
         witness,
         evaluation,
-        randomness: Randomness::from_os(),
+        randomness,
         checkpoint,
+    })
+}
+
+fn write_witness(
+    partition: &Partition<'_>,
+    resources: &SynthesisResources<'_>,
+    trace: Trace<'_>,
+) -> Result<PackedWitness<Scalar>> {
+    let statement = partition.statement;
+    let stage = match statement.writer() {
+        Writer::Native => Stage::Witness,
+        Writer::Circuit => Stage::CircuitWitness,
+    };
+    let memory = resources.buffers.witness_memory();
+    let throttled = Throttled {
+        gate: Gate::new(resources.throttle, partition.circuit.program().rows()),
+        checkpoint: &*resources.checkpoint,
+    };
+    let context = WitnessContext {
+        isa: resources.isa,
+        memory: &memory,
+        checkpoint: &throttled,
+    };
+    trace.time(stage, || {
+        if !throttled.pass() {
+            return Err(Error::Stopped);
+        }
+        let write = || statement.witness_in(partition.index, context);
+        resources.pool.install(write)
     })
 }
 
@@ -199,30 +320,35 @@ pub fn prove_start(
     partition: usize,
     trace: Trace<'_>,
 ) -> Result<Box<dyn Pending>> {
-    Arc::clone(backend)
-        .prove_start(synthesized, trace)
-        .map_err(|error| backend_error(backend.name(), partition, error))
+    catch_panic("prove", || {
+        Arc::clone(backend)
+            .prove_start(synthesized, trace)
+            .map_err(|error| backend_error(backend.name(), partition, error))
+    })
 }
 
-/// Finishes a partition outside the device region, and verifies it in `pool`.
+/// Finishes a partition outside the device region, and verifies its proof.
 ///
 /// # Errors
 /// [`Error::Backend`], [`Error::Stopped`], [`Error::Rejected`].
 pub fn prove_finish(
     pending: Box<dyn Pending>,
-    backend: &dyn Backend,
-    job: &dyn Job,
+    statement: &dyn Job,
     partition: usize,
-    key: &PreparedVerifyingKey<Bls12>,
-    pool: &ThreadPool,
+    resources: ProvingResources<'_>,
     trace: Trace<'_>,
 ) -> Result<VerifiedProof> {
-    let proof = pending
-        .finish(trace)
-        .map_err(|error| backend_error(backend.name(), partition, error))?;
-    trace.time(Stage::Verify, || {
-        pool.install(|| verify_partition(key, &proof, &job.public_inputs(partition)?, partition))
-    })
+    let finish = || {
+        let proof = pending
+            .finish(trace)
+            .map_err(|error| backend_error(resources.backend.name(), partition, error))?;
+        let verify = || {
+            let inputs = statement.public_inputs(partition)?;
+            verify_partition(resources.key, &proof, &inputs, partition)
+        };
+        trace.time(Stage::Verify, || resources.pool.install(verify))
+    };
+    catch_panic("finish", || trace.time(Stage::Finish, finish))
 }
 
 fn backend_error(backend: &'static str, partition: usize, error: BackendError) -> Error {

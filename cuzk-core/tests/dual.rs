@@ -28,7 +28,10 @@ use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache};
-use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
+use cuzk_core::pipeline::{
+    Partition, ProvingResources, SynthesisResources, prove_partition, prove_start,
+    synthesize_partition,
+};
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_core::{Engine, Error};
 use cuzk_kernels::msm::{g1_stream, g2_stream};
@@ -106,8 +109,17 @@ impl Case {
             evaluate,
             checkpoint,
         };
-        let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(self.params.mapped()));
-        synthesize_partition(&*self.job, 0, circuit, params, resources, trace)
+        synthesize_partition(self.partition(Randomness::from_os()), resources, trace)
+    }
+
+    fn partition(&self, randomness: Randomness) -> Partition<'_> {
+        Partition {
+            statement: &*self.job,
+            index: 0,
+            circuit: Arc::clone(&self.circuit),
+            params: Arc::clone(self.params.mapped()),
+            randomness,
+        }
     }
 
     /// What the kernels of the CPU make of the partition, one by one: no backend is asked.
@@ -160,16 +172,34 @@ impl Case {
 
     /// A proof, verified, and the stages that it went through.
     fn prove(&self, backend: &Arc<dyn Backend>, randomness: Randomness) -> (Vec<u8>, Vec<Stage>) {
+        self.prove_with(backend, randomness, !backend.evaluates())
+    }
+
+    /// The same; A and B are evaluated, or left to the backend.
+    fn prove_with(
+        &self,
+        backend: &Arc<dyn Backend>,
+        randomness: Randomness,
+        evaluate: bool,
+    ) -> (Vec<u8>, Vec<Stage>) {
         let timeline = Timeline::default();
-        let trace = timeline.trace(0, Some(0));
-        let synthesized = Synthesized {
-            randomness,
-            ..self.synthesized(!backend.evaluates())
-        };
-        let pending = prove_start(backend, synthesized, 0, trace).unwrap();
-        let key = self.params.prepared_key();
         let pool = &common::config().synthesis.pool().unwrap();
-        let proof = prove_finish(pending, &**backend, &*self.job, 0, key, pool, trace);
+        let synthesis = SynthesisResources {
+            pool,
+            isa: Isa::best(),
+            buffers: &BufferPool::new(Dealloc::Recycle, 0),
+            throttle: None,
+            evaluate,
+            checkpoint: Arc::new(Unhindered),
+        };
+        let proving = ProvingResources {
+            backend,
+            device: 0,
+            key: self.params.prepared_key(),
+            pool,
+        };
+        let (partition, trace) = (self.partition(randomness), timeline.trace(0, Some(0)));
+        let proof = prove_partition(partition, synthesis, proving, || (), trace);
         let stages = timeline.spans().iter().map(|span| span.stage).collect();
         (proof.unwrap().as_bytes().to_vec(), stages)
     }
@@ -314,17 +344,8 @@ fn what_is_evaluated_or_not_does_not_matter() {
     assert!(device.evaluates() && !cpu.evaluates());
     let expected = case.prove(&cpu, added(3, 4)).0;
     for (backend, evaluate) in [(&cpu, false), (&device, true)] {
-        let timeline = Timeline::default();
-        let trace = timeline.trace(0, Some(0));
-        let synthesized = Synthesized {
-            randomness: added(3, 4),
-            ..case.synthesized(evaluate)
-        };
-        let pending = prove_start(backend, synthesized, 0, trace).unwrap();
-        let key = case.params.prepared_key();
-        let pool = &common::config().synthesis.pool().unwrap();
-        let proof = prove_finish(pending, &**backend, &*case.job, 0, key, pool, trace);
-        assert_eq!(proof.unwrap().as_bytes().to_vec(), expected);
+        let (proof, _) = case.prove_with(backend, added(3, 4), evaluate);
+        assert_eq!(proof, expected);
     }
 }
 

@@ -27,7 +27,9 @@ use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
 use cuzk_core::memory::buffer::{BufferPool, Dealloc};
 use cuzk_core::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
-use cuzk_core::pipeline::{SynthesisResources, prove_finish, prove_start, synthesize_partition};
+use cuzk_core::pipeline::{
+    Partition, ProvingResources, SynthesisResources, prove_partition, synthesize_partition,
+};
 use cuzk_core::timeline::Timeline;
 use cuzk_core::verify::VerifiedProof;
 use cuzk_kernels::{Checkpoint, Isa, Unhindered};
@@ -52,6 +54,21 @@ struct Case {
     params: Arc<LoadedParams>,
 }
 
+fn synthesis<'a>(
+    isa: Isa,
+    (resources, pool): (&'a GpuResources, &'a ThreadPool),
+    buffers: &'a Arc<BufferPool>,
+) -> SynthesisResources<'a> {
+    SynthesisResources {
+        pool,
+        isa,
+        buffers,
+        throttle: Some(resources.throttle()),
+        evaluate: true,
+        checkpoint: Arc::new(Unhindered),
+    }
+}
+
 impl Case {
     fn new(kind: ProofKind) -> Self {
         Self::with_params_in(kind, &common::param_cache())
@@ -68,23 +85,22 @@ impl Case {
         }
     }
 
-    fn synthesized(&self, isa: Isa, resources: &GpuResources, pool: &ThreadPool) -> Synthesized {
-        synthesize_partition(
-            &*self.job,
-            0,
-            Arc::clone(&self.circuit),
-            Arc::clone(self.params.mapped()),
-            SynthesisResources {
-                pool,
-                isa,
-                buffers: &BufferPool::new(Dealloc::Recycle, 0),
-                throttle: Some(resources.throttle()),
-                evaluate: true,
-                checkpoint: Arc::new(Unhindered),
-            },
-            Timeline::default().trace(0, Some(0)),
-        )
-        .unwrap()
+    fn partition(&self, randomness: Randomness) -> Partition<'_> {
+        Partition {
+            statement: &*self.job,
+            index: 0,
+            circuit: Arc::clone(&self.circuit),
+            params: Arc::clone(self.params.mapped()),
+            randomness,
+        }
+    }
+
+    fn synthesized(&self, resources: &GpuResources, pool: &ThreadPool) -> Synthesized {
+        let buffers = BufferPool::new(Dealloc::Recycle, 0);
+        let synthesis = synthesis(Isa::best(), (resources, pool), &buffers);
+        let trace = Timeline::default();
+        let trace = trace.trace(0, Some(0));
+        synthesize_partition(self.partition(Randomness::from_os()), synthesis, trace).unwrap()
     }
 
     fn ours(&self, randomness: Randomness) -> VerifiedProof {
@@ -95,16 +111,24 @@ impl Case {
         let (resources, pool) = resources();
         let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
         let backend: Arc<dyn Backend> = Arc::new(backend.with_isa(isa));
-        let synthesized = Synthesized {
-            randomness,
-            ..self.synthesized(isa, &resources, &pool)
-        };
         let timeline = Timeline::default();
-        let trace = timeline.trace(0, Some(0));
-        let pending = prove_start(&backend, synthesized, 0, trace).unwrap();
-        let key = self.params.prepared_key();
-        let backend = &*backend;
-        prove_finish(pending, backend, &*self.job, 0, key, &pool, trace).unwrap()
+        let buffers = BufferPool::new(Dealloc::Recycle, 0);
+        let proving = ProvingResources {
+            backend: &backend,
+            device: 0,
+            key: self.params.prepared_key(),
+            pool: &pool,
+        };
+        let mut regions = 0;
+        let proof = prove_partition(
+            self.partition(randomness),
+            synthesis(isa, (&resources, &pool), &buffers),
+            proving,
+            || regions += 1,
+            timeline.trace(0, Some(0)),
+        );
+        assert_eq!(regions, 1);
+        proof.unwrap()
     }
 
     fn bellperson(&self) -> Vec<u8> {
@@ -292,7 +316,7 @@ fn a_stopped_partition_gives_no_proof() {
     let prove = |checkpoint: Arc<StopAt>| {
         let partition = Synthesized {
             checkpoint,
-            ..case.synthesized(Isa::best(), &resources, &pool)
+            ..case.synthesized(&resources, &pool)
         };
         Arc::clone(&backend)
             .prove_start(partition, trace)?

@@ -1,20 +1,29 @@
-//! The engine: what a caller sees of it, and how long its threads live.
+//! The engine: its public face, and how long its threads live.
 //!
-//! Not the flow of a partition, which is in [`crate::pipeline`], and not the
-//! order of work, which is `cuzk-scheduler`'s. The invariants: a job that was
-//! accepted ends; a panic in a stage ends its job and not its thread; no thread
-//! outlives the engine, except one that waits for a device that never answers.
+//! Not the way of a partition, which is in [`crate::pipeline`], and not the order of
+//! work, which is `cuzk-scheduler`'s. The invariants: a job that was accepted ends; a
+//! panic in a stage ends its job and not its thread; no thread outlives the engine,
+//! except one that waits for a device that never answers.
+//!
+//! # Five services
+//!
+//! | service | owns | answers |
+//! |---|---|---|
+//! | `jobs` | ids, states, results, what the journal still has to be told | accept, attach, end once, await |
+//! | `dispatch` | admission, queues, pauses, estimates | what is next, for whom, with which memory |
+//! | `fleet` | devices, their health, the watchdog, probation | where a partition may be proved, which call is late |
+//! | `assets` | circuits, parameters, multiples, what each costs | load, replace, evict |
+//! | `compute` | threads, memory, the throttle | what a stage runs with |
+//!
+//! Each owns its state and its locks, and calls no other. `core` has the steps that need
+//! more than one of them. **Lock order:** a thread that needs locks of two services takes
+//! them in the order of the table; within one service no lock is taken under another.
 //!
 //! # Reading order
 //!
-//! `submit` (how a request becomes a job) → `shared` (what the threads share) →
-//! `stations` (the devices) → `needs` (memory, circuits, parameters) → `replaced`
-//! (parameters that others take the place of) → `ends` (how jobs begin and end) →
-//! `task` (a partition on its way) → `threads` (how the threads begin and end) →
-//! `lanes` (their loops, in the order of the way) → `faults` (what becomes of a
-//! partition that failed) → `watch` (devices that do not answer) → `upkeep` (files made
-//! anew in the background) → `registry` (jobs by
-//! number and by id) → `book`, `journal` and `bell` (jobs that outlive the process) → `status`.
+//! `submission` (how a request becomes a job) → `attempt` (a partition on its way) → the
+//! services → `core` → `workers` (the threads, a file for each kind, in the order of a
+//! partition's way) → `route` (what becomes of a partition that failed) → `status`.
 //!
 //! # Threads
 //!
@@ -26,54 +35,44 @@
 //!               └─▶ retry worker ───── all stages, alone, on the CPU
 //! ```
 
-mod bell;
-mod book;
-mod ends;
-mod faults;
-mod journal;
-mod lanes;
-mod needs;
-mod registry;
-mod replaced;
-mod shared;
-mod stations;
+mod assets;
+mod attempt;
+mod compute;
+mod core;
+mod dispatch;
+mod fleet;
+mod jobs;
+mod reverify;
+mod route;
+mod signal;
 mod status;
-mod submit;
-mod task;
-mod threads;
-mod upkeep;
-mod watch;
+mod submission;
+mod workers;
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
+use self::core::Core;
+pub use self::status::{DeviceStatus, JobStatus, MemoryStatus, Status};
+use self::submission::{priority_of, refusal, submit_request, submit_statement};
+use self::workers::Workers;
 use crate::backend::{self, Device};
 use crate::config::Config;
-use crate::job::{JobHandle, JobState};
+use crate::job::{JobHandle, JobOptions, JobState};
 use crate::kinds::{Job, decode};
+use crate::metrics;
 use crate::request::ProofRequest;
 use crate::timeline::Timeline;
 use crate::{Error, Result};
 
-use shared::Shared;
-pub use status::{DeviceStatus, JobStatus, MemoryStatus, Status};
-use threads::Threads;
-
-/// Reads a request: its bytes become a job whose statement was checked.
+/// Reads a request: its bytes become a statement that was checked.
 pub type Decoder = Arc<dyn Fn(&[u8]) -> Result<Arc<dyn Job>> + Send + Sync>;
 
-fn decode_file(request: &[u8]) -> Result<Arc<dyn Job>> {
-    Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
-}
-
-/// Ends jobs from the outside.
-pub(crate) trait Ends: Send + Sync {
-    /// Ends the job with `error`, unless it has ended; what it still holds in
-    /// queues is dropped. Whether this was the end.
-    fn end(&self, state: &Arc<JobState>, error: Error) -> bool;
-}
+/// The kind, in metrics, of a request that was refused before it was decoded.
+const UNDECODED: &str = "undecoded";
 
 /// A proving engine. It proves what is submitted to it, on threads of its own,
 /// until it is shut down or dropped.
@@ -92,8 +91,8 @@ pub(crate) trait Ends: Send + Sync {
 /// ```
 #[derive(Debug)]
 pub struct Engine {
-    shared: Arc<Shared>,
-    threads: Arc<Threads>,
+    core: Arc<Core>,
+    workers: Arc<Workers>,
 }
 
 impl Engine {
@@ -116,8 +115,8 @@ impl Engine {
         Self::start_with(config, pool, devices, Arc::new(decode_file))
     }
 
-    /// The same, for requests in a form of the caller's: `decoder` reads those of
-    /// [`Engine::submit_bytes`], and those in the journal.
+    /// Starts an engine for requests in a form of the caller's. `decoder` reads the requests
+    /// of [`Engine::submit_bytes`] and those in the journal.
     ///
     /// # Errors
     /// As [`Engine::start`].
@@ -127,95 +126,163 @@ impl Engine {
         devices: Vec<Device>,
         decoder: Decoder,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(config, pool, devices, decoder)?);
-        let threads = Arc::default();
-        // Before the threads, so that they end if one of them cannot begin.
-        let engine = Self { shared, threads };
-        engine.threads.begin(&engine.shared)?;
+        let core = Arc::new(Core::new(config, pool, devices, decoder)?);
+        let workers = Arc::default();
+        // Made before the threads, so that they end if one of them cannot begin.
+        let engine = Self { core, workers };
+        engine.workers.begin(&engine.core)?;
         Ok(engine)
     }
 
-    fn handle(&self, state: Arc<JobState>) -> JobHandle {
-        let engine: Weak<Shared> = Arc::downgrade(&self.shared);
-        JobHandle::new(state, engine)
+    /// Decodes and validates `request` and queues its partitions. It blocks meanwhile, and
+    /// while the engine decodes requests that came before and are no less urgent: async
+    /// code calls it where it may block.
+    ///
+    /// # Errors
+    /// As [`Engine::submit_with`].
+    pub fn submit(&self, request: &ProofRequest) -> Result<JobHandle> {
+        self.submit_with(request, JobOptions::default())
     }
 
-    /// The job of this id, while it runs and for as long as its result is kept.
+    /// Submits a request with options. A job with an id that is known already is attached
+    /// to if it has the same request and has not failed.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the request; missing parameters;
+    /// [`Error::Conflict`] for an id that stands for another request;
+    /// [`Error::TooLate`] for a deadline that cannot be met; [`Error::Busy`] when
+    /// the queue is full; [`Error::TooManyPartitions`] for a job that it could never
+    /// hold; [`Error::OverBudget`] where that is known already; [`Error::ShuttingDown`];
+    /// [`Error::Journal`] for a job with an id that could not be kept. If the journal's
+    /// disk failed and the process ends before it can be written again, the next start may
+    /// find the job and prove it; a submission of the id attaches to it then.
+    pub fn submit_with(&self, request: &ProofRequest, options: JobOptions) -> Result<JobHandle> {
+        // Only a request with an id is compared and kept.
+        let json = options.id.as_ref().map(|_| request.to_json());
+        let json = json.unwrap_or_default();
+        let priority = options
+            .priority
+            .unwrap_or_else(|| priority_of(request.kind()));
+        let decode = || decode(request).map(Arc::from);
+        let job = submit_request(&self.core, &json, options, priority, decode);
+        self.accepted(request.kind().name(), job)
+    }
+
+    /// Submits the bytes of a request file, as [`ProofRequest::from_json`] takes them, or in
+    /// the form that the engine's decoder reads. Where the options name no priority, the
+    /// order of decoding follows from a look at the bytes: a WinningPoSt in JSON comes
+    /// first, and everything else is [`Priority::Normal`] until it is decoded.
+    ///
+    /// # Errors
+    /// As [`Engine::submit_with`].
+    pub fn submit_bytes(&self, request: &[u8], options: JobOptions) -> Result<JobHandle> {
+        let priority = options.priority.unwrap_or_else(|| {
+            let kind = ProofRequest::peek_kind(request);
+            kind.map_or(Priority::Normal, priority_of)
+        });
+        let decode = || (self.core.decoder)(request);
+        let job = submit_request(&self.core, request, options, priority, decode);
+        self.accepted(UNDECODED, job)
+    }
+
+    /// Queues the partitions of a statement that was decoded elsewhere. The id, if there is
+    /// one, names the job in messages; it is neither compared nor kept.
+    ///
+    /// # Errors
+    /// As [`Engine::submit_with`], of a request that is right.
+    pub fn submit_job(&self, job: Arc<dyn Job>, options: JobOptions) -> Result<JobHandle> {
+        let kind = job.circuit().kind.name();
+        let job = submit_statement(&self.core, job, options);
+        self.accepted(kind, job)
+    }
+
+    /// Returns the handle of a job that was accepted, and counts one that was refused.
+    fn accepted(&self, kind: &'static str, job: Result<Arc<JobState>>) -> Result<JobHandle> {
+        let job = job.inspect_err(|error| metrics::job_refused(kind, refusal(error)))?;
+        Ok(self.handle(job))
+    }
+
+    fn handle(&self, job: Arc<JobState>) -> JobHandle {
+        let canceller: Weak<Core> = Arc::downgrade(&self.core);
+        JobHandle::new(job, canceller)
+    }
+
+    /// Returns the job of this id, while it runs and for as long as its result is kept.
     #[must_use]
     pub fn job(&self, id: &str) -> Option<JobHandle> {
-        let state = self.shared.registry.find(id)?;
-        Some(self.handle(state))
+        let job = self.core.jobs.registry.find(id)?;
+        Some(self.handle(job))
     }
 
-    /// What the engine does at this moment.
+    /// Returns the state of the engine at this moment.
     #[must_use]
     pub fn status(&self) -> Status {
-        self.shared.status()
+        Status::of(&self.core)
     }
 
-    /// The times of every stage of the last jobs.
+    /// Returns the times of every stage of the last jobs.
     #[must_use]
     pub fn timeline(&self) -> &Timeline {
-        &self.shared.timeline
+        &self.core.timeline
     }
 
-    /// The configuration in effect.
+    /// Returns the configuration in effect.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.shared.config
+        &self.core.config
     }
 
-    /// Gives a device work again that is in quarantine, as if it had never failed:
-    /// because somebody mended it. It is tried again by itself, too, after a rest; but with
-    /// circuits that did not fit on it only after this.
+    /// Gives a quarantined device work again, as if it had never failed, because an
+    /// operator mended it. After a rest it is put on probation without this, too; but
+    /// circuits that did not fit on it are tried again only after this.
     ///
     /// # Errors
     /// No such device, or one that still owes the answer for which it was given up.
     pub fn reinstate(&self, device: usize) -> Result<()> {
-        self.shared.reinstate(device)
+        self.core.reinstate(device)
     }
 
-    /// Accepts no more jobs from now on: submissions end with
-    /// [`Error::ShuttingDown`], and the jobs it has go on, but for those of the journal
-    /// that were not read again yet, which go on at the next start. For whoever shares
-    /// the engine, before it is shut down.
+    /// Accepts no more jobs from now on: submissions end with [`Error::ShuttingDown`]. The
+    /// jobs that it has go on, except those of the journal that were not read again yet:
+    /// these go on at the next start. For callers that share the engine, before it is shut
+    /// down.
     pub fn close(&self) {
-        self.shared.close();
+        self.core.close();
     }
 
     /// Accepts no more jobs, finishes those it has, and ends the threads. A device
     /// that does not answer is waited for until it counts as stalled.
     pub fn shutdown(self) {
-        self.threads.end(&self.shared);
+        self.workers.end(&self.core);
     }
 
-    /// Accepts no more jobs and finishes those it has, for as long as `patience`.
-    /// What is left then ends with [`Error::ShuttingDown`] and is returned; a job
-    /// in the journal goes on at the next start. What runs stops at its next chunk;
-    /// a device has ten seconds to answer, after which the thread that waits for it
-    /// is left behind and said so in the log. It ends when the device answers.
+    /// Accepts no more jobs and finishes those it has, for as long as `patience`. The jobs
+    /// that are left then end with [`Error::ShuttingDown`] and are returned; a job in the
+    /// journal goes on at the next start. Running work stops at its next checkpoint. A
+    /// device has ten seconds to answer; then the thread that waits for it is left behind,
+    /// which the log says, and ends when the device answers.
     #[must_use]
     pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
-        self.shared.close();
+        self.core.close();
         // None for a patience without an end.
         let until = Instant::now().checked_add(patience);
         let mut left = Vec::new();
-        for state in self.shared.registry.all_live() {
-            let handle = self.handle(Arc::clone(&state));
+        for job in self.core.jobs.registry.all_live() {
+            let handle = self.handle(Arc::clone(&job));
             let remaining = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())
             });
             let is_left = match handle.wait_for(remaining) {
-                None => self.shared.end(&state, Error::ShuttingDown),
-                // Of the journal, and not read again before this.
+                None => self.core.end(&job, Error::ShuttingDown),
+                // A job of the journal that was not read again before this.
                 Some(outcome) => outcome.is_err_and(|error| matches!(*error, Error::ShuttingDown)),
             };
             if is_left {
                 left.push(handle);
             }
         }
-        self.shared.watch.hurry();
-        self.threads.end(&self.shared);
+        self.core.fleet.watchdog.hurry();
+        self.workers.end(&self.core);
         left
     }
 }
@@ -225,11 +292,22 @@ impl Engine {
 /// Devices are waited for as in [`Engine::shutdown_within`].
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.shared.close();
-        for state in self.shared.registry.all_live() {
-            self.shared.end(&state, Error::ShuttingDown);
+        self.core.close();
+        for job in self.core.jobs.registry.all_live() {
+            self.core.end(&job, Error::ShuttingDown);
         }
-        self.shared.watch.hurry();
-        self.threads.end(&self.shared);
+        self.core.fleet.watchdog.hurry();
+        self.workers.end(&self.core);
+    }
+}
+
+fn decode_file(request: &[u8]) -> Result<Arc<dyn Job>> {
+    Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
+}
+
+/// The error of an engine that cannot start.
+fn cannot_start(error: impl std::fmt::Display) -> Error {
+    Error::Start {
+        problem: error.to_string(),
     }
 }

@@ -1,10 +1,12 @@
-//! What the engine does at one moment, for people and for monitoring.
+//! The state of an engine at one moment, for people and for monitoring.
 
 use serde::Serialize;
 
-use super::shared::Shared;
+use super::core::Core;
+use super::fleet::{DeviceSlot, Fleet};
+use crate::job::JobState;
 
-/// What an engine does at one moment.
+/// The state of an engine at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// Partitions that wait for their turn.
@@ -13,10 +15,10 @@ pub struct Status {
     pub partitions_running: usize,
     /// The jobs that have not ended, the oldest first.
     pub jobs: Vec<JobStatus>,
-    /// The devices, and then what stands in for them.
+    /// The devices, and then the dedicated workers that stand in for them.
     pub devices: Vec<DeviceStatus>,
-    /// Circuits for which multiples of the parameters' points are looked at or made in
-    /// the background, the one in work in front.
+    /// Circuits whose multiples of the parameters' points are checked or made in the
+    /// background. The circuit in work is in front.
     pub making_multiples: Vec<String>,
     /// The memory.
     pub memory: MemoryStatus,
@@ -29,9 +31,9 @@ pub struct JobStatus {
     pub number: u64,
     /// The caller's name for it.
     pub id: Option<String>,
-    /// What it proves.
+    /// The circuit of its partitions.
     pub circuit: String,
-    /// How urgent it is.
+    /// Its priority.
     pub priority: &'static str,
     /// Partitions proved.
     pub partitions_done: usize,
@@ -39,66 +41,55 @@ pub struct JobStatus {
     pub partitions: usize,
 }
 
-/// What is known of a device.
+/// The state of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceStatus {
     /// Its index in the timeline.
     pub device: usize,
-    /// What proves on it.
+    /// The backend that proves on it.
     pub backend: &'static str,
-    /// What it is for.
+    /// Its role: `device`, `critical` or `retry`.
     pub role: &'static str,
-    /// Whether it gets no work, because it failed too often.
+    /// True if it gets no work, because it failed too often.
     pub quarantined: bool,
     /// Partitions it proved.
     pub proved: u64,
     /// Partitions it failed to prove.
     pub faults: u64,
-    /// What went wrong last.
+    /// Its last fault.
     pub last_fault: Option<String>,
 }
 
 /// The memory of an engine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryStatus {
-    /// What it may use.
+    /// The memory that it may use.
     pub total_bytes: u64,
-    /// What it has reserved.
+    /// The memory that it has reserved.
     pub used_bytes: u64,
-    /// The part of that that goes when someone needs it: circuits nobody uses.
+    /// The part of `used_bytes` that is given up when memory is needed: circuits that
+    /// nobody uses.
     pub idle_bytes: u64,
-    /// Memory kept for the next partition, beside what is reserved.
+    /// Memory that is kept for the next partition, beside `used_bytes`.
     pub kept_bytes: u64,
-    /// Such memory that is in use: a part of what is reserved.
+    /// Memory of the same pool that is in use: a part of `used_bytes`.
     pub pool_bytes: u64,
-    /// How often memory was mapped because none was kept that suited.
+    /// How often memory was mapped because no kept memory suited.
     pub mappings: u64,
 }
 
-impl Shared {
-    pub(super) fn status(&self) -> Status {
-        let usage = self.admission.usage();
-        let pool = self.buffers.usage();
-        let jobs = self.registry.all_live();
-        Status {
+impl Status {
+    /// Returns the state of `core` now.
+    pub(super) fn of(core: &Core) -> Self {
+        let usage = core.dispatch.usage();
+        let pool = core.compute.buffers.usage();
+        let jobs = core.jobs.registry.all_live();
+        Self {
             partitions_waiting: usage.waiting,
             partitions_running: usage.running,
-            jobs: jobs
-                .iter()
-                .map(|state| {
-                    let progress = state.progress();
-                    JobStatus {
-                        number: state.number(),
-                        id: state.id().map(str::to_owned),
-                        circuit: state.circuit().to_string(),
-                        priority: state.priority().name(),
-                        partitions_done: progress.partitions_done,
-                        partitions: progress.partitions,
-                    }
-                })
-                .collect(),
-            devices: self.device_status(),
-            making_multiples: self.upkeep.asked(),
+            jobs: jobs.iter().map(|job| JobStatus::of(job)).collect(),
+            devices: DeviceStatus::all(&core.fleet),
+            making_multiples: core.assets.multiples.asked(),
             memory: MemoryStatus {
                 total_bytes: usage.total_bytes,
                 used_bytes: usage.used_bytes,
@@ -109,22 +100,36 @@ impl Shared {
             },
         }
     }
+}
 
-    fn device_status(&self) -> Vec<DeviceStatus> {
-        self.stations
-            .all()
-            .map(|(device, role, station)| {
-                let report = station.health.report();
-                DeviceStatus {
-                    device,
-                    backend: station.device.backend.name(),
-                    role,
-                    quarantined: report.quarantined,
-                    proved: report.good,
-                    faults: report.faults,
-                    last_fault: report.last_fault,
-                }
-            })
-            .collect()
+impl JobStatus {
+    fn of(job: &JobState) -> Self {
+        let progress = job.progress();
+        Self {
+            number: job.number(),
+            id: job.id().map(str::to_owned),
+            circuit: job.circuit().to_string(),
+            priority: job.priority().name(),
+            partitions_done: progress.partitions_done,
+            partitions: progress.partitions,
+        }
+    }
+}
+
+impl DeviceStatus {
+    fn all(fleet: &Fleet) -> Vec<Self> {
+        let of = |(device, role, slot): (usize, &'static str, &DeviceSlot)| {
+            let report = slot.health.report();
+            Self {
+                device,
+                backend: slot.device.backend.name(),
+                role,
+                quarantined: report.quarantined,
+                proved: report.good,
+                faults: report.faults,
+                last_fault: report.last_fault,
+            }
+        };
+        fleet.slots().map(of).collect()
     }
 }

@@ -12,9 +12,7 @@ use std::time::Duration;
 use cuzk_scheduler::priority::Priority;
 
 use super::state::JobState;
-use super::{Outcome, Progress};
-use crate::Error;
-use crate::engine::Ends;
+use super::{Canceller, Outcome, Progress};
 use crate::kinds::CircuitId;
 
 /// The caller's end of a job. Dropping it does not stop the job.
@@ -24,7 +22,7 @@ use crate::kinds::CircuitId;
 #[derive(Clone)]
 pub struct JobHandle {
     state: Arc<JobState>,
-    engine: Weak<dyn Ends>,
+    canceller: Weak<dyn Canceller>,
 }
 
 impl std::fmt::Debug for JobHandle {
@@ -34,8 +32,8 @@ impl std::fmt::Debug for JobHandle {
 }
 
 impl JobHandle {
-    pub(crate) fn new(state: Arc<JobState>, engine: Weak<dyn Ends>) -> Self {
-        Self { state, engine }
+    pub(crate) fn new(state: Arc<JobState>, canceller: Weak<dyn Canceller>) -> Self {
+        Self { state, canceller }
     }
 
     /// The job's number in the engine's timeline.
@@ -76,14 +74,12 @@ impl JobHandle {
         self.state.outcome()
     }
 
-    /// Ends the job with [`Error::Cancelled`]: what waits is dropped, what runs
-    /// stops at its next chunk, and its memory is free then. Whether there was
-    /// still something to cancel.
+    /// Ends the job with [`Error::Cancelled`](crate::Error::Cancelled). Waiting partitions
+    /// are dropped; running ones stop at their next checkpoint, and their memory is free
+    /// then. Returns true if this ended the job.
     pub fn cancel(&self) -> bool {
-        match self.engine.upgrade() {
-            Some(engine) => engine.end(&self.state, Error::Cancelled),
-            None => false,
-        }
+        let canceller = self.canceller.upgrade();
+        canceller.is_some_and(|canceller| canceller.cancel(&self.state))
     }
 
     /// The circuit that every partition of the job proves.

@@ -21,6 +21,12 @@ use crate::verify::VerifiedProof;
 pub use handle::{Ended, JobHandle};
 pub(crate) use state::{JobState, NewJob, Record, Settled};
 
+/// Ends jobs for their handles: the engine, which drops what a job still has in queues.
+pub(crate) trait Canceller: Send + Sync {
+    /// Cancels a job, unless it has ended. Returns true if this ended it.
+    fn cancel(&self, job: &Arc<JobState>) -> bool;
+}
+
 /// How a job ended. Shared, since a handle can be asked more than once.
 pub type Outcome = std::result::Result<Arc<ProofOutput>, Arc<Error>>;
 

@@ -11,7 +11,6 @@ use cuzk_scheduler::priority::{Patience, Priority, Rank};
 
 use super::*;
 use crate::Error;
-use crate::engine::Ends;
 use crate::kinds::verify::PARTITION_PROOF_BYTES;
 use crate::kinds::{CircuitId, ProofKind, SectorSize};
 use crate::params::Loading;
@@ -22,9 +21,9 @@ const MOMENTS: Duration = Duration::from_secs(60);
 
 struct NoEngine;
 
-impl Ends for NoEngine {
-    fn end(&self, state: &Arc<JobState>, error: Error) -> bool {
-        state.end(Err(Arc::new(error)))
+impl Canceller for NoEngine {
+    fn cancel(&self, state: &Arc<JobState>) -> bool {
+        state.end(Err(Arc::new(Error::Cancelled)))
     }
 }
 

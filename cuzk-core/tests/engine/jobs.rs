@@ -497,7 +497,7 @@ fn decoding_and_verification_run_on_the_engines_threads() {
         }))
     });
     for (priority, pool) in [
-        (Priority::Normal, "cuzk-beside-"),
+        (Priority::Normal, "cuzk-aux-"),
         (Priority::Critical, "cuzk-urgent-"),
     ] {
         let job = engine.submit_bytes(b"", urgent(priority)).unwrap();

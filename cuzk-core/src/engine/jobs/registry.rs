@@ -1,10 +1,10 @@
-//! The engine's jobs, by number while they run and by id as long as they are
+//! The engine's jobs: by number while they run, and by id for as long as they are
 //! known.
 //!
-//! Not a queue: a job is here until it has ended, whatever its partitions do.
-//! The invariants: an id stands for one request; of several submissions of an id
-//! at once one decides and the others attach to what it decided; what is kept of
-//! ended jobs is bounded in number and in time.
+//! Not a queue: a job is here until it has ended, whatever its partitions do. The
+//! invariants: an id stands for one request; of several submissions of an id at once
+//! one decides, and the others attach to its job; ended jobs are kept for a bounded time
+//! and up to a bounded number.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,63 +17,63 @@ use crate::{Error, Result};
 /// The longest id, in bytes.
 const ID_BYTES_MAX: usize = 1024;
 
-/// Of a request.
-pub(super) type Digest = [u8; 32];
+/// The digest of a request.
+pub(in crate::engine) type Digest = [u8; 32];
 
-/// The jobs of an engine.
 #[derive(Debug)]
-pub(super) struct Registry {
+pub(in crate::engine) struct Registry {
     next_number: AtomicU64,
-    kept_max: usize,
-    kept_for: Duration,
-    jobs: Mutex<Jobs>,
+    results_max: usize,
+    results_kept_for: Duration,
+    known: Mutex<KnownJobs>,
     decided: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Jobs {
+struct KnownJobs {
     live: HashMap<u64, Arc<JobState>>,
-    ids: HashMap<String, Entry>,
+    ids: HashMap<String, IdEntry>,
     /// The ids of ended jobs, those that ended first in front.
     ended: VecDeque<(Instant, String)>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct IdEntry {
     digest: Digest,
     /// None while its first submission is being decided.
     state: Option<Arc<JobState>>,
 }
 
 /// How a submission goes on.
-pub(super) enum Begin<'a> {
+pub(in crate::engine) enum Begin<'a> {
     /// It has no id.
     Nameless,
-    /// The job is there.
+    /// The job is known.
     Attached(Arc<JobState>),
     /// It is the first of its id.
-    New(Place<'a>),
+    New(IdClaim<'a>),
 }
 
-/// The place of an id whose job is being decided. Dropped without a job it is
-/// free again.
-pub(super) struct Place<'a> {
+/// A claim on an id whose job is not decided yet. Dropped without a job, it frees the
+/// id again.
+pub(in crate::engine) struct IdClaim<'a> {
     registry: &'a Registry,
     id: String,
 }
 
 impl Registry {
-    pub(super) fn new(kept_max: usize, kept_for: Duration) -> Self {
+    /// Keeps up to `results_max` ended jobs, each for `results_kept_for`.
+    pub(super) fn new(results_max: usize, results_kept_for: Duration) -> Self {
         Self {
             next_number: AtomicU64::new(0),
-            kept_max,
-            kept_for,
-            jobs: Mutex::default(),
+            results_max,
+            results_kept_for,
+            known: Mutex::default(),
             decided: Condvar::new(),
         }
     }
 
-    pub(super) fn next_number(&self) -> u64 {
+    pub(in crate::engine) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -82,7 +82,7 @@ impl Registry {
     /// # Errors
     /// [`Error::Conflict`] for an id of another request, and ids that are empty
     /// or too long.
-    pub(super) fn begin(&self, id: &str, digest: Digest) -> Result<Begin<'_>> {
+    pub(in crate::engine) fn begin(&self, id: &str, digest: Digest) -> Result<Begin<'_>> {
         check_id(id)?;
         let mut jobs = self.lock();
         loop {
@@ -92,51 +92,51 @@ impl Registry {
                 Some(entry) if entry.digest != digest => {
                     return Err(Error::Conflict { id: id.to_owned() });
                 }
-                Some(Entry { state: None, .. }) => {
+                Some(IdEntry { state: None, .. }) => {
                     jobs = self
                         .decided
                         .wait(jobs)
                         .unwrap_or_else(PoisonError::into_inner);
                 }
-                Some(Entry {
+                Some(IdEntry {
                     state: Some(state), ..
                 }) => match state.outcome() {
-                    // What failed may well succeed when it is asked for again.
+                    // A job that failed may succeed when it is submitted again.
                     Some(Err(_)) => break,
                     _ => return Ok(Begin::Attached(Arc::clone(state))),
                 },
             }
         }
-        let entry = Entry {
+        let entry = IdEntry {
             digest,
             state: None,
         };
         jobs.ids.insert(id.to_owned(), entry);
-        Ok(Begin::New(Place {
+        Ok(Begin::New(IdClaim {
             registry: self,
             id: id.to_owned(),
         }))
     }
 
-    /// The id stands for this job, from an earlier life of the engine.
-    pub(super) fn take(&self, id: &str, digest: Digest, state: &Arc<JobState>) {
-        let entry = Entry {
+    /// Gives an id to a job that an earlier engine left in the journal.
+    pub(in crate::engine) fn restore(&self, id: &str, digest: Digest, state: &Arc<JobState>) {
+        let entry = IdEntry {
             digest,
             state: Some(Arc::clone(state)),
         };
         self.lock().ids.insert(id.to_owned(), entry);
     }
 
-    /// From now on `state` is one of the engine's jobs.
-    pub(super) fn live(&self, state: &Arc<JobState>) {
+    /// Adds a job that has not ended.
+    pub(in crate::engine) fn add_live(&self, state: &Arc<JobState>) {
         self.lock().live.insert(state.number(), Arc::clone(state));
     }
 
-    /// `state` has ended.
-    pub(super) fn ended(&self, state: &Arc<JobState>) {
+    /// Moves a job that has ended from the live jobs to those whose result is kept.
+    pub(in crate::engine) fn ended(&self, state: &Arc<JobState>) {
         let mut jobs = self.lock();
         jobs.live.remove(&state.number());
-        // A job that nobody can ask for by its id keeps no other from being asked for.
+        // A job that cannot be found by its id takes no place of one that can.
         let is_found = |id: &&str| {
             let found = jobs.ids.get(*id).and_then(|entry| entry.state.as_ref());
             found.is_some_and(|found| Arc::ptr_eq(found, state))
@@ -147,8 +147,8 @@ impl Registry {
         self.forget_old(&mut jobs);
     }
 
-    /// The jobs that have not ended, the oldest first.
-    pub(super) fn all_live(&self) -> Vec<Arc<JobState>> {
+    /// Returns the jobs that have not ended, the oldest first.
+    pub(in crate::engine) fn all_live(&self) -> Vec<Arc<JobState>> {
         let live = self.lock();
         let not_ended = live.live.values().filter(|state| !state.has_ended());
         let mut live: Vec<_> = not_ended.cloned().collect();
@@ -156,16 +156,16 @@ impl Registry {
         live
     }
 
-    /// The job of an id.
-    pub(super) fn find(&self, id: &str) -> Option<Arc<JobState>> {
+    /// Returns the job of an id.
+    pub(in crate::engine) fn find(&self, id: &str) -> Option<Arc<JobState>> {
         let mut jobs = self.lock();
         self.forget_old(&mut jobs);
         jobs.ids.get(id)?.state.clone()
     }
 
-    fn forget_old(&self, jobs: &mut Jobs) {
+    fn forget_old(&self, jobs: &mut KnownJobs) {
         while let Some((ended, _)) = jobs.ended.front()
-            && (jobs.ended.len() > self.kept_max || ended.elapsed() > self.kept_for)
+            && (jobs.ended.len() > self.results_max || ended.elapsed() > self.results_kept_for)
             && let Some((_, id)) = jobs.ended.pop_front()
         {
             let over = jobs
@@ -180,14 +180,14 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, KnownJobs> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place<'_> {
-    /// The id stands for this job.
-    pub(super) fn take(self, state: Arc<JobState>) {
+impl IdClaim<'_> {
+    /// Gives the id to a job.
+    pub(in crate::engine) fn decide(self, state: Arc<JobState>) {
         let mut jobs = self.registry.lock();
         let has_ended = state.has_ended();
         if let Some(entry) = jobs.ids.get_mut(&self.id) {
@@ -201,7 +201,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for IdClaim<'_> {
     fn drop(&mut self) {
         let mut jobs = self.registry.lock();
         if jobs
@@ -226,7 +226,7 @@ fn check_id(id: &str) -> Result<()> {
             "expected 1 to {ID_BYTES_MAX} bytes without control characters, got {} bytes",
             id.len()
         ),
-        "use what names the sector and the proof, or a UUID",
+        "use the names of the sector and the proof, or a UUID",
     ))
 }
 
@@ -271,35 +271,36 @@ mod tests {
     fn a_job_that_ends_at_once_is_forgotten_as_any() {
         let registry = Registry::new(2, Duration::from_secs(3600));
         let prove = |id: &str| {
-            let Begin::New(place) = registry.begin(id, [0; 32]).unwrap() else {
+            let Begin::New(claim) = registry.begin(id, [0; 32]).unwrap() else {
                 panic!("{id} is new");
             };
             let state = job(&registry, id);
-            registry.live(&state);
-            (place, state)
+            registry.add_live(&state);
+            (claim, state)
         };
         let (late, state) = prove("late");
         end(&registry, &state);
         let prove_others = |ids: [&str; 3]| {
             for id in ids {
-                let (place, state) = prove(id);
-                place.take(Arc::clone(&state));
+                let (claim, state) = prove(id);
+                claim.decide(Arc::clone(&state));
                 end(&registry, &state);
             }
         };
         prove_others(["a", "b", "c"]);
-        late.take(Arc::clone(&state));
+        late.decide(Arc::clone(&state));
         assert!(registry.find("late").is_some());
         prove_others(["d", "e", "f"]);
         assert!(registry.find("late").is_none());
         assert_eq!(registry.lock().ids.len(), 2);
     }
-    /// One that nobody can ask for by its id takes no place of one that somebody can.
+
+    /// A job that cannot be found by its id takes no place of one that can.
     #[test]
-    fn what_was_not_taken_in_pushes_nothing_out() {
+    fn a_job_that_cannot_be_found_pushes_nothing_out() {
         let registry = Registry::new(2, Duration::from_secs(3600));
         let kept = job(&registry, "kept");
-        registry.take("kept", [0; 32], &kept);
+        registry.restore("kept", [0; 32], &kept);
         end(&registry, &kept);
         for id in ["a", "b", "kept"] {
             end(&registry, &job(&registry, id));

@@ -1,0 +1,180 @@
+//! A partition on its way through the engine.
+//!
+//! ```text
+//! Queued ─▶ Admitted ─▶ Synthesized ─▶ OnDevice ─▶ Finishing
+//! ```
+//!
+//! An [`Attempt`] is queued in the dispatcher; the other states are a type each.
+//! The invariant: memory, vectors and parameters of a partition move with it, so
+//! that all of them are given back wherever it is dropped.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cuzk_kernels::Checkpoint;
+use cuzk_scheduler::admission::{Reservation, Ticket};
+use cuzk_scheduler::health::Trial;
+use cuzk_scheduler::pause::Pause;
+use cuzk_scheduler::priority::Priority;
+
+use super::assets::cost::{Charge, KeyFiles};
+use crate::Error;
+use crate::backend::{Hindrance, Pending, Randomness, Synthesized};
+use crate::circuit::Circuit;
+use crate::job::JobState;
+use crate::kinds::{CircuitId, Job};
+use crate::params::LoadedParams;
+use crate::pipeline::Partition;
+use crate::timeline::{Stage, Timeline, Trace, Wait};
+
+/// One attempt to prove a partition.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) job: Arc<JobState>,
+    pub(super) partition: usize,
+    /// The device slots that failed to prove it, or are known to be too small.
+    pub(super) excluded_devices: Vec<usize>,
+    /// The wait that it is in, while it waits.
+    pub(super) wait: Option<Wait>,
+    /// The time that its stages took, waits not counted.
+    pub(super) spent: Duration,
+    /// The part of `spent` before its device region.
+    pub(super) synthesized_in: Duration,
+    /// The number of pauses when it began, if nothing was paused then.
+    pub(super) quiet_at: Option<u64>,
+    /// What its memory is charged for.
+    pub(super) charge: Charge,
+    /// Its device is on probation, and this partition decides about it.
+    pub(super) trial: Option<Trial>,
+    /// Its last proof was rejected: its statement has to be checked first.
+    pub(super) rejected: Option<RejectedProof>,
+}
+
+/// A proof that a device made and the verifier rejected.
+#[derive(Debug)]
+pub(super) struct RejectedProof {
+    pub(super) device: usize,
+    pub(super) error: Error,
+}
+
+/// An attempt whose memory is reserved.
+pub(super) struct AdmittedAttempt {
+    pub(super) attempt: Attempt,
+    pub(super) ticket: Ticket,
+    pub(super) circuit: Arc<Circuit>,
+    pub(super) params: Arc<LoadedParams>,
+    pub(super) files: KeyFiles,
+    pub(super) memory: Reservation<CircuitId>,
+}
+
+/// An attempt that waits for a device.
+pub(super) struct SynthesizedAttempt {
+    pub(super) attempt: Attempt,
+    pub(super) ticket: Ticket,
+    pub(super) params: Arc<LoadedParams>,
+    pub(super) synthesized: Synthesized,
+    /// What it needs of its memory once its device region is over.
+    pub(super) finish_bytes: u64,
+    // Last, so that it is given back after the memory that it stands for.
+    pub(super) memory: Reservation<CircuitId>,
+}
+
+/// An attempt whose device region is over.
+pub(super) struct FinishingAttempt {
+    pub(super) attempt: Attempt,
+    pub(super) ticket: Ticket,
+    pub(super) device: usize,
+    pub(super) params: Arc<LoadedParams>,
+    pub(super) pending: Box<dyn Pending>,
+    pub(super) on_device: Duration,
+    pub(super) memory: Reservation<CircuitId>,
+}
+
+impl Attempt {
+    pub(super) fn new(job: Arc<JobState>, partition: usize) -> Self {
+        Self {
+            job,
+            partition,
+            excluded_devices: Vec::new(),
+            wait: Some(Wait::begin(Stage::QueueWait)),
+            spent: Duration::ZERO,
+            synthesized_in: Duration::ZERO,
+            quiet_at: None,
+            charge: Charge::Reading,
+            trial: None,
+            rejected: None,
+        }
+    }
+
+    /// A new attempt at the same partition, from its start.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            excluded_devices: self.excluded_devices.clone(),
+            ..Self::new(Arc::clone(&self.job), self.partition)
+        }
+    }
+
+    pub(super) fn is_critical(&self) -> bool {
+        self.job.priority() == Priority::Critical
+    }
+
+    /// Returns the recorder of its stages, and records its wait, if it waited.
+    pub(super) fn end_wait<'a>(&mut self, timeline: &'a Timeline) -> Trace<'a> {
+        let trace = timeline.trace(self.job.number(), Some(self.partition));
+        if let Some(wait) = self.wait.take() {
+            trace.ended(wait);
+        }
+        trace
+    }
+
+    /// Returns what pauses and stops its work. Nothing pauses critical work.
+    pub(super) fn checkpoint(&self, pause: &Arc<Pause>) -> PartitionCheckpoint {
+        PartitionCheckpoint {
+            job: Arc::clone(&self.job),
+            pause: (!self.is_critical()).then(|| Arc::clone(pause)),
+        }
+    }
+
+    /// Runs `work` and adds its time to `spent`.
+    pub(super) fn spend<R>(&mut self, work: impl FnOnce(&Self) -> R) -> R {
+        let started = Instant::now();
+        let result = work(self);
+        self.spent += started.elapsed();
+        result
+    }
+}
+
+impl AdmittedAttempt {
+    /// Returns the partition for the pipeline, with fresh randomness.
+    pub(super) fn partition<'a>(&self, statement: &'a dyn Job) -> Partition<'a> {
+        Partition {
+            statement,
+            index: self.attempt.partition,
+            circuit: Arc::clone(&self.circuit),
+            params: Arc::clone(self.params.mapped()),
+            randomness: Randomness::from_os(),
+        }
+    }
+}
+
+/// Pauses and stops a partition's work.
+pub(super) struct PartitionCheckpoint {
+    pub(super) job: Arc<JobState>,
+    /// None for critical work, which nothing pauses.
+    pub(super) pause: Option<Arc<Pause>>,
+}
+
+impl Checkpoint for PartitionCheckpoint {
+    fn pass(&self) -> bool {
+        if let Some(pause) = &self.pause {
+            pause.pass(|| self.job.has_ended());
+        }
+        !self.is_stopped()
+    }
+}
+
+impl Hindrance for PartitionCheckpoint {
+    fn is_stopped(&self) -> bool {
+        self.job.has_ended()
+    }
+}

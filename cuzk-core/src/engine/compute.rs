@@ -1,0 +1,110 @@
+//! What stages run with: threads, memory, instructions, the throttle.
+//!
+//! Not a queue: a caller runs its work here when the dispatcher has given it its
+//! turn. The invariant: critical work shares no thread with work that may be paused
+//! for it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
+
+use cuzk_kernels::Isa;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use supraseal_sys::{GpuResources, set_gpu_threads};
+
+use super::cannot_start;
+use crate::Result;
+use crate::backend::SharedCheckpoint;
+use crate::config::Config;
+use crate::memory::buffer::BufferPool;
+use crate::panics::catch_panic;
+use crate::pipeline::SynthesisResources;
+
+pub(super) struct Compute {
+    /// The instructions of the kernels and of the witness writers.
+    pub(super) isa: Isa,
+    /// The memory that partitions recycle.
+    pub(super) buffers: Arc<BufferPool>,
+    /// The resources whose count synthesis looks at, if the throttle is turned on.
+    throttle: Option<Arc<GpuResources>>,
+    synthesis: Arc<ThreadPool>,
+    /// For decoding and verification, which must not wait for synthesis.
+    auxiliary: ThreadPool,
+    auxiliary_critical: ThreadPool,
+}
+
+impl Compute {
+    /// Synthesis runs on `synthesis`. `throttle` is the first device's: all devices of an
+    /// engine raise one count, because memory bandwidth belongs to the machine.
+    pub(super) fn new(
+        config: &Config,
+        synthesis: Arc<ThreadPool>,
+        throttle: Option<Arc<GpuResources>>,
+        memory_bytes: u64,
+    ) -> Result<Self> {
+        let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
+        set_gpu_threads(gpu_threads).map_err(cannot_start)?;
+        Ok(Self {
+            isa: config.cpu.isa,
+            buffers: BufferPool::new(config.memory.dealloc, memory_bytes),
+            throttle: throttle.filter(|_| config.pipeline.throttle),
+            synthesis,
+            auxiliary: auxiliary_pool(config, "aux")?,
+            auxiliary_critical: auxiliary_pool(config, "urgent")?,
+        })
+    }
+
+    pub(super) fn synthesis_pool(&self) -> &ThreadPool {
+        &self.synthesis
+    }
+
+    /// The threads for decoding and for verification. Critical work has its own, also
+    /// apart from those on which a critical partition is proved.
+    pub(super) fn auxiliary_pool(&self, critical: bool) -> &ThreadPool {
+        if critical {
+            &self.auxiliary_critical
+        } else {
+            &self.auxiliary
+        }
+    }
+
+    /// Runs `decode` on auxiliary threads. A panic is an error.
+    pub(super) fn decode<T: Send>(
+        &self,
+        critical: bool,
+        decode: impl FnOnce() -> Result<T> + Send,
+    ) -> Result<T> {
+        let pool = self.auxiliary_pool(critical);
+        catch_panic("decode", || pool.install(decode))
+    }
+
+    /// What synthesis of a partition runs with, on `pool`. A critical partition ignores
+    /// the throttle: the work that raised it may be paused for this very partition.
+    pub(super) fn synthesis_resources<'a>(
+        &'a self,
+        pool: &'a ThreadPool,
+        critical: bool,
+        evaluate: bool,
+        checkpoint: SharedCheckpoint,
+    ) -> SynthesisResources<'a> {
+        SynthesisResources {
+            pool,
+            isa: self.isa,
+            buffers: &self.buffers,
+            throttle: self.throttle().filter(|_| !critical),
+            evaluate,
+            checkpoint,
+        }
+    }
+
+    /// The count that `b_g2_msm` raises: the C++ side's own atomic, lent as long as the
+    /// device's resources live.
+    fn throttle(&self) -> Option<&AtomicI32> {
+        self.throttle.as_ref().map(|resources| resources.throttle())
+    }
+}
+
+fn auxiliary_pool(config: &Config, name: &'static str) -> Result<ThreadPool> {
+    let builder = ThreadPoolBuilder::new().num_threads(config.synthesis.threads);
+    let named = builder.thread_name(move |index| format!("cuzk-{name}-{index}"));
+    named.build().map_err(cannot_start)
+}

@@ -1,0 +1,389 @@
+//! The five services of an engine, and the steps that need more than one of them.
+//!
+//! Not a thread: the loops are in [`super::workers`]. The invariants: no service calls
+//! another, so a thread that holds a service's lock takes no other service's, unless a
+//! closure that it passes does, and then in the order of the fields below; a job that
+//! was accepted ends once, and afterwards nothing of it stays in a queue.
+
+use std::sync::Arc;
+
+use cuzk_scheduler::admission::{Entrance, Lane, Ticket};
+use cuzk_scheduler::health::Trial;
+use rayon::ThreadPool;
+
+use super::Decoder;
+use super::assets::{Assets, Leave};
+use super::attempt::{Attempt, RejectedProof, SynthesizedAttempt};
+use super::compute::Compute;
+use super::dispatch::{Dispatcher, limits};
+use super::fleet::Fleet;
+use super::jobs::Jobs;
+use super::reverify::verify_again;
+use super::route::{self, Failure, Record, Route};
+use crate::backend::Device;
+use crate::circuit::Circuit;
+use crate::config::Config;
+use crate::job::{Canceller, JobState, Settled};
+use crate::kinds::CircuitId;
+use crate::metrics::{self, Fault};
+use crate::panics::catch_panic;
+use crate::params::LoadedParams;
+use crate::pipeline::Step;
+use crate::timeline::Timeline;
+use crate::verify::VerifiedProof;
+use crate::{Error, Result};
+
+/// What the threads of an engine share. Nothing here is replaced while the engine
+/// lives, except that the journal's file is closed with the threads.
+pub(super) struct Core {
+    pub(super) config: Config,
+    pub(super) decoder: Decoder,
+    pub(super) timeline: Timeline,
+    pub(super) jobs: Jobs,
+    pub(super) dispatch: Dispatcher,
+    pub(super) fleet: Fleet,
+    pub(super) assets: Assets,
+    pub(super) compute: Compute,
+}
+
+impl Core {
+    /// # Errors
+    /// [`Error::Start`], or that the journal cannot be opened.
+    pub(super) fn new(
+        config: Config,
+        pool: Arc<ThreadPool>,
+        devices: Vec<Device>,
+        decoder: Decoder,
+    ) -> Result<Self> {
+        let limits = limits(&config)?;
+        let fleet = Fleet::new(&config, devices);
+        Ok(Self {
+            decoder,
+            timeline: Timeline::default(),
+            compute: Compute::new(&config, pool, fleet.throttle(), limits.total_bytes)?,
+            assets: Assets::new(&config, &limits, fleet.any_is_this_cpu()),
+            jobs: Jobs::new(&config.jobs)?,
+            dispatch: Dispatcher::new(&config, limits),
+            fleet,
+            config,
+        })
+    }
+
+    /// Accepts nothing more.
+    pub(super) fn close(&self) {
+        self.dispatch.close();
+        self.jobs.notify();
+    }
+
+    /// Queues the missing partitions of a job.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], [`Error::ShuttingDown`].
+    pub(super) fn queue(
+        &self,
+        job: &Arc<JobState>,
+        partitions: Vec<usize>,
+        entrance: Entrance,
+    ) -> Result<()> {
+        let excluded = self.fleet.too_small_for(job.circuit());
+        // The partitions differ in nothing that a lane depends on.
+        let critical = job.rank().is_critical();
+        let lane = self.fleet.view().lane(critical, &excluded);
+        let lane = lane.unwrap_or(Lane::Common);
+        let vectors = self.fleet.hold_vectors(lane);
+        let attempt = |partition| {
+            let (charge, need) = self.assets.costs.charge(job.circuit(), vectors);
+            let attempt = Attempt {
+                excluded_devices: excluded.clone(),
+                charge,
+                ..Attempt::new(Arc::clone(job), partition)
+            };
+            (attempt, need)
+        };
+        let attempts = partitions.into_iter().map(attempt).collect();
+        self.dispatch.submit(entrance, lane, job, attempts)?;
+        self.drop_if_ended(job);
+        Ok(())
+    }
+
+    /// Puts an attempt back into the queue, to be made from its start.
+    pub(super) fn requeue(&self, lane: Lane, ticket: Ticket, attempt: Attempt) {
+        let vectors = self.fleet.hold_vectors(lane);
+        let (charge, need) = self.assets.costs.charge(attempt.job.circuit(), vectors);
+        let job = Arc::clone(&attempt.job);
+        let attempt = Attempt { charge, ..attempt };
+        self.dispatch.put_back(lane, ticket, attempt, need);
+        self.drop_if_ended(&job);
+    }
+
+    /// To be called after something of a job was queued. The job may have ended just
+    /// before, and the queues may have been cleared of it.
+    pub(super) fn drop_if_ended(&self, job: &JobState) {
+        if job.has_ended() {
+            self.dispatch.drop_ended();
+        }
+    }
+
+    /// Gives a job the result of one of its partitions: a proof with the parameters that
+    /// it was verified with, or the error that ends the job.
+    pub(super) fn settle(
+        &self,
+        job: &Arc<JobState>,
+        partition: usize,
+        result: Result<(VerifiedProof, &Arc<LoadedParams>)>,
+    ) {
+        let params = result.as_ref().ok().map(|(_, params)| Arc::clone(params));
+        let result = result.map(|(proof, params)| (proof, params.loading()));
+        match job.settle(partition, result) {
+            Settled::Open => {}
+            Settled::Ended => self.job_ended(job),
+            Settled::Mixed => {
+                if let Some(params) = params {
+                    self.unite(job, params);
+                }
+            }
+        }
+    }
+
+    /// Makes the proofs of a job valid for one key, where parameters were replaced while it
+    /// was proved. The newest key decides which proofs hold; the others are made again.
+    fn unite(&self, job: &Arc<JobState>, params: Arc<LoadedParams>) {
+        let Some(statement) = job.input() else { return };
+        let params = self.assets.loaded_params(job.circuit()).unwrap_or(params);
+        let pool = self.compute.auxiliary_pool(job.rank().is_critical());
+        let holds = |partition, proof: &VerifiedProof| {
+            let key = params.prepared_key();
+            verify_again(&*statement, partition, proof.as_bytes(), key, pool).is_ok()
+        };
+        let (settled, missing) = job.unite(params.loading(), holds);
+        if settled == Settled::Ended {
+            self.job_ended(job);
+        } else if !missing.is_empty() {
+            tracing::warn!(
+                job = job.number(),
+                ?missing,
+                "the parameters were replaced by another key's while the job was proved; the \
+                 partitions that the new key rejects are proved again"
+            );
+            // The job was accepted before, so it is queued also if the engine is closed.
+            if let Err(error) = self.queue(job, missing, Entrance::Again) {
+                self.end(job, error);
+            }
+        }
+    }
+
+    /// Gives a job the proof of a partition that an earlier engine made, which was
+    /// verified again.
+    pub(super) fn restore(&self, job: &Arc<JobState>, partition: usize, proof: VerifiedProof) {
+        if job.restore(partition, proof) {
+            self.job_ended(job);
+        }
+    }
+
+    /// Ends a job with an error, unless it has ended. Returns true if this was the end.
+    pub(super) fn end(&self, job: &Arc<JobState>, error: Error) -> bool {
+        let ended = job.end(Err(Arc::new(error)));
+        if ended {
+            self.job_ended(job);
+        }
+        ended
+    }
+
+    fn job_ended(&self, job: &Arc<JobState>) {
+        self.jobs.ended(job);
+        // Its partitions that are paused are to stop.
+        self.dispatch.pause.wake();
+        self.jobs.notify();
+        self.dispatch.drop_ended();
+    }
+
+    /// Carries out what becomes of an attempt that failed in `step` on the device of a slot;
+    /// [`route`] decides it. `is_checked` is true if its proof was rejected and its
+    /// statement was checked since.
+    pub(super) fn failed(
+        &self,
+        (step, device, is_checked): (Step, usize, bool),
+        mut attempt: Attempt,
+        ticket: Ticket,
+        error: Error,
+    ) {
+        let failure = Failure {
+            step,
+            error: &error,
+            device,
+            critical: attempt.is_critical(),
+            excluded: &attempt.excluded_devices,
+            is_checked,
+        };
+        let record = route::record(&failure);
+        // The failure of a job that has ended is of no use, but for a silent device.
+        if attempt.job.has_ended() && record != Record::Silence {
+            return;
+        }
+        self.record_failure(device, record, &attempt, &error);
+        let route = route::route(&failure, &self.fleet.view());
+        let partition = attempt.partition;
+        if route != Route::Settle {
+            tracing::warn!(device, partition, %error, "a partition has to be proved again");
+        }
+        match route {
+            Route::Settle => self.settle(&attempt.job, partition, Err(error)),
+            Route::Requeue(lane) => {
+                let mut again = attempt.again();
+                again.excluded_devices.push(device);
+                self.requeue(lane, ticket, again);
+            }
+            Route::RequeueForCheck(lane) => {
+                let again = Attempt {
+                    trial: attempt.trial.take(),
+                    rejected: Some(RejectedProof { device, error }),
+                    ..attempt.again()
+                };
+                self.requeue(lane, ticket, again);
+            }
+        }
+    }
+
+    fn record_failure(&self, device: usize, record: Record, attempt: &Attempt, error: &Error) {
+        let slot = self.fleet.slot(device);
+        match record {
+            Record::Nothing => {}
+            Record::TooLarge => {
+                let id = attempt.job.circuit();
+                self.fleet.record_too_large(device, id);
+            }
+            Record::Fault(fault) => {
+                metrics::device_fault(device, fault);
+                if slot.is_some_and(|slot| slot.health.fault(&error.to_string())) {
+                    self.quarantined(device);
+                }
+            }
+            Record::Silence => {
+                if let Some(slot) = slot {
+                    slot.health.silent(&error.to_string());
+                }
+                metrics::device_fault(device, Fault::Stall);
+                self.quarantined(device);
+            }
+        }
+    }
+
+    fn quarantined(&self, device: usize) {
+        tracing::error!(
+            device,
+            "the device failed too often and gets no more work; its partitions are proved elsewhere"
+        );
+        metrics::device_quarantined(device, true);
+        self.dispatch.wake_devices();
+        self.requeue_stranded();
+    }
+
+    /// Notes that a device proved an attempt.
+    pub(super) fn proved(&self, device: usize, attempt: &mut Attempt) {
+        match attempt.trial.take().map(Trial::passed) {
+            Some(true) => self.is_trusted_again(device),
+            Some(false) => {}
+            None => {
+                if let Some(slot) = self.fleet.slot(device) {
+                    slot.health.good();
+                }
+            }
+        }
+    }
+
+    fn is_trusted_again(&self, device: usize) {
+        tracing::info!(device, "the device is back at work");
+        metrics::device_quarantined(device, false);
+        self.dispatch.wake_devices();
+    }
+
+    /// Trusts a device again because an operator says so.
+    ///
+    /// # Errors
+    /// As [`Fleet::reinstate`].
+    pub(super) fn reinstate(&self, device: usize) -> Result<()> {
+        if self.fleet.reinstate(device)? {
+            self.is_trusted_again(device);
+        }
+        Ok(())
+    }
+
+    /// Requeues the attempts that wait for a device while none is left for them.
+    pub(super) fn requeue_stranded(&self) {
+        let stays = |ready: &SynthesizedAttempt| {
+            let attempt = &ready.attempt;
+            let view = self.fleet.view();
+            view.has_device(attempt.is_critical(), &attempt.excluded_devices)
+        };
+        for ready in self.dispatch.take_ready_unless(stays) {
+            self.requeue_without_device(ready.ticket, &ready.attempt);
+        }
+    }
+
+    /// Requeues an attempt for a worker that needs no device.
+    pub(super) fn requeue_without_device(&self, ticket: Ticket, attempt: &Attempt) {
+        let lane = if attempt.is_critical() {
+            Lane::Critical
+        } else {
+            Lane::Retry
+        };
+        self.requeue(lane, ticket, attempt.again());
+    }
+
+    /// Lets go of a circuit that nobody uses, everywhere.
+    pub(super) fn evict(&self, id: CircuitId) {
+        if let Some(circuit) = self.assets.evict(id) {
+            self.fleet.evict(&circuit);
+        }
+    }
+
+    /// Returns the parameters that a partition which begins now is proved with.
+    pub(super) fn params(&self, circuit: &Circuit, leave: Leave<'_>) -> Result<Arc<LoadedParams>> {
+        if let Some(replaced) = self.assets.follow_replaced(circuit)? {
+            self.fleet.evict_params(replaced.mapped());
+        }
+        self.assets.params(circuit, leave)
+    }
+
+    /// Frees memory for work that was admitted and takes the blocks `own`, in bytes each.
+    /// Memory that others gave away may still be on its way out: that is waited for while
+    /// `waits` returns true.
+    pub(super) fn make_room(&self, own: &[usize], waits: &dyn Fn() -> bool) {
+        let usage = self.dispatch.usage();
+        let free_bytes = usage.total_bytes.saturating_sub(usage.used_bytes);
+        self.compute.buffers.make_room(own, free_bytes, waits);
+    }
+
+    /// Updates the metrics of memory. To be called when memory was charged, and when a
+    /// worker has given some back.
+    pub(super) fn report_memory(&self) {
+        metrics::memory_reserved(self.dispatch.usage().used_bytes);
+        metrics::buffers_kept(self.compute.buffers.kept_bytes());
+    }
+
+    /// Runs `work`, which has a partition of this job in hand. A panic ends the job, and
+    /// the thread goes on.
+    pub(super) fn guarded<T>(
+        &self,
+        stage: &'static str,
+        job: &Arc<JobState>,
+        work: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let done = catch_panic(stage, || Ok(work()));
+        done.map_err(|error| self.end(job, error)).ok()
+    }
+}
+
+impl Canceller for Core {
+    fn cancel(&self, job: &Arc<JobState>) -> bool {
+        self.end(job, Error::Cancelled)
+    }
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,319 @@
+//! What is next, for whom, and with which memory.
+//!
+//! Not the work, and not the memory itself. The invariants: partitions of a job are
+//! queued together or not at all; nothing that closes the queues behind the devices
+//! does so while a partition is on its way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cuzk_scheduler::admission::{
+    Admission, Entrance, Lane, Limits, Need, Refused, Reservation, Stay, Ticket, Turn, Usage,
+};
+use cuzk_scheduler::estimate::{Estimates, Times, Width};
+use cuzk_scheduler::pause::{Pause, Urgent};
+use cuzk_scheduler::priority::{Priority, Rank};
+use cuzk_scheduler::queue::{Closed, Queue};
+use cuzk_scheduler::turnstile::Turnstile;
+
+use super::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
+use super::cannot_start;
+use crate::config::{Config, available_memory_bytes};
+use crate::job::JobState;
+use crate::kinds::CircuitId;
+use crate::metrics;
+use crate::{Error, Result};
+
+/// The key of a duration estimate. Partitions of one circuit take equally long; critical
+/// ones, which run alone, are estimated apart.
+pub(super) type EstimateKey = (CircuitId, bool);
+
+pub(super) struct Dispatcher {
+    /// Raised while critical work runs; everything else on the cores waits.
+    pub(super) pause: Arc<Pause>,
+    /// Bounds how many requests are decoded at a time.
+    pub(super) decoding: Turnstile,
+    admission: Admission<Attempt, CircuitId>,
+    ready: Queue<SynthesizedAttempt>,
+    finishing: Queue<FinishingAttempt>,
+    estimates: Estimates<EstimateKey>,
+    partition_workers: usize,
+}
+
+impl Dispatcher {
+    pub(super) fn new(config: &Config, limits: Limits) -> Self {
+        metrics::memory_budget(limits.total_bytes);
+        Self {
+            pause: Arc::default(),
+            decoding: Turnstile::new(config.synthesis.threads),
+            admission: Admission::new(limits),
+            ready: Queue::new(config.pipeline.synthesis_lookahead),
+            finishing: Queue::new(config.pipeline.finish_workers),
+            estimates: Estimates::default(),
+            partition_workers: config.synthesis.partition_workers,
+        }
+    }
+
+    /// Pauses other work until the guard is dropped, if the lane is the critical one.
+    pub(super) fn pause_for(&self, lane: Lane) -> Option<Urgent<'_>> {
+        (lane == Lane::Critical).then(|| self.pause.raise())
+    }
+
+    /// Returns an error for a job that an empty queue could not hold.
+    pub(super) fn check_partitions(&self, partitions: usize) -> Result<()> {
+        let capacity = self.admission.limits().capacity;
+        if partitions == 0 {
+            let problem = "expected at least 1, got 0";
+            let advice = "there is nothing to prove";
+            return Err(Error::request("partitions", problem, advice));
+        }
+        if partitions > capacity {
+            return Err(Error::TooManyPartitions {
+                partitions,
+                capacity,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns an error for a job that cannot be queued now, so that it is not written to
+    /// the journal first.
+    pub(super) fn check_room(&self, partitions: usize) -> Result<()> {
+        let capacity = self.admission.limits().capacity;
+        if self.admission.is_closed() {
+            return Err(Error::ShuttingDown);
+        }
+        let waiting = self.admission.usage().waiting;
+        if waiting.saturating_add(partitions) > capacity {
+            return Err(Error::Busy { capacity });
+        }
+        Ok(())
+    }
+
+    /// Returns an error for a need that can never be met.
+    pub(super) fn check_need(&self, priority: Priority, need: &Need<CircuitId>) -> Result<()> {
+        Ok(self.admission.check(priority, need)?)
+    }
+
+    /// Returns an error for a deadline that cannot be met, as far as durations are known.
+    /// `live` are the jobs that have not ended.
+    pub(super) fn check_deadline(
+        &self,
+        id: CircuitId,
+        partitions: usize,
+        rank: Rank,
+        deadline: Duration,
+        (live, num_devices): (&[Arc<JobState>], usize),
+    ) -> Result<()> {
+        let ahead = live.iter().filter(|job| job.rank() <= rank);
+        let ahead = ahead.flat_map(|job| {
+            let progress = job.progress();
+            let missing = progress.partitions - progress.partitions_done;
+            let key = (job.circuit(), job.rank().is_critical());
+            std::iter::repeat_n(key, missing)
+        });
+        let critical = rank.is_critical();
+        let width = Width {
+            // Critical work has a worker of its own.
+            workers: if critical { 1 } else { self.partition_workers },
+            devices: num_devices,
+        };
+        let key = (id, critical);
+        match self.estimates.until_end(&key, partitions, ahead, width) {
+            Some(estimate) if estimate > deadline => Err(Error::TooLate {
+                deadline_ms: whole_ms(deadline),
+                estimate_ms: whole_ms(estimate),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes how long a partition took, unless it was paused meanwhile. `whole_way` is true
+    /// if one worker took it all the way.
+    pub(super) fn record_times(&self, attempt: &Attempt, on_device: Duration, whole_way: bool) {
+        let critical = attempt.is_critical();
+        let quiet = attempt.quiet_at.is_some() && attempt.quiet_at == self.pause.quiet();
+        if critical || quiet {
+            let on_worker = if whole_way {
+                attempt.spent
+            } else {
+                attempt.synthesized_in
+            };
+            let times = Times {
+                total: attempt.spent,
+                on_worker,
+                on_device,
+            };
+            let key = (attempt.job.circuit(), critical);
+            self.estimates.measured(key, times);
+        }
+    }
+
+    /// Queues attempts of one job, each with its need, all or none.
+    pub(super) fn submit(
+        &self,
+        entrance: Entrance,
+        lane: Lane,
+        job: &JobState,
+        attempts: Vec<(Attempt, Need<CircuitId>)>,
+    ) -> Result<()> {
+        let (priority, since) = (job.priority(), job.accepted());
+        let admission = &self.admission;
+        let queued = admission.submit(entrance, lane, priority, since, attempts);
+        queued.map_err(|refused| match refused {
+            Refused::Full => Error::Busy {
+                capacity: admission.limits().capacity,
+            },
+            Refused::Closed => Error::ShuttingDown,
+        })
+    }
+
+    /// Puts an admitted attempt back into the queue. To be called before its memory is
+    /// given back, so that a worker that sees an empty engine is right to end.
+    pub(super) fn put_back(
+        &self,
+        lane: Lane,
+        ticket: Ticket,
+        attempt: Attempt,
+        need: Need<CircuitId>,
+    ) {
+        self.admission.put_back(lane, ticket, attempt, need);
+    }
+
+    /// Waits for the next attempt of a lane; none once the engine is closed and empty.
+    pub(super) fn next(&self, lane: Lane) -> Option<Turn<Attempt, CircuitId>> {
+        self.admission.next(lane)
+    }
+
+    /// Keeps the workers from ending until the guard is dropped.
+    pub(super) fn keep_open(&self) -> Stay<Attempt, CircuitId> {
+        self.admission.stay()
+    }
+
+    /// Reserves memory for work that has no place in the order, if it is free now.
+    pub(super) fn reserve(&self, need: &Need<CircuitId>) -> Option<Reservation<CircuitId>> {
+        self.admission.reserve(need)
+    }
+
+    /// Queues an attempt for the devices. Critical work does not wait for room.
+    ///
+    /// # Errors
+    /// The attempt, once the queue is closed.
+    pub(super) fn push_ready(
+        &self,
+        ready: SynthesizedAttempt,
+    ) -> std::result::Result<(), Box<Closed<SynthesizedAttempt>>> {
+        push(&self.ready, ready.ticket.rank(), ready)
+    }
+
+    /// Waits for the next attempt that a device `takes`; none once the queue is closed.
+    pub(super) fn pop_ready(
+        &self,
+        takes: impl FnMut(&SynthesizedAttempt) -> bool,
+    ) -> Option<SynthesizedAttempt> {
+        self.ready.pop_if(takes)
+    }
+
+    /// Takes out the attempts that wait for a device and for which `stays` is false.
+    pub(super) fn take_ready_unless(
+        &self,
+        stays: impl FnMut(&SynthesizedAttempt) -> bool,
+    ) -> Vec<SynthesizedAttempt> {
+        self.ready.retain(stays)
+    }
+
+    /// Has the devices look at the attempts that wait for them again.
+    pub(super) fn wake_devices(&self) {
+        self.ready.wake();
+    }
+
+    /// Queues an attempt for the finish workers. Critical work does not wait for room.
+    ///
+    /// # Errors
+    /// The attempt, once the queue is closed.
+    pub(super) fn push_finishing(
+        &self,
+        finishing: FinishingAttempt,
+    ) -> std::result::Result<(), Box<Closed<FinishingAttempt>>> {
+        push(&self.finishing, finishing.ticket.rank(), finishing)
+    }
+
+    /// Waits for the next attempt to finish; none once the queue is closed.
+    pub(super) fn pop_finishing(&self) -> Option<FinishingAttempt> {
+        self.finishing.pop()
+    }
+
+    /// Drops the queued attempts of jobs that have ended.
+    pub(super) fn drop_ended(&self) {
+        let goes_on = |attempt: &Attempt| !attempt.job.has_ended();
+        drop(self.admission.retain(goes_on));
+        drop(self.ready.retain(|ready| goes_on(&ready.attempt)));
+    }
+
+    /// Accepts nothing more. Queued attempts are still admitted.
+    pub(super) fn close(&self) {
+        self.admission.close();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.admission.is_closed()
+    }
+
+    /// Ends the device workers once nothing waits for them.
+    pub(super) fn close_ready(&self) {
+        self.ready.close();
+    }
+
+    /// Ends the finish workers once nothing waits for them.
+    pub(super) fn close_finishing(&self) {
+        self.finishing.close();
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.admission.usage()
+    }
+}
+
+/// Returns the limits that the configuration sets, with no more memory than the machine
+/// has at this moment.
+///
+/// # Errors
+/// [`Error::Start`] when the machine has no memory beside the safety margin.
+pub(super) fn limits(config: &Config) -> Result<Limits> {
+    let total_bytes = usable_bytes(config)?;
+    Ok(Limits {
+        capacity: config.jobs.queued_partitions,
+        total_bytes,
+        critical_reserve_bytes: config.memory.critical_reserve_bytes.min(total_bytes / 2),
+        patience: config.jobs.patience,
+    })
+}
+
+fn usable_bytes(config: &Config) -> Result<u64> {
+    let memory = &config.memory;
+    let available = available_memory_bytes().unwrap_or(u64::MAX);
+    let total = memory.total_budget_bytes.min(available);
+    total
+        .checked_sub(memory.safety_margin_bytes)
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(|| {
+            cannot_start(format!(
+                "{available} bytes of memory are available and memory.safety_margin is {}; \
+                 free memory or lower it",
+                memory.safety_margin_bytes
+            ))
+        })
+}
+
+fn push<T>(queue: &Queue<T>, rank: Rank, item: T) -> std::result::Result<(), Box<Closed<T>>> {
+    let pushed = if rank.is_critical() {
+        queue.push_at_once(rank, item)
+    } else {
+        queue.push(rank, item)
+    };
+    pushed.map_err(Box::new)
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,140 @@
+//! Late answers, without devices.
+
+use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
+use cuzk_scheduler::priority::{Priority, Rank};
+
+use std::sync::Arc;
+
+use super::*;
+use crate::config::Config;
+use crate::job::{JobState, NewJob};
+use crate::kinds::{ProofKind, SectorSize};
+
+const BYTES: u64 = 7;
+
+/// A partition that a device does not answer for, and what its memory is charged to.
+fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, CircuitId>) {
+    let now = Instant::now();
+    let (priority, patience) = (Priority::Normal, Config::default().jobs.patience);
+    let circuit = CircuitId {
+        kind: ProofKind::Porep,
+        sector_size: SectorSize::KiB2,
+    };
+    let job = Arc::new(JobState::new(NewJob {
+        number: 0,
+        id: None,
+        circuit,
+        partitions: 1,
+        priority,
+        rank: Rank::new(priority, now, 0, patience),
+        accepted: now,
+        deadline: None,
+        record: None,
+    }));
+    let admission = Admission::new(Limits {
+        capacity: 1,
+        total_bytes: BYTES,
+        critical_reserve_bytes: 0,
+        patience,
+    });
+    let item = (Attempt::new(job, 0), Need::own(BYTES));
+    let lane = Lane::Common;
+    let items = vec![item];
+    let submitted = admission.submit(Entrance::IfRoom, lane, priority, now, items);
+    submitted.unwrap();
+    let Some(Turn::Admitted {
+        item,
+        ticket,
+        memory,
+        ..
+    }) = admission.next(lane)
+    else {
+        panic!("there is room");
+    };
+    let call = DeviceCall {
+        device: 0,
+        part: CallPart::Finish,
+        is_watched: true,
+    };
+    watch.begin(call, &item, ticket, memory);
+    let stalled = loop {
+        if let Some(stalled) = watch.stalled().pop() {
+            break stalled;
+        }
+    };
+    (stalled, admission)
+}
+
+fn impatient() -> Watchdog {
+    let stall = Duration::ZERO;
+    Watchdog::new(&Gpus {
+        stall,
+        ..Config::default().gpus
+    })
+}
+
+/// A worker that saw that nothing runs or waits would end before the partition is
+/// put back.
+#[test]
+fn a_late_answer_leaves_the_partition_running_until_it_is_put_elsewhere() {
+    let watch = impatient();
+    let (stalled, admission) = given_up(&watch);
+    assert!(watch.answered(stalled.key, ()).is_none());
+    watch.lose(stalled.key);
+    assert!(watch.lock().lost.is_empty(), "its worker works on");
+    assert_eq!(admission.usage().running, 1);
+    watch.abandon(stalled.key);
+    let usage = admission.usage();
+    assert_eq!((usage.running, usage.used_bytes), (0, 0));
+}
+
+#[test]
+fn memory_of_a_silent_device_stays_charged_until_it_answers() {
+    let watch = impatient();
+    let (stalled, admission) = given_up(&watch);
+    watch.lose(stalled.key);
+    assert_eq!(watch.lock().lost.len(), 1);
+    watch.abandon(stalled.key);
+    let usage = admission.usage();
+    assert_eq!((usage.running, usage.used_bytes), (0, BYTES));
+    assert!(watch.answered(stalled.key, ()).is_none());
+    assert_eq!(admission.usage().used_bytes, 0);
+    assert!(watch.lock().lost.is_empty() && watch.lock().running.is_empty());
+}
+
+/// Looks at its end at what there is, as vectors have their memory until then.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The partition may be put elsewhere before the device answers, and while what it
+/// answered with is let go of.
+#[test]
+fn memory_stays_charged_until_what_came_too_late_is_gone() {
+    for settled_before in [true, false] {
+        let watch = impatient();
+        let (stalled, admission) = given_up(&watch);
+        let settle = || {
+            watch.lose(stalled.key);
+            watch.abandon(stalled.key);
+        };
+        let mut seen = None;
+        if settled_before {
+            settle();
+        }
+        let done = AtEnd(|| {
+            if !settled_before {
+                settle();
+            }
+            seen = Some((admission.usage().used_bytes, watch.lock().lost.len()));
+        });
+        assert!(watch.answered(stalled.key, done).is_none());
+        assert_eq!(seen, Some((BYTES, 1)), "{settled_before}");
+        assert_eq!(admission.usage().used_bytes, 0);
+        assert!(watch.lock().lost.is_empty() && watch.lock().running.is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! The engine's side of its journal: what is written, and what could not be yet.
+//!
+//! Not the store, which is `cuzk-journal`'s. The invariants: a proof is written before
+//! anyone is told of it, unless the disk fails; an end that could not be written is
+//! written when that is possible again, while the engine lives.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, State};
+
+use crate::config;
+use crate::job::{Outcome, Record};
+use crate::verify::VerifiedProof;
+use crate::{Error, Result};
+
+/// A store of jobs that a recorder writes to.
+pub(in crate::engine) trait Store {
+    /// As [`Journal::accept`].
+    fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> StoreResult<Accepted>;
+
+    /// As [`Journal::end`].
+    fn end(&self, id: &str, end: End) -> StoreResult<()>;
+
+    /// As [`Journal::forget`].
+    fn forget(&self, id: &str) -> StoreResult<bool>;
+}
+
+type StoreResult<T> = std::result::Result<T, JournalError>;
+
+impl Store for Journal {
+    fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> StoreResult<Accepted> {
+        self.accept(id, options, request)
+    }
+
+    fn end(&self, id: &str, end: End) -> StoreResult<()> {
+        self.end(id, end)
+    }
+
+    fn forget(&self, id: &str) -> StoreResult<bool> {
+        self.forget(id)
+    }
+}
+
+/// A journal, and the ends that it does not have yet.
+pub(in crate::engine) struct JobRecorder<S = Journal> {
+    pub(in crate::engine) journal: S,
+    /// Ends that could not be written. There are at most as many as jobs in the journal,
+    /// since nothing is accepted while nothing can be written.
+    unwritten: Mutex<Vec<(String, End)>>,
+}
+
+impl JobRecorder {
+    /// Opens the journal that the configuration names, if it names one.
+    pub(super) fn open(jobs: &config::Jobs) -> Result<Option<Arc<Self>>> {
+        let limits = Limits {
+            jobs_max: jobs.queued_partitions as u64,
+            results_max: jobs.results_kept as u64,
+            result_age: jobs.results_kept_for,
+            ..Limits::default()
+        };
+        let open = |path: &Path| {
+            let journal = Journal::open(path, limits)?;
+            let unwritten = Mutex::default();
+            Ok::<_, Error>(Arc::new(Self { journal, unwritten }))
+        };
+        jobs.journal.as_deref().map(open).transpose()
+    }
+}
+
+impl<S: Store> JobRecorder<S> {
+    /// Takes out a job that was not accepted after all. If that cannot be written now, its
+    /// cancellation is written later, so that it does not go on at the next start.
+    pub(in crate::engine) fn forget(&self, id: &str) {
+        if let Err(error) = self.journal.forget(id) {
+            tracing::error!(id, %error, "the journal keeps a job that was refused");
+            self.end(id, End::Cancelled);
+        }
+    }
+
+    /// Accepts a job, unless the journal has an end of its id. An unwritten end of the id is
+    /// dropped then: it belongs to an earlier attempt and must not end this one. A pending
+    /// row belongs to an attempt that is over, since a live job is found by its id. This job
+    /// takes its place, with its own priority and deadline, so that it can be taken out
+    /// again like any other.
+    ///
+    /// # Errors
+    /// As [`Journal::accept`] and [`Journal::forget`]; unwritten ends stay unwritten.
+    pub(in crate::engine) fn accept(
+        &self,
+        id: &str,
+        options: &JobOptions,
+        request: &[u8],
+    ) -> StoreResult<Accepted> {
+        let mut unwritten = self.lock_unwritten();
+        let of_this = unwritten
+            .extract_if(.., |(of, _)| of == id)
+            .collect::<Vec<_>>();
+        drop(unwritten);
+        let mut accepted = self.journal.accept(id, options, request);
+        if let Ok(Accepted::Attached(State::Pending)) = accepted {
+            let forgotten = self.journal.forget(id);
+            accepted = forgotten.and_then(|_| self.journal.accept(id, options, request));
+        }
+        if accepted.is_err() {
+            self.lock_unwritten().extend(of_this);
+        }
+        accepted
+    }
+
+    /// Writes an end, after those that could not be written before.
+    fn end(&self, id: &str, end: End) {
+        self.write_unwritten();
+        if !self.write(id, &end) {
+            self.lock_unwritten().push((id.to_owned(), end));
+        }
+    }
+
+    /// Tries once more to write the unwritten ends. It holds their lock meanwhile, which
+    /// delays nobody as long as there are none.
+    pub(in crate::engine) fn write_unwritten(&self) {
+        let mut unwritten = self.lock_unwritten();
+        while let Some((id, end)) = unwritten.pop() {
+            if !self.write(&id, &end) {
+                unwritten.push((id, end));
+                break;
+            }
+        }
+    }
+
+    /// Returns true if the end was written, or never can be.
+    fn write(&self, id: &str, end: &End) -> bool {
+        let written = self.journal.end(id, end.clone());
+        log_failure(id, &written);
+        !matches!(written, Err(JournalError::Store { .. }))
+    }
+
+    fn lock_unwritten(&self) -> MutexGuard<'_, Vec<(String, End)>> {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job's row in the journal.
+pub(in crate::engine) struct JobRecord {
+    recorder: Arc<JobRecorder>,
+    id: String,
+}
+
+impl JobRecord {
+    pub(in crate::engine) fn new(recorder: Arc<JobRecorder>, id: String) -> Self {
+        Self { recorder, id }
+    }
+}
+
+/// Logs that progress could not be written. That costs a restart its time and nothing
+/// else: the proof is there.
+fn log_failure(id: &str, written: &StoreResult<()>) {
+    if let Err(error) = written {
+        tracing::error!(id, %error, "the journal does not know of this job's progress");
+    }
+}
+
+impl Record for JobRecord {
+    fn partition(&self, partition: usize, proof: &VerifiedProof) {
+        let partition = u32::try_from(partition).unwrap_or(u32::MAX);
+        let journal = &self.recorder.journal;
+        // A proof that is there already was verified with parameters that were replaced.
+        match journal.finish_partition(&self.id, partition, proof.as_bytes()) {
+            // The job's end was written meanwhile, and has this proof in it.
+            Err(JournalError::Ended { .. }) => {}
+            written => log_failure(&self.id, &written),
+        }
+    }
+
+    fn end(&self, outcome: &Outcome) {
+        let end = match outcome {
+            Ok(output) => End::Done(output.as_bytes().to_vec()),
+            Err(error) => match &**error {
+                // The job goes on at the next start.
+                Error::ShuttingDown => return,
+                Error::Cancelled => End::Cancelled,
+                error => End::Failed(error.to_string()),
+            },
+        };
+        self.recorder.end(&self.id, end);
+    }
+}
+
+#[cfg(test)]
+mod tests;

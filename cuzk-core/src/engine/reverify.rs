@@ -1,0 +1,52 @@
+//! Verification of a proof that was verified once before: by an earlier engine, or
+//! with another key.
+//!
+//! Not the first verification, which is the pipeline's. The invariant: a proof that was
+//! read from a file is verified before anyone is given it.
+
+use bellperson::groth16::{PreparedVerifyingKey, Proof};
+use blstrs::Bls12;
+use rayon::ThreadPool;
+
+use super::assets::Assets;
+use super::compute::Compute;
+use crate::kinds::Job;
+use crate::verify::{VerifiedProof, verify_partition};
+use crate::{Error, Result};
+
+/// Verifies the bytes of a partition's proof on `pool`.
+///
+/// # Errors
+/// [`Error::Rejected`], and an error of the statement.
+pub(super) fn verify_again(
+    statement: &dyn Job,
+    partition: usize,
+    bytes: &[u8],
+    key: &PreparedVerifyingKey<Bls12>,
+    pool: &ThreadPool,
+) -> Result<VerifiedProof> {
+    let rejected = |problem: String| Error::Rejected { partition, problem };
+    let proof = Proof::<Bls12>::read(bytes).map_err(|error| rejected(error.to_string()))?;
+    let verify = || {
+        let inputs = statement.public_inputs(partition)?;
+        verify_partition(key, &proof, &inputs, partition)
+    };
+    pool.install(verify)
+}
+
+/// Verifies the bytes of a partition's proof from the journal, with the circuit's key of
+/// today.
+///
+/// # Errors
+/// As [`verify_again`], and a verifying key that cannot be read.
+pub(super) fn verify_stored(
+    (assets, compute): (&Assets, &Compute),
+    statement: &dyn Job,
+    critical: bool,
+    partition: usize,
+    bytes: &[u8],
+) -> Result<VerifiedProof> {
+    let key = assets.verifying_key(statement.circuit())?;
+    let pool = compute.auxiliary_pool(critical);
+    verify_again(statement, partition, bytes, &key, pool)
+}

@@ -1,0 +1,103 @@
+//! What becomes of a partition that failed: pure functions of the failure and of the
+//! fleet.
+//!
+//! Not the consequence: [`super::core::Core::failed`] carries it out. The invariants: a
+//! false statement is reported to the caller and counts against no device; a circuit
+//! that does not fit and parameters that nobody can use count against none either;
+//! every other failure is tried again on a device that has not failed the partition, in
+//! the end on the CPU, and is reported only when that failed, too.
+
+use cuzk_scheduler::admission::Lane;
+
+use super::fleet::view::FleetView;
+use crate::metrics::Fault;
+use crate::pipeline::Step;
+use crate::{Culprit, Error};
+
+/// A partition that failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure<'a> {
+    pub(super) step: Step,
+    pub(super) error: &'a Error,
+    /// The slot where it failed.
+    pub(super) device: usize,
+    pub(super) critical: bool,
+    /// The slots that had failed it before.
+    pub(super) excluded: &'a [usize],
+    /// True if the statement of a rejected proof was checked, and holds.
+    pub(super) is_checked: bool,
+}
+
+/// What a failure is recorded as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// It is nobody's fault, or not yet known to be.
+    Nothing,
+    /// A fault of the device.
+    Fault(Fault),
+    /// The device did not answer: it is quarantined at once.
+    Silence,
+    /// The circuit does not fit on the device.
+    TooLarge,
+}
+
+/// Where a partition that failed goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Back into the queue, to be proved elsewhere.
+    Requeue(Lane),
+    /// Back into the queue, for its statement to be checked.
+    RequeueForCheck(Lane),
+    /// Its job ends with the error.
+    Settle,
+}
+
+/// Returns what a failure is recorded as.
+pub(super) fn record(failure: &Failure<'_>) -> Record {
+    match failure.error {
+        _ if is_final(failure) => Record::Nothing,
+        _ if needs_check(failure) => Record::Nothing,
+        Error::Backend { culprit, .. } => match culprit {
+            Culprit::Device => Record::Fault(Fault::Error),
+            Culprit::Size => Record::TooLarge,
+            Culprit::Input => Record::Nothing,
+        },
+        Error::Rejected { .. } => Record::Fault(Fault::Rejected),
+        Error::Internal { .. } => Record::Fault(Fault::Panic),
+        Error::Stalled { .. } => Record::Silence,
+        _ => Record::Fault(Fault::Error),
+    }
+}
+
+/// Returns where a partition goes that failed, in `fleet` as it is after the failure was
+/// recorded.
+pub(super) fn route(failure: &Failure<'_>, fleet: &FleetView) -> Route {
+    if is_final(failure) {
+        return Route::Settle;
+    }
+    if needs_check(failure) {
+        return Route::RequeueForCheck(if failure.critical {
+            Lane::Critical
+        } else {
+            Lane::Common
+        });
+    }
+    let mut excluded = failure.excluded.to_vec();
+    excluded.push(failure.device);
+    let lane = fleet.lane(failure.critical, &excluded);
+    lane.map_or(Route::Settle, Route::Requeue)
+}
+
+/// Returns true if another device could not do better.
+fn is_final(failure: &Failure<'_>) -> bool {
+    failure.step == Step::Synthesis || failure.error.is_input()
+}
+
+/// Returns true if it has to be seen first whether the statement is false. A witness of
+/// it shows that, and takes memory, which the partition has given back.
+fn needs_check(failure: &Failure<'_>) -> bool {
+    matches!(failure.error, Error::Rejected { .. }) && !failure.is_checked
+}
+
+#[cfg(test)]
+mod tests;

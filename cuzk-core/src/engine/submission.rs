@@ -1,0 +1,292 @@
+//! How a request becomes a job of the engine.
+//!
+//! Not the end of a job, which is in [`super::core`]. The invariants: nothing stays of a
+//! submission that fails, unless the journal's disk failed, and the process ends before
+//! it can be written again; a job with an id is in the journal before its submission
+//! returns.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cuzk_journal::{Accepted, End, JournalError, State};
+use cuzk_scheduler::admission::{Entrance, Lane};
+use cuzk_scheduler::priority::{Priority, Rank};
+
+use super::core::Core;
+use super::jobs::recorder::{JobRecord, JobRecorder};
+use super::jobs::registry::{Begin, Digest};
+use super::jobs::stored::stored_options;
+use super::reverify::verify_stored;
+use crate::job::{JobOptions, JobState, NewJob};
+use crate::kinds::verify::PARTITION_PROOF_BYTES;
+use crate::kinds::{CircuitId, Job, ProofKind};
+use crate::metrics::{self, Refusal};
+use crate::timeline::Stage;
+use crate::verify::VerifiedProof;
+use crate::{Error, Result};
+
+/// The request of a job that the journal may keep.
+#[derive(Clone, Copy)]
+struct StorableRequest<'a> {
+    digest: Digest,
+    bytes: &'a [u8],
+}
+
+/// A partition with its proof, from an earlier engine.
+type StoredProof = (usize, VerifiedProof);
+
+/// Decodes a request and queues its partitions. `bytes` identify it, where its options
+/// have an id; `priority` is the order in which it is decoded.
+///
+/// # Errors
+/// As [`super::Engine::submit_with`].
+pub(super) fn submit_request(
+    core: &Core,
+    bytes: &[u8],
+    mut options: JobOptions,
+    priority: Priority,
+    decode: impl FnOnce() -> Result<Arc<dyn Job>> + Send,
+) -> Result<Arc<JobState>> {
+    let digest = blake3::hash(bytes).into();
+    let begun = match &options.id {
+        Some(id) => core.jobs.registry.begin(id, digest)?,
+        None => Begin::Nameless,
+    };
+    if let Begin::Attached(job) = begun {
+        return Ok(job);
+    }
+    // Nothing is decoded that could not be queued even with one partition.
+    core.dispatch.check_room(1)?;
+    let number = core.jobs.registry.next_number();
+    let trace = core.timeline.trace(number, None);
+    let asked = Instant::now();
+    let patience = core.config.jobs.patience;
+    let rank = Rank::new(priority, asked, number, patience);
+    let turn = core.dispatch.decoding.enter(rank);
+    trace.waited(Stage::DecodeWait, asked);
+    let decode = || core.compute.decode(rank.is_critical(), decode);
+    let statement = trace.time(Stage::Decode, decode)?;
+    drop(turn);
+    let priority = options
+        .priority
+        .unwrap_or_else(|| priority_of(statement.circuit().kind));
+    options.priority = Some(priority);
+    let rank = Rank::new(priority, asked, number, patience);
+    let request = StorableRequest { digest, bytes };
+    let job = accept(core, statement, options, (number, rank), Some(request))?;
+    if let Begin::New(claim) = begun {
+        claim.decide(Arc::clone(&job));
+    }
+    Ok(job)
+}
+
+/// Queues the partitions of a statement that was decoded elsewhere.
+///
+/// # Errors
+/// As [`super::Engine::submit_with`].
+pub(super) fn submit_statement(
+    core: &Core,
+    statement: Arc<dyn Job>,
+    mut options: JobOptions,
+) -> Result<Arc<JobState>> {
+    let kind = statement.circuit().kind;
+    let priority = options.priority.unwrap_or_else(|| priority_of(kind));
+    let number = core.jobs.registry.next_number();
+    let rank = Rank::new(priority, Instant::now(), number, core.config.jobs.patience);
+    options.priority = Some(priority);
+    accept(core, statement, options, (number, rank), None)
+}
+
+/// Accepts a decoded job, whose priority is decided. `request` is what the journal may
+/// keep of it.
+fn accept(
+    core: &Core,
+    statement: Arc<dyn Job>,
+    options: JobOptions,
+    (number, rank): (u64, Rank),
+    request: Option<StorableRequest<'_>>,
+) -> Result<Arc<JobState>> {
+    let circuit = statement.circuit();
+    let priority = options.priority.unwrap_or(Priority::Normal);
+    check(core, &*statement, (priority, rank), options.deadline)?;
+    let accepted = Instant::now();
+    let deadline = options.deadline.and_then(|left| accepted.checked_add(left));
+    let mut new = NewJob {
+        number,
+        id: options.id,
+        circuit,
+        partitions: statement.partitions(),
+        priority,
+        rank,
+        accepted,
+        deadline,
+        record: None,
+    };
+    let recorder = core.jobs.recorder();
+    let (done, is_new) = match (&recorder, request) {
+        (Some(recorder), Some(request)) => keep(
+            core,
+            recorder,
+            &mut new,
+            &*statement,
+            request,
+            options.deadline,
+        )?,
+        _ => (Vec::new(), false),
+    };
+    let job = Arc::new(JobState::new(new));
+    job.set_input(statement);
+    core.jobs.registry.add_live(&job);
+    for (partition, proof) in done {
+        core.restore(&job, partition, proof);
+    }
+    // A job that an earlier engine proved whole has ended by now.
+    let queued = if job.has_ended() {
+        Ok(())
+    } else {
+        core.queue(&job, job.missing(), Entrance::IfRoom)
+    };
+    if let Err(error) = queued {
+        core.jobs.registry.ended(&job);
+        // Only the row of this submission: another job may have the id.
+        if let (true, Some(recorder), Some(id)) = (is_new, &recorder, job.id()) {
+            recorder.forget(id);
+        }
+        return Err(error);
+    }
+    metrics::job_accepted(circuit.kind.name());
+    Ok(job)
+}
+
+/// Returns the error for which a job is refused before anything is kept of it.
+fn check(
+    core: &Core,
+    statement: &dyn Job,
+    (priority, rank): (Priority, Rank),
+    deadline: Option<Duration>,
+) -> Result<()> {
+    let (circuit, partitions) = (statement.circuit(), statement.partitions());
+    core.dispatch.check_partitions(partitions)?;
+    core.assets.check_present(circuit)?;
+    check_memory(core, circuit, priority)?;
+    if let Some(deadline) = deadline {
+        let fleet = (&*core.jobs.registry.all_live(), core.fleet.num_trusted());
+        core.dispatch
+            .check_deadline(circuit, partitions, rank, deadline, fleet)?;
+    }
+    core.dispatch.check_room(partitions)
+}
+
+/// Returns an error for a circuit whose partitions can never have their memory, where
+/// that is known.
+fn check_memory(core: &Core, id: CircuitId, priority: Priority) -> Result<()> {
+    let lane = if priority == Priority::Critical {
+        Lane::Critical
+    } else {
+        Lane::Common
+    };
+    let costs = &core.assets.costs;
+    let vectors = core.fleet.hold_vectors(lane);
+    while let Some(need) = costs.known(id, vectors) {
+        match core.dispatch.check_need(priority, &need) {
+            Ok(()) => break,
+            Err(_) if costs.uncharge_files(id) => {}
+            Err(over) => {
+                costs.forget(id);
+                return Err(over);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a job that has an id to the journal, and has its progress recorded there.
+/// Returns the proofs that an earlier engine made of it, verified, and true if the journal
+/// did not have the job before.
+fn keep(
+    core: &Core,
+    recorder: &Arc<JobRecorder>,
+    new: &mut NewJob,
+    statement: &dyn Job,
+    request: StorableRequest<'_>,
+    deadline: Option<Duration>,
+) -> Result<(Vec<StoredProof>, bool)> {
+    let Some(id) = &new.id else {
+        return Ok((Vec::new(), false));
+    };
+    let record = JobRecord::new(Arc::clone(recorder), id.clone());
+    new.record = Some(Arc::new(record));
+    let journal = &recorder.journal;
+    recorder.write_unwritten();
+    let circuit = (new.circuit, request.digest);
+    let options = stored_options(circuit, new.partitions, new.priority, deadline);
+    for _ in 0..2 {
+        let accepted = match recorder.accept(id, &options, request.bytes) {
+            // A job that cannot be read cannot be gone on with.
+            Err(JournalError::DamagedJob { .. }) => {
+                journal.forget(id)?;
+                continue;
+            }
+            Err(JournalError::OtherInput { id }) => return Err(Error::Conflict { id }),
+            accepted => accepted?,
+        };
+        match accepted {
+            // Nobody else's, whichever it is: see [`JobRecorder::accept`].
+            Accepted::New | Accepted::Attached(State::Pending) => {
+                return Ok((Vec::new(), true));
+            }
+            Accepted::Attached(State::Ended(end)) => {
+                let critical = new.priority == Priority::Critical;
+                if let Some(proofs) = stored_proofs(core, statement, critical, &end) {
+                    return Ok((proofs, false));
+                }
+                // A job that failed is tried again, and so is one whose proof is rejected.
+                journal.forget(id)?;
+            }
+        }
+    }
+    Ok((Vec::new(), false))
+}
+
+/// Returns the proofs of a job that ended well, verified; none if one is missing or
+/// rejected.
+fn stored_proofs(
+    core: &Core,
+    statement: &dyn Job,
+    critical: bool,
+    end: &End,
+) -> Option<Vec<StoredProof>> {
+    let End::Done(bytes) = end else { return None };
+    let proofs = bytes.chunks(PARTITION_PROOF_BYTES).enumerate();
+    let services = (&core.assets, &core.compute);
+    let verify = |(partition, proof)| {
+        let proof = verify_stored(services, statement, critical, partition, proof);
+        Some((partition, proof.ok()?))
+    };
+    let verified: Vec<_> = proofs.map(verify).collect::<Option<_>>()?;
+    (verified.len() == statement.partitions()).then_some(verified)
+}
+
+/// Returns the reason that a refused job is counted under.
+pub(super) fn refusal(error: &Error) -> Refusal {
+    match error {
+        Error::Params(_) => Refusal::MissingParameters,
+        Error::Conflict { .. } => Refusal::Conflict,
+        error if error.is_busy() => Refusal::Busy,
+        Error::OverBudget(_) => Refusal::Memory,
+        Error::TooLate { .. } => Refusal::Deadline,
+        Error::ShuttingDown => Refusal::ShuttingDown,
+        error if error.is_input() => Refusal::Invalid,
+        _ => Refusal::Internal,
+    }
+}
+
+/// Returns the priority of a kind: a late WinningPoSt costs a block, a late WindowPoSt a
+/// penalty.
+pub(super) fn priority_of(kind: ProofKind) -> Priority {
+    match kind {
+        ProofKind::WinningPost => Priority::Critical,
+        ProofKind::WindowPost => Priority::High,
+        ProofKind::Porep | ProofKind::SnapDeals => Priority::Normal,
+    }
+}

@@ -1,0 +1,187 @@
+//! How a worker comes by its next attempt: its turn, its circuit, its parameters, its
+//! memory.
+//!
+//! Not a thread: the synthesis and the dedicated workers call it. The invariants: a
+//! worker holds no attempt while it waits for one; an attempt begins only with the
+//! memory that its circuit and its files of this moment need.
+
+use std::sync::Arc;
+
+use cuzk_scheduler::admission::{Lane, Turn};
+use rayon::ThreadPool;
+
+use crate::Error;
+use crate::circuit::Circuit;
+use crate::engine::assets::cost::{Charge, KeyFiles};
+use crate::engine::attempt::{AdmittedAttempt, Attempt};
+use crate::engine::core::Core;
+use crate::kinds::{CircuitId, WitnessContext};
+use crate::panics::catch_panic;
+use crate::params::LoadedParams;
+use crate::pipeline::Step;
+use crate::timeline::{Stage, Wait};
+
+/// Waits for the next attempt of a lane, and returns it with all that it needs; none once
+/// the engine is closed and empty. Attempts that cannot begin are settled on the way.
+pub(super) fn next_admitted(core: &Core, lane: Lane) -> Option<AdmittedAttempt> {
+    loop {
+        core.report_memory();
+        let turn = core.dispatch.next(lane)?;
+        let (Turn::Admitted { item, .. } | Turn::Impossible { item, .. }) = &turn;
+        let job = Arc::clone(&item.job);
+        let begun = core.guarded("admission", &job, || begin(core, turn, lane));
+        if let Some(Some(admitted)) = begun {
+            return Some(admitted);
+        }
+    }
+}
+
+fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<AdmittedAttempt> {
+    let (mut attempt, ticket, memory) = match turn {
+        Turn::Admitted {
+            item,
+            ticket,
+            memory,
+            evicted,
+        } => {
+            evicted.iter().for_each(|id| core.evict(*id));
+            (item, ticket, memory)
+        }
+        Turn::Impossible {
+            item,
+            ticket,
+            over,
+            held: _held,
+        } => {
+            let id = item.job.circuit();
+            if core.assets.costs.uncharge_files(id) {
+                core.requeue(lane, ticket, item);
+            } else {
+                core.assets.costs.forget(id);
+                core.settle(&item.job, item.partition, Err(over.into()));
+            }
+            return None;
+        }
+    };
+    let (circuit, params, files) = load_assets(core, &mut attempt, lane)?;
+    // The files may have come, gone or been replaced since the attempt was charged.
+    if attempt.charge != Charge::Proving(files) {
+        // From now on its partitions are admitted with all that they need.
+        let kept_bytes = core.fleet.kept_bytes(&circuit);
+        core.assets.costs.learn(&circuit, files, kept_bytes);
+        attempt.wait = Some(Wait::begin(Stage::MemoryWait));
+        core.requeue(lane, ticket, attempt);
+        return None;
+    }
+    make_room(core, &circuit, &files, &attempt, lane);
+    Some(AdmittedAttempt {
+        attempt,
+        ticket,
+        circuit,
+        params,
+        files,
+        memory,
+    })
+}
+
+/// Returns the circuit, the parameters and the files that an attempt is proved with. An
+/// attempt that cannot have them is settled.
+fn load_assets(
+    core: &Core,
+    attempt: &mut Attempt,
+    lane: Lane,
+) -> Option<(Arc<Circuit>, Arc<LoadedParams>, KeyFiles)> {
+    let trace = attempt.end_wait(&core.timeline);
+    let job = &attempt.job;
+    if job.has_ended() {
+        return None;
+    }
+    let settle = |error| core.settle(job, attempt.partition, Err(error));
+    if job.deadline_has_passed() {
+        settle(Error::DeadlinePassed);
+        return None;
+    }
+    let leave = || job.has_ended().then_some(Error::Cancelled);
+    let checkpoint = attempt.checkpoint(&core.dispatch.pause);
+    let load = || {
+        let id = job.circuit();
+        let circuit = trace.time(Stage::Circuit, || {
+            core.assets.circuit(id, &checkpoint, &leave)
+        })?;
+        let (params, files) = trace.time(Stage::Params, || {
+            let params = core.params(&circuit, &leave)?;
+            let pool = pool_of(core, lane);
+            let files = core.assets.key_files(&circuit, &params, pool, &leave)?;
+            Ok::<_, Error>((params, files))
+        })?;
+        Ok((circuit, params, files))
+    };
+    // Loading is done once for all partitions, so it does not count as this one's time.
+    catch_panic("load", load).map_err(settle).ok()
+}
+
+/// Returns threads that a lane's worker does not share with work that is paused for it.
+fn pool_of(core: &Core, lane: Lane) -> &ThreadPool {
+    let dedicated = (lane != Lane::Common).then(|| core.fleet.dedicated_slot(lane));
+    let worker = dedicated.and_then(|slot| core.fleet.dedicated(slot));
+    worker.map_or(core.compute.synthesis_pool(), |worker| &worker.pool)
+}
+
+fn make_room(core: &Core, circuit: &Circuit, files: &KeyFiles, attempt: &Attempt, lane: Lane) {
+    // Memory on its way out is freed by threads that give way to all others.
+    let _urgent = core.dispatch.pause_for(lane);
+    let vectors = core.fleet.hold_vectors(lane);
+    let own = core.assets.costs.kept_blocks(circuit, files, vectors);
+    core.make_room(&own, &|| !attempt.job.has_ended());
+    core.report_memory();
+}
+
+/// Returns the attempt, if it may be proved. One whose last proof was rejected has its
+/// statement checked first, on `pool`: a false statement ends the job, and a true one
+/// means that the device failed.
+pub(super) fn check_rejected(
+    core: &Core,
+    mut admitted: AdmittedAttempt,
+    pool: &ThreadPool,
+) -> Option<AdmittedAttempt> {
+    let Some(rejected) = admitted.attempt.rejected.take() else {
+        return Some(admitted);
+    };
+    let checked = pool.install(|| false_statement(core, &admitted));
+    let AdmittedAttempt {
+        attempt,
+        ticket,
+        memory,
+        ..
+    } = admitted;
+    match checked {
+        Some(error) => core.settle(&attempt.job, attempt.partition, Err(error)),
+        None => {
+            let at = (Step::Finish, rejected.device, true);
+            core.failed(at, attempt, ticket, rejected.error);
+        }
+    }
+    drop(memory);
+    None
+}
+
+/// Returns the error of a false statement, which names the first row that does not hold;
+/// none if the statement is true, or cannot be checked.
+fn false_statement(core: &Core, admitted: &AdmittedAttempt) -> Option<Error> {
+    let AdmittedAttempt {
+        attempt, circuit, ..
+    } = admitted;
+    let (statement, partition) = (attempt.job.input()?, attempt.partition);
+    let memory = core.compute.buffers.witness_memory();
+    let context = WitnessContext {
+        memory: &memory,
+        ..core.compute.isa.into()
+    };
+    let witness = match statement.witness_in(partition, context) {
+        // Without memory the statement cannot be checked, and the job ends with that.
+        Err(error @ Error::NoMemory(_)) => return Some(error),
+        witness => witness.ok()?,
+    };
+    let row = circuit.first_bad_row(&witness).ok()??;
+    Some(Error::Unsatisfied { partition, row })
+}

@@ -1,0 +1,112 @@
+//! Finish workers: the rest of an attempt after its device region, and its end.
+//!
+//! The invariant: the memory of an attempt is free before anyone is told of its proof.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cuzk_scheduler::admission::{Lane, Reservation};
+
+use super::device::watched;
+use crate::Error;
+use crate::engine::attempt::{Attempt, FinishingAttempt};
+use crate::engine::core::Core;
+use crate::engine::fleet::watchdog::CallPart;
+use crate::kinds::CircuitId;
+use crate::params::LoadedParams;
+use crate::pipeline::{ProvingResources, Step, prove_finish};
+use crate::verify::VerifiedProof;
+
+/// Finishes attempts, until the queue behind the devices is closed and empty. A worker
+/// whose device did not answer in time has been replaced, and ends when the device does
+/// answer.
+pub(super) fn run(core: &Core) {
+    let _here = core.fleet.watchdog.enter();
+    while let Some(finishing) = core.dispatch.pop_finishing() {
+        let job = Arc::clone(&finishing.attempt.job);
+        let finish = || finish(core, finishing);
+        if core.guarded("finish worker", &job, finish) == Some(false) {
+            return;
+        }
+        core.report_memory();
+    }
+}
+
+/// Finishes an attempt. Returns false if its device was given up meanwhile.
+fn finish(core: &Core, finishing: FinishingAttempt) -> bool {
+    let FinishingAttempt {
+        mut attempt,
+        ticket,
+        device,
+        params,
+        pending,
+        on_device,
+        memory,
+    } = finishing;
+    let trace = attempt.end_wait(&core.timeline).on_device(device);
+    let Some(slot) = core.fleet.slot(device) else {
+        core.settle(&attempt.job, attempt.partition, Err(no_threads()));
+        return true;
+    };
+    let proving = ProvingResources {
+        backend: &slot.device.backend,
+        device,
+        key: params.prepared_key(),
+        pool: core.compute.auxiliary_pool(attempt.is_critical()),
+    };
+    let call = slot.call(device, CallPart::Finish);
+    let finished = watched(
+        core,
+        (slot, call),
+        &mut attempt,
+        ticket,
+        memory,
+        |attempt| {
+            // If the job has ended, `pending` is dropped here: that calls the device, too.
+            let statement = attempt.job.input().ok_or(Error::Stopped)?;
+            prove_finish(pending, &*statement, attempt.partition, proving, trace)
+        },
+    );
+    let Some((proof, memory)) = finished else {
+        return false;
+    };
+    match proof {
+        Ok(proof) => settle_proof(core, attempt, (device, on_device), (proof, &params), memory),
+        Err(error) => {
+            core.failed((Step::Finish, device, false), attempt, ticket, error);
+            drop(memory);
+        }
+    }
+    true
+}
+
+/// Notes what an attempt took, gives its memory back, and gives its job the proof.
+pub(super) fn settle_proof(
+    core: &Core,
+    mut attempt: Attempt,
+    (device, on_device): (usize, Duration),
+    proof: (VerifiedProof, &Arc<LoadedParams>),
+    memory: Reservation<CircuitId>,
+) {
+    let view = core.fleet.view();
+    // What was proved by the retry worker says nothing about the devices.
+    if device != view.dedicated(Lane::Retry) {
+        let whole_way = device == view.dedicated(Lane::Critical);
+        core.dispatch.record_times(&attempt, on_device, whole_way);
+    }
+    core.proved(device, &mut attempt);
+    // The memory is free before anyone is told. The workers stay meanwhile, because the
+    // job may have to go on when this was the last attempt of the engine.
+    let keep_open = core.dispatch.keep_open();
+    drop(memory);
+    core.settle(&attempt.job, attempt.partition, Ok(proof));
+    drop(keep_open);
+}
+
+/// The error of an attempt whose worker got no threads.
+pub(super) fn no_threads() -> Error {
+    Error::Internal {
+        stage: "threads",
+        problem: "the system gave none for a dedicated worker".to_owned(),
+    }
+}

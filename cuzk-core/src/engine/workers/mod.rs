@@ -1,0 +1,158 @@
+//! The threads of an engine: how they begin, and in which order they end.
+//!
+//! Not their work, which is a file for each kind of worker. The invariants: a thread ends
+//! when those that give it work have ended and nothing is left to do; no thread outlives
+//! the engine, except one that waits for a device that never answers; a finish worker
+//! that is lost to such a device is replaced.
+
+mod admission;
+mod dedicated;
+mod device;
+mod finish;
+mod multiples;
+mod resume;
+mod synthesis;
+mod watchdog;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use cuzk_scheduler::admission::Lane;
+
+use super::cannot_start;
+use super::core::Core;
+use super::fleet::watchdog::Watchdog;
+use crate::Result;
+
+/// The threads, by what must have ended before they can.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    resume: Crew,
+    admitted: Crew,
+    devices: Crew,
+    finishing: Crew,
+    watchdog: Crew,
+    multiples: Crew,
+}
+
+/// Threads that end together.
+#[derive(Debug, Default)]
+struct Crew(Mutex<Vec<JoinHandle<()>>>);
+
+impl Workers {
+    /// Starts all threads.
+    ///
+    /// # Errors
+    /// When the system has no more threads, or the journal cannot be read.
+    pub(super) fn begin(self: &Arc<Self>, core: &Arc<Core>) -> Result<()> {
+        let config = &core.config;
+        for worker in 0..config.synthesis.partition_workers {
+            let name = format!("cuzk-synth-{worker}");
+            self.admitted.spawn(core, name, synthesis::run)?;
+        }
+        for (name, lane) in [
+            ("cuzk-critical", Lane::Critical),
+            ("cuzk-retry", Lane::Retry),
+        ] {
+            let work = move |core: &Core| dedicated::run(core, lane);
+            self.admitted.spawn(core, name.to_owned(), work)?;
+        }
+        for device in 0..core.fleet.devices().len() {
+            for worker in 0..config.gpus.gpu_workers_per_device {
+                let name = format!("cuzk-dev{device}-{worker}");
+                let work = move |core: &Core| device::run(core, device);
+                self.devices.spawn(core, name, work)?;
+            }
+        }
+        for worker in 0..config.pipeline.finish_workers {
+            self.begin_finish_worker(core, worker)?;
+        }
+        let (workers, lent) = (Arc::clone(self), Arc::clone(core));
+        let replace = move |worker| workers.begin_finish_worker(&lent, worker);
+        let work = move |core: &Core| watchdog::run(core, replace);
+        self.watchdog.spawn(core, "cuzk-watch".to_owned(), work)?;
+        let name = "cuzk-multiples".to_owned();
+        self.multiples.spawn(core, name, multiples::run)?;
+        self.begin_resuming(core)
+    }
+
+    fn begin_finish_worker(&self, core: &Arc<Core>, worker: usize) -> Result<()> {
+        let name = format!("cuzk-finish-{worker}");
+        self.finishing.spawn(core, name, finish::run)
+    }
+
+    fn begin_resuming(&self, core: &Arc<Core>) -> Result<()> {
+        let Some(recorder) = core.jobs.recorder() else {
+            return Ok(());
+        };
+        let left = resume::find_left(core, &recorder)?;
+        let work = move |core: &Core| resume::run(core, &recorder, left);
+        self.resume.spawn(core, "cuzk-resume".to_owned(), work)
+    }
+
+    /// Accepts no more work, finishes all that was accepted, and ends the threads.
+    pub(super) fn end(&self, core: &Core) {
+        core.close();
+        multiples::stop(core);
+        self.multiples.join();
+        self.resume.join();
+        self.admitted.join();
+        core.dispatch.close_ready();
+        self.devices.join_all_but_the_lost(&core.fleet.watchdog);
+        core.dispatch.close_finishing();
+        self.finishing.join_all_but_the_lost(&core.fleet.watchdog);
+        core.fleet.watchdog.close();
+        self.watchdog.join();
+        core.jobs.close_recorder();
+    }
+}
+
+impl Crew {
+    fn spawn(
+        &self,
+        core: &Arc<Core>,
+        name: String,
+        work: impl FnOnce(&Core) + Send + 'static,
+    ) -> Result<()> {
+        let core = Arc::clone(core);
+        let builder = std::thread::Builder::new().name(name);
+        let worker = builder.spawn(move || work(&core));
+        self.lock().push(worker.map_err(cannot_start)?);
+        Ok(())
+    }
+
+    fn join(&self) {
+        let workers = std::mem::take(&mut *self.lock());
+        workers.into_iter().for_each(join);
+    }
+
+    /// Waits for the threads that work for devices, but not for one whose device was given
+    /// up: its replacement has started by then.
+    fn join_all_but_the_lost(&self, watchdog: &Watchdog) {
+        loop {
+            let Some(worker) = self.lock().pop() else {
+                return;
+            };
+            if watchdog.has_ended(worker.thread().id()) {
+                join(worker);
+            } else {
+                let thread = worker.thread().name().unwrap_or_default();
+                tracing::error!(
+                    thread,
+                    "its device does not answer; the thread is left behind with the memory of \
+                     one partition"
+                );
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn join(worker: JoinHandle<()>) {
+    if worker.join().is_err() {
+        tracing::error!("a thread of the engine panicked outside a stage; please report it");
+    }
+}

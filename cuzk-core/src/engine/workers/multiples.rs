@@ -1,0 +1,140 @@
+//! The multiples maker: multiples of the parameters' points, made in the background.
+//!
+//! Not a stage: no partition waits for it. It has one thread, is paused for critical
+//! work, and shares the cores with all other work for the half minute that it takes. The
+//! invariants: its memory is charged before it is used; multiples that could not be made
+//! are not tried again until another file is there; it ends at its next checkpoint when
+//! the engine does, and leaves the file as it was.
+
+use std::time::Instant;
+
+use cuzk_kernels::{Checkpoint, Context};
+use cuzk_scheduler::admission::Need;
+use cuzk_scheduler::pause::Pause;
+use cuzk_scheduler::priority::Priority;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::engine::assets::MultiplesQueue;
+use crate::engine::cannot_start;
+use crate::engine::core::Core;
+use crate::kinds::CircuitId;
+use crate::panics::catch_panic;
+use crate::params::{ParamsError, writing_bytes};
+use crate::{Error, Result};
+
+/// What came of a circuit's multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    /// They are as good as they get.
+    Done,
+    /// There is no memory at this moment.
+    NoMemory,
+}
+
+/// Is paused for critical work, and stops with the engine.
+struct MakerCheckpoint<'a> {
+    queue: &'a MultiplesQueue,
+    pause: &'a Pause,
+}
+
+impl Checkpoint for MakerCheckpoint<'_> {
+    fn pass(&self) -> bool {
+        self.pause.pass(|| self.queue.is_closed());
+        !self.queue.is_closed()
+    }
+}
+
+/// Makes multiples for the circuits that are asked for, until the queue is closed.
+pub(super) fn run(core: &Core) {
+    let queue = &core.assets.multiples;
+    while let Some(id) = queue.next() {
+        match catch_panic("multiples", || look_at(core, id)) {
+            Ok(Looked::NoMemory) => {
+                queue.postpone();
+                continue;
+            }
+            Err(error) if !queue.is_closed() => tracing::warn!(
+                circuit = %id,
+                %error,
+                "the multiples of its parameters' points could not be made; proofs take \
+                 longer without them: take the kind out of srs.multiples for no further \
+                 attempt, or make them with `cuzk params prepare`"
+            ),
+            Ok(Looked::Done) | Err(_) => {}
+        }
+        queue.done();
+    }
+}
+
+/// Ends the maker at its next checkpoint.
+pub(super) fn stop(core: &Core) {
+    core.assets.multiples.close();
+    core.dispatch.pause.wake();
+}
+
+/// Looks at a circuit's multiples once there is memory for making them.
+fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
+    let Some(need) = need(core, id) else {
+        return Ok(Looked::Done);
+    };
+    let queue = &core.assets.multiples;
+    match core.dispatch.check_need(Priority::Low, &need) {
+        Ok(()) => queue.has_room(id),
+        Err(over) if queue.has_no_room(id) => return Err(over),
+        Err(_) => return Ok(Looked::Done),
+    }
+    let Some(_memory) = core.dispatch.reserve(&need) else {
+        return Ok(Looked::NoMemory);
+    };
+    // Memory that is kept for partitions gives way, as it does for them.
+    core.make_room(&[], &|| !queue.is_closed());
+    renew(core, id)?;
+    Ok(Looked::Done)
+}
+
+/// Makes the multiples if they are missing or outdated, with the memory that was charged.
+fn renew(core: &Core, id: CircuitId) -> Result<()> {
+    let queue = &core.assets.multiples;
+    let leave = || queue.is_closed().then_some(Error::ShuttingDown);
+    let checkpoint = MakerCheckpoint {
+        queue,
+        pause: &core.dispatch.pause,
+    };
+    let circuit = core.assets.circuit(id, &checkpoint, &leave)?;
+    let params = core.params(&circuit, &leave)?;
+    let context = Context {
+        isa: core.compute.isa,
+        checkpoint: &checkpoint,
+        memory: &*core.compute.buffers,
+    };
+    let (params, threads) = (params.mapped(), core.config.synthesis.threads);
+    let started = Instant::now();
+    let wanted = core.assets.wants_multiples(id);
+    let renew = || params.renew_multiples(&circuit, context, threads, wanted);
+    match one_thread()?.install(renew) {
+        Ok(true) => tracing::info!(
+            circuit = %id,
+            elapsed_s = started.elapsed().as_secs_f64(),
+            "multiples of the parameters' points were made; MSMs use them from now on"
+        ),
+        Ok(false) | Err(ParamsError::Stopped) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// Returns the memory for the work, and for the circuit with its files as they are now;
+/// none if the circuit was evicted meanwhile.
+fn need(core: &Core, id: CircuitId) -> Option<Need<CircuitId>> {
+    let circuit = core.assets.present_circuit(id)?;
+    Some(Need {
+        own_bytes: writing_bytes(&circuit, core.compute.isa).unwrap_or(0),
+        shared: Some(core.assets.costs.shared(id)?),
+    })
+}
+
+fn one_thread() -> Result<ThreadPool> {
+    let builder = ThreadPoolBuilder::new().num_threads(1);
+    let named = builder.thread_name(|_| "cuzk-multiples-0".to_owned());
+    named.build().map_err(cannot_start)
+}

@@ -1,0 +1,173 @@
+//! The jobs that an earlier engine left in the journal, and the thread that goes on
+//! with them.
+//!
+//! Not what happens to them afterwards. The invariants: whoever asks for the id of such a
+//! job finds it before its request was read; a proof that was read from the journal is
+//! verified again, since a file is not the verifier.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cuzk_journal::{Journal, JournalError, PendingJob};
+use cuzk_scheduler::admission::Entrance;
+use cuzk_scheduler::priority::{Priority, Rank};
+
+use crate::engine::core::Core;
+use crate::engine::jobs::recorder::{JobRecord, JobRecorder};
+use crate::engine::jobs::stored::{instant_of, parse_kind};
+use crate::engine::reverify::verify_stored;
+use crate::job::{JobState, NewJob};
+use crate::kinds::Job;
+use crate::panics::catch_panic;
+use crate::{Error, Result};
+
+/// How long a job waits before the journal is read again. A file that failed is not
+/// opened again sooner.
+const JOURNAL_POLL: Duration = Duration::from_secs(1);
+
+/// A job that an earlier engine left.
+pub(super) struct LeftJob {
+    job: Arc<JobState>,
+    pending: PendingJob,
+}
+
+/// Takes the jobs that were left into the registry. A job that cannot be resumed is taken
+/// out of the journal, so that it can be submitted again.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub(super) fn find_left(core: &Core, recorder: &Arc<JobRecorder>) -> Result<Vec<LeftJob>> {
+    let journal = &recorder.journal;
+    let resumable = journal.pending()?;
+    for damaged in &resumable.damaged {
+        tracing::error!(id = damaged.id, error = %damaged.error, "a job cannot be resumed");
+        journal.forget(&damaged.id)?;
+    }
+    let left = resumable.jobs.into_iter();
+    let left = left.filter_map(|pending| match restore(core, recorder, &pending) {
+        Some(job) => Some(LeftJob { job, pending }),
+        None => {
+            tracing::error!(
+                id = pending.id,
+                "a job of another version cannot be resumed; submit it again"
+            );
+            // Nobody could ask for it by its id, and it would keep a place.
+            recorder.forget(&pending.id);
+            None
+        }
+    });
+    Ok(left.collect())
+}
+
+fn restore(
+    core: &Core,
+    recorder: &Arc<JobRecorder>,
+    pending: &PendingJob,
+) -> Option<Arc<JobState>> {
+    let (circuit, digest) = parse_kind(&pending.options.kind)?;
+    let priority = *Priority::ALL.get(usize::from(pending.options.priority))?;
+    let registry = &core.jobs.registry;
+    let number = registry.next_number();
+    // The time before the restart counts as waiting. Whatever the clock was set to
+    // meanwhile, the job has not waited less than nothing.
+    let accepted = instant_of(pending.accepted_unix_ms).min(Instant::now());
+    let record = JobRecord::new(Arc::clone(recorder), pending.id.clone());
+    let job = Arc::new(JobState::new(NewJob {
+        number,
+        id: Some(pending.id.clone()),
+        circuit,
+        partitions: usize::try_from(pending.options.partitions).ok()?,
+        priority,
+        rank: Rank::new(priority, accepted, number, core.config.jobs.patience),
+        accepted,
+        deadline: pending.options.deadline_unix_ms.map(instant_of),
+        record: Some(Arc::new(record)),
+    }));
+    registry.restore(&pending.id, digest, &job);
+    registry.add_live(&job);
+    Some(job)
+}
+
+/// Goes on with the jobs that were left, the most urgent first. Jobs that a closing engine
+/// has not come to end here, and go on at the next start.
+pub(super) fn run(core: &Core, recorder: &JobRecorder, mut left: Vec<LeftJob>) {
+    left.sort_by_key(|left| left.job.rank());
+    for LeftJob { job, pending } in left {
+        if core.dispatch.is_closed() {
+            core.end(&job, Error::ShuttingDown);
+            continue;
+        }
+        if let Err(error) = resume_when_readable(core, &recorder.journal, &job, &pending) {
+            if !matches!(error, Error::ShuttingDown) {
+                tracing::error!(id = pending.id, %error, "a job cannot be resumed");
+            }
+            core.end(&job, error);
+        }
+    }
+}
+
+/// Resumes a job. While the journal cannot be read, the job waits.
+fn resume_when_readable(
+    core: &Core,
+    journal: &Journal,
+    job: &Arc<JobState>,
+    pending: &PendingJob,
+) -> Result<()> {
+    let mut is_logged = false;
+    loop {
+        let resumed = || resume(core, journal, job, pending);
+        match catch_panic("resumption", resumed) {
+            Err(Error::Journal(error @ JournalError::Store { .. })) => {
+                if !std::mem::replace(&mut is_logged, true) {
+                    tracing::error!(id = pending.id, %error, "a job waits for the journal");
+                }
+            }
+            resumed => return resumed,
+        }
+        let is_over = || job.has_ended() || core.dispatch.is_closed();
+        core.jobs.wait(JOURNAL_POLL, is_over);
+        if job.has_ended() {
+            return Ok(());
+        }
+        if core.dispatch.is_closed() {
+            return Err(Error::ShuttingDown);
+        }
+    }
+}
+
+fn resume(core: &Core, journal: &Journal, job: &Arc<JobState>, pending: &PendingJob) -> Result<()> {
+    let request = journal.request(&pending.id)?;
+    let critical = job.rank().is_critical();
+    let statement = core.compute.decode(critical, || (core.decoder)(&request))?;
+    drop(request);
+    check_is_same(&*statement, job)?;
+    for (partition, proof) in &pending.finished {
+        let partition = usize::try_from(*partition).unwrap_or(usize::MAX);
+        let services = (&core.assets, &core.compute);
+        match verify_stored(services, &*statement, critical, partition, proof) {
+            Ok(proof) => core.restore(job, partition, proof),
+            Err(error) => tracing::warn!(id = pending.id, %error, "a partition is proved again"),
+        }
+    }
+    job.set_input(statement);
+    // The job was accepted before those that wait, and the journal bounds such jobs.
+    core.queue(job, job.missing(), Entrance::AtOnce)
+}
+
+/// Returns an error if the decoder reads the request in another way than when the job was
+/// accepted.
+fn check_is_same(statement: &dyn Job, job: &JobState) -> Result<()> {
+    let now = (statement.circuit(), statement.partitions());
+    let then = (job.circuit(), job.progress().partitions);
+    if now == then {
+        return Ok(());
+    }
+    Err(Error::request(
+        "request",
+        format!(
+            "it was accepted as {} partitions of {} and reads as {} of {}",
+            then.1, then.0, now.1, now.0
+        ),
+        "submit it again",
+    ))
+}

@@ -1,0 +1,71 @@
+//! The watchdog's thread: it gives up devices that do not answer in time, and
+//! replaces the workers that are lost to them.
+//!
+//! Not the bookkeeping, which is the fleet's. It also sees whether the engine is at rest,
+//! and has devices that rested long enough looked at again.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use supraseal_sys::dealloc::trim_heap;
+
+use crate::engine::core::Core;
+use crate::engine::fleet::watchdog::{REST, StalledCall};
+use crate::pipeline::Step;
+use crate::{Error, Result};
+
+/// Looks at the calls of devices until the watchdog is closed. `replace` starts a finish
+/// worker of this number in the place of a lost one.
+pub(super) fn run(core: &Core, replace: impl Fn(usize) -> Result<()>) {
+    let (mut lost, mut replaced) = (0, 0);
+    let mut looked = Instant::now();
+    let watchdog = &core.fleet.watchdog;
+    while watchdog.next_look() {
+        let stalled = watchdog.stalled();
+        lost += stalled.iter().filter(|call| call.is_of_all()).count();
+        while replaced < lost && is_replaced(core, &replace, replaced) {
+            replaced += 1;
+        }
+        for call in stalled {
+            let key = call.key;
+            watchdog.lose(key);
+            let job = Arc::clone(&call.again.job);
+            core.guarded("watchdog", &job, || give_up(core, call));
+            watchdog.abandon(key);
+        }
+        if looked.elapsed() >= REST {
+            looked = Instant::now();
+            if core.compute.buffers.give_up_at_rest() {
+                trim_heap();
+            }
+        }
+        // An attempt that only a rested device can take may have waited for its rest.
+        if core.fleet.any_is_rested() {
+            core.dispatch.wake_devices();
+        }
+    }
+}
+
+/// Returns true if the next replacement was started. If not, it is tried again at the
+/// next look.
+fn is_replaced(core: &Core, replace: &impl Fn(usize) -> Result<()>, replaced: usize) -> bool {
+    let begun = replace(core.config.pipeline.finish_workers + replaced);
+    if let Err(error) = &begun {
+        tracing::error!(%error, "a finish worker is lost to a device that does not answer");
+    }
+    begun.is_ok()
+}
+
+fn give_up(core: &Core, stalled: StalledCall) {
+    let StalledCall {
+        call,
+        ticket,
+        again,
+        ..
+    } = stalled;
+    let error = Error::Stalled {
+        partition: again.partition,
+        after_s: core.fleet.watchdog.limit().as_secs(),
+    };
+    core.failed((Step::Start, call.device, false), again, ticket, error);
+}
