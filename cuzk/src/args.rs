@@ -14,7 +14,7 @@ use cuzk_core::scheduler::priority::Priority;
 
 use crate::commands::timeline::TimelineFile;
 
-/// What was built: the version, and what the build's features add.
+/// The version, and the features of the build.
 const LONG_VERSION: &str = if cfg!(feature = "peer-supraseal") {
     concat!(
         env!("CARGO_PKG_VERSION"),
@@ -36,9 +36,8 @@ pub(crate) struct Cli {
     /// Read the configuration from FILE instead of using the defaults.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON instead of text: one object, and where there are several results, as of
-    /// several requests, one object a line. What fails has an object with `error` and
-    /// `exit_code` in the place of its result.
+    /// Print JSON instead of text: one object, or one object a line if there are several
+    /// results. A failure has an object with `error` and `exit_code` in place of its result.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -66,24 +65,24 @@ pub(crate) enum Command {
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print what completes this command line in a shell.
+    /// Print the completions of this command line for a shell.
     Completions(Completions),
     /// Measure a stage and its peer, alternating, in one run.
     Bench(Bench),
-    /// Measure what this machine wants, and print the configuration's line for it.
+    /// Measure this machine, and print the line to configure.
     #[command(subcommand)]
     Tune(Tune),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// What to prove: porep, winning-post, window-post or snap-deals.
+    /// The kind of proof: porep, winning-post, window-post or snap-deals.
     #[arg(long, default_value_t = ProofKind::Porep)]
     pub(crate) kind: ProofKind,
     /// Keep the proof in FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Write when everything ran into FILE: .svg is a waterfall with the devices'
+    /// Write the times of all stages into FILE: .svg is a waterfall with the devices'
     /// idle gaps, .json a trace for Perfetto.
     #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
     pub(crate) timeline: Option<TimelineFile>,
@@ -91,30 +90,29 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prove {
-    /// A request, a bare C1 output or a C1 wrapper, as JSON. Several are proved by
-    /// one engine, side by side; what is wrong with one keeps no other from its proof, and
-    /// the exit code is then the highest of all.
+    /// A request, a bare C1 output or a C1 wrapper, as JSON. One engine proves several
+    /// requests side by side. An error in one costs no other its proof; the exit code is
+    /// the highest of all.
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) request: Vec<PathBuf>,
-    /// Where the proof goes, as the raw bytes that the chain expects; one for each
-    /// request, in the same order. Reports go to standard error where one is /dev/stdout.
+    /// The file for the proof, as the raw bytes that the chain expects; one for each
+    /// request, in the same order. If one is /dev/stdout, reports go to standard error.
     #[arg(long, value_name = "PROOF", required = true)]
     pub(crate) out: Vec<PathBuf>,
-    /// What the job is called, one for each request or none: with a journal in the
-    /// configuration a command that was interrupted (by SIGINT or SIGTERM, which it
-    /// answers within ten seconds, or by anything else), given again, goes on with
-    /// what is missing.
+    /// The name of the job, one for each request or none. If the configuration names a
+    /// journal, an interrupted command that is given again proves only the missing
+    /// partitions. The command answers SIGINT and SIGTERM within ten seconds.
     #[arg(long, value_name = "ID")]
     pub(crate) id: Vec<String>,
-    /// How urgent all of it is: critical, high, normal or low. By the kind where
-    /// nothing is said.
+    /// The priority of all requests: critical, high, normal or low. By default each kind
+    /// has its own.
     #[arg(long)]
     pub(crate) priority: Option<Priority>,
-    /// After so many seconds the proofs are of no use: what has not begun then is
-    /// not proved any more.
+    /// Seconds after which the proofs are useless. A partition that has not begun by then
+    /// is not proved.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) deadline_s: Option<u64>,
-    /// Write when everything ran into FILE: .svg is a waterfall with the devices'
+    /// Write the times of all stages into FILE: .svg is a waterfall with the devices'
     /// idle gaps, .json a trace for Perfetto.
     #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
     pub(crate) timeline: Option<TimelineFile>,
@@ -138,8 +136,8 @@ pub(crate) struct Verify {
 pub(crate) enum Params {
     /// Make insecure test parameters, under the names the proofs libraries use.
     Generate(ParamsGenerate),
-    /// Check every point of the parameters in the cache, the key and both queries over
-    /// B against each other, and that the lengths are the circuit's.
+    /// Check every point of the parameters in the cache, the key and both queries of B
+    /// against each other, and the lengths against the circuit.
     Verify(ParamsVerify),
     /// Compute multiples of the parameters' points and keep them beside the
     /// parameters, so that proofs on the CPU take less time. Worth it for PoSts.
@@ -150,8 +148,8 @@ pub(crate) enum Params {
 pub(crate) struct ParamsPrepare {
     #[command(flatten)]
     pub(crate) circuit: CircuitArgs,
-    /// The most that the file may take, on the disk and in memory; fewer multiples
-    /// are kept where it is short.
+    /// The largest size of the file, on the disk and in memory. A smaller size keeps
+    /// fewer multiples.
     #[arg(long, value_name = "BYTES", default_value_t = ByteSize(LIMIT_BYTES), value_parser = size)]
     pub(crate) limit: ByteSize,
 }
@@ -170,12 +168,12 @@ pub(crate) struct ParamsGenerate {
     /// same parameters.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Needed for 512MiB and larger, where real parameters have the same name.
+    /// Needed for 512MiB and larger, because real parameters have the same name.
     #[arg(long)]
     pub(crate) i_know_these_are_insecure: bool,
 }
 
-/// Which circuit.
+/// The circuit to work on.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CircuitArgs {
     /// porep, winning-post, window-post or snap-deals.
@@ -199,7 +197,7 @@ impl CircuitArgs {
 pub(crate) struct Vanilla {
     #[command(flatten)]
     pub(crate) circuit: CircuitArgs,
-    /// Where the request goes.
+    /// The file for the request.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// The seed from which the sector's data and randomness are drawn.
@@ -211,7 +209,7 @@ pub(crate) struct Vanilla {
 pub(crate) enum Pce {
     /// Compile a circuit into a file.
     Build(PceBuild),
-    /// Check a compiled circuit's file and say what is in it.
+    /// Check a compiled circuit's file and describe its content.
     Inspect(PceInspect),
 }
 
@@ -219,7 +217,7 @@ pub(crate) enum Pce {
 pub(crate) struct PceBuild {
     #[command(flatten)]
     pub(crate) circuit: CircuitArgs,
-    /// Where the compiled circuit goes.
+    /// The file for the compiled circuit.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 }
@@ -247,7 +245,7 @@ pub(crate) struct Synth {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print the configuration that a file resolves to, or every error in it. Without
-    /// FILE it is that of --config, and without both the defaults.
+    /// FILE it is the file of --config, and without both it is the defaults.
     Check(ConfigCheck),
 }
 
@@ -260,7 +258,7 @@ pub(crate) struct ConfigCheck {
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Whose completions.
+    /// The shell that completes.
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
@@ -279,7 +277,7 @@ pub(crate) enum BenchStage {
     MsmG1,
     /// A multi-scalar multiplication in G2.
     MsmG2,
-    /// The sum of a random half of 2^LOG2 points in G1, as of a witness's ones.
+    /// The sum of a random half of 2^LOG2 points in G1, as for the ones of a witness.
     SumG1,
     /// Generate test parameters.
     Params,
@@ -292,46 +290,46 @@ pub(crate) enum BenchStage {
     Interventions,
     /// A proof on a GPU, from its witness on.
     Device,
-    /// The same of a made-up circuit that fills a domain of 2^LOG2.
+    /// A proof on a GPU of a made-up circuit that fills a domain of 2^LOG2.
     DeviceShape,
-    /// As many proofs as --runs on a GPU by two workers: how busy it is, and what
-    /// grows.
+    /// As many proofs as --runs on a GPU by two workers: how busy it is, and which
+    /// resources grow.
     DeviceLoad,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// What to measure.
+    /// The stage to measure.
     #[arg(value_enum)]
     pub(crate) stage: BenchStage,
     /// The circuit's kind, for stages that have one.
     #[arg(long, default_value_t = ProofKind::WindowPost)]
     pub(crate) kind: ProofKind,
-    /// The circuit's sector size. 2KiB has a bundled request; witnesses, and proofs of
+    /// The circuit's sector size. 2KiB has a bundled request. Witnesses, and proofs of
     /// one partition, are measured at other sizes too, over a made-up sector. The
-    /// parameters of other sizes must be there.
+    /// parameters of other sizes must exist.
     #[arg(long, default_value_t = SectorSize::KiB2)]
     pub(crate) sector_size: SectorSize,
-    /// The base-2 logarithm of the length, for transforms and sums.
+    /// The base-2 logarithm of the length, for transforms, MSMs and sums.
     #[arg(long, value_name = "LOG2", default_value_t = 18, value_parser = clap::value_parser!(u32).range(1..=26))]
     pub(crate) size: u32,
-    /// How many threads to use; 0 is one for each core. Of several numbers, as in
-    /// 1,2, each is measured, and how much faster it is than the first; proofs are urgent
-    /// ones then, which stay on these threads.
+    /// The number of threads; 0 is one for each core. Several numbers, as in 1,2, are all
+    /// measured, each with its speed-up over the first. Proofs are then critical, so that
+    /// they stay on these threads.
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_parser = threads)]
     pub(crate) threads: Vec<usize>,
-    /// How many alternating runs the medians are taken over.
+    /// The number of alternating runs that the medians are taken over.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// How many proofs are in flight, for interventions. Of several numbers each is
+    /// The number of proofs in flight, for interventions. Several numbers are all
     /// measured.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4], value_parser = in_flight)]
     pub(crate) in_flight: Vec<usize>,
-    /// What to set gpu_threads to where it is on alone, for interventions. Of
-    /// several numbers each is an arm; half of the cores if there is none.
+    /// The value of gpu_threads in the arm that sets it alone, for interventions. Each of
+    /// several numbers is an arm. Default: half of the cores.
     #[arg(long, value_name = "THREADS", value_delimiter = ',', value_parser = threads)]
     pub(crate) gpu_threads: Vec<usize>,
-    /// Draw what interventions measured into FILE; no other stage draws.
+    /// Draw the result of interventions into FILE; no other stage draws.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// This process is an arm of another one.
@@ -339,17 +337,17 @@ pub(crate) struct Bench {
     pub(crate) child: bool,
 }
 
-/// A size: a number of bytes, or with a unit.
+/// Parses a size: a number of bytes, or a number with a unit.
 fn size(text: &str) -> Result<ByteSize, String> {
     let size = text
         .parse()
         .ok()
         .filter(|size: &ByteSize| size.as_u64() > 0);
-    // The parser's own words are of its inside.
+    // The parser's own error speaks of its internals.
     size.ok_or_else(|| "expected a size such as 2GiB, or a number of bytes".to_owned())
 }
 
-/// As many threads as a configuration takes; 0 is one for each core.
+/// Parses a number of threads that a configuration accepts; 0 is one for each core.
 fn threads(text: &str) -> Result<usize, String> {
     let number = text.parse().ok();
     number
@@ -357,7 +355,8 @@ fn threads(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("expected a number from 0 to {COUNT_MAX}"))
 }
 
-/// Callers of an engine: more than it has room for would measure its refusals.
+/// Parses a number of callers. More callers than the engine has room for would measure its
+/// refusals.
 fn in_flight(text: &str) -> Result<usize, String> {
     let number: usize = text.parse().map_err(|error| format!("{error}"))?;
     match number {
@@ -367,7 +366,7 @@ fn in_flight(text: &str) -> Result<usize, String> {
 }
 
 impl Bench {
-    /// The circuit that is asked for.
+    /// Returns the circuit that the arguments name.
     pub(crate) fn circuit(&self) -> CircuitId {
         CircuitId {
             kind: self.kind,
@@ -378,18 +377,18 @@ impl Bench {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tune {
-    /// How many threads the sum in G2 should have beside synthesis.
+    /// Find the best number of threads for the MSM in G2 beside synthesis.
     GpuThreads(TuneGpuThreads),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneGpuThreads {
-    /// Whose bundled request is synthesised: porep, winning-post, window-post or
+    /// The kind whose bundled request is synthesised: porep, winning-post, window-post or
     /// snap-deals.
     #[arg(long, default_value_t = ProofKind::Porep)]
     pub(crate) kind: ProofKind,
-    /// How many rounds the medians are taken over; every number of threads has
-    /// its turn in each. With fewer than 5 nothing but all cores is recommended.
+    /// The number of rounds that the medians are taken over; every number of threads has
+    /// its turn in each. With fewer than 5, only all cores are recommended.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Draw the measurements into FILE.
