@@ -1,6 +1,6 @@
-//! What recording a span costs, beside what it cannot do without: looking at the
-//! clock twice. On one thread and on eight, without a recorder of metrics and with
-//! one.
+//! The cost of recording a span, compared with two readings of the clock, which it
+//! cannot do without. Measured on one thread and on eight, with and without a recorder
+//! of metrics.
 
 #![allow(missing_docs, reason = "criterion's macros make functions without any")]
 
@@ -14,8 +14,8 @@ use metrics_util::debugging::DebuggingRecorder;
 
 const THREADS: usize = 8;
 
-/// The time in which `threads` threads record `rounds` spans each, by the number of
-/// threads: what a span costs all of them.
+/// Returns the time in which `threads` threads record `rounds` spans each, divided by
+/// the number of threads.
 fn together(threads: usize, rounds: u64) -> Duration {
     let timeline = Timeline::default();
     let start = Barrier::new(threads + 1);

@@ -1,9 +1,11 @@
 //! Spans as a trace that Perfetto and Chrome open.
 //!
-//! Source: the Trace Event Format, JSON object form. Processes stand for devices,
-//! threads and queues; a track of a row is a thread; a span is a complete event.
-//! The invariant is what viewers ask for: on a thread, events are apart or nested,
-//! and no number is used for two threads.
+//! Source: the Trace Event Format, JSON object form. A process of the format stands for
+//! a group of rows: devices, threads or queues. A thread of the format is one track of
+//! a row. A span is a complete event.
+//!
+//! The invariants are required by the viewers. On a thread, two events are apart or one
+//! holds the other. No number belongs to two threads.
 
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeStruct, Serializer};
@@ -11,11 +13,11 @@ use serde::ser::{SerializeSeq, SerializeStruct, Serializer};
 use crate::Span;
 use crate::rows::{Bar, Group, Row, rows};
 
-/// The first number of a thread. Viewers take a thread whose number is its
-/// process' for the main one.
+/// The first number of a thread. Viewers treat a thread as the main one if its number
+/// is its process' number; these numbers are above those of all processes.
 const FIRST_TID: usize = 16;
 
-/// `spans` in the Trace Event Format, to be serialized as JSON.
+/// Returns `spans` in the Trace Event Format, to be serialized as JSON.
 #[must_use]
 pub fn chrome_trace(spans: &[Span]) -> ChromeTrace<'_> {
     ChromeTrace { rows: rows(spans) }
@@ -65,7 +67,7 @@ fn pid(group: Group) -> usize {
     1 + group as usize
 }
 
-/// An event that says something about a process or a thread.
+/// An event that names or orders a process or a thread.
 #[derive(Serialize)]
 struct Metadata<T> {
     ph: char,
@@ -163,7 +165,8 @@ mod tests {
         (number("pid"), number("tid"))
     }
 
-    /// Viewers round to nanoseconds; a number below 2^53 stays exact.
+    /// Returns a time in nanoseconds, rounded as viewers round it; a number below 2^53
+    /// stays exact.
     fn nanos(event: &Value, key: &str) -> u64 {
         let nanos = format!("{:.0}", event[key].as_f64().unwrap() * 1e3);
         nanos.parse().unwrap()

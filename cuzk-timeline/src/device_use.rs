@@ -1,9 +1,10 @@
-//! How busy a device was, and when it was not.
+//! Busy time and idle gaps of a device.
 //!
-//! A device is busy while a [`Stage::Device`] lasts on it: the union, since more
-//! than one can be recorded at a time. What counts is from the first start to the
-//! last end, so neither the lead of the first partition nor the finish of the last
-//! is the device's idleness. The invariant: busy and gaps together are the whole.
+//! A device is busy while at least one [`Stage::Device`] lasts on it; several can be
+//! recorded at the same time. The time examined runs from the first start to the last
+//! end. So neither the synthesis of the first partition nor the finish of the last one
+//! counts as idleness of the device. The invariant: busy time and gaps together are the
+//! whole time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,47 +18,47 @@ use crate::{Span, Stage};
 /// A time in which a device had nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
-    /// When it began, since the timeline's epoch.
+    /// Its start, since the timeline's epoch.
     #[serde(rename = "start_us", serialize_with = "as_micros")]
     pub start: Duration,
-    /// How long it was; never zero.
+    /// Its length; never zero.
     #[serde(rename = "length_us", serialize_with = "as_micros")]
     pub length: Duration,
 }
 
-/// What a device did from its first start to its last end.
+/// The use of a device from its first start to its last end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceUse {
     /// The device's index.
     pub device: usize,
-    /// When it first started, since the timeline's epoch.
+    /// The first start, since the timeline's epoch.
     #[serde(rename = "start_us", serialize_with = "as_micros")]
     pub start: Duration,
-    /// When it last ended.
+    /// The last end, since the timeline's epoch.
     #[serde(rename = "end_us", serialize_with = "as_micros")]
     pub end: Duration,
-    /// How long it was busy.
+    /// The time in which it was busy.
     #[serde(rename = "busy_us", serialize_with = "as_micros")]
     pub busy: Duration,
-    /// When it was not, in order.
+    /// The times in which it was idle, in order.
     pub gaps: Vec<Gap>,
 }
 
 impl DeviceUse {
-    /// From the first start to the last end.
+    /// Returns the time from the first start to the last end.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.end.saturating_sub(self.start)
     }
 
-    /// How long it was idle.
+    /// Returns the time in which the device was idle.
     #[must_use]
     pub fn idle(&self) -> Duration {
         self.total().saturating_sub(self.busy)
     }
 
-    /// The share of the time in which it was busy, 0 to 1; 1 if that time is
-    /// nothing.
+    /// Returns the share of the time in which the device was busy, 0 to 1. Returns 1 if
+    /// that time is zero.
     #[must_use]
     pub fn utilisation(&self) -> f64 {
         if self.total().is_zero() {
@@ -66,7 +67,7 @@ impl DeviceUse {
         self.busy.div_duration_f64(self.total())
     }
 
-    /// The longest gaps, `most` of them, longest first.
+    /// Returns the `most` longest gaps, longest first.
     #[must_use]
     pub fn longest_gaps(&self, most: usize) -> Vec<Gap> {
         let mut gaps = self.gaps.clone();
@@ -90,8 +91,8 @@ impl fmt::Display for DeviceUse {
     }
 }
 
-/// How busy each device was, in the order of their indices. Spans that have no
-/// device, and devices that have no [`Stage::Device`], are left out.
+/// Returns the use of each device, in the order of their indices. Leaves out spans
+/// without a device, and devices without a [`Stage::Device`].
 #[must_use]
 pub fn device_use(spans: &[Span]) -> Vec<DeviceUse> {
     let mut regions: BTreeMap<usize, Vec<(Duration, Duration)>> = BTreeMap::new();
@@ -211,12 +212,12 @@ mod tests {
         );
     }
 
-    /// A millisecond at a time.
+    /// Returns the use of device 0, counted millisecond by millisecond.
     fn brute_force(regions: &[(u64, u64)]) -> Option<DeviceUse> {
         let start = regions.iter().map(|region| region.0).min()?;
         let end = regions.iter().map(|region| region.1).max()?;
         let is_busy = |at| (regions.iter()).any(|region| (region.0..region.1).contains(&at));
-        // What takes no time still ends a gap.
+        // A region of no length still ends a gap.
         let starts = |at| regions.iter().any(|region| region.0 == at);
         let mut gaps: Vec<(u64, u64)> = Vec::new();
         for at in (start..end).filter(|&at| !is_busy(at)) {

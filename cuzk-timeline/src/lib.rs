@@ -1,15 +1,37 @@
-//! Where the time of a proving engine goes, and how it is doing.
+//! Times of the stages of a proving engine, and its metrics.
 //!
-//! Reading order: [`Stage`] says what a partition goes through, a [`Span`] is one
-//! stage that has ended, and a [`Timeline`] keeps the spans that a [`Trace`]
-//! records. From spans follow [`device_use`] (how busy a device was and when it was
-//! idle), [`waterfall_svg`] (a picture) and [`chrome_trace`] (a file that Perfetto
-//! opens). [`metrics`] are the numbers that a monitoring system scrapes; the
-//! timeline emits those of the stages by itself.
+//! Reading order:
 //!
-//! This crate knows times and names, nothing of proofs, and it writes no log and
-//! links no exporter. Its invariant: a span is recorded for every stage that ran,
-//! also when it failed or unwound, and what is kept is bounded.
+//! * [`Stage`] lists the steps that a partition passes.
+//! * A [`Span`] is one stage that has ended.
+//! * A [`Timeline`] keeps the spans that a [`Trace`] records.
+//! * [`device_use`] computes from spans how busy each device was, and its idle gaps.
+//! * [`waterfall_svg`] draws spans as a picture.
+//! * [`chrome_trace`] makes a file of them that Perfetto opens.
+//! * [`metrics`] are the numbers that a monitoring system scrapes. The timeline emits
+//!   the metrics of the stages by itself.
+//!
+//! This crate knows times and names. It knows nothing of proofs, links no exporter, and
+//! logs one event only: a recorder of metrics that panicked.
+//!
+//! Its invariants: each stage that ran has a span, also a stage that failed or unwound.
+//! The number of spans kept is bounded.
+//!
+//! # Example
+//!
+//! ```
+//! use cuzk_timeline::{Stage, Timeline, WaterfallOptions, device_use, waterfall_svg};
+//!
+//! let timeline = Timeline::default();
+//! let trace = timeline.trace(7, Some(0));
+//! let witness = trace.time(Stage::Witness, || vec![1_u8; 32]);
+//! trace.on_device(0).time(Stage::Device, || drop(witness));
+//!
+//! let spans = timeline.of_job(7);
+//! assert_eq!(spans.len(), 2);
+//! assert_eq!(device_use(&spans)[0].utilisation(), 1.0);
+//! assert!(waterfall_svg(&spans, &WaterfallOptions::default()).starts_with("<svg"));
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -19,14 +41,18 @@ pub mod metrics;
 mod rows;
 mod span;
 mod stage;
+mod tally;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod wait;
 mod waterfall;
 
 pub use chrome::{ChromeTrace, chrome_trace};
 pub use device_use::{DeviceUse, Gap, device_use};
 pub use span::{Lane, Span};
 pub use stage::Stage;
-pub use timeline::{DeviceTally, SPANS_MAX, TimedDrop, Timeline, Trace, Wait};
+pub use tally::DeviceTally;
+pub use timeline::{SPANS_MAX, TimedDrop, Timeline, Trace};
+pub use wait::Wait;
 pub use waterfall::{WaterfallOptions, waterfall_svg};

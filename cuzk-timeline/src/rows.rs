@@ -1,16 +1,16 @@
-//! Which span is drawn where.
+//! The place of each span in a drawing.
 //!
-//! A row is a device, a thread, or a queue. A row has tracks: one as long as its
-//! spans lie beside or inside one another, more where they overlap. The invariant:
-//! on a track, two spans are apart or one holds the other, and in a queue they are
-//! apart.
+//! A row is a device, a thread, or a queue. A row has one or more tracks. One track is
+//! enough as long as spans lie side by side or inside one another; spans that overlap
+//! take more. The invariant: on a track, two spans are apart or one holds the other. On
+//! a track of a queue, two spans are apart.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{Span, Stage};
 
-/// What a row shows.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     Devices,
@@ -30,7 +30,7 @@ impl Group {
     }
 }
 
-/// A span on a track, and in how many others it lies there.
+/// A span on a track, with the number of other spans that hold it there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bar<'a> {
     pub(crate) span: &'a Span,
@@ -47,8 +47,9 @@ pub(crate) struct Row<'a> {
     pub(crate) tracks: Vec<Vec<Bar<'a>>>,
 }
 
-/// Orders rows: by group, then devices by index, threads by the first stage that
-/// they have a part in and by name, queues in the order of the pipeline.
+/// The order of rows: by group first. Devices follow by index. Threads follow by the
+/// earliest stage that they ran, then by name. Queues follow in the order of the
+/// pipeline.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
     Device(usize),
@@ -56,8 +57,8 @@ enum Key<'a> {
     Queue(Stage),
 }
 
-/// The rows of `spans`. What ran on a device is in the device's row and in its
-/// thread's.
+/// Returns the rows of `spans`. A span that ran on a device stands in the device's row
+/// and in its thread's row.
 pub(crate) fn rows(spans: &[Span]) -> Vec<Row<'_>> {
     let mut first_stages: BTreeMap<&str, Stage> = BTreeMap::new();
     for span in spans.iter().filter(|span| !span.stage.is_queued()) {
@@ -99,7 +100,7 @@ fn row<'a>(key: &Key<'_>, spans: Vec<&'a Span>) -> Row<'a> {
     }
 }
 
-/// A key under which "synth-2" comes before "synth-10".
+/// Returns a sort key by which "synth-2" comes before "synth-10".
 fn in_numbers_order(name: &str) -> Vec<(&str, u64)> {
     let is_digit = |c: char| c.is_ascii_digit();
     let mut rest = name;
@@ -118,12 +119,13 @@ fn in_numbers_order(name: &str) -> Vec<(&str, u64)> {
 #[derive(Default)]
 struct Filling<'a> {
     bars: Vec<Bar<'a>>,
-    /// The ends of the spans that hold what comes next, outermost first.
+    /// The ends of the spans that hold the next one, outermost first.
     open: Vec<Duration>,
 }
 
 impl<'a> Filling<'a> {
-    /// Takes `span` if it fits. Spans come in the order of their starts.
+    /// Takes `span` and returns true if it fits. Spans come in the order of their
+    /// starts.
     fn take(&mut self, span: &'a Span, nests: bool) -> bool {
         while self.open.last().is_some_and(|&end| end <= span.start) {
             self.open.pop();
@@ -142,7 +144,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Each span onto the first track that takes it.
+/// Places each span on the first track that takes it.
 fn tracks<'a>(mut spans: Vec<&'a Span>, nests: bool) -> Vec<Vec<Bar<'a>>> {
     spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end), span.stage));
     let mut tracks: Vec<Filling<'_>> = Vec::new();

@@ -1,4 +1,4 @@
-//! One stage that has ended, and where it ran.
+//! A stage that has ended, with the place where it ran.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 
 use crate::Stage;
 
-/// The line of a waterfall that a span belongs to: the name of the thread that
-/// recorded it. Cheap to clone.
+/// The line of a waterfall that a span belongs to: the name of the thread that recorded
+/// it. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lane(Arc<str>);
 
@@ -19,17 +19,17 @@ thread_local! {
 }
 
 impl Lane {
-    /// A lane of this name.
+    /// Returns a lane of this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(name.into())
     }
 
-    /// The lane of the current thread. Threads that want to be told apart have
-    /// different names; one without a name has a number.
+    /// Returns the lane of the current thread. A thread without a name is known by its
+    /// number. Give threads different names to tell them apart.
     #[must_use]
     pub fn current() -> Self {
-        // A thread that is ending has no locals, and may still drop something.
+        // A thread that is ending has no thread locals, and may still drop a value.
         CURRENT
             .try_with(Self::clone)
             .unwrap_or_else(|_| Self::of_this_thread())
@@ -43,7 +43,7 @@ impl Lane {
         }
     }
 
-    /// The lane's name.
+    /// Returns the lane's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
@@ -73,18 +73,18 @@ impl Serialize for Lane {
 pub struct Span {
     /// The job's number.
     pub job: u64,
-    /// The partition, or none for what happens once a job.
+    /// The partition, or none for a stage that a job passes once.
     pub partition: Option<usize>,
-    /// The device's index, or none for what happens beside the devices.
+    /// The device's index, or none for a stage that ran on no device.
     pub device: Option<usize>,
-    /// What ran.
+    /// The stage that ran.
     pub stage: Stage,
-    /// On which thread it ended.
+    /// The thread on which it ended.
     pub lane: Lane,
-    /// When it started.
+    /// Its start, since the timeline's epoch.
     #[serde(rename = "start_us", serialize_with = "as_micros")]
     pub start: Duration,
-    /// When it ended.
+    /// Its end, since the timeline's epoch.
     #[serde(rename = "end_us", serialize_with = "as_micros")]
     pub end: Duration,
 }
@@ -94,7 +94,7 @@ pub(crate) fn as_micros<S: Serializer>(time: &Duration, serializer: S) -> Result
 }
 
 impl Span {
-    /// How long the stage took.
+    /// Returns the duration of the stage.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.end.saturating_sub(self.start)

@@ -1,15 +1,15 @@
-//! What a partition goes through.
+//! The stages that a partition passes.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What a partition, or a whole job, goes through, in order.
+/// A stage of a partition, or of a whole job; in the order of the pipeline.
 ///
-/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions:
-/// [`Quotient`](Self::Quotient) and [`Msm`](Self::Msm) are parts of the one,
-/// [`BG2`](Self::BG2), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify) of
-/// the other.
+/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions.
+/// [`Quotient`](Self::Quotient) and [`Msm`](Self::Msm) are parts of the first.
+/// [`BG2`](Self::BG2), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify) are
+/// parts of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -27,29 +27,29 @@ pub enum Stage {
     MemoryWait,
     /// Writing the witness natively.
     Witness,
-    /// Computing the witness by running the circuit, for a shape that has no
+    /// Computing the witness by running the circuit. Used for a shape that has no
     /// native writer.
     CircuitWitness,
     /// Evaluating A·w and B·w.
     Evaluate,
     /// Waiting for a device worker.
     ReadyWait,
-    /// Making what the device needs besides the partition, before its lock is
-    /// taken: on the CPU the scalars of the sums over A and B, and memory.
+    /// Making the other inputs of the device, before its lock is taken. On the CPU
+    /// these are memory and the scalars of the MSMs over A and B.
     Prepare,
     /// Waiting for the device's lock.
     LockWait,
-    /// All that runs under the device's lock. What the device is busy with.
+    /// The whole time under the device's lock, in which the device is busy.
     Device,
     /// The quotient h, on the device.
     Quotient,
-    /// The sums over H, L, A and B in G1, on the device.
+    /// The MSMs over H, L, A and B in G1, on the device.
     Msm,
     /// Waiting for a finishing worker.
     FinishWait,
-    /// All that turns what the device left into a verified proof.
+    /// All steps from the device's results to a verified proof.
     Finish,
-    /// The sum over B in G2, outside the device's lock.
+    /// The MSM over B in G2, outside the device's lock.
     BG2,
     /// Putting the proof together.
     Assemble,
@@ -60,7 +60,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Every stage, in order.
+    /// All stages, in order.
     pub const ALL: [Self; 21] = [
         Self::DecodeWait,
         Self::Decode,
@@ -85,7 +85,7 @@ impl Stage {
         Self::Dealloc,
     ];
 
-    /// The stage's name in timelines, spans and metrics.
+    /// Returns the stage's name, as timelines, spans and metrics use it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ impl Stage {
         }
     }
 
-    /// Whether a partition lies in a queue meanwhile, with no thread of its own.
+    /// Returns true if a partition lies in a queue during this stage, without a thread.
     #[must_use]
     pub fn is_queued(self) -> bool {
         matches!(
@@ -126,7 +126,7 @@ impl Stage {
         )
     }
 
-    /// Whether nothing is computed meanwhile.
+    /// Returns true if nothing is computed during this stage.
     #[must_use]
     pub fn is_wait(self) -> bool {
         self.is_queued() || self == Self::LockWait

@@ -1,4 +1,4 @@
-//! Spans to draw in tests: a small pipeline, computed and not measured.
+//! Spans to draw in tests: a small pipeline whose times are computed, not measured.
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ impl Clock {
     }
 }
 
-/// Jobs of as many partitions each, on two synthesis workers, one device with two
-/// workers, and one finishing worker. The device is faster than synthesis, so it
-/// has gaps.
+/// Returns the spans of `jobs` jobs of `partitions` partitions each. The pipeline has
+/// two synthesis workers, one device with two workers, and one finishing worker. The
+/// device is faster than synthesis, so it has gaps.
 pub(crate) fn pipeline(jobs: usize, partitions: usize) -> Vec<Span> {
     let mut clock = Clock { spans: Vec::new() };
     let (mut synthesis_free, mut device_free, mut finish_free) = ([0; 2], 0, 0);

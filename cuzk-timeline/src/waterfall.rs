@@ -1,8 +1,11 @@
 //! Spans as a picture: a waterfall, as the text of an SVG file.
 //!
-//! One row a device, a thread and a queue, all over one axis in seconds from the
-//! first span. What lies inside another span is drawn inside it. A device's gaps
-//! are marked in its row, and the longest are listed below.
+//! There is one row for each device, thread and queue, all over one axis in seconds
+//! from the first span. A span that lies inside another is drawn inside it. A device's
+//! gaps are marked in its row, and the longest are listed below.
+
+mod colours;
+mod ticks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,38 +14,36 @@ use std::time::Duration;
 use svg::node::element::{Line, Rectangle, Text, Title};
 use svg::{Document, Node};
 
+use self::colours::{GRID, IDLE, INK, colour};
+use self::ticks::Ticks;
 use crate::rows::{Bar, Group, Row, rows};
 use crate::{DeviceUse, Span, Stage, device_use};
 
 const MARGIN: f64 = 14.0;
 const FONT_SIZE: f64 = 11.0;
-/// The width of a character, on average and a little more.
+/// The average width of a character, plus a little.
 const CHAR_WIDTH: f64 = 6.6;
 const LINE_HEIGHT: f64 = 16.0;
 const BAR_HEIGHT: f64 = 16.0;
 const QUEUED_HEIGHT: f64 = 3.0;
-/// How much smaller a bar is, above and below, than the one that holds it.
+/// The difference in height, above and below, between a bar and the bar that holds it.
 const INSET: f64 = 3.0;
 const ROW_GAP: f64 = 5.0;
-/// What is shorter is drawn as wide as this, to be seen at all.
+/// The least width of a bar, so that a short span can be seen at all.
 const BAR_WIDTH_MIN: f64 = 0.4;
-/// What is wider is told apart from its neighbours by a thin line.
+/// The width above which a thin line separates a bar from its neighbours.
 const STROKED_WIDTH_MIN: f64 = 4.0;
-const TICKS_MAX: u32 = 12;
-const IDLE: &str = "#f4978e";
-const INK: &str = "#263238";
-const GRID: &str = "#e0e4e8";
 
-/// What a waterfall looks like.
+/// Options of a waterfall.
 #[derive(Clone, Debug)]
 pub struct WaterfallOptions {
-    /// The line above it.
+    /// The line above the picture.
     pub title: String,
-    /// Its width in pixels.
+    /// The picture's width in pixels.
     pub width: u32,
-    /// How many of a device's gaps are listed.
+    /// The number of a device's gaps that are listed.
     pub gaps_listed: usize,
-    /// How many of those that wait at the same time are drawn in a queue's row.
+    /// The most spans that are drawn above one another in a queue's row.
     pub queued_drawn: usize,
 }
 
@@ -57,7 +58,7 @@ impl Default for WaterfallOptions {
     }
 }
 
-/// A waterfall of `spans`, as the text of an SVG file.
+/// Draws a waterfall of `spans`, as the text of an SVG file.
 #[must_use]
 pub fn waterfall_svg(spans: &[Span], options: &WaterfallOptions) -> String {
     let rows = rows(spans);
@@ -85,9 +86,9 @@ pub fn waterfall_svg(spans: &[Span], options: &WaterfallOptions) -> String {
 struct Picture {
     document: Document,
     width: f64,
-    /// Where the next thing goes.
+    /// The position of the next element.
     y: f64,
-    /// Where the axis begins.
+    /// The position at which the axis begins.
     left: f64,
     start: Duration,
     length_s: f64,
@@ -103,12 +104,12 @@ impl Picture {
         let left = 2.0 * MARGIN + CHAR_WIDTH * longest.unwrap_or_default() as f64;
         Self {
             document: Document::new(),
-            // Narrower than this there is no room for an axis.
+            // A picture narrower than this has no room for an axis.
             width: f64::from(options.width).max(2.0 * left),
             y: MARGIN,
             left,
             start,
-            // So that spans of no length can be drawn, too.
+            // At least a microsecond, so that spans of no length can be drawn.
             length_s: length.max(Duration::from_micros(1)).as_secs_f64(),
         }
     }
@@ -131,7 +132,7 @@ impl Picture {
         self.add(text);
     }
 
-    /// A line of text of its own.
+    /// Adds a line of text.
     fn line(&mut self, text: impl Into<String>) {
         self.y += LINE_HEIGHT;
         self.text(MARGIN, self.y, "start", text);
@@ -167,7 +168,7 @@ impl Picture {
             for bar in track {
                 self.bar(bar, y, height);
             }
-            // Above what lies inside them.
+            // Labels come after all bars, so that no inner bar covers them.
             for bar in track.iter().filter(|bar| !queued && bar.depth == 0) {
                 self.label(bar.span, y);
             }
@@ -185,7 +186,7 @@ impl Picture {
         let span = bar.span;
         let (x, end) = (self.x(span.start), self.x(span.end));
         let width = (end - x).max(BAR_WIDTH_MIN);
-        // Never so small that it vanishes in what holds it.
+        // Limited, so that a deep bar does not vanish in the one that holds it.
         let inset = (INSET * bar.depth as f64).min(height / 2.0 - 1.0).max(0.0);
         let rectangle = Rectangle::new()
             .set("x", round(x))
@@ -202,7 +203,7 @@ impl Picture {
         self.add(rectangle);
     }
 
-    /// Which partition it is, where there is room.
+    /// Writes the job and the partition into a bar that has room for them.
     fn label(&mut self, span: &Span, y: f64) {
         let label = match span.partition {
             Some(partition) => format!("{}.{partition}", span.job),
@@ -277,7 +278,7 @@ impl Picture {
         self.y += LINE_HEIGHT;
     }
 
-    /// What the colours stand for, with how often each stage ran and its mean.
+    /// Draws the legend: each stage with its colour, its count and its mean duration.
     fn legend(&mut self, spans: &[Span], with_devices: bool) {
         let mut stages: BTreeMap<Stage, (u32, Duration)> = BTreeMap::new();
         for span in spans {
@@ -297,7 +298,8 @@ impl Picture {
         self.y += LINE_HEIGHT;
     }
 
-    /// Draws an entry at `x`, or on the next line; returns where the next one goes.
+    /// Draws an entry at `x`, or on the next line. Returns the position of the next
+    /// entry.
     fn legend_entry(&mut self, mut x: f64, name: String, fill: &str) -> f64 {
         let width = 22.0 + CHAR_WIDTH * name.chars().count() as f64 + MARGIN;
         if x + width > self.width {
@@ -346,210 +348,10 @@ impl Picture {
     }
 }
 
-/// A hundredth of a pixel is enough.
+/// Rounds to a hundredth of a pixel, which is precise enough.
 fn round(pixels: f64) -> f64 {
     (pixels * 100.0).round() / 100.0
 }
 
-/// The marks of an axis.
-#[derive(Debug, PartialEq)]
-struct Ticks {
-    step: Duration,
-    /// How many a second's fraction has in a label.
-    decimals: usize,
-}
-
-impl Ticks {
-    /// The finest of 1, 2 and 5 times a power of ten of which no more than
-    /// [`TICKS_MAX`] fit in `length`.
-    fn over(length: Duration) -> Self {
-        let mut decimals = 9;
-        let mut power = Duration::from_nanos(1);
-        loop {
-            for factor in [1, 2, 5] {
-                if power * factor * TICKS_MAX >= length {
-                    let step = power * factor;
-                    return Self { step, decimals };
-                }
-            }
-            power *= 10;
-            decimals = decimals.saturating_sub(1);
-        }
-    }
-}
-
-/// Waits are grey in queues and yellow on threads; witness and evaluation are
-/// green, the device blue, what follows it violet.
-fn colour(stage: Stage) -> &'static str {
-    match stage {
-        Stage::DecodeWait => "#dfe4ea",
-        Stage::QueueWait => "#cbd3dc",
-        Stage::ReadyWait => "#b4bfcb",
-        Stage::FinishWait => "#9aa8b7",
-        Stage::MemoryWait => "#d9cfc4",
-        Stage::LockWait => "#fbd7a0",
-        Stage::Decode => "#c9a27e",
-        Stage::Circuit => "#e0c9a6",
-        Stage::Params => "#d7b98e",
-        Stage::Witness => "#66bb6a",
-        Stage::CircuitWitness => "#43a047",
-        Stage::Evaluate => "#aed581",
-        Stage::Prepare => "#80cbc4",
-        Stage::Device => "#5c9ee6",
-        Stage::Quotient => "#90caf9",
-        Stage::Msm => "#bbdefb",
-        Stage::Finish => "#a877c9",
-        Stage::BG2 => "#ce93d8",
-        Stage::Assemble => "#e1bee7",
-        Stage::Verify => "#7986cb",
-        Stage::Dealloc => "#a1887f",
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use svg::parser::{Event, Parser};
-
-    use super::*;
-    use crate::testing::pipeline;
-
-    /// The picture's elements of this name, and their attributes as numbers.
-    fn elements(text: &str, name: &str, attributes: [&str; 2]) -> Vec<[f64; 2]> {
-        let tags = Parser::new(text).filter_map(|event| match event {
-            Event::Tag(tag, _, found) if tag == name => Some(found),
-            Event::Error(error) => panic!("{error}"),
-            _ => None,
-        });
-        let values = tags.filter_map(|found| {
-            let value = |attribute| found.get(attribute)?.parse().ok();
-            Some([value(attributes[0])?, value(attributes[1])?])
-        });
-        values.collect()
-    }
-
-    fn filled(text: &str, fill: &str) -> usize {
-        text.matches(&format!("<rect fill=\"{fill}\"")).count()
-    }
-
-    #[test]
-    fn every_span_is_drawn_and_every_gap_marked() {
-        let spans = pipeline(3, 4);
-        let text = waterfall_svg(&spans, &WaterfallOptions::default());
-        assert!(text.starts_with("<svg") && text.ends_with("</svg>"));
-        for stage in Stage::ALL {
-            let found = spans.iter().filter(|span| span.stage == stage).count();
-            // On the device's row as well as on the thread's.
-            let rows = match stage {
-                Stage::Device | Stage::Quotient | Stage::Msm => 2,
-                _ => 1,
-            };
-            // One more in the legend.
-            let expected = rows * found + usize::from(found > 0);
-            assert_eq!(filled(&text, colour(stage)), expected, "{stage}");
-        }
-        let used = device_use(&spans);
-        assert!(!used[0].gaps.is_empty());
-        assert_eq!(filled(&text, IDLE), used[0].gaps.len() + 1);
-        assert!(text.contains(&format!("{}, the longest:", used[0])));
-        // As the test's pipeline has it.
-        assert!(text.contains("witness 12 × 4.0 ms"));
-    }
-
-    fn is_inside(text: &str, options: &WaterfallOptions) {
-        let width = f64::from(options.width);
-        let height = elements(text, "svg", ["width", "height"])[0][1];
-        for [x, wide] in elements(text, "rect", ["x", "width"]) {
-            assert!(x >= 0.0 && wide > 0.0 && x + wide <= width, "{x} {wide}");
-        }
-        for [y, high] in elements(text, "rect", ["y", "height"]) {
-            assert!(y >= 0.0 && high > 0.0 && y + high <= height, "{y} {high}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_ran_makes_a_picture_and_nothing_lies_outside(
-            all in prop::collection::vec(
-                (0..Stage::ALL.len(), 0u64..4, 0u64..2_000_000_000, 0u64..1_000_000_000),
-                0..40,
-            ),
-            zoom in 0u32..9,
-        ) {
-            let unit = 10_u64.pow(zoom);
-            let span = |&(stage, place, start, length): &(usize, u64, u64, u64)| Span {
-                job: place,
-                partition: (place > 0).then_some(7),
-                device: usize::try_from(place).ok().filter(|device| *device < 3),
-                stage: Stage::ALL[stage],
-                lane: crate::Lane::new(&format!("w-{}", place % 2)),
-                start: Duration::from_nanos(start / unit),
-                end: Duration::from_nanos((start + length) / unit),
-            };
-            let spans: Vec<_> = all.iter().map(span).collect();
-            let options = WaterfallOptions::default();
-            is_inside(&waterfall_svg(&spans, &options), &options);
-        }
-    }
-
-    #[test]
-    fn no_spans_or_spans_of_no_length_make_a_picture() {
-        let options = WaterfallOptions::default();
-        assert!(waterfall_svg(&[], &options).contains("0 job(s), 0 partition(s), 0.000 s"));
-        let mut span = pipeline(1, 1)[0].clone();
-        span.end = span.start;
-        let text = waterfall_svg(&[span], &options);
-        assert_eq!(elements(&text, "rect", ["x", "width"]).len(), 2);
-    }
-
-    #[test]
-    fn names_are_text_and_never_markup() {
-        let mut spans = pipeline(1, 1);
-        for span in &mut spans {
-            span.lane = crate::Lane::new("<script>&\"");
-        }
-        let options = WaterfallOptions {
-            title: "</svg>".to_owned(),
-            ..WaterfallOptions::default()
-        };
-        let text = waterfall_svg(&spans, &options);
-        assert!(!text.contains("<script"));
-        assert!(text.contains("&lt;script&gt;&amp;"));
-        assert_eq!(text.matches("</svg>").count(), 1);
-    }
-
-    #[test]
-    fn a_long_queue_is_cut_and_says_so() {
-        let mut spans = Vec::new();
-        for job in 0..40 {
-            let mut span = pipeline(1, 1)[0].clone();
-            (span.job, span.stage) = (job, Stage::QueueWait);
-            span.end = span.start + Duration::from_millis(1);
-            spans.push(span);
-        }
-        let options = WaterfallOptions::default();
-        let text = waterfall_svg(&spans, &options);
-        assert_eq!(
-            filled(&text, colour(Stage::QueueWait)),
-            options.queued_drawn + 1
-        );
-        assert!(text.contains("and up to 8 more at a time"));
-    }
-
-    #[test]
-    fn ticks_are_round_and_few() {
-        for (length_ms, step_ms, decimals) in [
-            (610, 100, 1),
-            (1_000, 100, 1),
-            (2_500, 500, 1),
-            (12_000, 1_000, 0),
-            (12_001, 2_000, 0),
-            (760_000, 100_000, 0),
-            (10, 1, 3),
-        ] {
-            let step = Duration::from_millis(step_ms);
-            let ticks = Ticks::over(Duration::from_millis(length_ms));
-            assert_eq!(ticks, Ticks { step, decimals }, "{length_ms}");
-        }
-    }
-}
+mod tests;
