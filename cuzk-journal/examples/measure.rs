@@ -1,8 +1,10 @@
-//! What a journal costs on a disk: `measure DIRECTORY [REQUEST]`.
+//! The cost of a journal on a disk: `measure DIRECTORY [REQUEST]`.
 //!
-//! Prints the time of accepting, reading back and ending REQUEST (a file; made
-//! up if there is none) and its bytes on disk, the latency of a partition's
-//! record, and how many tiny jobs a second one thread and eight get accepted.
+//! REQUEST is a file; without it a request is made up. Prints:
+//!
+//! * the time of accepting, reading back and ending REQUEST, and its bytes on disk;
+//! * the latency of recording a partition;
+//! * the number of tiny jobs accepted in a second, by one thread and by eight.
 
 use std::error::Error;
 use std::path::Path;

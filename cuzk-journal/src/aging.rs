@@ -1,27 +1,28 @@
-//! The time by which results age: the clock's, without its jumps.
+//! The time by which results age: the clock's time without its jumps.
 //!
-//! Not the time that is written of jobs that wait. The invariant: it never goes back
-//! while a journal is open, and a step of the clock, right or wrong, also while nobody
-//! had the journal open, counts for an eighth of the time that results are kept at most:
-//! a machine that begins with a clock that is years ahead keeps its results.
+//! Not used for the times that are written for pending jobs. Two invariants hold. The
+//! time never goes back while a journal is open. A step of the clock, right or wrong,
+//! counts for at most an eighth of the time that results are kept. This includes a step
+//! while nobody had the journal open. So a machine that starts with a clock that is
+//! years ahead keeps its results.
 
 use std::time::Duration;
 
-/// A step counts for as much at least, however short results are kept.
+/// The least limit of a step, however short the time is that results are kept.
 const STEP_MIN_MS: u64 = 60_000;
 
-/// How far results have aged. All times are milliseconds since 1970.
+/// The age that results have reached. All times are milliseconds since 1970.
 #[derive(Debug)]
 pub(crate) struct Aging {
-    /// The most that counts of the time between two looks at the clock.
+    /// The most that counts of the time between two readings of the clock.
     step_max_ms: u64,
-    /// What the clock said last.
+    /// The last reading of the clock.
     clock_ms: u64,
     aging_ms: u64,
 }
 
 impl Aging {
-    /// Goes on from when the newest result was written.
+    /// Continues from the time at which the newest result was written.
     pub(crate) fn since(
         newest_result_ms: Option<u64>,
         clock_ms: u64,
@@ -37,7 +38,7 @@ impl Aging {
         }
     }
 
-    /// The time, when the clock says `clock_ms`.
+    /// Returns the time by which results age, for a clock that shows `clock_ms`.
     pub(crate) fn at(&mut self, clock_ms: u64) -> u64 {
         let step = clock_ms.saturating_sub(self.clock_ms);
         self.clock_ms = clock_ms;
@@ -77,15 +78,16 @@ mod tests {
         let day_after = NOW_MS + DAY_MS;
         let mut aging = since(Some(NOW_MS), NOW_MS + YEAR_MS);
         assert_eq!(aging.at(NOW_MS + YEAR_MS), day_after);
-        // It is set right, and wrong the other way, and right again.
+        // The clock is set right, then wrong in the other direction, then right again.
         assert_eq!(aging.at(NOW_MS), day_after);
         assert_eq!(aging.at(NOW_MS + 7), day_after + 7);
         assert_eq!(aging.at(0), day_after + 7);
         assert_eq!(aging.at(NOW_MS + 7), day_after + 7 + DAY_MS);
-        // Where it was behind when the journal was opened, nothing is older than it was.
+        // If the clock was behind when the journal was opened, no result is older than
+        // it was.
         assert_eq!(since(Some(NOW_MS), 0).at(3), 3);
         assert_eq!(since(Some(u64::MAX), u64::MAX).at(u64::MAX), u64::MAX);
-        // Of what is kept for an instant a minute counts.
+        // If results are kept for an instant only, a minute counts of the step.
         let mut aging = Aging::since(Some(NOW_MS), NOW_MS + YEAR_MS, Duration::ZERO);
         assert_eq!(aging.at(NOW_MS + YEAR_MS), NOW_MS + STEP_MIN_MS);
     }

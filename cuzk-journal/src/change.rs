@@ -1,6 +1,7 @@
-//! What can happen to a journal. Each change looks at everything that could
-//! refuse it before it writes anything, so that a refused one leaves no trace
-//! in the transaction it shares with others.
+//! The changes to a journal.
+//!
+//! Each change checks everything that could refuse it before it writes anything. So a
+//! refused change leaves no trace in the transaction that it shares with others.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
@@ -10,14 +11,14 @@ use crate::row::{Phase, Row, partition_key, seal, unseal};
 use crate::tables::{Tables, find};
 use crate::{JobOptions, JournalError, Limits};
 
-/// A change, with everything it needs.
+/// A change, with all its inputs.
 #[derive(Debug)]
 pub(crate) enum Change {
     Accept {
         id: String,
         options: JobOptions,
         digest: [u8; 32],
-        /// The request's length before it was compressed.
+        /// The request's length before compression.
         request_bytes: u64,
         compressed: Vec<u8>,
     },
@@ -33,40 +34,40 @@ pub(crate) enum Change {
     Forget {
         id: String,
     },
-    /// Takes out what was accepted with sequences from this on.
+    /// Removes the jobs that were accepted with this sequence or a later one.
     Withdraw {
         from: u64,
     },
-    /// Nothing but what every transaction does: results expire.
+    /// Does only the work of every transaction: old results expire.
     Expire,
 }
 
-/// What a change answers.
+/// The answer of a change.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Accepted(Accepted),
-    /// Whether there was something to do.
+    /// True if the change had something to do.
     Done(bool),
 }
 
-/// What a transaction knows beside its tables.
+/// The totals that a transaction carries beside its tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) next_sequence: u64,
-    /// Of pending jobs, uncompressed.
+    /// The uncompressed request bytes of all pending jobs.
     pub(crate) request_bytes: u64,
 }
 
-/// When a change is made, in milliseconds since 1970.
+/// The time of a change, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
-    /// By the clock.
+    /// The clock's time.
     pub(crate) unix_ms: u64,
-    /// By what results age by ([`crate::aging`]).
+    /// The time by which results age ([`crate::aging`]).
     pub(crate) aging_ms: u64,
 }
 
-/// A transaction with its limits and its time.
+/// A write transaction with its limits and its time.
 pub(crate) struct Step<'a, 't> {
     pub(crate) tables: &'a mut Tables<'t>,
     pub(crate) totals: &'a mut Totals,
@@ -160,7 +161,7 @@ impl Step<'_, '_> {
         let at = (row.sequence, partition);
         let stored = self.tables.partitions.get(at);
         let stored = stored.map_err(JournalError::store)?;
-        // One that cannot be read any more is replaced as any other is.
+        // A proof that can no longer be read is replaced like any other.
         if stored.is_some_and(|stored| unseal(&key, stored.value()) == Some(&proof[..])) {
             return Ok(false);
         }
@@ -193,9 +194,9 @@ impl Step<'_, '_> {
         Ok(true)
     }
 
-    /// When the job that ends now does: after every other, so that the oldest
-    /// result is the one that was written first, also when the clock is set
-    /// back, or stands still while several jobs end.
+    /// Returns the end time of a job that ends now. It is later than all other end
+    /// times, so that the oldest result is the one written first. This holds also if
+    /// the clock is set back, or stands still while several jobs end.
     fn end_unix_ms(&self) -> Result<u64, JournalError> {
         let newest = self.tables.results.last().map_err(JournalError::store)?;
         let after = newest.map_or(0, |(at, _)| at.value().0.saturating_add(1));
@@ -233,8 +234,7 @@ impl Step<'_, '_> {
         Ok(!ids.is_empty())
     }
 
-    /// Takes results that are too old or too many. Returns whether there were
-    /// any.
+    /// Removes results that are too old or too many. Returns true if there were any.
     pub(crate) fn expire(&mut self) -> Result<bool, JournalError> {
         let mut any = false;
         loop {
@@ -264,7 +264,8 @@ impl Step<'_, '_> {
         find(&self.tables.jobs, id)?.ok_or_else(|| JournalError::Unknown { id: id.to_owned() })
     }
 
-    /// The sum over the rows, where one of them did not say what to take off.
+    /// Computes the total request bytes from the rows, because a removed row did not
+    /// tell its share.
     fn recount(&self) -> Result<u64, JournalError> {
         let mut sum = 0;
         for entry in self.tables.jobs.iter().map_err(JournalError::store)? {
@@ -278,12 +279,13 @@ impl Step<'_, '_> {
     }
 }
 
-/// Whether a result that was written at `ended_ms` is kept no longer at `aging_ms`.
+/// Returns true if a result written at `ended_ms` has expired at `aging_ms`.
 pub(crate) fn is_expired(limits: &Limits, aging_ms: u64, ended_ms: u64) -> bool {
     u128::from(aging_ms.saturating_sub(ended_ms)) >= limits.result_age.as_millis()
 }
 
-/// What is known of a job that is there already, to one who submits it.
+/// Returns the state of an existing job to a caller that submits it again. Fails if the
+/// input differs.
 pub(crate) fn attach(id: &str, row: &Row, digest: &[u8; 32]) -> Result<State, JournalError> {
     if row.digest == *digest {
         Ok(row.state())
@@ -292,7 +294,7 @@ pub(crate) fn attach(id: &str, row: &Row, digest: &[u8; 32]) -> Result<State, Jo
     }
 }
 
-/// Whether one more job with this request fits.
+/// Fails if one more job with this request does not fit.
 pub(crate) fn room(
     limits: &Limits,
     jobs: u64,

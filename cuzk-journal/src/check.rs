@@ -1,11 +1,12 @@
-//! Whether a file is a journal, and whole, before it is used.
+//! The checks of a file before it is used: it must be a journal, and whole.
 //!
-//! Invariant: this only reads. Every row of every small table is visited and
-//! every reference between them followed; requests, which are large, are
-//! checked against their digest when they are read. A row that says something
-//! else than was written is that job's matter ([`crate::Resumable::damaged`]);
-//! a table that is not what its root says, or rows and indices that disagree,
-//! refuse the file.
+//! Invariant: this module only reads. It visits each row of each small table, and
+//! follows each reference between tables. Requests are large, so they are checked
+//! against their digest when they are read.
+//!
+//! A row with a wrong checksum concerns its job only ([`crate::Resumable::damaged`]). A
+//! table that disagrees with its root, or a row that disagrees with an index, makes the
+//! file refused.
 
 use std::io;
 use std::path::Path;
@@ -18,28 +19,28 @@ use redb::{
 use crate::change::Totals;
 use crate::held::HeldFile;
 use crate::row::{Phase, Row, unseal};
+use crate::store::guard;
 use crate::tables::{FORMAT, FORMAT_KEY, JOBS, META, ORDER, PARTITIONS, REQUESTS, RESULTS};
-use crate::writer::guard;
 use crate::{JournalError, Usage};
 
-/// What the store keeps of the file in memory.
+/// The memory in which the store caches pages of the file.
 const CACHE_BYTES: usize = 32 << 20;
 
 /// The first bytes of every file of the store.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// A file that passed.
+/// A file that passed all checks.
 pub(crate) struct Checked {
     pub(crate) database: Database,
     pub(crate) totals: Totals,
     pub(crate) usage: Usage,
-    /// What pending requests take in the file.
+    /// The compressed bytes of all pending requests in the file.
     pub(crate) stored_bytes: u64,
-    /// When the newest result was written, if there is one.
+    /// The time at which the newest result was written, if there is one.
     pub(crate) newest_result_ms: Option<u64>,
 }
 
-/// The store in `file`, whose changes are held back or not.
+/// Opens the store in `file`, whether or not its changes are held back.
 pub(crate) fn open_store(file: HeldFile) -> Result<Database, DatabaseError> {
     Database::builder()
         .set_cache_size(CACHE_BYTES)
@@ -69,7 +70,7 @@ pub(crate) fn open(path: &Path, file: HeldFile) -> Result<Checked, JournalError>
     })
 }
 
-/// Whether the file begins as the store's files do.
+/// Fails if the file does not begin with the store's magic bytes.
 pub(crate) fn check_magic(path: &Path, file: &HeldFile) -> Result<(), JournalError> {
     let failed = |error| JournalError::io(path, "read", error);
     let file_bytes = file.len().map_err(failed)?;
@@ -80,11 +81,14 @@ pub(crate) fn check_magic(path: &Path, file: &HeldFile) -> Result<(), JournalErr
         return Ok(());
     }
     if MAGIC.starts_with(&start) {
-        return Err(damaged(path, format!("{} bytes long", start.len())));
+        return Err(damaged(
+            path,
+            format!("the file has only {} bytes", start.len()),
+        ));
     }
     Err(JournalError::Foreign {
         path: path.to_owned(),
-        what: "it begins with other bytes".to_owned(),
+        what: "its first bytes are not a store's".to_owned(),
     })
 }
 
@@ -94,7 +98,7 @@ fn check_format(path: &Path, transaction: &ReadTransaction) -> Result<(), Journa
         Err(TableError::TableDoesNotExist(_)) => {
             return Err(JournalError::Foreign {
                 path: path.to_owned(),
-                what: "it is a store of something else".to_owned(),
+                what: "it is a store of another program".to_owned(),
             });
         }
         Err(error) => return Err(JournalError::store(error)),
@@ -114,7 +118,7 @@ fn check_format(path: &Path, transaction: &ReadTransaction) -> Result<(), Journa
             found,
             known: FORMAT,
         }),
-        Some(_) | None => Err(damaged(path, "its format cannot be read".to_owned())),
+        Some(_) | None => Err(damaged(path, "its format number cannot be read".to_owned())),
     }
 }
 
@@ -212,7 +216,7 @@ fn same(
 
 fn disagree(table: &'static str) -> JournalError {
     JournalError::Store {
-        what: format!("the table of {table} disagrees with the others"),
+        what: format!("the table {table:?} disagrees with the other tables"),
     }
 }
 
@@ -223,7 +227,7 @@ fn damaged(path: &Path, what: String) -> JournalError {
     }
 }
 
-/// What the store's refusal to open means.
+/// Translates the store's error on opening.
 fn refused(path: &Path, error: DatabaseError) -> JournalError {
     use io::ErrorKind::{InvalidData, UnexpectedEof};
     match error {
@@ -246,7 +250,7 @@ mod tests {
     use crate::row::seal;
     use crate::{Journal, Limits};
 
-    /// A journal whose format says `format`.
+    /// Makes a journal whose format field is `format`.
     fn with_format(path: &Path, format: &[u8]) {
         let _ = std::fs::remove_file(path);
         Journal::open(path, Limits::default()).unwrap();

@@ -1,127 +1,132 @@
-//! What can go wrong with a journal.
+//! The errors of a journal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why the journal could not do what was asked.
+/// The reason for which the journal could not do a call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Somebody has the file open.
+    /// Another engine has the file open.
     #[error(
-        "journal {path}: in use by {}; stop that engine, or give this one a journal of its own",
+        "journal {path}: in use by {}; stop that engine, or give this one another journal",
         holder(*.holder_pid)
     )]
     InUse {
         /// The journal.
         path: PathBuf,
-        /// The process that has it, where it said so.
+        /// The process that has it, if the lock file names one.
         holder_pid: Option<u32>,
     },
-    /// The file is a journal, and not whole.
+    /// The file is a journal, but it is not whole.
     #[error(
-        "journal {path}: damaged: {what}; nothing was written to it: \
-         put back a good copy, or move it away to start with an empty one"
+        "journal {path}: damaged: {what}; nothing was written to it; \
+         put back a good copy, or move the file away to start with an empty journal"
     )]
     Damaged {
         /// The journal.
         path: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         what: String,
     },
-    /// The file is something else.
-    #[error("journal {path}: not a journal: {what}; nothing was written to it: name another path")]
+    /// The file is not a journal.
+    #[error(
+        "journal {path}: not a journal: {what}; nothing was written to it; choose another path"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The difference that was found.
         what: String,
     },
     /// The file was written by a later version.
     #[error(
         "journal {path}: expected format {known} or older, got {found}; nothing was written to \
-         it: open it with the version that wrote it and let its jobs end there"
+         it; open it with the version that wrote it, and let its jobs end there"
     )]
     NewerFormat {
         /// The journal.
         path: PathBuf,
         /// The file's format.
         found: u64,
-        /// The newest that is known here.
+        /// The newest format that this version knows.
         known: u64,
     },
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("journal {path}: cannot {action}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Its answer.
+        /// The error that it returned.
         source: Arc<std::io::Error>,
     },
-    /// The store failed while it was open: after a failed write nothing more is
-    /// written until it was opened anew, which a later call tries. What was to be
-    /// written may be on the disk by then; a job that was to be accepted is taken
-    /// out, unless the process ends before that can be done.
+    /// The store failed while it was open. After a failed write nothing more is written
+    /// until the store was opened again, which a later call tries. The change of this
+    /// call may be on the disk by then. A job that was to be accepted is removed then,
+    /// unless the process ends before that.
     #[error(
-        "journal: {what}; whether this call's change is kept is not certain: make room on the \
-         disk or check it, and try again"
+        "journal: {what}; it is not certain that this change is kept; free space on the \
+         disk or check the disk, then try again"
     )]
     Store {
-        /// What the store said.
+        /// The store's error.
         what: String,
     },
-    /// An argument outside of its bounds.
+    /// An argument is out of its bounds.
     #[error("{field}: expected {expected}, got {got}")]
     InvalidInput {
         /// The argument.
         field: &'static str,
         /// Its bounds.
         expected: String,
-        /// What it was.
+        /// The value that was passed.
         got: String,
     },
-    /// The id stands for something else.
-    #[error("job {id:?}: this id stands for another input; send the new input under a new id")]
+    /// The id belongs to another input.
+    #[error("job {id:?}: this id belongs to another input; send the new input under a new id")]
     OtherInput {
         /// The job.
         id: String,
     },
-    /// No room until a job ends.
+    /// There is no room until a job ends.
     #[error(
-        "journal full: {what}: {used} of {max} used, {more} more asked for; wait for a job to end"
+        "journal full: {what}: {used} of {max} used, {more} more needed; wait for a job to end"
     )]
     Full {
-        /// Which limit.
+        /// The limit that was reached.
         what: &'static str,
-        /// What pending jobs use.
+        /// The amount that pending jobs use.
         used: u64,
-        /// What this one would add.
+        /// The amount that this job would add.
         more: u64,
         /// The limit.
         max: u64,
     },
-    /// The id is not known, or no longer.
-    #[error("job {id:?}: not in the journal: never accepted, forgotten, or its result has expired")]
+    /// The id is not known, or not known any more.
+    #[error(
+        "job {id:?}: not in the journal: it was never accepted, was forgotten, or its result \
+         has expired; submit it again"
+    )]
     Unknown {
         /// The job.
         id: String,
     },
-    /// The job has ended, and not like this.
-    #[error("job {id:?}: has ended ({end}); its end cannot be changed")]
+    /// The job has ended already, in another way.
+    #[error("job {id:?}: has ended already ({end}); submit new work under a new id")]
     Ended {
         /// The job.
         id: String,
-        /// How.
+        /// The way in which it ended.
         end: &'static str,
     },
-    /// What is stored of one job is not what was written.
+    /// The stored form of one job is not the one that was written.
     #[error("job {id:?}: stored {what} is damaged; forget the job and submit it again")]
     DamagedJob {
         /// The job.
         id: String,
-        /// Which part.
+        /// The part that is damaged.
         what: &'static str,
     },
 }
@@ -134,8 +139,9 @@ fn holder(pid: Option<u32>) -> String {
 }
 
 impl JournalError {
-    /// Whether the caller can mend the problem, by another file or another call, as
-    /// against a disk or a store that fails, or a journal that is full for now.
+    /// Returns true if the caller can solve the problem, by another file or another
+    /// call. Returns false for a disk or a store that fails, and for a journal that is
+    /// full for now.
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {

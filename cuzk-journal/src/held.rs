@@ -1,12 +1,12 @@
-//! A file whose changes are held back until somebody trusts it.
+//! A file whose changes are held back until the file is trusted.
 //!
-//! Opening a store writes to it: a mark that it is in use, and after a crash
-//! what recovery rebuilds. A damaged file must be left as it was found, so
-//! while it is being opened and checked every write stays in memory, in order,
-//! and reads see them. [`HeldFile::release`] writes them out with the same
-//! syncs between them; without it they are never written. If that fails nothing
-//! is written after it, or the store would mark as closed in good order what is
-//! on the disk in part.
+//! Opening a store writes to its file: a mark that it is in use, and after a crash the
+//! recovered data. A damaged file must stay as it was found. So all writes stay in
+//! memory, in order, while the file is opened and checked, and reads see them.
+//!
+//! [`HeldFile::release`] writes them out, with the same syncs between them. Without it
+//! they are never written. If it fails, nothing is written after it; otherwise the
+//! store would mark a file as closed in good order that is only partly written.
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,7 +15,7 @@ use redb::StorageBackend;
 
 use crate::disk::Disk;
 
-/// A file, shared between the store and whoever decides about it.
+/// A file, shared between the store and the code that decides about it.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldFile(Arc<Inner>);
 
@@ -28,9 +28,9 @@ struct Inner {
 #[derive(Debug)]
 enum State {
     Holding(Held),
-    /// Released.
+    /// All changes were written, and later ones are written at once.
     Open,
-    /// Released in part: nothing is read or written any more.
+    /// Some changes could not be written: nothing is read or written any more.
     Failed,
 }
 
@@ -48,7 +48,7 @@ enum Change {
 }
 
 impl HeldFile {
-    /// Holds back what is written to `disk`.
+    /// Returns a file that holds back its changes to `disk`.
     pub(crate) fn holding(disk: impl Disk) -> io::Result<Self> {
         let held = Held {
             changes: Vec::new(),
@@ -57,7 +57,7 @@ impl HeldFile {
         Ok(Self::new(Box::new(disk), State::Holding(held)))
     }
 
-    /// Holds back nothing.
+    /// Returns a file that writes all changes at once.
     pub(crate) fn open(disk: impl Disk) -> Self {
         Self::new(Box::new(disk), State::Open)
     }
@@ -69,7 +69,7 @@ impl HeldFile {
         }))
     }
 
-    /// Writes out what was held back, and everything after it at once.
+    /// Writes the changes that were held back. Later changes are written at once.
     pub(crate) fn release(&self) -> io::Result<()> {
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let changes = match &mut *state {
@@ -77,7 +77,7 @@ impl HeldFile {
             State::Open => return Ok(()),
             State::Failed => return Err(failed()),
         };
-        // Unless all of it is written.
+        // Remains so unless all changes are written.
         *state = State::Failed;
         for change in changes {
             match change {
@@ -90,7 +90,7 @@ impl HeldFile {
         Ok(())
     }
 
-    /// The length of the file, as its writer sees it.
+    /// Returns the length of the file, as its writer sees it.
     pub(crate) fn len(&self) -> io::Result<u64> {
         let state = self.0.state.read().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -100,7 +100,7 @@ impl HeldFile {
         }
     }
 
-    /// Holds `change` back, or does it with `now`.
+    /// Holds `change` back, or executes it with `now`.
     fn change(
         &self,
         change: impl FnOnce() -> Change,
@@ -125,7 +125,7 @@ impl HeldFile {
 }
 
 fn failed() -> io::Error {
-    io::Error::other("what was held back could not be written")
+    io::Error::other("the changes of opening the journal could not be written")
 }
 
 impl Held {
@@ -141,7 +141,7 @@ impl Held {
         self.changes.push(change);
     }
 
-    /// What the file would hold at `offset`.
+    /// Reads the bytes at `offset` as they would be after the changes.
     fn read(&self, disk: &dyn Disk, offset: u64, out: &mut [u8]) -> io::Result<()> {
         if out.is_empty() {
             return Ok(());
@@ -166,8 +166,8 @@ impl Held {
     }
 }
 
-/// Reads up to the end of the file, and says how much that was; the rest of
-/// `out` stays as it is.
+/// Reads up to the end of the file and returns the number of bytes. The rest of `out`
+/// stays as it is.
 fn read_what_is_there(disk: &dyn Disk, offset: u64, out: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -181,8 +181,8 @@ fn read_what_is_there(disk: &dyn Disk, offset: u64, out: &mut [u8]) -> io::Resul
     Ok(done)
 }
 
-/// Copies the part of `bytes`, which begin at `at`, that lies within `out`,
-/// which begins at `offset`.
+/// Copies those of `bytes` that lie within `out`. `bytes` begin at `at`, and `out`
+/// begins at `offset`.
 fn overlay(out: &mut [u8], offset: u64, bytes: &[u8], at: u64) {
     let (Ok(skip_out), Ok(skip_bytes)) = (
         usize::try_from(at.saturating_sub(offset)),
@@ -338,7 +338,7 @@ mod tests {
         held.write(0, b"after!").unwrap();
         assert!(held.release().is_err());
         assert_eq!(whole(&file), b"in use");
-        // As a store that is dropped does.
+        // A store that is dropped does the same.
         assert!(held.write(0, b"closed").is_err());
         assert!(StorageBackend::set_len(&held, 0).is_err());
         assert!(held.release().is_err());

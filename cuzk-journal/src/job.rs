@@ -1,4 +1,4 @@
-//! What goes into a journal and what comes out of it.
+//! The inputs and outputs of a journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,62 +14,62 @@ pub const PARTITIONS_MAX: u32 = 65_536;
 pub const PARTITION_PROOF_BYTES_MAX: usize = 4096;
 /// The longest proof of a job.
 pub const PROOF_BYTES_MAX: usize = 1 << 20;
-/// How much of the text of a failure is kept.
+/// The bytes that are kept of the text of a failure.
 pub const FAILURE_BYTES_MAX: usize = 16 << 10;
 
-/// What is asked for, beside the request's bytes.
+/// The options of a job, beside its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOptions {
-    /// What the request is; opaque here. Part of the input an id stands for,
-    /// at most [`KIND_BYTES_MAX`].
+    /// The kind of the request, opaque here, at most [`KIND_BYTES_MAX`]. Part of the
+    /// input that an id stands for.
     pub kind: Vec<u8>,
-    /// How many partitions, 1 to [`PARTITIONS_MAX`]. Part of the input.
+    /// The number of partitions, 1 to [`PARTITIONS_MAX`]. Part of the input.
     pub partitions: u32,
-    /// How urgent; opaque here, and not part of the input.
+    /// The urgency; opaque here, and not part of the input.
     pub priority: u8,
-    /// When it is of no use any more, in milliseconds since 1970; not part of
-    /// the input.
+    /// The time from which the proof is useless, in milliseconds since 1970. Not part
+    /// of the input.
     pub deadline_unix_ms: Option<u64>,
 }
 
-/// How a job ended.
+/// The way in which a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// With this proof, at most [`PROOF_BYTES_MAX`].
+    /// It was proved; the proof has at most [`PROOF_BYTES_MAX`].
     Done(Vec<u8>),
-    /// With this error, of which [`FAILURE_BYTES_MAX`] are kept.
+    /// It failed with this error, of which [`FAILURE_BYTES_MAX`] are kept.
     Failed(String),
-    /// Because somebody said so.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// What is known of a job.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// It has not ended.
     Pending,
-    /// It has.
+    /// It has ended.
     Ended(End),
 }
 
-/// What became of a submission.
+/// The answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is a new job, and will survive a crash.
+    /// The job is new, and will survive a crash.
     New,
-    /// It was there before, with the same input.
+    /// The job was there before, with the same input.
     Attached(State),
 }
 
-/// A job to resume. Its request is read with
-/// [`Journal::request`](crate::Journal::request), when its turn has come.
+/// A job to resume. [`Journal::request`](crate::Journal::request) reads its request
+/// when its turn has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingJob {
     /// The caller's id.
     pub id: String,
-    /// What was asked for.
+    /// The options that were submitted.
     pub options: JobOptions,
-    /// When it was accepted, in milliseconds since 1970.
+    /// The time of its acceptance, in milliseconds since 1970.
     pub accepted_unix_ms: u64,
     /// The length of its request, uncompressed.
     pub request_bytes: u64,
@@ -80,31 +80,31 @@ pub struct PendingJob {
 /// A job that cannot be resumed.
 #[derive(Clone, Debug)]
 pub struct DamagedJob {
-    /// The caller's id: what [`Journal::forget`](crate::Journal::forget) takes.
+    /// The caller's id, which [`Journal::forget`](crate::Journal::forget) takes.
     pub id: String,
-    /// What is wrong with it.
+    /// The error of its row.
     pub error: JournalError,
 }
 
-/// What a crash has left to do.
+/// The jobs that a crash left to do.
 #[derive(Clone, Debug, Default)]
 pub struct Resumable {
     /// Jobs that have not ended, oldest first.
     pub jobs: Vec<PendingJob>,
-    /// Pending jobs whose row cannot be read. They are in nobody's way.
+    /// Pending jobs whose row cannot be read. They do not hinder other jobs.
     pub damaged: Vec<DamagedJob>,
 }
 
-/// How full a journal is.
+/// The amounts that a journal holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Jobs that have not ended.
     pub jobs: u64,
-    /// Their requests, uncompressed.
+    /// The length of all their requests, uncompressed.
     pub request_bytes: u64,
-    /// Results kept.
+    /// Results that are kept.
     pub results: u64,
-    /// The file.
+    /// The length of the file.
     pub file_bytes: u64,
 }
 
@@ -117,7 +117,8 @@ impl End {
         }
     }
 
-    /// The end as it is kept.
+    /// Returns the end with its failure text cut to the limit. Fails if the proof is
+    /// too long.
     pub(crate) fn bounded(self) -> Result<Self, JournalError> {
         match self {
             Self::Done(proof) => {
@@ -150,7 +151,8 @@ impl JobOptions {
     }
 }
 
-/// An id is text that can be shown: not empty, bounded, no control characters.
+/// Fails unless the id is text that can be shown: not empty, bounded, without control
+/// characters.
 pub(crate) fn check_id(id: &str) -> Result<(), JournalError> {
     let wrong = |got: String| JournalError::InvalidInput {
         field: "id",

@@ -1,42 +1,29 @@
-//! The journal: what an engine calls.
+//! The journal, as an engine calls it.
 
-use std::fs::Permissions;
-use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cuzk_files::Draft;
-use redb::ReadableTable as _;
-
 use crate::aging::Aging;
 use crate::change::{Answer, Change, Now, attach, is_expired, room};
-use crate::check::{Checked, check_magic, open_store};
 use crate::disk::Disk;
 use crate::held::HeldFile;
 use crate::job::{PARTITION_PROOF_BYTES_MAX, bounded, check_id};
 use crate::lock::{Claim, Lock};
-use crate::row::{Phase, Row, partition_key, seal, unseal};
-use crate::tables::{
-    FORMAT, FORMAT_KEY, JOBS, META, ORDER, PARTITIONS, REQUESTS, Tables, find, find_in,
-};
-use crate::writer::{Opened, Writer, close, guard};
+use crate::opening::{compact, create, exists, open_checked, warn_of};
+use crate::row::{Phase, Row};
+use crate::store::close;
+use crate::tables::find_in;
+use crate::writer::Writer;
 use crate::{
-    Accepted, DamagedJob, End, JobOptions, JournalError, Limits, PendingJob, Resumable, State,
-    Usage, check, request,
+    Accepted, End, JobOptions, JournalError, Limits, Resumable, State, Usage, pending, request,
 };
 
-/// A file this much larger than what is in it, and at least
-/// [`COMPACT_BYTES_MIN`], is compacted when it is opened.
-const COMPACT_RATIO: u64 = 4;
-const COMPACT_BYTES_MIN: u64 = 64 << 20;
-
-/// What is read of the clock: milliseconds since 1970.
+/// Returns the time in milliseconds since 1970.
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// Jobs that survive a crash. Shared by reference between threads; a change
-/// that returned `Ok` is on disk.
+/// Jobs that survive a crash. Threads share it by reference. A change whose call
+/// returned `Ok` is on disk.
 ///
 /// ```
 /// use cuzk_journal::{Accepted, End, JobOptions, Journal, Limits, State};
@@ -61,7 +48,8 @@ type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Journal {
-    // Dropped in this order: the store is closed before the locks are let go.
+    // Fields are dropped in this order: the store is closed before the locks are
+    // released.
     writer: Writer,
     file: HeldFile,
     path: PathBuf,
@@ -72,23 +60,22 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or makes an empty one where there is no
-    /// file. Beside it, `path` with `.lock` appended is kept.
+    /// Opens the journal at `path`, or creates an empty one if there is no file. A lock
+    /// file stands beside it, named `path` with `.lock` appended.
     ///
     /// After a crash the whole file is read; otherwise all but the requests.
     ///
     /// # Errors
     ///
-    /// [`JournalError::InUse`], [`Damaged`](JournalError::Damaged),
-    /// [`Foreign`](JournalError::Foreign),
-    /// [`NewerFormat`](JournalError::NewerFormat), each of which leaves the
-    /// file as it was, and [`Io`](JournalError::Io).
+    /// These four leave the file as it was: [`JournalError::InUse`],
+    /// [`Damaged`](JournalError::Damaged), [`Foreign`](JournalError::Foreign) and
+    /// [`NewerFormat`](JournalError::NewerFormat). Also [`Io`](JournalError::Io).
     pub fn open(path: impl AsRef<Path>, limits: Limits) -> Result<Self, JournalError> {
         Self::open_with_clock(path, limits, unix_ms)
     }
 
-    /// [`open`](Self::open) with another clock than the system's:
-    /// milliseconds since 1970.
+    /// Opens the journal like [`open`](Self::open), with another clock than the
+    /// system's. `clock` returns milliseconds since 1970.
     ///
     /// # Errors
     ///
@@ -98,13 +85,14 @@ impl Journal {
         limits: Limits,
         clock: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Result<Self, JournalError> {
-        // Dropped with what opens the file again, after the store is closed.
+        // Dropped with the closure that opens the file again, after the store is
+        // closed.
         let claim = Claim::default();
         let open_disk = move |path: &Path| claim.open(path);
         Self::open_on(path.as_ref(), limits, Box::new(clock), open_disk)
     }
 
-    /// The same on what `open_disk` makes of a path.
+    /// Opens the journal on the disk that `open_disk` returns for a path.
     pub(crate) fn open_on<D: Disk>(
         path: &Path,
         limits: Limits,
@@ -117,8 +105,8 @@ impl Journal {
         }
         let (mut file, mut checked) = open_checked(path, open_disk(path)?)?;
         if let Err(error) = compact(path, &file, &mut checked) {
-            warn_of(path, &error, "the journal is not compacted");
-            // A store that has failed takes nothing more.
+            warn_of(path, &error, "the journal could not be compacted");
+            // A store that has failed accepts no more writes.
             close(Some(checked.database));
             (file, checked) = open_checked(path, open_disk(path)?)?;
         }
@@ -140,17 +128,21 @@ impl Journal {
             aging,
             _lock: lock,
         };
-        // Every change tries it again, and no result that is old is told of.
+        // Each change expires results again, and an expired result is never returned.
         if let Err(error) = journal.done(Change::Expire) {
-            warn_of(path, &error, "old results stay in the journal");
+            warn_of(
+                path,
+                &error,
+                "old results could not be removed from the journal",
+            );
         }
         Ok(journal)
     }
 
-    /// The same on another store, such as one that fails.
+    /// Returns the journal with another writer, for example one whose disk fails.
     #[cfg(test)]
     pub(crate) fn with_writer(self, open: impl FnOnce(&Path) -> Writer) -> Self {
-        // One has the file at a time.
+        // One writer has the file at a time.
         drop(self.writer);
         Self {
             writer: open(&self.path),
@@ -158,17 +150,17 @@ impl Journal {
         }
     }
 
-    /// Accepts a job: from now on it is pending, until it ends. An id that is
-    /// there already with the same input ([`JobOptions::kind`],
-    /// [`JobOptions::partitions`] and `request`) is attached to.
+    /// Accepts a job: it is pending from now on, until it ends. Attaches to a job that
+    /// has this id and the same input ([`JobOptions::kind`], [`JobOptions::partitions`]
+    /// and `request`).
     ///
     /// # Errors
     ///
-    /// [`JournalError::OtherInput`] if the id stands for another input,
+    /// [`JournalError::OtherInput`] if the id belongs to another input,
     /// [`JournalError::Full`] if the job does not fit now,
-    /// [`JournalError::InvalidInput`] if it never will. After
-    /// [`JournalError::Store`] the job is pending only if the process ends before
-    /// the file could be written again.
+    /// [`JournalError::InvalidInput`] if it never will. After [`JournalError::Store`]
+    /// the job is pending only if the process ends before the file could be written
+    /// again.
     pub fn accept(
         &self,
         id: &str,
@@ -186,11 +178,11 @@ impl Journal {
             });
         }
         let digest = request::digest(options, request);
-        // Asked again inside the transaction; here only so that nothing is
-        // compressed for nothing.
+        // The transaction checks this again. Here it saves the compression of a request
+        // that is refused anyway.
         match self.live(id) {
             Ok(Some(row)) => return attach(id, &row, &digest).map(Accepted::Attached),
-            // What cannot be read may be mended before it is written.
+            // A store that cannot be read may be opened again before the write.
             Ok(None) | Err(JournalError::Store { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -212,8 +204,8 @@ impl Journal {
     }
 
     /// Records the proof of a finished partition, at most
-    /// [`PARTITION_PROOF_BYTES_MAX`], in the place of another that is there: who
-    /// proved it again found that one to be wrong.
+    /// [`PARTITION_PROOF_BYTES_MAX`]. Replaces an earlier proof: a caller that proves a
+    /// partition again has found its first proof to be wrong.
     ///
     /// # Errors
     ///
@@ -234,12 +226,12 @@ impl Journal {
         .map(|_| ())
     }
 
-    /// Records how a job ended, and lets go of its request and partitions.
-    /// The same end twice is fine.
+    /// Records how a job ended, and removes its request and partitions. Recording the
+    /// same end twice is no error.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Ended`] if it ended otherwise;
+    /// [`JournalError::Ended`] if it ended in another way;
     /// [`Unknown`](JournalError::Unknown).
     pub fn end(&self, id: &str, end: End) -> Result<(), JournalError> {
         check_id(id)?;
@@ -251,7 +243,7 @@ impl Journal {
         .map(|_| ())
     }
 
-    /// Takes a job out, pending or not. Returns whether it was there.
+    /// Removes a job, pending or ended. Returns true if it was there.
     ///
     /// # Errors
     ///
@@ -261,8 +253,8 @@ impl Journal {
         self.done(Change::Forget { id: id.to_owned() })
     }
 
-    /// What is known of a job; `None` if it was never accepted, was forgotten
-    /// or has expired.
+    /// Returns the state of a job. Returns `None` if it was never accepted, was
+    /// forgotten or has expired.
     ///
     /// # Errors
     ///
@@ -272,96 +264,33 @@ impl Journal {
         Ok(self.live(id)?.map(|row| row.state()))
     }
 
-    /// The jobs that have not ended, oldest first, without their requests.
+    /// Returns the jobs that have not ended, oldest first, without their requests.
     ///
     /// A partition whose proof is damaged is not among the finished ones.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Store`]. What is wrong with one job is in
-    /// [`Resumable::damaged`].
+    /// [`JournalError::Store`]. The error of a single job is in [`Resumable::damaged`].
     pub fn pending(&self) -> Result<Resumable, JournalError> {
-        self.writer.read(|transaction| {
-            let order = transaction.open_table(ORDER).map_err(JournalError::store)?;
-            let jobs = transaction.open_table(JOBS).map_err(JournalError::store)?;
-            let partitions = transaction
-                .open_table(PARTITIONS)
-                .map_err(JournalError::store)?;
-            let mut resumable = Resumable::default();
-            for entry in order.iter().map_err(JournalError::store)? {
-                let (_, id) = entry.map_err(JournalError::store)?;
-                let id = String::from_utf8_lossy(id.value()).into_owned();
-                match find(&jobs, &id) {
-                    Ok(Some(row)) => resumable.jobs.push(pending_job(id, row, &partitions)?),
-                    Ok(None) => {}
-                    Err(error @ JournalError::DamagedJob { .. }) => {
-                        resumable.damaged.push(DamagedJob { id, error });
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(resumable)
-        })
+        self.writer.read(pending::read)
     }
 
-    /// The request of a pending job, checked against the digest of what was
-    /// accepted.
+    /// Returns the request of a pending job, checked against the digest of the accepted
+    /// request.
     ///
     /// # Errors
     ///
-    /// [`JournalError::DamagedJob`] if it is not what was accepted;
+    /// [`JournalError::DamagedJob`] if the request is not the accepted one;
     /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended);
-    /// [`Store`](JournalError::Store) if it cannot be read now, or there is no
-    /// memory for it: both may pass.
+    /// [`Store`](JournalError::Store) if it cannot be read now, or if there is no
+    /// memory for it. Both cases of the last one may pass.
     pub fn request(&self, id: &str) -> Result<Vec<u8>, JournalError> {
         check_id(id)?;
-        self.writer.read(|transaction| {
-            let row = find_in(transaction, id)?
-                .ok_or_else(|| JournalError::Unknown { id: id.to_owned() })?;
-            let request_bytes = match &row.phase {
-                Phase::Pending { request_bytes, .. } => *request_bytes,
-                Phase::Ended { end, .. } => {
-                    return Err(JournalError::Ended {
-                        id: id.to_owned(),
-                        end: end.name(),
-                    });
-                }
-            };
-            let requests = transaction
-                .open_table(REQUESTS)
-                .map_err(JournalError::store)?;
-            let mut unread = None;
-            let chunks = requests
-                .range((row.sequence, 0)..=(row.sequence, u32::MAX))
-                .map_err(JournalError::store)?
-                .map(|entry| match entry {
-                    Ok((_, bytes)) => Ok(bytes.value().to_vec()),
-                    Err(error) => {
-                        unread = Some(JournalError::store(error));
-                        Err(io::ErrorKind::Other.into())
-                    }
-                });
-            let request = request::decompress(chunks, request_bytes);
-            // Not the job's fault: it is whole when the disk can be read again.
-            if let Some(error) = unread {
-                return Err(error);
-            }
-            match request {
-                Ok(request) if request::digest(&row.options, &request) == row.digest => Ok(request),
-                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-                    Err(JournalError::Store {
-                        what: format!("no memory for a request of {request_bytes} bytes"),
-                    })
-                }
-                Ok(_) | Err(_) => Err(JournalError::DamagedJob {
-                    id: id.to_owned(),
-                    what: "request",
-                }),
-            }
-        })
+        self.writer
+            .read(|transaction| request::read(transaction, id))
     }
 
-    /// How full the journal is.
+    /// Returns the amounts that the journal holds.
     ///
     /// # Errors
     ///
@@ -377,7 +306,7 @@ impl Journal {
         })
     }
 
-    /// The limits it was opened with.
+    /// Returns the limits that the journal was opened with.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -390,7 +319,7 @@ impl Journal {
         }
     }
 
-    /// The row of a job, unless its result has expired.
+    /// Returns the row of a job, unless its result has expired.
     fn live(&self, id: &str) -> Result<Option<Row>, JournalError> {
         let row = self.writer.read(|transaction| find_in(transaction, id))?;
         let Now { aging_ms, .. } = self.now();
@@ -401,7 +330,7 @@ impl Journal {
     }
 
     fn now(&self) -> Now {
-        // Under the lock, so that looks at the clock count in their order.
+        // The clock is read under the lock, so that its readings count in their order.
         let mut aging = self.aging.lock().unwrap_or_else(PoisonError::into_inner);
         let unix_ms = (self.clock)();
         Now {
@@ -421,127 +350,6 @@ impl std::fmt::Debug for Journal {
     }
 }
 
-fn pending_job(
-    id: String,
-    row: Row,
-    partitions: &redb::ReadOnlyTable<(u64, u32), &'static [u8]>,
-) -> Result<PendingJob, JournalError> {
-    let (request_bytes, _) = row.request_bytes();
-    let mut finished = Vec::new();
-    let range = partitions
-        .range((row.sequence, 0)..=(row.sequence, u32::MAX))
-        .map_err(JournalError::store)?;
-    for entry in range {
-        let (at, stored) = entry.map_err(JournalError::store)?;
-        let (sequence, partition) = at.value();
-        if let Some(proof) = unseal(&partition_key(sequence, partition), stored.value()) {
-            finished.push((partition, proof.to_vec()));
-        }
-    }
-    Ok(PendingJob {
-        id,
-        options: row.options,
-        accepted_unix_ms: row.accepted_unix_ms,
-        request_bytes,
-        finished,
-    })
-}
-
-impl From<Checked> for Opened {
-    fn from(checked: Checked) -> Self {
-        Self {
-            database: checked.database,
-            totals: checked.totals,
-            usage: checked.usage,
-        }
-    }
-}
-
-fn exists(path: &Path) -> bool {
-    !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
-}
-
-/// The store on `disk`, as it is there and not in the system's cache, checked
-/// before anything was written to it. `path` is for messages.
-pub(crate) fn open_checked(
-    path: &Path,
-    disk: impl Disk,
-) -> Result<(HeldFile, Checked), JournalError> {
-    forget_cached(path, &disk);
-    let file = HeldFile::holding(disk)
-        .map_err(|error| JournalError::io(path, "read the length", error))?;
-    check_magic(path, &file)?;
-    let checked = check::open(path, file.clone())?;
-    file.release()
-        .map_err(|error| JournalError::io(path, "write", error))?;
-    Ok((file, checked))
-}
-
-/// After a sync that failed, of this process or of one that was killed, the
-/// cache can hold what is not on the disk and never will be. A check that read
-/// that would pass, and the next power cut would leave a file in pieces.
-fn forget_cached(path: &Path, disk: &impl Disk) {
-    // Only pages that are not to be written are let go of. What this sync
-    // cannot write it leaves as such, to be let go of with the others.
-    let _ = disk.sync_data();
-    if let Err(error) = disk.forget_cached() {
-        warn_of(
-            path,
-            &error,
-            "the journal is checked as the system's cache has it",
-        );
-    }
-}
-
-/// Says what could be left undone.
-fn warn_of(path: &Path, error: &dyn std::fmt::Display, what: &str) {
-    let path = path.display();
-    tracing::warn!(%path, %error, "{what}");
-}
-
-/// An empty journal, whole before it has its name.
-fn create(path: &Path) -> Result<(), JournalError> {
-    let failed = |error| JournalError::io(path, "create", error);
-    let draft = Draft::begin(path).map_err(failed)?;
-    // Of nobody else's concern, whatever the umask is.
-    let owners = Permissions::from_mode(0o600);
-    draft.file().set_permissions(owners).map_err(failed)?;
-    let file = HeldFile::open(draft.file().try_clone().map_err(failed)?);
-    guard(|| {
-        let database = open_store(file).map_err(JournalError::store)?;
-        let transaction = database.begin_write().map_err(JournalError::store)?;
-        {
-            let mut meta = transaction.open_table(META).map_err(JournalError::store)?;
-            let key = FORMAT_KEY.as_bytes();
-            let format = seal(key, FORMAT.to_le_bytes().to_vec());
-            meta.insert(key, format.as_slice())
-                .map_err(JournalError::store)?;
-            Tables::open(&transaction)?;
-        }
-        transaction.commit().map_err(JournalError::store)
-    })?;
-    draft.publish_new().map_err(failed)
-}
-
-/// Gives back what jobs that have ended left of the file. While it is open,
-/// their room is used for others.
-fn compact(path: &Path, file: &HeldFile, checked: &mut Checked) -> Result<(), JournalError> {
-    let file_bytes = file
-        .len()
-        .map_err(|error| JournalError::io(path, "read the length", error))?;
-    let wanted = checked.stored_bytes.saturating_mul(COMPACT_RATIO);
-    if file_bytes < COMPACT_BYTES_MIN.max(wanted) {
-        return Ok(());
-    }
-    guard(|| {
-        checked
-            .database
-            .compact()
-            .map(|_| ())
-            .map_err(JournalError::store)
-    })
-}
-
 fn unix_ms() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
     elapsed.map_or(0, |elapsed| {
@@ -551,6 +359,6 @@ fn unix_ms() -> u64 {
 
 fn mixed_up() -> JournalError {
     JournalError::Store {
-        what: "a change was answered with another's answer".to_owned(),
+        what: "a change got the answer of another change".to_owned(),
     }
 }

@@ -1,20 +1,27 @@
-//! A journal of jobs: what was accepted, which partitions are finished, and
-//! how each job ended, in one file that survives a crash.
+//! A journal of jobs, in one file that survives a crash. It keeps the accepted jobs,
+//! their finished partitions, and how each job ended.
 //!
-//! Reading order: [`Journal`] is the whole interface; [`JobOptions`], [`End`]
-//! and [`State`] are what goes in and comes out; [`Limits`] bounds the file.
-//! Inside, `tables` is what is in the file, `change` what can happen to it,
-//! `writer` lets the changes of
-//! several threads share one durable commit, `row` and `request` are how a
-//! value looks on disk, and `lock`, `disk`, `held` and `check` are what happens before
-//! an existing file is trusted; `aging` is how old a result is.
+//! Reading order:
 //!
-//! Requests and proofs are opaque bytes: this crate knows nothing of Filecoin,
-//! of circuits or of the engine.
+//! * [`Journal`] is the whole interface, with an example. [`JobOptions`], [`End`] and
+//!   [`State`] are its inputs and outputs. [`Limits`] bounds the file.
+//! * `tables` are the contents of the file, `change` are the changes to them.
+//! * `writer` lets the changes of several threads share one durable commit.
+//! * `row` and `request` define the form of a value on disk.
+//! * `opening`, `lock`, `disk`, `held` and `check` do all that happens before an
+//!   existing file is trusted.
+//! * `store` guards the calls into the embedded store, and `aging` computes the age of
+//!   a result.
 //!
-//! Invariants: a call that returned `Ok` is on disk. A file that is refused is
-//! not changed. What is read back is what was written, or a typed error: every
-//! row has a checksum and every request a digest.
+//! Requests and proofs are opaque bytes. This crate knows nothing of Filecoin, of
+//! circuits or of the engine.
+//!
+//! Invariants:
+//!
+//! * A change whose call returned `Ok` is on disk.
+//! * A file that is refused is not changed.
+//! * A value that is read back is the value that was written, or a typed error. Each
+//!   row has a checksum and each request a digest.
 
 #![deny(unsafe_code)]
 
@@ -28,8 +35,11 @@ mod job;
 mod journal;
 mod limits;
 mod lock;
+mod opening;
+mod pending;
 mod request;
 mod row;
+mod store;
 mod tables;
 mod writer;
 

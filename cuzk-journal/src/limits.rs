@@ -1,25 +1,26 @@
-//! How much a journal keeps.
+//! The bounds of a journal.
 
 use std::time::Duration;
 
-/// The bounds of a journal. They bound the file too: pending requests, which
-/// are compressed, and results are nearly all that is in it.
+/// The bounds of a journal. They bound the file too, because pending requests
+/// (compressed) and results are nearly all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Jobs accepted and not ended.
+    /// Jobs that are accepted and have not ended.
     pub jobs_max: u64,
-    /// The requests of all these jobs together, uncompressed.
+    /// The length of all their requests together, uncompressed.
     pub request_bytes_max: u64,
-    /// Results kept; those written first give way.
+    /// Results that are kept. The ones written first are removed first.
     pub results_max: u64,
-    /// How long a result is kept, by the clock. Of its jumps, and of a time in which
-    /// nobody asked the journal for anything, an eighth of this counts at most, and a
-    /// minute at least: a result is kept longer where the journal was idle or closed.
+    /// The time that a result is kept, by the clock. A jump of the clock counts for at
+    /// most an eighth of this time, or for a minute if that is longer. The same limit
+    /// holds for a time in which nobody called the journal. So a result is kept longer
+    /// if the journal was idle or closed.
     pub result_age: Duration,
 }
 
 impl Default for Limits {
-    /// 1,000 jobs of at most 8 GiB together, 10,000 results for a week.
+    /// Returns 1,000 jobs of at most 8 GiB together, and 10,000 results for a week.
     fn default() -> Self {
         Self {
             jobs_max: 1_000,

@@ -1,10 +1,12 @@
-//! Who has a journal: a file beside it, locked for as long as it is open, that
-//! holds a process id; and the journal's own file, locked too, because it can
-//! have several names, by links or mounts, and a file beside each of them.
+//! The locks of a journal.
 //!
-//! The operating system lets go of the locks when the process ends, however it
-//! ends. The file beside it stays: removing it would let two processes hold
-//! locks of two files with one name.
+//! A file beside the journal is locked as long as the journal is open, and holds a
+//! process id. The journal's own file is locked too. It can have several names, by
+//! links or mounts, and each name has a lock file of its own.
+//!
+//! The operating system releases the locks when the process ends, in whichever way. The
+//! lock file stays: if it were removed, two processes could hold locks of two files
+//! with one name.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -22,7 +24,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of the journal at `path`, or says who has it.
+    /// Takes the lock of the journal at `path`. Fails with the process that has it.
     pub(crate) fn take(path: &Path) -> Result<Self, JournalError> {
         let lock_path = beside(path);
         let mut file = OpenOptions::new()
@@ -44,28 +46,29 @@ impl Lock {
                 return Err(JournalError::io(&lock_path, "lock the lock file", error));
             }
         }
-        // The lock is held; who holds it is for people.
+        // The lock is held already. The process id in the file is for people.
         let said = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         if let Err(error) = said {
             let path = lock_path.display();
-            tracing::warn!(%path, %error, "the lock file does not say which process has it");
+            tracing::warn!(%path, %error, "the process id could not be written to the lock file");
         }
         Ok(Self { _file: file })
     }
 }
 
-/// The exclusive right to the file that a journal's name stands for.
+/// The exclusive right to the file that a journal's name refers to.
 #[derive(Debug, Default)]
 pub(crate) struct Claim {
-    /// The lock is of this opening of the file, and of none that follows.
+    /// The lock belongs to this opening of the file, and not to later ones.
     locked: Mutex<Option<File>>,
 }
 
 impl Claim {
-    /// Opens the file at `path`, which this claim has already or takes now.
+    /// Opens the file at `path`. Locks it, unless this claim has locked that file
+    /// before.
     pub(crate) fn open(&self, path: &Path) -> Result<File, JournalError> {
         let opened = OpenOptions::new().read(true).write(true).open(path);
         let file = opened.map_err(|error| JournalError::io(path, "open", error))?;
@@ -81,7 +84,7 @@ impl Claim {
             Err(TryLockError::WouldBlock) => {
                 return Err(JournalError::InUse {
                     path: path.to_owned(),
-                    // It is said beside a name that is not known.
+                    // The process id stands beside a name that is not known here.
                     holder_pid: None,
                 });
             }
@@ -116,7 +119,7 @@ mod tests {
         matches!(opened, Err(JournalError::InUse { .. }))
     }
 
-    /// A device that can be locked and never written.
+    /// `/dev/full` can be locked, but every write to it fails.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_lock_is_taken_where_there_is_no_room_to_say_who_has_it() {
@@ -132,7 +135,7 @@ mod tests {
         Lock::take(&path).unwrap();
     }
 
-    /// A store that has failed is opened again by those who have it.
+    /// The process that has a failed store opens it again.
     #[test]
     fn a_claim_opens_its_own_file_again_and_keeps_it_from_others() {
         let directory = tempfile::tempdir().unwrap();
@@ -143,7 +146,7 @@ mod tests {
             drop(claim.open(&path).unwrap());
             assert!(is_in_use(Claim::default().open(&path)));
         }
-        // Another file of that name is claimed as the first was.
+        // Another file of that name is claimed like the first one.
         std::fs::remove_file(&path).unwrap();
         File::create(&path).unwrap();
         let other = Claim::default();

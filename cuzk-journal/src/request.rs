@@ -1,19 +1,24 @@
-//! A request as it is on disk: compressed, in chunks that fit the store's
-//! pages, under the digest of what an id stands for.
+//! A request on disk: compressed, in chunks that fit the store's pages, under the
+//! digest of the input that an id stands for.
 
 use std::io::{self, Read};
 
-use crate::job::JobOptions;
+use redb::ReadTransaction;
 
-/// The largest stored value. With its key and the page's own fields it fits a
-/// page of 256 KiB; a byte more would take one of 512 KiB.
+use crate::JournalError;
+use crate::job::JobOptions;
+use crate::row::Phase;
+use crate::tables::{REQUESTS, find_in};
+
+/// The length of the largest stored value. With its key and the page's own fields it
+/// fits a page of 256 KiB. One more byte would take a page of 512 KiB.
 pub(crate) const CHUNK_BYTES: usize = (256 << 10) - 256;
 
-/// Level 1 takes JSON of base64 to a sixth at several hundred MB/s; higher
-/// levels cost more time than they save on the disk.
+/// Level 1 compresses base64 in JSON to a sixth, at several hundred MB/s. Higher levels
+/// cost more time than they save on the disk.
 const LEVEL: i32 = 1;
 
-/// The digest of the input: what it is, in how many partitions, and its bytes.
+/// Returns the digest of the input: its kind, its number of partitions, and its bytes.
 pub(crate) fn digest(options: &JobOptions, request: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&(options.kind.len() as u64).to_le_bytes());
@@ -23,14 +28,58 @@ pub(crate) fn digest(options: &JobOptions, request: &[u8]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// The request as it is stored.
+/// Returns the stored form of a request.
 pub(crate) fn compress(request: &[u8]) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(request, LEVEL)
 }
 
-/// The request of `request_bytes` whose stored form is `chunks`, if that is
-/// what they hold.
-pub(crate) fn decompress(
+/// Reads the request of a pending job, and checks it against its digest.
+pub(crate) fn read(transaction: &ReadTransaction, id: &str) -> Result<Vec<u8>, JournalError> {
+    let row =
+        find_in(transaction, id)?.ok_or_else(|| JournalError::Unknown { id: id.to_owned() })?;
+    let request_bytes = match &row.phase {
+        Phase::Pending { request_bytes, .. } => *request_bytes,
+        Phase::Ended { end, .. } => {
+            return Err(JournalError::Ended {
+                id: id.to_owned(),
+                end: end.name(),
+            });
+        }
+    };
+    let requests = transaction
+        .open_table(REQUESTS)
+        .map_err(JournalError::store)?;
+    let mut unread = None;
+    let chunks = requests
+        .range((row.sequence, 0)..=(row.sequence, u32::MAX))
+        .map_err(JournalError::store)?
+        .map(|entry| match entry {
+            Ok((_, bytes)) => Ok(bytes.value().to_vec()),
+            Err(error) => {
+                unread = Some(JournalError::store(error));
+                Err(io::ErrorKind::Other.into())
+            }
+        });
+    let request = decompress(chunks, request_bytes);
+    // The job is not damaged: its request is whole when the disk can be read again.
+    if let Some(error) = unread {
+        return Err(error);
+    }
+    match request {
+        Ok(request) if digest(&row.options, &request) == row.digest => Ok(request),
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(JournalError::Store {
+            what: format!("no memory for a request of {request_bytes} bytes"),
+        }),
+        Ok(_) | Err(_) => Err(JournalError::DamagedJob {
+            id: id.to_owned(),
+            what: "request",
+        }),
+    }
+}
+
+/// Returns the request whose stored form is `chunks`. Fails if they do not hold exactly
+/// `request_bytes`.
+fn decompress(
     chunks: impl Iterator<Item = io::Result<Vec<u8>>>,
     request_bytes: u64,
 ) -> io::Result<Vec<u8>> {
@@ -53,7 +102,7 @@ pub(crate) fn decompress(
     Ok(request)
 }
 
-/// Chunks, one after the other.
+/// A reader of chunks, one after the other.
 struct Chunks<I> {
     chunks: I,
     current: io::Cursor<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! A job as it is on disk: one row, sealed with a checksum over its key and
-//! what it says, because the store checks its pages only after a crash.
+//! A job on disk: one row, sealed with a checksum over its key and its contents. The
+//! store checks its pages only after a crash, so rows have checksums of their own.
 
 use bincode::Options as _;
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,17 @@ use crate::JournalError;
 use crate::job::{End, FAILURE_BYTES_MAX, JobOptions, KIND_BYTES_MAX, PROOF_BYTES_MAX, State};
 
 const SEAL_BYTES: usize = 8;
-/// The largest row: its proof or failure, its options, and the few fixed fields.
+/// The length of the largest row: its proof or failure, its options, and the few fixed
+/// fields.
 const ROW_BYTES_MAX: u64 = (PROOF_BYTES_MAX + FAILURE_BYTES_MAX + KIND_BYTES_MAX + 1024) as u64;
 
 /// A job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// The order of acceptance, and the key of everything else of this job.
+    /// The number of the job in the order of acceptance. It is the key of everything
+    /// else of this job.
     pub(crate) sequence: u64,
-    /// Of the input: see [`crate::request::digest`].
+    /// The digest of the input; see [`crate::request::digest`].
     pub(crate) digest: [u8; 32],
     pub(crate) options: JobOptions,
     pub(crate) accepted_unix_ms: u64,
@@ -28,7 +30,7 @@ pub(crate) enum Phase {
     Pending {
         /// The length of the request.
         request_bytes: u64,
-        /// Its length as stored.
+        /// The length of its stored form.
         stored_bytes: u64,
     },
     Ended {
@@ -63,7 +65,8 @@ impl Row {
         }
     }
 
-    /// The length of its request while it is pending, as given and as stored.
+    /// Returns the length of the request while the job is pending, as submitted and as
+    /// stored.
     pub(crate) fn request_bytes(&self) -> (u64, u64) {
         match self.phase {
             Phase::Pending {
@@ -79,7 +82,7 @@ fn options() -> impl bincode::Options {
     bincode::DefaultOptions::new().with_limit(ROW_BYTES_MAX)
 }
 
-/// The key of a partition's proof, as its seal takes it.
+/// Returns the key under which a partition's proof is sealed.
 pub(crate) fn partition_key(sequence: u64, partition: u32) -> [u8; 12] {
     let mut key = [0; 12];
     let (first, last) = key.split_at_mut(8);
@@ -88,14 +91,14 @@ pub(crate) fn partition_key(sequence: u64, partition: u32) -> [u8; 12] {
     key
 }
 
-/// `body` and a checksum over it and its key.
+/// Returns `body` with a checksum over it and its key.
 pub(crate) fn seal(key: &[u8], mut body: Vec<u8>) -> Vec<u8> {
     let seal = checksum(key, &body);
     body.extend_from_slice(&seal);
     body
 }
 
-/// What was sealed under `key`, or `None` if it is not what is stored.
+/// Returns the body that was sealed under `key`, or `None` if it was changed.
 pub(crate) fn unseal<'a>(key: &[u8], stored: &'a [u8]) -> Option<&'a [u8]> {
     let (body, seal) = stored.split_last_chunk::<SEAL_BYTES>()?;
     (checksum(key, body) == *seal).then_some(body)

@@ -1,9 +1,9 @@
-//! What is in the file: six tables, how to look into them, and the one place
-//! that takes a job out of all of them.
+//! The contents of the file: six tables, the look-ups in them, and the one place that
+//! removes a job from all of them.
 //!
-//! Invariant, between transactions: a row in `jobs` that is pending has one
-//! entry in `order`, and one that has ended has one in `results` and nothing
-//! in `requests` and `partitions`.
+//! Invariant, between transactions: a pending row in `jobs` has one entry in `order`. A
+//! row that has ended has one entry in `results`, and none in `requests` and
+//! `partitions`.
 
 use redb::{
     ReadTransaction, ReadableTable, ReadableTableMetadata as _, Table, TableDefinition,
@@ -13,7 +13,7 @@ use redb::{
 use crate::JournalError;
 use crate::row::{Phase, Row};
 
-/// The format of the rows. The first thing written, and never moved.
+/// The format of the rows. It is written first, and its place never changes.
 pub(crate) const FORMAT: u64 = 1;
 pub(crate) const FORMAT_KEY: &str = "format";
 
@@ -25,7 +25,7 @@ pub(crate) const META: TableDefinition<Bytes, Bytes> = TableDefinition::new("cuz
 pub(crate) const JOBS: TableDefinition<Bytes, Bytes> = TableDefinition::new("jobs");
 /// sequence → id, of pending jobs.
 pub(crate) const ORDER: TableDefinition<u64, Bytes> = TableDefinition::new("order");
-/// (when it ended, or a moment after the one before it did, sequence) → id.
+/// (end time, made later than the one before, sequence) → id.
 pub(crate) const RESULTS: TableDefinition<(u64, u64), Bytes> = TableDefinition::new("results");
 /// (sequence, chunk) → compressed bytes.
 pub(crate) const REQUESTS: TableDefinition<(u64, u32), Bytes> = TableDefinition::new("requests");
@@ -43,7 +43,7 @@ pub(crate) struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
-    /// Opens all tables, and makes those that are not there.
+    /// Opens all tables, and creates those that are missing.
     pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, JournalError> {
         Ok(Self {
             jobs: transaction.open_table(JOBS).map_err(JournalError::store)?,
@@ -68,7 +68,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Takes what is kept of a pending job beside its row.
+    /// Removes the entries of a pending job beside its row.
     pub(crate) fn remove_pending(&mut self, sequence: u64) -> Result<(), JournalError> {
         self.order.remove(sequence).map_err(JournalError::store)?;
         self.requests
@@ -80,7 +80,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Takes a job out of every table.
+    /// Removes a job from all tables.
     pub(crate) fn remove(&mut self, id: &str, row: &Row) -> Result<(), JournalError> {
         match row.phase {
             Phase::Pending { .. } => self.remove_pending(row.sequence)?,
@@ -96,7 +96,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Takes a job whose row cannot be read out of every table.
+    /// Removes a job whose row cannot be read from all tables.
     pub(crate) fn remove_damaged(&mut self, id: &str) -> Result<(), JournalError> {
         let mut sequences = Vec::new();
         for entry in self.order.iter().map_err(JournalError::store)? {
@@ -122,7 +122,7 @@ impl<'t> Tables<'t> {
     }
 }
 
-/// The row of `id`.
+/// Returns the row of `id`.
 pub(crate) fn find(
     jobs: &impl ReadableTable<Bytes, Bytes>,
     id: &str,
@@ -133,7 +133,7 @@ pub(crate) fn find(
         .transpose()
 }
 
-/// The row of `id` in a transaction that reads.
+/// Returns the row of `id`, in a read transaction.
 pub(crate) fn find_in(
     transaction: &ReadTransaction,
     id: &str,

@@ -1,91 +1,77 @@
-//! One durable commit for the changes of several threads.
+//! The writer: one durable commit for the changes of several threads.
 //!
-//! A commit waits for the disk, and most of its cost does not depend on how
-//! much is in it. So changes are put in a queue, and one thread at a time takes
-//! the whole queue and commits it for all of them, while the next queue forms.
-//! Those who were answered by the last commit are likely to be back at once, so
-//! it waits for as many as there were then, for a fraction of what a commit
-//! takes; one thread alone never waits.
+//! A commit waits for the disk, and most of its cost does not depend on its number of
+//! changes. So changes are put in a queue. One thread at a time takes the whole queue
+//! and commits it for all threads, while the next queue forms.
 //!
-//! Invariant: a change is answered after the commit it is in is durable. After
-//! a commit that failed nothing more is written, because nobody knows what of
-//! it is on disk, until the store was opened again and checked. That reads the
-//! disk, and not what a cache kept of a sync that failed, as far as the system
-//! lets go of that ([`crate::disk`]). Jobs that are there then and were never said
-//! to be accepted are taken out: who submitted them was refused.
+//! The threads that the last commit answered are likely to come back at once. So the
+//! next commit waits until as many changes are queued as it had, for at most a fraction
+//! of a commit's time. A single thread never waits.
+//!
+//! Invariant: a change is answered after its commit is durable. After a failed commit
+//! nobody knows which part of it is on disk. So nothing more is written until the store
+//! was opened again and checked.
+//!
+//! That check reads the disk, as far as the system drops its cached pages
+//! ([`crate::disk`]): a cache can keep pages of a failed sync. Jobs found there that
+//! were never reported as accepted are removed, because their submission was refused.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod ticket;
+
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTableMetadata as _};
 
 use crate::change::{Answer, Change, Now, Step, Totals};
+use crate::store::{Opened, close, guard};
 use crate::tables::Tables;
 use crate::{JournalError, Limits, Usage};
+use ticket::{Answered, Ticket, lock};
 
-type Answered = Result<Answer, JournalError>;
-
-/// The part of a commit's time that is waited for more changes.
+/// A commit's time is divided by this to get the time that it waits for more changes.
 const GATHER_PART: u32 = 4;
 const GATHER_MAX: Duration = Duration::from_millis(2);
 
-/// How long after it failed the store is opened again, if it is asked for.
-const MEND_AFTER: Duration = Duration::from_secs(1);
+/// The time from a failure to the first attempt to open the store again. A call makes
+/// the attempt.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 /// Opens the store again and checks it.
 pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, JournalError> + Send + Sync>;
 
-/// A store that was checked, and what is in it.
-pub(crate) struct Opened {
-    pub(crate) database: Database,
-    pub(crate) totals: Totals,
-    pub(crate) usage: Usage,
-}
-
-/// The only one who writes to the store.
+/// The only writer of the store.
 pub(crate) struct Writer {
-    /// `None` only while it is being closed, or could not be opened again.
+    /// `None` only while it is being closed, or after it could not be opened again.
     database: RwLock<Option<Database>>,
     reopen: Reopen,
-    mend_after: Duration,
+    reopen_after: Duration,
     limits: Limits,
-    line: Mutex<Line>,
-    /// Somebody queued; the thread that gathers waits for it.
+    queue: Mutex<Queue>,
+    /// Notified when a change was queued. The thread that gathers changes waits for it.
     queued: Condvar,
-    /// A commit is over; everybody else waits for it.
+    /// Notified when a commit has ended. All other threads wait for it.
     committed: Condvar,
-    /// As of the last commit; `file_bytes` is not kept here.
+    /// As of the last commit; `file_bytes` is not set here.
     usage: Mutex<Usage>,
 }
 
-struct Line {
-    queue: Vec<Arc<Ticket>>,
-    /// `None` while a thread has it, and commits.
+struct Queue {
+    tickets: Vec<Arc<Ticket>>,
+    /// `None` while a thread has the turn and commits.
     turn: Option<Turn>,
 }
 
-/// What the thread whose turn it is has to itself.
+/// The state that belongs to the thread whose turn it is.
 struct Turn {
     totals: Totals,
-    /// Why nothing is written, and since when.
+    /// The error that stopped writing, and its time.
     failed: Option<(JournalError, Instant)>,
-    /// Whether a job that was refused can be on disk.
+    /// True if a refused job may be on disk.
     in_doubt: bool,
-    /// How many changes were in the last commit, and how long it took.
+    /// The number of changes in the last commit, and its duration.
     last_changes: usize,
     last_time: Duration,
-}
-
-/// A change that waits for its answer.
-#[derive(Debug)]
-struct Ticket(Mutex<Place>);
-
-#[derive(Debug)]
-enum Place {
-    Queued(Change),
-    InHand,
-    Answered(Answered),
 }
 
 impl Writer {
@@ -105,10 +91,10 @@ impl Writer {
         Self {
             database: RwLock::new(Some(database)),
             reopen,
-            mend_after: MEND_AFTER,
+            reopen_after: REOPEN_AFTER,
             limits,
-            line: Mutex::new(Line {
-                queue: Vec::new(),
+            queue: Mutex::new(Queue {
+                tickets: Vec::new(),
                 turn: Some(turn),
             }),
             queued: Condvar::new(),
@@ -117,8 +103,8 @@ impl Writer {
         }
     }
 
-    /// Reads the store as of the last commit. One that cannot be read any more,
-    /// as after a failed write, is opened again first if that is due.
+    /// Reads the store as of the last commit. A store that cannot be read any more, for
+    /// example after a failed write, is opened again first if that is due.
     pub(crate) fn read<T>(
         &self,
         read: impl Fn(&ReadTransaction) -> Result<T, JournalError>,
@@ -130,29 +116,29 @@ impl Writer {
             })
         };
         match once() {
-            Err(JournalError::Store { .. }) if self.mend_to_read() => once(),
+            Err(JournalError::Store { .. }) if self.reopen_to_read() => once(),
             answer => answer,
         }
     }
 
-    /// Opens the store again for one who could not read it, if it has failed, if
-    /// that is due, and if nobody has the turn, who would do it as well. Returns
-    /// whether it was tried.
-    fn mend_to_read(&self) -> bool {
-        let Some(mut turn) = lock(&self.line).turn.take() else {
+    /// Opens the store again for a thread that could not read it. Does so if the store
+    /// has failed, if the time is due, and if no thread has the turn: that one would do
+    /// it as well. Returns true if it tried.
+    fn reopen_to_read(&self) -> bool {
+        let Some(mut turn) = lock(&self.queue).turn.take() else {
             return false;
         };
         if turn.failed.is_none() {
             turn.failed = self.failure().map(|error| (error, Instant::now()));
         }
-        let tried = self.mend(&mut turn);
-        lock(&self.line).turn = Some(turn);
+        let tried = self.reopen_if_due(&mut turn);
+        lock(&self.queue).turn = Some(turn);
         self.committed.notify_all();
         tried
     }
 
-    /// What a write would be refused with before it writes anything: a read
-    /// that failed stops the store as a write does.
+    /// Returns the error that a write would get before it writes anything. A failed
+    /// read stops the store like a failed write.
     fn failure(&self) -> Option<JournalError> {
         let probe = self.with_database(|database| {
             let transaction = database.begin_write().map_err(JournalError::store)?;
@@ -169,7 +155,7 @@ impl Writer {
         match &*database {
             Some(database) => guard(|| call(database)),
             None => Err(JournalError::Store {
-                what: "it is closed".to_owned(),
+                what: "the store is closed".to_owned(),
             }),
         }
     }
@@ -178,52 +164,52 @@ impl Writer {
         *lock(&self.usage)
     }
 
-    /// Makes a change durable, or says why not.
+    /// Makes a change durable, or returns its error.
     pub(crate) fn change(&self, change: Change, now: Now) -> Answered {
         let ticket = Ticket::new(change);
-        let mut line = lock(&self.line);
-        line.queue.push(Arc::clone(&ticket));
+        let mut queue = lock(&self.queue);
+        queue.tickets.push(Arc::clone(&ticket));
         self.queued.notify_one();
         loop {
             if let Some(answer) = ticket.answer() {
                 return answer;
             }
-            if let Some(mut turn) = line.turn.take() {
-                line = self.gather(line, &turn);
-                let batch = std::mem::take(&mut line.queue);
-                drop(line);
+            if let Some(mut turn) = queue.turn.take() {
+                queue = self.gather(queue, &turn);
+                let batch = std::mem::take(&mut queue.tickets);
+                drop(queue);
                 self.commit(&mut turn, &batch, now);
-                line = lock(&self.line);
-                line.turn = Some(turn);
+                queue = lock(&self.queue);
+                queue.turn = Some(turn);
                 self.committed.notify_all();
             } else {
-                let woken = self.committed.wait(line);
-                line = woken.unwrap_or_else(PoisonError::into_inner);
+                let woken = self.committed.wait(queue);
+                queue = woken.unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
 
-    /// Waits for as many changes as the last commit had, for a moment.
-    fn gather<'l>(&self, mut line: MutexGuard<'l, Line>, turn: &Turn) -> MutexGuard<'l, Line> {
+    /// Waits for a moment until as many changes are queued as the last commit had.
+    fn gather<'q>(&self, mut queue: MutexGuard<'q, Queue>, turn: &Turn) -> MutexGuard<'q, Queue> {
         let until = Instant::now() + (turn.last_time / GATHER_PART).min(GATHER_MAX);
-        while line.queue.len() < turn.last_changes {
+        while queue.tickets.len() < turn.last_changes {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            let woken = self.queued.wait_timeout(line, left);
-            line = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.queued.wait_timeout(queue, left);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        line
+        queue
     }
 
     fn commit(&self, turn: &mut Turn, batch: &[Arc<Ticket>], now: Now) {
         let start = Instant::now();
-        self.mend(turn);
+        self.reopen_if_due(turn);
         let outcome = match &turn.failed {
             Some((error, _)) => Err(error.clone()),
             None => {
-                // Until it is known that it is not.
+                // Stays so until the commit is known to have succeeded.
                 turn.in_doubt = batch.iter().any(|ticket| ticket.accepts());
                 self.with_database(|database| self.transact(database, turn.totals, batch, now))
             }
@@ -248,17 +234,17 @@ impl Writer {
         }
     }
 
-    /// Opens the store again, if it failed a while ago. Returns whether that was
-    /// tried.
-    fn mend(&self, turn: &mut Turn) -> bool {
-        if !matches!(&turn.failed, Some((_, since)) if since.elapsed() >= self.mend_after) {
+    /// Opens the store again if it failed a while ago. Returns true if it tried.
+    fn reopen_if_due(&self, turn: &mut Turn) -> bool {
+        if !matches!(&turn.failed, Some((_, since)) if since.elapsed() >= self.reopen_after) {
             return false;
         }
         let mut database = self.database.write();
         let database = database
             .as_deref_mut()
             .unwrap_or_else(|poisoned| poisoned.get_mut());
-        // Two must not have the file. What the old one could still write is nothing.
+        // Only one store may have the file. The old one has nothing left that it could
+        // write.
         close(database.take());
         match self.opened_again(turn.totals.next_sequence) {
             Ok(opened) => {
@@ -269,22 +255,22 @@ impl Writer {
                 turn.in_doubt = false;
             }
             Err(error) => {
-                let what = format!("it cannot be opened again: {error}");
+                let what = format!("the store cannot be opened again: {error}");
                 turn.failed = Some((JournalError::Store { what }, Instant::now()));
             }
         }
         true
     }
 
-    /// The store, opened and checked, without jobs that were not said to be accepted:
-    /// those have the sequences from `next_sequence` on.
+    /// Opens and checks the store, and removes jobs that were never reported as
+    /// accepted. These have the sequences from `next_sequence` on.
     fn opened_again(&self, next_sequence: u64) -> Result<Opened, JournalError> {
         let mut opened = (self.reopen)()?;
         if opened.totals.next_sequence > next_sequence {
             let withdraw = Ticket::new(Change::Withdraw {
                 from: next_sequence,
             });
-            // No result is older by this.
+            // No result gets older by this change.
             let now = Now {
                 unix_ms: 0,
                 aging_ms: 0,
@@ -296,8 +282,8 @@ impl Writer {
         Ok(opened)
     }
 
-    /// All changes of `batch` in one transaction. An error is the store's; a
-    /// change that was refused is among the answers.
+    /// Applies all changes of `batch` in one transaction. An error concerns the store;
+    /// a refused change is among the answers.
     fn transact(
         &self,
         database: &Database,
@@ -352,27 +338,18 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Closing writes, so that the next opening need not recover; and it reads
-    /// pages that nothing has looked at before. If a job that was refused can be on
-    /// disk, this is the last time to take it out.
+    /// Closes the store. Closing writes, so that the next opening need not recover, and
+    /// it reads pages that nothing has read before. If a refused job may be on disk,
+    /// this is the last chance to remove it.
     fn drop(&mut self) {
-        let turn = lock(&self.line).turn.take();
+        let turn = lock(&self.queue).turn.take();
         if let Some(mut turn) = turn.filter(|turn| turn.in_doubt) {
-            self.mend_after = Duration::ZERO;
-            self.mend(&mut turn);
+            self.reopen_after = Duration::ZERO;
+            self.reopen_if_due(&mut turn);
         }
         let database = self.database.get_mut();
         close(database.unwrap_or_else(PoisonError::into_inner).take());
     }
-}
-
-/// Drops a store.
-pub(crate) fn close(database: Option<Database>) {
-    // What could go wrong is found, and said, when it is opened again.
-    let _ = guard(|| {
-        drop(database);
-        Ok(())
-    });
 }
 
 struct Committed {
@@ -387,58 +364,6 @@ fn writes(answer: &Answered) -> bool {
         answer,
         Ok(Answer::Accepted(Accepted::New) | Answer::Done(true))
     )
-}
-
-impl Ticket {
-    fn new(change: Change) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Place::Queued(change))))
-    }
-
-    /// Whether it waits to accept a job.
-    fn accepts(&self) -> bool {
-        matches!(&*lock(&self.0), Place::Queued(Change::Accept { .. }))
-    }
-
-    fn take(&self) -> Option<Change> {
-        match std::mem::replace(&mut *lock(&self.0), Place::InHand) {
-            Place::Queued(change) => Some(change),
-            Place::InHand | Place::Answered(_) => None,
-        }
-    }
-
-    fn put(&self, answer: Answered) {
-        *lock(&self.0) = Place::Answered(answer);
-    }
-
-    fn answer(&self) -> Option<Answered> {
-        match &*lock(&self.0) {
-            Place::Answered(answer) => Some(answer.clone()),
-            Place::Queued(_) | Place::InHand => None,
-        }
-    }
-}
-
-/// Runs what calls the store. Its code asserts what it takes for granted about
-/// its pages, and those are input: a damaged page can make it panic.
-pub(crate) fn guard<T>(call: impl FnOnce() -> Result<T, JournalError>) -> Result<T, JournalError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let message = panic
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(JournalError::Store {
-            what: format!(
-                "the store panicked: {}",
-                message.as_deref().unwrap_or("without a message")
-            ),
-        })
-    })
-}
-
-/// Locks; what these locks hold is whole at any time, so that a panic of
-/// another thread means nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Files that are not what they were: refused as they are, or read for what is
-//! whole in them.
+//! Damaged files: each is refused and left as it is, or its undamaged jobs are read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,9 +35,8 @@ fn proof(job: u64, partition: u32) -> Vec<u8> {
     noise(job * 100 + u64::from(partition), 192)
 }
 
-/// Writes a journal with jobs that have ended and others that have not.
-/// Returns its bytes while it is open, as a crash would leave them, and after
-/// it was closed.
+/// Writes a journal with ended and pending jobs. Returns its bytes while it is open, as
+/// a crash would leave them, and after it was closed.
 fn images() -> [Vec<u8>; 2] {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("j");
@@ -61,15 +59,15 @@ fn images() -> [Vec<u8>; 2] {
     [crashed, fs::read(&path).unwrap()]
 }
 
-/// What an opened journal still knew.
+/// The jobs that an opened journal still knew.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Known {
     whole: u64,
     damaged: u64,
 }
 
-/// Opens the bytes as a journal. `None`: it was refused, and is as it was.
-/// Whatever it says must be what was written, or an error of that job.
+/// Opens the bytes as a journal. Returns `None` if the file was refused and left as it
+/// was. Each answer must be the written value, or an error of that job.
 fn open(path: &Path, bytes: &[u8]) -> Option<Known> {
     fs::write(path, bytes).unwrap();
     let journal = match Journal::open(path, limits()) {
@@ -115,7 +113,7 @@ fn open(path: &Path, bytes: &[u8]) -> Option<Known> {
             Err(other) => panic!("{other}"),
         }
     }
-    // It can be written to, or says that it cannot.
+    // It can be written to, or it reports that it cannot.
     match journal.accept("another", &options(1), b"request") {
         Ok(accepted) => assert_eq!(accepted, Accepted::New),
         Err(JournalError::Store { .. }) => {}
@@ -178,7 +176,7 @@ fn flipped_bits_are_refused_or_one_jobs_matter() {
         } else {
             closed.clone()
         };
-        // The store's own fields are at the start, and of most effect.
+        // The store's own fields are at the start, where damage has the most effect.
         let at = match round % 4 {
             0 | 1 => rng.gen_range(0..512),
             _ => rng.gen_range(0..image.len()),
@@ -187,7 +185,7 @@ fn flipped_bits_are_refused_or_one_jobs_matter() {
         match open(&path, &image) {
             None => refused += 1,
             Some(Known { whole, damaged }) => {
-                // A header that says it was not closed goes back by a commit.
+                // A header that was not marked as closed goes back by a commit.
                 assert!(
                     whole + damaged >= JOBS || at < 512,
                     "byte {at}: {whole}, {damaged}"
@@ -272,7 +270,7 @@ fn a_journal_has_one_owner_who_is_named() {
     Journal::open(&path, limits()).unwrap();
 }
 
-/// Changes a byte within every copy of `known` in the file.
+/// Changes a byte within each copy of `known` in the file.
 fn spoil(path: &Path, known: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let at: Vec<_> = (0..bytes.len())
@@ -305,7 +303,7 @@ fn a_damaged_request_is_its_jobs_matter() {
             assert!(read.unwrap() == request(job));
         }
     }
-    // Its caller is told how it ended, as of any other job.
+    // Its caller gets the end, as for any other job.
     journal
         .end("job-7", End::Failed("its request is damaged".to_owned()))
         .unwrap();

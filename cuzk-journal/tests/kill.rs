@@ -1,8 +1,9 @@
-//! Killed with no warning, at random points, again and again.
+//! A process with a journal is killed without warning, at random points, again and
+//! again.
 //!
-//! A child process follows scripts, one a thread, and says after each step
-//! that it was acknowledged. After it is killed the journal must be, for each
-//! thread, as after the acknowledged steps, or as after one more.
+//! A child process follows scripts, one for each thread, and reports each acknowledged
+//! step. After it is killed, the journal must match the acknowledged steps of each
+//! thread, or one step more.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,8 +26,8 @@ use rand_chacha::ChaCha8Rng;
 
 const KILLS: u32 = 60;
 const THREADS: usize = 2;
-/// What the child is told: the journal, and how many steps of each script were
-/// acknowledged.
+/// Carries the journal's path and the number of acknowledged steps of each script to
+/// the child.
 const CHILD: &str = "CUZK_JOURNAL_TEST_CHILD";
 
 #[derive(Clone, Debug)]
@@ -58,8 +59,8 @@ struct Job {
 
 type Jobs = BTreeMap<String, Job>;
 
-/// What thread `thread` does: jobs, one after the other, of which some stay
-/// without an end for a while, so that there is always something to resume.
+/// Returns the script of a thread: jobs, one after the other. Some stay without an end
+/// for a while, so that there is always a job to resume.
 fn script(thread: usize) -> impl Iterator<Item = Step> {
     (0u64..).flat_map(move |number| {
         let mut rng = ChaCha8Rng::seed_from_u64((number << 8) + thread as u64);
@@ -105,7 +106,7 @@ fn proof(id: &str, partition: u32) -> Vec<u8> {
     noise(seed(id) + u64::from(partition), 192)
 }
 
-/// Every step may have been done already, by the process that was killed.
+/// Executes a step, which the killed process may have executed already.
 fn act(journal: &Journal, step: &Step) {
     match step {
         Step::Accept {
@@ -162,7 +163,8 @@ fn imagine(jobs: &mut Jobs, step: &Step) {
     }
 }
 
-/// What the journal holds of `thread`; `known` are the ids it may have.
+/// Returns the contents of the journal for `thread`. `known` are the ids that it may
+/// have.
 fn stored(journal: &Journal, thread: usize, known: &[String]) -> Jobs {
     let mut jobs = Jobs::new();
     let pending = journal.pending().unwrap();
@@ -197,7 +199,7 @@ fn stored(journal: &Journal, thread: usize, known: &[String]) -> Jobs {
     jobs
 }
 
-/// Not a test of its own: what the other one starts and kills.
+/// Is the child process. Not a test of its own: the other test starts and kills it.
 #[test]
 fn child() {
     let Ok(told) = std::env::var(CHILD) else {
@@ -233,15 +235,14 @@ fn spawn(path: &Path, acknowledged: &[usize; THREADS]) -> Child {
         .unwrap()
 }
 
-/// Lets a child run for `time`, kills it, and counts what it had acknowledged.
+/// Lets a child run for `time`, kills it, and counts the steps that it acknowledged.
 fn run_and_kill(path: &Path, acknowledged: &mut [usize; THREADS], time: Duration) {
     let mut child = spawn(path, acknowledged);
     let out = child.stdout.take().unwrap();
     let reader = std::thread::spawn(move || {
         let mut acks = [0; THREADS];
         for line in BufReader::new(out).lines() {
-            // The last line may have been cut off; then its step is not
-            // acknowledged.
+            // The last line may have been cut off; its step is not acknowledged then.
             if let Some(Ok(thread)) = line.unwrap().strip_prefix("ack ").map(str::parse::<usize>) {
                 acks[thread] += 1;
             }
@@ -271,7 +272,7 @@ fn killed_at_random_points_nothing_acknowledged_is_lost() {
     let (mut kills, mut worked, mut fruitless) = (0, 0, 0);
     while kills < KILLS || worked < KILLS / 3 {
         let before = acknowledged;
-        // On a slow machine, too, a child comes that lives long enough to do something.
+        // On a slow machine, too, some child lives long enough to do a step.
         let time = Duration::from_millis(rng.gen_range(5..250 * (1 + fruitless)));
         run_and_kill(&path, &mut acknowledged, time);
         if acknowledged == before {
@@ -280,7 +281,7 @@ fn killed_at_random_points_nothing_acknowledged_is_lost() {
             (worked, fruitless) = (worked + 1, 0);
         }
         kills += 1;
-        // Every third time the next one is killed while it recovers, or after.
+        // Every third time the next child is killed during or after its recovery.
         if kills % 3 == 0 {
             continue;
         }

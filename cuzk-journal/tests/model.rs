@@ -1,4 +1,4 @@
-//! The journal against its slow twin: a map, and the rules written out.
+//! The journal against its slow twin: a map, with the rules written out.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -49,7 +49,7 @@ enum Step {
     Reopen,
 }
 
-/// What a step answers, as far as a caller can tell answers apart.
+/// The answer of a step, as far as a caller can distinguish answers.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Accepted(Accepted),
@@ -66,7 +66,7 @@ enum Answer {
 struct Job {
     options: JobOptions,
     request: Vec<u8>,
-    /// The order of acceptance.
+    /// Its number in the order of acceptance.
     number: u64,
     accepted_unix_ms: u64,
     finished: BTreeMap<u32, Vec<u8>>,
@@ -212,8 +212,8 @@ fn name(id: u8) -> String {
     format!("job-{id}")
 }
 
-/// Few bodies, so that they collide; one of several chunks, and two that do
-/// not fit together.
+/// Returns one of a few bodies, so that they collide. One has several chunks, and two
+/// do not fit together.
 fn body(request: u8) -> Vec<u8> {
     let len = [0, 10, 1_000, 700_000][usize::from(request)];
     noise(u64::from(request), len)
@@ -265,7 +265,7 @@ fn real(journal: &Journal, step: &Step) -> Answer {
     })
 }
 
-/// Everything that can be asked of the journal.
+/// Compares all that the journal can be asked.
 fn compare(journal: &Journal, model: &mut Model, now: u64) {
     let pending = journal.pending().unwrap();
     assert!(pending.damaged.is_empty(), "{:?}", pending.damaged);

@@ -25,7 +25,7 @@ fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)
 }
 
-/// A journal's path, another of the same file, and where they are.
+/// Returns a journal's path, another path of the same file, and their directory.
 fn names(link: Link) -> (TempDir, PathBuf, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let (first, other) = (directory.path().join("first"), directory.path().join("k"));
@@ -44,7 +44,7 @@ fn a_journal_that_is_open_cannot_be_opened_under_another_name() {
             let error = Journal::open(two, limits()).unwrap_err();
             assert!(matches!(error, JournalError::InUse { .. }), "{error}");
             assert!(fs::read(one).unwrap() == before);
-            // Nor has the attempt taken anything of the lock with it.
+            // The failed attempt has released no part of the lock.
             assert!(Journal::open(two, limits()).is_err());
             drop(journal);
         }

@@ -16,11 +16,11 @@ use redb::StorageBackend;
 
 use super::*;
 use crate::held::HeldFile;
-use crate::journal::open_checked;
+use crate::opening::open_checked;
 use crate::tables::find_in;
 use crate::{End, JobOptions, Journal, State, request};
 
-/// A file that is watched, and can be told to fail.
+/// A file that counts its calls, and can be told to fail.
 #[derive(Debug)]
 struct Watched {
     file: HeldFile,
@@ -29,9 +29,9 @@ struct Watched {
 
 #[derive(Debug)]
 struct Watch {
-    /// Changes left until every one fails.
+    /// The number of changes until all fail.
     left: AtomicU64,
-    /// Whether every read fails.
+    /// True if all reads fail.
     unreadable: AtomicBool,
     syncs: AtomicU64,
     sync_time: Duration,
@@ -96,13 +96,13 @@ impl StorageBackend for Watched {
     }
 }
 
-/// The writer of an empty journal at `path`, watched.
+/// Returns the writer of an empty journal at `path`, watched.
 fn writer(path: &Path, watch: &Arc<Watch>) -> Writer {
     drop(Journal::open(path, Limits::default()).unwrap());
     watched(path, watch)
 }
 
-/// The writer of what is at `path`, watched.
+/// Returns the writer of the existing journal at `path`, watched.
 fn watched(path: &Path, watch: &Arc<Watch>) -> Writer {
     let Opened { totals, usage, .. } = opened_at(path).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(path);
@@ -121,9 +121,9 @@ fn watched(path: &Path, watch: &Arc<Watch>) -> Writer {
     Writer::new(opened, Limits::default(), Box::new(reopen))
 }
 
-/// The store at `path`, which nobody watches, checked.
+/// Returns the store at `path`, checked and not watched.
 fn opened_at(path: &Path) -> Result<Opened, JournalError> {
-    // The claim is the journal's, where there is one.
+    // The claim belongs to the journal, if there is one.
     let file = File::options().read(true).write(true).open(path);
     let file = file.map_err(|error| JournalError::io(path, "open", error))?;
     Ok(open_checked(path, file)?.1.into())
@@ -148,7 +148,7 @@ fn accept(id: &str, request: &[u8]) -> Change {
     }
 }
 
-/// Two changes a job, in order.
+/// Returns the changes of jobs, two for each job, in order.
 fn change(step: usize) -> Change {
     let id = format!("job-{}", step / 2);
     if step.is_multiple_of(2) {
@@ -159,7 +159,8 @@ fn change(step: usize) -> Change {
     }
 }
 
-/// How many steps the journal at `path` has seen, each of them whole.
+/// Returns the number of steps in the journal at `path`. Asserts that each step is
+/// whole.
 fn steps_seen(path: &Path, most: usize) -> usize {
     let journal = Journal::open_with_clock(path, Limits::default(), || 0).unwrap();
     let mut seen = 0;
@@ -198,7 +199,7 @@ fn after_a_write_that_failed_nothing_more_is_accepted_and_nothing_is_lost() {
         let _ = fs::remove_file(&path);
         let watch = Watch::new(left, Duration::ZERO);
         let mut writer = writer(&path, &watch);
-        writer.mend_after = Duration::MAX;
+        writer.reopen_after = Duration::MAX;
         let answers: Vec<_> = (0..STEPS)
             .map(|step| writer.change(change(step), NOW))
             .collect();
@@ -212,7 +213,7 @@ fn after_a_write_that_failed_nothing_more_is_accepted_and_nothing_is_lost() {
         failures += u32::from(acknowledged < STEPS);
         drop(writer);
         let seen = steps_seen(&path, STEPS);
-        // An end that was refused may be there. A job that was is not.
+        // An end that was refused may be there. A job that was refused is not.
         let may_be_there = acknowledged < STEPS && !acknowledged.is_multiple_of(2);
         let allowed = acknowledged..=acknowledged + usize::from(may_be_there);
         assert!(allowed.contains(&seen), "{left}: {seen} of {acknowledged}");
@@ -220,7 +221,7 @@ fn after_a_write_that_failed_nothing_more_is_accepted_and_nothing_is_lost() {
     assert!(failures > 10, "{failures}");
 }
 
-/// Its last sync may have failed when all of it was written.
+/// Its last sync may have failed after all bytes were written.
 #[test]
 fn a_job_that_was_refused_is_taken_out_when_the_store_is_opened_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -230,7 +231,7 @@ fn a_job_that_was_refused_is_taken_out_when_the_store_is_opened_again() {
         let _ = fs::remove_file(&path);
         let watch = Watch::new(u64::MAX, Duration::ZERO);
         let mut writer = writer(&path, &watch);
-        writer.mend_after = Duration::ZERO;
+        writer.reopen_after = Duration::ZERO;
         writer.change(accept("accepted", b"in"), NOW).unwrap();
         watch.left.store(left, Ordering::SeqCst);
         if writer.change(accept("refused", b"in"), NOW).is_ok() {
@@ -238,7 +239,7 @@ fn a_job_that_was_refused_is_taken_out_when_the_store_is_opened_again() {
         }
         fs::copy(&path, &copy).unwrap();
         was_there += u64::from(opened_at(&copy).is_ok_and(|opened| opened.usage.jobs == 2));
-        // Whoever asks first opens it.
+        // The first call opens the store again.
         let is_there = |id| writer.read(|transaction| Ok(find_in(transaction, id)?.is_some()));
         if left.is_multiple_of(2) {
             assert!(is_there("accepted").unwrap());
@@ -255,7 +256,7 @@ fn a_job_that_was_refused_is_taken_out_when_the_store_is_opened_again() {
     assert!(was_there > 0);
 }
 
-/// A disk that is full for a moment, and has room when the journal looks again.
+/// The disk is full for a moment, and has room when the journal tries again.
 #[test]
 fn a_store_that_failed_is_opened_again_and_goes_on() {
     const STEPS: usize = 30;
@@ -266,7 +267,7 @@ fn a_store_that_failed_is_opened_again_and_goes_on() {
         let _ = fs::remove_file(&path);
         let watch = Watch::new(left, Duration::ZERO);
         let mut writer = writer(&path, &watch);
-        writer.mend_after = Duration::ZERO;
+        writer.reopen_after = Duration::ZERO;
         for step in 0..STEPS {
             if let Err(error) = writer.change(change(step), NOW) {
                 assert!(matches!(error, JournalError::Store { .. }), "{error}");
@@ -280,14 +281,14 @@ fn a_store_that_failed_is_opened_again_and_goes_on() {
     assert!(failures > 10, "{failures}");
 }
 
-/// As long as the file cannot be opened it is tried again and again.
+/// The file is opened again and again, as long as that fails.
 #[test]
 fn a_store_that_cannot_be_opened_again_says_so_until_it_can() {
     let directory = tempfile::tempdir().unwrap();
     let (path, away) = (directory.path().join("j"), directory.path().join("away"));
     let watch = Watch::new(u64::MAX, Duration::ZERO);
     let mut writer = writer(&path, &watch);
-    writer.mend_after = Duration::ZERO;
+    writer.reopen_after = Duration::ZERO;
     writer.change(change(0), NOW).unwrap();
     watch.left.store(0, Ordering::SeqCst);
     assert!(writer.change(change(1), NOW).is_err());
@@ -304,7 +305,7 @@ fn a_store_that_cannot_be_opened_again_says_so_until_it_can() {
     assert_eq!(steps_seen(&path, 2), 2);
 }
 
-/// The same for whoever accepts, who asks first whether the job is there.
+/// A call that accepts a job first reads whether the job is there.
 #[test]
 fn what_is_accepted_mends_a_store_that_could_not_be_opened() {
     let directory = tempfile::tempdir().unwrap();
@@ -313,7 +314,7 @@ fn what_is_accepted_mends_a_store_that_could_not_be_opened() {
     let journal = Journal::open(&path, Limits::default()).unwrap();
     let journal = journal.with_writer(|path| {
         let mut writer = watched(path, &watch);
-        writer.mend_after = Duration::ZERO;
+        writer.reopen_after = Duration::ZERO;
         writer
     });
     let options = JobOptions {
@@ -366,7 +367,8 @@ fn without_power_nothing_acknowledged_is_lost() {
     }
 }
 
-/// What was synced is there; of what came after, any part, in sectors.
+/// Cuts the power. Synced bytes stay. Of the later ones any part stays, in whole
+/// sectors.
 fn lose_power(file: &File, log: &[Logged], rng: &mut ChaCha8Rng) {
     use std::os::unix::fs::FileExt as _;
     let synced = log

@@ -1,4 +1,4 @@
-//! What the tests of the journal share.
+//! Helpers of the journal's tests.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// Bytes that do not compress, the same for the same seed.
+/// Returns bytes that do not compress, equal for equal seeds.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     ChaCha8Rng::seed_from_u64(seed).fill(&mut bytes[..]);

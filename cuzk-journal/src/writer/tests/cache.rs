@@ -1,5 +1,5 @@
-//! A disk behind a cache of pages, as Linux has it: after a sync that failed
-//! the pages stay in the cache, clean, and no later sync writes them.
+//! A disk behind a cache of pages, as Linux has it. After a failed sync the pages stay
+//! in the cache, marked clean, and no later sync writes them.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ const PAGE_BYTES: usize = 4096;
 struct Pages {
     cache: Vec<u8>,
     disk: Vec<u8>,
-    /// Of the cache, to be written by the next sync.
+    /// The cached pages that the next sync writes.
     dirty: BTreeSet<usize>,
     syncs: usize,
     failures: usize,
 }
 
-/// A file that outlives whoever has it open, as one on a disk does.
+/// A file that stays when its opener is gone, like one on a disk.
 #[derive(Clone, Debug)]
 struct Cached {
     pages: Arc<Mutex<Pages>>,
-    /// Which syncs fail, counted from the first.
+    /// The syncs that fail, counted from the first.
     failing: std::ops::Range<usize>,
 }
 
@@ -39,14 +39,14 @@ impl Cached {
         }
     }
 
-    /// What is left when the power goes.
+    /// Returns the bytes that are left after a power cut.
     fn on_disk(&self) -> Vec<u8> {
         lock(&self.pages).disk.clone()
     }
 }
 
 impl Pages {
-    /// The bytes of a page that are within the file.
+    /// Returns the bytes of a page that are within the file.
     fn bounds(&self, page: usize) -> std::ops::Range<usize> {
         let end = self.cache.len().min(self.disk.len());
         (page * PAGE_BYTES).min(end)..((page + 1) * PAGE_BYTES).min(end)
@@ -78,7 +78,7 @@ impl Disk for Cached {
         Ok(())
     }
 
-    /// The length is the file system's, which has a journal of its own.
+    /// The length belongs to the file system, which has a journal of its own.
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut pages = lock(&self.pages);
         let len = usize::try_from(len).unwrap();
@@ -116,8 +116,8 @@ impl Disk for Cached {
     }
 }
 
-/// The writer of the journal on `disk`; it is tried again, as an engine that
-/// is started again does.
+/// Returns the writer of the journal on `disk`. Opening is tried again, as a restarted
+/// engine would.
 fn writer_on(disk: &Cached) -> Writer {
     let path = Path::new("modelled");
     let open = |disk: Cached| Ok(open_checked(path, disk)?.1.into());
@@ -131,19 +131,19 @@ fn writer_on(disk: &Cached) -> Writer {
     let disk = disk.clone();
     let reopen = Box::new(move || open(disk.clone()));
     let mut writer = Writer::new(opened, Limits::default(), reopen);
-    writer.mend_after = Duration::ZERO;
+    writer.reopen_after = Duration::ZERO;
     writer
 }
 
-/// How many steps the journal on a disk with `bytes` has seen. It is read as
-/// after a crash, which is all of it.
+/// Returns the number of steps in the journal on a disk with `bytes`. The whole journal
+/// is read, as after a crash.
 fn steps_on(bytes: Vec<u8>) -> u64 {
     let usage = writer_on(&Cached::new(bytes, 0..0)).usage();
     usage.jobs + 2 * usage.results
 }
 
-/// Each sync fails once, alone or with the next ones; the process goes on, or
-/// is killed and started again; and the power goes after every step.
+/// Each sync fails once, alone or with the next ones. The process continues, or is
+/// killed and started again. The power is cut after each step.
 #[test]
 fn what_is_acknowledged_after_a_sync_that_failed_is_on_the_disk() {
     const STEPS: usize = 8;
@@ -172,11 +172,11 @@ fn what_is_acknowledged_after_a_sync_that_failed_is_on_the_disk() {
         }
         failures += lock(&disk.pages).failures;
     }
-    // All of the first 16 syncs and the two after them, 6 times over at most.
+    // All of the first 16 syncs and the two after them, at most 6 times each.
     assert!(failures > 100, "{failures}");
 }
 
-/// What a process left when it was killed, and what the disk does not take.
+/// A killed process left pages that the disk does not accept.
 #[test]
 fn what_cannot_be_written_is_not_read() {
     let directory = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn what_cannot_be_written_is_not_read() {
     let disk = Cached::new(fs::read(&path).unwrap(), 0..1);
     disk.write_all_at(&[0xee; PAGE_BYTES], 0).unwrap();
     let mut writer = writer_on(&disk);
-    writer.mend_after = Duration::MAX;
+    writer.reopen_after = Duration::MAX;
     writer.change(change(0), NOW).unwrap();
     assert_eq!(steps_on(disk.on_disk()), 1);
 }

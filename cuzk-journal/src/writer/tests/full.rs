@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use super::*;
 use crate::disk::Disk;
 
-/// A file on a disk with room for some changes; `None` is all there are.
+/// A file on a disk with room for a number of changes; `None` means no limit.
 #[derive(Debug)]
 struct Roomy {
     file: File,
@@ -58,9 +58,9 @@ impl Disk for Roomy {
     }
 }
 
-/// Opens copies of the journal at `path` with ever more room, until it can be
-/// opened, and says how many changes were refused then. There is room again
-/// when the file is opened for the second time.
+/// Opens copies of the journal at `path` with more and more room, until one opens.
+/// Returns it with the number of changes that were refused. The file has room again
+/// when it is opened for the second time.
 fn opened_on_a_full_disk(path: &Path, limits: Limits) -> (Journal, usize) {
     let copy = path.with_extension("copy");
     for room in 0..100 {
@@ -78,7 +78,7 @@ fn opened_on_a_full_disk(path: &Path, limits: Limits) -> (Journal, usize) {
         };
         match Journal::open_on(&copy, limits, Box::new(|| 0), open_disk) {
             Ok(journal) => return (journal, refused.load(Ordering::SeqCst)),
-            // What opening itself writes is not to be done without.
+            // Opening fails if its own writes fail.
             Err(JournalError::Io { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -86,14 +86,14 @@ fn opened_on_a_full_disk(path: &Path, limits: Limits) -> (Journal, usize) {
     panic!("it is never opened");
 }
 
-/// Bytes that do not compress.
+/// Returns bytes that do not compress.
 fn noise(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     ChaCha8Rng::seed_from_u64(1).fill(&mut bytes[..]);
     bytes
 }
 
-/// A journal with a job that has ended at 0, and after it a pending one.
+/// Makes a journal with an ended job at 0, and a pending one after it.
 fn journal(path: &Path, ended_bytes: usize, pending_bytes: usize) {
     let journal = Journal::open_with_clock(path, Limits::default(), || 0).unwrap();
     let options = JobOptions {

@@ -1,10 +1,11 @@
-//! What is read from a store that has failed.
+//! Reads of a store that has failed.
 
 use super::*;
 
 const JOBS: usize = 3;
 
-/// More than the store reads at once, and than it keeps of what it opens.
+/// Returns a request of more bytes than the store reads at once, and than it caches on
+/// opening.
 fn request(job: usize) -> Vec<u8> {
     let mut bytes = vec![0; 3_000_000];
     ChaCha8Rng::seed_from_u64(job as u64).fill(&mut bytes[..]);
@@ -15,8 +16,8 @@ fn id(job: usize) -> String {
     format!("job-{job}")
 }
 
-/// A journal with jobs, of which the store has read nothing yet.
-fn unread(path: &Path, watch: &Arc<Watch>, mend_after: Duration) -> Journal {
+/// Returns a journal with jobs that the store has not read yet.
+fn unread(path: &Path, watch: &Arc<Watch>, reopen_after: Duration) -> Journal {
     let options = JobOptions {
         partitions: 1,
         ..JobOptions::default()
@@ -29,7 +30,7 @@ fn unread(path: &Path, watch: &Arc<Watch>, mend_after: Duration) -> Journal {
     let journal = Journal::open(path, Limits::default()).unwrap();
     journal.with_writer(|path| {
         let mut writer = watched(path, watch);
-        writer.mend_after = mend_after;
+        writer.reopen_after = reopen_after;
         writer
     })
 }
@@ -64,17 +65,17 @@ fn a_read_mends_a_store_whose_write_failed() {
     }
 }
 
-/// Nobody has written, so that nobody else knows that the store has failed.
+/// Nobody has written, so only the reader knows that the store has failed.
 #[test]
 fn a_read_mends_a_store_whose_read_failed() {
     let directory = tempfile::tempdir().unwrap();
-    for (name, mend_after) in [("j", Duration::ZERO), ("k", Duration::MAX)] {
+    for (name, reopen_after) in [("j", Duration::ZERO), ("k", Duration::MAX)] {
         let watch = Watch::new(u64::MAX, Duration::ZERO);
-        let journal = unread(&directory.path().join(name), &watch, mend_after);
+        let journal = unread(&directory.path().join(name), &watch, reopen_after);
         watch.unreadable.store(true, Ordering::SeqCst);
         let answers = [0, 1].map(|job| journal.request(&id(job)));
-        if mend_after == Duration::ZERO {
-            // Opened again, it is another store, which can be read.
+        if reopen_after == Duration::ZERO {
+            // The store was opened again, and can be read.
             let [first, second] = answers.map(Result::unwrap);
             assert!(first == request(0) && second == request(1));
         } else {
