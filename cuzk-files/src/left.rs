@@ -1,8 +1,8 @@
-//! What killed processes leave in a folder: how it is called, told from what is in use, and
-//! removed.
+//! Drafts and scratch folders that killed processes leave: their names, how they differ
+//! from those in use, and their removal.
 //!
-//! Not how it is made. The invariant: nothing is removed but what has such a name, while
-//! its lock is held here.
+//! They are made elsewhere. The invariant: a path is removed only if it has such a
+//! name, and while its lock is held here.
 
 use std::fs::{self, DirEntry, File, Metadata, TryLockError};
 use std::io;
@@ -13,19 +13,20 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) const PREFIX: &str = ".cuzk-";
 
-/// Characters between what names the system's start and a suffix: drawn at random.
+/// The number of random characters in a name, between the system's start and the
+/// suffix.
 const RANDOM_LEN: usize = 6;
 
-/// For how long nobody has written to what is of another start of the system, or of
-/// another machine, when it is removed; by the file system's clock.
+/// The time without a write after which a draft or folder of another start of the
+/// system, or of another machine, is removed. It counts by the file system's clock.
 pub(crate) const FOREIGN_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// What is made, and may be left.
+/// A kind of thing that is made here and may be left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A file that is to have another name.
+    /// A file that will get another name.
     Draft,
-    /// A folder with what is in it, often in one that all users share.
+    /// A folder with its contents, often inside a folder that all users share.
     Scratch,
 }
 
@@ -37,7 +38,8 @@ impl Kind {
         }
     }
 
-    /// What gives names of this kind, which begin with this process's [`prefix`].
+    /// Returns a builder of names of this kind, which begin with this process's
+    /// [`prefix`].
     pub(crate) fn names(self, prefix: &str) -> tempfile::Builder<'_, 'static> {
         let mut names = tempfile::Builder::new();
         names.prefix(prefix).suffix(self.suffix());
@@ -45,7 +47,8 @@ impl Kind {
         names
     }
 
-    /// The start of a system in a name of this kind; none if it is no such name.
+    /// Returns the start of a system in a name of this kind, or `None` for another
+    /// name.
     fn start_in(self, name: &str) -> Option<&str> {
         let (start, random) = name
             .strip_prefix(PREFIX)?
@@ -57,19 +60,20 @@ impl Kind {
         is_of_this_kind.then_some(start)
     }
 
-    /// Whether something is of this kind and may be removed by who made `newest`.
+    /// Returns true if this is of the kind, and the maker of `newest` may remove it.
     fn is_it(self, metadata: &Metadata, newest: &Metadata) -> bool {
         match self {
-            // By all who may write to it: several users may share a cache.
+            // Everybody who may write to the folder may remove it: several users may
+            // share a cache.
             Self::Draft => metadata.is_file(),
             Self::Scratch => metadata.is_dir() && metadata.uid() == newest.uid(),
         }
     }
 
-    /// Opens it as it can be locked.
+    /// Opens it in the mode in which it can be locked.
     pub(crate) fn open(self, path: &Path) -> io::Result<File> {
         match self {
-            // Some file systems lock only what could be written.
+            // Some file systems lock only files that are open for writing.
             Self::Draft => File::options().read(true).write(true).open(path),
             Self::Scratch => File::open(path),
         }
@@ -84,13 +88,14 @@ impl Kind {
     }
 }
 
-/// How all names begin that this process gives.
+/// Returns the first part of all names that this process gives.
 pub(crate) fn prefix() -> String {
     format!("{PREFIX}{}-", start_id())
 }
 
-/// Locks what was made just now, where there are locks. What was taken for a killed
-/// process's before it was locked counts as a name that is taken, so that another is tried.
+/// Locks a new file, where locks exist. Fails with [`io::ErrorKind::AlreadyExists`] if
+/// a sweep took it for a killed process's before it was locked. The caller then tries
+/// another name.
 pub(crate) fn lock_new(file: &File, path: &Path) -> io::Result<()> {
     match file.try_lock() {
         Ok(()) if is_at(file, path)? => Ok(()),
@@ -99,8 +104,8 @@ pub(crate) fn lock_new(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what is of this kind in `folder` and nobody has any more. `newest` was made
-/// there just now, and has the file system's time and this process's user.
+/// Removes everything of this kind in `folder` that no process has any more. `newest`
+/// was made there just now; it gives the file system's time and this process's user.
 pub(crate) fn sweep(
     kind: Kind,
     folder: &Path,
@@ -110,20 +115,22 @@ pub(crate) fn sweep(
     let newest = newest.metadata()?;
     for entry in fs::read_dir(folder)?.flatten() {
         if may_be_left(kind, &entry, &newest)? {
-            // Each by itself: others' may not be ours to open.
+            // An error concerns one path only: another user's file may not be ours to
+            // open.
             let _ = remove_if_left(kind, &entry.path(), &lock);
         }
     }
     Ok(())
 }
 
-/// Whether the name, the owner and the times are those of what may have been left.
+/// Returns true if the name, the owner and the times are those of something that may
+/// have been left.
 fn may_be_left(kind: Kind, entry: &DirEntry, newest: &Metadata) -> io::Result<bool> {
     let name = entry.file_name();
     let Some(start) = name.to_str().and_then(|name| kind.start_in(name)) else {
         return Ok(false);
     };
-    // Without following links.
+    // This does not follow links.
     let Ok(metadata) = entry.metadata() else {
         return Ok(false);
     };
@@ -139,7 +146,7 @@ fn is_older(metadata: &Metadata, now: SystemTime) -> bool {
         .is_ok_and(|modified| age(modified) >= FOREIGN_AGE)
 }
 
-/// Removes what is at `path` if nobody has it locked. While this has it locked nobody
+/// Removes `path` if no process has it locked. While it is locked here, nobody else
 /// writes to it, renames it, or removes it.
 fn remove_if_left(
     kind: Kind,
@@ -154,7 +161,7 @@ fn remove_if_left(
     Ok(())
 }
 
-/// Whether `path` leads to this very file, and not by a link.
+/// Returns true if `path` leads to this file itself, and not by a link.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let is_same = |there: Metadata| {
         let here = file.metadata()?;
@@ -167,10 +174,10 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Where the system does not say.
+/// Stands for the start of a system that does not tell its own.
 pub(crate) const UNKNOWN_START: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What tells this start of this machine's system from all others.
+/// Returns an id of this start of this machine's system.
 pub(crate) fn start_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {

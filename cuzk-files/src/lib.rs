@@ -1,16 +1,41 @@
-//! Files that come into a folder whole or not at all, and folders that go with their process.
+//! Files that appear in a folder whole or not at all, and folders that are removed with
+//! their process.
 //!
-//! Not what is in them. A file is written as a draft under a name of its own beside the
-//! name it will have, and renamed when it is on the disk. The invariants: nobody sees
-//! half a file under the name it will have; what a killed process leaves, a [`Draft`] or a
-//! [`Scratch`], is removed by the next that makes one of its kind there; what a living
-//! process has is not.
+//! * A [`Draft`] is a file in the making. It is written beside its future name, under a
+//!   name of its own. It is renamed when it is on the disk.
+//! * A [`Scratch`] is a temporary folder of one process.
 //!
-//! Who writes a draft or has a scratch folder has it locked, and the system lets go of the
-//! lock when the process ends, however it ends. Where there are no such locks nothing is
-//! removed. Locks that do not reach from one machine to another, as on some network file
-//! systems, are why a name says under which start of the system it was made: another's is
-//! removed only if nobody has written to it for a day.
+//! This crate does not look into files. Its invariants:
+//!
+//! * Nobody sees a partly written file under its future name.
+//! * A [`Draft`] or [`Scratch`] that a killed process left is removed by the next
+//!   process that makes one of the same kind there.
+//! * A draft or folder of a living process is not removed.
+//!
+//! A process holds a lock on each of its drafts and scratch folders. The system
+//! releases the lock when the process ends, in whichever way. Where such locks do not
+//! exist, nothing is removed.
+//!
+//! On some network file systems a lock does not reach another machine. So each name
+//! tells under which start of the system it was made. A draft or folder of another
+//! start is removed only if nobody has written to it for a day.
+//!
+//! # Example
+//!
+//! ```
+//! use std::io::Write;
+//!
+//! use cuzk_files::{Draft, Scratch};
+//!
+//! let scratch = Scratch::new()?;
+//! let path = scratch.path().join("proof");
+//! let mut draft = Draft::begin(&path)?;
+//! draft.file_mut().write_all(b"whole")?;
+//! assert!(!path.exists());
+//! draft.publish()?;
+//! assert_eq!(std::fs::read(&path)?, b"whole");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod left;
 mod scratch;
@@ -25,7 +50,7 @@ use left::{Kind, lock_new, sweep};
 
 pub use scratch::Scratch;
 
-/// A file in the making. Dropped, it is gone.
+/// A file in the making. A draft that is dropped is removed.
 #[derive(Debug)]
 pub struct Draft {
     file: NamedTempFile,
@@ -34,16 +59,17 @@ pub struct Draft {
 
 impl Draft {
     /// Begins the file that will be at `target`, empty, in the same folder. Its
-    /// permissions follow the process's umask. What killed processes left in the folder
-    /// is removed.
+    /// permissions follow the process's umask. Drafts that killed processes left in the
+    /// folder are removed.
     ///
     /// # Errors
-    /// What the file system says of the new file; not what it says of others.
+    /// An error of the file system about the new file. Errors about other files are
+    /// ignored.
     pub fn begin(target: &Path) -> io::Result<Self> {
         let folder = folder_of(target);
         let prefix = left::prefix();
         let file = Kind::Draft.names(&prefix).make_in(folder, create_locked)?;
-        // What cannot be looked through or removed is in nobody's way.
+        // A file that cannot be examined or removed does not hinder this one.
         let _ = sweep(Kind::Draft, folder, file.as_file(), File::try_lock);
         Ok(Self {
             file,
@@ -51,31 +77,33 @@ impl Draft {
         })
     }
 
-    /// The file as it is by now: open for reading and writing.
+    /// Returns the file in its present state, open for reading and writing.
     #[must_use]
     pub fn file(&self) -> &File {
         self.file.as_file()
     }
 
-    /// The same, to be written to.
+    /// Returns the file, to be written to.
     #[must_use]
     pub fn file_mut(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
-    /// Gives the file its name, in the place of what has it, once its bytes are on the
-    /// disk. When this returns the name is there, too.
+    /// Writes the file to the disk and gives it its name. Replaces a file of that name.
+    /// When this returns, the name is on the disk, too.
     ///
     /// # Errors
-    /// What the file system says. What was at the name is there still, or this file is.
+    /// An error of the file system. The name then has either its former file or this
+    /// one.
     pub fn publish(self) -> io::Result<()> {
         self.put(|file, target| file.persist(target), sync_folder)
     }
 
-    /// The same, where nothing has the name yet.
+    /// Publishes the file like [`Self::publish`], if nothing has the name yet.
     ///
     /// # Errors
-    /// As [`Self::publish`]; [`io::ErrorKind::AlreadyExists`] if something has it.
+    /// As [`Self::publish`]; [`io::ErrorKind::AlreadyExists`] if something has the
+    /// name.
     pub fn publish_new(self) -> io::Result<()> {
         let put = |file: NamedTempFile, target: &Path| file.persist_noclobber(target);
         self.put(put, sync_folder)
@@ -87,14 +115,14 @@ impl Draft {
         sync_folder: impl FnOnce(&Path) -> io::Result<()>,
     ) -> io::Result<()> {
         self.file.as_file().sync_all()?;
-        // Its lock is let go of when it has its name.
+        // Its lock is released once it has its name.
         let file = rename(self.file, &self.target).map_err(|error| error.error)?;
         drop(file);
         sync_folder(folder_of(&self.target))
     }
 }
 
-/// A name is on the disk when its folder is.
+/// Writes the folder to the disk: only then a name in it is on the disk.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -106,7 +134,7 @@ fn folder_of(target: &Path) -> &Path {
     }
 }
 
-/// A new file at `path`, locked.
+/// Creates a file at `path` and locks it.
 fn create_locked(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     let file = options.read(true).write(true).create_new(true).open(path)?;

@@ -1,7 +1,7 @@
-//! A folder for as long as its process needs it.
+//! A temporary folder of one process.
 //!
-//! Not what is in it. The invariant: it is locked from when it is made until all in it is
-//! removed.
+//! This module does not look into the folder. The invariant: the folder is locked from
+//! its creation until all its contents are removed.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -12,28 +12,31 @@ use tempfile::TempDir;
 
 use crate::left::{self, Kind, lock_new, sweep};
 
-/// Names that are tried: only who sweeps at the same moment takes one.
+/// The number of names to try. A name is lost only to a process that sweeps at the same
+/// moment.
 const ATTEMPTS: usize = 16;
 
-/// A folder of this user's alone. Dropped, it is gone with what is in it.
+/// A folder that only this user can open. It is removed with its contents when it is
+/// dropped.
 #[derive(Debug)]
 pub struct Scratch {
-    // Removed before its lock is let go of.
+    // Removed before its lock is released.
     folder: TempDir,
     lock: File,
 }
 
 impl Scratch {
-    /// Makes an empty folder in the system's folder for what is temporary. Those that
+    /// Makes an empty folder in the system's folder for temporary files. Folders that
     /// killed processes of the same user left there are removed.
     ///
     /// # Errors
-    /// What the file system says of the new folder; not what it says of others.
+    /// An error of the file system about the new folder. Errors about other folders are
+    /// ignored.
     pub fn new() -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir())
     }
 
-    /// The same, in the folder `parent`.
+    /// Makes an empty folder like [`Self::new`], in the folder `parent`.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -45,12 +48,13 @@ impl Scratch {
                 made => break made?,
             }
         };
-        // What cannot be looked through or removed is in nobody's way.
+        // A folder that cannot be examined or removed does not hinder this one.
         let _ = sweep(Kind::Scratch, parent, &made.lock, File::try_lock);
         Ok(made)
     }
 
-    /// An error that [`is_taken`] if somebody took it for a killed process's.
+    /// Makes and locks a folder. Fails with an error that [`is_taken`] if a sweep took
+    /// the folder for a killed process's.
     fn make(parent: &Path) -> io::Result<Self> {
         let prefix = left::prefix();
         let mut names = Kind::Scratch.names(&prefix);
@@ -61,14 +65,15 @@ impl Scratch {
         Ok(Self { folder, lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Whether a new folder was taken for a killed process's before it was locked.
+/// Returns true if a sweep took a new folder for a killed process's before it was
+/// locked.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, NotFound};
     matches!(error.kind(), AlreadyExists | NotFound)

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use super::left::{FOREIGN_AGE, PREFIX, UNKNOWN_START, start_id};
 use super::*;
 
-/// What is at the end of a draft's name.
+/// The end of a draft's name.
 const SUFFIX: &str = ".partial";
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -23,7 +23,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A draft of a process that ended without a word.
+/// Makes a draft of a process that was killed.
 fn leave(folder: &Path, start: &str, random: &str) -> PathBuf {
     let path = folder.join(format!("{PREFIX}{start}-{random}{SUFFIX}"));
     fs::write(&path, "half").unwrap();
@@ -83,7 +83,7 @@ fn what_was_left_is_removed_and_nothing_else() {
     let elsewhere = leave(path, other, "cccccc");
     make_older(&elsewhere, FOREIGN_AGE - Duration::from_secs(3600));
     let unknown = leave(path, UNKNOWN_START, "dddddd");
-    // Names that are nobody's draft, and a draft's name that leads elsewhere.
+    // Names that no draft has, and a draft's name that is a link.
     let others = [
         path.join(format!("{PREFIX}{own}-eeeeee")),
         path.join(format!("{PREFIX}{own}-eeeeeee{SUFFIX}")),
@@ -109,13 +109,13 @@ fn what_was_left_is_removed_and_nothing_else() {
     {
         assert!(kept.symlink_metadata().is_ok(), "{}", kept.display());
     }
-    // The lock keeps it, and neither its age nor whose it is.
+    // The lock protects it, and neither its age nor its owner.
     make_older(writing.file.path(), 2 * FOREIGN_AGE);
     drop(Draft::begin(&path.join("another")).unwrap());
     writing.publish().unwrap();
 }
 
-/// As on network file systems without a lock manager.
+/// Some network file systems have no lock manager.
 #[test]
 fn where_files_cannot_be_locked_nothing_is_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn where_files_cannot_be_locked_nothing_is_removed() {
     assert!(!left.exists());
 }
 
-/// Who removes may look at a file between its making and its lock.
+/// A sweep may examine a file between its creation and its lock.
 #[test]
 fn a_new_file_that_was_taken_for_left_is_not_written_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn a_new_file_that_was_taken_for_left_is_not_written_to() {
     assert_eq!(lock(&another), Ok(()));
 }
 
-/// A folder of a process that ended without a word, with a file in it and a link out of it.
+/// Makes a folder of a process that was killed, with a file in it and a link out of it.
 fn leave_scratch(parent: &Path, start: &str, random: &str, target: &Path) -> PathBuf {
     let path = parent.join(format!("{PREFIX}{start}-{random}.scratch"));
     fs::create_dir_all(path.join("cache")).unwrap();
@@ -165,7 +165,7 @@ fn a_scratch_folder_is_its_users_alone_and_goes_with_all_in_it() {
     assert_eq!(mode & 0o777, 0o700);
     fs::create_dir(scratch.path().join("cache")).unwrap();
     fs::write(scratch.path().join("cache/layer"), "half").unwrap();
-    // Another of the same process is a neighbour as good as any.
+    // A second folder of the same process is treated like one of another process.
     let neighbour = Scratch::new_in(parent.path()).unwrap();
     assert_eq!(
         fs::read(scratch.path().join("cache/layer")).unwrap(),
@@ -198,7 +198,8 @@ fn scratch_folders_that_were_left_are_removed_and_nothing_else() {
     age(&left_long_ago, FOREIGN_AGE + Duration::from_secs(3600));
     let of_another_machine = leave(other, "cccccc");
     let unknown = leave(UNKNOWN_START, "dddddd");
-    // A link and a file under such names, and a draft, which is for others to remove.
+    // A link and a file under such names, and a draft, which only a sweep of drafts
+    // removes.
     let link = path.join(format!("{PREFIX}{own}-eeeeee.scratch"));
     symlink(&elsewhere, &link).unwrap();
     let file = path.join(format!("{PREFIX}{own}-ffffff.scratch"));
@@ -206,7 +207,7 @@ fn scratch_folders_that_were_left_are_removed_and_nothing_else() {
     let draft = path.join(format!("{PREFIX}{own}-gggggg{SUFFIX}"));
     fs::write(&draft, "half").unwrap();
     let mut kept = vec![of_another_machine, unknown, link, file, draft];
-    // Another user's. Only the superuser can give one away.
+    // A folder of another user. Only the superuser can give one away.
     let of_another_user = leave(own, "hhhhhh");
     if std::os::unix::fs::chown(&of_another_user, Some(65_534), None).is_ok() {
         kept.push(of_another_user);

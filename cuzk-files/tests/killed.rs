@@ -1,4 +1,4 @@
-//! Processes that are killed with no warning while they write.
+//! Processes that are killed without warning while they write.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use cuzk_files::{Draft, Scratch};
 
-/// What a child is told: the folder, and whether it ends.
+/// Tells a child its folder, and if it ends by itself.
 const CHILD: &str = "CUZK_FILES_TEST_CHILD";
 
 const FILE_BYTES: usize = 1 << 20;
@@ -25,7 +25,7 @@ fn write_half(folder: &Path) -> Draft {
     draft
 }
 
-/// Not a test by itself: the process that is killed.
+/// Is the process that is killed. Not a test by itself.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(CHILD) else {
@@ -44,7 +44,7 @@ fn child() {
     }
 }
 
-/// The same, of a process that has a folder.
+/// Is the killed process that has a folder. Not a test by itself.
 #[test]
 fn child_with_a_folder() {
     let Ok(parent) = std::env::var(CHILD) else {
@@ -96,7 +96,7 @@ impl Writer {
         stdin.write_all(b"\n").unwrap();
     }
 
-    /// It was alive until then: what it wrote had not been taken from it.
+    /// Kills the child, which was alive until now: nobody had removed its file.
     fn kill(mut self) {
         self.child.kill().unwrap();
         let mut rest = String::new();
@@ -152,7 +152,7 @@ fn several_that_write_and_die_take_nothing_from_one_another() {
         for writer in &mut writers {
             writer.go_on();
         }
-        // At another point each time.
+        // Each time at another point.
         std::thread::sleep(Duration::from_micros(200) * round);
         let next = Writer::new(folder.path());
         writers.rotate_left(1);
