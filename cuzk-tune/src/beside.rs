@@ -1,8 +1,8 @@
-//! Two kinds of work beside each other.
+//! Two kinds of work at the same time.
 //!
-//! Each side has a quota. The side that is done goes on until the other is
-//! done as well, so that neither is measured while it is alone. The invariant:
-//! a side that fails ends both, and no thread is left behind.
+//! Each side has a quota. A side that has met its quota continues until the other has
+//! met its own, so that neither is measured while it is alone. The invariant: a side
+//! that fails ends both, and no thread is left behind.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -17,7 +17,7 @@ pub struct Side<'a, E> {
 }
 
 impl<'a, E: Send> Side<'a, E> {
-    /// Work that must be done `quota` times, and at least once.
+    /// Makes a side whose work must be done `quota` times, and at least once.
     pub fn new(quota: usize, work: &'a (dyn Fn() -> Result<(), E> + Sync)) -> Self {
         Side {
             quota: quota.max(1),
@@ -31,9 +31,10 @@ impl<'a, E: Send> Side<'a, E> {
         self.done.load(Ordering::Relaxed) >= self.quota || self.ended.load(Ordering::Relaxed)
     }
 
-    /// Works until both sides are done; the mean time of a piece of work.
+    /// Works until both sides have met their quotas. Returns the mean time of a piece
+    /// of work.
     fn repeat(&self, other: Option<&Self>) -> Result<Duration, E> {
-        // However it ends, by a panic too, the other side must not wait.
+        // The other side must not wait for this one after an error or a panic.
         let _ends = Ends(&self.ended);
         let start = Instant::now();
         let mut done = 0;
@@ -54,7 +55,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The mean time of a piece of work that has the machine to itself.
+/// Returns the mean time of a piece of work that has the machine to itself.
 ///
 /// # Errors
 /// The first error of the work.
@@ -62,8 +63,8 @@ pub fn alone<E: Send>(side: Side<'_, E>) -> Result<Duration, E> {
     side.repeat(None)
 }
 
-/// The mean times of both sides' pieces of work beside each other: the second
-/// side on the calling thread, the first on another.
+/// Returns the mean times of both sides' pieces of work, done at the same time. The
+/// second side runs on the calling thread, the first on another.
 ///
 /// # Errors
 /// The first side's error, else the second's.

@@ -1,15 +1,15 @@
-//! A second process, for what a process can do only once: the number of
-//! gpu_threads is decided for good by the first use.
+//! A second process, for settings that a process can make only once. For example, its
+//! first use fixes the number of gpu_threads.
 //!
-//! A child answers one line with one line, so that a parent can keep several and
-//! ask them in turns. The invariant: a child whose parent is gone, or has dropped
-//! it, ends.
+//! A child answers one line with one line, so that a parent can keep several children
+//! and ask them in turns. The invariant: a child ends when its parent has ended or has
+//! dropped it.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{self, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Answers the parent's lines until there are no more. The first error of
-/// `answer`, or of standard input and output, ends it.
+/// Answers the parent's lines until there are no more. The first error of `answer`, or
+/// of standard input and output, ends it.
 ///
 /// # Errors
 /// That error.
@@ -25,7 +25,7 @@ pub fn serve<E: From<io::Error>>(
     Ok(())
 }
 
-/// A running child.
+/// A running child process.
 #[derive(Debug)]
 pub struct Child {
     process: process::Child,
@@ -37,7 +37,7 @@ impl Child {
     /// Starts `command` as a child, which must [`serve`].
     ///
     /// # Errors
-    /// If the process cannot be started.
+    /// The error of starting the process.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let mut process = command
             .stdin(Stdio::piped())
@@ -53,10 +53,11 @@ impl Child {
         })
     }
 
-    /// Asks one line and waits for the answer.
+    /// Sends a line to the child and returns its answer.
     ///
     /// # Errors
-    /// If the child has ended; why is on its standard error.
+    /// [`io::ErrorKind::UnexpectedEof`] if the child has ended; its reason is on its
+    /// standard error.
     pub fn ask(&mut self, question: &str) -> io::Result<String> {
         let questions = self.questions.as_mut();
         let questions = questions.ok_or_else(|| io::Error::other("the child has no input"))?;
@@ -73,8 +74,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Without questions the child ends; if it cannot be waited for there
-        // is nothing left to do about it.
+        // Without an input the child ends. An error of waiting for it has no remedy.
         self.questions = None;
         let _ = self.process.wait();
     }

@@ -1,7 +1,7 @@
-//! What is read beside the clock: processor time, page faults, preemptions, TLB
-//! shootdowns and cache misses.
+//! Counts beside the clock: processor time, page faults, preemptions, TLB shootdowns
+//! and cache misses.
 //!
-//! Invariant: what cannot be counted here is `None`, never zero.
+//! Invariant: a count that this machine does not offer is `None`, never zero.
 
 use nix::sys::{
     resource::{Usage as Rusage, UsageWho, getrusage},
@@ -9,33 +9,34 @@ use nix::sys::{
 };
 use std::{fs, io, time::Duration};
 
-/// Counts over an interval.
+/// The counts of an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time of this process in its own code.
     pub user: Duration,
     /// Processor time of this process in the kernel.
     pub system: Duration,
-    /// Pages that this process had to be given.
+    /// Pages that the kernel had to give to this process.
     pub page_faults: u64,
-    /// How often a thread of this process lost its core while it had work.
+    /// The number of times that a thread of this process lost its core while it had
+    /// work.
     pub preemptions: u64,
-    /// Interrupts that made a core forget translations. The whole machine's,
-    /// other processes' among them.
+    /// Interrupts that made a core drop address translations. Counts the whole machine,
+    /// with other processes.
     pub tlb_shootdowns: Option<u64>,
     /// Last-level cache misses of this process, if the machine counts them.
     pub cache_misses: Option<u64>,
 }
 
-/// The counters of this process and of the threads it starts from now on.
+/// The counters of this process and of the threads that it starts later.
 #[derive(Debug)]
 pub struct Counters {
     cache_misses: Option<perf::Misses>,
 }
 
 impl Counters {
-    /// Opens what can be opened. Call it before threads are started, or what
-    /// they miss is not counted.
+    /// Opens the counters that this machine offers. Call it before threads are started;
+    /// otherwise their cache misses are not counted.
     #[must_use]
     pub fn open() -> Self {
         Counters {
@@ -43,10 +44,10 @@ impl Counters {
         }
     }
 
-    /// Runs `work` and counts meanwhile.
+    /// Runs `work`, and returns its result with the counts.
     ///
     /// # Errors
-    /// If the kernel does not tell this process's own use of it.
+    /// The error of the kernel, if it does not tell this process's use of it.
     pub fn count<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<(R, Usage)> {
         let (tlb, misses) = (tlb_shootdowns(), self.read_cache_misses());
         let before = getrusage(UsageWho::RUSAGE_SELF)?;
@@ -90,7 +91,7 @@ fn tlb_shootdowns() -> Option<u64> {
     sum_of_line(&fs::read_to_string("/proc/interrupts").ok()?, "TLB:")
 }
 
-/// The counts of all cores on the line that starts with `label`.
+/// Returns the sum over all cores on the line that starts with `label`.
 fn sum_of_line(interrupts: &str, label: &str) -> Option<u64> {
     let mut words = interrupts
         .lines()
@@ -104,8 +105,7 @@ fn sum_of_line(interrupts: &str, label: &str) -> Option<u64> {
 
 #[cfg(target_os = "linux")]
 mod perf {
-    //! Hardware counters, where there are any: a virtual machine often has
-    //! none.
+    //! Hardware counters. A virtual machine often has none.
 
     use perf_event::{Builder, Counter, events::Hardware};
 
@@ -160,13 +160,13 @@ mod tests {
             .unwrap();
         assert_eq!(touched.len(), 64 << 20);
         assert!(usage.user + usage.system >= Duration::from_millis(10));
-        // 64 MiB in pages of 2 MiB at the most.
+        // 64 MiB in pages of at most 2 MiB.
         assert!(usage.page_faults >= 32, "{}", usage.page_faults);
     }
 
     #[test]
     fn counts_preemptions() {
-        // More threads than cores, each with work for many turns.
+        // More threads than cores, each with work for many time slices.
         let threads = 4 * std::thread::available_parallelism().unwrap().get();
         let spin = || {
             let start = Instant::now();

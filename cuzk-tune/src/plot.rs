@@ -1,17 +1,17 @@
-//! Pictures of sweeps: threads (or what else was swept) on one axis, time on the
-//! other, an arm a line.
+//! Pictures of sweeps: threads or another swept number on one axis, time on the other,
+//! and a line for each arm of the sweep.
 
 use std::fmt::Display;
 
 use plotters::prelude::*;
 
-/// Why there is no picture.
+/// The reason for which there is no picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlotError {
     /// No line has a point.
-    #[error("plot: nothing was measured, so there is nothing to draw")]
+    #[error("plot: no point was measured; measure at least one and draw again")]
     Nothing,
-    /// What the drawing library says.
+    /// The drawing library failed.
     #[error("plot: {0}")]
     Drawing(String),
 }
@@ -20,19 +20,20 @@ fn drawing(error: impl Display) -> PlotError {
     PlotError::Drawing(error.to_string())
 }
 
-/// One arm's points.
+/// The points of one arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Its name.
     pub name: String,
-    /// What was swept and what was measured, as the axes say.
+    /// The swept value and the measured value, as the axes name them.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines, as the text of an SVG file.
+/// Draws lines, as the text of an SVG file.
 ///
 /// # Errors
-/// [`PlotError::Nothing`] without a point that can be drawn.
+/// [`PlotError::Nothing`] without a point that can be drawn, [`PlotError::Drawing`] if
+/// the drawing library fails.
 pub fn svg(
     title: &str,
     [x_label, y_label]: [&str; 2],
@@ -70,7 +71,7 @@ pub fn svg(
     let legend = legend.background_style(WHITE).border_style(BLACK);
     legend.draw().map_err(drawing)?;
     area.present().map_err(drawing)?;
-    // They borrow the text until they are gone.
+    // These borrow the text until they are dropped.
     drop(chart);
     drop(area);
     Ok(svg)

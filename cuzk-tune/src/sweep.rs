@@ -1,48 +1,49 @@
-//! A number of threads, chosen by what was measured.
+//! A number of threads, chosen by measured times.
 //!
-//! What counts is the combined throughput: the rate of each side beside the
-//! other by its rate alone on all threads, added up (the weighted speedup of
-//! Snavely and Tullsen, "Symbiotic jobscheduling", ASPLOS 2000). Two sides that
-//! do not disturb each other have 2, two that take turns have 1. Figures are
-//! compared within a round, in which all numbers of threads have their turn, so
-//! that a slow minute of the machine is slow for all of them.
+//! The criterion is the combined throughput. For each side, its rate beside the other
+//! is divided by its rate alone on all threads; the two quotients are added. Source:
+//! the weighted speedup of Snavely and Tullsen, "Symbiotic jobscheduling", ASPLOS 2000.
+//!
+//! Two sides that do not disturb each other have a combined throughput of 2; two that
+//! take turns have 1. Figures are compared within a round, in which each number of
+//! threads has its turn. So a slow minute of the machine is slow for all of them.
 
-/// What was measured with one number of threads, an entry a round, in seconds
-/// a piece of work.
+/// The times of one number of threads: one entry for each round, in seconds for a piece
+/// of work.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
     /// The side whose threads are counted, alone.
     pub alone_s: Vec<f64>,
-    /// The same beside the other side.
+    /// The side whose threads are counted, beside the other side.
     pub beside_s: Vec<f64>,
-    /// The other side beside it.
+    /// The other side, beside it.
     pub other_beside_s: Vec<f64>,
 }
 
-/// All numbers of threads.
+/// The times of all numbers of threads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sweep {
-    /// The other side alone, an entry a round, in seconds a piece of work.
+    /// The other side alone: one entry for each round, in seconds for a piece of work.
     pub other_alone_s: Vec<f64>,
-    /// Numbers of threads with what was measured, the fewest first; the last is
-    /// all threads.
+    /// Numbers of threads with their times, the fewest threads first. The last is all
+    /// threads.
     pub points: Vec<(usize, Point)>,
 }
 
-/// The number of threads to use, and why.
+/// The number of threads to use, with the evidence for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
-    /// Which entry of [`Sweep::points`] to use.
+    /// The entry of [`Sweep::points`] to use.
     pub at: usize,
-    /// Which has the best median; another one than `at` if too few rounds say
-    /// that it is better than all threads.
+    /// The entry with the best median. Differs from `at` if too few rounds show that it
+    /// is better than all threads.
     pub best: usize,
-    /// Rounds in which the best one was better than all threads.
+    /// The number of rounds in which the best entry was better than all threads.
     pub better_rounds: usize,
 }
 
 impl Sweep {
-    /// The combined throughput of an entry, round by round.
+    /// Returns the combined throughput of an entry, round by round.
     pub fn combined(&self, at: usize) -> Vec<f64> {
         let (Some((_, point)), Some((_, all))) = (self.points.get(at), self.points.last()) else {
             return Vec::new();
@@ -56,9 +57,9 @@ impl Sweep {
             .collect()
     }
 
-    /// All threads, unless another number is better in so many rounds that
-    /// chance does not explain it, however many numbers were tried. `None` if
-    /// nothing was measured.
+    /// Chooses all threads, unless another number is better in so many rounds that
+    /// chance does not explain it. The number of tries is taken into account. Returns
+    /// `None` if nothing was measured.
     pub fn choose(&self) -> Option<Choice> {
         let medians: Vec<f64> = (0..self.points.len())
             .map(|at| median(&self.combined(at)))
@@ -79,24 +80,27 @@ impl Sweep {
     }
 }
 
-/// The chance that is accepted of calling something better that is not.
+/// The accepted chance of calling something better that is not.
 const CHANCE_MAX: f64 = 0.05;
 
-/// Whether so many of some ratios, one a round, are above 1 that what is measured
-/// is better and not lucky: a one-sided sign test. It is the best of `tried` that
-/// were compared alike, of which any could have been lucky (Bonferroni).
+/// Returns true if enough of the ratios are above 1 to call the measured arm better,
+/// and not lucky. There is one ratio for each round.
+///
+/// This is a one-sided sign test. The arm is the best of `tried` arms that were
+/// compared alike, of which each could have been lucky (Bonferroni).
 pub fn is_better(ratios: &[f64], tried: usize) -> bool {
     let better = ratios.iter().filter(|&&ratio| ratio > 1.0).count();
     let told = ratios.iter().filter(|&&ratio| ratio != 1.0).count();
     told > 0 && chance_of_heads(better, told) * tried as f64 <= CHANCE_MAX
 }
 
-/// The chance of so many heads or more among `coins`.
+/// Returns the chance of `heads` heads or more among `coins`.
 fn chance_of_heads(heads: usize, coins: usize) -> f64 {
     const UNIT_BITS: usize = 63;
     const UNIT: f64 = (1u64 << UNIT_BITS) as f64;
-    // In how many of their 2^`coins` ways the coins lie with so many heads, and with that
-    // many or more: times 2^`unit_bits`, as there are more ways than an `f64` takes.
+    // `ways` is the number of the 2^`coins` outcomes with exactly so many heads;
+    // `all_ways` those with that many or more. Both are divided by 2^`unit_bits`,
+    // because an `f64` cannot hold the largest numbers.
     let (mut ways, mut all_ways) = (1.0, 0.0);
     let mut unit_bits = 0;
     for heads in (heads..=coins).rev() {
@@ -109,12 +113,12 @@ fn chance_of_heads(heads: usize, coins: usize) -> f64 {
             unit_bits += UNIT_BITS;
         }
     }
-    // What is too small for an `f64` here is no chance.
+    // A chance too small for an `f64` counts as 0.
     let bits = i32::try_from(coins - unit_bits).unwrap_or(i32::MAX);
     all_ways * 0.5f64.powi(bits)
 }
 
-/// The median; of an even number of values the mean of the middle two.
+/// Returns the median: of an even number of values, the mean of the middle two.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
@@ -123,8 +127,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Numbers of threads to try, up to `most`: 1, 2, 3, 4, 6, 8, 12 and so on, and
-/// `most` itself.
+/// Returns the numbers of threads to try, up to `most`: 1, 2, 3, 4, 6, 8, 12 and so on,
+/// and `most` itself.
 pub fn thread_counts(most: usize) -> Vec<usize> {
     let doubling = std::iter::successors(Some(1usize), |threads| threads.checked_mul(2));
     let doubling = doubling.flat_map(|threads| [threads, threads.saturating_add(threads / 2)]);
@@ -138,8 +142,8 @@ pub fn thread_counts(most: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Alone on all threads both sides take a second, and a round is off by as
-    /// much as `noise` says.
+    /// Returns a sweep in which both sides take a second alone on all threads. `noise`
+    /// is the factor by which each round is off.
     fn sweep(beside: &[(usize, f64, f64)], noise: &[f64]) -> Sweep {
         let rounds = |value: f64| noise.iter().map(|noise| value * noise).collect();
         let point = |&(threads, own, other): &(usize, f64, f64)| {
@@ -174,23 +178,23 @@ mod tests {
 
     #[test]
     fn without_evidence_all_threads_are_chosen() {
-        // One thread is better, but so few rounds may be luck.
+        // One thread is better, but the result of so few rounds may be luck.
         let beside = [(1, 2.0, 1.9), (2, 2.0, 2.0)];
         for (rounds, at) in [(1, 1), (4, 1), (5, 0)] {
             let choice = sweep(&beside, &vec![1.0; rounds]).choose().unwrap();
             assert_eq!((choice.at, choice.best), (at, 0), "{rounds}");
         }
-        // The more are tried, the luckier is the best of them.
+        // The more numbers are tried, the luckier the best of them is.
         let more = [(1, 2.0, 1.9), (2, 2.0, 2.0), (3, 2.0, 2.0)];
         assert_eq!(sweep(&more, &[1.0; 5]).choose().unwrap().at, 2);
         assert_eq!(sweep(&more, &[1.0; 6]).choose().unwrap().at, 0);
     }
 
-    /// All threads are as good as one on average: nothing else may be chosen
-    /// more often than the chance that is accepted.
+    /// All threads are as good as one on average. So another number may not be chosen
+    /// more often than the accepted chance.
     #[test]
     fn luck_is_hardly_ever_taken_for_a_gain() {
-        // A linear congruential generator's high bits, as noise of 5 %.
+        // The high bits of a linear congruential generator, as noise of 5 %.
         let mut state = 1u64;
         let mut noise = || {
             state = state
@@ -218,7 +222,7 @@ mod tests {
     #[test]
     fn signs_say_what_coins_cannot() {
         let ratios = |above: usize, below: usize| [vec![1.1; above], vec![0.9; below]].concat();
-        // 1/32; 7/64; 2/256, 9/256 and 37/256: of 5, 6 and 8 coins.
+        // The chances are 1/32; 7/64; 2/256, 9/256 and 37/256: of 5, 6 and 8 coins.
         for (above, below, better) in [(5, 0, true), (5, 1, false), (8, 0, true), (7, 1, true)] {
             assert_eq!(
                 is_better(&ratios(above, below), 1),
@@ -232,8 +236,8 @@ mod tests {
         assert!(!is_better(&ratios(0, 9), 1));
     }
 
-    /// More coins than an `f64` has powers of two. The fewest heads that suffice were
-    /// counted in integers.
+    /// Tests more coins than an `f64` has powers of two. The fewest sufficient heads
+    /// were counted in integers.
     #[test]
     fn signs_are_told_of_any_number_of_rounds() {
         let ratios = |above: usize, below: usize| [vec![1.1; above], vec![0.9; below]].concat();
