@@ -112,7 +112,7 @@ pub enum Entrance {
     AtOnce,
     /// However much waits, for work of a job that was let in before: also when this is
     /// closed, but not when it is over, which it is not as long as the caller has a
-    /// [`Stay`].
+    /// [`KeepOpen`].
     Again,
 }
 
@@ -200,7 +200,7 @@ struct State<T, K> {
     waiting: [BTreeMap<(Rank, u64), Waiting<T, K>>; LANES],
     next_sequence: u64,
     closed: bool,
-    /// How many [`Stay`]s there are.
+    /// How many [`KeepOpen`]s there are.
     stays: usize,
     memory: Memory<K>,
 }
@@ -480,9 +480,9 @@ where
     /// Keeps this from being over: workers wait for more, also when it is closed and
     /// nothing waits and runs. To be taken while something does.
     #[must_use]
-    pub fn stay(&self) -> Stay<T, K> {
+    pub fn keep_open(&self) -> KeepOpen<T, K> {
         self.lock().stays += 1;
-        Stay(Arc::clone(&self.monitor))
+        KeepOpen(Arc::clone(&self.monitor))
     }
 
     /// Puts admitted work in its place in a lane, however much waits: because it
@@ -677,10 +677,10 @@ impl<T, K> State<T, K> {
     }
 }
 
-/// The right to let work in again; see [`Admission::stay`]. It has no memory.
-pub struct Stay<T, K>(Arc<Monitor<T, K>>);
+/// The right to let work in again; see [`Admission::keep_open`]. It has no memory.
+pub struct KeepOpen<T, K>(Arc<Monitor<T, K>>);
 
-impl<T, K> Drop for Stay<T, K> {
+impl<T, K> Drop for KeepOpen<T, K> {
     fn drop(&mut self) {
         lock(&self.0.state).stays -= 1;
         self.0.changed.notify_all();
@@ -814,7 +814,7 @@ impl<K> Reservation<K> {
     /// Its work was given up, though its memory is still in use: it stays charged
     /// until this is dropped, but nothing more comes of it, and nobody waits for
     /// that. To be called after the work was put back, if it is.
-    pub fn strand(&mut self) {
+    pub fn abandon(&mut self) {
         if !std::mem::replace(&mut self.stranded, true) {
             let shared = self.shared.as_ref();
             self.charges.strand(self.critical, self.own_bytes, shared);

@@ -393,7 +393,7 @@ fn a_closed_door_waits_for_who_may_let_work_in_again() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
     submit(&admission, Priority::Normal, 1, Need::own(60));
     let (_, memory, _) = admitted(&admission, Lane::Common);
-    let stay = admission.stay();
+    let stay = admission.keep_open();
     drop(memory);
     assert_eq!(admission.usage().running, 0);
     admission.close();
@@ -430,8 +430,8 @@ fn work_that_was_given_up_keeps_nobody_waiting() {
     for (item, need) in (2..).zip(next) {
         submit(&admission, Priority::Normal, item, need);
     }
-    memory.strand();
-    memory.strand();
+    memory.abandon();
+    memory.abandon();
     assert_eq!(admission.usage().running, 0);
     assert_eq!(admission.usage().used_bytes, 50, "it is still in use");
     let (second, _, _) = admitted(&admission, Lane::Common);
@@ -689,7 +689,7 @@ fn given_up_critical_memory_is_lost_once() {
         let most = 100 - critical_bytes.max(RESERVE);
         for given_up in [false, true] {
             if given_up {
-                memory.strand();
+                memory.abandon();
             }
             submit(&admission, Priority::Normal, 2, Need::own(most));
             let (item, beside, _) = admitted(&admission, Lane::Common);

@@ -254,7 +254,7 @@ fn work_that_is_let_in_again_while_the_door_closes_is_done() {
             let admission = Arc::clone(&admission);
             move || admission.close()
         });
-        let stay = admission.stay();
+        let stay = admission.keep_open();
         drop(memory);
         admission
             .submit(
@@ -299,7 +299,7 @@ fn work_that_is_given_up_and_put_back_is_done_and_the_workers_end() {
             let admission = Arc::clone(&admission);
             move || {
                 admission.put_back(Lane::Common, ticket, 1, need(4, 1));
-                memory.strand();
+                memory.abandon();
                 memory
             }
         });

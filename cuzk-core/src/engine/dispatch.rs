@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cuzk_scheduler::admission::{
-    Admission, Entrance, Lane, Limits, Need, Refused, Reservation, Stay, Ticket, Turn, Usage,
+    Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Reservation, Ticket, Turn, Usage,
 };
 use cuzk_scheduler::estimate::{Estimates, Times, Width};
 use cuzk_scheduler::pause::{Pause, Urgent};
@@ -186,8 +186,8 @@ impl Dispatcher {
     }
 
     /// Keeps the workers from ending until the guard is dropped.
-    pub(super) fn keep_open(&self) -> Stay<Attempt, CircuitId> {
-        self.admission.stay()
+    pub(super) fn keep_open(&self) -> KeepOpen<Attempt, CircuitId> {
+        self.admission.keep_open()
     }
 
     /// Reserves memory for work that has no place in the order, if it is free now.

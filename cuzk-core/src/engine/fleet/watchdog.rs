@@ -184,7 +184,7 @@ impl Watchdog {
             state.running.remove(&key);
         } else {
             call.standing = Standing::Settled;
-            call.memory.strand();
+            call.memory.abandon();
         }
     }
 
