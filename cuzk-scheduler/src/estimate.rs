@@ -1,10 +1,13 @@
-//! How long work takes, from how long such work took.
+//! Estimates of the duration of work, from the measured durations of earlier work.
 //!
-//! Not a promise: a moving average of what was measured, and nothing where
-//! nothing was. The invariants: an estimate is only given when every part of it
-//! was measured lately; what was slow once refuses nothing for ever, since work is
-//! judged by the fastest of its sort, and neither it nor what is ahead of it by
-//! anything after a while in which nothing of the sort was measured.
+//! An estimate is not a promise: it is computed from moving averages of measured
+//! durations. Work with the same key takes equally long. The invariants:
+//!
+//! * There is an estimate only if each part of it was measured lately.
+//! * A slow measurement does not refuse work for ever. The work itself is judged by the
+//!   fastest measurement of its key.
+//! * If no work of a key was measured for a while, its measurements count no more,
+//!   neither for the work itself nor for the work ahead of it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,22 +18,22 @@ use std::time::{Duration, Instant};
 /// The weight of the newest measurement.
 const NEWEST: f64 = 0.25;
 
-/// For so long after its last measurement a sort of work is judged by what was measured:
-/// what is refused is not measured, and the next might be faster.
+/// The time after the last measurement in which the measurements of a key count. It is
+/// limited because refused work is not measured, and the next could be faster.
 const FRESH: Duration = Duration::from_secs(600);
 
-/// What a piece of work takes.
+/// The durations of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// From its turn to its end, alone.
+    /// The time from its turn to its end, if it runs alone.
     pub total: Duration,
-    /// The part of it that takes one of the workers.
+    /// The part of it that occupies a worker.
     pub on_worker: Duration,
-    /// The part of it that takes one of the devices.
+    /// The part of it that occupies a device.
     pub on_device: Duration,
 }
 
-/// By how many work is done at once.
+/// The numbers of workers and devices that work at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// Workers.
@@ -39,7 +42,7 @@ pub struct Width {
     pub devices: usize,
 }
 
-/// What each sort of work takes, by `K`.
+/// The measured durations of work, by the key `K`.
 pub struct Estimates<K> {
     fresh: Duration,
     measured: Mutex<HashMap<K, Measured>>,
@@ -48,7 +51,7 @@ pub struct Estimates<K> {
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     mean: Times,
-    /// The least of each.
+    /// The least of each duration.
     fastest: Times,
     last: Instant,
 }
@@ -69,7 +72,7 @@ impl<K> fmt::Debug for Estimates<K> {
 }
 
 impl<K: Eq + Hash> Estimates<K> {
-    /// Work of this sort took so long.
+    /// Records the durations of work of this key.
     pub fn measured(&self, key: K, times: Times) {
         let first = Measured {
             mean: times,
@@ -83,8 +86,8 @@ impl<K: Eq + Hash> Estimates<K> {
         known.last = first.last;
     }
 
-    /// When work of `key` in `pieces` would end at best, with the work `ahead` before
-    /// it. None where something of all that was not measured lately.
+    /// Returns the time until work of `key` in `pieces` would end at best, with the
+    /// work `ahead` before it. Returns none if a part of it was not measured lately.
     #[must_use]
     pub fn until_end(
         &self,
@@ -200,7 +203,7 @@ mod tests {
         let long_ago = Instant::now().checked_sub(FRESH).unwrap();
         estimates.lock().get_mut(&2).unwrap().last = long_ago;
         assert_eq!(until_end(), None);
-        // One that is measured now says how long they take.
+        // A new measurement of that key gives an estimate again.
         estimates.measured(2, times(4, 0, 4));
         assert_eq!(until_end(), Some(s(15)));
     }

@@ -1,26 +1,28 @@
-//! Whether a device can still be trusted with work.
+//! The record of a device's faults, which decides if it gets work.
 //!
-//! Not a diagnosis: it counts faults. The invariants: a device whose faults
-//! outweigh its good work is out; it comes back by one piece of work that goes
-//! well after a rest, each rest twice as long as the last, or because somebody
-//! says so; a device that still owes an answer never does.
+//! It counts faults, and finds no causes. The invariants:
+//!
+//! * A device whose faults outweigh its good work is out: it gets no work.
+//! * It comes back after a rest, by one piece of work that goes well. Each rest is
+//!   twice as long as the one before. It also comes back if a caller reinstates it.
+//! * A device that still owes an answer does not come back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pieces of good work that make up for a fault. A device that fails more often
-/// than once in these is out sooner or later.
+/// The pieces of good work that make up for a fault. A device that fails more often
+/// than once in so many is out sooner or later.
 const GOOD_PER_FAULT: u32 = 8;
 
-/// No rest is longer.
+/// The longest rest.
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The faults of one device.
+/// The record of one device.
 pub struct Health {
-    /// Faults in a row after which the device is out.
+    /// The number of faults in a row after which the device is out.
     faults_max: u32,
-    /// The first rest.
+    /// The length of the first rest.
     rest: Duration,
     record: Mutex<Record>,
 }
@@ -33,8 +35,8 @@ struct Record {
     last_fault: Option<String>,
     standing: Standing,
     next_rest: Duration,
-    /// Pieces of work it was given up on and has not answered. Below zero for
-    /// the moment in which an answer overtakes the news that there is none.
+    /// The pieces of work that were given up and not answered. Negative for a moment,
+    /// if an answer is reported before the work is given up.
     unanswered: i32,
     next_trial: u64,
 }
@@ -42,29 +44,29 @@ struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Trusted,
-    /// Out. After this it may be tried.
+    /// Out. It may be tried after this instant.
     Resting(Instant),
-    /// Out, but for one piece of work.
+    /// Out, except for one piece of work.
     OnTrial(u64),
 }
 
-/// One piece of work for a device that is out. Dropped without a word of how it
-/// went, it is as if it had not been given.
+/// One piece of work for a device that is out. A trial that is dropped without a result
+/// counts as not given.
 pub struct Trial {
     health: Arc<Health>,
     number: u64,
 }
 
-/// What is known of a device.
+/// The state of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Pieces of work that went well.
     pub good: u64,
-    /// Pieces of work that did not.
+    /// Pieces of work that failed.
     pub faults: u64,
-    /// What went wrong last.
+    /// The last fault.
     pub last_fault: Option<String>,
-    /// Whether it gets no work, but for a trial now and then.
+    /// True if it gets no work, except for a trial now and then.
     pub quarantined: bool,
 }
 
@@ -81,8 +83,8 @@ impl fmt::Debug for Trial {
 }
 
 impl Health {
-    /// A device that is out after `faults_max` faults in a row, and at least one,
-    /// and is tried again after `rest`.
+    /// Returns the record of a new device. It is out after `faults_max` faults in a
+    /// row, at least one, and is tried again after `rest`.
     #[must_use]
     pub fn new(faults_max: u32, rest: Duration) -> Self {
         let rest = rest.min(REST_MAX);
@@ -102,7 +104,7 @@ impl Health {
         }
     }
 
-    /// A piece of work went well that was no [`Trial`].
+    /// Records a piece of work that went well and was no [`Trial`].
     pub fn good(&self) {
         let mut record = self.lock();
         record.good += 1;
@@ -112,7 +114,8 @@ impl Health {
         }
     }
 
-    /// A piece of work did not. Whether the device is out because of that.
+    /// Records a piece of work that failed. Returns true if the device is out because
+    /// of it.
     pub fn fault(&self, problem: &str) -> bool {
         let mut record = self.lock();
         record.note(problem);
@@ -129,8 +132,8 @@ impl Health {
         newly
     }
 
-    /// The device was given up on a piece of work. It is out, at least until
-    /// [`Health::answered`].
+    /// Records that a piece of work was given up because the device did not answer. The
+    /// device is out, at least until [`Health::answered`].
     pub fn silent(&self, problem: &str) {
         let mut record = self.lock();
         record.note(problem);
@@ -138,24 +141,24 @@ impl Health {
         record.rest();
     }
 
-    /// The device answered after it was given up, whatever that was.
+    /// Records that the device answered after it was given up, whatever the answer was.
     pub fn answered(&self) {
         self.lock().unanswered -= 1;
     }
 
-    /// Whether the device is not out.
+    /// Returns true if the device is not out.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.lock().standing == Standing::Trusted
     }
 
-    /// Whether the device is out, and has rested enough to be tried.
+    /// Returns true if the device is out and has rested enough to be tried.
     #[must_use]
     pub fn is_rested(&self) -> bool {
         self.lock().is_rested()
     }
 
-    /// Gives a rested device one piece of work.
+    /// Returns the right to give a rested device one piece of work.
     #[must_use]
     pub fn try_it(self: &Arc<Self>) -> Option<Trial> {
         let mut record = self.lock();
@@ -170,8 +173,8 @@ impl Health {
         Some(Trial { health, number })
     }
 
-    /// Trusts the device again as if nothing had happened, unless it still owes an
-    /// answer. Whether it is trusted now.
+    /// Trusts the device again as if it had no faults, unless it still owes an answer.
+    /// Returns true if it is trusted now.
     #[must_use]
     pub fn reinstate(&self) -> bool {
         let mut record = self.lock();
@@ -183,7 +186,7 @@ impl Health {
         record.standing == Standing::Trusted
     }
 
-    /// What is known of the device.
+    /// Returns the state of the device.
     #[must_use]
     pub fn report(&self) -> Report {
         let record = self.lock();
@@ -220,8 +223,9 @@ impl Record {
 }
 
 impl Trial {
-    /// It went well: the device is trusted, and out again with the next fault
-    /// until good work has made up for the last. Whether it is in because of that.
+    /// Records that the trial went well. The device is trusted. The next fault puts it
+    /// out again, unless good work has made up for the last one. Returns true if it is
+    /// trusted because of this trial.
     pub fn passed(self) -> bool {
         let mut record = self.health.lock();
         record.good += 1;
@@ -331,7 +335,7 @@ mod tests {
         assert!(health.try_it().is_none() && !health.reinstate());
         health.answered();
         assert!(health.is_rested() && health.reinstate());
-        // An answer may overtake the news that there is none.
+        // An answer may be reported before the work is given up.
         health.answered();
         health.silent("no answer");
         assert!(health.is_rested());

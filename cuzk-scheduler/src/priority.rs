@@ -1,31 +1,31 @@
-//! How urgent work is, and what waiting does to that.
+//! The urgency of work, and the effect of waiting on it.
 //!
-//! Not a queue: an order. The invariants: critical work comes before all other;
-//! everything else comes by the time it is due, so that whatever waits long
-//! enough is next, however much urgent work keeps arriving.
+//! This is an order, not a queue. The invariants: critical work comes before all other
+//! work. All other work comes by the time at which it is due. So work that has waited
+//! long enough is next, however much urgent work keeps arriving.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How urgent a job is.
+/// The urgency of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// A block is lost if it is late: WinningPoSt.
+    /// A block is lost if the proof is late: WinningPoSt.
     Critical,
-    /// A penalty is due if it is late: WindowPoSt.
+    /// A penalty is due if the proof is late: WindowPoSt.
     High,
     /// Sealing.
     Normal,
-    /// Whatever can wait.
+    /// Work that can wait.
     Low,
 }
 
 impl Priority {
-    /// Every priority, the most urgent first.
+    /// All priorities, the most urgent first.
     pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Normal, Self::Low];
 
-    /// The name, as [`FromStr`] reads it.
+    /// Returns the name, as [`FromStr`] reads it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Not the name of a priority.
+/// The error of a name that is no priority's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such priority: {0:?}; use one of critical, high, normal, low")]
 pub struct UnknownPriority(String);
@@ -59,28 +59,27 @@ impl FromStr for Priority {
     }
 }
 
-/// How long work of each priority can be asked to wait for more urgent work.
-/// Work that waited this long goes before whatever arrives then, the critical
-/// excepted.
+/// The time that work of each priority waits for more urgent work. Work that has waited
+/// this long goes before all later work, except critical work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Of [`Priority::Normal`] before work that is [`Priority::High`].
+    /// The time that [`Priority::Normal`] waits for [`Priority::High`].
     pub normal: Duration,
-    /// Of [`Priority::Low`] before the same.
+    /// The time that [`Priority::Low`] waits for [`Priority::High`].
     pub low: Duration,
 }
 
-/// A place in the order of work. The least is next.
+/// A place in the order of work. The least one is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     critical_first: u8,
     due: Instant,
-    /// Tells apart what is due at one instant, the older first; no two are equal.
+    /// Orders work that is due at the same instant, the older first. No two are equal.
     sequence: u64,
 }
 
 impl Rank {
-    /// The place of work that arrived at `since` as the `sequence`th.
+    /// Returns the place of work that arrived at `since` with this sequence number.
     #[must_use]
     pub fn new(priority: Priority, since: Instant, sequence: u64, patience: Patience) -> Self {
         let patience = match priority {
@@ -95,7 +94,7 @@ impl Rank {
         }
     }
 
-    /// Whether nothing but other critical work comes before it.
+    /// Returns true if only critical work comes before it.
     #[must_use]
     pub fn is_critical(&self) -> bool {
         self.critical_first == 0

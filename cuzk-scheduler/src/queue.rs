@@ -1,9 +1,12 @@
 //! A bounded queue between two stages of the pipeline, ordered by rank.
 //!
-//! Not a channel: a consumer takes the most urgent item, not the oldest. The
-//! invariants: every item has a sequence number of its own, so no two can take
-//! each other's place; the queue never holds more than its capacity, besides what is
-//! put there at once; once it is closed nothing enters, and what is inside can still be taken out.
+//! Unlike a channel, it gives a consumer the most urgent item, not the oldest. The
+//! invariants:
+//!
+//! * Each item has a sequence number of its own, so no item can overwrite another.
+//! * The queue never holds more than its capacity, apart from items that are put in at
+//!   once.
+//! * After closing nothing enters, and the items inside can still be taken out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +14,7 @@ use std::fmt;
 use crate::priority::Rank;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 
-/// The queue is closed; the item is given back.
+/// The error of a closed queue, with the item that did not enter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
@@ -38,7 +41,7 @@ impl<T> fmt::Debug for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// An empty queue for at most `capacity` items, and at least one.
+    /// Returns an empty queue for at most `capacity` items, and at least one.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let state = State {
@@ -54,19 +57,19 @@ impl<T> Queue<T> {
         }
     }
 
-    /// How many items wait.
+    /// Returns the number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().items.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns true if there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts `item` in, waiting for room.
+    /// Waits for room and puts `item` in.
     ///
     /// # Errors
     /// [`Closed`].
@@ -78,8 +81,8 @@ impl<T> Queue<T> {
         self.insert(state, rank, item)
     }
 
-    /// Puts `item` in, whether there is room or not: for what must not wait behind
-    /// what it precedes, and is bounded elsewhere.
+    /// Puts `item` in, whether or not there is room. For items that must not wait
+    /// behind less urgent ones, and whose number is bounded elsewhere.
     ///
     /// # Errors
     /// [`Closed`].
@@ -100,20 +103,20 @@ impl<T> Queue<T> {
         state.next_sequence += 1;
         state.items.insert((rank, sequence), item);
         drop(state);
-        // Not to one consumer: it may not be one that takes this item.
+        // Wakes all consumers: a single one might not take this item.
         self.not_empty.notify_all();
         Ok(())
     }
 
-    /// Takes the most urgent item, waiting for one; none once the queue is
+    /// Waits for an item and takes the most urgent one. Returns none once the queue is
     /// closed and empty.
     pub fn pop(&self) -> Option<T> {
         self.pop_if(|_| true)
     }
 
-    /// The same of the items that `takes` is true for: the first it says so of is
-    /// the one that is taken. Whoever changes what it says calls [`Queue::wake`]
-    /// afterwards.
+    /// Takes an item like [`Queue::pop`], but only one for which `takes` returns true.
+    /// The first such item is taken. A caller that changes the answers of `takes` must
+    /// call [`Queue::wake`] afterwards.
     pub fn pop_if(&self, mut takes: impl FnMut(&T) -> bool) -> Option<T> {
         let mut state = self.lock();
         loop {
@@ -122,7 +125,7 @@ impl<T> Queue<T> {
                 && let Some(item) = state.items.remove(&place)
             {
                 self.not_full.notify_one();
-                self.tell_if_over(&state);
+                self.wake_if_over(&state);
                 return Some(item);
             }
             if state.closed && state.items.is_empty() {
@@ -132,13 +135,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Has every waiting consumer look at the items again.
+    /// Makes each waiting consumer examine the items again.
     pub fn wake(&self) {
         drop(self.lock());
         self.not_empty.notify_all();
     }
 
-    /// Takes out the items that `keep` is false for.
+    /// Removes the items for which `keep` returns false, and returns them.
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut state = self.lock();
         let items = std::mem::take(&mut state.items);
@@ -146,20 +149,21 @@ impl<T> Queue<T> {
             items.into_iter().partition(|(_, item)| keep(item));
         state.items = kept;
         self.not_full.notify_all();
-        self.tell_if_over(&state);
+        self.wake_if_over(&state);
         drop(state);
         out.into_values().collect()
     }
 
-    /// Consumers that take none of what is left wait until nothing is.
-    fn tell_if_over(&self, state: &State<T>) {
+    /// Wakes all consumers if the queue is closed and empty. A consumer that takes none
+    /// of the remaining items waits until they are gone.
+    fn wake_if_over(&self, state: &State<T>) {
         if state.closed && state.items.is_empty() {
             self.not_empty.notify_all();
         }
     }
 
-    /// Lets nothing more in. Waiting producers get their items back, waiting
-    /// consumers what is left and then none.
+    /// Refuses new items. Waiting producers get their items back. Waiting consumers get
+    /// the remaining items, and then none.
     pub fn close(&self) {
         self.lock().closed = true;
         self.not_empty.notify_all();
@@ -282,7 +286,8 @@ mod tests {
         assert_eq!(consumer.join().unwrap(), Some(1));
     }
 
-    /// What somebody else takes, or nobody, is the last that it waits for.
+    /// The consumer waits until another one took the last item, or the item was
+    /// removed.
     #[test]
     fn a_consumer_that_takes_nothing_ends_with_the_queue() {
         let ends: [fn(&Queue<u32>); 2] = [
@@ -308,7 +313,7 @@ mod tests {
             while !looked.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
-            // It looks under the lock, which it gives up by waiting.
+            // It examines the items under the lock, which it releases by waiting.
             end(&queue);
             assert_eq!(end_of_it.recv_timeout(MOMENTS), Ok(None));
         }

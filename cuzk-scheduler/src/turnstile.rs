@@ -1,8 +1,8 @@
-//! So many at a time, the most urgent first.
+//! A limit on the number of threads that do one thing at a time, the most urgent first.
 //!
-//! Not a pool: whoever passes works on a thread of its own. The invariants: no
-//! more than the capacity are inside, the critical not counted, who never wait;
-//! of those who wait the most urgent is next.
+//! This is not a pool: each thread that enters works on its own. The invariants: at
+//! most the capacity is inside, not counting critical threads, which never wait. Of the
+//! waiting threads the most urgent one is next.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::fmt;
 use crate::priority::Rank;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Lets so many in at a time.
+/// Lets a limited number of threads inside.
 pub struct Turnstile {
     capacity: usize,
     state: Mutex<State>,
@@ -31,7 +31,7 @@ impl fmt::Debug for Turnstile {
     }
 }
 
-/// Being inside, until this is dropped.
+/// The right to be inside, until this is dropped.
 #[derive(Debug)]
 pub struct Inside<'a> {
     turnstile: &'a Turnstile,
@@ -39,7 +39,7 @@ pub struct Inside<'a> {
 }
 
 impl Turnstile {
-    /// For `capacity` at a time, and at least one.
+    /// Returns a turnstile for `capacity` threads at a time, and at least one.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let state = State {
@@ -54,7 +54,7 @@ impl Turnstile {
         }
     }
 
-    /// Waits for the turn of `rank`, which critical work need not.
+    /// Waits for the turn of `rank`. Critical work does not wait.
     #[must_use]
     pub fn enter(&self, rank: Rank) -> Inside<'_> {
         if rank.is_critical() {
@@ -73,7 +73,7 @@ impl Turnstile {
         state.waiting.remove(&place);
         state.inside += 1;
         drop(state);
-        // The next in line may fit as well.
+        // The next waiting thread may fit as well.
         self.changed.notify_all();
         Inside {
             turnstile: self,

@@ -1,4 +1,4 @@
-//! Who is admitted when, against what anyone can compute.
+//! The order of admissions, compared with a twin that is easy to compute.
 
 #![cfg(not(loom))]
 #![allow(
@@ -57,7 +57,7 @@ fn submit_to(
         .unwrap();
 }
 
-/// What is admitted now, without waiting: afterwards nothing more fits.
+/// Returns the work that is admitted now, without waiting.
 fn admitted(admission: &Admission<u32, Key>, lane: Lane) -> (u32, Reservation<Key>, Vec<Key>) {
     match admission.next(lane).unwrap() {
         Turn::Admitted {
@@ -124,14 +124,14 @@ fn what_is_shared_is_charged_once_and_goes_oldest_first() {
     drop((third, second));
     assert_eq!(admission.usage().idle_bytes, 20);
     drop(first);
-    // Both are idle now; the second key longer.
+    // Both things are idle now, the second one longer.
     assert_eq!(admission.usage().idle_bytes, 40);
     submit(&admission, Priority::Normal, 4, sharing(60, 3, 20));
     let (_, memory, evicted) = admitted(&admission, Lane::Common);
     assert_eq!(evicted, [2]);
     assert_eq!(admission.usage().used_bytes, 100);
     drop(memory);
-    // What it uses itself is not evicted for it.
+    // The thing that the work itself uses is not evicted for it.
     submit(&admission, Priority::Normal, 5, sharing(80, 3, 20));
     assert_eq!(admitted(&admission, Lane::Common).2, [1]);
 }
@@ -147,7 +147,7 @@ fn what_is_shared_may_grow() {
     assert_eq!(admission.usage().used_bytes, 80);
     held.clear();
     assert_eq!(admission.usage().used_bytes, 50);
-    // With what it has already it would be too much.
+    // With the bytes that are charged already it would be too much.
     submit(&admission, Priority::Normal, 4, sharing(1, 1, 100));
     let Some(Turn::Impossible { item: 4, .. }) = admission.next(Lane::Common) else {
         panic!("there is no room to grow into");
@@ -204,7 +204,7 @@ fn nothing_small_overtakes_what_waits_for_memory() {
     assert_eq!(waiting.join().unwrap(), 2);
 }
 
-/// Whether something is admitted in a moment.
+/// Returns true if a piece of work is admitted in a moment.
 fn is_admitted(
     admission: &Arc<Admission<u32, Key>>,
     lane: Lane,
@@ -233,7 +233,7 @@ fn nothing_overtakes_what_waits_for_memory_in_another_lane() {
         drop(small);
         let (too_early, other) = is_admitted(&admission, Lane::Common);
         assert!(!too_early, "{lane:?}");
-        // Nor once there is room for it, which it would take away.
+        // It is not admitted even when it would fit, because it would take that memory.
         submit(&admission, Priority::High, 5, Need::own(60));
         drop(large);
         let (too_early, larger) = is_admitted(&admission, Lane::Common);
@@ -299,7 +299,7 @@ fn what_is_evicted_is_not_charged_anew_before_it_is_gone() {
     assert_eq!(worker.join().unwrap(), 3);
 }
 
-/// With what it was charged before it would not fit.
+/// With the bytes charged before it would not fit.
 #[test]
 fn what_is_shared_may_shrink_while_nobody_uses_it() {
     let admission = Admission::new(limits(100, 0));
@@ -355,8 +355,8 @@ fn a_closed_door_waits_for_what_may_be_put_back() {
     assert!(admission.next(Lane::Critical).is_none());
 }
 
-/// What could not have its memory may still be put back, to be done with less, and fail, and
-/// be another lane's: whose workers must be there.
+/// Work that could not get its memory may still be put back, to be done with less. It
+/// may then fail and go to another lane, whose workers must still be there.
 #[test]
 fn a_closed_door_waits_for_what_had_no_room() {
     let admission = Arc::new(Admission::new(limits(100, 0)));
@@ -436,7 +436,7 @@ fn work_that_was_given_up_keeps_nobody_waiting() {
     assert_eq!(admission.usage().used_bytes, 50, "it is still in use");
     let (second, _, _) = admitted(&admission, Lane::Common);
     assert_eq!(second, 2);
-    // Beside what will never be free, shared or its own.
+    // Beside the memory that will never be free, shared or its own.
     for (item, available) in [(3, 50), (4, 60)] {
         let Some(Turn::Impossible {
             item: got, over, ..
@@ -510,13 +510,13 @@ fn many_threads_never_exceed_the_budget_and_all_work_is_done() {
     assert_eq!(usage.used_bytes, usage.idle_bytes);
 }
 
-/// What can happen to an admission, one at a time.
+/// A step of an admission.
 #[derive(Clone, Debug)]
 enum Step {
     Submit(Priority, u64, Key),
-    /// Take what is next, if it need not be waited for.
+    /// Takes the next work, if it need not wait.
     Next,
-    /// End the oldest work that runs.
+    /// Ends the oldest running work.
     End,
 }
 
@@ -529,13 +529,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The twin: what is charged is added up anew each time.
+/// The twin, which adds up the charged bytes anew each time.
 #[derive(Default)]
 struct Twin {
     waiting: Vec<(bool, Priority, u32, u64, Key)>,
     running: Vec<(bool, u64, Key)>,
     present: Vec<Key>,
-    /// Those of them that critical work used.
+    /// The keys among them that critical work used.
     critical: Vec<Key>,
 }
 
@@ -544,7 +544,7 @@ const RESERVE: u64 = 30;
 const SHARED: u64 = 15;
 
 impl Twin {
-    /// The keys that go for the most urgent work, if it fits, and that work.
+    /// Returns the most urgent work, with the keys that are evicted for it, if it fits.
     fn admits(&self) -> Option<(u32, Vec<Key>)> {
         let order = |w: &&(bool, Priority, u32, u64, Key)| (!w.0, w.1, w.2);
         let &(critical, _, item, bytes, key) = self.waiting.iter().min_by_key(order)?;
@@ -603,7 +603,7 @@ proptest! {
                 Step::End if !running.is_empty() => {
                     running.pop_front();
                     let (_, _, key) = twin.running.remove(0);
-                    // The least recently used is first.
+                    // The least recently used key is first.
                     if twin.running.iter().all(|(_, _, used)| *used != key) {
                         twin.present.retain(|present| *present != key);
                         twin.present.push(key);
@@ -632,7 +632,7 @@ fn what_is_reserved_out_of_order_takes_only_what_is_free() {
     assert_eq!(admission.usage().used_bytes, 80);
     drop(first);
     assert!(admission.reserve(&Need::own(11)).is_none());
-    // What nobody uses goes for work whose turn it is, and not for this.
+    // An idle thing is evicted for work that has its turn, and not for a reservation.
     drop(beside);
     assert_eq!(admission.usage().idle_bytes, 30);
     assert!(admission.reserve(&Need::own(51)).is_none());
@@ -649,8 +649,8 @@ fn what_is_reserved_out_of_order_takes_only_what_is_free() {
     });
 }
 
-/// It may hold what it reserved for long, and critical work cannot wait for that, whether it
-/// waits for memory that others are about to give back or for its worker.
+/// A reservation may be held for long, and critical work cannot wait for that. This
+/// holds whether it waits for its worker, or for memory that is about to be freed.
 #[test]
 fn what_is_reserved_out_of_order_leaves_critical_work_its_room() {
     let admission = Admission::new(limits(100, 20));
@@ -670,14 +670,14 @@ fn what_is_reserved_out_of_order_leaves_critical_work_its_room() {
     let (item, critical, _) = admitted(&admission, Lane::Critical);
     assert_eq!(item, 2);
     drop((beside, critical));
-    // Others wait until it is given back.
+    // Other work waits until it is given back.
     submit(&admission, Priority::High, 3, Need::own(80));
     let first = admission.reserve(&Need::own(1)).unwrap();
     drop(first);
     assert_eq!(admitted(&admission, Lane::Common).0, 3);
 }
 
-/// Critical work uses the reserve, also when it was given up.
+/// Critical work uses the reserve, even if it was abandoned.
 #[test]
 fn given_up_critical_memory_is_lost_once() {
     const RESERVE: u64 = 20;

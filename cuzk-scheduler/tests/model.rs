@@ -1,6 +1,6 @@
-//! Every interleaving of a few threads: no wake-up is lost, nobody waits for
-//! ever, and the budget holds. Run with
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p cuzk-scheduler --test model`.
+//! Every interleaving of a few threads: no wake-up is lost, no thread waits for ever,
+//! and the budget holds. Run it with `RUSTFLAGS="--cfg loom" cargo test --release -p
+//! cuzk-scheduler --test model`.
 
 #![cfg(loom)]
 #![allow(
@@ -26,7 +26,7 @@ const PATIENCE: Patience = Patience {
     low: Duration::from_secs(600),
 };
 
-/// More preemptions than these find nothing that these do not, and take days.
+/// More preemptions find nothing that these do not, and take days.
 fn model(test: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -49,7 +49,7 @@ fn need(own_bytes: u64, key: u8) -> Need<u8> {
     }
 }
 
-/// Does all the work there is; how much that was.
+/// Does all the work there is, and returns its number of pieces.
 fn work(admission: &Admission<u32, u8>, lane: Lane) -> usize {
     let mut done = 0;
     while let Some(turn) = admission.next(lane) {
@@ -153,7 +153,7 @@ fn the_critical_lane_and_the_other_share_the_work_and_both_end() {
     });
 }
 
-/// They do not fit beside each other, and who is woken first is not said.
+/// The two do not fit beside each other, and the order of wake-ups is not fixed.
 #[test]
 fn what_waits_for_memory_in_one_lane_is_not_overtaken_in_another() {
     model(|| {
@@ -304,7 +304,7 @@ fn work_that_is_given_up_and_put_back_is_done_and_the_workers_end() {
             }
         });
         admission.close();
-        // Though the memory is never given back.
+        // This holds although the memory is never given back.
         assert_eq!(worker.join().unwrap(), 1);
         assert_eq!(admission.usage().used_bytes, 6);
         drop(watch.join().unwrap());
