@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     /// None where all has been said.
     message: Option<String>,
     code: u8,
-    /// Whether an object that was printed says it.
+    /// True if a printed object has reported it.
     is_reported: bool,
 }
 
@@ -163,12 +163,12 @@ impl From<Arc<cuzk_core::Error>> for Failure {
     }
 }
 
-/// What failed of a command that goes on nevertheless: each is said when it comes.
+/// The failures of a command that goes on after them. Each is reported at once.
 #[derive(Debug)]
 pub(crate) struct Said {
     /// The highest of their exit codes; none while nothing failed.
     code: Option<u8>,
-    /// Whether requests without a proof are reported as objects.
+    /// True if requests without a proof are reported as objects.
     json: bool,
 }
 
@@ -177,7 +177,7 @@ impl Said {
         Self { code: None, json }
     }
 
-    /// What became of a request instead of a proof.
+    /// Reports the failure of a request.
     pub(crate) fn add_request(&mut self, name: Name<'_>, failure: &Failure) {
         self.add(failure);
         if self.json {
@@ -198,7 +198,7 @@ impl Said {
         Failure { code, ..failure }.reported()
     }
 
-    /// What is no request's.
+    /// Reports a failure, and keeps the highest exit code.
     pub(crate) fn add(&mut self, failure: &Failure) {
         failure.say();
         self.code = self.code.max(Some(failure.code));

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// How often it is looked whether a signal came.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What asks a command to end.
+/// A signal that asks a command to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -51,7 +51,7 @@ impl Signal {
     }
 }
 
-/// Whether a signal came. Signals have no other effect from now on, until the second.
+/// Remembers a signal. Until the second, signals have no other effect from now on.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     /// The number of the last one, or zero.
@@ -81,7 +81,8 @@ impl Interrupt {
         Ok(Self { number })
     }
 
-    /// What `work` returns, unless a signal comes before: `left` says what it leaves then.
+    /// Returns the result of `work`, unless a signal comes before. `left` then says what
+    /// the work leaves.
     /// The work has a thread of its own, which ends with the process.
     ///
     /// # Errors

@@ -1,9 +1,11 @@
 //! The command line of the cuzk proving engine.
 //!
-//! Not the engine: every command is a thin layer over `cuzk-core`. The
-//! invariants: results go to standard output and everything else to standard
-//! error; with `--json` what failed is reported where its result would be; the exit code is 0 for success, 2 for bad input, 1 for a failure, and 128 and
-//! a signal's number for what the signal ended: the highest where several things failed.
+//! Not the engine: every command is a thin layer over `cuzk-core`. The invariants:
+//!
+//! * Results go to standard output and everything else to standard error.
+//! * With `--json` a failure is reported in place of its result.
+//! * The exit code is 0 for success, 2 for bad input and 1 for a failure. It is 128 plus the
+//!   signal's number if a signal ended the command. Of several failures the highest counts.
 
 #![forbid(unsafe_code)]
 

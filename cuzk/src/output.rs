@@ -1,4 +1,4 @@
-//! What a command prints: text for people, or one JSON object.
+//! The output of a command: text for people, or one JSON object.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(crate) fn print_beside<R: Serialize>(
     print(json, report, text)
 }
 
-/// Whether a result goes to standard output, where nothing else may be then.
+/// True if a result goes to standard output. Nothing else may then be written there.
 static IS_STDOUT_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A result goes to standard output: failures are reported on standard error.
@@ -49,7 +49,7 @@ pub(crate) fn print_failure<R: Serialize>(report: &R) {
 /// Prints lines as they are.
 pub(crate) fn print_lines(lines: &str) -> Result<(), Failure> {
     match writeln!(io::stdout().lock(), "{lines}") {
-        // Whoever reads has seen enough, as `head` does.
+        // The reader has seen enough, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::failed(format!("standard output: {error}"))),
     }

@@ -1,7 +1,7 @@
 //! Where results go: files that the user names, looked at before the work begins.
 //!
-//! Not the work. The invariants: a regular file is whole or as it was, and everything else
-//! that has a name (a link, a pipe, a device) stays what it is.
+//! Not the work. The invariants: a regular file is whole or as it was. Everything else that
+//! has a name stays as it is: a link, a pipe, a device.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// Whether this is where reports would go, too.
+    /// Returns true if reports would go to the same place.
     pub(crate) fn is_stdout(&self) -> bool {
         self.target == Target::Stdout
     }
@@ -108,7 +108,7 @@ impl Place {
         places: impl IntoIterator<Item = &'a Self>,
         requests: &[PathBuf],
     ) -> Result<(), Failure> {
-        // What cannot be followed cannot be read, which is said when it is tried.
+        // A path that cannot be followed cannot be read; reading it reports that.
         let requests = requests.iter().filter_map(|path| followed(path).ok());
         let requests: Vec<_> = requests.collect();
         let mut files = places.into_iter().filter(|place| place.file().is_some());

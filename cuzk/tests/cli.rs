@@ -4,7 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what fails in a test fails the test"
+    reason = "a failure in a test fails the test"
 )]
 
 #[path = "cli/refusals.rs"]
@@ -597,7 +597,7 @@ fn tuning_prints_a_configuration_that_resolves() {
     let drawn = std::fs::read_to_string(&svg).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.contains("beside synthesis"));
 
-    // What is printed for people is a configuration as it stands.
+    // The text for people is a valid configuration.
     let output = cuzk(&tune);
     let config = directory.path().join("cuzk.toml");
     std::fs::write(&config, &output.stdout).unwrap();

@@ -1,6 +1,6 @@
-//! What of the environment would make the proofs libraries panic.
+//! Environment variables at which the proofs libraries would panic.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+#![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ fn request(kind: &str) -> PathBuf {
     folder.join(kind).with_extension("json")
 }
 
-/// A synthesis of this kind's bundled request must fail for its input's sake, and say
-/// what is wrong, twice in one process or not at all.
+/// Checks that a synthesis of this kind's bundled request fails because of its input,
+/// with `message` and without a panic.
 fn synthesis_fails(kind: &str, name: &str, value: &OsStr, folder: &Path, message: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_cuzk"))
         .args(["synth", "--partition", "0", "--request"])

@@ -4,7 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what fails in a test fails the test"
+    reason = "a failure in a test fails the test"
 )]
 
 use std::os::unix::process::ExitStatusExt as _;
@@ -188,7 +188,7 @@ fn what_is_stopped_goes_on_with_the_same_command() {
     let trace = std::fs::read_to_string(work.timeline()).unwrap();
     assert!(
         trace.contains("\"witness\""),
-        "what ran until then is in it"
+        "the timeline has the stages until then"
     );
     let kept: Vec<_> = (0..REQUESTS)
         .map(|n| std::fs::read(work.out(n)).ok())
@@ -339,7 +339,7 @@ fn a_request_that_nobody_writes_does_not_keep_a_signal_waiting() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("request.json was not read"), "{said}");
-    // What was wrong with one was said before.
+    // The error of one was reported before.
     let each = reports(&output).into_iter();
     let each = each.map(|report| (report["id"].clone(), report["exit_code"].clone()));
     let each: Vec<_> = each.collect();

@@ -153,7 +153,7 @@ fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     })
 }
 
-/// What a proof takes beside decoding, synthesis, proving and verifying.
+/// Measures the time of a proof beside decoding, synthesis, proving and verifying.
 fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     let request = bundled_request(args.kind)?;
     let (mut whole, mut rest) = (Vec::new(), Vec::new());
@@ -197,8 +197,8 @@ fn working(spans: &[Span]) -> Duration {
     work.map(Span::length).sum()
 }
 
-/// What the engine lets a device idle whose region is a wait, while real jobs are
-/// decoded, synthesized and verified beside it.
+/// Measures how long the engine leaves a device idle. The device's region is a wait. Real
+/// jobs are decoded, synthesized and verified beside it.
 fn idle(context: &Context) -> Result<Comparison, Failure> {
     let kind = ProofKind::WindowPost;
     let id = CircuitId {

@@ -1,11 +1,12 @@
 //! Evaluation of the constraints, into buffers that are lent.
 //!
-//! At 2 KiB the witness is that of the bundled request, and the peer the plain
-//! product of A, B and C: one multiplication a nonzero. `eval` is what the engine
-//! does with a witness that it proves; `eval-abc` trusts no row. At other sizes plain
-//! matrices would not fit, so the witness is made up (random bits where the rows
-//! say that a column is boolean, random values elsewhere) and the peer is filling
-//! the same buffers, which nothing that writes them can beat.
+//! At 2 KiB the witness is that of the bundled request. The peer is the plain product
+//! of A, B and C: one multiplication a nonzero. `eval` is the engine's evaluation of a
+//! witness that it proves; `eval-abc` trusts no row.
+//!
+//! At other sizes plain matrices would not fit, so the witness is made up. It has random
+//! bits in the columns that the rows declare boolean, and random values elsewhere. The
+//! peer then fills the same buffers, which is the fastest that any writer can be.
 
 use std::cell::RefCell;
 

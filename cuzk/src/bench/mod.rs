@@ -105,8 +105,8 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an engine is measured with, on as many threads as the current pool has. It uses
-/// the multiples that are there and makes none: that would be in the peer's way.
+/// Returns the configuration of a measured engine, with as many threads as the current
+/// pool. The engine uses existing multiples and makes none: that would slow the peer.
 fn engine_config(context: &Context) -> Config {
     let mut config = context.config.clone();
     config.synthesis.threads = rayon::current_num_threads();

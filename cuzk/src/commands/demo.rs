@@ -45,7 +45,7 @@ fn make_parameters(
 ) -> Result<(), Failure> {
     let left = format!("{circuit}: its test parameters are not made, and nothing is kept");
     let context = context.clone();
-    // What is half made when a signal comes is no file of the cache.
+    // A file that is unfinished when a signal comes is no file of the cache.
     let made = interrupt.unless_it_comes("making parameters", left, move || {
         ensure_parameters(&context, circuit, SEED, false)
     })?;

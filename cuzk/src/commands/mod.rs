@@ -20,7 +20,7 @@ use cuzk_core::{Config, ProofRequest};
 use crate::failure::Failure;
 use crate::logging;
 
-/// What every command starts from.
+/// The common input of all commands.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) config: Config,

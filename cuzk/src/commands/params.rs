@@ -22,9 +22,9 @@ struct GenerateReport {
     params: String,
     vk: String,
     params_bytes: u64,
-    /// Whether they were made here and now.
+    /// True if this command made them.
     made: bool,
-    /// What they were made from; nobody knows of those that were there.
+    /// The seed that they were made from; unknown if they existed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
     generate_s: f64,

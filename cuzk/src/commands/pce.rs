@@ -25,7 +25,7 @@ struct PceReport {
     nnz_b: u64,
     nnz_c: u64,
     resident_bytes: usize,
-    /// What the same rows take as plain matrices.
+    /// The size of the same rows as plain matrices.
     plain_bytes: u64,
     file_bytes: u64,
     fingerprint: String,
@@ -48,7 +48,7 @@ fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
     let circuit = Circuit::compile(args.circuit.id())?;
     let build_s = started.elapsed().as_secs_f64();
     spinner.set_message("writing it");
-    // What is reported was read back from the file.
+    // The report is about the circuit that was read back from the file.
     let report = match out.file() {
         Some(file) => {
             circuit.write(file)?;

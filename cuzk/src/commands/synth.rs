@@ -35,7 +35,7 @@ struct SynthReport {
     check: Option<Check>,
 }
 
-/// What `--check` found. No row is bad in a satisfied circuit.
+/// The result of `--check`. No row is bad in a satisfied circuit.
 #[derive(Debug, Serialize)]
 struct Check {
     satisfied: bool,

@@ -1,16 +1,16 @@
-//! `cuzk tune gpu-threads`: the sum in G2 on several numbers of threads, beside
+//! `cuzk tune gpu-threads`: the MSM in G2 on several numbers of threads, beside
 //! synthesis, and the line of the configuration that follows from it.
 //!
-//! What is measured is what the engine runs on this machine, as the
-//! configuration says: the sum of a bundled request's witness by the kernel of
-//! `cuzk-kernels` on a pool of its own, and the witness and the evaluation of
-//! the same request on synthesis' pool. Not the C++ side's `b_g2_msm`, which
-//! only stands beside a device. The bases are multiples of the generator, so no
-//! parameters are needed.
+//! It measures the work that the engine does on this machine with this configuration. One
+//! side is the MSM of a bundled request's witness, by the kernel of `cuzk-kernels` on a
+//! pool of its own. The other side is the witness and the evaluation of the same request,
+//! on synthesis' pool. It does not measure the C++ side's `b_g2_msm`, which only works
+//! beside a device. The bases are multiples of the generator, so no parameters are
+//! needed.
 //!
-//! The throttle stays down, whatever the configuration says. How long a witness and an
-//! evaluation stand aside is bounded, which hides a bundled circuit's whole synthesis and
-//! little of a full-size one's.
+//! The throttle stays down, whatever the configuration says. The time that a witness and
+//! an evaluation give way is bounded. That bound hides the whole synthesis of a bundled
+//! circuit and little of a full-size one's.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,7 +73,7 @@ fn draw(report: &Report, out: &Place) -> Result<(), Failure> {
     out.write(svg.as_bytes())
 }
 
-/// What both sides work on.
+/// The work of both sides.
 struct Work {
     config: Config,
     job: Box<dyn Job>,
@@ -190,7 +190,7 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    /// What to write into the configuration.
+    /// The number to write into the configuration.
     gpu_threads: usize,
     toml: String,
     /// The one with the best median. It is not `gpu_threads` if too few rounds say
@@ -258,16 +258,16 @@ fn lines(rows: &[Row]) -> [Line; 3] {
             .collect(),
     };
     [
-        line("sum in G2 alone", |row| row.sum_alone_s),
-        line("sum in G2 beside synthesis", |row| row.sum_beside_s),
-        line("synthesis beside the sum", |row| row.synthesis_beside_s),
+        line("MSM in G2 alone", |row| row.sum_alone_s),
+        line("MSM in G2 beside synthesis", |row| row.sum_beside_s),
+        line("synthesis beside the MSM", |row| row.synthesis_beside_s),
     ]
 }
 
 fn text(report: &Report) -> String {
     let mut lines = vec![
         format!(
-            "# The sum in G2 ({} points, {}) beside the synthesis of {} 2KiB on {} threads:",
+            "# The MSM in G2 ({} points, {}) beside the synthesis of {} 2KiB on {} threads:",
             report.points, report.isa, report.kind, report.synthesis_threads,
         ),
         format!(

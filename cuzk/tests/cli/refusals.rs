@@ -1,5 +1,5 @@
-//! What is refused, when, and with which exit code; what commands say of themselves, and what
-//! they leave.
+//! Refusals, their time and their exit codes; the help and the version; the files that
+//! refused commands leave.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What becomes of results: where they are written, and what keeps them from it.
+//! Results: the places where they are written, and the obstacles.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -198,7 +198,7 @@ fn links_and_devices_are_written_to_and_not_replaced() {
     assert!(folder.has_proof("target"));
     assert!(folder.at("link").is_symlink() && folder.at("null").is_symlink());
 
-    // What is printed besides is not in the result's way.
+    // Other output does not mix with the result.
     let output = folder.prove(&[(good, "/dev/stdout")], &["--json"]).output();
     let output = output.unwrap();
     assert!(output.status.success());

@@ -1,9 +1,9 @@
 //! How far a proof is from what the card could do at best.
 //!
 //! The least work of each part, against the card's wide multiply-adds and the
-//! bandwidth of its memory. The counts are those of the kernels' own comments:
-//! products of 32-bit limbs a multiplication, and additions of 10 multiplications
-//! of which two share a reduction.
+//! bandwidth of its memory. The comments of the kernels have the counts: products of
+//! 32-bit limbs a multiplication, and 10 multiplications an addition. Two of the 10
+//! share a reduction.
 
 use serde::Serialize;
 use supraseal_sys::device::{DeviceInfo, ProofFigures};
@@ -50,7 +50,7 @@ impl Bound {
     }
 }
 
-/// Of the quotient and of the sums in G1, which run beside it in part.
+/// Returns the bounds of the quotient and of the MSMs in G1, which run beside it in part.
 pub(super) fn bounds(info: &DeviceInfo, subject: &Subject, figures: &ProofFigures) -> [Bound; 2] {
     let per_ms = f64::from(info.multiprocessors) * MULTIPLY_ADDS * f64::from(info.clock_khz);
     let bytes_per_ms = info.memory_bandwidth as f64 / 1e3;
@@ -70,7 +70,7 @@ pub(super) fn bounds(info: &DeviceInfo, subject: &Subject, figures: &ProofFigure
             bandwidth_ms: PASSES * SCALAR_BYTES * len / bytes_per_ms,
         },
         Bound {
-            part: "sums in G1",
+            part: "MSMs in G1",
             ms: figures.sums_ms,
             multiplications_ms: additions * G1_PRODUCTS / per_ms,
             bandwidth_ms: points * G1_BYTES / bytes_per_ms,

@@ -1,8 +1,8 @@
 //! `cuzk bench device…`: proofs on a GPU, from the witness on.
 //!
-//! The peer is supraseal-c2, in a build with the feature `peer-supraseal`: on the
-//! same circuit, witness and parameters, with a, b and c evaluated for it before
-//! anything is measured. The invariant: with the same r and s both proofs are the
+//! The peer is supraseal-c2, in a build with the feature `peer-supraseal`. It has the
+//! same circuit, witness and parameters. Its a, b and c are evaluated before anything is
+//! measured. The invariant: with the same r and s both proofs are the
 //! same bytes, and every proof that is timed verifies.
 
 mod bounds;
@@ -138,7 +138,7 @@ impl Device {
         figures.ok_or_else(|| failed("no proof was made"))
     }
 
-    /// What of the device's memory is in use, by anyone.
+    /// Returns how much of the device's memory is in use, by any process.
     fn used_bytes(&self) -> Result<u64, Failure> {
         let info = self.prover.info().map_err(failed)?;
         Ok(info.memory_bytes - info.free_bytes)
@@ -267,7 +267,7 @@ impl Load {
     }
 }
 
-/// What workers and finishers share.
+/// The state that workers and finishers share.
 struct Line<'a> {
     device: &'a Device,
     subject: &'a Subject,
@@ -275,7 +275,7 @@ struct Line<'a> {
     done: Mutex<Done>,
 }
 
-/// What was seen of the proofs that are done.
+/// The figures of the finished proofs.
 #[derive(Default)]
 struct Done {
     proofs: usize,

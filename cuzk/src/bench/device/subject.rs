@@ -1,4 +1,4 @@
-//! What is proved: a circuit with its parameters and a witness, of a bundled
+//! The subject of a proof: a circuit with its parameters and a witness, of a bundled
 //! request or made up.
 //!
 //! The made-up circuit has what storage proofs have: hashes bit by bit, and a few
@@ -126,7 +126,7 @@ impl Subject {
         Ok(*verified.as_bytes())
     }
 
-    /// What a prover sends up that takes a, b, c and the aux values in full.
+    /// Returns the upload of a prover that takes a, b, c and the aux values in full.
     pub(super) fn peer_bytes(&self) -> u64 {
         let rows = self.circuit.program().rows() + self.witness.num_inputs();
         (size_of::<Scalar>() * (3 * rows + self.witness.num_aux())) as u64
@@ -168,7 +168,7 @@ fn make_parameters(program: &Program<Scalar>, path: &Path) -> Result<(), Failure
 /// Independent hashes of 64 bytes, each with values that are not bits beside it.
 struct Hashes {
     count: usize,
-    /// Whether values are unknown.
+    /// True if values are unknown.
     blank: bool,
 }
 

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 const PROOFS_A_CALLER: usize = 2;
 
 /// The keys of the interventions. The first arm has all of them off: vectors
-/// are unmapped at once, the sum in G2 has every core, nothing gives way.
+/// are unmapped at once, the MSM in G2 has every core, nothing gives way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Arm {
     pub(super) name: String,
@@ -90,7 +90,7 @@ impl Arm {
     }
 }
 
-/// What one turn of an arm took: seconds and counts, of one proof.
+/// The cost of one turn of an arm: seconds and counts, of one proof.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sample {
     /// The time of all proofs together, by their number.

@@ -1,10 +1,10 @@
 //! The whole program beside the parts: proofs a second of the engine with each
 //! intervention's key turned on alone, and what the parts took meanwhile.
 //!
-//! The number of gpu_threads is decided once a process, so each arm is a child
-//! process with an engine of its own, which waits for its turn. All arms have
-//! their turn in every round, in rotating order, and ratios are taken within a
-//! round, so that a slow minute of the machine is slow for all of them.
+//! The number of gpu_threads is decided once a process. So each arm is a child process
+//! with an engine of its own, which waits for its turn. All arms have their turn in every
+//! round, in rotating order. Ratios are taken within a round, so that a slow minute of the
+//! machine is slow for all arms.
 
 mod arm;
 mod report;

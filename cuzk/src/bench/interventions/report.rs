@@ -1,4 +1,4 @@
-//! What was measured: a row for each arm and number of proofs in flight.
+//! The result: a row for each arm and number of proofs in flight.
 
 use std::thread;
 
@@ -24,7 +24,7 @@ struct Row {
     ratio: f64,
     /// Rounds in which this arm was the faster one.
     better_rounds: usize,
-    /// Whether so many rounds say that it is faster, or slower: `None` if neither.
+    /// True if enough rounds show that it is faster, false if slower, `None` if neither.
     faster: Option<bool>,
     b_g2_s: f64,
     witness_s: f64,

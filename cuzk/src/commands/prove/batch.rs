@@ -1,8 +1,10 @@
 //! Several requests on their way through one engine.
 //!
-//! Not the engine, and not what is printed in the end. The invariants: what the queue has
-//! no room for is submitted again when it has; a proof is written by the thread that waits
-//! for its job, so that a reader of a pipe who lets one wait lets no other wait.
+//! Not the engine, and not the final report. The invariants:
+//!
+//! * A request that the queue has no room for is submitted again when it has.
+//! * The thread that waits for a job writes its proof. A slow reader of one pipe therefore
+//!   delays no other proof.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -25,14 +27,14 @@ const POLL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) outcome: Outcome,
-    /// Whether the proof was written.
+    /// The result of writing the proof.
     pub(super) kept: Result<(), Failure>,
     /// Since the first was submitted.
     prove_s: f64,
 }
 
 impl End {
-    /// What is wrong with it.
+    /// Returns the failure of a request without a proof, or that of writing its proof.
     fn failure(self) -> Option<Failure> {
         match self.outcome {
             Err(error) => Some(error.into()),
@@ -97,14 +99,14 @@ impl<'a> Proved<'a> {
     }
 }
 
-/// What an engine has to do: while it is the same there is no more room than before.
+/// The work of an engine: while it is the same, there is no more room than before.
 type Load = (usize, usize);
 
 pub(super) struct Batch<'a> {
     pub(super) orders: &'a [Order],
     entries: Vec<Entry<'a>>,
     started: Instant,
-    /// What the engine had to do when it had no room.
+    /// The engine's work when it had no room.
     full_at: Option<Load>,
     end: Sender<(usize, End)>,
     ends: Receiver<(usize, End)>,
@@ -209,8 +211,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Those that have ended meanwhile, for as long as `limit` while any runs. What is
-    /// wrong with them is not said.
+    /// Returns the jobs that have ended meanwhile. Waits for as long as `limit` while any
+    /// runs. Reports no failures.
     pub(super) fn rest(mut self, limit: Duration) -> Vec<(Entry<'a>, Option<End>)> {
         let until = Instant::now() + limit;
         let mut ends: Vec<Option<End>> = self.entries.iter().map(|_| None).collect();
@@ -232,7 +234,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// What a timeline of these jobs is headed.
+    /// Returns the title of a timeline of these jobs.
     pub(super) fn title(&self) -> String {
         let jobs = self.entries.iter().filter_map(Entry::job);
         let mut circuits: Vec<_> = jobs.map(|job| job.circuit().to_string()).collect();

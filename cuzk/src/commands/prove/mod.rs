@@ -1,10 +1,10 @@
 //! `cuzk prove --request FILE --out PROOF`, as many of both as one likes: one engine
 //! proves them side by side.
 //!
-//! The invariant: each request has its own end. What is wrong with one is said when it is
-//! known, under the request's name, and each proof is written when its own job ends. With
-//! `--json` each has one object: the report of its proof, or what failed, if only that a
-//! signal came.
+//! The invariant: each request has its own end. An error is reported as soon as it is
+//! known, under the request's name. Each proof is written when its own job ends. With
+//! `--json` each request has one object: the report of its proof, or its failure. A signal
+//! is a failure too.
 //!
 //! SIGINT or SIGTERM stops what runs at its next chunk; see [`stopped`].
 
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     prove(context, &orders, drawing.as_ref(), &interrupt, said)
 }
 
-/// Reads the requests. What is wrong with one is said; a signal is the end of all.
+/// Reads the requests. Reports the error of each bad one; a signal ends all of them.
 fn read(
     args: &Prove,
     outs: Vec<Place>,

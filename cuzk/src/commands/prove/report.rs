@@ -1,4 +1,4 @@
-//! What `cuzk prove` prints of a proof.
+//! The report that `cuzk prove` prints of a proof.
 
 use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::memory::peak_rss_bytes;
 use crate::output;
 use crate::place::Place;
 
-/// What proving a request came to.
+/// The result of proving a request.
 #[derive(Debug, Serialize)]
 struct ProveReport {
     /// The request's file, if it came from one.
@@ -33,11 +33,11 @@ struct ProveReport {
     devices: Vec<DeviceUse>,
 }
 
-/// What reports are made of and where they go.
+/// The source and the destination of reports.
 pub(super) struct Reports<'a> {
     timeline: &'a Timeline,
     devices: Vec<DeviceUse>,
-    /// Whether a proof goes to standard output.
+    /// True if a proof goes to standard output.
     is_stdout: bool,
 }
 

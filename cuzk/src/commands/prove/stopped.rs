@@ -1,5 +1,5 @@
-//! What a signal leaves of jobs: what is proved is written, what the journal knows is left
-//! to the same command, given again.
+//! The end of jobs after a signal. Finished proofs are written. Jobs of the journal are
+//! left to the same command, given again.
 //!
 //! Not a handler: the command looks for a signal and calls this. The invariant: it ends
 //! in bounded time, whatever the engine does.
@@ -24,7 +24,7 @@ use crate::interrupt::Signal;
 /// milliseconds; a circuit that is being compiled does not.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// What became of a request.
+/// The fate of a request.
 enum Fate {
     Proved(JobHandle, End),
     /// It was not proved, or nobody took the proof, because the signal came.
@@ -32,8 +32,8 @@ enum Fate {
     Failed(Failure),
 }
 
-/// Ends the engine, and writes when everything ran. What became of each request whose end
-/// was not said yet; with `--json` each has its object.
+/// Ends the engine, and writes the timeline. Reports the fate of each request that was not
+/// reported yet; with `--json` each has its object.
 pub(super) fn stop(
     context: &Context,
     engine: Engine,
@@ -98,7 +98,7 @@ fn end<'a>(engine: Engine, batch: Batch<'a>) -> Vec<(Entry<'a>, Option<End>)> {
     rest
 }
 
-/// What a signal left of a request; none if its end was said before.
+/// Returns the fate of a request after a signal; none if it was reported before.
 fn fate(entry: Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<Fate> {
     let order = entry.order;
     let name = name(order, entry.job());
@@ -136,7 +136,7 @@ fn proved(order: &Order, job: &JobHandle) -> String {
     }
 }
 
-/// What is left of a job that was not proved.
+/// Describes the state of a job that was not proved.
 fn left(order: &Order, job: &JobHandle, journal: Option<&Path>) -> String {
     let name = name(order, Some(job));
     let progress = job.progress();
@@ -157,7 +157,7 @@ fn left(order: &Order, job: &JobHandle, journal: Option<&Path>) -> String {
     }
 }
 
-/// What a request is called: as the caller does, else by its file.
+/// Returns the caller's name of a request, or that of its file.
 fn name(order: &Order, job: Option<&JobHandle>) -> String {
     let id = order.options.id.clone();
     id.or_else(|| order.path.as_deref().map(shown))
