@@ -26,7 +26,7 @@ const ROUNDS: usize = 12;
 
 /// A kernel at one size.
 struct Kernel<'a> {
-    /// What one of its items is.
+    /// The name of one of its items.
     item: String,
     isa: Isa,
     items: usize,
@@ -35,7 +35,7 @@ struct Kernel<'a> {
     run: Box<dyn FnMut() -> Result<()> + Send + 'a>,
 }
 
-/// What kernels are given.
+/// The inputs of the kernels.
 struct Inputs {
     log: u32,
     scalars: Vec<Scalar>,

@@ -17,8 +17,9 @@ use std::{cell::RefCell, time::Duration};
 /// Cells written by all traces of one run together.
 const CELLS_IN_ALL: u64 = 1 << 21;
 /// Cells of one machine: within the L1, about the L2, and far beyond it. The
-/// last is also so large that the allocator maps the memory of every arm anew;
-/// in between it would keep the small cells' and unmap the large cells'.
+/// last is also so large that the allocator maps the memory of every arm anew.
+/// At a size in between, the allocator would keep the memory of small cells and
+/// unmap that of large ones.
 const MEMORY_CELLS: [u64; 3] = [1 << 10, 1 << 16, 1 << 21];
 const ROUNDS: usize = 5;
 

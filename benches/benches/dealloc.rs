@@ -21,8 +21,8 @@ use supraseal_sys::test_hooks::dealloc_in_cpp;
 
 const ROUNDS: usize = 7;
 
-/// What is freed in one sample: of each partition what Rust holds and what C++
-/// holds, each freed on its own.
+/// The memory that one sample frees. Each partition has a part of Rust's and a part
+/// of C++'s, and each part is freed on its own.
 #[derive(Clone, Copy)]
 struct Load {
     partitions: usize,

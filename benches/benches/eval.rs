@@ -91,9 +91,9 @@ fn plain_rows<'a>(r1cs: &'a R1cs<Scalar>, witness: &'a Witness<Scalar>) -> Work<
     })
 }
 
-/// The compiled circuit's a and b, as the engine has them of a witness that it
-/// proves, and its a, b and c of any, beside plain rows; and its a and b beside the
-/// machine's stores: filling the same two buffers.
+/// Returns the stages of the compiled circuit. They are a and b of a witness that the
+/// engine proves, and a, b and c of any witness, each beside plain rows. The last is a
+/// and b beside the machine's stores: filling the same two buffers.
 fn compiled_stages<'a>(
     program: &'a Program<Scalar>,
     packed: &'a PackedWitness<Scalar>,

@@ -1,6 +1,6 @@
-//! The sum in G2 on several numbers of threads, alone and beside synthesis, by
-//! the C++ kernel and by the engine's own; and whether it helps to leave the sum
-//! cores of its own. What it does to give way is `membw_throttle`'s.
+//! The MSM in G2 on several numbers of threads, alone and beside synthesis, by the
+//! C++ kernel and by the engine's own. The bench also measures the effect of cores of
+//! its own for the MSM. The bench `membw_throttle` measures giving way.
 //!
 //! The C++ pool's size is decided once a process, so each size is a child
 //! process that waits for its turn. The engine's kernel has a pool of rayon's,
@@ -58,7 +58,7 @@ struct Load {
     kernels: &'static [Kernel],
 }
 
-/// What runs beside the sum.
+/// The work beside the MSM.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Other {
     /// Both of what follows, one after the other.
@@ -77,7 +77,7 @@ impl Other {
     }
 }
 
-/// What the other side does because of the sum.
+/// How the other side makes room for the MSM.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Nothing: it has all cores.
@@ -97,7 +97,7 @@ impl Way {
         }
     }
 
-    /// Whether it is something else than the others.
+    /// Returns true if it differs from the others.
     fn differs(self, threads: usize) -> bool {
         match self {
             Way::Beside => true,
@@ -152,8 +152,8 @@ fn loads(mode: Mode) -> &'static [Load] {
     mode.pick(&LOADS[..], &SMOKE_LOADS)
 }
 
-/// What a child answers: how long one piece of work of each side took, on
-/// average over the sample; 0 for a side that did not run.
+/// The answer of a child: the mean time of one piece of work of each side over the
+/// sample; 0 for a side that did not run.
 #[derive(Clone, Copy)]
 struct Sample {
     sum: Duration,
@@ -191,7 +191,7 @@ impl Sample {
     }
 }
 
-/// What both sides work on.
+/// The work of both sides.
 struct Work {
     load: Load,
     sum: Sum,
@@ -509,8 +509,8 @@ fn main() -> Result<()> {
 
 fn report(rows: &[Vec<String>]) {
     let title = format!(
-        "gpu_threads on {} cores: the sum in G2 beside another work; medians, of one piece of \
-         each. `on` is where the other work runs meanwhile: on all cores or on those that the sum \
+        "gpu_threads on {} cores: the MSM in G2 beside another work; medians, of one piece of \
+         each. `on` is where the other work runs meanwhile: on all cores or on those that the MSM \
          leaves. `combined` is the sum of both sides' rates beside each \
          other, each by its own alone on all cores; * is the best, if enough rounds say that it \
          is better than gpu_threads and the other work on all cores, else that",

@@ -1,7 +1,7 @@
-//! The throttle: the sum in G2 beside synthesis, with several ideas of what
-//! synthesis does while the throttle is raised, and what the check costs while it
-//! is not. The sum is computed by the C++ kernel and by the engine's, on all cores;
-//! synthesis has all of them or one thread.
+//! The throttle: the MSM in G2 beside synthesis, with several reactions of synthesis
+//! while the throttle is raised. It also measures the cost of the check while the
+//! throttle is not raised. The C++ kernel and the engine's compute the MSM on all
+//! cores. Synthesis has all of them or one thread.
 
 use benches::{
     Result,
@@ -36,8 +36,8 @@ use std::{
 
 const ROUNDS: usize = 4;
 
-/// Sums alone, each with one beside evaluations and one beside syntheses: a sum takes a tenth of a
-/// second, and two of them in a row differ by as much as the target allows.
+/// The number of MSMs alone, each with one beside evaluations and one beside syntheses. An
+/// MSM takes a tenth of a second, and two in a row differ by as much as the target allows.
 const PAIRS: usize = 19;
 
 /// How long evaluation runs before the sum starts beside it.
@@ -46,8 +46,8 @@ const LEAD: Duration = Duration::from_millis(20);
 /// How many evaluations of the compiled circuit stand for one over CSR.
 const COMPILED_FASTER: usize = 8;
 
-/// How many of them run beside a sum that they make way for: they need not last longer
-/// than it does, since they wait for it.
+/// The number of evaluations beside an MSM that they give way to. They need not last
+/// longer than the MSM, because they wait for it.
 const COMPILED_PAIRED: usize = 8;
 
 /// How many syntheses run beside a sum: they last longer than it.
@@ -64,7 +64,7 @@ struct Load {
     kernel: Kernel,
     points: usize,
     scalars: Scalars,
-    /// Whether synthesis has all cores, or one thread.
+    /// True if synthesis has all cores, false if it has one thread.
     on_all: bool,
 }
 
@@ -144,8 +144,8 @@ impl Load {
         if self.on_all { cores() } else { 1 }
     }
 
-    /// What is measured beside the sum. What no engine does is measured beside
-    /// one kernel only, and of one thread what the engine has.
+    /// Returns the arms that are measured beside the MSM. Arms that no engine has are
+    /// measured beside one kernel only. One thread has only the engine's arms.
     fn arms(self) -> Vec<Arm> {
         let only_cpp = [
             Arm::Yield,
@@ -160,7 +160,7 @@ impl Load {
     }
 }
 
-/// What runs beside the sum.
+/// The work beside the MSM.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Csr,
@@ -191,7 +191,7 @@ impl What {
     }
 }
 
-/// What evaluation does while the throttle is raised.
+/// The reaction of the evaluation while the throttle is raised.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arm {
     Off,
@@ -282,7 +282,7 @@ impl Circuits {
     }
 }
 
-/// What is evaluated, and beside what.
+/// The evaluated rows, and the work beside them.
 struct Work<'a> {
     circuits: &'a Circuits,
     /// Where the compiled circuit's a and b go.
@@ -389,12 +389,11 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Looks at the throttle while two sums run, the second from half of the
-    /// first one on; the highest count, and the lowest between the end of one
-    /// and of the other.
+    /// Looks at the throttle while two MSMs run. The second begins when the first is
+    /// half done. Returns the highest count, and the lowest one between their ends.
     ///
     /// # Errors
-    /// If either is not what two workers make of it.
+    /// If either count differs from that of two workers.
     fn two_workers(&self) -> Result<(i32, i32)> {
         let throttle = self.sum.throttle();
         let done = [AtomicBool::new(false), AtomicBool::new(false)];
@@ -461,7 +460,7 @@ fn evaluations_s(sample: &Sample) -> f64 {
     sample.evaluations.as_secs_f64()
 }
 
-/// What became of one load: the rows of the table, and each arm's sum for the plot.
+/// The result of one load: the rows of the table, and each arm's MSM for the plot.
 struct Measured {
     rows: Vec<Vec<String>>,
     sums: Vec<(Arm, f64)>,
@@ -508,8 +507,8 @@ fn beside(work: &Work<'_>, load: Load, criterion: &mut Criterion, mode: Mode) ->
     Ok(Measured { rows, sums })
 }
 
-/// What the engine has, evaluations and whole syntheses, again and again, each time with
-/// the sum alone before or after it; rows of the table.
+/// Measures the engine's arms again and again: evaluations and whole syntheses. Each time
+/// the MSM runs alone before or after it. Returns rows of the table.
 fn paired(
     work: &Work<'_>,
     load: Load,
@@ -680,7 +679,7 @@ fn draw(kernel: Kernel, sums: &[(Load, Vec<(Arm, f64)>)]) -> Result<()> {
         .collect();
     plot::draw(
         &format!("membw_throttle-{}", kernel.name()),
-        "one sum in G2 beside synthesis on so many threads",
+        "one MSM in G2 beside synthesis on so many threads",
         "seconds",
         &lines,
     )
@@ -693,7 +692,7 @@ fn report(
     counts: &[(Load, (i32, i32))],
 ) {
     let title = format!(
-        "membw_throttle: one sum in G2 on {} cores beside evaluations of A and B over CSR, eight \
+        "membw_throttle: one MSM in G2 on {} cores beside evaluations of A and B over CSR, eight \
          times as many of the compiled circuit, or two syntheses, on so many threads; \
          medians. `loss` is what those lost, in the sum's time beside them",
         cores()

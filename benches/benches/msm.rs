@@ -1,4 +1,4 @@
-//! The stage of sums: in G1 and G2, over a witness and over full-size scalars.
+//! The stage of MSMs, over G1 and over G2, of a witness and of full-size scalars.
 
 use benches::{
     Result,

@@ -1,5 +1,5 @@
-//! Whether the windows that the cost model chooses are the best: sums with wider and
-//! narrower ones, in turns.
+//! A test of the windows that the cost model chooses: MSMs with wider and narrower ones,
+//! in turns.
 
 use benches::{
     Result,

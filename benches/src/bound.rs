@@ -68,7 +68,7 @@ impl Multiplier {
         5.0 * self.base_product + self.base_square
     }
 
-    /// The same in G2.
+    /// An addition of affine points of G2, in a batch as of [`Self::addition_g1`].
     pub fn addition_g2(self) -> f64 {
         5.0 * self.extension_product + self.extension_square
     }

@@ -14,7 +14,7 @@ use ff::PrimeField;
 pub struct Hashes {
     /// How many.
     pub count: usize,
-    /// Whether values are known.
+    /// True if values are unknown.
     pub blank: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The sum in G2, by the two kernels that there are.
+//! The MSM in G2, by each of the two kernels.
 //!
 //! Invariant: the throttle is raised while either runs.
 
@@ -17,13 +17,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::AtomicI32;
 use supraseal_sys::{GpuResources, b_g2_msm, b_g2_msm_scratch_bytes};
 
-/// Who computes the sum.
+/// The kernel that computes the MSM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// `supraseal_sys::b_g2_msm`, which stands beside a device. Its pool is the
     /// process's, and its size decided once.
     Cpp,
-    /// What the engine runs without a device: `cuzk_kernels::msm::g2_packed` on
+    /// The engine's kernel without a device: `cuzk_kernels::msm::g2_packed` on
     /// a pool of its own.
     Engine,
 }

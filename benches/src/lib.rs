@@ -1,11 +1,15 @@
-//! What the criterion targets share.
+//! The common parts of the criterion targets.
 //!
-//! Reading order: [`mode`] says how a target was started, [`study`] runs its
-//! arms in turns and hands the samples to criterion, and [`table`] and [`plot`]
-//! print. The rest is the work that is measured: [`vm`] for cells, [`victim`]
-//! and [`working_set`] for freeing, [`circuit`], [`porep`], [`msm`], [`g2`] and
-//! [`throttled`] for the sum in G2 and what runs beside it, [`stage`] for the
-//! stages of a proof, [`bound`] for what kernels cannot do without.
+//! Reading order: [`mode`] says how a target was started. [`study`] runs its arms in
+//! turns and hands the samples to criterion. [`table`] and [`plot`] print. The rest is
+//! the work that is measured:
+//!
+//! * [`vm`] for cells;
+//! * [`victim`] and [`working_set`] for freeing;
+//! * [`circuit`], [`porep`], [`msm`], [`g2`] and [`throttled`] for the MSM in G2 and the
+//!   work beside it;
+//! * [`stage`] for the stages of a proof;
+//! * [`bound`] for the multiplications that kernels need.
 //!
 //! Nothing here is part of the engine.
 
@@ -26,5 +30,5 @@ pub mod victim;
 pub mod vm;
 pub mod working_set;
 
-/// What a target's `main` returns.
+/// The result of a target's `main`.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

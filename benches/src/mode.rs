@@ -4,7 +4,7 @@
 use cuzk_tune::sweep;
 use std::{env, path::PathBuf, thread::available_parallelism};
 
-/// What a target has to do.
+/// The way in which a target was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Measure: `cargo bench`.

@@ -6,7 +6,7 @@ use group::{Curve, Group, prime::PrimeCurveAffine};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What the scalars look like.
+/// The distribution of the scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalars {
     /// As a Filecoin witness: 98.4 % zeros and ones, half and half.

@@ -21,7 +21,7 @@ pub struct Stage<'a> {
     pub name: String,
     /// Ours, which runs on rayon's current pool.
     pub ours: Box<dyn Fn() -> Work<'a> + 'a>,
-    /// Who does the same work, and its work.
+    /// The name of the peer that does the same work, and its work.
     pub peer: (&'static str, Work<'a>),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Criterion finishes with one benchmark before it starts the next, and a
 //! shared machine changes in between. A study runs every arm once a round, in
-//! rotating order, so that a change of the machine hits all arms; then it
+//! rotating order, so that a change of the machine hits all arms. Then it
 //! replays the samples to criterion, for its comparison with the run before.
 //! With fewer than ten samples criterion sees some of them twice.
 
@@ -23,7 +23,7 @@ impl Timed for Duration {
     }
 }
 
-/// What one arm does to produce one sample.
+/// The work of an arm for one sample.
 type Run<'a, T> = Box<dyn FnMut() -> Result<T> + 'a>;
 
 struct Arm<'a, T> {
@@ -130,8 +130,8 @@ impl<'a, T: Timed> Study<'a, T> {
         self.median(arm, |sample| sample.wall().as_secs_f64())
     }
 
-    /// The median over rounds of an arm's figure divided by another arm's in
-    /// the same round, which a slow minute of the machine does not change.
+    /// Returns the median over rounds of an arm's figure divided by another arm's in
+    /// the same round. A slow minute of the machine does not change it.
     pub fn ratio(&self, arm: usize, to: usize, of: impl Fn(&T) -> f64) -> Option<f64> {
         let pairs = self.samples(arm).iter().zip(self.samples(to));
         median(pairs.map(|(sample, to)| of(sample) / of(to)))

@@ -18,7 +18,7 @@ fn render(header: &[&str], rows: &[Vec<String>]) -> Table {
     table
 }
 
-/// What was not measured or cannot be counted.
+/// The text for a figure that was not measured or cannot be counted.
 pub const NOT_AVAILABLE: &str = "n/a";
 
 /// A figure, or [`NOT_AVAILABLE`].

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a thread does when it finds the throttle raised.
+/// The reaction of a thread that finds the throttle raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// One `yield_now` before every 64th chunk.
@@ -23,7 +23,7 @@ pub enum Policy {
     /// Sleeps before every chunk until it is lowered, all threads together for
     /// at most [`WAIT_MAX`] a call.
     ParkEveryChunk,
-    /// The same by every second thread of the pool; the others go on.
+    /// Every second thread of the pool sleeps so; the others go on.
     FewerThreads,
 }
 
@@ -66,7 +66,7 @@ impl Gate<'_> {
         self.throttle.load(Ordering::Acquire) > 0
     }
 
-    /// Whether the bound, which starts with the first to ask, is not over.
+    /// Returns true while the bound lasts, which starts with the first thread that asks.
     fn may_wait(&self) -> bool {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let now = micros(self.start.elapsed());

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a victim does.
+/// The work of a victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// Reads and writes its own memory, a cache line at a time, all over it:
@@ -39,11 +39,12 @@ pub struct Victim {
 
 const PAGE_WORDS: usize = 512;
 const LINE_WORDS: usize = 8;
-/// What a thread that walks has: beyond its own caches, and no more than the TLB and its
-/// share of the last cache hold, so that little but what is measured slows it down.
+/// The memory of a thread that walks. It is larger than the thread's own caches. It fits
+/// into the TLB and into the thread's share of the last cache. So little slows it down
+/// except the measured work.
 const WALKED_BYTES: usize = 8 << 20;
 
-/// What a thread that allocates asks for at a time.
+/// The size of one allocation of a thread that allocates.
 const ALLOCATED_BYTES: usize = 32 << 20;
 
 /// How long the victim works before what it suffers from begins.
@@ -64,10 +65,10 @@ impl Victim {
         }
     }
 
-    /// Does the work once, and `meanwhile`, on the calling thread, when all threads are
-    /// at it. How long it took from the first that began until the last was done, by the
-    /// threads' own clocks (the calling thread may be kept from a core until all is over),
-    /// and what `meanwhile` came to.
+    /// Does the work once. Runs `meanwhile` on the calling thread when all threads are at
+    /// work. Returns the time from the first start to the last end, and the result of
+    /// `meanwhile`. The time is by the threads' own clocks, because the calling thread may
+    /// be kept from a core until all is over.
     pub fn work<R>(&mut self, meanwhile: impl FnOnce() -> R) -> (Duration, R) {
         let (deed, rounds) = (self.deed, self.rounds);
         let ready = &Barrier::new(self.memories.len() + 1);

@@ -1,7 +1,7 @@
-//! What a partition leaves behind, and the ways to get rid of it.
+//! The memory that a partition leaves behind, and the ways to free it.
 //!
 //! Invariant: a [`Gauge`] counts exactly the working sets that are being
-//! unmapped, so what an arm claims about its concurrency is what it did.
+//! unmapped. So the concurrency that an arm reports is real.
 
 use crate::Result;
 use cuzk_kernels::memory::Block;
@@ -54,7 +54,7 @@ impl Gauge {
     }
 }
 
-/// What memory is mapped in.
+/// The pages in which memory is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// The system's own, as the heap's is.
@@ -159,7 +159,7 @@ pub enum Side {
     Cpp,
 }
 
-/// What is done with a working set that is no longer needed.
+/// The way in which a working set is freed.
 #[derive(Debug)]
 pub enum Disposal {
     /// It is kept until the measurement is over: nothing is freed.

@@ -1,6 +1,5 @@
-//! The two field elements that the machine computes with: Starknet's 252-bit
-//! field in Montgomery form, and the same field over a big integer on the
-//! heap.
+//! The two field elements that the machine computes with. One is Starknet's 252-bit
+//! field in Montgomery form. The other is that field over a big integer on the heap.
 //!
 //! Invariant: [`Felt`] and [`BigFelt`] agree on every operation.
 
@@ -9,7 +8,7 @@ use ff::{Field, PrimeField};
 use num_bigint::BigUint;
 use std::sync::LazyLock;
 
-/// What a machine needs of a field element.
+/// The operations that a machine needs of a field element.
 pub trait Arithmetic: Clone + PartialEq + Send {
     /// The element with this number.
     fn from_u64(value: u64) -> Self;
@@ -21,7 +20,7 @@ pub trait Arithmetic: Clone + PartialEq + Send {
     fn sub(&self, other: &Self) -> Self;
     /// Product.
     fn mul(&self, other: &Self) -> Self;
-    /// Whether this is zero.
+    /// Returns true if this is zero.
     fn is_zero(&self) -> bool;
     /// The element's number, the most significant byte first.
     fn to_bytes(&self) -> [u8; 32];
@@ -107,7 +106,7 @@ impl Arithmetic for Felt {
     }
 }
 
-/// The same field over a big integer, which allocates for every element.
+/// Starknet's field over a big integer, which allocates for every element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BigFelt(BigUint);
 

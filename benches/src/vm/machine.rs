@@ -70,7 +70,7 @@ pub enum Fault {
     Steps(u64),
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Instructions executed.

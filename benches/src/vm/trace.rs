@@ -13,7 +13,7 @@ use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the traces do with their memory.
+/// The way in which the traces use their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// Writes cells in order, each the sum of the two before it.
@@ -176,7 +176,7 @@ impl Trace {
         })
     }
 
-    /// What the run came to when it was recorded.
+    /// Returns the outcome of the recorded run.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -199,11 +199,11 @@ impl Trace {
     }
 }
 
-/// Executes all traces again, each on a machine of its own with cells of type
-/// `C`, on `threads` threads that take the next trace when they are done.
+/// Executes all traces again, each on a machine of its own with cells of type `C`.
+/// There are `threads` threads, which take the next trace when they are done.
 ///
 /// # Errors
-/// A trace that did not come to what was recorded.
+/// A trace whose outcome differs from the recorded one.
 pub fn re_execute<C>(traces: &[Trace], threads: usize) -> Result<(), Mismatch>
 where
     C: MemoryCell<Int: Arithmetic>,
