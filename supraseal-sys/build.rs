@@ -1,9 +1,9 @@
-//! Compiles the C++ side, with the feature `cuda` the device code, and with the
-//! feature `bindgen` generates the bindings instead of using the committed
+//! Compiles the C++ side. With the feature `cuda` it compiles the device code, too.
+//! With the feature `bindgen` it generates the bindings instead of using the committed
 //! ones.
 //!
-//! blst's headers and its static library come from the `blst` crate, so that
-//! both languages call the same code.
+//! blst's headers and its static library come from the `blst` crate, so that both
+//! languages call the same code.
 
 #[path = "build/nvcc.rs"]
 mod nvcc;
@@ -26,12 +26,13 @@ const SOURCES: [&str; 8] = [
     "device_ffi",
 ];
 
-/// Those that include the kernels' interface.
+/// The sources that include the kernels' interface.
 const DEVICE_SOURCES: [&str; 4] = ["plan", "device", "device_circuit", "device_proof"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    // Exported by blst's build script, which a prebuilt libblst.a ends early.
+    // blst's build script exports this. It ends early for a prebuilt libblst.a, and
+    // exports nothing then.
     let blst_include = env::var("DEP_BLST_BINDINGS")
         .map_err(|_| "the blst crate exported no include path; build it from its source")?;
 
@@ -41,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|toolkit| DeviceCode::compile(&root, toolkit))
         .transpose()?;
     compile(&root, &blst_include, device.as_ref());
-    // After what calls it.
+    // Linked after the code that calls it.
     if let Some(device) = &device {
         device.link();
     }
@@ -55,8 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compiles the C++ side into one archive. The files that name device code are
-/// compiled once for a card and once, for tests, with that code as plain C++.
+/// Compiles the C++ side into one archive. The files that name device code are compiled
+/// twice: once for a card, and once for tests, with that code as plain C++.
 fn compile(root: &Path, blst_include: &str, device: Option<&DeviceCode>) {
     let source = |name: &&str| root.join("csrc").join(name).with_extension("cpp");
     let hooks = env::var_os("CARGO_FEATURE_TEST_HOOKS").is_some();
@@ -86,7 +87,7 @@ fn compile(root: &Path, blst_include: &str, device: Option<&DeviceCode>) {
             .file(source(&"device_cuda"));
     }
     if hooks {
-        // Objects are named after their sources, and these are compiled twice.
+        // Objects are named after their sources, and these sources are compiled twice.
         let objects = env::var_os("OUT_DIR")
             .map(PathBuf::from)
             .unwrap_or_default();
@@ -125,11 +126,11 @@ impl Toolkit {
     }
 }
 
-/// What nvcc made of `cuda/*.cu`.
+/// The output of nvcc for `cuda/*.cu`.
 struct DeviceCode {
     toolkit: Toolkit,
     objects: Vec<PathBuf>,
-    /// What a kernel's thread has at most.
+    /// The most stack that a kernel's thread has.
     stack_bytes: u64,
 }
 
@@ -137,7 +138,7 @@ impl DeviceCode {
     fn compile(root: &Path, toolkit: Toolkit) -> Result<Self, Box<dyn Error>> {
         let sources = files_in(&root.join("cuda"), "cu")?;
         let objects = PathBuf::from(env::var("OUT_DIR")?).join("cuda");
-        // What an earlier build left must not be taken for this one's.
+        // The output of an earlier build must not be used for this one.
         if objects.exists() {
             fs::remove_dir_all(&objects)?;
         }
@@ -148,7 +149,7 @@ impl DeviceCode {
         let mut command = Command::new(&toolkit.nvcc);
         command
             .args(["-std=c++17", "-O3", "--compile", "-Xcompiler=-fPIC"])
-            // For the sizes of stacks.
+            // Prints the sizes of stacks.
             .arg("-Xptxas=-v")
             .args(["--threads", &env::var("NUM_JOBS")?])
             .arg("-ccbin")
@@ -172,8 +173,8 @@ impl DeviceCode {
         })
     }
 
-    /// Links it and the CUDA runtime, statically: the program needs a driver
-    /// where it runs and nothing else of CUDA.
+    /// Links the device code and the CUDA runtime, both statically. The program needs a
+    /// driver where it runs, and nothing else of CUDA.
     fn link(&self) {
         cc::Build::new()
             .objects(&self.objects)
@@ -189,9 +190,9 @@ impl DeviceCode {
     }
 }
 
-/// Writes the names of the kernels in the PTX beside it, for the test that
-/// compares them with those committed: a kernel that the host compiler alone
-/// saw is missing from the device code, and everything still links.
+/// Writes the names of the kernels in the PTX beside it. A test compares them with the
+/// committed names. A kernel that only the host compiler saw is missing from the device
+/// code, and everything still links.
 fn list_entries(objects: &Path) -> Result<(), Box<dyn Error>> {
     let mut mangled = BTreeSet::new();
     for ptx in files_in(objects, "ptx")? {
@@ -209,7 +210,7 @@ fn list_entries(objects: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The files of `folder` with this extension, in the order of their names.
+/// Returns the files of `folder` with this extension, in the order of their names.
 fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -230,18 +231,18 @@ fn generate_bindings(root: &Path, blst_include: &str) -> Result<(), Box<dyn Erro
         .clang_arg(format!("-I{blst_include}"))
         .allowlist_item("(cuzk|CUZK)_.*")
         .blocklist_item("CUZK_NOEXCEPT")
-        // The same types as the `blst` crate's, not copies of them.
+        // The types of the `blst` crate itself, not copies of them.
         .blocklist_type("blst_.*|limb_t")
         .raw_line("use blst::{blst_fr, blst_p1, blst_p2, blst_p2_affine};")
         .default_macro_constant_type(bindgen::MacroTypeVariation::Signed)
         .rust_edition(bindgen::RustEdition::Edition2024)
         .wrap_unsafe_ops(true)
         .use_core()
-        // The same text whatever rustfmt is installed.
+        // The text must not depend on the installed rustfmt.
         .formatter(bindgen::Formatter::Prettyplease)
         .generate()?
         .write_to_file(&out)?;
-    // For the test that compares them with the committed ones.
+    // For the test that compares them with the committed bindings.
     println!("cargo::rustc-env=CUZK_GENERATED_BINDINGS={}", out.display());
     Ok(())
 }

@@ -1,13 +1,13 @@
 /*
- * The C ABI of the C++ side: everything Rust may call, and the input of
- * bindgen. Plain C, so that no C++ type, name or exception crosses it.
+ * The C ABI of the C++ side: all that Rust may call, and the input of bindgen. It
+ * is plain C, so that no C++ type, name or exception crosses it.
  *
  * Invariants:
- *  - a function that can fail returns a cuzk_status by value and never throws;
- *    the message lives inside the status, so reporting a failure allocates
- *    nothing and leaves nothing to free;
- *  - on failure no output parameter has been written;
- *  - lengths are in elements, and pointers of length 0 are never read.
+ * - A function that can fail returns a cuzk_status by value and never throws. The
+ *   message lives inside the status, so reporting a failure allocates nothing and
+ *   leaves nothing to free.
+ * - On failure no output parameter has been written.
+ * - Lengths are in elements, and pointers of length 0 are never read.
  */
 #ifndef CUZK_SUPRASEAL_WRAPPER_H
 #define CUZK_SUPRASEAL_WRAPPER_H
@@ -17,12 +17,12 @@
 
 #include "blst.h"
 
-/* The layout both languages assert for the throttle at compile time. */
+/* The layout that both languages assert for the throttle at compile time. */
 #define CUZK_THROTTLE_BYTES 4
 #define CUZK_THROTTLE_ALIGN 4
 
-/* The most threads gpu_threads may ask for: above any machine that exists, and
- * low enough that a misread number cannot exhaust the process table. */
+/* The most threads that gpu_threads may ask for. It is above any machine that
+ * exists, and low enough that a misread number cannot exhaust the process table. */
 #define CUZK_THREADS_MAX 4096
 
 #define CUZK_MESSAGE_BYTES 248
@@ -59,12 +59,12 @@ extern "C" {
 
 typedef struct {
     int32_t code;
-    /* NUL-terminated; bytes as the exception had them, cut to fit. */
+    /* NUL-terminated. The bytes are the exception's, cut to fit. */
     char message[CUZK_MESSAGE_BYTES];
 } cuzk_status;
 
-/* Asked by the calling thread, every millisecond or so while it waits; after a 0
- * the call ends with CUZK_STOPPED. A null `pass` lets everything go on. */
+/* The calling thread asks it every millisecond or so while it waits. After a 0 the
+ * call ends with CUZK_STOPPED. A null `pass` never stops a call. */
 typedef struct {
     int32_t (*pass)(void *context);
     void *context;
@@ -74,10 +74,10 @@ typedef struct {
 typedef struct gpu_resources gpu_resources;
 
 /* With a throttle of its own if `beside` is null, or else with that one's: memory
- * bandwidth is the machine's, however many devices there are. */
+ * bandwidth belongs to the machine, however many devices there are. */
 cuzk_status cuzk_gpu_resources_create(const gpu_resources *beside,
                                       gpu_resources **out) CUZK_NOEXCEPT;
-/* Null is allowed. If gpu_mtx is still held the memory is leaked on purpose:
+/* Null is allowed. If gpu_mtx is still held, the memory is leaked on purpose:
  * destroying a held mutex is undefined. */
 void cuzk_gpu_resources_destroy(gpu_resources *resources) CUZK_NOEXCEPT;
 /* The address of the atomic int, valid until the resources are destroyed. */
@@ -87,21 +87,22 @@ cuzk_status cuzk_gpu_lock(gpu_resources *resources, cuzk_checkpoint checkpoint) 
 /* Only on the thread that locked. */
 void cuzk_gpu_unlock(gpu_resources *resources) CUZK_NOEXCEPT;
 
-/* Starts the process-wide pool with this many threads (1 to CUZK_THREADS_MAX).
- * Once: again with the same number does nothing, with another it fails. */
+/* Starts the process-wide pool with this many threads (1 to CUZK_THREADS_MAX). It
+ * can be started once: a second call with the same number does nothing, and with
+ * another number fails. */
 cuzk_status cuzk_gpu_threads_set(uint32_t threads) CUZK_NOEXCEPT;
 /* The number of threads of the process-wide pool, 0 before it is started. */
 uint32_t cuzk_gpu_threads(void) CUZK_NOEXCEPT;
 
-/* out = sum of scalars[i] * bases[i], on the process-wide pool, with the
- * throttle raised by one meanwhile. Scalars in Montgomery form. */
+/* out = sum of scalars[i] * bases[i], on the process-wide pool, with the throttle
+ * raised by one while it runs. Scalars are in Montgomery form. */
 cuzk_status cuzk_b_g2_msm(gpu_resources *resources, const blst_p2_affine *bases, size_t num_bases,
                           const blst_fr *scalars, size_t num_scalars, blst_p2 *out) CUZK_NOEXCEPT;
 
 typedef struct {
-    /* Pippenger buckets, all threads together. */
+    /* Pippenger buckets of all threads together. */
     size_t buckets_bytes;
-    /* The selected scalars and base pointers, if none is zero or one. */
+    /* The selected scalars and base pointers, if no scalar is zero or one. */
     size_t selection_bytes;
 } cuzk_msm_scratch;
 
@@ -109,12 +110,12 @@ typedef struct {
 cuzk_msm_scratch cuzk_b_g2_msm_scratch(size_t num_scalars, uint32_t threads) CUZK_NOEXCEPT;
 
 /*
- * The device prover. Without the feature `cuda` opening a device fails with
+ * The device prover. Without the feature `cuda`, opening a device fails with
  * CUZK_NO_CUDA.
  *
- * A proof goes through cuzk_prove_stage, cuzk_prove_run and cuzk_prove_finish,
- * once each and in this order, and may be destroyed after any of them. What the
- * caller lends (a circuit's arrays, a witness) must stay as it is until the
+ * A proof goes through cuzk_prove_stage, cuzk_prove_run and cuzk_prove_finish, once
+ * each and in this order. It may be destroyed after any of them. The memory that
+ * the caller lends (a circuit's arrays, a witness) must stay unchanged until the
  * circuit or the proof is destroyed.
  */
 
@@ -122,7 +123,7 @@ typedef struct {
     char name[64];
     uint64_t memory_bytes;
     uint64_t free_bytes;
-    /* Bytes a second, at most; 0 where that is not known. */
+    /* The highest bandwidth in bytes per second; 0 if it is not known. */
     uint64_t memory_bandwidth;
     uint32_t compute_major;
     uint32_t compute_minor;
@@ -130,26 +131,27 @@ typedef struct {
     uint32_t clock_khz;
 } cuzk_device_info;
 
-/* After CUDA_VISIBLE_DEVICES and in CUDA's order. None is not a failure. */
+/* After CUDA_VISIBLE_DEVICES and in CUDA's order. Zero devices are not a failure. */
 cuzk_status cuzk_device_count(uint32_t *out) CUZK_NOEXCEPT;
 
-/* Where the sum in G2 runs: on b_g2_msm's pool; on the device; or on the device
- * for circuits all of whose points stay there, those in G2 too. */
+/* The place of the MSM in G2: on b_g2_msm's pool; on the device; or on the device
+ * for circuits all of whose points stay there, including those in G2. */
 #define CUZK_B_G2_CPU 0
 #define CUZK_B_G2_DEVICE 1
 #define CUZK_B_G2_AUTO 2
 
 typedef struct {
-    /* The most device memory to take, all of it when the device is opened: less
-     * where less is free then, after a reserve for the driver. 0 for no limit. */
+    /* The most device memory to take, all of it when the device is opened. Less is
+     * taken if less is free then, after a reserve for the driver. 0 means no limit. */
     uint64_t memory_bytes;
     /* Proofs that may be between staging and the end of their device region. */
     uint32_t workers;
     uint32_t b_g2;
-    /* How long the device may take over what should take seconds. */
+    /* The time after which a device that does not end its work is given up; the
+     * work should take seconds. */
     uint32_t stall_limit_ms;
-    /* The longest pieces of points that are streamed, two to this in G1; 0 for the
-     * planner's choice. */
+    /* The logarithm of the longest pieces of points that are streamed, in G1; 0
+     * means the planner's choice. */
     uint32_t log_piece_max;
 } cuzk_device_options;
 
@@ -172,7 +174,7 @@ cuzk_status cuzk_device_get_info(cuzk_device *device, cuzk_device_info *out) CUZ
 #define CUZK_QUERY_B_G2 4
 #define CUZK_QUERIES 5
 
-/* The sizes of a circuit, on which the use of memory depends alone. */
+/* The sizes of a circuit. Its use of memory depends on them only. */
 typedef struct {
     uint32_t log_domain;
     uint32_t rows;
@@ -190,8 +192,8 @@ typedef struct {
     uint64_t num_points[CUZK_QUERIES];
 } cuzk_circuit_shape;
 
-/* A flat compiled circuit, as cuda/kernels.hpp says, and the encoded points of
- * its parameters. */
+/* A flat compiled circuit, as in cuda/kernels.hpp, and the encoded points of its
+ * parameters. */
 typedef struct {
     cuzk_circuit_shape shape;
     const blst_fr *coefficients;
@@ -202,7 +204,7 @@ typedef struct {
     const uint32_t *unit_rows;
     const uint32_t *references;
     const uint32_t *block_references;
-    /* Bit i of word i / 64: auxiliary i is in the query. */
+    /* Bit i of word i / 64 tells if auxiliary i is in the query. */
     const uint64_t *a_aux;
     const uint64_t *b_aux;
     /* The inputs in the queries over B, ascending. */
@@ -210,38 +212,39 @@ typedef struct {
     const uint8_t *points[CUZK_QUERIES];
 } cuzk_circuit_data;
 
-/* How device memory is used for a circuit. */
+/* The use of device memory for a circuit. */
 typedef struct {
-    /* Of all that follows. */
+    /* The sum of all bytes below that are on the device. */
     uint64_t total_bytes;
-    /* One worker's: its witness and its results. */
+    /* The memory of one worker: its witness and its results. */
     uint64_t worker_bytes;
-    /* What goes up of a partition, at most: its witness, if every variable that may
-     * be is neither 0 nor 1. */
+    /* The most that is uploaded for a partition: its witness, if each variable that
+     * may be is neither 0 nor 1. */
     uint64_t witness_bytes;
     /* The compiled circuit and the roots of unity. */
     uint64_t circuit_bytes;
-    /* The device region's, which one worker uses at a time. */
+    /* The memory of the device region, which one worker uses at a time. */
     uint64_t region_bytes;
     uint64_t resident_bytes;
-    /* Pinned host memory, all workers together. */
+    /* Pinned host memory of all workers together. */
     uint64_t pinned_bytes;
-    /* Points in G1 that are streamed at a time. */
+    /* The number of points in G1 that are streamed at a time. */
     uint64_t piece_points;
-    /* Whether the sum in G2 runs on the device. */
+    /* 1 if the MSM in G2 runs on the device, otherwise 0. */
     uint32_t b_g2_on_device;
-    /* By query: the points at its start that stay on the device. */
+    /* By query: the number of points at its start that stay on the device. */
     uint64_t resident_points[CUZK_QUERIES];
 } cuzk_device_plan;
 
-/* Plans without a device. CUZK_CIRCUIT_TOO_LARGE, with the least that would do
- * in the message, if it cannot be done in options->memory_bytes. */
+/* Plans without a device. Fails with CUZK_CIRCUIT_TOO_LARGE if
+ * options->memory_bytes are too few; its message names the least that would
+ * suffice. */
 cuzk_status cuzk_device_make_plan(const cuzk_circuit_shape *shape,
                                   const cuzk_device_options *options,
                                   cuzk_device_plan *out) CUZK_NOEXCEPT;
 
-/* Plans for this circuit; its arrays go to the device when it is first used,
- * and again when they had to make room for another's meanwhile. */
+/* Plans the memory for this circuit. Its arrays are uploaded when it is first used,
+ * and again if they had to make room for another circuit since. */
 cuzk_status cuzk_circuit_create(cuzk_device *device, const cuzk_circuit_data *data,
                                 cuzk_circuit **out) CUZK_NOEXCEPT;
 /* Null is allowed. No proof of it may be left. */
@@ -250,8 +253,9 @@ cuzk_device_plan cuzk_circuit_plan(const cuzk_circuit *circuit) CUZK_NOEXCEPT;
 
 typedef struct {
     const blst_fr *inputs;
-    /* Bit i of word i / 64: auxiliary i is 1; or it is neither 0 nor 1, and its
-     * value the next of wide_values. num_words of each. */
+    /* Bit i of word i / 64 of `bits` is set if auxiliary i is 1. That of `wide` is
+     * set if it is neither 0 nor 1; then its value is the next one of wide_values.
+     * Both have num_words words. */
     const uint64_t *bits;
     const uint64_t *wide;
     size_t num_words;
@@ -259,8 +263,8 @@ typedef struct {
     size_t num_wide;
 } cuzk_witness;
 
-/* Waits for a free worker, brings the circuit if it is not there, and sends the
- * witness up, outside the device's lock. */
+/* Waits for a free worker, uploads the circuit if it is not on the device, and then
+ * the witness, outside the device's lock. */
 cuzk_status cuzk_prove_stage(cuzk_circuit *circuit, const cuzk_witness *witness,
                              cuzk_checkpoint checkpoint, cuzk_proof **out) CUZK_NOEXCEPT;
 
@@ -268,19 +272,20 @@ typedef struct {
     blst_p1 h;
     blst_p1 l;
     blst_p1 a;
-    /* Zero, if it was not wanted. */
+    /* Zero, if it was not requested. */
     blst_p1 b_g1;
     blst_p2 b_g2;
 } cuzk_sums;
 
 typedef struct {
-    /* Waiting for a free worker, and for another circuit to leave. */
+    /* Time waiting for a free worker, and for another circuit to leave. */
     double worker_wait_ms;
     double lock_wait_ms;
-    /* When gpu_mtx was taken, by cuzk_clock_ns, and how long it was held. */
+    /* The time at which gpu_mtx was taken, by cuzk_clock_ns, and the time for which
+     * it was held. */
     uint64_t locked_at_ns;
     uint64_t region_ns;
-    /* By the device's clock: evaluation and transforms; sums. */
+    /* By the device's clock: evaluation and transforms; MSMs. */
     double quotient_ms;
     double sums_ms;
     double b_g2_ms;
@@ -288,12 +293,13 @@ typedef struct {
     uint64_t streamed_bytes;
 } cuzk_proof_figures;
 
-/* The clock of this side: nanoseconds since some time, the same for all threads. */
+/* The clock of this side: nanoseconds since some time, the same time for all
+ * threads. */
 uint64_t cuzk_clock_ns(void) CUZK_NOEXCEPT;
 
-/* What lies between a witness and its sums, to be written: as many values each as the
- * domain has. A and B on the witness in the order of their bits reversed, and the
- * quotient's coefficients, h, in theirs and not in Montgomery's form. */
+/* The vectors between a witness and its MSMs, to be written. Each has as many
+ * values as the domain. A and B on the witness are in bit-reversed order. The
+ * quotient's coefficients, h, are in natural order and not in Montgomery form. */
 typedef struct {
     blst_fr *a;
     blst_fr *b;
@@ -301,17 +307,18 @@ typedef struct {
     size_t len;
 } cuzk_intermediates;
 
-/* The device region: holds gpu_mtx, while b_g2_msm runs on its pool. Its time
- * is not yet in the figures. The sum over B in G1, whose points never stay on
- * the device, is made if `b_g1` is not 0. `intermediates`, which may be null, is for
- * comparing with another prover: it costs pinned memory and three copies. */
+/* Runs the device region: holds gpu_mtx, while b_g2_msm runs on its pool. The time
+ * of b_g2_msm is not yet in the figures. The MSM over B in G1, whose points never
+ * stay on the device, is computed if `b_g1` is not 0. `intermediates` may be null.
+ * It is for a comparison with another prover, and costs pinned memory and three
+ * copies. */
 cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1,
                            const cuzk_intermediates *intermediates, cuzk_checkpoint checkpoint,
                            cuzk_proof_figures *figures) CUZK_NOEXCEPT;
 /* Waits for b_g2_msm, outside the lock. */
 cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_checkpoint checkpoint, cuzk_sums *sums,
                               cuzk_proof_figures *figures) CUZK_NOEXCEPT;
-/* Null is allowed, and so is any state. Waits for what still uses the witness. */
+/* Null is allowed, and so is any state. Waits for all that still uses the witness. */
 void cuzk_proof_destroy(cuzk_proof *proof) CUZK_NOEXCEPT;
 
 typedef struct {
@@ -320,14 +327,15 @@ typedef struct {
     uint64_t freed;
 } cuzk_dealloc_stats;
 
-/* For a dealloc thread, at its start: from now on it gives way to whatever else
- * wants the processor, by a nice value as much higher, 0 to 19. Advice only: where the
- * system has no such thing for a thread, or refuses it, the thread competes as any does. */
+/* For a dealloc thread, at its start: it gives way to all other threads from now
+ * on, by a nice value that is higher by 0 to 19. This is advice only. If the system
+ * has no such value for a thread, or refuses it, the thread competes like any
+ * other. */
 void cuzk_dealloc_give_way(int32_t nice) CUZK_NOEXCEPT;
-/* Waits until every C++ buffer given to the dealloc thread so far is freed. */
+/* Waits until all C++ buffers given to the dealloc thread so far are freed. */
 void cuzk_dealloc_flush(void) CUZK_NOEXCEPT;
-/* Has malloc give back the pages that nobody uses, in its turn. Does nothing
- * where malloc has no such call. */
+/* Makes malloc give back the pages that nobody uses, in its turn. Does nothing if
+ * malloc has no such call. */
 void cuzk_dealloc_trim_heap(void) CUZK_NOEXCEPT;
 cuzk_dealloc_stats cuzk_dealloc_get_stats(void) CUZK_NOEXCEPT;
 
@@ -340,26 +348,27 @@ cuzk_dealloc_stats cuzk_dealloc_get_stats(void) CUZK_NOEXCEPT;
 #define CUZK_TEST_THROW_BAD_ALLOC 2
 #define CUZK_TEST_THROW_INT 3
 
-/* cuzk_b_g2_msm on a pool of its own, which throws on a worker before the
- * first piece of work is done, if asked to. */
+/* Computes cuzk_b_g2_msm on a pool of its own. If asked to, a worker throws before
+ * the first piece of work is done. */
 cuzk_status cuzk_test_b_g2_msm(gpu_resources *resources, uint32_t threads, int32_t what,
                                const blst_p2_affine *bases, size_t num_bases,
                                const blst_fr *scalars, size_t num_scalars,
                                blst_p2 *out) CUZK_NOEXCEPT;
-/* Runs `tasks` tasks on one pool of `threads` from `callers` threads at once,
- * every third of which throws each time, for `rounds` rounds; *counted is how
- * many tasks of the callers that do not throw ran. */
+/* Runs `tasks` tasks on one pool of `threads` from `callers` threads at once, for
+ * `rounds` rounds. Every third caller throws each time. *counted is the number of
+ * tasks that ran for the callers that do not throw. */
 cuzk_status cuzk_test_pool(uint32_t threads, uint32_t callers, uint32_t rounds, uint32_t tasks,
                            uint64_t *counted) CUZK_NOEXCEPT;
-/* Of `tasks` long tasks of a pool of one thread, *before is how many had ended when
- * a short one that was called at once with the first of them began. */
+/* Runs `tasks` long tasks on a pool of one thread, and a short one that is called
+ * at once when the first of them begins. *before is the number of long ones that
+ * had ended when the short one began. */
 cuzk_status cuzk_test_pool_at_once(uint32_t tasks, uint32_t *before) CUZK_NOEXCEPT;
-/* Copies as points are copied for a device. */
+/* Copies in the way that points are copied for a device. */
 cuzk_status cuzk_test_copy(uint8_t *to, const uint8_t *from, size_t bytes,
                            cuzk_checkpoint checkpoint) CUZK_NOEXCEPT;
 typedef struct cuzk_test_held_pool cuzk_test_held_pool;
 
-/* Returns when every thread of the process-wide pool stands still, which they do
+/* Returns when all threads of the process-wide pool stand still. They stand still
  * until they are released. */
 cuzk_status cuzk_test_pool_hold(cuzk_test_held_pool **out) CUZK_NOEXCEPT;
 void cuzk_test_pool_release(cuzk_test_held_pool *held) CUZK_NOEXCEPT;
@@ -367,31 +376,29 @@ void cuzk_test_pool_release(cuzk_test_held_pool *held) CUZK_NOEXCEPT;
 typedef struct {
     /* The most values that were being freed at one time. */
     uint32_t concurrent_max;
-    /* Values that the thread which gave them had to free. */
+    /* The number of values that the giving thread had to free itself. */
     uint32_t freed_by_givers;
 } cuzk_test_dealloc_seen;
 
-/* Gives `values` values to the dealloc thread from four threads; each takes
+/* Gives `values` values to the dealloc thread from four threads. Each value takes
  * `free_us` to free. */
 cuzk_status cuzk_test_dealloc(uint32_t values, uint32_t free_us,
                               cuzk_test_dealloc_seen *out) CUZK_NOEXCEPT;
 
-/* Gives the dealloc thread a value, which is freed by `drop`: once, unless this
- * fails. */
+/* Gives the dealloc thread a value, which `drop` frees: once, unless this fails. */
 cuzk_status cuzk_test_dealloc_value(void (*drop)(void *value), void *value) CUZK_NOEXCEPT;
 
-/*
- * The device double: kernels as plain C++, streams as threads, memory as asked.
- */
+/* The device double: its kernels are plain C++, its streams are threads, and its
+ * memory is as large as asked. */
 
 #define CUZK_TEST_FAULT_NOTHING 0
 #define CUZK_TEST_FAULT_OUT_OF_MEMORY 1
 #define CUZK_TEST_FAULT_ERROR 2
-/* From this call on every call fails. */
+/* All calls from this one on fail. */
 #define CUZK_TEST_FAULT_STICKY 3
 /* From this call on the device does nothing any more. */
 #define CUZK_TEST_FAULT_STALL 4
-/* What the call enqueues fails when the device comes to it, and is sticky. */
+/* The work that the call enqueues fails when the device comes to it, permanently. */
 #define CUZK_TEST_FAULT_KERNEL 5
 #define CUZK_TEST_FAULT_EXCEPTION 6
 #define CUZK_TEST_FAULT_INT 7
@@ -400,14 +407,17 @@ typedef struct cuzk_test_controls cuzk_test_controls;
 
 cuzk_status cuzk_test_controls_create(cuzk_test_controls **out) CUZK_NOEXCEPT;
 void cuzk_test_controls_destroy(cuzk_test_controls *controls) CUZK_NOEXCEPT;
-/* Lets call number `call` from now on (1 is the next) fail; 0 for none. */
+/* Makes call number `call` from now on fail: 1 is the next one, 0 is none. */
 void cuzk_test_fault(cuzk_test_controls *controls, uint64_t call, int32_t kind) CUZK_NOEXCEPT;
-/* What the stacks of kernels take together, from the next device on. */
+/* Sets the memory that the stacks of kernels take together, from the next device
+ * on. */
 void cuzk_test_stacks(cuzk_test_controls *controls, uint64_t bytes) CUZK_NOEXCEPT;
-/* On the next device what is on the stream of this number, from 1 in the order of their
- * making, begins only when the host waits and no other stream can go on; 0 for none. */
+/* Makes a stream of the next device slow: its work begins only when the host waits
+ * and no other stream can go on. Streams have numbers from 1 in the order of their
+ * making; 0 means none. */
 void cuzk_test_slow_stream(cuzk_test_controls *controls, uint64_t number) CUZK_NOEXCEPT;
-/* Lets the next circuit that is made for the double stand still until it is released. */
+/* Makes the next circuit of the double stand still while it is made, until it is
+ * released. */
 void cuzk_test_hold_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 void cuzk_test_release_making(cuzk_test_controls *controls) CUZK_NOEXCEPT;
 
@@ -423,9 +433,9 @@ typedef struct {
     uint64_t held_makings;
     /* The longest limit of a wait for the device while it stood still. */
     uint64_t stalled_wait_ms_max;
-    /* Of the device that was opened last. */
+    /* Streams of the device that was opened last. */
     uint64_t streams;
-    /* What its streams were given and have not passed. */
+    /* Operations that its streams were given and have not passed. */
     uint64_t under_way;
 } cuzk_test_device_seen;
 
@@ -435,13 +445,13 @@ cuzk_status cuzk_test_device_open(uint64_t memory_bytes, const cuzk_device_optio
                                   gpu_resources *resources, cuzk_test_controls *controls,
                                   cuzk_device **out) CUZK_NOEXCEPT;
 
-/* A device of CUDA's runtime, with another in its place: two devices in host
- * memory, on which nothing runs beside anything else. */
+/* A device of CUDA's runtime, with another runtime in its place: two devices in
+ * host memory, on which nothing runs concurrently. */
 cuzk_status cuzk_test_cuda_open(uint32_t ordinal, const cuzk_device_options *options,
                                 gpu_resources *resources, cuzk_device **out) CUZK_NOEXCEPT;
 cuzk_status cuzk_test_cuda_count(uint32_t *out) CUZK_NOEXCEPT;
 
-/* What a call of that runtime fails with. */
+/* The failure of a call of that runtime. */
 #define CUZK_TEST_CUDA_NO_MEMORY 0
 /* An error of the context: all later calls fail, too. */
 #define CUZK_TEST_CUDA_CONTEXT 1
@@ -457,7 +467,8 @@ cuzk_status cuzk_test_cuda_count(uint32_t *out) CUZK_NOEXCEPT;
 /* From that call on no event passes; ended, what was kept for it is not counted. */
 #define CUZK_TEST_CUDA_STALL 11
 
-/* Lets call number `call` of that runtime from now on (1 is the next, 0 none) fail. */
+/* Makes call number `call` of that runtime from now on fail: 1 is the next one, 0
+ * is none. */
 void cuzk_test_cuda_fail(uint64_t call, int32_t error) CUZK_NOEXCEPT;
 
 typedef struct {

@@ -1,44 +1,45 @@
-//! The CUDA compiler: where it is, which architectures it compiles for, and how
-//! it is called. Not the C++ compiler, which also compiles the host side of the
-//! device prover.
+//! The CUDA compiler: its place, the architectures that it compiles for, and the way it
+//! is called. The C++ compiler, which compiles the host side of the device prover, is
+//! not chosen here.
 //!
-//! Invariant: what is decided here is decided by the arguments, so that tests
-//! need neither a CUDA installation nor an environment.
+//! Invariant: all decisions here follow from the arguments. So tests need neither a
+//! CUDA installation nor an environment.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names nvcc itself.
+/// The variable that names nvcc itself.
 pub(crate) const NVCC_VARIABLE: &str = "NVCC";
-/// Name a CUDA installation, whose `bin` holds nvcc.
+/// The variables that name a CUDA installation, whose `bin` holds nvcc.
 pub(crate) const HOME_VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
-/// Which architectures to compile for.
+/// The variable that names the architectures to compile for.
 pub(crate) const ARCH_VARIABLE: &str = "SUPRASEAL_CUDA_ARCH";
 
 const ARCH_DEFAULT: &str = "sm_80,sm_90,sm_120";
-/// Where the installers of CUDA and of distributions put it.
+/// The place that the installers of CUDA and of distributions use.
 const USUAL_PLACE: &str = "/usr/local/cuda";
 
-/// Names the runtime's interface and the runtime.
+/// The header of the runtime's interface; its file name stands for the runtime in
+/// messages.
 const HEADER: &str = "cuda_runtime_api.h";
 const RUNTIME: &str = "libcudart_static.a";
-/// Where an installation keeps them: installers and distributions differ.
+/// The folders of an installation that may hold the header: installers and
+/// distributions differ.
 const INCLUDES: [&str; 2] = ["include", "targets/x86_64-linux/include"];
 const LIBRARIES: [&str; 3] = ["lib64", "lib", "targets/x86_64-linux/lib"];
 
-/// The path of nvcc: `NVCC`, else the first on `PATH`, else that of
-/// `CUDA_HOME` or `CUDA_PATH`, else that of the usual place.
+/// Returns the path of nvcc: `NVCC`, else the first on `PATH`, else that of `CUDA_HOME`
+/// or `CUDA_PATH`, else that of the usual place.
 ///
 /// # Errors
-/// What was looked at and what to install.
+/// The places that were searched, and what to install.
 pub(crate) fn find(
     variable: impl Fn(&str) -> Option<OsString>,
     is_file: impl Fn(&Path) -> bool,
 ) -> Result<PathBuf, String> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    // A name that is wrong is an error: another compiler than the one asked
-    // for would be a surprise.
+    // A wrong name is an error: nobody expects another compiler than the one named.
     if let Some(path) = set(NVCC_VARIABLE).map(PathBuf::from) {
         return match is_file(&path) {
             true => Ok(path),
@@ -69,21 +70,23 @@ pub(crate) fn find(
         })
 }
 
-/// What the host side of the device prover is compiled and linked with.
+/// The parts of CUDA that the host side of the device prover is compiled and linked
+/// with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Runtime {
-    /// Holds `cuda_runtime_api.h`.
+    /// The folder with `cuda_runtime_api.h`.
     pub(crate) include: PathBuf,
-    /// Holds `libcudart_static.a`.
+    /// The folder with `libcudart_static.a`.
     pub(crate) library: PathBuf,
 }
 
-/// CUDA's runtime, beside the compiler at `nvcc` (where it really is: distributions
-/// link it into `PATH`), else in `CUDA_HOME`, else in `CUDA_PATH`. Both parts are of
-/// one installation: those of two may not go together.
+/// Returns CUDA's runtime: the one beside the compiler at `nvcc`, else that in
+/// `CUDA_HOME`, else that in `CUDA_PATH`. Links are followed from `nvcc`, because
+/// distributions link it into `PATH`. Both parts come from one installation, because
+/// parts of two may not fit together.
 ///
 /// # Errors
-/// What was looked at and what to install.
+/// The places that were searched, and what to install.
 pub(crate) fn find_runtime(
     nvcc: &Path,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -122,8 +125,8 @@ pub(crate) fn find_runtime(
         })
 }
 
-/// A real architecture: a number, with a letter for those that run on one kind
-/// of card only.
+/// A real architecture: a number. A letter follows for those that run on one kind of
+/// card only.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arch {
     number: u32,
@@ -147,8 +150,8 @@ impl Arch {
     }
 }
 
-/// The architectures in `asked`, or the default ones: `sm_90`, `90`, several
-/// with commas or spaces between them.
+/// Returns the architectures in `asked`, or the default ones. The names are `sm_90` or
+/// `90`, separated by commas or spaces.
 ///
 /// # Errors
 /// A name that is not one of an architecture.
@@ -168,9 +171,9 @@ pub(crate) fn architectures(asked: Option<&str>) -> Result<BTreeSet<Arch>, Strin
         .collect()
 }
 
-/// nvcc's options for machine code for each architecture, and PTX for the
-/// lowest: the driver compiles that for every later card that none of the
-/// machine codes fits.
+/// Returns nvcc's options: machine code for each architecture, and PTX for the lowest
+/// one. The driver compiles the PTX for each later card that none of the machine codes
+/// fits.
 pub(crate) fn gencode(architectures: &BTreeSet<Arch>) -> Vec<String> {
     let real = |arch: &Arch| {
         let name = arch.name();
@@ -184,7 +187,7 @@ pub(crate) fn gencode(architectures: &BTreeSet<Arch>) -> Vec<String> {
         .collect()
 }
 
-/// The mangled names of the kernels in a PTX text.
+/// Returns the mangled names of the kernels in a PTX text.
 pub(crate) fn entries(ptx: &str) -> BTreeSet<String> {
     ptx.lines()
         .filter_map(|line| line.split_once(".entry "))
@@ -192,12 +195,12 @@ pub(crate) fn entries(ptx: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The most bytes of stack that ptxas says a kernel's thread has, in what it
-/// says with `-v`; for those kernels too that are compiled anew by a later card's
-/// driver, whole KiB.
+/// Returns the most bytes of stack that a kernel's thread has, from ptxas's output with
+/// `-v`. Rounded up to whole KiB, which also covers kernels that a later card's driver
+/// compiles anew.
 ///
 /// # Errors
-/// If it says nothing of stacks.
+/// An output without stack sizes.
 pub(crate) fn stack_bytes(ptxas: &str) -> Result<u64, String> {
     let frames = ptxas
         .lines()

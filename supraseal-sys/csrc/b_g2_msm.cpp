@@ -16,25 +16,28 @@ namespace {
 
 constexpr std::size_t kScalarBits = 255;
 
-// 2^14 buckets of 384 bytes: 6 MiB a worker. Above that a worker's buckets
-// leave its share of L3, and synthesis, which runs beside us, loses its own.
+// 2^14 buckets of 384 bytes: 6 MiB for each worker. With more, a worker's buckets
+// exceed its share of the L3 cache, and synthesis, which runs at the same time,
+// loses its own share.
 constexpr std::size_t kWindowBitsMax = 15;
 
-// Below this blst's own routine for a few points, on one worker, is faster
+// For fewer points, blst's own routine for a few points, on one worker, is faster
 // than filling any buckets.
 constexpr std::size_t kTiledMin = 32;
 
-// Selection works on ranges of scalars: at most half a MiB of them, so that a
-// range lasts long against handing it out, and a few a worker for balance.
+// The least length of a range of scalars in the selection: at most half a MiB of
+// them. So a range takes much longer than handing it out, and each worker gets a
+// few of them for balance.
 constexpr std::size_t kRangeLenMin = 1024;
 constexpr std::size_t kRangeLenMax = 16384;
 constexpr std::size_t kRangesPerWorker = 8;
 
-// A freed buffer of this size unmaps pages; below it goes back to the heap.
+// The least size of a buffer that is freed in the background. Freeing it unmaps
+// pages; a smaller one goes back to the heap.
 constexpr std::size_t kDeallocAsyncMinBytes = std::size_t{1} << 20;
 
-// An array whose elements are about to be written by the workers: zeroing
-// gigabytes here first, on one thread, would cost more than the selection.
+// An array whose elements the workers will write. Zeroing gigabytes here first, on
+// one thread, would cost more than the selection.
 template <class T>
 std::unique_ptr<T[]> uninitialised(std::size_t len) {
     static_assert(std::is_trivially_default_constructible_v<T>);
@@ -74,8 +77,8 @@ public:
         blst_fr_from_uint64(&one_, one);
     }
 
-    // Counts first, so that the arrays are exactly as long as they must be
-    // and each range knows its place in them.
+    // Counts first, so that the arrays have exactly the needed length, and each
+    // range knows its place in them.
     Selection select() {
         pool_.for_each(ranges_.size(), [&](std::size_t range, std::size_t) { count(range); });
         Selection out;
@@ -128,8 +131,9 @@ private:
             const bool infinity = blst_p2_affine_is_inf(base);
             if (scalar_class == Class::wide) {
                 out.points[at] = base;
-                // A scalar of zero keeps an infinity out of every bucket, so
-                // nothing rests on how the bucket additions treat one.
+                // A scalar of zero keeps a point at infinity out of each bucket. So
+                // nothing depends on the way in which the bucket additions treat
+                // one.
                 if (infinity) {
                     out.scalars[at] = blst_scalar{};
                 } else {
@@ -152,15 +156,15 @@ private:
     std::vector<std::vector<const blst_p2_affine *>> ones_; // by worker, reused
 };
 
-// Bytes of one worker's buckets.
+// The bytes of one worker's buckets.
 std::size_t bucket_bytes(std::size_t window_bits) {
     // blst's size for "0 points" is that of its narrowest window, 1 bit.
     return blst_p2s_mult_pippenger_scratch_sizeof(0) << (window_bits - 1);
 }
 
 // The widest window allowed for this many points. It grows with the points and
-// stays above the best window (about log2(points) - 4), so that a bound for
-// all points is one for those selected.
+// stays above the best window (about log2(points) - 4). So a bound for all points
+// is a bound for the selected ones.
 std::size_t window_bits_max(std::size_t points) {
     std::size_t log = 0;
     while (points >>= 1) {
@@ -169,8 +173,9 @@ std::size_t window_bits_max(std::size_t points) {
     return std::clamp<std::size_t>(log < 2 ? 0 : log - 2, 2, kWindowBitsMax);
 }
 
-// Field multiplications of one tile: an addition of an affine point to a
-// bucket (8M + 2S), and two of a bucket to a running sum (12M + 2S each).
+// The field multiplications of one tile: one addition of an affine point to a
+// bucket for each point (8M + 2S), and two additions to a running sum for each
+// bucket (12M + 2S each).
 std::size_t tile_cost(std::size_t points, std::size_t window_bits) {
     return 10 * points + 28 * (std::size_t{1} << (window_bits - 1));
 }
@@ -213,7 +218,8 @@ private:
                                 tile / tiling_.slices * tiling_.window_bits, tiling_.window_bits);
     }
 
-    // A worker's buckets, zeroed by it on first use; a tile leaves them zero.
+    // A worker's buckets. The worker zeroes them on first use, and each tile leaves
+    // them zero.
     limb_t *buckets(std::size_t worker) {
         std::vector<limb_t> &scratch = scratch_[worker];
         if (scratch.empty()) {
@@ -230,7 +236,7 @@ private:
     std::vector<std::vector<limb_t>> scratch_;
 };
 
-// The sum over too few points for tiles, as one task.
+// The MSM over too few points for tiles, as one task.
 blst_p2 sum_of_few(Pool &pool, const Selection &selection) {
     blst_p2 sum{};
     pool.for_each(selection.len == 0 ? 0 : 1, [&](std::size_t, std::size_t) {
@@ -245,7 +251,7 @@ blst_p2 sum_of_few(Pool &pool, const Selection &selection) {
 
 } // namespace
 
-// Tries every window and every useful number of slices: 28 products a worker.
+// Tries each window and each useful number of slices: 28 products for each worker.
 Tiling choose_tiling(std::size_t points, std::size_t workers) {
     Tiling best{};
     std::size_t best_cost = SIZE_MAX;

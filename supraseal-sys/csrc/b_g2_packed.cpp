@@ -14,16 +14,16 @@ namespace cuzk {
 namespace {
 
 constexpr std::size_t kPointBytes = 192;
-// Words that a task looks at: some 4000 points, half a MiB of them decoded.
+// The number of words of a task: some 4000 points, half a MiB of them decoded.
 constexpr std::size_t kTaskWords = 64;
-// Compressed, infinity, and the sign of a compressed point.
+// The flags of a point: compressed, infinity, and the sign of a compressed point.
 constexpr uint8_t kFlags = 0xe0;
 
 std::size_t popcount(uint64_t word) {
     return static_cast<std::size_t>(__builtin_popcountll(word));
 }
 
-// Calls body(bit) for every bit set.
+// Calls body(bit) for each bit that is set.
 template <class Body> void for_each_bit(uint64_t word, const Body &body) {
     for (; word != 0; word &= word - 1) {
         body(static_cast<unsigned>(__builtin_ctzll(word)));
@@ -63,7 +63,8 @@ public:
 private:
     std::size_t end(std::size_t task) const { return std::min(words_, (task + 1) * kTaskWords); }
 
-    // Where each task's wide values go: after the inputs and those before it.
+    // Computes the place of each task's wide values: after the inputs and the
+    // values before it.
     void count_wide() {
         std::size_t wide = bases_.num_inputs;
         for (std::size_t task = 0; task < tasks_; ++task) {

@@ -19,17 +19,17 @@
 namespace cuzk {
 namespace {
 
-// Leaked, like everything the background thread touches: it may be freeing
-// while static destructors run.
+// Leaked, like everything that the background thread uses: it may be freeing while
+// static destructors run.
 std::mutex &dealloc_mtx = *new std::mutex();
 
-// A few values of each worker; they are large, so more would be memory that
-// the next proof needs.
+// A few values of each worker. They are large, so more of them would hold memory
+// that the next proof needs.
 constexpr std::size_t kQueueMax = 64;
 
-// A tenth of the weight of other threads: it frees on what they leave, and where they
-// leave nothing a GiB a second or so all the same. Nobody waits for what is freed here,
-// so that less than that would let it pile up.
+// A tenth of the weight of other threads. It frees in the time that they leave, and
+// about a GiB a second even if they leave none. Nobody waits for the memory freed
+// here, so with less weight it would pile up.
 constexpr int32_t kNice = 10;
 
 class Queue {
@@ -74,7 +74,7 @@ void Queue::push(std::unique_ptr<Garbage> &garbage) noexcept {
             ++queued_ever_;
         }
     } catch (...) {
-        // No thread or no memory: the garbage is still the caller's.
+        // There is no thread or no memory: the garbage still belongs to the caller.
     }
     changed_.notify_all();
 }
@@ -112,7 +112,7 @@ void Queue::work() {
 
 void Queue::flush() {
     std::unique_lock<std::mutex> lock(mtx_);
-    // The queue is first in, first out, so a count tells which are freed.
+    // The queue is first in, first out, so a count tells which values are freed.
     const uint64_t queued_before = queued_ever_;
     changed_.wait(lock, [&] { return freed_of_queued_ >= queued_before; });
 }
@@ -135,7 +135,8 @@ void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
 
 extern "C" void cuzk_dealloc_give_way(int32_t nice) noexcept {
 #ifdef __linux__
-    // Here it is a thread's own. Beyond the largest value the system takes that.
+    // On Linux this value belongs to the thread. Beyond the largest value the
+    // system takes that one.
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + nice);
 #else
     (void)nice;

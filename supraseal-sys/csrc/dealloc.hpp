@@ -1,11 +1,11 @@
-// Frees large C++ buffers on one background thread, because unmapping hundreds
-// of gigabytes from several threads at once stalls every core with TLB
-// shootdowns. Not for small buffers, and not for Rust's (src/dealloc.rs).
+// Frees large C++ buffers on one background thread. The reason: unmapping hundreds
+// of gigabytes from several threads at once stalls all cores with TLB shootdowns.
+// Not for small buffers. Rust's buffers are freed by src/dealloc.rs.
 //
-// Invariants: whoever frees holds dealloc_mtx, so at most one value is being
-// freed at a time; at most kQueueMax values wait, after which the caller frees
-// its own, in its turn, so memory cannot pile up behind a slow free. The thread
-// gives way to whatever else wants the processor.
+// Invariants: a thread that frees holds dealloc_mtx, so at most one value is being
+// freed at a time. At most kQueueMax values wait; beyond that the caller frees its
+// own, in its turn, so memory cannot pile up behind a slow free. The thread gives
+// way to all other threads.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace cuzk {
 
-// Something whose destructor frees memory. The destructor may not call back
-// into this file.
+// An object whose destructor frees memory. The destructor may not call back into
+// this file.
 class Garbage {
 public:
     Garbage() = default;
@@ -26,12 +26,12 @@ public:
     Garbage &operator=(const Garbage &) = delete;
 };
 
-// Frees `garbage` soon. Never throws: without memory for the queue or a thread
-// to free it, it is freed here, under the same mutex.
+// Frees `garbage` soon. Never throws: without memory for the queue or a thread to
+// free it, it is freed here, under the same mutex.
 void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept;
 
-// Frees the owners given (vectors, unique pointers) soon. Without memory for
-// the few bytes that hold them they stay with the caller, who frees them.
+// Frees the given owners (vectors, unique pointers) soon. Without memory for the
+// few bytes that hold them, they stay with the caller, who frees them.
 template <class... Owner>
 void dealloc_async_owners(Owner &&...owner) noexcept {
     static_assert((!std::is_lvalue_reference_v<Owner> && ...), "move what is to be freed");

@@ -11,26 +11,27 @@
 namespace cuzk::CUZK_VARIANT {
 namespace {
 
-// What the driver may take beside ours and the stacks, for code and streams: as plain
-// C++ there is no driver.
+// The memory that the driver may take for code and streams, beside ours and the
+// stacks. As plain C++ there is no driver.
 #ifdef CUZK_EMULATED
 constexpr uint64_t kReserveBytes = 0;
 #else
 constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
 #endif
 
-// How long a device may yet take that came to the stall limit once already.
+// The further time for a device that reached the stall limit once already.
 constexpr std::chrono::milliseconds kOverdueLimit(1000);
 
-// The most that a kernel's thread keeps in local memory, as ptxas says it. Sums in
-// G2 keep points there, and a large card has 2^18 threads: more than the reserve.
+// The most that a kernel's thread keeps in local memory, as ptxas reports it. Sums
+// in G2 keep points there, and a large card has 2^18 threads: together that is more
+// than the reserve.
 #ifdef CUZK_EMULATED
 constexpr std::size_t kStackBytes = 0;
 #else
 constexpr std::size_t kStackBytes = CUZK_STACK_BYTES;
 #endif
 
-// As plain C++ the arithmetic is what it would be compared with.
+// As plain C++ the arithmetic is the one that it would be compared with.
 #ifdef CUZK_EMULATED
 constexpr uint32_t kSelfTestRounds = 0;
 #else
@@ -76,7 +77,7 @@ void Device::take_memory() {
     };
     const uint64_t before = free_beside(kReserveBytes + api_->keep_stacks(kStackBytes));
     load_kernels();
-    // The kernels' code is there now, and the stacks are, or are yet to come.
+    // The kernels' code is loaded now. The stacks are there, or will be.
     const uint64_t usable = std::min(before, free_beside(kReserveBytes));
     const bool is_limited = options.memory_bytes != 0;
     options.memory_bytes = is_limited ? std::min(options.memory_bytes, usable) : usable;
@@ -109,8 +110,8 @@ template <class Work> void Device::at_start(DeviceMemory &memory, const Work &wo
     }
 }
 
-// What a driver makes of a kernel when it is first launched takes memory, which it would
-// not find later, and time, which a proof would have to wait for.
+// The first launch of a kernel makes the driver take memory, which it would not
+// find later, and time, which a proof would have to wait for.
 void Device::load_kernels() {
     DeviceMemory word(*api_, sizeof(uint32_t), false);
     at_start(word, [&] {
@@ -123,8 +124,8 @@ void Device::load_kernels() {
 }
 
 void Device::self_test() {
-    // Whether this program's code runs on this device at all, before anything
-    // rests on it.
+    // Checks that this program's code runs on this device at all, before anything
+    // depends on it.
     auto *failures = reinterpret_cast<uint32_t *>(arena.at(0));
     DeviceMemory answer(*api_, sizeof(uint32_t), true);
     at_start(answer, [&] {
@@ -191,8 +192,8 @@ void Device::settle_worker(std::size_t worker) noexcept {
 void Device::settle(DeviceStream &stream, DeviceEvent &event) noexcept {
     const std::chrono::milliseconds stall_limit(options.stall_limit_ms);
     const auto limit = is_overdue_.load() ? std::min(stall_limit, kOverdueLimit) : stall_limit;
-    // What failed before may be reported here once more: only when it is
-    // reported again and again does the device not work.
+    // An earlier failure may be reported here once more. Only if it is reported
+    // again and again, the device does not work.
     for (int attempt = 0; !lost_.load(); ++attempt) {
         cuzk_status status = guard([&] {
             api_->record(event, stream);

@@ -1,11 +1,11 @@
-// What the host side asks of a device, and nothing more: memory, streams,
-// events and copies. Two implementations: CUDA's runtime (device_cuda.cpp; in
-// tests with another runtime in its place, fake_cuda/) and a double in host
-// memory (device_double.cpp), which runs the same kernels as plain C++.
+// The operations that the host side needs of a device: memory, streams, events and
+// copies. There are two implementations. One is CUDA's runtime (device_cuda.cpp;
+// tests put another runtime in its place, fake_cuda/). The other is a double in
+// host memory (device_double.cpp), which runs the same kernels as plain C++.
 //
-// Invariants: memory is allocated and freed while a device starts, loads a
-// circuit or stops, never in between; nothing here waits for a whole device
-// except `drain`, which only stopping calls; every failure is a cuzk::Error.
+// Invariants: memory is allocated and freed while a device starts, loads a circuit
+// or stops, never in between. Only `drain` waits for a whole device, and only
+// stopping calls it. Every failure is a cuzk::Error.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct CUstream_st;
 
 namespace cuzk {
 
-// What the kernels take: a cudaStream_t.
+// The stream that kernels take: a cudaStream_t.
 using NativeStream = CUstream_st *;
 
 class DeviceStream {
@@ -35,20 +35,21 @@ public:
 
 class DeviceApi {
 public:
-    // Enqueues kernels and returns what the launch said: a cudaError_t.
+    // Enqueues kernels and returns the result of the launch: a cudaError_t.
     using Launch = std::function<int(NativeStream)>;
 
     virtual ~DeviceApi() = default;
 
     virtual cuzk_device_info info() = 0;
 
-    // Keeps a stack of so many bytes for every thread that can be on the device at
-    // once, from the next launch on, rather than from that of a kernel that needs
-    // it. Returns what they take together.
+    // Keeps a stack of so many bytes for each thread that can be on the device at
+    // once. It is kept from the next launch on, rather than from that of a kernel
+    // that needs it. Returns the bytes of all stacks together.
     virtual uint64_t keep_stacks(std::size_t each) = 0;
 
-    // Device memory, and host memory that the device copies from and to while
-    // the host goes on. Throw CUZK_DEVICE_OUT_OF_MEMORY or CUZK_OUT_OF_MEMORY.
+    // Allocate device memory, and host memory that the device copies from and to
+    // while the host goes on. Throw CUZK_DEVICE_OUT_OF_MEMORY or
+    // CUZK_OUT_OF_MEMORY.
     virtual void *allocate(std::size_t bytes) = 0;
     virtual void release(void *memory) noexcept = 0;
     virtual void *allocate_pinned(std::size_t bytes) = 0;
@@ -57,8 +58,8 @@ public:
     virtual std::unique_ptr<DeviceStream> make_stream() = 0;
     virtual std::unique_ptr<DeviceEvent> make_event() = 0;
 
-    // In the order of the stream. The host memory must be pinned and stay as
-    // it is until the stream has passed.
+    // Copy in the order of the stream. The host memory must be pinned, and must
+    // stay unchanged until the stream has passed.
     virtual void upload(DeviceStream &stream, void *to, const void *from, std::size_t bytes) = 0;
     virtual void download(DeviceStream &stream, void *to, const void *from, std::size_t bytes) = 0;
     virtual void copy(DeviceStream &stream, void *to, const void *from, std::size_t bytes) = 0;
@@ -67,19 +68,20 @@ public:
     virtual void launch(DeviceStream &stream, const char *what, const Launch &kernels) = 0;
 
     virtual void record(DeviceEvent &event, DeviceStream &stream) = 0;
-    // What follows on `stream` waits for what came before the event's record.
+    // Later work on `stream` waits for all work before the event's record.
     virtual void stream_waits(DeviceStream &stream, DeviceEvent &event) = 0;
-    // The calling thread waits; false if the event did not pass within `limit`.
+    // Makes the calling thread wait; returns false if the event did not pass within
+    // `limit`.
     virtual bool wait(DeviceEvent &event, std::chrono::milliseconds limit) = 0;
-    // Between two events that have passed.
+    // Returns the time between two events that have passed.
     virtual double elapsed_ms(DeviceEvent &from, DeviceEvent &to) = 0;
 
-    // Waits for everything on the device; false if it did not come to an end
-    // within `limit` or failed.
+    // Waits for all work on the device. Returns false if it did not end within
+    // `limit`, or failed.
     virtual bool drain(std::chrono::milliseconds limit) noexcept = 0;
 };
 
-// Memory that ends with its owner.
+// Memory that is freed with its owner.
 class DeviceMemory {
 public:
     DeviceMemory() = default;
@@ -99,7 +101,8 @@ public:
 
     uint8_t *at(std::size_t offset) const { return start_ + offset; }
     std::size_t bytes() const { return bytes_; }
-    // For a device that may still write to it: freeing could hang or corrupt.
+    // For a device that may still write to the memory: freeing it could hang or
+    // corrupt.
     void leak() noexcept { start_ = nullptr; }
 
 private:
@@ -124,7 +127,7 @@ std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal);
 #endif
 
 #ifdef CUZK_DOUBLE
-// The same code on a runtime that stands in for CUDA's.
+// The same code on a runtime that takes the place of CUDA's.
 namespace emulated {
 uint32_t cuda_device_count();
 std::unique_ptr<DeviceApi> open_cuda_device(uint32_t ordinal);

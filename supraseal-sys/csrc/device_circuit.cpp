@@ -45,7 +45,7 @@ Circuit::~Circuit() {
         [&] { return !device_.is_given_up() && device_.pinned.give_back(); });
 }
 
-// What the plan and the kernels take for granted of the arrays.
+// Checks the properties of the arrays that the plan and the kernels rely on.
 void Circuit::check() const {
     const auto count = [&](const std::vector<uint32_t> &ranks, const uint64_t *mask) {
         return num_words_ == 0 ? 0
@@ -71,7 +71,7 @@ void Circuit::check() const {
     }
 }
 
-// Through the pinned piece buffers, as points go.
+// Sends an array through the pinned piece buffers, as points are sent.
 void Circuit::send(Load &load, const Part &part, const void *from, std::size_t bytes) {
     const std::size_t step = plan_.raw[0].bytes;
     for (std::size_t done = 0; done < bytes; done += step, ++load.sent) {
@@ -109,7 +109,7 @@ void Circuit::bring(Load load) {
     DeviceApi &api = *device_.api_;
     try {
         send_arrays(load);
-        // The piece buffers are about to be used by another count.
+        // Another count uses the piece buffers from here on.
         api.record(*device_.settled, *device_.transfer);
         device_.wait(*device_.settled, load.checkpoint);
         for (uint32_t query = 0; query < CUZK_QUERIES; ++query) {
@@ -167,8 +167,8 @@ device::Roots Circuit::roots() const {
             plan_.roots_low_log, data_.shape.log_domain};
 }
 
-// Decodes the points of `query` that stay on the device. The words that say
-// which are bad, by piece buffer, are those of the first worker, which is free.
+// Decodes the points of `query` that stay on the device. The words that tell the
+// bad points, by piece buffer, are those of the first worker, which is free.
 template <class Group> void Circuit::send_points(Load &load, uint32_t query) {
     DeviceApi &api = *device_.api_;
     const uint64_t all = plan_.summary.resident_points[query];

@@ -1,10 +1,10 @@
-// A circuit on a device: how its memory is used, its arrays and its points.
-// Not a proof of it.
+// A circuit on a device: the use of its memory, its arrays and its points. Its
+// proofs are in device_proof.hpp.
 //
-// Invariants: the host's arrays are the caller's and stay as they are; the
-// circuit that proofs are of changes, and loading happens, while no worker is
-// busy, and what a circuit has on the device stays as it is until another needs
-// the room.
+// Invariants: the host's arrays belong to the caller and stay unchanged. The
+// circuit of the proofs changes, and a circuit is loaded, only while no worker is
+// busy. The data of a circuit on the device stays unchanged until another circuit
+// needs the room.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using device::G1Xyzz;
 using device::G2Affine;
 using device::G2Xyzz;
 
-// A group over the field F, whose points the host has as S.
+// A group over the field F. The host has its points as S.
 template <class F, class S, void (*ADD)(S *, const S *, const S *)> struct Group {
     using Field = F;
     using Affine = device::Affine<F>;
@@ -58,7 +58,7 @@ public:
     std::unique_ptr<cuzk_proof> stage(const cuzk_witness &witness,
                                       const cuzk_checkpoint &checkpoint) override;
 
-    // Sees that the circuit is on the device. No worker is busy.
+    // Makes sure that the circuit is on the device. No worker may be busy.
     void activate(const cuzk_checkpoint &checkpoint);
 
     Device &device_;
@@ -88,8 +88,8 @@ public:
                                  buffer * plan_.raw[0].bytes);
     }
 
-    // Brings a piece of encoded points into raw buffer `buffer`, which is free. Stopped
-    // by the checkpoint, it has begun nothing on the device.
+    // Copies a piece of encoded points into raw buffer `buffer`, which is free. If
+    // the checkpoint stops it, nothing has begun on the device.
     void send_piece(uint32_t query, uint64_t first, uint64_t len, uint32_t buffer,
                     const cuzk_checkpoint &checkpoint);
     template <class Group>
@@ -103,8 +103,9 @@ private:
         uint64_t first;
     };
 
-    // A circuit's coming to its device: what may stop it, how many pieces of arrays
-    // and of points went through the piece buffers, and what of points is in which.
+    // The upload of a circuit: the checkpoint that may stop it, the number of
+    // pieces of arrays and of points that went through the piece buffers, and the
+    // points in each buffer.
     struct Load {
         const cuzk_checkpoint &checkpoint;
         uint64_t sent = 0;

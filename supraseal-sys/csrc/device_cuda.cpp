@@ -1,11 +1,13 @@
-// A device as CUDA's runtime shows it: ordinals are CUDA's, after
-// CUDA_VISIBLE_DEVICES. Compiled by the C++ compiler, with the feature `cuda` and,
-// for tests, with another runtime in CUDA's place: no kernel is in here.
+// A device as CUDA's runtime shows it. Ordinals are CUDA's, after
+// CUDA_VISIBLE_DEVICES. The C++ compiler compiles this file: with the feature
+// `cuda`, and for tests with another runtime in CUDA's place. It contains no
+// kernel.
 //
-// Invariants: every call selects its device first, one that frees too, because any
-// thread may call, and one that has selected none would start another device;
-// streams do not synchronise with the default stream; an error that the context
-// does not recover from is told from one that it does.
+// Invariants: each call selects its device first, including one that frees. The
+// reason is that any thread may call, and one that has selected no device would
+// start another one. Streams do not synchronise with the default stream. An error
+// from which the context does not recover is distinguished from one from which it
+// does.
 #include "device_api.hpp"
 
 #include "variant.hpp"
@@ -52,7 +54,7 @@ const char *advice(int32_t code) {
     }
 }
 
-// The runtime calls a driver that is not there too old.
+// If there is no driver, the runtime calls it too old.
 bool has_driver() {
     int version = 0;
     return cudaDriverGetVersion(&version) == cudaSuccess && version != 0;
@@ -66,8 +68,9 @@ bool has_driver() {
                           cudaGetErrorName(error) + ")" + advice(code));
 }
 
-// The runtime keeps a thread's last error, "not ready" too, until it is asked
-// for it, and a launch says nothing else. What the context keeps comes again.
+// The runtime keeps a thread's last error, including "not ready", until it is asked
+// for it, and a launch reports nothing else. An error that the context keeps comes
+// again.
 void forget_error() noexcept { cudaGetLastError(); }
 
 class CudaStream final : public DeviceStream {
@@ -131,7 +134,7 @@ public:
         info.compute_minor = static_cast<uint32_t>(properties.minor);
         info.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
         info.clock_khz = attribute(cudaDevAttrClockRate);
-        // A bit twice a clock for each of the bus's lines.
+        // Each of the bus's lines carries a bit twice per clock.
         info.memory_bandwidth = uint64_t{attribute(cudaDevAttrMemoryClockRate)} * 1000 * 2 *
                                 attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
         return info;
@@ -210,7 +213,8 @@ public:
 
     void launch(DeviceStream &stream, const char *what, const Launch &kernels) override {
         use();
-        // What others left in this thread would be taken for the launch's.
+        // An error that other calls left in this thread would be taken for the
+        // launch's.
         forget_error();
         check(static_cast<cudaError_t>(kernels(raw(stream))), what);
     }
@@ -238,9 +242,9 @@ public:
     }
 
     bool drain(std::chrono::milliseconds limit) noexcept override {
-        // Not cudaDeviceSynchronize, which has no limit: an event in the legacy
-        // stream would not see non-blocking streams, so the owner's streams are
-        // waited for by their events, and this only asks whether the context
+        // This does not use cudaDeviceSynchronize, which has no limit. An event in
+        // the legacy stream would not see non-blocking streams. So the owner's
+        // streams are waited for by their events, and this only asks if the context
         // still answers.
         try {
             use();

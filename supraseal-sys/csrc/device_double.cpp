@@ -19,7 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Kernels that a stream takes before they pass, and how many a launch is at most.
+// The most kernels that a stream takes before they pass, and the most that a launch
+// is.
 constexpr uint32_t kKernelsMax = 1000;
 constexpr uint32_t kKernelsOfLaunch = 24;
 
@@ -31,7 +32,7 @@ struct Record {
 
 class DoubleStream;
 
-// What the streams and events of one device share.
+// The state that the streams and events of one device share.
 struct Machine {
     std::mutex mtx;
     std::condition_variable changed;
@@ -46,7 +47,7 @@ struct Machine {
     std::vector<const Record *> awaited; // by threads of the host
 };
 
-// As CUDA's: waiting for an event is waiting for its latest record.
+// As with CUDA, a wait for an event is a wait for its latest record.
 class DoubleEvent final : public DeviceEvent {
 public:
     std::shared_ptr<Record> latest = std::make_shared<Record>();
@@ -90,7 +91,8 @@ public:
         machine_->changed.notify_all();
     }
 
-    // Waits inside work until the record has passed; the device's end ends it too.
+    // Waits inside work until the record has passed. The end of the device ends the
+    // wait, too.
     void wait(std::unique_lock<std::mutex> &lock, const Record &record) {
         awaited_ = &record;
         machine_->changed.notify_all();
@@ -109,8 +111,8 @@ private:
         return is_working_ ? awaited_ == nullptr || awaited_->passed : !queue_.empty();
     }
 
-    // Whether it is this stream's turn: a slow one's only when the host waits and nothing
-    // else has anything left to do that may be done.
+    // Returns true if it is this stream's turn. The turn of a slow stream comes
+    // only when the host waits and no other stream has work that may be done.
     bool may_begin() const {
         if (!is_slow_ || ending_) {
             return true;
@@ -195,7 +197,7 @@ public:
                         "allocating " + std::to_string(bytes) + " bytes on the device: " +
                             std::to_string(memory_bytes_ - seen.bytes.load()) + " are free");
         }
-        // Untouched pages take nothing, so a large device needs no large host.
+        // Untouched pages take no memory, so a large device needs no large host.
         void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
         if (memory == nullptr) {
             throw std::bad_alloc();
@@ -326,7 +328,7 @@ private:
         return static_cast<DoubleEvent &>(event).latest;
     }
 
-    // Of a device that does nothing the limit need not be waited for.
+    // If the device does nothing, the limit need not be waited for.
     void wait_within(std::unique_lock<std::mutex> &lock, const Record &record,
                      std::chrono::milliseconds limit) {
         auto &awaited = machine_->awaited;
@@ -338,7 +340,7 @@ private:
         awaited.erase(std::find(awaited.begin(), awaited.end(), &record));
     }
 
-    // Throws what is wrong with the device. Of one that is lost nothing runs any more.
+    // Throws the failure of the device. On a lost device nothing runs any more.
     void report(std::unique_lock<std::mutex> &lock) {
         if (!machine_->lost.empty()) {
             machine_->changed.wait(lock, [&] { return machine_->running == 0; });
@@ -373,7 +375,7 @@ private:
             machine_->stalled = true;
             return;
         case CUZK_TEST_FAULT_KERNEL:
-            // What is enqueued next.
+            // Fails the work that is enqueued next.
             machine_->kernel_fails = true;
             return;
         case CUZK_TEST_FAULT_EXCEPTION:
@@ -388,7 +390,7 @@ private:
     void move(DeviceStream &stream, void *to, const void *from, std::size_t bytes) {
         enqueue(stream, [=] {
             if (bytes == sizeof(uint32_t)) {
-                // A word arrives whole, and kernels may look at it meanwhile.
+                // A word arrives whole, and kernels may read it at the same time.
                 __atomic_store_n(static_cast<uint32_t *>(to), *static_cast<const uint32_t *>(from),
                                  __ATOMIC_RELAXED);
             } else {

@@ -1,10 +1,15 @@
-// A device in host memory, for tests of the host side: each stream is a thread,
-// so that without a wait what it orders may come in any order; memory is
-// limited as asked; a stream refuses more than a thousand kernels that have not passed,
-// where CUDA's driver would block; any call can be made to fail in any way that a device fails,
-// the making of a circuit to stand still, and a stream to be as slow as can be: what is on it
-// begins only when the host waits and no other stream can go on. So whatever needs a wait for
-// that stream and has none comes too early in every run.
+// A device in host memory, for tests of the host side.
+//
+// - Each stream is a thread. So work that needs a wait and has none may run in any
+//   order.
+// - Memory is limited as asked.
+// - A stream refuses more than a thousand kernels that have not passed, where
+//   CUDA's driver would block.
+// - Each call can be made to fail in each way that a device fails.
+// - The making of a circuit can be made to stand still.
+// - A stream can be made as slow as possible: its work begins only when the host
+//   waits and no other stream can go on. So all work that needs a wait for that
+//   stream and has none runs too early in each run.
 #pragma once
 
 #include <atomic>
@@ -17,13 +22,13 @@
 
 namespace cuzk {
 
-// What happens to call number `call` (from 1) of the device's interface.
+// The effect of call number `call` (from 1) of the device's interface.
 struct DoubleFault {
     std::atomic<uint64_t> call{0}; // 0: nothing
     std::atomic<int32_t> kind{CUZK_TEST_FAULT_NOTHING};
 };
 
-// What the device saw. Outlives it.
+// The counts of the device. They outlive it.
 struct DoubleSeen {
     std::atomic<uint64_t> calls{0};
     std::atomic<uint64_t> allocations{0};
@@ -34,13 +39,14 @@ struct DoubleSeen {
     std::atomic<uint64_t> drains{0};
     // The longest limit of a wait for a device that stands still.
     std::atomic<uint64_t> stalled_wait_ms_max{0};
-    // Of the device that was opened last.
+    // Streams of the device that was opened last.
     std::atomic<uint64_t> streams{0};
-    // What its streams were given and have not passed: copies, launches, records and waits.
+    // Operations that its streams were given and have not passed: copies, launches,
+    // records and waits.
     std::atomic<uint64_t> under_way{0};
 };
 
-// Where the making of a circuit stands still, if a test asked for the next to.
+// Holds the making of a circuit, if a test asked for the next one to stand still.
 class DoubleHold {
 public:
     void hold_next();
@@ -59,17 +65,17 @@ struct DoubleControls {
     DoubleFault fault;
     DoubleSeen seen;
     DoubleHold making;
-    // What the stacks of kernels take.
+    // The bytes that the stacks of kernels take.
     std::atomic<uint64_t> stacks_bytes{0};
-    // The number, from 1 in the order of their making, of the stream that is slow on a
-    // device that is opened afterwards; 0 for none.
+    // The number of the stream that is slow on a device that is opened later.
+    // Streams have numbers from 1 in the order of their making; 0 means none.
     std::atomic<uint64_t> slow_stream{0};
 };
 
 std::unique_ptr<DeviceApi> open_double(uint64_t memory_bytes,
                                        std::shared_ptr<DoubleControls> controls);
 
-// The same device, whose circuits are made when the controls let them.
+// Returns a device whose circuits are made when the controls allow it.
 std::unique_ptr<cuzk_device> holding(std::unique_ptr<cuzk_device> device,
                                      std::shared_ptr<DoubleControls> controls);
 

@@ -1,5 +1,5 @@
-// The device prover's part of the C ABI: which implementation a call goes to,
-// and the guard around it.
+// The device prover's part of the C ABI: it chooses the implementation that a call
+// goes to, and puts the guard around it.
 #include <chrono>
 #include <string>
 

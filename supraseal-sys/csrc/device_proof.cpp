@@ -44,7 +44,7 @@ Words words_of(const std::vector<uint32_t> *ranks, uint64_t before, const Span &
     if (ranks == nullptr) {
         return {static_cast<uint32_t>(begin / 64), static_cast<uint32_t>((end + 63) / 64)};
     }
-    // The last word that has no more than `begin` before it holds that one.
+    // The last word that has no more than `begin` before it contains `begin`.
     const auto after = std::upper_bound(ranks->begin(), ranks->end(), begin);
     const auto last = std::lower_bound(ranks->begin(), ranks->end(), end);
     return {static_cast<uint32_t>(after - ranks->begin() - 1),
@@ -87,7 +87,7 @@ Proof::~Proof() {
     release_worker();
 }
 
-// After a run everything has passed; before, the witness may be on its way.
+// After a run everything has passed. Before a run, the witness may be on its way.
 void Proof::release_worker() noexcept {
     if (!has_worker_) {
         return;
@@ -108,8 +108,8 @@ void Proof::expect(State state, const char *step) {
     }
 }
 
-// One copy: the worker's memory has the same layout on both sides, and the wide
-// values, of which there are fewer than there may be, are last.
+// Makes one copy. The worker's memory has the same layout on both sides. The wide
+// values are last, because there may be fewer of them than their memory holds.
 void Proof::upload() {
     const WorkerLayout &parts = plan_.worker;
     const uint32_t words = circuit_.num_words_;
@@ -158,7 +158,7 @@ Proof::InG2OnCpu Proof::b_g2() const {
     return {sum, ms_since(start)};
 }
 
-// Waits until nothing of it reads the witness any more.
+// Waits until b_g2_msm does not read the witness any more.
 void Proof::end_b_g2() noexcept {
     b_g2_stop_.store(true, std::memory_order_relaxed);
     if (b_g2_.valid()) {
@@ -205,8 +205,8 @@ void Proof::finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
     figures = figures_;
 }
 
-// Enqueues everything, and waits only for the pieces it sends, where it is too far ahead
-// of the device, and for the end.
+// Enqueues everything. Waits only for the pieces that it sends if it is too far
+// ahead of the device, and for the end.
 void Proof::device_region(bool b_g1, ReadBack &read_back) {
     const auto asked = Clock::now();
     const GpuRegion region(device_.resources, checkpoint_);
@@ -237,9 +237,10 @@ void Proof::device_region(bool b_g1, ReadBack &read_back) {
     }
 }
 
-// Kernels that have not begun do nothing any more. On the witnesses' stream, which passes
-// the others, and after this one's, whose copy says that nothing is stopped; and by the
-// device's copying: a kernel would wait for those that are to be stopped.
+// Makes kernels that have not begun do nothing. The word is written on the
+// witnesses' stream, which overtakes the others. It comes after this proof's own
+// witness on that stream, whose copy sets the word to 0. The device copies it,
+// because a kernel would wait for those that are to be stopped.
 void Proof::stop_device() noexcept {
     guard([&] {
         const Part &stop = plan_.worker.stop;
@@ -288,7 +289,7 @@ void Proof::evaluate() {
     });
 }
 
-// h takes the place of b.
+// Computes h in the place of b.
 void Proof::quotient() {
     const device::Roots roots = circuit_.roots();
     Fr *a = circuit_.in_frame<Fr>(plan_.a);
@@ -298,12 +299,12 @@ void Proof::quotient() {
         return device::quotient(roots, roots.log, a, b, scratch, device::Form::canonical, stream);
     });
     api_.record(*device_.quotient_done, *device_.compute);
-    // The pieces come to where a and scratch were.
+    // The pieces are written to the memory of a and scratch.
     api_.stream_waits(*device_.transfer, *device_.quotient_done);
 }
 
-// What needs only the witness and points that stay begins at once, beside the
-// transforms; what needs the quotient, or pieces, comes after them.
+// MSMs that need only the witness and points that stay begin at once, beside the
+// transforms. Those that need the quotient, or pieces, come after the transforms.
 void Proof::sums(bool b_g1) {
     results_end_ = plan_.results_max * sizeof(uint32_t);
     const bool b_g2 = plan_.on_device(CUZK_QUERY_B_G2);
@@ -376,8 +377,8 @@ template <class Group> void Proof::sum_streamed(uint32_t query) {
     });
 }
 
-// The bits of a span as a sum, its wide values as a multiplication, and with
-// the first span the inputs.
+// Computes the bits of a span as a sum, and its wide values as a multiplication,
+// together with the inputs in the first span.
 template <class Group>
 void Proof::sum_span(const Lane &lane, uint32_t query, const Span &span,
                      const typename Group::Affine *bases) {
@@ -441,7 +442,7 @@ void Proof::sum_wide(const Lane &lane, uint32_t query, const device::Query &of, 
     }
 }
 
-// Of no more values than the lane takes at once.
+// Handles no more values than the lane takes at once.
 template <class Group>
 void Proof::msm(const Lane &lane, uint32_t query, const typename Group::Affine *bases,
                 const Fr *values, const uint32_t *places, uint64_t n, device::Form form) {
@@ -475,7 +476,7 @@ template <class Xyzz> Xyzz *Proof::take_result(uint32_t query, device::Windows w
     return reinterpret_cast<Xyzz *>(start);
 }
 
-// From the worker's pinned memory, outside the lock.
+// Reads them from the worker's pinned memory, outside the lock.
 void Proof::add_results() {
     const uint8_t *results = circuit_.pinned_of_worker<uint8_t>(worker_, plan_.worker.results);
     for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {

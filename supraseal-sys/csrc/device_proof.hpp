@@ -1,16 +1,16 @@
-// One proof on a device: a witness up, five sums down.
+// One proof on a device: a witness is uploaded, five MSMs are read back.
 //
 // ```text
 //        witnesses' stream, no lock     gpu_mtx                            no lock
-// stage ─▶ the witness goes up ─▶ run ─▶ evaluation, quotient, sum over H ─▶ added up
-//                                    ├─▶ sums of points that stay ─────────┘
+// stage ─▶ the witness goes up ─▶ run ─▶ evaluation, quotient, MSM over H ─▶ added up
+//                                    ├─▶ MSMs of points that stay ─────────┘
 //                                    └─▶ b_g2_msm, on its pool ───────────────▶ finish
 // ```
 //
-// Invariants: the steps are taken once, in order; gpu_mtx is held neither while
-// the witness goes up nor while b_g2_msm is waited for; whatever fails, and when
-// a checkpoint stops it, the worker is released and nothing of this proof is
-// under way any more.
+// Invariants: the steps are taken once, in order. gpu_mtx is held neither while the
+// witness is uploaded nor while b_g2_msm is waited for. After any failure, and
+// after a checkpoint stopped the proof, the worker is released and no work of this
+// proof is under way any more.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@
 
 namespace cuzk::CUZK_VARIANT {
 
-// Points of a query that are used together: all that stay on the device, or
-// one piece of the others.
+// Points of a query that are used together: all that stay on the device, or one
+// piece of the others.
 struct Span {
     uint64_t first = 0;
     uint64_t len = 0;
@@ -37,12 +37,12 @@ struct Words {
     uint32_t end = 0;
 };
 
-// The words whose auxiliaries have their bases in `span`. `ranks` is null if
-// every auxiliary is in the query, and `before` how many bases come before.
+// The words whose auxiliaries have their bases in `span`. `ranks` is null if all
+// auxiliaries are in the query. `before` is the number of bases that come before.
 Words words_of(const std::vector<uint32_t> *ranks, uint64_t before, const Span &span,
                uint32_t num_words);
 
-// One proof, from its witness to its sums.
+// One proof, from its witness to its MSMs.
 class Proof final : public cuzk_proof {
 public:
     Proof(Circuit &circuit, const cuzk_witness &witness, const cuzk_checkpoint &checkpoint);
@@ -56,14 +56,14 @@ public:
 private:
     enum class State { staged, ran, finished, failed };
 
-    // Where sums are made: the main ones, after the transforms, or those beside.
+    // The place where MSMs are computed: after the transforms, or beside them.
     struct Lane {
         DeviceStream &stream;
         const SumsLayout &layout;
         Pace &pace;
     };
 
-    // b_g2_msm's result.
+    // The result of b_g2_msm.
     struct InG2OnCpu {
         blst_p2 sum;
         double ms;
@@ -104,7 +104,8 @@ private:
     void add_results();
     void release_worker() noexcept;
 
-    // Where one multiplication's or sum's result is, from the results' start.
+    // The place of the result of one MSM or one sum of points, from the results'
+    // start.
     struct Result {
         uint32_t query;
         std::size_t offset;
@@ -126,7 +127,7 @@ private:
     std::vector<uint32_t> wide_ranks_; // by word, and all
     std::vector<Result> results_;
     std::size_t results_end_ = 0;
-    // By streamed piece: where its points are, for a bad one's index.
+    // By streamed piece: the place of its points, for the index of a bad one.
     struct Piece {
         uint32_t query;
         uint64_t first;
@@ -135,7 +136,8 @@ private:
     cuzk_sums sums_{};
     cuzk_proof_figures figures_{};
     std::atomic<bool> b_g2_stop_{false};
-    // Waits when it ends, so it is the first to.
+    // Its destructor waits, so it is the last member: members are destroyed in
+    // reverse order.
     std::future<InG2OnCpu> b_g2_;
 };
 

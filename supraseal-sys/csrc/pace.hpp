@@ -1,9 +1,10 @@
-// How far the host may be ahead of a stream. CUDA takes about a thousand kernels of a
-// stream that have not begun; who enqueues more then blocks inside the driver, where no
-// checkpoint is asked and no limit ends the wait.
+// The limit on the distance of the host ahead of a stream. CUDA accepts about a
+// thousand kernels of a stream that have not begun. A thread that enqueues more
+// blocks inside the driver, where no checkpoint is asked and no limit ends the
+// wait.
 //
-// Invariant: of a stream whose launches all are steps, no more than 2·kLaunchesOfMark
-// have not passed, and half of that are still to do whenever the host waits.
+// Invariant: if all launches of a stream are steps, at most 2·kLaunchesOfMark of
+// them have not passed. Half of that are still to do whenever the host waits.
 #pragma once
 
 #include "device.hpp"
@@ -19,7 +20,7 @@ public:
     Pace(Device &device, DeviceStream &stream, std::unique_ptr<DeviceEvent> (&marks)[2])
         : device_(device), stream_(stream), marks_(marks) {}
 
-    // Before a launch. Throws as Device::wait does.
+    // Call it before a launch. Throws as Device::wait does.
     void step(const cuzk_checkpoint &checkpoint) {
         pass(checkpoint);
         if (launches_ == kLaunchesOfMark) {

@@ -1,13 +1,15 @@
-// The pinned host memory through which a device's circuits, witnesses and results go. Not
-// who uses which part of it (plan.hpp), and not that of intermediates (read_back.hpp).
+// The pinned host memory through which a device's circuits, witnesses and results
+// go. plan.hpp divides it into parts. The memory of intermediates is separate
+// (read_back.hpp).
 //
-// It is not taken when a device is opened: how much there has to be depends on the circuit,
-// and none is known then; and it is the host's, charged to circuits that are there.
+// It is not taken when a device is opened, for two reasons. Its size depends on the
+// circuit, and none is known then. And it is host memory, which is charged to
+// circuits that are there.
 //
-// Invariants: it changes only while no worker is busy; it grows with the first proof of a
-// circuit that needs more than there is, so a proof of a circuit that was proved before
-// takes none; what only circuits needed that have ended is given back, at once or, where a
-// worker is busy then, before the next proof.
+// Invariants: it changes only while no worker is busy. It grows with the first
+// proof of a circuit that needs more than there is, so later proofs of that circuit
+// take none. Memory that only ended circuits needed is given back at once. If a
+// worker is busy then, it is given back before the next proof.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +37,8 @@ public:
                      needs_.end());
     }
 
-    // Sees that there is enough for a circuit and not too much. No worker is busy.
-    // Afterwards there is none, if there was too little for this.
+    // Makes sure that there is enough for a circuit and not too much. No worker may
+    // be busy. If there was too little for this, there is none afterwards.
     void fit(DeviceApi &api, std::size_t bytes) {
         const std::size_t most = std::max(bytes, this->most());
         const bool is_more = memory_.bytes() > most;
@@ -46,8 +48,8 @@ public:
         }
     }
 
-    // Gives all of it back if that is more than is needed, and says so: it has to be fitted
-    // anew. No worker is busy.
+    // Gives all of it back if that is more than is needed. Returns true if it did;
+    // then it must be fitted anew. No worker may be busy.
     bool give_back() noexcept {
         if (memory_.bytes() <= most()) {
             return false;
@@ -64,7 +66,7 @@ private:
         std::size_t bytes;
     };
 
-    // That of the circuit that needs the most.
+    // Returns the need of the circuit that needs the most.
     std::size_t most() const noexcept {
         const std::lock_guard<std::mutex> lock(mtx_);
         std::size_t most = 0;

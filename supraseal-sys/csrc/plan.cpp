@@ -35,7 +35,7 @@ uint64_t div_ceil(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
 }
 
-// Lays parts one after another.
+// Places parts one after another.
 class Cursor {
 public:
     explicit Cursor(std::size_t at) : at_(at) {}
@@ -51,7 +51,7 @@ private:
     std::size_t at_;
 };
 
-// What a plan is free to choose.
+// The choices that a plan is free to make.
 struct Choice {
     uint32_t log_piece;
     bool whole_roots;
@@ -63,8 +63,8 @@ public:
     Planner(const cuzk_circuit_shape &shape, const cuzk_device_options &options, Choice choice)
         : shape_(shape), options_(options), choice_(choice) {}
 
-    // Everything but the resident points. Its size does not depend on the
-    // memory there is.
+    // Plans everything but the resident points. Its size does not depend on the
+    // available memory.
     Plan fixed() {
         const uint64_t piece = uint64_t{1} << choice_.log_piece;
         cuzk_device_plan &summary = plan_.summary;
@@ -87,7 +87,7 @@ public:
     }
 
 private:
-    // The words of a bit for each auxiliary, and one more.
+    // The words of one bit for each auxiliary, and one more.
     std::size_t words() const { return shape_.num_aux / 64 + 2; }
 
     // No longer than there are values for it.
@@ -116,14 +116,14 @@ private:
                 bytes += results * device::WINDOWS_MAX * point;
             }
         }
-        // The words that say which points were bad come first.
+        // The words that tell the bad points come first.
         worker.results = cursor.take(align(plan_.results_max * sizeof(uint32_t)) + bytes);
         worker.bytes = cursor.at();
     }
 
-    // At most so many multiplications and sums: for each span two that begin or
-    // end in it, one for each full load of wide values or words (where loads are
-    // smaller), and one of the inputs.
+    // The most multiplications and sums. For each span there are two that begin or
+    // end in it. There is one for each full load of wide values or words, if loads
+    // are smaller. There is one of the inputs.
     std::size_t results_of(uint32_t query) const {
         const uint64_t spans =
             div_ceil(shape_.num_points[query], plan_.piece_points(query)) + 1;
@@ -188,14 +188,14 @@ private:
             (uint64_t{shape_.max_wide} + shape_.num_inputs) * sizeof(uint32_t));
     }
 
-    // Of sums and of multiplications up to these sizes.
+    // The scratch of sums and of multiplications up to these sizes.
     std::size_t scratch_bytes(uint32_t sum_words, uint32_t log_msm) const {
         const bool g2 = choice_.b_g2_on_device;
         std::size_t bytes = device::sum_scratch_bytes<device::Fp>(sum_words);
         if (g2) {
             bytes = std::max(bytes, device::sum_scratch_bytes<device::Fp2>(sum_words));
         }
-        // Every length is cut as the next power of two is.
+        // Each length is cut as the next power of two is.
         for (uint32_t log = 0; log <= log_msm; ++log) {
             const uint32_t n = uint32_t{1} << log;
             const device::Windows windows = device::choose_windows(n);
@@ -213,13 +213,13 @@ private:
     Plan plan_;
 };
 
-// Whether the query's points may stay on the device.
+// Returns true if the query's points may stay on the device.
 bool may_stay(const Plan &plan, uint32_t query) {
     return plan.on_device(query) && query != CUZK_QUERY_B_G1;
 }
 
-// Gives what is left of `memory_bytes` to the points, in the order of the
-// queries. Whether that is enough for all of them.
+// Gives the rest of `memory_bytes` to the points, in the order of the queries.
+// Returns true if all of them fit.
 bool make_resident(Plan &plan, const cuzk_circuit_shape &shape, uint64_t memory_bytes) {
     cuzk_device_plan &summary = plan.summary;
     std::size_t at = summary.total_bytes;
@@ -231,11 +231,11 @@ bool make_resident(Plan &plan, const cuzk_circuit_shape &shape, uint64_t memory_
             const uint64_t fit = left / point_bytes(query);
             const uint64_t all = shape.num_points[query];
             points = fit >= all ? all : fit / 64 * 64;
-            // The first span holds the bases of every input.
+            // The first span holds the bases of all inputs.
             points = points < all && points < shape.num_inputs ? 0 : points;
             is_enough = is_enough && points == all;
         }
-        // The block's offsets.
+        // Offsets in the block.
         plan.resident[query] = {at - plan.frame_bytes(), points * point_bytes(query)};
         summary.resident_points[query] = points;
         at += align(plan.resident[query].bytes);
@@ -254,7 +254,8 @@ void check(const cuzk_circuit_shape &shape, const cuzk_device_options &options) 
         refuse("log_domain: expected 1 to " + std::to_string(device::LOG_DOMAIN_MAX) + ", got " +
                std::to_string(shape.log_domain));
     }
-    // A piece of points holds all inputs, twice over, and its length a 32-bit number.
+    // A piece of points holds all inputs, twice over, and its length is a 32-bit
+    // number.
     if (shape.num_inputs > kInputsMax) {
         refuse("num_inputs: expected at most " + std::to_string(kInputsMax) + ", got " +
                std::to_string(shape.num_inputs));
@@ -299,8 +300,8 @@ std::size_t Plan::piece_points(uint32_t query) const {
 
 namespace {
 
-// The plan with the most points resident, with long pieces rather than short
-// ones; or the least memory in which there is one.
+// The plan with the most points resident, with long pieces rather than short ones;
+// or the least memory for which there is a plan.
 struct Search {
     std::optional<Plan> best;
     bool has_all = false;
@@ -313,7 +314,7 @@ Search search(const cuzk_circuit_shape &shape, const cuzk_device_options &option
     for (const uint64_t points : shape.num_points) {
         longest = std::max(longest, points);
     }
-    // A piece in G2 has half as many points, and holds all inputs too.
+    // A piece in G2 has half as many points, and holds all inputs, too.
     const uint32_t least =
         std::max(kLogPieceMin, log_ceil(uint64_t{shape.num_inputs} * 2));
     const uint32_t asked = options.log_piece_max == 0 ? kLogPieceMax : options.log_piece_max;
@@ -321,8 +322,8 @@ Search search(const cuzk_circuit_shape &shape, const cuzk_device_options &option
         std::max(least, std::min({kLogPieceMax, asked, log_ceil(longest) + 1}));
     Search found;
     for (uint32_t log = most + 1; log-- > least;) {
-        // Shorter pieces may leave more room for points, but cost time: not
-        // below what is good as long as that fits.
+        // Shorter pieces may leave more room for points, but cost time. So they do
+        // not go below the good length as long as that fits.
         if (found.best && log < kLogPieceGood) {
             break;
         }

@@ -15,12 +15,12 @@
 namespace cuzk {
 namespace {
 
-// The pool this thread is a worker of.
+// The pool whose worker this thread is.
 thread_local const Pool *worker_of = nullptr;
 
 void name_this_thread(std::size_t worker) {
 #ifdef __linux__
-    // 15 bytes is all the kernel keeps; "cuzk-gpu-4095" fits.
+    // The kernel keeps 15 bytes; "cuzk-gpu-4095" fits.
     const std::string name = "cuzk-gpu-" + std::to_string(worker);
     pthread_setname_np(pthread_self(), name.c_str());
 #else
@@ -30,7 +30,7 @@ void name_this_thread(std::size_t worker) {
 
 } // namespace
 
-// One call of for_each, on its caller's stack; guarded by the pool's mutex.
+// One call of for_each, on its caller's stack, guarded by the pool's mutex.
 struct Pool::Job {
     const Task &body;
     std::size_t tasks;
@@ -56,7 +56,7 @@ Pool::Pool(std::size_t threads) {
             workers_.emplace_back([this, worker] { work(worker); });
         }
     } catch (...) {
-        // A std::thread destroyed while it can be joined ends the process.
+        // Destroying a joinable std::thread ends the process.
         stop_and_join();
         throw;
     }
@@ -120,7 +120,7 @@ void Pool::work(std::size_t worker) {
     }
 }
 
-// Takes one task of a job that has one, runs it unlocked, and settles the account.
+// Takes one task of a job that has one, runs it unlocked, and records its end.
 void Pool::run_one(std::unique_lock<std::mutex> &lock, Job &job, std::size_t worker) {
     const std::size_t task = job.next++;
     ++job.running;
@@ -146,7 +146,7 @@ void Pool::run_one(std::unique_lock<std::mutex> &lock, Job &job, std::size_t wor
         }
     }
     if (job.ended()) {
-        // Under the lock: the caller destroys the job as soon as it has it.
+        // Under the lock: the caller destroys the job as soon as it has the lock.
         job.done.notify_one();
     }
 }
@@ -157,7 +157,7 @@ void Pool::remove(const Job &job) {
 
 namespace {
 
-// Written once and leaked: a worker or a caller may still be in the pool while
+// Written once and leaked. A worker or a caller may still be in the pool while
 // static destructors run, and the end of the process ends idle threads anyway.
 std::atomic<Pool *> the_pool{nullptr};
 

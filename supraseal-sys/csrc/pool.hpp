@@ -1,12 +1,12 @@
-// The threads of the CPU work that accompanies a device: `gpu_threads` of them,
-// all devices and callers together. Not a general executor: no futures, no
-// nesting, and a caller waits without working, so that gpu_threads is the whole
-// number of cores this side can occupy. Only what a device stands still for is
-// done by its caller, too, however busy the threads are.
+// The threads of the CPU work that accompanies a device: `gpu_threads` of them, for
+// all devices and callers together. It is not a general executor: it has no futures
+// and no nesting. A caller waits without working, so that gpu_threads is the number
+// of cores that this side can occupy. The only exception is work that a device
+// stands still for: its caller takes part in it, however busy the threads are.
 //
-// Invariants: a worker runs one task at a time, so worker-indexed scratch
-// needs no lock; an exception in a task reaches the caller of for_each and
-// leaves the pool as it was.
+// Invariants: a worker runs one task at a time, so scratch that is indexed by
+// worker needs no lock. An exception in a task reaches the caller of for_each and
+// leaves the pool unchanged.
 #pragma once
 
 #include <condition_variable>
@@ -34,14 +34,14 @@ public:
 
     std::size_t size() const noexcept { return workers_.size(); }
 
-    // Runs body(task, worker) for every task in [0, tasks), worker in
-    // [0, size()), and returns when all have ended. After the first exception
-    // no further task of this call starts; the exception is rethrown here.
-    // Any number of threads may call it at once; calls are served in order.
-    // From inside a task it throws, because it could only deadlock.
+    // Runs body(task, worker) for all tasks in [0, tasks), with worker in [0,
+    // size()), and returns when all have ended. After the first exception no
+    // further task of this call starts, and the exception is rethrown here. Any
+    // number of threads may call it at once; calls are served in order. A call from
+    // inside a task throws, because it could only deadlock.
     void for_each(std::size_t tasks, const Task &body);
-    // The same before all other calls, and on the calling thread, too, as
-    // worker size(): for short tasks that must not wait for long ones.
+    // Does the same before all other calls, and also on the calling thread, as
+    // worker size(). For short tasks that must not wait for long ones.
     void for_each_at_once(std::size_t tasks, const Task &body);
 
 private:

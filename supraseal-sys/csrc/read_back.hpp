@@ -1,9 +1,9 @@
-// What a device has in the middle of a proof, copied out for who compares provers. Not
-// the results, which every proof copies.
+// Vectors of a device in the middle of a proof, copied out to compare provers. The
+// results, which every proof copies, do not go through here.
 //
-// Invariants: pinned memory is taken before the device's lock and given back after it,
-// or kept for good if the device may still write there; nothing is the caller's before
-// the copies have passed.
+// Invariants: pinned memory is taken before the device's lock and given back after
+// it. It is leaked if the device may still write to it. The caller gets nothing
+// before the copies have passed.
 #pragma once
 
 #include <array>
@@ -40,14 +40,14 @@ public:
     ReadBack(const ReadBack &) = delete;
     ReadBack &operator=(const ReadBack &) = delete;
 
-    // As it is when the stream has come so far.
+    // Copies the vector as it is when the stream reaches this copy.
     void copy(DeviceStream &stream, What what, const Fr *from) {
         if (bytes_ != 0) {
             device_.api_->download(stream, pinned_.at(what * bytes_), from, bytes_);
         }
     }
 
-    // When the stream has passed.
+    // Call it when the stream has passed.
     void deliver() const {
         for (std::size_t what = 0; bytes_ != 0 && what < to_.size(); ++what) {
             std::memcpy(to_[what], pinned_.at(what * bytes_), bytes_);

@@ -1,5 +1,5 @@
-// gpu_mtx held while a value lives, through the C ABI's own functions, which
-// know who holds it.
+// Holds gpu_mtx while a value lives. It uses the C ABI's own functions, which know
+// the thread that holds it.
 #pragma once
 
 #include "resources.hpp"

@@ -1,9 +1,9 @@
-// Which circuits' blocks are in a device's memory, and where. Not what is in
-// them.
+// The circuits whose blocks are in a device's memory, and the places of the blocks.
+// Their contents are not known here.
 //
-// Invariants: no two blocks overlap; blocks go, least recently used first, only
-// to make room for one that is wanted, or for the frame of its circuit, which
-// takes the memory from its start. Blocks are put as far from the start as
+// Invariants: no two blocks overlap. Blocks are evicted, least recently used first,
+// for two reasons only: to make room for a block, or for the frame of its circuit,
+// which takes the memory from its start. Blocks are placed as far from the start as
 // possible, out of the frames' way.
 #pragma once
 
@@ -23,8 +23,8 @@ public:
     // The memory, in bytes.
     void set_bytes(std::size_t bytes) { bytes_ = bytes; }
 
-    // Where the circuit's block is, if it is there. No other block is in its
-    // frame afterwards.
+    // Returns the place of the circuit's block, if it is there. Afterwards no other
+    // block is in its frame.
     std::optional<std::size_t> use(const void *circuit, std::size_t frame_bytes) {
         const std::lock_guard<std::mutex> lock(mtx_);
         clear_frame(circuit, frame_bytes);
@@ -36,8 +36,8 @@ public:
         return blocks_.back().offset;
     }
 
-    // Room for a circuit's block that is not there, beyond its frame; both fit
-    // the memory.
+    // Makes room for a circuit's block that is not there, beyond its frame. Both
+    // fit the memory.
     std::size_t place(const void *circuit, std::size_t frame_bytes, std::size_t block_bytes) {
         const std::lock_guard<std::mutex> lock(mtx_);
         clear_frame(circuit, frame_bytes);

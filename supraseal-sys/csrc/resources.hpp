@@ -1,11 +1,12 @@
-// gpu_resources: what the workers of one device share. Not device memory, and
-// not the pool, which all devices share.
+// gpu_resources: the lock and the throttle that the workers of one device share. It
+// holds no device memory. The pool is shared by all devices.
 //
-// Invariants: gpu_mtx is locked and unlocked by one thread, which gpu_owner
-// names meanwhile, both under waiting_mtx, so that who waits learns that it is
-// free; membw_throttle is the number of bandwidth-bound sections running now, so
-// every raise is matched by one lowering on every exit. It is shared by devices
-// that were created beside each other, and lives as long as the last of them.
+// Invariants: one thread locks and unlocks gpu_mtx, and gpu_owner names it in
+// between. Both happen under waiting_mtx, so that a waiting thread learns that the
+// lock is free. membw_throttle is the number of bandwidth-bound sections that run
+// now, so each raise is matched by one lowering on every exit. It is shared by
+// devices that were created beside each other, and lives as long as the last of
+// them.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,9 @@ struct gpu_resources {
                                            : beside->throttle_count) {}
 
     std::mutex gpu_mtx;
-    // Who waits for gpu_mtx waits for this, so as to ask a checkpoint meanwhile.
-    // (A timed mutex would do, but ThreadSanitizer does not know its timed lock.)
+    // A thread that waits for gpu_mtx waits on this, so that it can ask a
+    // checkpoint in between. (A timed mutex would do, but ThreadSanitizer does not
+    // know its timed lock.)
     std::mutex waiting_mtx;
     std::condition_variable freed;
     const std::shared_ptr<std::atomic<int>> throttle_count;

@@ -1,4 +1,4 @@
-// What the two files of sanitize.sh's program share.
+// Declarations that the two files of sanitize.sh's program share.
 #pragma once
 
 #include <cstdio>
@@ -14,6 +14,6 @@ inline void expect(cuzk_status status, int32_t code, const char *what) {
     }
 }
 
-// Proofs from three threads on doubles of a device: with all points resident,
-// with as many streamed as can be, and on one that is lost in between.
+// Runs proofs from three threads on doubles of a device: with all points resident,
+// with as many streamed as possible, and on a device that is lost in between.
 void prove_on_doubles(gpu_resources *resources);

@@ -1,7 +1,8 @@
-// The device prover under sanitizers. Streams are threads here, under one lock of the
-// double, which orders whatever does not overlap: a data race is reported where two threads
-// are at the same memory at that moment, and a wait that is missing may go unreported. The
-// tests with a slow stream (tests/device/order.rs) find those.
+// The device prover under sanitizers. Streams are threads here, under one lock of
+// the double. That lock orders all work that does not overlap. So a data race is
+// reported if two threads access the same memory at that moment, and a missing wait
+// may go unreported. The tests with a slow stream (tests/device/order.rs) find
+// those.
 #include <array>
 #include <thread>
 #include <vector>
@@ -19,7 +20,7 @@ constexpr uint32_t kWords = (kAux + 63) / 64;
 constexpr uint32_t kRows = 12;
 
 // A circuit all of whose points are the generator. Row r is (inputs[1] + aux[r]) *
-// aux[r + 50]: of A and of B it has a part of its own.
+// aux[r + 50]. It has a part of its own in A and in B.
 struct Toy {
     std::vector<uint64_t> mask = std::vector<uint64_t>(kWords, UINT64_MAX);
     std::vector<uint8_t> g1;
@@ -145,7 +146,7 @@ cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness, int32_t st
     return status;
 }
 
-// The least memory that a plan is made for.
+// The least memory for which there is a plan.
 uint64_t least_bytes(const cuzk_circuit_shape &shape, cuzk_device_options options) {
     uint64_t low = 1;
     uint64_t high = uint64_t{1} << 30;

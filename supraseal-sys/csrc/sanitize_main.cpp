@@ -1,6 +1,6 @@
-// Drives the C++ side from several threads, for sanitize.sh. The results are
-// checked by the Rust tests; here only the sanitizers judge, and every status
-// must be the expected one.
+// Drives the C++ side from several threads, for sanitize.sh. The Rust tests check
+// the results. Here only the sanitizers judge, and each status must be the expected
+// one.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -16,8 +16,8 @@ struct Input {
     std::vector<blst_fr> scalars;
 };
 
-// Multiples of the generator, an infinity now and then, and scalars of which a
-// third is zero and a third one.
+// Makes multiples of the generator, with an infinity now and then. A third of the
+// scalars is zero, and a third is one.
 Input make_input(size_t len) {
     Input input{std::vector<blst_p2_affine>(len), std::vector<blst_fr>(len)};
     const blst_p2_affine *generator = blst_p2_affine_generator();

@@ -1,10 +1,10 @@
-// Who may use the memory of a device's workers, and which circuit it is laid
-// out for. Not gpu_mtx, which guards the device region.
+// The right to use the memory of a device's workers, and the circuit that this
+// memory is laid out for. gpu_mtx, which guards the device region, is separate.
 //
-// Invariants: callers are served in the order they came, but for those that stop
-// waiting, so none starves; a worker's memory is given to one proof at a time; the
-// circuit changes only while every worker is free. A holder needs nothing that a
-// waiter has, so every wait ends.
+// Invariants: callers are served in the order in which they came, except those that
+// stop waiting, so none starves. A worker's memory is given to one proof at a time.
+// The circuit changes only while all workers are free. A holder needs nothing that
+// a waiting caller has, so each wait ends.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,9 @@ public:
     explicit Slots(std::size_t workers) : busy_(workers, false) {}
 
     // Waits for a turn and a free worker, unless the checkpoint stops it. Before
-    // the first of another circuit, and when it is asked to, calls change(), alone; if
-    // that throws, no circuit is there afterwards.
+    // the first proof of another circuit, and when it is asked to, it calls
+    // change() while no worker is busy. If change() throws, no circuit is there
+    // afterwards.
     std::size_t acquire(const void *circuit, const cuzk_checkpoint &checkpoint,
                         const std::function<void()> &change) {
         std::unique_lock<std::mutex> lock(mtx_);
@@ -58,8 +59,9 @@ public:
         changed_.notify_all();
     }
 
-    // Calls change() if no worker is busy, nobody waits for one, and nobody can begin to
-    // meanwhile. If somebody can, or if it returns true, the next to acquire calls its own.
+    // Calls change() if no worker is busy, no caller waits for one, and none can
+    // begin to wait in the meantime. Otherwise, or if change() returns true, the
+    // next acquire calls its own change().
     void change_if_idle(const std::function<bool()> &change) {
         const std::lock_guard<std::mutex> lock(mtx_);
         if (!line_.empty() || !all_free() || change()) {
@@ -67,7 +69,8 @@ public:
         }
     }
 
-    // For a circuit that ends: another at its address must not be taken for it.
+    // For a circuit that ends: another circuit at its address must not be taken for
+    // it.
     void forget(const void *circuit) noexcept {
         const std::lock_guard<std::mutex> lock(mtx_);
         if (circuit_ == circuit) {
@@ -76,7 +79,7 @@ public:
     }
 
 private:
-    // A place in the line, left when this is over, however it ends.
+    // A place in the line, which is left when this is destroyed.
     class Turn {
     public:
         Turn(Slots &slots, std::unique_lock<std::mutex> &lock)

@@ -1,8 +1,8 @@
-// How C++ failures become values: the typed error that this side throws, and
-// the guard that every extern "C" body runs inside. Not where Rust turns a
-// status into an error (src/status.rs).
+// C++ failures as values: the typed error that this side throws, and the guard that
+// each extern "C" body runs inside. src/status.rs turns a status into Rust's error.
 //
-// Invariant: nothing thrown inside a guard leaves it, whatever its type.
+// Invariant: no exception that is thrown inside a guard leaves it, whatever its
+// type.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What tests need from the inside: pools of their own size, and failures on
-// demand. Compiled only with the feature `test-hooks`.
+// Access for tests to the inside: pools of a chosen size, and failures on demand.
+// Compiled only with the feature `test-hooks`.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -38,7 +38,7 @@ void throw_what(int32_t what) {
 
 thread_local bool is_giver = false;
 
-// What the destructors of the values of one test saw.
+// The counts of the destructors of one test's values.
 struct Seen {
     std::atomic<uint32_t> now{0};
     std::atomic<uint32_t> max{0};
@@ -64,7 +64,7 @@ private:
     std::chrono::microseconds free_time_;
 };
 
-// What another language frees.
+// A value that another language frees.
 class Foreign final : public cuzk::Garbage {
 public:
     Foreign(void (*drop)(void *), void *value) : drop_(drop), value_(value) {}
@@ -76,7 +76,7 @@ private:
     void *value_;
 };
 
-// One caller of a shared pool. Every third throws on its first task and
+// One caller of a shared pool. Every third caller throws on its first task and
 // expects to get that exception back; the others count their tasks.
 void call_pool(cuzk::Pool &pool, uint32_t caller, uint32_t tasks, std::atomic<uint64_t> &counted,
                std::atomic<uint32_t> &failures) {

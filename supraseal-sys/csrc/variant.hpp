@@ -1,4 +1,4 @@
-// Which kernels a file is compiled for: those of a card, or the same code as
+// The kernels that a file is compiled for: those of a card, or the same code as
 // plain C++. Files that name device code are compiled once for each.
 #pragma once
 

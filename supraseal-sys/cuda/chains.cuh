@@ -1,13 +1,13 @@
-// Sums with carries, in the device's own instructions: the only inline
-// assembly. What each function does, and its plain twin, is in `limbs.hpp`.
+// Sums with carries, in the device's own instructions: the only inline assembly.
+// `limbs.hpp` defines each function and has its plain twin.
 //
 // One asm statement is one chain, because nothing keeps the carry flag from one
-// statement to the next. ptxas joins a mad.lo.cc and the madc.hi.cc after it
-// into one wide multiply-add.
+// statement to the next. ptxas joins a mad.lo.cc and the madc.hi.cc after it into
+// one wide multiply-add.
 //
 // Invariant: every output is an early clobber (&). A chain writes its first outputs
-// before it reads its last inputs, and an input that is known to have the value of
-// another operand would otherwise get its register.
+// before it reads its last inputs. Without it, an input that is known to have the
+// value of another operand would get that operand's register.
 #pragma once
 
 #include "limbs.hpp"

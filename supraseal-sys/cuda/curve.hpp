@@ -1,10 +1,10 @@
-// Points of y² = x³ + b (b never enters) as (x/zz, y/zzz), "XYZZ": the
-// cheapest coordinates to add an affine point to (Sutherland; formulas
-// madd-2008-s, add-2008-s, dbl-2008-s-1 and mdbl-2008-s-1 of the Explicit
-// Formulas Database). 10 multiplications with an affine point, 14 without.
+// Points of y² = x³ + b (b is not used) as (x/zz, y/zzz), "XYZZ": the cheapest
+// coordinates for adding an affine point (Sutherland; formulas madd-2008-s,
+// add-2008-s, dbl-2008-s-1 and mdbl-2008-s-1 of the Explicit Formulas Database). An
+// addition takes 10 multiplications with an affine point, 14 without.
 //
-// Complete: infinity, equal and opposite points included. Affine infinity is
-// (0, 0), which is on neither curve.
+// The formulas are complete: they handle infinity, equal and opposite points.
+// Affine infinity is (0, 0), which is on neither curve.
 #pragma once
 
 #include "field.hpp"
@@ -32,13 +32,13 @@ template <class F> CUZK_CALL Xyzz<F> dbl(const Xyzz<F> &p) {
     return {x, mul_sub(m, sub(s, x), w, p.y), mul(v, p.zz), mul(w, p.zzz)};
 }
 
-// What an addition has after its first multiplications: the first point's x
-// and y over the common denominator, and the differences to the second's.
+// The values of an addition after its first multiplications: the first point's x
+// and y over the common denominator, and the differences from the second point's.
 template <class F> struct Difference {
     F x, y, dx, dy;
 };
 
-// The sum's x and y, and by which factors the denominators grow.
+// The sum's x and y, and the factors by which the denominators grow.
 template <class F> CUZK_FN Xyzz<F> add_difference(const Difference<F> &d) {
     const F dx2 = sqr(d.dx);
     const F dx3 = mul(d.dx, dx2);
@@ -99,13 +99,13 @@ template <class F> CUZK_FN Xyzz<F> times(const Xyzz<F> &p, uint32_t factor) {
     return product;
 }
 
-// Multiplied through by zz and zzz, so without an inversion.
+// Multiplied through by zz and zzz, so no inversion is needed.
 template <class F> CUZK_FN Jacobian<F> to_jacobian(const Xyzz<F> &p) {
     return {mul(p.x, p.zz), mul(p.y, p.zzz), p.zz};
 }
 
-// Σ of the points of a block's threads, into the first: one addition deep for
-// each bit of THREADS.
+// Σ of the points of a block's threads, into the first: the depth is one addition
+// for each bit of THREADS.
 template <class B, class F> CUZK_BODY void sum_in_block(B &block, Xyzz<F> *points,
                                                         uint32_t threads) {
     for (uint32_t half = threads / 2; half > 0; half /= 2) {

@@ -1,11 +1,13 @@
-// Points as parameter files have them, in the form in which they are added.
+// Points as parameter files have them, converted to the form in which they are
+// added.
 #include "curve.hpp"
 #include "load.hpp"
 
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
 
-// Of a point's first byte: compressed, infinity, and which root y is.
+// The flags of a point's first byte: compressed, infinity, and the choice of the
+// root y.
 constexpr uint8_t COMPRESSED_BIT = 0x80;
 constexpr uint8_t INFINITY_BIT = 0x40;
 constexpr uint8_t SORT_BIT = 0x20;
@@ -26,7 +28,8 @@ template <> struct Curve<Fp2> {
     static CUZK_BODY Fp2 b() { return {four(), four()}; }
 };
 
-// 48 bytes, the highest first; false if that is not below the modulus.
+// Reads 48 bytes, the highest first. Returns false if the value is not below the
+// modulus.
 CUZK_BODY bool decode(const uint8_t *bytes, uint8_t ignored, Fp &value) {
     for (int i = 0; i < 12; ++i) {
         const uint8_t *at = bytes + 44 - 4 * i;

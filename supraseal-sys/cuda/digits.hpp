@@ -1,9 +1,9 @@
 // Signed digits of scalars.
 //
-// A scalar above r/2 is taken as minus its negative, so what is left is below
-// 2^254, and ceil(255 / bits) digits from −2^(bits−1) + 1 to 2^(bits−1) are
-// enough: one window less than without for 17 bits, which is the best size for
-// some million scalars.
+// A scalar above r/2 is replaced by its negative, with the opposite sign. So the
+// rest is below 2^254, and ceil(255 / bits) digits from −2^(bits−1) + 1 to
+// 2^(bits−1) are enough. For 17 bits, which is the best size for some million
+// scalars, that saves one window.
 #pragma once
 
 #include "field.hpp"
@@ -17,7 +17,7 @@ CUZK_FN constexpr Fr half_modulus() {
              0x39f6d3a9}};
 }
 
-// Calls f(window, magnitude, is_negative) for every digit that is not 0.
+// Calls f(window, magnitude, is_negative) for each digit that is not 0.
 template <class F>
 CUZK_FN void for_each_digit(Fr scalar, Form form, Windows windows, const F &f) {
     if (form == Form::montgomery) {
@@ -31,7 +31,7 @@ CUZK_FN void for_each_digit(Fr scalar, Form form, Windows windows, const F &f) {
     const uint32_t half_window = 1U << (windows.bits - 1);
     uint32_t carry = 0;
     for (uint32_t window = 0; window < windows.windows; ++window) {
-        // The limbs move down, because a register cannot be indexed.
+        // The limbs are shifted down, because a register cannot be indexed.
         const uint32_t raw = (scalar.limbs[0] & (2 * half_window - 1)) + carry;
         CUZK_UNROLL
         for (int i = 0; i < 8; ++i) {

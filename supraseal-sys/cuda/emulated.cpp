@@ -1,5 +1,5 @@
-// The device code as plain C++, for tests without a device: one translation
-// unit, compiled with CUZK_EMULATED, and a C interface for `src/emulated.rs`.
+// The device code as plain C++, for tests without a device: one translation unit,
+// compiled with CUZK_EMULATED, and a C interface for `src/emulated.rs`.
 #include <vector>
 
 #include "decode.cu"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace cuzk::device;
 
-// Bytes with anything in them, as scratch is.
+// Bytes with arbitrary contents, like real scratch.
 class Scratch {
 public:
     explicit Scratch(size_t bytes) : words_(bytes / sizeof(uint64_t) + 33, 0xa5a5a5a5a5a5a5a5) {}
@@ -145,8 +145,8 @@ int cuzk_emulated_sum_g2(const G2Affine *bases, const Query *query, const uint64
     return sum_of(bases, *query, bits, words, *out);
 }
 
-// Whether scratch never shrinks as scalars are added, one by one up to n, and
-// always has room for as many partials as there are.
+// Returns true if scratch never shrinks as scalars are added, one by one up to n,
+// and always has room for all partials.
 bool cuzk_emulated_scratch_grows(uint32_t n, uint32_t bits) noexcept {
     const Windows windows = windows_of(bits);
     size_t before = 0;

@@ -1,21 +1,22 @@
 // a = A·w and b = B·w of a compiled circuit and a packed witness.
 //
-// A row a thread: which rows repeat which is looked up, and nothing of a row
-// but its two values is ever written. On an H100, 2.7 M rows are some ten
-// dependent reads of a few megabytes (in L2) and at most a few multiplications
-// each, beside 172 MB written, 52 µs: the writes decide, so rows are read where
-// they are compact and values are written once, where the transforms want them.
+// Each thread takes one row. The rows that repeat are looked up, and only the two
+// values of a row are ever written. On an H100, a row of 2.7 M is some ten
+// dependent reads of a few megabytes (in L2) and at most a few multiplications. In
+// all 172 MB are written, in 52 µs. So the writes decide the time: rows are read
+// where they are compact, and values are written once, to the place where the
+// transforms need them.
 //
-// What comes to an integer is summed as one: bits with small coefficients, and
-// runs over bits whose coefficients double or halve as the number that the
-// bits are.
+// Terms that make an integer are summed as one: bits with small coefficients, and
+// runs over bits whose coefficients double or halve, which are the number that the
+// bits form.
 #include "field.hpp"
 #include "load.hpp"
 
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
 
-// Of an item's words (`cuzk_pce`, program/rows.rs).
+// The parts of an item's words (`cuzk_pce`, program/rows.rs).
 constexpr uint32_t INPUT_BIT = 1U << 31;
 constexpr uint32_t RUN_BIT = 1U << 31;
 constexpr uint32_t WIDE_GAP_BIT = 1U << 30;
@@ -24,7 +25,7 @@ constexpr uint32_t LENGTH_SHIFT = 20;
 
 enum class Step : uint32_t { stay, twice, half };
 
-// A run over bits of at most so many adds an integer below 2^61.
+// A run over at most so many bits adds an integer below 2^61.
 constexpr uint32_t INTEGER_LENGTH_MAX = 30;
 constexpr int64_t INTEGER_MAX = int64_t{1} << 61;
 
@@ -57,7 +58,7 @@ CUZK_BODY Fr from_signed(int64_t integer) {
 CUZK_BODY uint64_t window(const uint64_t *words, uint32_t start) {
     const uint64_t *at = words + start / 64;
     const uint32_t shift = start % 64;
-    // Shifting by 64 is not shifting: in two steps it is.
+    // A shift by 64 is undefined, so it is made in two steps.
     return at[0] >> shift | at[1] << 1 << (63 - shift);
 }
 
@@ -71,7 +72,8 @@ CUZK_BODY uint64_t every_second(uint64_t bits) {
     return (bits | bits >> 16) & 0x00000000ffffffff;
 }
 
-// `count` bits, at most 64, from `start` on, `gap` from each to the next.
+// `count` bits, at most 64, from `start` on, with a distance of `gap` between
+// neighbours.
 CUZK_BODY uint64_t strided(const uint64_t *words, uint32_t start, uint32_t count, uint32_t gap) {
     uint64_t bits;
     if (gap == 1) {
@@ -147,7 +149,7 @@ struct RowSum {
         }
     }
 
-    // The bits of a run, the first the lowest; false if a variable is no bit.
+    // The bits of a run, the first one lowest; false if a variable is not a bit.
     CUZK_BODY bool run_bits(const Run &run, uint64_t *bits) const {
         uint64_t wide = 0;
         CUZK_UNROLL
@@ -211,7 +213,7 @@ struct RowSum {
 
     // The lowest `length` bits in the opposite order.
     static CUZK_BODY void reverse(uint64_t *bits, uint32_t length) {
-        // All 256 bits are reversed: those wanted are the highest.
+        // All 256 bits are reversed: the wanted ones are the highest.
         const uint32_t shift = 256 - length;
         uint64_t reversed[5];
         CUZK_UNROLL
@@ -268,8 +270,8 @@ struct Evaluate {
         return static_cast<uint32_t>(reverse_bits(row) >> (64 - log));
     }
 
-    // The last reference that begins at `row` or before, `block` being the
-    // row's block.
+    // The last reference that begins at `row` or before. `block` is the row's
+    // block.
     CUZK_BODY uint32_t reference(uint32_t row, uint32_t block) const {
         uint32_t low = program.block_references[block];
         uint32_t high = program.block_references[block + 1];

@@ -1,8 +1,9 @@
 // The fields of BLS12-381: Fr and Fp in Montgomery form, and Fp2 = Fp[u]/(u²+1).
 //
-// On the device the arithmetic is chains of its instructions (`chains.cuh`); on
-// the host, where tests and the last few additions run, limbs of 64 bits. Both
-// are tested against the plain chains (`limbs.hpp`) and these against blst.
+// On the device the arithmetic consists of chains of its instructions
+// (`chains.cuh`). On the host, where tests and the last few additions run, it uses
+// limbs of 64 bits. Both are tested against the plain chains (`limbs.hpp`), and
+// these against blst.
 //
 // Invariant: elements are reduced, so equal elements have equal limbs.
 #pragma once
@@ -60,9 +61,9 @@ template <> struct Modulus<Fp> {
 };
 
 #ifndef CUZK_EMULATED
-// −1/r is −1 modulo 2^32, and the device's compiler must not know: it would
-// multiply by the negated limb itself, and a negated operand keeps it from
-// joining the halves of a product (48 multiplications more of 138).
+// −1/r is −1 modulo 2^32, and the device's compiler must not know this. Otherwise
+// it would multiply by the negated limb itself, and a negated operand keeps it from
+// joining the halves of a product (48 more multiplications than 138).
 static __constant__ uint32_t FR_INVERSE = Modulus<Fr>::INVERSE;
 #endif
 
@@ -84,7 +85,7 @@ template <class C, class T> CUZK_FN T mul_with(const T &a, const T &b) {
     return product;
 }
 
-// a·b + c·d, in Fp: r has too many bits.
+// a·b + c·d, in Fp only: r has too many bits.
 template <class C> CUZK_FN Fp mul_add_with(const Fp &a, const Fp &b, const Fp &c, const Fp &d) {
     const Fp m = Modulus<Fp>::value();
     Fp sum;
@@ -117,7 +118,7 @@ template <class C, class T> CUZK_FN T sub_with(T a, const T &b) {
     return a;
 }
 
-// The host's product: the same method, a row at a time, limbs of 64 bits.
+// The host's product: the same method, one row at a time, with limbs of 64 bits.
 template <class T> inline T host_mul(const T &a, const T &b) {
     using M = Modulus<T>;
     constexpr int N = M::LIMBS / 2;
@@ -199,7 +200,7 @@ template <class T> CUZK_FN bool is_equal(const T &a, const T &b) {
 
 template <class T> CUZK_FN T zero_of() { return T{}; }
 
-// One of a field, by its type.
+// The one of a field, by its type.
 template <class T> struct One {
     static CUZK_FN T value() { return Modulus<T>::one(); }
 };
@@ -242,8 +243,8 @@ CUZK_FN Fp2 add(const Fp2 &a, const Fp2 &b) { return {add(a.c0, b.c0), add(a.c1,
 
 CUZK_FN Fp2 sub(const Fp2 &a, const Fp2 &b) { return {sub(a.c0, b.c0), sub(a.c1, b.c1)}; }
 
-// Two sums of two products: 888 multiplications of 32 bits, and less around
-// them than the three products that Karatsuba takes, 900.
+// Two sums of two products: 888 multiplications of 32 bits. Karatsuba's three
+// products take 900, and more operations around them.
 CUZK_CALL Fp2 mul(const Fp2 &a, const Fp2 &b) {
     return {mul_sub(a.c0, b.c0, a.c1, b.c1), mul_add(a.c0, b.c1, a.c1, b.c0)};
 }

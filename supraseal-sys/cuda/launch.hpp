@@ -1,15 +1,15 @@
 // Kernels that compile two ways: as CUDA, and as loops over blocks and threads.
 //
-// A kernel is a struct. Its members are the arguments; `THREADS` is the size of
-// a block; `Shared` is what the threads of a block share; and `run` is the body
-// of one block, written in phases:
+// A kernel is a struct. Its members are the arguments. `THREADS` is the size of a
+// block. `Shared` is the memory that the threads of a block share. `run` is the
+// body of one block, written in phases:
 //
 //     block.each([&](uint32_t thread) { ... });
 //
-// Between two phases there is a barrier, so a phase sees all that the phases
-// before it wrote. Within a phase threads run in any order and must not see
-// each other's writes. Local variables outside the phases are the block's, and
-// the same in all its threads.
+// Between two phases there is a barrier, so a phase sees all writes of the phases
+// before it. Within a phase threads run in any order and must not see each other's
+// writes. Local variables outside the phases belong to the block, and are equal in
+// all its threads.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@
 #define CUZK_CALL inline
 #define CUZK_UNROLL
 #else
-// Of the device alone: what runs in a kernel and nowhere else.
+// For functions of the device alone, which run only in a kernel.
 #define CUZK_BODY __device__ __forceinline__
-// Of host and device. CUZK_CALL is for long functions that are called from
-// several places: inlined, they would take most of the compiler's time.
+// For functions of host and device. CUZK_CALL is for long functions that are called
+// from several places: inlined, they would take most of the compiler's time.
 #define CUZK_FN __host__ __device__ __forceinline__
 #define CUZK_CALL static __host__ __device__ __noinline__
 #define CUZK_UNROLL _Pragma("unroll")
@@ -55,8 +55,8 @@ template <uint32_t THREADS> struct Block {
     uint32_t index;
     uint32_t phase = 0;
 
-    // Every second phase runs backwards: a thread that sees another's writes
-    // within a phase has the wrong answer in one of the two.
+    // Every second phase runs backwards. So a thread that sees another's writes
+    // within a phase has the wrong result in one of the two.
     template <class F> void each(const F &f) {
         const bool backwards = phase++ % 2 == 1;
         for (uint32_t i = 0; i < THREADS; ++i) {
@@ -65,7 +65,7 @@ template <uint32_t THREADS> struct Block {
     }
 };
 
-// What was launched in this process, for tests: kernels, by their type, and blocks that
+// The launches of this process, for tests: kernels, by their type, and blocks that
 // nothing stopped.
 inline std::atomic<uint32_t> kernels_launched{0};
 inline std::atomic<uint64_t> blocks_run{0};
@@ -78,7 +78,7 @@ template <class K> Error launch(const K &kernel, uint64_t blocks, Stream stream)
         }
         blocks_run.fetch_add(1, std::memory_order_relaxed);
         typename K::Shared shared;
-        // Shared memory begins with anything.
+        // Shared memory begins with arbitrary contents.
         std::memset(static_cast<void *>(&shared), 0xa5, sizeof shared);
         Block<K::THREADS> block{static_cast<uint32_t>(index)};
         kernel.run(block, shared);
@@ -128,9 +128,9 @@ template <uint32_t THREADS> struct Block {
 
 template <class K>
 __global__ void __launch_bounds__(K::THREADS) kernel(const K arguments, const uint32_t *stop) {
-    // Written while kernels run. What this block reads was written before its
-    // kernel began, so if an earlier kernel was cut short, so is this one. All of
-    // its threads must see the same.
+    // The word is written while kernels run. The data that this block reads was
+    // written before its kernel began. So if an earlier kernel was cut short, this
+    // one is, too. All threads of the block must see the same value.
     if (stop != nullptr) {
         const bool is_stopped =
             threadIdx.x == 0 && *static_cast<const volatile uint32_t *>(stop) != 0;

@@ -1,15 +1,17 @@
-// Integers of N 32-bit limbs, least first: sums with carries, and the
-// Montgomery product made of them.
+// Integers of N 32-bit limbs, least first: sums with carries, and the Montgomery
+// product made of them.
 //
-// The product (Montgomery, "Modular multiplication without trial division",
-// Math. Comp. 44, 1985) adds a·b[i] and a multiple of the modulus that clears
-// the lowest limb, then drops that limb, for each i. A product of two limbs is
-// two limbs wide, so products of the limbs of even number follow each other
-// without overlap, and so do those of odd number: `even` and `odd` are two
-// accumulators, the latter one limb higher, and each row is two chains of
+// The product (Montgomery, "Modular multiplication without trial division", Math.
+// Comp. 44, 1985) works in rows, one for each i. A row adds a·b[i] and a multiple
+// of the modulus that clears the lowest limb, then drops that limb.
+//
+// A product of two limbs is two limbs wide. So products of the even limbs follow
+// each other without overlap, and so do those of the odd limbs. `even` and `odd`
+// are two accumulators, the latter one limb higher, and each row is two chains of
 // multiply-adds in each. After a limb is dropped, the two change roles.
-// N·(2N + 1) multiplications of 32 bits: 136 for 8 limbs, 300 for 12. A sum of
-// two products takes N·(3N + 1).
+//
+// The product takes N·(2N + 1) multiplications of 32 bits: 136 for 8 limbs, 300 for
+// 12. A sum of two products takes N·(3N + 1).
 #pragma once
 
 #include "launch.hpp"
@@ -17,7 +19,7 @@
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
 
-// The plain chains: the meaning of those in `chains.cuh`.
+// The plain chains, which define those in `chains.cuh`.
 template <int N> struct PlainChains {
     // sum += Σ a[2k]·b·2^(64k) for k < N/2; returns the carry.
     static CUZK_FN uint32_t add_products(uint32_t *sum, const uint32_t *a, uint32_t b) {
@@ -34,8 +36,8 @@ template <int N> struct PlainChains {
         return static_cast<uint32_t>(carry);
     }
 
-    // low += sum[1]; then sum, two limbs further down and zeros above, plus the
-    // products and that addition's carry. sum[0] is zero before.
+    // low += sum[1]. Then sum is shifted two limbs down with zeros above, and the
+    // products and that addition's carry are added. sum[0] is zero before.
     static CUZK_FN void shift_add_products(uint32_t *sum, uint32_t *low, const uint32_t *a,
                                            uint32_t b) {
         uint64_t carry = static_cast<uint64_t>(*low) + sum[1];
@@ -81,8 +83,8 @@ template <int N> struct PlainChains {
 
 template <int N> struct Chains;
 
-// What the rows of a Montgomery product leave: x < 2m is odd + even / 2^32,
-// for even[0] is zero. out = x modulo m.
+// The end of a Montgomery product: x < 2m is odd + even / 2^32, because even[0] is
+// zero. out = x modulo m.
 template <class C, int N>
 CUZK_FN void finish_product(uint32_t *out, const uint32_t *even, uint32_t *odd,
                             const uint32_t *m) {
@@ -117,7 +119,7 @@ CUZK_FN void first_row(uint32_t *even, uint32_t *odd, const uint32_t *a, uint32_
     }
 }
 
-// even + odd·2^32 += a·b, where the sum has room.
+// even + odd·2^32 += a·b, if the sum has room.
 template <class C, int N>
 CUZK_FN void add_row(uint32_t *even, uint32_t *odd, const uint32_t *a, uint32_t b) {
     C::add_products(odd, a + 1, b);
@@ -168,8 +170,8 @@ CUZK_FN void montgomery_product(uint32_t *out, const uint32_t *a, const uint32_t
     rows.finish(out, m);
 }
 
-// out = (a·b + c·d) / 2^(32N) modulo m, reduced: half as many multiplications
-// less than two products. 4m < 2^(32N).
+// out = (a·b + c·d) / 2^(32N) modulo m, reduced. It takes half a product fewer
+// multiplications than two products. 4m < 2^(32N).
 template <class C, int N>
 CUZK_FN void montgomery_products(uint32_t *out, const uint32_t *a, const uint32_t *b,
                                  const uint32_t *c, const uint32_t *d, const uint32_t *m,

@@ -1,9 +1,9 @@
 // Loading kernels before they are needed.
 //
-// A driver loads a kernel when it is first launched: it reads its code, compiles it if
-// there is but PTX for the card, takes memory, and may wait for all that runs. Here that
-// happens while a device starts: every kernel is launched once, on a stream whose word
-// says that nothing of it is to be done.
+// A driver loads a kernel when it is first launched. It reads the kernel's code,
+// compiles it if there is only PTX for the card, takes memory, and may wait for all
+// that runs. Here that happens while a device starts: each kernel is launched once,
+// on a stream whose word tells it to do nothing.
 #pragma once
 
 #include "launch.hpp"

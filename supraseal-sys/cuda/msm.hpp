@@ -1,21 +1,22 @@
-// Multi-scalar multiplication by the bucket method (Pippenger; Bernstein,
-// Doumen, Lange, Oosterwijk, "Faster batch forgery identification", eprint
-// 2012/549, section 4) with signed digits.
+// MSMs by the bucket method (Pippenger; Bernstein, Doumen, Lange, Oosterwijk,
+// "Faster batch forgery identification", eprint 2012/549, section 4) with signed
+// digits.
 //
-// 1. Every scalar's digits are counted by bucket, the counts summed, and the
-//    scalar's place and sign listed in each of its buckets: a counting sort.
-//    For 2^22 scalars 63 M digits: 126 M atomic additions in 4 MB, which stay
-//    in L2, and 252 MB of scattered words. Digits are computed twice, for that
-//    is a multiplication and some shifts; keeping them would be 504 MB.
-// 2. The list is cut into equal pieces, one a thread, wherever bucket borders
-//    fall, so no scalar distribution is worse than another. A thread writes the
-//    buckets that begin and end in its piece; the first and the last, which may
-//    go on elsewhere, become *partials*, and a list of these is shorter by a
-//    factor and in the same order, so the same step reduces it until one thread
-//    is left. An addition is 10 multiplications, two of them in one sum: 2,856
-//    products of limbs. 63 M of them are 24 ms on an H100 (7.4 T wide
-//    multiply-adds/s: 132 multiprocessors at 32 a cycle and 1.755 GHz), against
-//    6 GB of points: 2 ms. This decides.
+// 1. A counting sort. The digits of all scalars are counted by bucket, the counts
+//    are summed, and each scalar's place and sign are listed in each of its
+//    buckets. For 2^22 scalars there are 63 M digits: 126 M atomic additions in 4
+//    MB, which stay in L2, and 252 MB of scattered words. Digits are computed
+//    twice, because that is a multiplication and some shifts; keeping them would
+//    take 504 MB.
+// 2. The list is cut into equal pieces, one for each thread, wherever bucket
+//    borders fall. So no scalar distribution is worse than another. A thread writes
+//    the buckets that begin and end in its piece. The first and the last may go on
+//    elsewhere; they become *partials*. A list of partials is shorter by a factor
+//    and in the same order, so the same step reduces it until one thread is left.
+//    An addition is 10 multiplications, two of them in one sum: 2,856 products of
+//    limbs. 63 M of them take 24 ms on an H100 (7.4 T wide multiply-adds/s: 132
+//    multiprocessors at 32 a cycle and 1.755 GHz), against 2 ms for 6 GB of points.
+//    So this step decides the time.
 // 3. Σ k·bucket[k] by running sums over chunks of buckets, and a sum over the
 //    chunks.
 #pragma once
@@ -29,24 +30,24 @@ inline namespace CUZK_NAMESPACE {
 
 constexpr uint32_t SIGN_BIT = 1U << 31;
 
-// The key of a partial that is none.
+// The key of a partial that does not exist.
 constexpr uint32_t NO_BUCKET = UINT32_MAX;
 
-// Partials that one thread makes two of.
+// The number of partials of which one thread makes two.
 constexpr uint32_t PARTIALS_EACH = 8;
 
-// Buckets that one thread adds up: two additions each, and some 25 more to
-// multiply by the number of the first.
+// The number of buckets that one thread adds up: two additions each, and some 25
+// more to multiply by the number of the first.
 constexpr uint32_t CHUNK_BUCKETS = 16;
 
-// Listed digits that a thread adds up. Some 2^17 threads fill a large card
-// twice; more than EACH_MAX digits a thread would only save partials, which are
-// 2 % of the work then.
+// The number of listed digits that a thread adds up. Some 2^17 threads fill a large
+// card twice. More than EACH_MAX digits for each thread would only save partials,
+// which are 2 % of the work then.
 constexpr uint32_t LOG_THREADS = 17;
 constexpr uint32_t EACH_MIN = PARTIALS_EACH;
 constexpr uint32_t EACH_MAX = 128;
 
-// How a multiplication of n scalars is laid out.
+// The layout of a multiplication of n scalars.
 struct Layout {
     uint32_t buckets;  // of a window
     uint32_t total;    // buckets of all windows
@@ -68,10 +69,10 @@ struct Layout {
         return layout;
     }
 
-    // Partials that there is room for: never fewer than for fewer scalars, of
-    // which threads may have fewer each. With at least EACH_MIN digits each
-    // they are at most (EACH_MIN + 1) / EACH_MIN · 2^LOG_THREADS, or have
-    // EACH_MAX each.
+    // The number of partials that there is room for. It never shrinks as scalars
+    // are added, although threads may have fewer digits each then. With at least
+    // EACH_MIN digits each they are at most (EACH_MIN + 1) / EACH_MIN ·
+    // 2^LOG_THREADS, or have EACH_MAX each.
     static uint32_t room(uint32_t n, Windows windows) {
         const uint64_t digits = uint64_t{n} * windows.windows;
         const uint64_t few = min_of<uint64_t>(div_ceil<uint64_t>(digits, EACH_MIN),
@@ -108,7 +109,7 @@ struct CountDigits {
     }
 };
 
-// Turns the start of every bucket into its end.
+// Turns the start of each bucket into its end.
 struct ListDigits {
     static constexpr uint32_t THREADS = 256;
     using Shared = Nothing;
@@ -141,7 +142,7 @@ struct ListDigits {
     }
 };
 
-// What becomes of the sums of a piece's buckets, in order.
+// Writes the sums of a piece's buckets, in order.
 template <class F> struct Flush {
     Xyzz<F> *buckets;
     uint32_t *keys; // of this thread's two partials
@@ -220,8 +221,8 @@ template <class F> struct Accumulate {
             uint32_t bucket = bucket_of(position, 0);
             uint32_t bucket_end = ends[bucket];
             Xyzz<F> sum = infinity<F>();
-            // One loop over all digits, so that the lanes of a warp add together
-            // wherever their borders are.
+            // One loop over all digits, so that the lanes of a warp add at the same
+            // time wherever their borders are.
             for (; position < end; ++position) {
                 if (position == bucket_end) {
                     flush.inner(bucket, sum);
@@ -238,8 +239,8 @@ template <class F> struct Accumulate {
     }
 };
 
-// PARTIALS_EACH partials to two, by thread; to none in the last reduction,
-// whose one thread has them all.
+// Reduces PARTIALS_EACH partials to two, by thread. The last reduction has one
+// thread with all of them, and leaves none.
 template <class F> struct ReducePartials {
     static constexpr uint32_t THREADS = POINT_THREADS<F>;
     using Shared = Nothing;
@@ -372,7 +373,7 @@ inline Error sort_digits(const Scalars &scalars, Windows windows, uint32_t total
     return error;
 }
 
-// Adds up partials until they are all in their buckets.
+// Adds up partials until all are in their buckets.
 template <class F>
 Error reduce_partials(const MsmScratch<F> &scratch, uint32_t partials, Stream stream) {
     for (int turn = 0;; turn = 1 - turn) {
@@ -444,14 +445,14 @@ template <class F> Jacobian<F> finish(const Xyzz<F> *sums, Windows windows) {
     return to_jacobian(result);
 }
 
-// Both groups' files have those kernels, too, that do not know the group.
+// The files of both groups contain the kernels, too, that do not know the group.
 template <class F> Error load_sums(Stream stream) {
     return load<CountDigits, ListDigits, Accumulate<F>, ReducePartials<F>, ReduceBuckets<F>,
                 ScanTiles, ScanTotals, AddTotals, CountSelected, ListSelected, SumListed<F>,
                 SumPoints<F>>(stream);
 }
 
-// Everything that there is of sums and multiplications in one group.
+// All sums and multiplications of one group.
 #define CUZK_INSTANTIATE_SUMS(F)                                                                   \
     template size_t sum_scratch_bytes<F>(uint32_t);                                                \
     template Error sum(const Affine<F> *, const Query &, const uint64_t *, uint32_t, void *,       \

@@ -1,4 +1,4 @@
-// Sums and multi-scalar multiplications in G1, and what both groups share.
+// Sums and MSMs in G1, and the parts that both groups share.
 #include "msm.hpp"
 
 namespace cuzk::device {
@@ -6,7 +6,8 @@ inline namespace CUZK_NAMESPACE {
 
 Windows windows_of(uint32_t bits) { return {bits, div_ceil(255U, bits)}; }
 
-// The fewest multiplications: 10 a digit, and two additions of 14 a bucket.
+// The fewest multiplications: 10 for each digit, and two additions of 14 for each
+// bucket.
 Windows choose_windows(size_t n) {
     Windows best = windows_of(WINDOW_BITS_MIN);
     double least = 0;

@@ -1,4 +1,4 @@
-// Sums and multi-scalar multiplications in G2.
+// Sums and MSMs in G2.
 #include "msm.hpp"
 
 namespace cuzk::device {

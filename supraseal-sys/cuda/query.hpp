@@ -1,4 +1,4 @@
-// Which base belongs to which bit of a witness.
+// The bases that belong to the bits of a witness.
 #pragma once
 
 #include "launch.hpp"
@@ -25,7 +25,7 @@ struct QueryWord {
         return (mask >> bit & 1) != 0 && place < num_bases ? place : NO_BASE;
     }
 
-    // Those of `bits` that have a base in memory.
+    // Returns those of `bits` that have a base in memory.
     CUZK_BODY uint64_t selected(uint64_t bits) const {
         uint64_t selected = bits & mask;
         const uint32_t last = first + popcount(mask);

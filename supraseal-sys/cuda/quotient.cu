@@ -1,12 +1,14 @@
 // The quotient polynomial of a satisfied constraint system, by six transforms.
 //
-// C = A·B row by row, so C is neither needed nor moved. Write A·B = L + x^N·U.
-// On the domain (x^N = 1) the products a∘b are the values of L + U; on the
-// coset of the root of order 2N (x^N = −1) they are those of L − U. The
-// quotient is U, half the difference. Of 3 passes a transform (2^19 to 2^26)
-// that would be 18 and 3 between them; joined, they are 15: each of a and b
-// goes up on the domain and down on the coset in one, and the product goes
-// down, is multiplied and goes up in one.
+// C = A·B row by row, so C is neither needed nor moved. Write A·B = L + x^N·U. On
+// the domain (x^N = 1) the products a∘b are the values of L + U. On the coset of
+// the root of order 2N (x^N = −1) they are those of L − U. The quotient is U, half
+// the difference.
+//
+// With 3 passes for each transform (2^19 to 2^26) that would be 18 passes, and 3
+// between them. Joined, they are 15: a and b each go up on the domain and down on
+// the coset in one pass, and the product goes down, is multiplied and goes up in
+// one.
 #include "load.hpp"
 #include "transform.hpp"
 
@@ -126,7 +128,7 @@ private:
         enqueue(up);
     }
 
-    // From values on the domain to N times those on the coset; with a `factor`
+    // From values on the domain to N times those on the coset. With a `factor`:
     // times that, and one pass up again.
     void to_coset(Fr *values, Fr *factor, const Fr *sum, Form form) {
         for (uint32_t i = plan_.last(); i > 0; --i) {
@@ -154,7 +156,8 @@ private:
     void finish(Pass &last, Fr *h, const Fr *sum, Form form) const {
         Fr one = Modulus<Fr>::one();
         if (form == Form::canonical) {
-            // A product with a factor that is not in Montgomery form is not.
+            // A product with a factor that is not in Montgomery form is not in it
+            // either.
             one = to_canonical(one);
         }
         last.out = h;

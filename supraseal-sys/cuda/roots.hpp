@@ -1,15 +1,17 @@
 // The twiddles of number-theoretic transforms.
 //
-// Write frac(j) for the bits of j, the lowest first, as a binary fraction, and
-// e(x) = ω^(x·2^32). x^m − e(θ) is (x^(m/2) − e(θ/2))·(x^(m/2) + e(θ/2)), so
-// splitting x^N − 1 again and again, block j of a level is modulo
-// x^m − e(frac(j)), whatever the level, and its twiddle is e(frac(j)/2): one
-// table for all levels and all domains. x^N + 1 is block 1 of the level above,
-// so a transform on the coset of the root of order 2N is the same with a one
-// before the number of each block, and costs nothing more.
+// Write frac(j) for the bits of j, the lowest first, as a binary fraction, and e(x)
+// = ω^(x·2^32). x^m − e(θ) is (x^(m/2) − e(θ/2))·(x^(m/2) + e(θ/2)). So if x^N − 1
+// is split again and again, block j of a level is modulo x^m − e(frac(j)), whatever
+// the level. Its twiddle is e(frac(j)/2): one table serves all levels and all
+// domains.
+//
+// x^N + 1 is block 1 of the level above. So a transform on the coset of the root of
+// order 2N is the same, with a one before the number of each block. It costs
+// nothing more.
 //
 // The inverse of root j ≥ 1 is minus the root that has all bits of j but the
-// highest flipped, for that has the fraction 1 − frac(j).
+// highest flipped, because that one has the fraction 1 − frac(j).
 #pragma once
 
 #include "field.hpp"

@@ -1,7 +1,8 @@
-// Sums of everything before: word i becomes the sum of the words 0 .. i − 1.
+// Prefix sums: word i becomes the sum of the words 0 .. i − 1.
 //
-// Three kernels: the sums within tiles, the sums over tiles, and their union.
-// Two reads and two writes of a few megabytes: nobody waits for it.
+// There are three kernels: the sums within tiles, the sums over tiles, and their
+// combination. They take two reads and two writes of a few megabytes, and nothing
+// waits for them.
 #pragma once
 
 #include "launch.hpp"
@@ -18,8 +19,8 @@ struct ScanShared {
     uint32_t total;
 };
 
-// Replaces each thread's sum by the sum of those before it; returns which of
-// the two halves of `sums` they are in. Hillis and Steele.
+// Replaces each thread's sum by the sum of those before it. Returns the half of
+// `sums` that contains them. Method: Hillis and Steele.
 template <class B> CUZK_BODY uint32_t scan_in_block(B &block, ScanShared &shared) {
     uint32_t from = 0;
     for (uint32_t reach = 1; reach < SCAN_THREADS; reach *= 2) {
@@ -38,7 +39,7 @@ template <class B> CUZK_BODY uint32_t scan_in_block(B &block, ScanShared &shared
     return 1 - from;
 }
 
-// One tile in place, after `carry`; its total is in `shared` then.
+// One tile in place, after `carry`. Its total is in `shared` afterwards.
 template <class B>
 CUZK_BODY void scan_tile(B &block, ScanShared &shared, uint32_t *words, uint32_t length,
                          uint32_t carry) {

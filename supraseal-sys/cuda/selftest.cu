@@ -1,4 +1,4 @@
-// The device's own field arithmetic against the plain one, where it runs.
+// Compares the device's own field arithmetic with the plain one, on the device.
 //
 // The assembly is the only code here that tests without a device do not run.
 #include "field.hpp"
@@ -45,12 +45,13 @@ template <class T> CUZK_BODY T pseudorandom(uint64_t &state) {
     for (int i = 0; i < Modulus<T>::LIMBS; ++i) {
         value.limbs[i] = next(state);
     }
-    // Below the modulus, whose highest bit is not in the highest limb's lower 28.
+    // Below the modulus, whose highest bit is above the lowest 28 bits of the
+    // highest limb.
     value.limbs[Modulus<T>::LIMBS - 1] &= 0x0fffffff;
     return value;
 }
 
-// Out of line: what they test is inlined in them many times over.
+// Out of line: the functions that they test are inlined in them many times over.
 template <class T> CUZK_CALL uint32_t differences(const T &a, const T &b) {
     using Plain = PlainChains<Modulus<T>::LIMBS>;
     uint32_t count = 0;
@@ -89,7 +90,7 @@ struct SelfTest {
         T b = operand<T>(index, index / EDGES, state);
         for (uint32_t round = 0; round < rounds; ++round) {
             count += differences(a, b) + differences_of_sums(a, b);
-            // Where the next round begins.
+            // The next round begins here.
             const T sum = add(a, b);
             b = round % 4 == 3 ? pseudorandom<T>(state) : mul(a, b);
             a = sum;

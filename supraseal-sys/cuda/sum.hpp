@@ -1,10 +1,11 @@
 // Sums of selected points.
 //
-// The places of the selected bases are listed first, so that every thread gets
-// equally many and neighbours read neighbouring bases: with a bit a thread
-// instead, a warp would wait for its fullest word. Each base is 10
-// multiplications and 96 bytes (192 in G2): on an H100 386 ps (2,856 products
-// of limbs, 7.4 T/s) against 29 ps (3.3 TB/s), so arithmetic decides.
+// The places of the selected bases are listed first, so that each thread gets
+// equally many, and neighbours read neighbouring bases. With one bit for each
+// thread instead, a warp would wait for its fullest word. Each base takes 10
+// multiplications and 96 bytes (192 in G2). On an H100 that is 386 ps (2,856
+// products of limbs, 7.4 T/s) against 29 ps (3.3 TB/s), so arithmetic decides the
+// time.
 #pragma once
 
 #include "curve.hpp"
@@ -14,7 +15,7 @@
 namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
 
-// How many bases each word of the bitmap selects.
+// The number of bases that each word of the bitmap selects.
 struct CountSelected {
     static constexpr uint32_t THREADS = 256;
     using Shared = Nothing;
@@ -59,14 +60,14 @@ struct ListSelected {
     }
 };
 
-// Threads of a block that shares a point a thread: 24 KiB in either group.
+// The threads of a block whose threads share a point each: 24 KiB in either group.
 template <class F> constexpr uint32_t POINT_THREADS = 128 * sizeof(Fp) / sizeof(F);
 
 template <class F> struct PointsShared {
     Xyzz<F> points[POINT_THREADS<F>];
 };
 
-// Every block adds up an equal share of the listed bases.
+// Each block adds up an equal share of the listed bases.
 template <class F> struct SumListed {
     static constexpr uint32_t THREADS = POINT_THREADS<F>;
     using Shared = PointsShared<F>;
@@ -94,11 +95,11 @@ template <class F> struct SumListed {
     }
 };
 
-// Points that one block of SumPoints adds up.
+// The number of points that one block of SumPoints adds up.
 template <class F> constexpr uint32_t SUM_TILE = 4 * POINT_THREADS<F>;
 
-// Adds up groups of `length` points, SUM_TILE of them a block: sums[g·tiles + t]
-// is tile t of group g.
+// Adds up groups of `length` points, SUM_TILE of them in each block: sums[g·tiles +
+// t] is tile t of group g.
 template <class F> struct SumPoints {
     static constexpr uint32_t THREADS = POINT_THREADS<F>;
     using Shared = PointsShared<F>;
@@ -149,11 +150,11 @@ Error sum_points(const Xyzz<F> *points, uint32_t groups, uint32_t length, Xyzz<F
     }
 }
 
-// A few waves of a large card; more blocks would only leave more to add up.
+// A few waves of a large card. More blocks would only leave more to add up.
 constexpr uint32_t SUM_BLOCKS_MAX = 1024;
 
 template <class F> uint32_t sum_blocks(uint32_t words) {
-    // Eight bases a thread, if every bit is set.
+    // Eight bases for each thread, if all bits are set.
     return min_of(max_of(div_ceil(words * uint64_t{8}, uint64_t{POINT_THREADS<F>}), uint64_t{1}),
                   uint64_t{SUM_BLOCKS_MAX});
 }

@@ -1,20 +1,20 @@
-// Passes of number-theoretic transforms (Cooley–Tukey down, Gentleman–Sande
-// up) over tiles that fit into shared memory.
+// Passes of number-theoretic transforms (Cooley–Tukey down, Gentleman–Sande up)
+// over tiles that fit into shared memory.
 //
-// A pass does `levels` of a transform's levels: a tile is 2^levels rows, which
-// those levels mix, by 2^columns neighbouring columns, which keep reads of
-// global memory together (at least 128 bytes). Coefficients are in natural
-// order and values in bit-reversed order, so nothing is ever permuted. A pass
-// can go up and down again, and multiply on its way: its steps, each of which
-// may be left out, are
+// A pass does `levels` of a transform's levels. A tile is 2^levels rows, which
+// those levels mix, by 2^columns neighbouring columns, which keep reads of global
+// memory together (at least 128 bytes). Coefficients are in natural order and
+// values in bit-reversed order, so nothing is ever permuted. A pass can go up and
+// down again, and multiply on its way. Its steps, each of which may be left out,
+// are
 //
 //     read [· factor] · up (domain) · down · [· factor] · up · write
 //
-// Bounds on an H100 for N = 2^22: 46 M butterflies a transform at 54 G
-// multiplications/s (136 products of limbs, 7.4 T/s) are 0.85 ms, while a pass
-// over 134 MB, there and back, at 3.3 TB/s is 0.08 ms. So three passes of a
-// transform suffice, and few multiplications matter more than few passes: none
-// is spent on the coset or on order.
+// Bounds on an H100 for N = 2^22: 46 M butterflies of a transform at 54 G
+// multiplications/s (136 products of limbs, 7.4 T/s) take 0.85 ms. A pass over 134
+// MB, there and back, at 3.3 TB/s takes 0.08 ms. So three passes of a transform
+// suffice, and few multiplications matter more than few passes: none is spent on
+// the coset or on order.
 #pragma once
 
 #include "roots.hpp"
@@ -29,8 +29,8 @@ struct alignas(16) Quad {
     uint32_t words[4];
 };
 
-// The halves of elements apart: 16 bytes a lane, in turn, are free of bank
-// conflicts, and 16 of every 32 are not.
+// The halves of elements are kept apart: accesses of 16 bytes for each lane, in
+// turn, have no bank conflicts, and 16 of every 32 bytes have.
 struct Tile {
     Quad halves[2][1 << TILE_LOG];
 
@@ -48,10 +48,10 @@ struct Tile {
     }
 };
 
-// What a pass multiplies by `factor`, element by element.
+// The multiplications of a pass by `factor`, element by element.
 enum class Factor : uint32_t { none, first, between };
 
-// Which part of a transform's levels a pass does.
+// The part of a transform's levels that a pass does.
 struct Levels {
     uint32_t log;     // of the transform
     uint32_t above;   // levels before these, going down
@@ -79,7 +79,7 @@ struct Pass {
     const Fr *finish;
     Fr finish_scale, scale;
 
-    // Where a tile is in the vector.
+    // The place of a tile in the vector.
     struct Place {
         uint32_t block; // of the first of its levels
         uint32_t start;
@@ -100,7 +100,7 @@ struct Pass {
         return {block, start, below, part.columns};
     }
 
-    // The number of a block, a one before it on the coset.
+    // The number of a block, with a one before it on the coset.
     CUZK_BODY uint32_t number(uint32_t block, uint32_t level, uint32_t row, bool coset) const {
         const uint32_t first = (coset ? 1U << part.above : 0) | block;
         const uint32_t within = level == 0 ? 0 : row >> (part.levels - level);
@@ -121,7 +121,7 @@ struct Pass {
         u = sum;
     }
 
-    // One level: two pairs a thread.
+    // One level: two pairs for each thread.
     template <bool DOWN>
     CUZK_BODY void level(Tile &tile, const Place &at, uint32_t level, bool coset,
                          uint32_t thread) const {
@@ -144,7 +144,7 @@ struct Pass {
         }
     }
 
-    // Levels `level` and `level` + 1, in registers: four elements a thread.
+    // Levels `level` and `level` + 1, in registers: four elements for each thread.
     template <bool DOWN>
     CUZK_BODY void two_levels(Tile &tile, const Place &at, uint32_t level, bool coset,
                               uint32_t thread) const {

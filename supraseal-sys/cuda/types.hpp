@@ -1,10 +1,10 @@
-// Values in device memory. Their bytes are those of blst's and blstrs's types,
-// so the host copies them up and down as they are.
+// Values in device memory. Their bytes are those of blst's and blstrs's types, so
+// the host copies them up and down unchanged.
 #pragma once
 
 #include <cstdint>
 
-// Both ways can be in one program, so each has its own namespace.
+// Both ways of compiling can be in one program, so each has its own namespace.
 #ifdef CUZK_EMULATED
 #define CUZK_NAMESPACE emulated
 // Tests pass the host's own values, which are aligned to their limbs.
@@ -19,7 +19,7 @@ namespace cuzk::device {
 inline namespace CUZK_NAMESPACE {
 
 // An element of the scalar field: 8 limbs, least first, times 2^256 modulo r
-// (Montgomery form, a `blst_fr`) unless said otherwise, reduced.
+// (Montgomery form, a `blst_fr`) unless stated otherwise, reduced.
 struct alignas(CUZK_ALIGNMENT) Fr {
     uint32_t limbs[8];
 };
@@ -39,7 +39,7 @@ template <class F> struct Affine {
     F x, y;
 };
 
-// (x/zz, y/zzz) with zz^3 = zzz^2; infinity is zz = 0, all zeros among them.
+// (x/zz, y/zzz) with zz^3 = zzz^2. Infinity is zz = 0, for example all zeros.
 template <class F> struct Xyzz {
     F x, y, zz, zzz;
 };

@@ -1,8 +1,8 @@
-//! `b_g2_msm` against blst's own multiplication, alternating in one run, on as
-//! many threads each: medians, one JSON object a size.
+//! Compares `b_g2_msm` with blst's own multiplication, in turns in one run, on the same
+//! number of threads. Prints the medians, one JSON object for each size.
 //!
-//! `cargo run --release -p supraseal-sys --example b_g2_msm -- 16 18` takes the
-//! sizes as powers of two. blst takes a thread a core, so this does too.
+//! `cargo run --release -p supraseal-sys --example b_g2_msm -- 16 18` takes the sizes
+//! as powers of two. blst uses one thread for each core, so this does, too.
 #![expect(
     clippy::unwrap_used,
     reason = "an example that cannot go on says so by ending"
@@ -30,7 +30,7 @@ fn main() {
         let bases = points(len, &mut rng);
         let full: Vec<Scalar> = (0..len).map(|_| Scalar::random(&mut rng)).collect();
         compare("full-size scalars", &bases, &full);
-        // The mixture of a Filecoin witness.
+        // The mixture of values in a Filecoin witness.
         let witness: Vec<Scalar> = (0..len)
             .map(|_| match rng.gen_range(0..1000) {
                 0..512 => Scalar::ZERO,

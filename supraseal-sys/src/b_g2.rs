@@ -1,9 +1,9 @@
-//! The multi-scalar multiplication of the B query in G2, on the C++ pool, with
-//! the throttle of its device raised meanwhile. The algorithm is in
-//! `csrc/b_g2_msm.cpp`, its slow twin in [`naive`](crate::naive).
+//! The MSM of the B query in G2, on the C++ pool. The throttle of its device is raised
+//! while it runs. The algorithm is in `csrc/b_g2_msm.cpp`, its slow twin in
+//! [`naive`](crate::naive).
 //!
-//! Invariant: Rust's slices are passed as they are, so the types on both sides
-//! must have one layout, which is asserted below.
+//! Invariant: Rust's slices are passed as they are, so the types on both sides must
+//! have one layout. This is asserted below.
 #![allow(unsafe_code)] // Passes slices to C++.
 
 use blst::{blst_fr, blst_p2, blst_p2_affine};
@@ -23,23 +23,23 @@ const _: () = assert!(align_of::<G2Projective>() == align_of::<blst_p2>());
 const _: () = assert!(size_of::<Scalar>() == size_of::<blst_fr>());
 const _: () = assert!(align_of::<Scalar>() == align_of::<blst_fr>());
 
-/// `Σ scalars[i] · bases[i]`. The throttle of `resources` is one higher while
-/// this runs. Zero scalars cost nothing, ones an addition.
+/// Returns `Σ scalars[i] · bases[i]`. The throttle of `resources` is one higher while
+/// this runs. Scalars of zero cost nothing, and scalars of one cost an addition each.
 ///
-/// The sum of the results over consecutive chunks is the result over the whole,
-/// so a caller need not hold all bases at once; hold
-/// [`raise_throttle`](GpuResources::raise_throttle) across the chunks then.
+/// The results over consecutive chunks add up to the result over the whole, so a caller
+/// need not hold all bases at once. It then holds
+/// [`raise_throttle`](GpuResources::raise_throttle) across the chunks.
 ///
-/// Any number of threads may call it at once. They share the pool, which is
-/// started with one thread a core if [`set_gpu_threads`](crate::set_gpu_threads)
-/// was not called before. The throttle counts from before the first chunk is
-/// handed to the pool, including time spent behind another caller.
+/// Any number of threads may call it at once. They share the pool. If
+/// [`set_gpu_threads`](crate::set_gpu_threads) was not called before, the pool is
+/// started with one thread for each core. The throttle is raised before the first chunk
+/// is handed to the pool, so it also counts the time spent behind another caller.
 ///
 /// # Errors
 ///
-/// [`Code::LengthMismatch`](crate::Code::LengthMismatch) unless there is one
-/// base a scalar; [`Code::OutOfMemory`](crate::Code::OutOfMemory) if the
-/// buffers of [`b_g2_msm_scratch_bytes`] cannot be had.
+/// [`Code::LengthMismatch`](crate::Code::LengthMismatch) unless there is one base for
+/// each scalar; [`Code::OutOfMemory`](crate::Code::OutOfMemory) if the buffers of
+/// [`b_g2_msm_scratch_bytes`] cannot be allocated.
 pub fn b_g2_msm(
     resources: &GpuResources,
     bases: &[G2Affine],
@@ -63,26 +63,26 @@ pub fn b_g2_msm(
     Ok(sum)
 }
 
-/// What [`b_g2_msm`] allocates at most, in bytes.
+/// The most that [`b_g2_msm`] allocates, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScratchBytes {
-    /// Pippenger buckets, of all threads together: at most 6 MiB a thread.
+    /// Pippenger buckets of all threads together: at most 6 MiB for each thread.
     pub buckets: usize,
-    /// The scalars that are neither zero nor one and the places of their bases,
-    /// if all are such: 40 bytes each.
+    /// The scalars that are neither zero nor one, with the places of their bases: 40
+    /// bytes each, if all scalars are such.
     pub selection: usize,
 }
 
 impl ScratchBytes {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn total(self) -> usize {
         self.buckets.saturating_add(self.selection)
     }
 }
 
-/// An upper bound of what one call of [`b_g2_msm`] over `num_scalars` scalars
-/// allocates on a pool of `threads` threads.
+/// Returns an upper bound of the memory that one call of [`b_g2_msm`] allocates, over
+/// `num_scalars` scalars on a pool of `threads` threads.
 #[must_use]
 pub fn b_g2_msm_scratch_bytes(num_scalars: usize, threads: u32) -> ScratchBytes {
     // SAFETY: no pointers are involved.

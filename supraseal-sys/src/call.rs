@@ -1,4 +1,5 @@
-//! Calls of the C ABI: what they write, what they make, and what they ask.
+//! Calls of the C ABI: the values that they write, the objects that they make, and the
+//! checkpoints that they ask.
 #![allow(unsafe_code)] // Takes C++'s word for what it has written.
 
 use core::ffi::{c_char, c_void};
@@ -9,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::bindings as sys;
 use crate::status::{Status, check};
 
-/// What `call` writes.
+/// Returns the value that `call` writes.
 ///
 /// # Safety
 ///
@@ -19,40 +20,40 @@ pub(crate) unsafe fn written<T>(
 ) -> Result<T, Status> {
     let mut out = MaybeUninit::uninit();
     check(&call(out.as_mut_ptr()))?;
-    // SAFETY: the status is OK, and then the caller promises it.
+    // SAFETY: the status is OK, and the caller promises that a value is written then.
     Ok(unsafe { out.assume_init() })
 }
 
-/// The object that `call` makes.
+/// Returns the object that `call` makes.
 ///
 /// # Safety
 ///
-/// `call` writes the address of an object if its status is OK; C++'s `new` returns
-/// no other.
+/// `call` writes the address of an object if its status is OK; C++'s `new` returns no
+/// null.
 pub(crate) unsafe fn made<T>(
     call: impl FnOnce(*mut *mut T) -> sys::cuzk_status,
 ) -> Result<NonNull<T>, Status> {
-    // SAFETY: the caller promises both: that it is written, and that it is not null.
+    // SAFETY: the caller promises that the pointer is written and is not null.
     unsafe { written(call).map(|raw| NonNull::new_unchecked(raw)) }
 }
 
-/// The text in an array of C++'s, up to its NUL or the array's end.
+/// Returns the text in a C++ array, up to its NUL or the array's end.
 pub(crate) fn text(chars: &[c_char]) -> String {
     let bytes = chars.iter().flat_map(|char| char.to_ne_bytes());
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A question for C++ to ask as long as the reference lives.
+/// Returns a checkpoint that C++ may ask as long as the reference lives.
 pub(crate) fn checkpoint(pass: &&dyn Fn() -> bool) -> sys::cuzk_checkpoint {
     /// # Safety
     ///
-    /// `context` points to such a reference, which lives.
+    /// `context` points to a `&dyn Fn() -> bool` that lives.
     unsafe extern "C" fn ask(context: *mut c_void) -> i32 {
         // SAFETY: the caller promises it.
         let pass = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
-        // What panics does not go on; nor does it unwind through C++, and dropping what it
-        // panicked with could do so.
+        // A panic counts as "stop". It must not unwind through C++. Dropping its
+        // payload could panic again, so the payload is leaked.
         let answer = catch_unwind(AssertUnwindSafe(pass)).map_err(mem::forget);
         answer.unwrap_or(false).into()
     }
@@ -68,7 +69,7 @@ mod tests {
 
     fn ask(pass: &dyn Fn() -> bool) -> i32 {
         let checkpoint = checkpoint(&pass);
-        // SAFETY: the context is the reference's, which lives.
+        // SAFETY: the context is the reference, which lives.
         unsafe { (checkpoint.pass.unwrap())(checkpoint.context) }
     }
 

@@ -1,14 +1,19 @@
-//! Frees large values in the background, one at a time: unmapping hundreds of
-//! gigabytes from several threads at once stalls every core with TLB
-//! shootdowns. C++ does the same with its own buffers under its own mutex
-//! (`csrc/dealloc.cpp`). Either thread gives way to whatever else wants the processor, so
-//! what must be free by a certain time is waited for ([`flush`], or by whoever gave it).
-//! Not for small values.
+//! Frees large values in the background, one at a time.
 //!
-//! Invariants: whoever frees holds `DEALLOC_MTX`, so at most one value is
-//! being freed at a time; at most `QUEUE_MAX` values wait, after which the
-//! caller frees its own, in its turn; nothing here panics, and a panic in a
-//! value's `Drop` ends that value only.
+//! The reason: unmapping hundreds of gigabytes from several threads at once stalls all
+//! cores with TLB shootdowns. C++ does this with its own buffers, under its own mutex
+//! (`csrc/dealloc.cpp`). Both threads give way to all other threads that want the
+//! processor. So a caller that needs the memory by a certain time waits for it with
+//! [`flush`]. Not for small values.
+//!
+//! Invariants:
+//!
+//! * A thread that frees a value holds `DEALLOC_MTX`, so at most one value is being
+//!   freed at a time.
+//! * At most `QUEUE_MAX` values wait. Beyond that the caller frees its own value, in
+//!   its turn.
+//! * Nothing here panics, and a panic in a value's `Drop` ends the freeing of that
+//!   value only.
 #![allow(unsafe_code)] // Calls C functions.
 
 use core::cell::Cell;
@@ -23,13 +28,13 @@ use crate::bindings as sys;
 /// Held while a Rust value is being freed.
 static DEALLOC_MTX: Mutex<()> = Mutex::new(());
 
-/// The most values that wait to be freed. They are large, so more would be
+/// The most values that wait to be freed. They are large, so more of them would hold
 /// memory that the next proof needs.
 const QUEUE_MAX: usize = 64;
 
-/// The dealloc thread's nice value, the least weight that there is: a seventieth of another
-/// thread's. Where others leave it nothing it frees slowly, which whoever needs the memory
-/// can wait for ([`flush`]), and has then left it a core.
+/// The dealloc thread's nice value. It is the least weight that exists, a seventieth of
+/// another thread's. If other threads leave it no time, it frees slowly. A caller that
+/// needs the memory can wait with [`flush`], and then leaves it a core.
 const NICE: i32 = 19;
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue {
@@ -47,7 +52,7 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
-    /// Whether this thread is inside a value's `Drop`.
+    /// True if this thread is inside a value's `Drop`.
     static FREEING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -73,7 +78,7 @@ pub struct SideStats {
     pub freed: u64,
 }
 
-/// Counts of both sides, each side's taken at one moment.
+/// Counts of both sides. The counts of each side are taken at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     /// Rust values.
@@ -84,10 +89,11 @@ pub struct Stats {
     pub rust_panicked: u64,
 }
 
-/// Drops `value` soon, on the dealloc thread. When too many values wait or no
-/// thread can be started it is dropped here, after those being freed. Called
-/// from a `Drop` that is being run by this file, it drops `value` at once, as
-/// part of that.
+/// Drops `value` soon, on the dealloc thread.
+///
+/// If too many values wait, or no thread can be started, the value is dropped here,
+/// after those that are being freed. If this is called from a `Drop` that this file
+/// runs, the value is dropped at once, as part of that.
 pub fn dealloc_async<T: Send + 'static>(value: T) {
     if FREEING.get() {
         drop(value);
@@ -96,15 +102,14 @@ pub fn dealloc_async<T: Send + 'static>(value: T) {
     }
 }
 
-/// Waits until every Rust value and C++ buffer given before is freed. Inside a
-/// `Drop` that is being run by this file it returns at once, because it would
-/// wait for itself.
+/// Waits until all Rust values and C++ buffers that were given before are freed. Inside
+/// a `Drop` that this file runs it returns at once, because it would wait for itself.
 pub fn flush() {
     if FREEING.get() {
         return;
     }
     let mut queue = lock(&QUEUE);
-    // The queue is first in, first out, so a count tells which are freed.
+    // The queue is first in, first out, so a count tells which values are freed.
     let queued_before = queue.queued_ever;
     while queue.freed_of_queued < queued_before {
         queue = CHANGED.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -114,17 +119,18 @@ pub fn flush() {
     unsafe { sys::cuzk_dealloc_flush() }
 }
 
-/// Has the system's allocator give back the pages that nobody uses: it keeps what a thread
-/// freed for what it will allocate, and threads that meet a large partition for the first
-/// time do so at any time. It takes milliseconds, in which threads that allocate may wait.
-/// Does nothing where the allocator has no such call.
+/// Makes the system's allocator give back the pages that nobody uses. The allocator
+/// keeps the memory that a thread freed, for later allocations, and any thread may meet
+/// a large partition for the first time at any moment. The call takes milliseconds, in
+/// which threads that allocate may wait. It does nothing if the allocator has no such
+/// call.
 pub fn trim_heap() {
     let _turn = lock(&DEALLOC_MTX);
     // SAFETY: no pointers are involved.
     unsafe { sys::cuzk_dealloc_trim_heap() }
 }
 
-/// What waits, what is being freed, and what was freed.
+/// Returns the counts of waiting, freeing and freed values.
 #[must_use]
 pub fn stats() -> Stats {
     // SAFETY: no pointers are involved.
@@ -144,7 +150,7 @@ pub fn stats() -> Stats {
     }
 }
 
-/// Queues `value`, or gives it back if the caller must free it.
+/// Queues `value`, or returns it if the caller must free it.
 fn enqueue(value: Garbage) -> Option<Garbage> {
     let mut queue = lock(&QUEUE);
     if !queue.started {
@@ -160,7 +166,7 @@ fn enqueue(value: Garbage) -> Option<Garbage> {
     None
 }
 
-/// The dealloc thread. It ends with the process.
+/// Runs the dealloc thread, which ends with the process.
 fn free_forever() {
     // SAFETY: no pointers are involved.
     unsafe { sys::cuzk_dealloc_give_way(NICE) }
@@ -178,7 +184,7 @@ fn free_forever() {
     }
 }
 
-/// Drops `value` when no other is being dropped.
+/// Drops `value` when no other value is being dropped.
 fn free(value: Garbage) {
     let _one_at_a_time = lock(&DEALLOC_MTX);
     lock(&QUEUE).stats.freeing += 1;
@@ -195,7 +201,7 @@ fn free(value: Garbage) {
     }
 }
 
-/// Nothing is left half-done under either mutex, so poison means nothing.
+/// Locks, also after a panic: no change under either mutex is ever half-done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

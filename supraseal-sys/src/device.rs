@@ -1,13 +1,17 @@
-//! A proof's five sums on a device: circuits and their points go up once, then
-//! a witness at a time. Not the assembly of the proof, and not the choice of a
-//! device.
+//! The five MSMs of a proof on a device. Circuits and their points are uploaded once,
+//! then one witness after the other. The assembly of the proof and the choice of a
+//! device happen elsewhere.
 //!
-//! A proof is staged (its witness goes up, outside the device's lock), run (the
-//! device region, under the lock, while b_g2_msm runs on its pool) and finished
-//! (b_g2_msm is waited for). It may be dropped after any of them.
+//! A proof has three steps:
 //!
-//! Invariants: what C++ is lent is kept alive by what holds C++'s object;
-//! lengths are checked on this side, since C++ gets pointers.
+//! 1. It is staged: its witness is uploaded, outside the device's lock.
+//! 2. It is run: the device region, under the lock, while b_g2_msm runs on its pool.
+//! 3. It is finished: b_g2_msm is waited for.
+//!
+//! It may be dropped after any of them.
+//!
+//! Invariants: memory that is lent to C++ is kept alive by the owner of the C++ object.
+//! Lengths are checked on this side, since C++ gets pointers.
 #![allow(unsafe_code)] // Owns a C++ object.
 
 mod circuit;
@@ -33,25 +37,25 @@ pub use intermediates::Intermediates;
 pub use plan::{CircuitShape, DevicePlan, Queries};
 pub use proof::{DeviceSums, ProofFigures, RanProof, StagedProof, WitnessArrays, WitnessSource};
 
-/// How many devices CUDA shows, after `CUDA_VISIBLE_DEVICES` and in its order.
+/// Returns the number of devices that CUDA shows. CUDA applies `CUDA_VISIBLE_DEVICES`
+/// and its order.
 ///
 /// # Errors
 ///
-/// [`Code::NoCuda`] in a build without the feature `cuda`;
-/// [`Code::DriverTooOld`].
+/// [`Code::NoCuda`] in a build without the feature `cuda`; [`Code::DriverTooOld`].
 pub fn device_count() -> Result<u32, Status> {
     // SAFETY: it writes the number if its status is OK.
     unsafe { written(|out| sys::cuzk_device_count(out)) }
 }
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// The card's name.
     pub name: String,
     /// Its memory.
     pub memory_bytes: u64,
-    /// What of it nobody uses now.
+    /// The part of its memory that is free now.
     pub free_bytes: u64,
     /// Compute capability, major and minor.
     pub compute: (u32, u32),
@@ -59,28 +63,28 @@ pub struct DeviceInfo {
     pub multiprocessors: u32,
     /// Their clock, kHz.
     pub clock_khz: u32,
-    /// Bytes of its memory a second, at most; 0 where that is not known.
+    /// The highest bandwidth of its memory, in bytes per second; 0 if it is not known.
     pub memory_bandwidth: u64,
 }
 
-/// Where the sum over B in G2 runs.
+/// The place where the MSM over B in G2 runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BG2 {
     /// On the CPU, beside the device.
     Cpu,
     /// On the device.
     Device,
-    /// On the device for circuits all of whose points stay there, those in G2
-    /// too; on the CPU for others.
+    /// On the device for circuits all of whose points stay there, including those in
+    /// G2. On the CPU for all others.
     #[default]
     Auto,
 }
 
 impl BG2 {
-    /// Every place.
+    /// All places.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Device, Self::Auto];
 
-    /// As a configuration spells it.
+    /// Returns the name as a configuration spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,18 +95,19 @@ impl BG2 {
     }
 }
 
-/// How a device is used.
+/// The way a device is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// The most device memory to take, all of it at once: less where less is
-    /// free, after a reserve of 256 MiB for the driver and a stack for each thread
-    /// that the card can run, 1 GiB on an H100. `None` for no limit.
+    /// The most device memory to take, all of it at once. `None` means no limit. Less
+    /// is taken if less is free after a reserve: 256 MiB for the driver, and a stack
+    /// for each thread that the card can run, which is 1 GiB on an H100.
     pub memory_bytes: Option<u64>,
-    /// Proofs that may be between staging and the end of their device region.
+    /// The number of proofs that may be between staging and the end of their device
+    /// region.
     pub workers: u32,
-    /// Where the sum in G2 runs.
+    /// The place of the MSM in G2.
     pub b_g2: BG2,
-    /// How long the device may take before it is given up.
+    /// The time after which a device that does not end its work is given up.
     pub stall_limit: Duration,
 }
 
@@ -123,15 +128,15 @@ impl DeviceOptions {
     }
 }
 
-/// A device that proves, with all the memory it will ever use.
+/// A device that proves, with all the memory that it will ever use.
 pub struct DeviceProver {
     raw: NonNull<sys::cuzk_device>,
     resources: Arc<GpuResources>,
-    /// What else must outlive the device.
+    /// Kept alive as long as the device.
     _keep: Option<Arc<dyn Send + Sync>>,
 }
 
-// SAFETY: the C++ object has no thread affinity; its locks do, and none is held
+// SAFETY: the C++ object has no thread affinity. Its locks have, but none is held
 // between calls.
 unsafe impl Send for DeviceProver {}
 // SAFETY: its shared state is behind mutexes and atomics.
@@ -149,14 +154,14 @@ impl DeviceProver {
     /// # Errors
     ///
     /// [`Code::NoCuda`], [`Code::NoDevice`], [`Code::DriverTooOld`],
-    /// [`Code::NoKernelImage`], [`Code::DeviceOutOfMemory`] or another of a
+    /// [`Code::NoKernelImage`], [`Code::DeviceOutOfMemory`], or another failure of a
     /// device.
     pub fn open(
         ordinal: u32,
         options: &DeviceOptions,
         resources: Arc<GpuResources>,
     ) -> Result<Self, Status> {
-        // SAFETY: the function opens a device with what it is given.
+        // SAFETY: the function opens a device with these arguments.
         unsafe {
             Self::open_with(resources, None, |resources, out| {
                 sys::cuzk_device_open(ordinal, &options.raw(), resources, out)
@@ -164,16 +169,18 @@ impl DeviceProver {
         }
     }
 
+    /// Opens a device with another function than the one for CUDA devices.
+    ///
     /// # Safety
     ///
-    /// `open` must write a device if its status is OK, which may use `keep` and
+    /// `open` must write a device if its status is OK. The device may use `keep` and
     /// the resources as long as it lives.
     pub(crate) unsafe fn open_with(
         resources: Arc<GpuResources>,
         keep: Option<Arc<dyn Send + Sync>>,
         open: impl FnOnce(*mut sys::gpu_resources, *mut *mut sys::cuzk_device) -> sys::cuzk_status,
     ) -> Result<Self, Status> {
-        // Pieces of points are brought by the pool's threads.
+        // The pool's threads copy pieces of points.
         pool::start_default()?;
         // SAFETY: the caller promises that it makes a device.
         let raw = unsafe { made(|out| open(resources.raw(), out))? };
@@ -184,11 +191,11 @@ impl DeviceProver {
         })
     }
 
-    /// What the device is, and how much of its memory is free now.
+    /// Returns the properties of the device, and the memory that is free now.
     ///
     /// # Errors
     ///
-    /// A failing device.
+    /// A failure of the device.
     pub fn info(&self) -> Result<DeviceInfo, Status> {
         // SAFETY: the device lives; the info is written if the status is OK.
         let info = unsafe { written(|out| sys::cuzk_device_get_info(self.raw.as_ptr(), out))? };
@@ -203,7 +210,7 @@ impl DeviceProver {
         })
     }
 
-    /// The device's lock and throttle.
+    /// Returns the device's lock and throttle.
     #[must_use]
     pub fn resources(&self) -> &Arc<GpuResources> {
         &self.resources
@@ -212,7 +219,7 @@ impl DeviceProver {
 
 impl Drop for DeviceProver {
     fn drop(&mut self) {
-        // SAFETY: circuits and proofs keep the device, so none is left.
+        // SAFETY: circuits and proofs keep the device alive, so none of them is left.
         unsafe { sys::cuzk_device_close(self.raw.as_ptr()) }
     }
 }

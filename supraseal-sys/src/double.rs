@@ -1,6 +1,8 @@
-//! A device in host memory: the kernels as plain C++, streams as threads, as
-//! much memory as asked, and any call failing as asked. Compiled only with the
-//! feature `test-hooks`; not for use by other crates but in their tests.
+//! A device in host memory, for tests. Its kernels are plain C++, its streams are
+//! threads, and its memory is as large as asked. Each of its calls can be made to fail.
+//!
+//! Compiled only with the feature `test-hooks`; other crates may use it in their tests
+//! only.
 #![allow(unsafe_code)] // Owns a C++ object.
 #![allow(missing_docs, clippy::missing_errors_doc)]
 
@@ -13,27 +15,27 @@ use crate::device::{DeviceOptions, DeviceProver, RanProof, StagedProof};
 use crate::resources::GpuResources;
 use crate::status::Status;
 
-/// What a call of the device's interface does instead of its work.
+/// The effect that a call of the device's interface has instead of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Nothing,
     OutOfMemory,
     Error,
-    /// Every call from this one on fails.
+    /// All calls from this one on fail.
     Sticky,
     /// From this call on the device does nothing.
     Stall,
-    /// What the call enqueues fails when the device comes to it, for good.
+    /// The work that the call enqueues fails when the device comes to it, permanently.
     Kernel,
     Exception,
     Int,
 }
 
-/// What a double saw.
+/// The counts of a double.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     pub calls: u64,
-    /// All that were ever made, of device and pinned memory.
+    /// All allocations of device and pinned memory that were ever made.
     pub allocations: u64,
     pub live_allocations: u64,
     /// Device memory.
@@ -42,17 +44,18 @@ pub struct Seen {
     pub uploaded_bytes: u64,
     /// Waits for the whole device.
     pub drains: u64,
-    /// Whether the making of a circuit stands still.
+    /// True if the making of a circuit stands still.
     pub making_is_held: bool,
     /// The longest limit of a wait for the device while it stood still.
     pub stalled_wait_ms_max: u64,
-    /// Of the double that was opened last.
+    /// Streams of the double that was opened last.
     pub streams: u64,
-    /// What its streams were given and have not passed: copies, launches, records, waits.
+    /// Operations that its streams were given and have not passed: copies, launches,
+    /// records, waits.
     pub under_way: u64,
 }
 
-/// Controls one double and outlives it.
+/// The controls of one double. They outlive it.
 #[derive(Debug)]
 pub struct Controls(NonNull<sys::cuzk_test_controls>);
 
@@ -68,7 +71,7 @@ impl Controls {
         Ok(Arc::new(Self(raw)))
     }
 
-    /// Lets call number `call` from now on fail: 1 is the next, 0 none.
+    /// Makes call number `call` from now on fail: 1 is the next one, 0 is none.
     pub fn fail(&self, call: u64, fault: Fault) {
         let kind = match fault {
             Fault::Nothing => sys::CUZK_TEST_FAULT_NOTHING,
@@ -84,21 +87,22 @@ impl Controls {
         unsafe { sys::cuzk_test_fault(self.0.as_ptr(), call, kind) }
     }
 
-    /// What the stacks of kernels take together, on doubles that are opened afterwards.
+    /// Sets the memory that the stacks of kernels take together, on doubles that are
+    /// opened afterwards.
     pub fn take_stacks(&self, bytes: u64) {
         // SAFETY: the object lives.
         unsafe { sys::cuzk_test_stacks(self.0.as_ptr(), bytes) }
     }
 
-    /// On doubles that are opened afterwards, makes a stream as slow as can be: what is on
-    /// it begins only when the host waits and no other stream can go on. Streams have
-    /// numbers from 1 in the order of their making; 0 for none.
+    /// Makes a stream as slow as possible, on doubles that are opened afterwards. Its
+    /// work begins only when the host waits and no other stream can go on. Streams have
+    /// numbers from 1 in the order of their making; 0 means none.
     pub fn slow_stream(&self, number: u64) {
         // SAFETY: the object lives.
         unsafe { sys::cuzk_test_slow_stream(self.0.as_ptr(), number) }
     }
 
-    /// Lets the next circuit that is made for the double stand still until this is
+    /// Makes the next circuit of the double stand still while it is made, until this is
     /// dropped.
     #[must_use]
     pub fn hold_making(&self) -> HeldMaking<'_> {
@@ -128,12 +132,12 @@ impl Controls {
 
 impl Drop for Controls {
     fn drop(&mut self) {
-        // SAFETY: devices keep the controls, so none is left.
+        // SAFETY: devices keep the controls alive, so none of them is left.
         unsafe { sys::cuzk_test_controls_destroy(self.0.as_ptr()) }
     }
 }
 
-/// See [`Controls::hold_making`].
+/// Holds the making of a circuit; see [`Controls::hold_making`].
 #[derive(Debug)]
 pub struct HeldMaking<'a>(&'a Controls);
 
@@ -154,8 +158,9 @@ pub fn open(
     open_in_pieces(memory_bytes, options, 0, resources, controls)
 }
 
-/// The same, where no piece of points is longer than two to `log_piece_max`, so that
-/// a small circuit has as many of them as a large one; 0 for no limit.
+/// Opens a double like [`open`], in which no piece of points is longer than two to the
+/// power of `log_piece_max`. So a small circuit has as many pieces as a large one. 0
+/// means no limit.
 pub fn open_in_pieces(
     memory_bytes: u64,
     options: &DeviceOptions,
@@ -186,17 +191,17 @@ pub fn open_in_pieces(
     }
 }
 
-/// The device region of a proof that has run already.
+/// Runs the device region of a proof that has run already.
 pub fn run_again(ran: &RanProof) -> Result<(), Status> {
     ran.proof().run(true, None, &|| true).map(drop)
 }
 
-/// The end of a proof that has not run yet.
+/// Finishes a proof that has not run yet.
 pub fn finish_early(staged: &StagedProof) -> Result<(), Status> {
     staged.proof().finish(&|| true).map(drop)
 }
 
-/// The end of a proof, twice.
+/// Finishes a proof twice.
 pub fn finish_twice(ran: &RanProof) -> [Result<(), Status>; 2] {
     [(); 2].map(|()| ran.proof().finish(&|| true).map(drop))
 }
@@ -211,11 +216,11 @@ pub mod cuda {
     use crate::resources::GpuResources;
     use crate::status::Status;
 
-    /// What a call of that runtime fails with.
+    /// The failure of a call of that runtime.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Failure {
         NoMemory,
-        /// For good: all later calls fail, too.
+        /// A permanent failure: all later calls fail, too.
         Context,
         NoDevice,
         NoDriver,
@@ -226,18 +231,18 @@ pub mod cuda {
         NewPtx,
         BadPtx,
         Other,
-        /// From that call on no event passes. Ended, what a device keeps because of it
-        /// is not counted.
+        /// No event passes from that call on. The memory that a device keeps because of
+        /// it is not counted.
         Stall,
     }
 
-    /// What that runtime saw in this process.
+    /// The counts of that runtime in this process.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Seen {
         pub calls: u64,
         /// Allocations, streams and events.
         pub live: u64,
-        /// 0 for none.
+        /// The last error of this thread; 0 means none.
         pub last_error_of_this_thread: i32,
     }
 
@@ -247,7 +252,7 @@ pub mod cuda {
         options: &DeviceOptions,
         resources: Arc<GpuResources>,
     ) -> Result<DeviceProver, Status> {
-        // SAFETY: the function opens a device with what it is given.
+        // SAFETY: the function opens a device with these arguments.
         unsafe {
             DeviceProver::open_with(resources, None, |resources, out| {
                 sys::cuzk_test_cuda_open(ordinal, &options.raw(), resources, out)
@@ -255,13 +260,13 @@ pub mod cuda {
         }
     }
 
-    /// How many devices it says it has.
+    /// Returns the number of devices that it shows.
     pub fn device_count() -> Result<u32, Status> {
         // SAFETY: it writes the number if its status is OK.
         unsafe { written(|out| sys::cuzk_test_cuda_count(out)) }
     }
 
-    /// Lets call number `call` from now on fail: 1 is the next, 0 none.
+    /// Makes call number `call` from now on fail: 1 is the next one, 0 is none.
     pub fn fail(call: u64, failure: Failure) {
         let error = match failure {
             Failure::NoMemory => sys::CUZK_TEST_CUDA_NO_MEMORY,

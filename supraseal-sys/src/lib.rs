@@ -1,43 +1,59 @@
-//! The C++ side of the proving engine and its FFI: the resources that the
-//! workers of a device share, the B query's multiplication in G2 on the CPU,
-//! and the freeing of large buffers in the background. It knows curves and
-//! threads; it knows nothing of circuits, requests or configuration.
+//! The C++ side of the proving engine, and its FFI: device provers, the resources that
+//! a device's workers share, the MSM of the B query in G2 on the CPU, and the freeing
+//! of large buffers in the background.
+//!
+//! It knows curves and threads. It knows nothing of Filecoin, requests or
+//! configuration.
 //!
 //! # Reading order
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `wrapper.h` | the C ABI, the whole of it |
-//! | `call.rs` | what its calls write, make and ask |
-//! | [`Status`] (`status.rs`, `csrc/status.*`) | the one place that turns a status into an error; the guard around every `extern "C"` body |
+//! | `wrapper.h` | the whole C ABI |
+//! | `call.rs` | the values, objects and checkpoints of its calls |
+//! | [`Status`] (`status.rs`, `csrc/status.*`) | the one place that turns a status into an error; the guard around each `extern "C"` body |
 //! | [`GpuResources`] (`resources.rs`, `csrc/resources.*`) | the lock of a device and its bandwidth throttle |
 //! | [`set_gpu_threads`] (`pool.rs`, `csrc/pool.*`) | the threads that all devices share |
-//! | [`b_g2_msm`] (`b_g2.rs`, `csrc/b_g2_msm.*`), [`naive`] | the multiplication, and its slow twin |
+//! | [`b_g2_msm`] (`b_g2.rs`, `csrc/b_g2_msm.*`), [`naive`] | the MSM in G2, and its slow twin |
 //! | [`dealloc`] (`dealloc.rs`, `csrc/dealloc.*`) | freeing, one value at a time on each side |
-//! | [`device`] (`device.rs`, `device/`) | proofs on a device: the host side of what follows |
-//! | `csrc/plan.*` | how a device's memory is used: a pure function |
-//! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.cpp` | what is asked of a device; CUDA's runtime; a double in host memory, for tests |
-//! | `csrc/device.*`, `slots.hpp`, `pinned.hpp`, `device_circuit.*`, `device_proof.*` | the device, who may use it and its pinned memory, what stays on it, and one proof |
-//! | `csrc/b_g2_packed.*` | the multiplication in G2 over encoded points and a packed witness |
-//! | `cuda/kernels.hpp` | what the kernels compute |
-//! | `build.rs`, `build/nvcc.rs` | how all of it is compiled, and where nvcc is |
+//! | [`device`] (`device.rs`, `device/`) | proofs on a device: the host side of the files below |
+//! | `csrc/plan.*` | the plan of a device's memory: a pure function |
+//! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.cpp` | the operations of a device; CUDA's runtime; a double in host memory, for tests |
+//! | `csrc/device.*`, `slots.hpp`, `pinned.hpp`, `device_circuit.*`, `device_proof.*` | the device, the users of it and of its pinned memory, the data that stays on it, and one proof |
+//! | `csrc/b_g2_packed.*` | the MSM in G2 over encoded points and a packed witness |
+//! | `cuda/kernels.hpp` | the interface of the kernels |
+//! | `build.rs`, `build/nvcc.rs` | the compilation of all this, and the search for nvcc |
 //!
 //! # Invariants
 //!
-//! 1. No C++ exception crosses the FFI: every `extern "C"` function is
-//!    `noexcept`, and one that can fail returns a status with a message.
-//! 2. The throttle is a count of the bandwidth-bound sections running now.
-//!    Whoever raises it lowers it on every exit, and nothing sets it.
-//! 3. At most one C++ buffer and one Rust value are being freed at a time, and
-//!    what waits to be freed is bounded.
-//! 4. The size of the thread pool is decided once a process.
-//! 5. Nothing that a background thread touches is destroyed when the process
-//!    ends.
-//! 6. All memory of a device is taken when it is opened, and its lock is held
-//!    for the device region of a proof only.
-//! 7. `unsafe` is in `bindings.rs` (generated), `call.rs`, `resources.rs`,
-//!    `pool.rs`, `b_g2.rs`, `dealloc.rs`, `device.rs` and its parts, `double.rs`,
-//!    `test_hooks.rs` and `emulated.rs`.
+//! 1. No C++ exception crosses the FFI. Each `extern "C"` function is `noexcept`, and
+//!    one that can fail returns a status with a message.
+//! 2. The throttle counts the bandwidth-bound sections that run now. Code that raises
+//!    it lowers it on every exit, and nothing sets it.
+//! 3. At most one C++ buffer and one Rust value are being freed at a time. The number
+//!    of those that wait is bounded.
+//! 4. The size of the thread pool is decided once per process.
+//! 5. No object that a background thread uses is destroyed when the process ends.
+//! 6. All memory of a device is taken when it is opened. Its lock is held for the
+//!    device region of a proof only.
+//! 7. `unsafe` is in `bindings.rs` (generated), `call.rs`, `resources.rs`, `pool.rs`,
+//!    `b_g2.rs`, `dealloc.rs`, `device.rs` and its parts, `double.rs`, `test_hooks.rs`,
+//!    and `emulated.rs` and its parts.
+//!
+//! # Example
+//!
+//! ```
+//! use blstrs::{G2Affine, G2Projective, Scalar};
+//! use group::Group;
+//! use supraseal_sys::{GpuResources, b_g2_msm};
+//!
+//! let resources = GpuResources::new()?;
+//! let bases = [G2Affine::from(G2Projective::generator()); 3];
+//! let scalars = [1, 0, 4].map(Scalar::from);
+//! let sum = b_g2_msm(&resources, &bases, &scalars)?;
+//! assert_eq!(sum, G2Projective::generator() * Scalar::from(5));
+//! # Ok::<(), supraseal_sys::Status>(())
+//! ```
 #![deny(unsafe_code)]
 
 mod b_g2;

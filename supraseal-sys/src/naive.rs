@@ -1,10 +1,9 @@
-//! The slow twin of [`b_g2_msm`](crate::b_g2_msm): double-and-add, a bit at a
-//! time, and nothing clever.
+//! The slow twin of [`b_g2_msm`](crate::b_g2_msm): double-and-add, one bit at a time.
 
 use blstrs::{G2Affine, G2Projective, Scalar};
 use group::Group;
 
-/// `scalar · base`.
+/// Returns `scalar · base`.
 #[must_use]
 pub fn g2_mul(base: &G2Affine, scalar: &Scalar) -> G2Projective {
     let mut product = G2Projective::identity();
@@ -19,7 +18,7 @@ pub fn g2_mul(base: &G2Affine, scalar: &Scalar) -> G2Projective {
     product
 }
 
-/// `Σ scalars[i] · bases[i]` over as many as both have.
+/// Returns `Σ scalars[i] · bases[i]`, over as many as both slices have.
 #[must_use]
 pub fn b_g2_msm(bases: &[G2Affine], scalars: &[Scalar]) -> G2Projective {
     let products = bases

@@ -1,8 +1,8 @@
-//! The size of the C++ thread pool, which all devices share. Not the pool
-//! itself (`csrc/pool.cpp`), and not rayon's.
+//! The size of the C++ thread pool, which all devices share. The pool itself is in
+//! `csrc/pool.cpp`, and is not rayon's.
 //!
-//! Invariant: the size is decided once a process, by [`set_gpu_threads`] or by
-//! the first use, whichever comes first.
+//! Invariant: the size is decided once per process, by [`set_gpu_threads`] or by the
+//! first use, whichever comes first.
 #![allow(unsafe_code)] // Calls C functions.
 
 use core::num::NonZeroU32;
@@ -11,22 +11,21 @@ use std::thread::available_parallelism;
 use crate::bindings as sys;
 use crate::status::{Code, Status, check};
 
-/// Starts the process-wide pool of [`b_g2_msm`](crate::b_g2_msm) with
-/// `threads` threads; 0 means one a core. Again with the same number does
-/// nothing.
+/// Starts the process-wide pool of [`b_g2_msm`](crate::b_g2_msm) with `threads`
+/// threads; 0 means one for each core. A second call with the same number does nothing.
 ///
 /// # Errors
 ///
 /// [`Code::PoolSizeFixed`] if the pool already runs with another number,
-/// [`Code::InvalidArgument`] above 4096, [`Code::Exception`] if the system
-/// starts no more threads.
+/// [`Code::InvalidArgument`] above 4096, [`Code::Exception`] if the system cannot start
+/// so many threads.
 pub fn set_gpu_threads(threads: u32) -> Result<(), Status> {
     let threads = if threads == 0 { all_cores()? } else { threads };
     // SAFETY: no pointers are involved.
     check(&unsafe { sys::cuzk_gpu_threads_set(threads) })
 }
 
-/// How many threads the pool has; `None` before it is started.
+/// Returns the number of threads of the pool; `None` before it is started.
 #[must_use]
 pub fn gpu_threads() -> Option<NonZeroU32> {
     // SAFETY: no pointers are involved.
@@ -39,14 +38,14 @@ pub(crate) fn start_default() -> Result<(), Status> {
         return Ok(());
     }
     match set_gpu_threads(0) {
-        // Another thread was first, and its number counts.
+        // Another thread was first, and its number stays.
         Err(error) if error.code() == Code::PoolSizeFixed => Ok(()),
         result => result,
     }
 }
 
-/// Counted here and not in C++, because the standard library knows the cgroup's
-/// quota as well as the affinity mask.
+/// Returns the number of cores. It is counted here and not in C++, because Rust's
+/// standard library knows the control group's quota and the affinity mask.
 fn all_cores() -> Result<u32, Status> {
     let cores = available_parallelism().map_err(|error| {
         Status::new(

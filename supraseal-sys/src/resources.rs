@@ -1,8 +1,8 @@
-//! The handle of C++'s `gpu_resources`: one per device, shared by its workers.
-//! Not device memory, and not the thread pool.
+//! The handle of C++'s `gpu_resources`: one for each device, shared by its workers. It
+//! holds no device memory and no threads.
 //!
-//! Invariants: the handle owns the C++ object, so what it lends (the throttle,
-//! guards) cannot outlive it; a guard is released on the thread that took it.
+//! Invariants: the handle owns the C++ object. So the throttle and the guards that it
+//! lends cannot outlive it. A guard is released on the thread that took it.
 #![allow(unsafe_code)] // Owns a C++ object and aliases its atomic.
 
 use core::marker::PhantomData;
@@ -13,28 +13,27 @@ use crate::bindings as sys;
 use crate::call::{checkpoint, made};
 use crate::status::{Status, check};
 
-// C++ asserts the same of its std::atomic<int>.
+// C++ asserts this of its std::atomic<int>, too.
 const _: () = assert!(size_of::<AtomicI32>() == sys::CUZK_THROTTLE_BYTES as usize);
 const _: () = assert!(align_of::<AtomicI32>() == sys::CUZK_THROTTLE_ALIGN as usize);
 
-/// What the workers of one device share: the lock around its kernels, and the
-/// count of memory-bandwidth-bound sections running beside them.
+/// The resources that the workers of one device share: the lock around its kernels, and
+/// the count of memory-bandwidth-bound sections that run beside them.
 ///
 /// # Threads
 ///
-/// Lend it to as many threads as there are workers. The throttle may be read
-/// and raised from any of them at any time.
+/// Lend it to as many threads as there are workers. Each of them may read and raise the
+/// throttle at any time.
 #[derive(Debug)]
 pub struct GpuResources {
     raw: NonNull<sys::gpu_resources>,
 }
 
-// SAFETY: the C++ object has no thread affinity of its own. A held lock has,
-// but its guard borrows the handle and is not Send, so that the handle can
-// move only while no guard exists (or one was forgotten, and then the
-// destructor leaves the held mutex alone).
+// SAFETY: the C++ object has no thread affinity of its own. A held lock has, but its
+// guard borrows the handle and is not Send. So the handle can move only while no guard
+// exists. If a guard was forgotten, the destructor leaves the held mutex alone.
 unsafe impl Send for GpuResources {}
-// SAFETY: everything reachable through a shared handle is an atomic or a mutex.
+// SAFETY: all state behind a shared handle is an atomic or a mutex.
 unsafe impl Sync for GpuResources {}
 
 impl GpuResources {
@@ -47,9 +46,9 @@ impl GpuResources {
         Self::create(ptr::null())
     }
 
-    /// The same for one more device of the machine: with a lock of its own, and
-    /// this one's throttle, because memory bandwidth is the machine's. The count
-    /// lives as long as the last that shares it.
+    /// Allocates the resources of one more device of the machine. It has a lock of its
+    /// own, but this one's throttle, because memory bandwidth belongs to the machine.
+    /// The count lives as long as the last device that shares it.
     ///
     /// # Errors
     ///
@@ -59,45 +58,44 @@ impl GpuResources {
     }
 
     fn create(beside: *const sys::gpu_resources) -> Result<Self, Status> {
-        // SAFETY: `beside` is null or lives as long as the call, which makes
+        // SAFETY: `beside` is null or lives as long as the call. The call makes
         // resources if its status is OK.
         let raw = unsafe { made(|out| sys::cuzk_gpu_resources_create(beside, out))? };
         Ok(Self { raw })
     }
 
-    /// How many bandwidth-bound sections run now; above zero, others should
-    /// yield. This is C++'s own `std::atomic<int>`, not a copy.
+    /// Returns the number of bandwidth-bound sections that run now. Above zero, other
+    /// threads should yield. This is C++'s own `std::atomic<int>`, not a copy.
     #[must_use]
     pub fn throttle(&self) -> &AtomicI32 {
         // SAFETY: the object lives as long as `self`. Its atomic has the size,
-        // alignment and lock-freedom of an AtomicI32 (asserted on both sides),
-        // and both languages touch it with atomic instructions only.
+        // alignment and lock-freedom of an AtomicI32 (asserted on both sides). Both
+        // languages access it with atomic instructions only.
         unsafe { AtomicI32::from_ptr(sys::cuzk_gpu_resources_throttle(self.raw())) }
     }
 
-    /// Raises the throttle by one until the guard is dropped, for callers whose
-    /// section is made of several calls, such as an MSM over chunks of bases.
+    /// Raises the throttle by one until the guard is dropped. For callers whose section
+    /// consists of several calls, such as an MSM over chunks of bases.
     pub fn raise_throttle(&self) -> ThrottleGuard<'_> {
         ThrottleGuard::raise(self.throttle())
     }
 
-    /// Waits for the lock of the device and holds it until the guard is
-    /// dropped.
+    /// Waits for the lock of the device and holds it until the guard is dropped.
     ///
     /// # Errors
     ///
-    /// [`Code::GpuLockHeld`](crate::Code::GpuLockHeld) if this thread holds it
-    /// already, instead of waiting for itself.
+    /// [`Code::GpuLockHeld`](crate::Code::GpuLockHeld) if this thread holds the lock
+    /// already; it would wait for itself.
     pub fn lock_gpu(&self) -> Result<GpuLock<'_>, Status> {
         self.lock_gpu_while(&|| true)
     }
 
-    /// The same, waiting only as long as `pass` says so, which is asked every
-    /// millisecond or so.
+    /// Waits for the lock like [`lock_gpu`](Self::lock_gpu), but only as long as `pass`
+    /// returns true. `pass` is asked every millisecond or so.
     ///
     /// # Errors
     ///
-    /// [`Code::Stopped`](crate::Code::Stopped), and as
+    /// [`Code::Stopped`](crate::Code::Stopped), and those of
     /// [`lock_gpu`](Self::lock_gpu).
     pub fn lock_gpu_while(&self, pass: &dyn Fn() -> bool) -> Result<GpuLock<'_>, Status> {
         // SAFETY: the object lives as long as `self`, and the checkpoint as long
@@ -122,8 +120,8 @@ impl Drop for GpuResources {
     }
 }
 
-/// Holds the lock of a device. It cannot be sent to another thread, because
-/// C++ requires that the thread that locked unlocks:
+/// Holds the lock of a device. C++ requires that the thread that locked also unlocks,
+/// so it cannot be sent to another thread:
 ///
 /// ```compile_fail,E0277
 /// let resources = supraseal_sys::GpuResources::new().unwrap();
@@ -131,7 +129,7 @@ impl Drop for GpuResources {
 /// std::thread::scope(|s| s.spawn(move || drop(lock)));
 /// ```
 ///
-/// nor outlive the resources:
+/// Nor can it outlive the resources:
 ///
 /// ```compile_fail,E0505
 /// let resources = supraseal_sys::GpuResources::new().unwrap();
@@ -148,7 +146,8 @@ pub struct GpuLock<'a> {
 
 impl Drop for GpuLock<'_> {
     fn drop(&mut self) {
-        // SAFETY: this guard holds the lock, on this thread as it is not Send.
+        // SAFETY: this guard holds the lock, and is on the thread that took it, because
+        // it is not Send.
         unsafe { sys::cuzk_gpu_unlock(self.resources.raw()) }
     }
 }
@@ -205,11 +204,11 @@ mod tests {
         assert_eq!([&first, &beside, &other].map(level), [1, 1, 0]);
         let more = first.raise_throttle();
         assert_eq!([&first, &beside, &other].map(level), [2, 2, 0]);
-        // Each has its own lock.
+        // Each device has its own lock.
         let locked = first.lock_gpu().unwrap();
         drop(beside.lock_gpu().unwrap());
         drop((locked, more, raised));
-        // The count outlives the one that it was made with.
+        // The count outlives the resources that it was made with.
         drop(first);
         let _raised = beside.raise_throttle();
         assert_eq!(level(&beside), 1);
@@ -247,7 +246,7 @@ mod tests {
             assert_eq!(scope.spawn(waits).join().unwrap(), (Code::Stopped, 4));
         });
         drop(held);
-        // What is free is not waited for.
+        // A free lock is not waited for.
         drop(resources.lock_gpu_while(&|| false).unwrap());
     }
 

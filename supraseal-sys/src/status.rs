@@ -1,20 +1,20 @@
-//! The failures of the C++ side as a typed error. The only place that turns a
-//! status into one; not where statuses are made (`csrc/status.cpp`).
+//! The failures of the C++ side as a typed error. This is the only place that turns a
+//! status into an error. Statuses are made in `csrc/status.cpp`.
 //!
-//! Invariant: a code this file does not know is still an error.
+//! Invariant: a code that this file does not know is still an error.
 
 use core::fmt;
 
 use crate::bindings as sys;
 use crate::call::text;
 
-/// What kind of failure a [`Status`] reports.
+/// The kind of failure that a [`Status`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Code {
     /// An argument is out of range.
     InvalidArgument,
-    /// Two inputs that go together have different lengths.
+    /// Two inputs that belong together have different lengths.
     LengthMismatch,
     /// An allocation failed.
     OutOfMemory,
@@ -24,9 +24,9 @@ pub enum Code {
     PoolNotStarted,
     /// This thread already holds the lock of the device.
     GpuLockHeld,
-    /// Another C++ exception; the message is what it says.
+    /// Another C++ exception; its text is the message.
     Exception,
-    /// Something was thrown that is not an exception.
+    /// C++ threw a value that is not an exception.
     UnknownException,
     /// The program was built without the feature `cuda`.
     NoCuda,
@@ -36,19 +36,19 @@ pub enum Code {
     DriverTooOld,
     /// The program has no code for this card.
     NoKernelImage,
-    /// The device has not the memory.
+    /// The device has too little memory.
     DeviceOutOfMemory,
-    /// The device failed in a way from which it does not recover.
+    /// The device failed permanently.
     DeviceLost,
     /// The device did not end its work in time, and was given up.
     DeviceStalled,
     /// Another failure of the device.
     DeviceError,
-    /// A circuit that the device has not the memory for.
+    /// The device has too little memory for a circuit.
     CircuitTooLarge,
-    /// A point of the parameters that is not one of the curve.
+    /// A point of the parameters is not on the curve, or not in its subgroup.
     InvalidPoint,
-    /// A step of a proof out of order.
+    /// A step of a proof was called out of order.
     InvalidState,
     /// A checkpoint stopped the proof.
     Stopped,
@@ -97,26 +97,26 @@ impl Status {
         Self { code, message }
     }
 
-    /// A circuit that no device can take.
+    /// Returns the failure of a circuit that is too large for any device.
     #[must_use]
     pub fn too_large(message: String) -> Self {
         Self::new(Code::CircuitTooLarge, message)
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// What failed, and what to do where that is known.
+    /// Returns the message: the failure, and its remedy if one is known.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-/// The status as a result.
+/// Turns a status into a result.
 pub(crate) fn check(status: &sys::cuzk_status) -> Result<(), Status> {
     let code = match status.code {
         sys::CUZK_OK => return Ok(()),

@@ -1,6 +1,5 @@
-//! What tests need from inside the C++ side: pools of their own size, and
-//! failures on demand. Compiled only with the feature `test-hooks`; not for use
-//! by other crates.
+//! Access for tests to the inside of the C++ side: pools of a chosen size, and failures
+//! on demand. Compiled only with the feature `test-hooks`; not for use by other crates.
 #![allow(unsafe_code)] // Passes slices to C++.
 #![allow(missing_docs, clippy::missing_errors_doc)]
 
@@ -16,7 +15,7 @@ use crate::call::{checkpoint, made, written};
 use crate::resources::GpuResources;
 use crate::status::{Status, check};
 
-/// What a worker throws before its first piece of work.
+/// The value that a worker throws before its first piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Throw {
     Nothing,
@@ -25,7 +24,7 @@ pub enum Throw {
     Int,
 }
 
-/// [`b_g2_msm`](crate::b_g2_msm) on a pool of its own of `threads` threads.
+/// Computes [`b_g2_msm`](crate::b_g2_msm) on a pool of its own with `threads` threads.
 pub fn b_g2_msm_on(
     threads: u32,
     throw: Throw,
@@ -56,22 +55,23 @@ pub fn b_g2_msm_on(
     Ok(sum)
 }
 
-/// Calls one pool of `threads` threads from `callers` threads at once, each
-/// `rounds` times with `tasks` tasks; every third caller's first task throws.
-/// Returns how many tasks of the other callers ran.
+/// Calls one pool of `threads` threads from `callers` threads at once, each `rounds`
+/// times with `tasks` tasks. The first task of every third caller throws. Returns the
+/// number of tasks of the other callers that ran.
 pub fn pool(threads: u32, callers: u32, rounds: u32, tasks: u32) -> Result<u64, Status> {
     // SAFETY: it writes the number if its status is OK.
     unsafe { written(|out| sys::cuzk_test_pool(threads, callers, rounds, tasks, out)) }
 }
 
-/// How many of `tasks` long tasks on a pool of one thread end before a short one
-/// that is called at once, when the first of them begins.
+/// Returns the number of `tasks` long tasks that end before a short one, on a pool of
+/// one thread. The short task is called when the first long one begins.
 pub fn pool_at_once(tasks: u32) -> Result<u32, Status> {
     // SAFETY: it writes the number if its status is OK.
     unsafe { written(|out| sys::cuzk_test_pool_at_once(tasks, out)) }
 }
 
-/// Copies `from` to `to`, which is as long, as points are copied for a device.
+/// Copies `from` to `to`, which has the same length, in the way that points are copied
+/// for a device.
 pub fn copy(to: &mut [u8], from: &[u8], pass: &dyn Fn() -> bool) -> Result<(), Status> {
     assert_eq!(to.len(), from.len());
     crate::pool::start_default()?;
@@ -81,7 +81,7 @@ pub fn copy(to: &mut [u8], from: &[u8], pass: &dyn Fn() -> bool) -> Result<(), S
     check(&unsafe { sys::cuzk_test_copy(to.as_mut_ptr(), from.as_ptr(), from.len(), checkpoint) })
 }
 
-/// Every thread of the process's pool, standing still until this is dropped.
+/// Holds all threads of the process's pool until it is dropped.
 #[derive(Debug)]
 pub struct HeldPool(NonNull<sys::cuzk_test_held_pool>);
 
@@ -89,10 +89,10 @@ pub struct HeldPool(NonNull<sys::cuzk_test_held_pool>);
 unsafe impl Send for HeldPool {}
 
 impl HeldPool {
-    /// Waits for what the threads are at.
+    /// Waits until the threads have ended their present work, then holds them.
     pub fn new() -> Result<Self, Status> {
         crate::pool::start_default()?;
-        // SAFETY: it makes what holds the pool if its status is OK.
+        // SAFETY: it makes the object that holds the pool if its status is OK.
         unsafe { made(|out| sys::cuzk_test_pool_hold(out)).map(Self) }
     }
 }
@@ -114,7 +114,7 @@ pub fn dealloc_in_cpp<T: Send + 'static>(value: T) -> Result<(), Status> {
     }
     let value: Box<dyn Send> = Box::new(value);
     let raw = Box::into_raw(Box::new(value)).cast();
-    // SAFETY: the function takes what `raw` is, from any thread.
+    // SAFETY: the function accepts the value of `raw` on any thread.
     let given = check(&unsafe { sys::cuzk_test_dealloc_value(Some(drop_it), raw) });
     if given.is_err() {
         drop_it(raw);
@@ -122,19 +122,19 @@ pub fn dealloc_in_cpp<T: Send + 'static>(value: T) -> Result<(), Status> {
     given
 }
 
-/// What the destructors of C++ values given to the dealloc thread saw.
+/// The counts of C++ values that were given to the dealloc thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeallocSeen {
-    /// The most that were being freed at one time.
+    /// The most values that were being freed at one time.
     pub concurrent_max: u32,
-    /// How many were freed by the thread that gave them.
+    /// The number of values that the giving thread freed itself.
     pub freed_by_givers: u32,
 }
 
-/// Gives C++ values to their dealloc thread from four threads; each takes
+/// Gives C++ values to their dealloc thread, from four threads. Each value takes
 /// `free_us` to free.
 pub fn dealloc(values: u32, free_us: u32) -> Result<DeallocSeen, Status> {
-    // SAFETY: it writes what was seen if its status is OK.
+    // SAFETY: it writes the counts if its status is OK.
     let seen = unsafe { written(|out| sys::cuzk_test_dealloc(values, free_us, out))? };
     Ok(DeallocSeen {
         concurrent_max: seen.concurrent_max,

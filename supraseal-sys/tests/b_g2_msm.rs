@@ -1,5 +1,5 @@
-//! `b_g2_msm` against its slow twin, and against sums known from discrete
-//! logarithms where the twin is too slow.
+//! `b_g2_msm` against its slow twin. Where the twin is too slow, against MSMs that are
+//! known from discrete logarithms.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use blstrs::{G2Affine, G2Projective, Scalar};
@@ -17,7 +17,8 @@ fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// `len` points (an arithmetic progression, so cheap) and their logarithms.
+/// Returns `len` points with their logarithms. They are an arithmetic progression, so
+/// cheap to compute.
 fn points_with_logs(len: usize, rng: &mut ChaCha8Rng) -> (Vec<G2Affine>, Vec<Scalar>) {
     let (start, step) = (Scalar::random(&mut *rng), Scalar::random(&mut *rng));
     let step_point = G2Projective::generator() * step;
@@ -35,7 +36,7 @@ fn points_with_logs(len: usize, rng: &mut ChaCha8Rng) -> (Vec<G2Affine>, Vec<Sca
     (affine, logs)
 }
 
-/// Zeros, ones, minus ones, small and full scalars, mixed.
+/// Returns a scalar: zero, one, minus one, a small or a full one.
 fn mixed_scalar(rng: &mut ChaCha8Rng) -> Scalar {
     match rng.gen_range(0..6) {
         0 => Scalar::ZERO,
@@ -47,7 +48,8 @@ fn mixed_scalar(rng: &mut ChaCha8Rng) -> Scalar {
     }
 }
 
-/// The same sum on pools of 1 to 4 threads, with the throttle back at zero.
+/// Asserts the result on pools of 1 to 4 threads, and that the throttle is back at
+/// zero.
 fn check(bases: &[G2Affine], scalars: &[Scalar], expected: G2Projective, what: &str) {
     let resources = GpuResources::new().unwrap();
     for threads in 1..=4 {
@@ -73,7 +75,7 @@ fn every_small_size_and_some_up_to_3000_agree_with_naive() {
     let around = [100, 127, 128, 129, 257, 511, 1000, 1023, 1025, LEN];
     let random: Vec<usize> = (0..3).map(|_| rng.gen_range(70..LEN)).collect();
     for scalars in &scalars {
-        // The naive sums of all prefixes, for the price of the longest.
+        // The naive results of all prefixes, for the cost of the longest.
         let mut sums = vec![G2Projective::identity()];
         for (base, scalar) in bases.iter().zip(scalars) {
             sums.push(sums[sums.len() - 1] + naive::g2_mul(base, scalar));
@@ -161,8 +163,8 @@ fn infinity_repeated_and_opposite_bases() {
     }
 }
 
-/// Long enough for several ranges and slices a worker, wide windows, and
-/// buffers that go to the dealloc thread.
+/// Long enough for several ranges and slices for each worker, wide windows, and buffers
+/// that go to the dealloc thread.
 #[test]
 fn a_long_sum_with_known_logarithms() {
     let mut rng = rng(4);

@@ -1,7 +1,7 @@
-//! The committed bindings are those that bindgen makes of `wrapper.h` now.
+//! The committed bindings equal those that bindgen makes of `wrapper.h` now.
 #![cfg(feature = "bindgen")]
 
-/// With `CUZK_WRITE_BINDINGS` set to a path, writes them there instead, for
+/// If `CUZK_WRITE_BINDINGS` is set to a path, writes them there instead, for
 /// `check-bindings.sh --write`.
 #[test]
 fn committed_bindings_are_current() {

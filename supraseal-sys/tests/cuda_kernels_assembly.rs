@@ -1,10 +1,9 @@
-//! The device's assembly, interpreted: every chain of `cuda/chains.cuh` against
-//! what `cuda/limbs.hpp` says that it does.
+//! The device's assembly, interpreted: each chain of `cuda/chains.cuh` against its
+//! definition in `cuda/limbs.hpp`.
 //!
-//! The self-test on the device is the judge; this one needs no device. It reads
-//! the source, so it sees every operand where it stands, and it knows no more of
-//! PTX than the dozen instructions that are used: 32-bit sums and products with
-//! a carry flag.
+//! The self-test on the device decides; this test needs no device. It reads the source,
+//! so it sees each operand at its place. Of PTX it knows only the dozen instructions
+//! that are used: 32-bit sums and products with a carry flag.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -24,7 +23,7 @@ struct Statement {
     inputs: Vec<String>,
 }
 
-/// The statement of function `name` in the specialization for `limbs` limbs.
+/// Returns the statement of function `name` in the specialization for `limbs` limbs.
 fn statement(limbs: usize, name: &str) -> Statement {
     let (_, chains) = SOURCE
         .split_once(&format!("struct Chains<{limbs}> {{"))
@@ -32,7 +31,7 @@ fn statement(limbs: usize, name: &str) -> Statement {
     let (_, body) = chains.split_once(&format!(" {name}(")).unwrap();
     let (_, text) = body.split_once("asm(").unwrap();
     let (text, _) = text.split_once(");").unwrap();
-    // Colons separate code, outputs and inputs, and are nowhere else.
+    // Colons separate code, outputs and inputs, and occur nowhere else.
     let parts: Vec<_> = text.split(':').collect();
     let [code, outputs, inputs] = parts[..] else {
         panic!("{name} has {} parts", parts.len());
@@ -46,7 +45,7 @@ fn statement(limbs: usize, name: &str) -> Statement {
     }
 }
 
-/// `"+&r"(sum[0]), "=&r"(carry)` as `+&sum[0]` and `=&carry`.
+/// Returns `"+&r"(sum[0]), "=&r"(carry)` as `+&sum[0]` and `=&carry`.
 fn operands(text: &str) -> Vec<String> {
     let operand = |text: &str| {
         let (constraint, variable) = text.trim().split_once('(').unwrap();
@@ -56,7 +55,7 @@ fn operands(text: &str) -> Vec<String> {
     text.split(',').map(operand).collect()
 }
 
-/// Runs a statement as a processor would that writes every output at once.
+/// Runs a statement like a processor that writes each output at once.
 fn run(statement: &Statement, variables: &mut Variables) {
     let names = statement.outputs.iter().chain(&statement.inputs);
     let names: Vec<_> = names
@@ -65,7 +64,7 @@ fn run(statement: &Statement, variables: &mut Variables) {
     let mut registers: Vec<Option<u32>> = names
         .iter()
         .zip(statement.outputs.iter().chain(&statement.inputs))
-        // What is only written has no value before.
+        // An operand that is only written has no value before.
         .map(|(name, text)| (!text.starts_with('=')).then(|| variables[*name]))
         .collect();
     let mut carry = None;
@@ -77,7 +76,8 @@ fn run(statement: &Statement, variables: &mut Variables) {
     }
 }
 
-/// One instruction. The carry flag has no value before one has written it.
+/// Runs one instruction. The carry flag has no value before an instruction has written
+/// it.
 fn step(instruction: &str, registers: &mut [Option<u32>], carry: &mut Option<bool>) {
     let (name, operands) = instruction.split_once(' ').unwrap();
     let operands: Vec<_> = operands.split(',').map(str::trim).collect();
@@ -125,7 +125,7 @@ fn step(instruction: &str, registers: &mut [Option<u32>], carry: &mut Option<boo
         Some(u32::try_from(result & i64::from(u32::MAX)).unwrap());
 }
 
-/// Limbs that carry often.
+/// Returns limbs that carry often.
 fn limbs(count: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
     let mut limb = || match rng.gen_range(0..4) {
         0 => 0,
@@ -147,7 +147,7 @@ fn read(variables: &Variables, name: &str, count: usize) -> Vec<u32> {
         .collect()
 }
 
-/// The sum of limbs, each at a place, in `count` limbs and the carry.
+/// Returns the sum of limbs, each at a place, in `count` limbs and the carry.
 fn total(count: usize, parts: &[(usize, u64)]) -> (Vec<u32>, u64) {
     let mut limbs = vec![0u32; count];
     let mut over = 0;
@@ -167,7 +167,7 @@ fn at_places(values: &[u32]) -> Vec<(usize, u64)> {
     values.iter().map(|v| u64::from(*v)).enumerate().collect()
 }
 
-/// a[0]·b, a[2]·b and so on, each two limbs above the one before.
+/// Returns a[0]·b, a[2]·b and so on, each two limbs above the one before.
 fn products(a: &[u32], b: u32) -> Vec<(usize, u64)> {
     let pairs = a.iter().enumerate().step_by(2);
     pairs
@@ -184,8 +184,8 @@ fn for_random_cases(test: impl Fn(usize, &mut ChaCha8Rng)) {
     }
 }
 
-/// A chain writes its first outputs before it has read its last inputs, so no input
-/// may have an output's register, whatever the compiler knows of their values.
+/// A chain writes its first outputs before it has read its last inputs. So no input may
+/// have the register of an output, whatever the compiler knows of their values.
 #[test]
 fn outputs_share_no_register() {
     for n in [8, 12] {
@@ -220,7 +220,7 @@ fn shifts_and_adds_products() {
         let (mut sum, a, b) = (limbs(n, rng), limbs(n, rng), limbs(1, rng)[0]);
         let low = limbs(1, rng)[0];
         sum[0] = 0;
-        // The result must have room, as it has in a Montgomery product.
+        // The result must have room, as in a Montgomery product.
         let a: Vec<_> = a.iter().map(|a| a >> 1).collect();
         let mut variables = Variables::from([("b".to_owned(), b), ("low".to_owned(), low)]);
         assign(&mut variables, "sum", &sum);
@@ -252,7 +252,7 @@ fn adds_and_subtracts() {
             (read(&variables, "a", n), u64::from(variables["carry"])),
             expected
         );
-        // Subtracted again, with a borrow where there was a carry.
+        // Subtracting again gives a borrow where there was a carry.
         run(&statement(n, "subtract"), &mut variables);
         assert_eq!(read(&variables, "a", n), a);
         let borrow = if expected.1 == 0 { 0 } else { u32::MAX };

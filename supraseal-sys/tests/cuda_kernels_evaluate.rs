@@ -1,6 +1,6 @@
 //! The device's evaluation, run on the host, against that of `cuzk-pce`.
 //!
-//! (That the flat tables say what the program says is `cuzk-pce`'s test.)
+//! A test of `cuzk-pce` compares the flat tables with the program.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError};
@@ -33,7 +33,7 @@ fn check(program: &Program<Scalar>, witness: &PackedWitness<Scalar>) {
     for (row, values) in a.iter().zip(&b).enumerate() {
         assert_eq!((&natural[0][row], &natural[1][row]), values, "row {row}");
     }
-    // Twice the domain, and in the transforms' order.
+    // Twice the domain, in the order of the transforms.
     let reversed = evaluate(&flat, &packed, log + 1, true).unwrap();
     for (out, expected) in reversed.iter().zip([&a, &b]) {
         for (row, value) in out.iter().enumerate() {
@@ -86,7 +86,7 @@ fn plain_rows_too() {
     check(&program, &witness(&program, 10, &mut rng));
 }
 
-/// No row but those of the public inputs, and none at all.
+/// Only the rows of the public inputs, and no row at all.
 #[test]
 fn no_rows() {
     struct Empty;

@@ -1,6 +1,6 @@
-//! The device's field arithmetic, as far as it runs without one: the plain
-//! chains and the host's products against blst. (The assembly is compared with
-//! the plain chains by the self-test, on the device.)
+//! The device's field arithmetic, as far as it runs without a device: the plain chains
+//! and the host's products against blst. The self-test on the device compares the
+//! assembly with the plain chains.
 #![allow(unsafe_code)] // Calls blst.
 
 use blst::{blst_fp, blst_fp_add, blst_fp_from_uint64, blst_fp_mul, blst_fp_sub};
@@ -46,7 +46,7 @@ fn blst(operation: BlstOperation, a: Fp, b: Fp) -> Fp {
     out.l
 }
 
-/// An integer, in Montgomery form.
+/// Returns an integer in Montgomery form.
 fn integer(limbs: Fp) -> Fp {
     let mut out = blst_fp::default();
     // SAFETY: six limbs and an element.
@@ -61,7 +61,7 @@ fn fp_agrees_with_blst() {
     let one = integer([1, 0, 0, 0, 0, 0]);
     let minus_one = blst(blst_fp_sub, zero, one);
     let largest_limbs = integer([u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1]);
-    // The raw limbs 1, and the greatest there are: the modulus less one.
+    // The raw limbs 1, and the greatest ones: the modulus less one.
     let raw = [1, 0, 0, 0, 0, 0];
     let greatest = blst(blst_fp_sub, zero, raw);
     let edges = [zero, one, minus_one, largest_limbs, raw, greatest];
@@ -72,7 +72,8 @@ fn fp_agrees_with_blst() {
         integer(limbs)
     };
     pairs.extend((0..2000).map(|_| (random(), random())));
-    // Each pair with the one before it, the greatest pair with itself first.
+    // Each pair together with the one before it; the first one together with the
+    // greatest pair.
     let mut before = (greatest, greatest);
     for &(a, b) in [before].iter().chain(&pairs) {
         let products = [(a, b), before].map(|(a, b)| blst(blst_fp_mul, a, b));

@@ -1,6 +1,6 @@
-//! One partition through all kernels, run on the host, in the order in which the
-//! host side calls them: the flat circuit and the packed witness in, h and the
-//! five sums out, each against `cuzk-pce`'s and `cuzk-kernels`'s.
+//! One partition through all kernels, run on the host, in the order in which the host
+//! side calls them. The flat circuit and the packed witness go in. h and the five MSMs
+//! come out, and each is compared with that of `cuzk-pce` and `cuzk-kernels`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
@@ -16,7 +16,7 @@ mod gadgets;
 
 use gadgets::Gadgets;
 
-/// Points to add, some of them the same.
+/// Returns points to add, some of them equal.
 fn bases<P>(len: usize, rng: &mut ChaCha8Rng) -> Vec<P>
 where
     P: PrimeCurveAffine<Scalar = Scalar> + From<P::Curve>,
@@ -27,15 +27,15 @@ where
     (0..len).map(|_| few[rng.gen_range(0..few.len())]).collect()
 }
 
-/// Which variables a query ranges over.
+/// The variables of a query.
 struct Columns {
     inputs: Vec<usize>,
-    /// All, if there is none.
+    /// All variables, if there is none.
     aux: Option<Density>,
 }
 
-/// Sum of a query as the host side puts it together: the ones as they are, and
-/// the inputs and the wide values through buckets.
+/// Computes the MSM of a query as the host side does: the ones as a sum, and the inputs
+/// and the wide values through buckets.
 fn query_sum<P: Kernels>(
     bases: &[P],
     columns: &Columns,
@@ -56,8 +56,7 @@ fn query_sum<P: Kernels>(
     let words = witness.to_plain().aux().len().div_ceil(64);
     let ones = P::sum(bases, &query, &packed.bits[..words]).unwrap();
 
-    // The scalars are uploaded once for all queries: every input, then every
-    // wide value.
+    // The scalars are uploaded once for all queries: all inputs, then all wide values.
     let mut places = vec![NO_BASE; packed.inputs.len()];
     for (base, input) in columns.inputs.iter().enumerate() {
         places[*input] = u32::try_from(base).unwrap();
@@ -74,7 +73,7 @@ fn query_sum<P: Kernels>(
     ones + P::msm(bases, &scalars, bits).unwrap()
 }
 
-/// The same, value by value.
+/// Computes the MSM of a query value by value.
 fn expected_sum<P: PrimeCurveAffine<Scalar = Scalar>>(
     bases: &[P],
     columns: &Columns,
@@ -113,7 +112,7 @@ fn a_partition_is_the_cpus() {
     b.resize(1 << log, Scalar::ZERO);
     let domain = Domain::new(log).unwrap();
     quotient::quotient(&domain, &mut expected, &mut b).unwrap();
-    // H has a base less than the domain has points.
+    // H has one base less than the domain has points.
     let h_bases = bases::<G1Affine>((1 << log) - 1, &mut rng);
     let scalars = Scalars {
         values: &h[..h_bases.len()],

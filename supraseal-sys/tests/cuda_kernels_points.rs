@@ -1,5 +1,5 @@
-//! Sums, multi-scalar multiplications and the decoding of points of the device,
-//! run on the host, against naive sums.
+//! Sums, MSMs and the decoding of points of the device, run on the host, against naive
+//! sums.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
@@ -36,7 +36,7 @@ impl Point for G2Affine {
     }
 }
 
-/// An arithmetic progression of points, and their logarithms.
+/// Returns an arithmetic progression of points, with their logarithms.
 fn points<P: Point>(len: usize, rng: &mut ChaCha8Rng) -> (Vec<P>, Vec<Scalar>) {
     let (start, step) = (Scalar::random(&mut *rng), Scalar::random(&mut *rng));
     let step_point = P::generator() * step;
@@ -46,7 +46,7 @@ fn points<P: Point>(len: usize, rng: &mut ChaCha8Rng) -> (Vec<P>, Vec<Scalar>) {
     (P::affine(&points), logs.take(len).collect())
 }
 
-/// Points that repeat each other, their negatives and infinity, with others.
+/// Returns points with repeated ones, their negatives and infinity among them.
 fn mixed_points<P: Point>(len: usize, rng: &mut ChaCha8Rng) -> Vec<P> {
     let (mut points, _) = points::<P>(len, rng);
     for i in 1..len {
@@ -74,7 +74,7 @@ fn mixed_scalar(rng: &mut ChaCha8Rng) -> Scalar {
     }
 }
 
-/// Montgomery's x is the canonical x / 2^256.
+/// Returns canonical values: Montgomery's x is the canonical x / 2^256.
 fn canonical(values: &[Scalar]) -> Vec<Scalar> {
     let factor = Scalar::from(2).pow_vartime([256]).invert().unwrap();
     values.iter().map(|value| *value * factor).collect()
@@ -125,8 +125,8 @@ fn msm_g2_agrees_with_naive() {
     msm_agrees::<G2Affine>(&[0, 1, 2, 150], &[4, 8]);
 }
 
-/// Every scalar the same, so that every window has one bucket, which all
-/// threads and several reductions share.
+/// All scalars are equal. So each window has one bucket, which all threads and several
+/// reductions share.
 #[test]
 fn equal_scalars_and_equal_points() {
     let mut rng = rng(11);
@@ -146,7 +146,7 @@ fn equal_scalars_and_equal_points() {
     }
 }
 
-/// More digits than the smallest pieces hold, with logarithms for the answer.
+/// More digits than the smallest pieces hold, with logarithms for the result.
 #[test]
 fn many_scalars() {
     let mut rng = rng(12);
@@ -184,7 +184,7 @@ fn scalars_choose_their_bases() {
     assert_eq!(G1Affine::msm(&bases, &scalars, 7).unwrap(), expected);
 }
 
-/// Also where the tiles' totals are more than a tile.
+/// Includes the case in which the tiles' totals are more than a tile.
 #[test]
 fn scans_agree_with_running_sums() {
     let mut rng = rng(16);
@@ -212,7 +212,7 @@ fn refuses_windows_out_of_range() {
     }
 }
 
-/// Over every number of digits a thread, and past the greatest.
+/// Covers all numbers of digits of a thread, and more than the greatest.
 #[test]
 fn fewer_scalars_need_no_more_scratch() {
     assert!(scratch_grows(400_000, 4));
@@ -224,12 +224,12 @@ fn windows_grow_with_the_number_of_scalars() {
     assert_eq!([0, 44_000, 1 << 22].map(window_bits), [4, 12, 17]);
 }
 
-/// A query, the witness's bits, and what should be selected.
+/// A query, the witness's bits, and the expected selection.
 struct Case {
     mask: Vec<u64>,
     ranks: Vec<u32>,
     bits: Vec<u64>,
-    /// The query's base of every bit that is set, or `None` outside of it.
+    /// The query's base of each bit that is set, or `None` outside of it.
     bases: Vec<Option<u32>>,
     bases_total: u32,
 }
@@ -297,7 +297,7 @@ fn sum_agrees<P: Point>(words: usize) {
     }
 }
 
-/// Bits before each word.
+/// Returns the number of bits before each word.
 fn ranks(words: &[u64]) -> Vec<u32> {
     let counts = words.iter().scan(0, |sum, word| {
         let before = *sum;
@@ -329,8 +329,8 @@ where
     let bytes: Vec<u8> = points.iter().flat_map(&encode).collect();
     let (decoded, bad) = P::decode(&bytes).unwrap();
     assert!(decoded == points && bad.is_none());
-    // A compressed point, the other root's flag, infinity that is none, a
-    // coordinate too large, and a point off the curve.
+    // A compressed point, the other root's flag, a false infinity, a coordinate too
+    // large, and a point off the curve.
     let whole = |mut bytes: Vec<u8>, at: usize, value: u8| {
         bytes[at] = value;
         bytes

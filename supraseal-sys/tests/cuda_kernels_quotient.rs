@@ -13,7 +13,7 @@ fn random(len: usize, seed: u64) -> Vec<Scalar> {
     (0..len).map(|_| Scalar::random(&mut rng)).collect()
 }
 
-/// Whole tables, larger ones, and tables of two factors.
+/// Returns whole tables, larger ones, and tables of two factors.
 fn shapes(log: u32) -> impl Iterator<Item = RootsShape> {
     let with = |log, low_log| RootsShape { log, low_log };
     [
@@ -61,7 +61,7 @@ fn transforms_agree_with_evaluation() {
     }
 }
 
-/// Every way to cut a transform into passes up to three.
+/// Covers all ways to cut a transform into passes, up to three.
 #[test]
 fn large_transforms_agree_with_the_cpu() {
     for log in (8..=14).chain([18, 19]) {
@@ -85,7 +85,7 @@ fn large_transforms_agree_with_the_cpu() {
     }
 }
 
-/// h of the device: its place, order and form.
+/// Returns h as the device computes it: its place, order and form.
 fn device_quotient(shape: RootsShape, a: &[Scalar], b: &[Scalar]) -> Vec<Scalar> {
     let (mut left, mut h) = (reversed(a), reversed(b));
     assert_eq!(quotient(shape, &mut left, &mut h, false), 0);

@@ -1,5 +1,5 @@
-//! Values are freed in the background, one at a time on each side, whatever
-//! their `Drop` does.
+//! Values are freed in the background, one at a time on each side, whatever their
+//! `Drop` does.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use std::time::Duration;
 use supraseal_sys::dealloc::{dealloc_async, flush, stats};
 use supraseal_sys::test_hooks;
 
-/// The queue is the process's, so tests that fill or count it take turns.
+/// The queue belongs to the process, so tests that fill or count it take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[derive(Default)]
@@ -91,7 +91,7 @@ fn the_caller_does_not_wait_and_the_queue_is_bounded() {
         "all wait behind the gate"
     );
 
-    // One too many: its giver frees it, after the gate.
+    // One value too many: its giver frees it, after the gate.
     let giver = thread::scope(|scope| {
         let giver = scope.spawn(|| {
             dealloc_async(Slow(Arc::clone(&seen)));
@@ -158,7 +158,7 @@ impl Drop for GivesAnother {
 fn a_drop_may_give_and_flush() {
     let _turn = TURN.lock();
     let seen = Arc::new(Seen::default());
-    // More than the queue holds, so that givers run such a drop too.
+    // More values than the queue holds, so that givers run such a drop, too.
     let open = close_gate();
     thread::scope(|scope| {
         let giver = scope.spawn(|| {
@@ -182,8 +182,8 @@ fn cpp_frees_one_at_a_time() {
     let _turn = TURN.lock();
     flush();
     let before = stats().cpp.freed;
-    // More than the queue holds and the thread frees meanwhile, so the givers
-    // free some.
+    // More values than the queue holds and the thread frees in the meantime, so the
+    // givers free some.
     let seen = test_hooks::dealloc(300, 1000).unwrap();
     assert_eq!(seen.concurrent_max, 1);
     assert!(seen.freed_by_givers > 0);
@@ -197,8 +197,7 @@ fn cpp_frees_one_at_a_time() {
     assert_eq!((after.queued, after.freeing), (0, 0));
 }
 
-/// A value of Rust's may be freed by C++'s thread, which is how a measurement has
-/// its mutex.
+/// C++'s thread may free a value of Rust's. So a measurement can use the C++ mutex.
 #[test]
 fn cpp_frees_what_it_is_given() {
     let _turn = TURN.lock();
@@ -217,7 +216,7 @@ fn cpp_frees_what_it_is_given() {
     assert_eq!(stats().rust, before.rust);
 }
 
-/// Tells which nice value it is dropped with.
+/// Sends the nice value of the thread that drops it.
 #[cfg(target_os = "linux")]
 struct TellsNice(Sender<i32>);
 
@@ -228,11 +227,12 @@ impl Drop for TellsNice {
     }
 }
 
-/// The calling thread's.
+/// Returns the nice value of the calling thread.
 #[cfg(target_os = "linux")]
 fn nice() -> i32 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // The second field, the thread's name, is in brackets and may have any characters.
+    // The second field, the thread's name, is in brackets and may contain any
+    // characters.
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     fields.split(' ').nth(19 - 3).unwrap().parse().unwrap()
 }
@@ -250,7 +250,7 @@ fn who_frees_gives_way_and_who_gives_does_not() {
     assert_eq!(nice(), own);
 }
 
-/// A thread frees much below something that it keeps.
+/// A thread frees much memory below a value that it keeps.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn what_the_allocator_keeps_goes_back_to_the_system() {

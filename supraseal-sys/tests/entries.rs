@@ -1,7 +1,7 @@
-//! Every kernel that should be there is in the PTX of this build.
+//! All expected kernels are in the PTX of this build.
 #![cfg(feature = "cuda")]
 
-/// With `CUZK_WRITE_ENTRIES` set to a path, writes the list there instead.
+/// If `CUZK_WRITE_ENTRIES` is set to a path, writes the list there instead.
 #[test]
 fn the_kernels_are_those_committed() {
     let committed = include_str!("../cuda/entries.txt");

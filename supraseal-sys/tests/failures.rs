@@ -1,5 +1,5 @@
-//! Whatever C++ throws becomes a status, the throttle is lowered, and the next
-//! call works.
+//! Each C++ exception becomes a status, the throttle is lowered, and the next call
+//! works.
 
 use blstrs::{G2Affine, Scalar};
 use group::prime::PrimeCurveAffine;
@@ -30,8 +30,8 @@ fn an_exception_on_a_worker_is_a_status_and_lowers_the_throttle() {
     assert_eq!(sum, naive::b_g2_msm(&bases[..9], &scalars[..9]));
 }
 
-/// Each caller gets its own exceptions and none of another's, and the tasks of
-/// the others all run.
+/// Each caller gets its own exceptions and none of another's. All tasks of the other
+/// callers run.
 #[test]
 fn a_pool_outlives_exceptions_under_concurrent_callers() {
     for threads in 1..=4 {

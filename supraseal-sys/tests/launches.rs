@@ -1,5 +1,5 @@
-//! Which kernels are launched, and which of them do anything: counted in the whole
-//! process, so not among other tests.
+//! The kernels that are launched, and those of them that do anything. They are counted
+//! in the whole process, so these tests have a binary of their own.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -19,13 +19,13 @@ use supraseal_sys::double::{self, Controls};
 use supraseal_sys::emulated::{blocks_run, kernels_launched, load_kernels};
 use supraseal_sys::{Code, GpuResources};
 
-/// One test at a time.
+/// Lets one test run at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Of which that stream is behind all others; 0 for none.
+/// Opens a device on which that stream is behind all others; 0 means none.
 fn open(slow_stream: u64) -> (Arc<DeviceProver>, Arc<Controls>) {
     let controls = Controls::new().unwrap();
     controls.slow_stream(slow_stream);
@@ -40,7 +40,7 @@ fn open(slow_stream: u64) -> (Arc<DeviceProver>, Arc<Controls>) {
     (Arc::new(device), controls)
 }
 
-/// A driver loads a kernel when it is first launched, which takes time and memory: both
+/// A driver loads a kernel when it is first launched, which takes time and memory. Both
 /// are to be spent before the first proof.
 #[test]
 fn a_device_launches_every_kernel_when_it_is_opened() {
@@ -58,11 +58,11 @@ fn kernels_that_are_loaded_do_nothing() {
     assert_eq!(blocks_run(), before);
 }
 
-/// However many kernels were enqueued when a proof was stopped: those that have not begun
-/// do nothing.
+/// However many kernels were enqueued when a proof was stopped, those that have not
+/// begun do nothing.
 #[test]
 fn a_stop_passes_the_kernels_that_are_enqueued() {
-    /// The first stream to be made is that of the transforms.
+    /// The first stream that is made is that of the transforms.
     const TRANSFORMS: u64 = 1;
     let _alone = alone();
     let size = Size {
@@ -75,11 +75,11 @@ fn a_stop_passes_the_kernels_that_are_enqueued() {
     let (device, controls) = open(TRANSFORMS);
     let circuit = Arc::new(DeviceCircuit::new(device, Arc::clone(&small) as _).unwrap());
     let stage = || circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
-    // The circuit has come then.
+    // The circuit is uploaded by then.
     drop(stage().run(true, &|| true).unwrap());
     let staged = stage();
     let before = blocks_run();
-    // When the transforms are enqueued and no sum is.
+    // At this moment the transforms are enqueued and no MSM is.
     let asked = Cell::new(0);
     let pass = || {
         asked.set(asked.get() + 1);

@@ -1,4 +1,5 @@
-//! Where the build script looks for nvcc, and what it asks of it.
+//! The places where the build script searches for nvcc, and the options that it gives
+//! to nvcc.
 
 #[path = "../build/nvcc.rs"]
 mod nvcc;
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Looks with these variables set, where these files are.
+/// Searches with these variables set, and with these files present.
 fn find(variables: &[(&str, &str)], files: &[&str]) -> Result<PathBuf, String> {
     let variable = |name: &str| {
         let set = variables.iter().find(|(set, _)| *set == name);
@@ -65,7 +66,7 @@ fn another_compiler_than_the_one_named_is_not_taken() {
     assert!(error.contains("/wrong"), "{error}");
 }
 
-/// Looks for the runtime of the compiler `/n/bin/nvcc`.
+/// Searches for the runtime of the compiler `/n/bin/nvcc`.
 fn find_runtime(variables: &[(&str, &str)], files: &[&str]) -> Result<nvcc::Runtime, String> {
     let variable = |name: &str| {
         let set = variables.iter().find(|(set, _)| *set == name);
@@ -114,7 +115,7 @@ fn the_first_whole_runtime_counts() {
         let [include, library] = ["include", "lib64"].map(|folder| format!("{home}/{folder}"));
         assert_eq!(found, Ok(runtime(&include, &library)), "{left_out}");
     }
-    // An empty name is none: not the folder where cargo runs.
+    // An empty name counts as none: it is not the folder where cargo runs.
     let empty = [("CUDA_HOME", "")];
     let here = ["include/cuda_runtime_api.h", "lib64/libcudart_static.a"];
     assert!(find_runtime(&empty, &here).is_err());

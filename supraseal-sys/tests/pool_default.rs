@@ -1,5 +1,5 @@
-//! Used before its size is set, the pool has a thread a core. One test, because
-//! it is one a process.
+//! A pool that is used before its size is set has one thread for each core. There is
+//! one test in this binary, because the pool belongs to the process.
 
 use blstrs::{G2Affine, G2Projective, Scalar};
 use group::{Group, prime::PrimeCurveAffine};

@@ -1,4 +1,5 @@
-//! The pool's size is set once. One test, because it is one a process.
+//! The pool's size is set once. There is one test in this binary, because the pool
+//! belongs to the process.
 
 use std::thread::available_parallelism;
 use supraseal_sys::{Code, gpu_threads, set_gpu_threads};

@@ -1,5 +1,5 @@
-//! The throttle as another thread sees it: raised while a multiplication runs,
-//! and until the last of several is out.
+//! The throttle as another thread sees it: raised while an MSM runs, and until the last
+//! of several has ended.
 
 use blstrs::{G2Affine, Scalar};
 use ff::Field;
@@ -23,7 +23,7 @@ fn wait_for(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Enough work for a second or so on one thread.
+/// Returns enough work for a second or so on one thread.
 fn long_input() -> (Vec<G2Affine>, Vec<Scalar>) {
     const LEN: usize = 20_000;
     let mut rng = ChaCha8Rng::seed_from_u64(6);

@@ -1,13 +1,13 @@
-// CUDA's runtime, as much of it as device_cuda.cpp calls, in host memory: for
-// tests of that file without a card. Not of kernels, which run when they are
-// launched, nor of streams, which never run beside each other (device_double.cpp
-// has both).
+// The part of CUDA's runtime that device_cuda.cpp calls, in host memory: for tests
+// of that file without a card. It does not test kernels, which run when they are
+// launched, nor streams, which never run concurrently (device_double.cpp has both).
 //
-// As CUDA's: a thread's last error stays until it is asked for, "not ready"
-// among them; an error of the context comes with every later call; what belongs
-// to a device is refused while another is selected. Stricter than CUDA: a thread
-// that has selected none has none and frees nothing, and host memory that is not
-// pinned is not copied from or to.
+// Like CUDA's: a thread's last error stays until it is asked for, including "not
+// ready". An error of the context comes with each later call. An object of a device
+// is refused while another device is selected.
+//
+// Stricter than CUDA: a thread that has selected no device has none and frees
+// nothing. Host memory that is not pinned is not copied from or to.
 #pragma once
 
 #include <atomic>
@@ -60,7 +60,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
     int device;
-    // How often it is still not ready when it is asked.
+    // The number of queries that are still answered "not ready".
     std::atomic<int> queries{0};
 };
 using cudaStream_t = CUstream_st *;
@@ -120,7 +120,7 @@ inline cudaError_t left(cudaError_t error) {
     return error;
 }
 
-// What every call begins with.
+// The beginning of each call.
 inline cudaError_t call() {
     const uint64_t number = ++runtime.calls;
     const auto error = static_cast<cudaError_t>(runtime.error.load());
@@ -165,7 +165,7 @@ inline cudaError_t release(void *memory) {
     return call();
 }
 
-// Whatever the context says, but on its device alone.
+// Destroys an object whatever the context's state, but only on its own device.
 template <class Owned> cudaError_t destroy(Owned *owned) {
     if (owned->device != selected) {
         return left(cudaErrorInvalidResourceHandle);

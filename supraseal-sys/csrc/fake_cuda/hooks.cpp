@@ -1,4 +1,4 @@
-// What tests need of the runtime that stands in for CUDA's.
+// The access of tests to the runtime that takes the place of CUDA's.
 #include "../prover.hpp"
 #include "../status.hpp"
 #include "cuda_runtime_api.h"

@@ -1,7 +1,7 @@
 //! A circuit with its parameters' points, as C++ takes them.
 //!
-//! Invariants: the lengths agree with each other; what is lent lives as long as
-//! C++'s object.
+//! Invariants: the lengths agree with each other. Memory that is lent to C++ lives as
+//! long as the C++ object.
 #![allow(unsafe_code)] // Owns a C++ object that keeps pointers to Rust's slices.
 
 use core::fmt;
@@ -19,11 +19,11 @@ use crate::status::{Code, Status};
 const _: () = assert!(size_of::<Scalar>() == size_of::<blst_fr>());
 const _: () = assert!(align_of::<Scalar>() == align_of::<blst_fr>());
 
-/// Bytes of an uncompressed point in G1.
+/// The length of an uncompressed point in G1.
 const G1_BYTES: usize = 96;
-/// Bytes of an uncompressed point in G2.
+/// The length of an uncompressed point in G2.
 const G2_BYTES: usize = 192;
-/// As `cuda/kernels.hpp` has it.
+/// The number of rows of a block, as in `cuda/kernels.hpp`.
 const BLOCK_ROWS: usize = 256;
 
 /// A flat compiled circuit with the points of its parameters, as
@@ -45,12 +45,12 @@ pub struct CircuitArrays<'a> {
     pub shapes: &'a [u32],
     /// Two words each.
     pub unit_rows: &'a [u32],
-    /// Three words each.
+    /// Two words each.
     pub references: &'a [u32],
     pub block_references: &'a [u32],
-    /// Bit i of word i / 64: auxiliary i is in the query over A.
+    /// Bit i of word i / 64 tells if auxiliary variable i is in the query over A.
     pub a_aux: &'a [u64],
-    /// The same of both queries over B.
+    /// The bits of both queries over B, in the same form.
     pub b_aux: &'a [u64],
     /// The inputs in the queries over B, ascending.
     pub b_inputs: &'a [u32],
@@ -59,7 +59,7 @@ pub struct CircuitArrays<'a> {
 }
 
 impl CircuitArrays<'_> {
-    /// The sizes, if they agree with each other.
+    /// Returns the sizes, if they agree with each other.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ pub(super) fn expect_len(name: &str, expected: usize, got: usize) -> Result<(), 
     Err(mismatch(name, expected, got))
 }
 
-/// How many entries of `each` words there are.
+/// Returns the number of entries of `each` words.
 fn tuples(name: &str, words: usize, each: usize) -> Result<u32, Status> {
     expect_len(name, words.next_multiple_of(each), words)?;
     count(name, words / each)
@@ -125,14 +125,14 @@ fn count(name: &str, len: usize) -> Result<u32, Status> {
     u32::try_from(len).map_err(|_| mismatch(name, u32::MAX as usize, len))
 }
 
-/// Lends a circuit's arrays.
+/// Lends the arrays of a circuit.
 ///
 /// # Safety
 ///
-/// Every index in the arrays is in range, as `cuda/kernels.hpp` says what it
-/// indexes: the kernels do not check.
+/// All indices in the arrays must be in the range that `cuda/kernels.hpp` states. The
+/// kernels do not check them.
 pub unsafe trait CircuitSource: Send + Sync {
-    /// The arrays, the same at every call.
+    /// Returns the arrays, which are equal at every call.
     fn arrays(&self) -> CircuitArrays<'_>;
 }
 
@@ -142,7 +142,7 @@ pub struct DeviceCircuit {
     pub(super) num_inputs: usize,
     pub(super) domain_len: usize,
     device: Arc<DeviceProver>,
-    /// C++ reads its arrays whenever the circuit comes to the device.
+    /// C++ reads its arrays whenever the circuit is uploaded to the device.
     _source: Arc<dyn CircuitSource>,
 }
 
@@ -160,13 +160,13 @@ impl fmt::Debug for DeviceCircuit {
 }
 
 impl DeviceCircuit {
-    /// Plans for a circuit. Its arrays go up with its first proof, and again
-    /// when they had to make room for another circuit's meanwhile.
+    /// Plans the memory for a circuit. Its arrays are uploaded with its first proof.
+    /// They are uploaded again if they had to make room for another circuit since.
     ///
     /// # Errors
     ///
-    /// [`Code::CircuitTooLarge`], [`Code::LengthMismatch`],
-    /// [`Code::InvalidArgument`], or a device that failed before.
+    /// [`Code::CircuitTooLarge`], [`Code::LengthMismatch`], [`Code::InvalidArgument`],
+    /// or an earlier failure of the device.
     pub fn new(device: Arc<DeviceProver>, source: Arc<dyn CircuitSource>) -> Result<Self, Status> {
         let arrays = source.arrays();
         let shape = arrays.shape()?;
@@ -185,10 +185,10 @@ impl DeviceCircuit {
             b_inputs: arrays.b_inputs.as_ptr(),
             points: arrays.points.to_array().map(<[u8]>::as_ptr),
         };
-        // SAFETY: the device lives. The arrays have the lengths of the shape,
-        // and live as long as the source that they are borrowed from, of which
-        // this value keeps a share: nobody can get it mutably meanwhile. Their
-        // indices are in range as the source promises.
+        // SAFETY: the device lives. The arrays have the lengths of the shape. They live
+        // as long as the source that they are borrowed from. This value keeps a share
+        // of the source, so nobody can get it mutably in the meantime. Their indices
+        // are in range, as the source promises.
         let raw = unsafe {
             made(|out| sys::cuzk_circuit_create(device.raw.as_ptr(), &raw const data, out))?
         };
@@ -201,14 +201,14 @@ impl DeviceCircuit {
         })
     }
 
-    /// How the device's memory is used.
+    /// Returns the plan of the device's memory.
     #[must_use]
     pub fn plan(&self) -> DevicePlan {
         // SAFETY: the circuit lives.
         DevicePlan::of(&unsafe { sys::cuzk_circuit_plan(self.raw.as_ptr()) })
     }
 
-    /// Its device.
+    /// Returns its device.
     #[must_use]
     pub fn device(&self) -> &Arc<DeviceProver> {
         &self.device
@@ -217,7 +217,7 @@ impl DeviceCircuit {
 
 impl Drop for DeviceCircuit {
     fn drop(&mut self) {
-        // SAFETY: proofs keep the circuit, so none is left.
+        // SAFETY: proofs keep the circuit alive, so none of them is left.
         unsafe { sys::cuzk_circuit_destroy(self.raw.as_ptr()) }
     }
 }

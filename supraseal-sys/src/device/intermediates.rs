@@ -1,7 +1,7 @@
-//! What lies between a witness and its sums, read back from a device.
+//! The vectors between a witness and its MSMs, read back from a device.
 //!
-//! For comparing provers; no proof needs it. The invariant: the vectors are as long as
-//! the circuit's domain.
+//! They are for comparing provers; no proof needs them. The invariant: the vectors are
+//! as long as the circuit's domain.
 
 use blst::blst_fr;
 use blstrs::Scalar;
@@ -12,29 +12,30 @@ use crate::status::{Code, Status};
 /// A partition's vectors, as long as its domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intermediates {
-    /// A on the witness, a row of the circuit each, then the inputs, then zeros.
+    /// A on the witness: one value for each row of the circuit, then the inputs, then
+    /// zeros.
     pub a: Vec<Scalar>,
-    /// B on the witness, likewise, with zeros for the inputs.
+    /// B on the witness, in the same order, with zeros for the inputs.
     pub b: Vec<Scalar>,
     /// The coefficients of the quotient, the constant one first.
     pub h: Vec<Scalar>,
 }
 
-/// The same as C++ writes it.
+/// The vectors as C++ writes them.
 pub(crate) struct RawIntermediates {
-    /// Of a and b bit-reversed in their order, of h canonical in their form.
+    /// Those of a and b are in bit-reversed order, and those of h in canonical form.
     vectors: [Vec<blst_fr>; 3],
 }
 
 impl RawIntermediates {
-    /// `len` is a power of two.
+    /// Allocates vectors of `len` values each, a power of two.
     pub(crate) fn new(len: usize) -> Self {
         Self {
             vectors: [(); 3].map(|()| vec![blst_fr::default(); len]),
         }
     }
 
-    /// For C++ to write to.
+    /// Returns pointers to which C++ writes.
     pub(crate) fn lend(&mut self) -> sys::cuzk_intermediates {
         let [a, b, h] = &mut self.vectors;
         sys::cuzk_intermediates {
@@ -45,6 +46,8 @@ impl RawIntermediates {
         }
     }
 
+    /// Returns the vectors in the order and form of [`Intermediates`].
+    ///
     /// # Errors
     ///
     /// [`Code::DeviceError`] if a value of h is not below the modulus.

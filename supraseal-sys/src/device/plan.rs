@@ -1,4 +1,4 @@
-//! How a device's memory is used for a circuit, told without a device.
+//! The plan of a device's memory for a circuit, computed without a device.
 #![allow(unsafe_code)] // Takes values from C++.
 
 use super::DeviceOptions;
@@ -11,15 +11,15 @@ use crate::status::Status;
 /// One value for each query of a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Queries<T> {
-    /// Over the quotient's coefficients.
+    /// Of the query over the quotient's coefficients.
     pub h: T,
-    /// Over the auxiliary variables.
+    /// Of the query over the auxiliary variables.
     pub l: T,
-    /// Over the variables in A.
+    /// Of the query over the variables in A.
     pub a: T,
-    /// Over the variables in B, in G1.
+    /// Of the query over the variables in B, in G1.
     pub b_g1: T,
-    /// The same in G2.
+    /// Of the query over the variables in B, in G2.
     pub b_g2: T,
 }
 
@@ -39,18 +39,18 @@ impl<T: Copy> Queries<T> {
     }
 }
 
-/// The sizes of a circuit, on which its use of device memory depends alone.
+/// The sizes of a circuit. Its use of device memory depends on them only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitShape {
-    /// The domain's size is two to this.
+    /// The logarithm to base 2 of the domain's size.
     pub log_domain: u32,
     /// Constraints, without those that Groth16 appends.
     pub rows: u32,
-    /// Public inputs, with ONE.
+    /// Public inputs, including ONE.
     pub num_inputs: u32,
     /// Auxiliary variables.
     pub num_aux: u32,
-    /// The most of them that are neither 0 nor 1.
+    /// The most auxiliary variables that are neither 0 nor 1.
     pub max_wide: u32,
     /// Public inputs in B.
     pub num_b_inputs: u32,
@@ -90,39 +90,39 @@ impl CircuitShape {
     }
 }
 
-/// How the memory of a device is used for a circuit.
+/// The use of a device's memory for a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DevicePlan {
-    /// All of the following.
+    /// The sum of all bytes below that are on the device.
     pub total_bytes: u64,
-    /// One worker's: its witness and its results.
+    /// The memory of one worker: its witness and its results.
     pub worker_bytes: u64,
-    /// What goes up of a partition, at most: its witness, if every variable that
+    /// The most that is uploaded for a partition: its witness, if each variable that
     /// may be is neither 0 nor 1.
     pub witness_bytes: u64,
     /// The compiled circuit and the roots of unity.
     pub circuit_bytes: u64,
-    /// What the holder of the device's lock computes in.
+    /// The memory in which the holder of the device's lock computes.
     pub region_bytes: u64,
-    /// The points that stay.
+    /// The points that stay on the device.
     pub resident_bytes: u64,
     /// Pinned host memory.
     pub pinned_bytes: u64,
-    /// Points in G1 that are streamed at a time.
+    /// The number of points in G1 that are streamed at a time.
     pub piece_points: u64,
-    /// Whether the sum in G2 runs on the device.
+    /// True if the MSM in G2 runs on the device.
     pub b_g2_on_device: bool,
-    /// The points at each query's start that stay.
+    /// The number of points at each query's start that stay on the device.
     pub resident_points: Queries<u64>,
 }
 
 impl DevicePlan {
-    /// The plan for a circuit of this shape on a device with
-    /// `options.memory_bytes`. Needs no device.
+    /// Plans a circuit of this shape on a device with `options.memory_bytes`. Needs no
+    /// device.
     ///
     /// # Errors
     ///
-    /// [`Code::CircuitTooLarge`], with the least that would do, or
+    /// [`Code::CircuitTooLarge`], with the least memory that would suffice, or
     /// [`Code::InvalidArgument`].
     pub fn new(shape: &CircuitShape, options: &DeviceOptions) -> Result<Self, Status> {
         let (shape, options) = (shape.raw(), options.raw());

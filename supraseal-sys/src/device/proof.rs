@@ -1,6 +1,6 @@
 //! One proof: staged, run, finished.
 //!
-//! Invariant: the circuit and the witness live until C++ has done with the proof.
+//! Invariant: the circuit and the witness live until C++ has finished the proof.
 #![allow(unsafe_code)] // Owns a C++ object that keeps pointers to Rust's slices.
 
 use core::fmt;
@@ -32,21 +32,21 @@ const _: () = assert!(align_of::<G2Projective>() == align_of::<blst_p2>());
 pub struct WitnessArrays<'a> {
     /// The values of the public inputs, ONE first.
     pub inputs: &'a [Scalar],
-    /// Bit i of word i / 64: auxiliary i is 1.
+    /// Bit i of word i / 64 is set if auxiliary variable i is 1.
     pub bits: &'a [u64],
-    /// Or it is neither 0 nor 1.
+    /// Bit i of word i / 64 is set if auxiliary variable i is neither 0 nor 1.
     pub wide: &'a [u64],
-    /// The values of those, in order.
+    /// The values of the variables in `wide`, in order.
     pub wide_values: &'a [Scalar],
 }
 
-/// Lends a witness's arrays.
+/// Lends the arrays of a witness.
 pub trait WitnessSource: Send + Sync {
-    /// The arrays, the same at every call.
+    /// Returns the arrays, which are equal at every call.
     fn arrays(&self) -> WitnessArrays<'_>;
 }
 
-/// C++'s proof, in any state.
+/// The C++ object of a proof, in any state.
 pub(crate) struct Proof {
     raw: NonNull<sys::cuzk_proof>,
     circuit: Arc<DeviceCircuit>,
@@ -63,7 +63,7 @@ impl fmt::Debug for Proof {
 }
 
 impl Proof {
-    /// C++ knows which step is next, and refuses any other.
+    /// Runs the proof. C++ knows the next step, and refuses any other.
     pub(crate) fn run(
         &self,
         b_g1: bool,
@@ -73,16 +73,16 @@ impl Proof {
         let (proof, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
         let lent = intermediates.map(RawIntermediates::lend);
         let lent = lent.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the proof lives, and the checkpoint as long as the call, and so do
-        // the vectors, which have the length that is said, if they are not null; the
-        // figures are written if the status is OK.
+        // SAFETY: the proof lives. The checkpoint lives as long as the call. So do the
+        // vectors, which have the stated length if they are not null. The figures are
+        // written if the status is OK.
         let figures = unsafe {
             written(|out| sys::cuzk_prove_run(proof, b_g1.into(), lent, checkpoint, out))?
         };
         Ok(ProofFigures::of(&figures))
     }
 
-    /// Likewise.
+    /// Finishes the proof, under the same condition.
     pub(crate) fn finish(
         &self,
         pass: &dyn Fn() -> bool,
@@ -108,8 +108,8 @@ impl Proof {
 
 impl Drop for Proof {
     fn drop(&mut self) {
-        // SAFETY: created once, destroyed once; circuit and witness, which it
-        // uses until then, are dropped after this.
+        // SAFETY: created once, destroyed once. Circuit and witness, which it uses
+        // until then, are dropped after this.
         unsafe { sys::cuzk_proof_destroy(self.raw.as_ptr()) }
     }
 }
@@ -120,9 +120,9 @@ impl Drop for Proof {
 pub struct StagedProof(Proof);
 
 impl StagedProof {
-    /// Runs the device region under the device's lock, and starts b_g2_msm. The
-    /// sum over B in G1 is made if `b_g1`; its points are streamed. `pass` is
-    /// asked as in [`DeviceCircuit::stage`], while the lock is waited for, too.
+    /// Runs the device region under the device's lock, and starts b_g2_msm. If `b_g1`,
+    /// the MSM over B in G1 is computed, and its points are streamed. `pass` is asked
+    /// as in [`DeviceCircuit::stage`], also while the lock is waited for.
     ///
     /// # Errors
     ///
@@ -136,14 +136,15 @@ impl StagedProof {
         })
     }
 
-    /// The same, and what lies between the witness and the sums, to be compared with
-    /// another prover's: for this proof only, pinned memory is taken for three vectors
-    /// of the domain's length, and they are copied while the lock is held.
+    /// Runs the proof like [`Self::run`], and returns the vectors between the witness
+    /// and the MSMs, for a comparison with another prover. For this proof only, pinned
+    /// memory is taken for three vectors of the domain's length. They are copied while
+    /// the lock is held.
     ///
     /// # Errors
     ///
-    /// Besides those of [`Self::run`]: [`Code::OutOfMemory`], and [`Code::DeviceError`] if
-    /// a value of h is none of the field.
+    /// Those of [`Self::run`]; also [`Code::OutOfMemory`], and [`Code::DeviceError`] if
+    /// a value of h is not in the field.
     pub fn run_inspected(
         self,
         b_g1: bool,
@@ -164,7 +165,7 @@ impl StagedProof {
     }
 }
 
-/// A proof whose device region is over.
+/// A proof whose device region has ended.
 #[derive(Debug)]
 #[must_use = "its sums are not taken"]
 pub struct RanProof {
@@ -172,7 +173,7 @@ pub struct RanProof {
     figures: ProofFigures,
 }
 
-/// The five sums of a proof, without the key's own terms.
+/// The five MSMs of a proof, without the terms of the key itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceSums {
     /// Over H.
@@ -181,38 +182,38 @@ pub struct DeviceSums {
     pub l: G1Projective,
     /// Over A.
     pub a: G1Projective,
-    /// Over B, in G1; the identity if it was not wanted.
+    /// Over B, in G1; the identity if it was not requested.
     pub b_g1: G1Projective,
     /// Over B, in G2.
     pub b_g2: G2Projective,
 }
 
-/// What a proof took.
+/// The times and bytes of a proof.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProofFigures {
-    /// Waiting for a free worker, and for a circuit to come to the device.
+    /// Time waiting for a free worker, and for the circuit's upload to the device.
     pub worker_wait_ms: f64,
-    /// Waiting for the device's lock.
+    /// Time waiting for the device's lock.
     pub lock_wait_ms: f64,
-    /// When the lock was taken.
+    /// The time at which the lock was taken.
     pub locked_at: Instant,
-    /// How long it was held: no two proofs of a device at once.
+    /// The time for which it was held. Only one proof holds a device's lock at a time.
     pub region: Duration,
-    /// Evaluation and transforms, on the device.
+    /// Time of the evaluation and the transforms, on the device.
     pub quotient_ms: f64,
-    /// Sums, on the device.
+    /// Time of the MSMs, on the device.
     pub sums_ms: f64,
-    /// The sum in G2 on the CPU; 0 where it ran on the device.
+    /// Time of the MSM in G2 on the CPU; 0 if it ran on the device.
     pub b_g2_ms: f64,
-    /// The witness.
+    /// The bytes of the witness.
     pub uploaded_bytes: u64,
-    /// Points that are not resident.
+    /// The bytes of the points that are not resident.
     pub streamed_bytes: u64,
 }
 
-/// A time of C++'s clock. Both languages read the machine's monotonic one, so that
-/// what they count from differs by one number, which is taken once a process: what
-/// was one after the other stays so.
+/// Converts a time of C++'s clock. Both languages read the machine's monotonic clock,
+/// so their times differ by one number, which is taken once per process. So the order
+/// of times is kept.
 fn instant(cpp_ns: u64) -> Instant {
     static READ: OnceLock<(Instant, u64)> = OnceLock::new();
     // SAFETY: no pointers are involved.
@@ -240,18 +241,17 @@ impl ProofFigures {
 }
 
 impl RanProof {
-    /// What it took so far.
+    /// Returns the times and bytes so far.
     #[must_use]
     pub fn figures(&self) -> &ProofFigures {
         &self.figures
     }
 
-    /// Waits for b_g2_msm, asking `pass` meanwhile.
+    /// Waits for b_g2_msm, and asks `pass` while it waits.
     ///
     /// # Errors
     ///
-    /// [`Code::Stopped`], or what b_g2_msm failed with, such as
-    /// [`Code::InvalidPoint`].
+    /// [`Code::Stopped`], or the failure of b_g2_msm, such as [`Code::InvalidPoint`].
     pub fn finish(self, pass: &dyn Fn() -> bool) -> Result<(DeviceSums, ProofFigures), Status> {
         self.proof.finish(pass)
     }
@@ -263,7 +263,7 @@ impl RanProof {
 }
 
 fn g1(point: blst_p1) -> G1Projective {
-    // SAFETY: blstrs's type is a transparent wrapper of blst's.
+    // SAFETY: the type of blstrs is a transparent wrapper of blst's.
     unsafe { core::mem::transmute(point) }
 }
 
@@ -273,15 +273,15 @@ fn g2(point: blst_p2) -> G2Projective {
 }
 
 impl DeviceCircuit {
-    /// Waits for a free worker, in the order of the calls, brings the circuit if
-    /// it is not there, and sends a witness up. `pass` is asked every millisecond
-    /// or so, on this thread; `false` stops it.
+    /// Waits for a free worker, in the order of the calls. Uploads the circuit if it is
+    /// not on the device, and then a witness. `pass` is asked every millisecond or so,
+    /// on this thread; `false` stops it.
     ///
     /// # Errors
     ///
-    /// [`Code::Stopped`], [`Code::LengthMismatch`], [`Code::InvalidPoint`] when
-    /// the circuit's points come to the device and one is none, or a failing
-    /// device.
+    /// [`Code::Stopped`], [`Code::LengthMismatch`], a failure of the device, or
+    /// [`Code::InvalidPoint`] if the circuit is uploaded and one of its points is
+    /// invalid.
     pub fn stage(
         self: &Arc<Self>,
         witness: Arc<dyn WitnessSource>,
@@ -299,9 +299,9 @@ impl DeviceCircuit {
             num_wide: arrays.wide_values.len(),
         };
         let (circuit, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
-        // SAFETY: the circuit lives, and the checkpoint as long as the call. The
-        // arrays have the lengths given, and live as long as the source, of which
-        // the proof keeps a share.
+        // SAFETY: the circuit lives, and the checkpoint lives as long as the call. The
+        // arrays have the given lengths. They live as long as the source, of which the
+        // proof keeps a share.
         let raw = unsafe {
             made(|out| sys::cuzk_prove_stage(circuit, &raw const data, checkpoint, out))?
         };

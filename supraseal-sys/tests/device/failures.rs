@@ -1,5 +1,5 @@
-//! Whatever fails on a device, and whenever: a status, nothing held, nothing
-//! leaked, and the next proof as it should be.
+//! Failures of a device at any moment: each becomes a status, nothing stays held or
+//! leaks, and the next proof is right.
 
 use super::*;
 use supraseal_sys::device::device_count;
@@ -18,7 +18,7 @@ fn a_build_without_cuda_says_so() {
 #[cfg(feature = "cuda")]
 #[test]
 fn an_ordinal_past_the_last_is_an_error() {
-    // Without a driver counting itself may fail, and opening then, too.
+    // Without a driver, counting itself may fail, and opening then fails, too.
     let count = device_count().unwrap_or(0);
     let resources = Arc::new(GpuResources::new().unwrap());
     let error = DeviceProver::open(count, &options(1), resources).unwrap_err();
@@ -26,7 +26,7 @@ fn an_ordinal_past_the_last_is_an_error() {
     assert!(expected.contains(&error.code()), "{error}");
 }
 
-/// A limit is a limit and not a demand: what is not free is not taken.
+/// A limit is no demand: memory that is not free is not taken.
 #[test]
 fn a_limit_above_what_is_free_is_none() {
     let memory_bytes = Some(2_000_000);
@@ -40,7 +40,8 @@ fn a_limit_above_what_is_free_is_none() {
     }
 }
 
-/// What the driver and the stacks take is not given away because it is all there is.
+/// The memory that the driver and the stacks take is not given away, even if all of it
+/// is free.
 #[test]
 fn memory_that_is_the_drivers_is_not_taken() {
     const THERE: u64 = 1_000_000;
@@ -80,7 +81,8 @@ fn a_circuit_that_cannot_fit_is_an_error_that_says_what_would_do() {
     assert!(error.message().contains(&least.to_string()), "{error}");
 }
 
-/// What a fault may be reported as, and whether the device works afterwards.
+/// Returns the codes that a fault may be reported as, and true if the device works
+/// afterwards.
 fn expected(fault: Fault) -> (&'static [Code], bool) {
     match fault {
         Fault::Nothing => (&[], true),
@@ -103,7 +105,7 @@ const FAULTS: [Fault; 7] = [
     Fault::Int,
 ];
 
-/// Each call that opening a device makes fails once, in every way.
+/// Each call that opening a device makes fails once, in each way.
 #[test]
 fn opening_fails_cleanly_at_every_call() {
     for fault in FAULTS {
@@ -135,9 +137,10 @@ fn opening_fails_cleanly_at_every_call() {
     }
 }
 
-/// Each call that a proof makes fails once (of those that throw, differing in
-/// the type alone, every seventh): in the first proof, which brings the circuit,
-/// and in one after it; with points that are resident and that are streamed.
+/// Each call that a proof makes fails once. Of the failures that only differ in the
+/// type of the exception, every seventh is tested. The call fails in the first proof,
+/// which uploads the circuit, and in a later one, with resident and with streamed
+/// points.
 #[test]
 fn proofs_fail_cleanly_at_every_call() {
     let size = Size {
@@ -164,7 +167,7 @@ fn proofs_fail_cleanly_at_every_call() {
     }
 }
 
-/// A proof that makes every call that one can.
+/// Runs a proof that makes each call that a proof can make.
 fn prove_inspected(
     circuit: &Arc<DeviceCircuit>,
     witness: &Arc<Packed>,
@@ -174,7 +177,7 @@ fn prove_inspected(
     Ok(ran.finish(&|| true)?.0)
 }
 
-/// Whether a proof makes that many calls.
+/// Returns true if a proof makes that many calls.
 fn fails_at(
     small: &Arc<Small>,
     witness: &Arc<Packed>,
@@ -208,7 +211,7 @@ fn fails_at(
         Err(error) => assert!(codes.contains(&error.code()), "{name}: {error}"),
     }
     bench.assert_at_rest();
-    // A fault that was not reported did nothing, or comes with the next proof.
+    // A fault that was not reported had no effect, or comes with the next proof.
     match prove(&circuit, witness) {
         Ok((got, _)) => assert_eq!(got, *sums, "{name}"),
         Err(error) => {
@@ -226,8 +229,8 @@ fn fails_at(
     reached
 }
 
-/// A point that is none is found where it is decoded: when it comes to stay,
-/// when it is streamed, and in b_g2_msm.
+/// A bad point is found where it is decoded: when it comes to stay, when it is
+/// streamed, and in b_g2_msm.
 #[test]
 fn points_that_are_none_are_named() {
     let bad_points = |query: usize, point: usize| -> Small {
@@ -257,7 +260,7 @@ fn points_that_are_none_are_named() {
                     },
                 );
                 let circuit = bench.circuit(&small);
-                // Nothing but wide values, so that b_g2_msm looks at every point.
+                // Only wide values, so that b_g2_msm reads each point.
                 let witness = small.witness(34, 1);
                 for _ in 0..2 {
                     let error = prove(&circuit, &witness).unwrap_err();
@@ -290,8 +293,8 @@ fn the_first_of_several_bad_points_is_named() {
     }
 }
 
-/// Whoever enqueues more than a driver takes is blocked in it for as long as the device
-/// stands still, and nobody is told.
+/// A thread that enqueues more than a driver takes is blocked in the driver as long as
+/// the device stands still, and nobody learns of it.
 #[test]
 fn a_device_that_stands_still_is_noticed_while_much_is_enqueued() {
     let small = Arc::new(Small::new(LONG, 39));
@@ -306,8 +309,8 @@ fn a_device_that_stands_still_is_noticed_while_much_is_enqueued() {
     bench.assert_at_rest();
 }
 
-/// A device that did not end its work within the stall limit does not get as long again
-/// while the lock is held.
+/// A device that did not end its work within the stall limit does not get the same time
+/// again while the lock is held.
 #[test]
 fn a_stall_is_waited_for_once() {
     let small = Arc::new(Small::new(SMALL, 41));
@@ -319,12 +322,12 @@ fn a_stall_is_waited_for_once() {
     bench.controls.fail(1, Fault::Stall);
     let error = staged.run(true, &|| true).unwrap_err();
     assert_eq!(error.code(), Code::DeviceStalled, "{error}");
-    // The wait itself is cut by its checkpoint.
+    // The checkpoint limits the wait itself.
     let longest = bench.controls.seen().stalled_wait_ms_max;
     assert!((1..=1_000).contains(&longest), "{longest} ms");
 }
 
-/// While one proof fails the device for good, others that wait get an error
+/// While one proof fails the device permanently, other waiting proofs get an error,
 /// too, and none hangs.
 #[test]
 fn a_lost_device_ends_every_wait() {

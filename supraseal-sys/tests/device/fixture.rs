@@ -1,5 +1,5 @@
-//! A small circuit with everything a proof of it needs, and its five sums
-//! computed the slow way: every point is a known multiple of the generator.
+//! A small circuit with all that a proof of it needs, and its five MSMs computed the
+//! slow way: each point is a known multiple of the generator.
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use cuzk_kernels::Isa;
@@ -17,7 +17,7 @@ use supraseal_sys::device::{
 
 const INPUT_BIT: u32 = 1 << 31;
 
-/// How large a circuit to make.
+/// The size of a circuit to make.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) log_domain: u32,
@@ -199,7 +199,7 @@ impl Small {
         self.multiples = multiples;
     }
 
-    /// A witness of which about one value in `wide_every` is not a bit.
+    /// Returns a witness of which about one value in `wide_every` is not a bit.
     pub(crate) fn witness(&self, seed: u64, wide_every: u32) -> Arc<Packed> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut values = vec![Scalar::ONE];
@@ -229,7 +229,7 @@ impl Small {
         })
     }
 
-    /// The sums, from what the points are multiples of.
+    /// Computes the MSMs from the multiples of the points.
     pub(crate) fn sums(&self, witness: &Packed) -> DeviceSums {
         let (inputs, aux) = witness.values.split_at(witness.num_inputs);
         let chosen = |words: &[u64]| -> Vec<Scalar> {
@@ -256,7 +256,7 @@ impl Small {
         }
     }
 
-    /// A and B row by row, and the quotient of the CPU's kernels.
+    /// Computes A and B row by row, and the quotient with the CPU's kernels.
     pub(crate) fn intermediates(&self, witness: &Packed) -> Intermediates {
         let domain = Domain::with(Isa::SCALAR, self.size.log_domain).unwrap();
         let len = 1 << self.size.log_domain;

@@ -1,5 +1,5 @@
-//! The host side of the device prover, on a double: what it computes, what it
-//! does with memory, and what it does when a device fails.
+//! The host side of the device prover, on a double: its results, its use of memory, and
+//! its behaviour when a device fails.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -33,14 +33,14 @@ const SMALL: Size = Size {
     num_aux: 300,
 };
 
-/// Of which much is enqueued where pieces are short.
+/// A circuit of which much is enqueued if pieces are short.
 const LONG: Size = Size {
     log_domain: 4,
     num_inputs: 2,
     num_aux: 2_560,
 };
 
-/// Memory in which every point of a small circuit stays.
+/// Memory in which all points of a small circuit stay.
 const PLENTY: u64 = 1 << 30;
 
 fn options(workers: u32) -> DeviceOptions {
@@ -52,7 +52,7 @@ fn options(workers: u32) -> DeviceOptions {
     }
 }
 
-/// A double and what controls it.
+/// A double with its controls.
 struct Bench {
     controls: Arc<Controls>,
     resources: Arc<GpuResources>,
@@ -76,12 +76,13 @@ impl Bench {
         }
     }
 
-    /// With pieces of points as short as can be.
+    /// Opens a double with pieces of points as short as possible.
     fn with_short_pieces(options: &DeviceOptions) -> Self {
         Self::with_slow_stream(options, 0)
     }
 
-    /// The same, where the stream of this number is behind all others; 0 for none.
+    /// Opens such a double on which the stream of this number is behind all others; 0
+    /// means none.
     fn with_slow_stream(options: &DeviceOptions, number: u64) -> Self {
         const LOG_SHORTEST: u32 = 6;
         let controls = Controls::new().unwrap();
@@ -107,7 +108,7 @@ impl Bench {
         Arc::new(DeviceCircuit::new(Arc::clone(&self.device), source).unwrap())
     }
 
-    /// Whatever happened, nobody holds the lock or has the throttle raised.
+    /// Asserts that nobody holds the lock or keeps the throttle raised.
     fn assert_at_rest(&self) {
         assert_eq!(self.resources.throttle().load(Ordering::Acquire), 0);
         drop(self.resources.lock_gpu().unwrap());
@@ -121,8 +122,8 @@ fn prove(
     prove_with(circuit, witness, &|| true)
 }
 
-/// Sleeps until it is so, for half a minute at most: a test that fails tells more
-/// than one that hangs.
+/// Sleeps until `is_so` returns true, for half a minute at most: a test that fails is
+/// more useful than one that hangs.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let asked = Instant::now();
     while !is_so() {
@@ -131,7 +132,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// All five sums, unless `pass` stops it.
+/// Computes all five MSMs, unless `pass` stops it.
 fn prove_with(
     circuit: &Arc<DeviceCircuit>,
     witness: &Arc<Packed>,
@@ -141,12 +142,12 @@ fn prove_with(
     staged.run(true, pass)?.finish(pass)
 }
 
-/// What is streamed of a circuit whose other points all stay.
+/// Returns the bytes that are streamed of a circuit whose other points all stay.
 fn b_g1_bytes(small: &Small) -> u64 {
     small.points.b_g1.len() as u64
 }
 
-/// The least memory in which a circuit is proved.
+/// Returns the least memory in which a circuit is proved.
 fn least_bytes(small: &Small, options: &DeviceOptions) -> u64 {
     let shape = small.arrays().shape().unwrap();
     let fits = |bytes| {

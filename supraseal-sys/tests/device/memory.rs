@@ -1,9 +1,10 @@
-//! Device memory is a budget, taken once.
+//! Device memory is a budget that is taken once.
 
 use super::*;
 use supraseal_sys::device::{CircuitShape, Queries};
 
-/// A PoRep partition of a 32 GiB sector, in round numbers: 47 GiB of points.
+/// Returns the shape of a PoRep partition of a 32 GiB sector, in round numbers: 47 GiB
+/// of points.
 fn porep_32gib() -> CircuitShape {
     CircuitShape {
         log_domain: 27,
@@ -75,9 +76,9 @@ fn check(plan: &DevicePlan, shape: &CircuitShape, options: DeviceOptions, bytes:
     assert!(plan.piece_points <= 1 << 22, "{plan:?}");
 }
 
-/// The seed's Phase 10 ran out of memory with three workers on 16 GB, because
-/// what one had staged was another's kernels' memory. Here three workers' parts
-/// and the device region are in the plan together.
+/// The seed's Phase 10 ran out of memory with three workers on 16 GB, because one
+/// worker's staged data was in the memory of another's kernels. Here the plan contains
+/// three workers' parts and the device region together.
 #[test]
 fn three_workers_prove_32gib_on_16_gb() {
     let shape = porep_32gib();
@@ -106,7 +107,7 @@ fn all_that_stay(shape: &CircuitShape, b_g2_on_device: bool) -> Queries<u64> {
     }
 }
 
-/// The sum in G2 comes to the device if its points do not drive others out.
+/// The MSM in G2 runs on the device if its points do not evict others.
 #[test]
 fn the_sum_in_g2_is_where_there_is_room() {
     let shape = porep_32gib();
@@ -122,7 +123,7 @@ fn the_sum_in_g2_is_where_there_is_room() {
     }
 }
 
-/// Where a circuit's points do not all fit, a small circuit fits beside it.
+/// If a circuit's points do not all fit, a small circuit fits beside it.
 #[test]
 fn a_large_circuit_leaves_room_for_a_small_one() {
     let (large, small) = (porep_32gib(), shape(17, 97, 10, 3));
@@ -134,9 +135,9 @@ fn a_large_circuit_leaves_room_for_a_small_one() {
     }
 }
 
-/// Over all sizes of memory, from too little to plenty, and over shapes of all
-/// sizes: a plan is within its memory, or says how much it takes, and that is
-/// enough.
+/// Over all sizes of memory, from too little to plenty, and over shapes of all sizes: a
+/// plan stays within its memory. Otherwise its error names the needed memory, and that
+/// much is enough.
 #[test]
 fn plans_hold_for_every_size() {
     for log_domain in 1..=27 {
@@ -154,7 +155,7 @@ fn plans_hold_for_every_size() {
     }
 }
 
-/// Variables and wide values in per cent of the domain.
+/// Returns a shape with variables and wide values in per cent of the domain.
 fn shape(log_domain: u32, aux: u64, wide: u64, inputs: u32) -> CircuitShape {
     let domain = 1u64 << log_domain;
     let num_inputs = inputs.min(domain as u32 - 1);
@@ -209,77 +210,42 @@ fn sweep(shape: &CircuitShape, options: DeviceOptions) {
 #[test]
 fn shapes_that_cannot_be_are_errors() {
     let good = porep_32gib();
-    let more = |points: Queries<u64>| CircuitShape {
-        num_points: points,
+    // The only case in which the number of inputs fits all other sizes.
+    let too_many_inputs = CircuitShape {
+        log_domain: 31,
+        rows: 1,
+        num_inputs: (1 << 30) + 1,
+        num_aux: 1000,
+        max_wide: 1000,
+        num_points: Queries {
+            h: (1 << 31) - 1,
+            l: 1000,
+            a: (1 << 30) + 1,
+            b_g1: 60,
+            b_g2: 60,
+        },
         ..good
     };
-    let points = good.num_points;
-    let bad = [
-        CircuitShape {
-            log_domain: 0,
-            ..good
-        },
-        CircuitShape {
-            log_domain: 32,
-            ..good
-        },
-        CircuitShape {
-            log_domain: u32::MAX,
-            ..good
-        },
-        CircuitShape {
-            rows: 1 << 27,
-            ..good
-        },
-        CircuitShape {
-            num_inputs: 0,
-            ..good
-        },
-        CircuitShape {
-            num_inputs: u32::MAX,
-            ..good
-        },
-        // All that the others are checked against is in order.
-        CircuitShape {
-            log_domain: 31,
-            rows: 1,
-            num_inputs: (1 << 30) + 1,
-            num_aux: 1000,
-            max_wide: 1000,
-            num_points: Queries {
-                h: (1 << 31) - 1,
-                l: 1000,
-                a: (1 << 30) + 1,
-                b_g1: 60,
-                b_g2: 60,
-            },
-            ..good
-        },
-        CircuitShape {
-            num_aux: u32::MAX,
-            ..good
-        },
-        CircuitShape {
-            max_wide: u32::MAX,
-            ..good
-        },
-        CircuitShape {
-            num_b_inputs: 61,
-            ..good
-        },
-        more(Queries {
-            h: 1 << 27,
-            ..points
-        }),
-        more(Queries { l: 1, ..points }),
-        more(Queries {
-            a: 1 << 40,
-            ..points
-        }),
-        more(Queries { a: 59, ..points }),
-        more(Queries { b_g2: 1, ..points }),
+    let bad: [&dyn Fn(&mut CircuitShape); 15] = [
+        &|shape| shape.log_domain = 0,
+        &|shape| shape.log_domain = 32,
+        &|shape| shape.log_domain = u32::MAX,
+        &|shape| shape.rows = 1 << 27,
+        &|shape| shape.num_inputs = 0,
+        &|shape| shape.num_inputs = u32::MAX,
+        &|shape| *shape = too_many_inputs,
+        &|shape| shape.num_aux = u32::MAX,
+        &|shape| shape.max_wide = u32::MAX,
+        &|shape| shape.num_b_inputs = 61,
+        &|shape| shape.num_points.h = 1 << 27,
+        &|shape| shape.num_points.l = 1,
+        &|shape| shape.num_points.a = 1 << 40,
+        &|shape| shape.num_points.a = 59,
+        &|shape| shape.num_points.b_g2 = 1,
     ];
-    for shape in bad {
+    for change in bad {
+        let mut shape = good;
+        change(&mut shape);
         let error = plan(&shape, options(1), u64::MAX / 2).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{shape:?}: {error}");
     }
@@ -289,8 +255,8 @@ fn shapes_that_cannot_be_are_errors() {
     }
 }
 
-/// Phase 10 as a run: three workers, and a card with exactly the memory that
-/// the plan takes, in which almost every point is streamed.
+/// Phase 10 as a run: three workers, and a card with exactly the memory of the plan, in
+/// which almost all points are streamed.
 #[test]
 fn three_workers_share_a_card_that_is_just_large_enough() {
     let asked = options(3);
@@ -325,8 +291,8 @@ fn three_workers_share_a_card_that_is_just_large_enough() {
     bench.assert_at_rest();
 }
 
-/// A worker that is staged and goes no further holds up nobody but those who
-/// want a worker when there is none.
+/// A worker that is staged and goes no further delays only callers that need a worker
+/// when none is free.
 #[test]
 fn a_staged_worker_does_not_starve_the_others() {
     let small = Arc::new(Small::new(SMALL, 22));
@@ -388,7 +354,7 @@ fn proofs_allocate_nothing_on_the_device() {
     }
 }
 
-/// Circuits of three sizes, in every order.
+/// Returns circuits of three sizes.
 fn three_sizes(bench: &Bench) -> [(Arc<DeviceCircuit>, Arc<Packed>, DeviceSums); 3] {
     [40, 300, 600].map(|num_aux| {
         let small = Arc::new(Small::new(Size { num_aux, ..SMALL }, num_aux.into()));
@@ -401,8 +367,8 @@ fn three_sizes(bench: &Bench) -> [(Arc<DeviceCircuit>, Arc<Packed>, DeviceSums);
     })
 }
 
-/// Nor do proofs of several circuits, once there was one of each, in whichever order
-/// these were.
+/// Proofs of several circuits allocate nothing either, once there was one of each, in
+/// whichever order.
 #[test]
 fn proofs_by_turns_allocate_nothing() {
     for order in [
@@ -430,7 +396,7 @@ fn proofs_by_turns_allocate_nothing() {
     }
 }
 
-/// Whoever lets go of a circuit is charged for it no more.
+/// A caller that drops a circuit is no longer charged for it.
 #[test]
 fn pinned_memory_goes_with_the_circuits_that_need_it() {
     let bench = Bench::new(PLENTY, &options(2));
@@ -440,18 +406,18 @@ fn pinned_memory_goes_with_the_circuits_that_need_it() {
     let prove_it = |(circuit, witness, sums): &(Arc<DeviceCircuit>, _, _)| {
         assert_eq!(prove(circuit, witness).unwrap().0, *sums);
     };
-    // The device's memory alone.
+    // Only the device's memory.
     assert_eq!(live(), 1);
     prove_it(&large);
     prove_it(&small);
     assert_eq!(live(), 2);
     drop(large);
     assert_eq!(live(), 1);
-    // Of a circuit that was there before, and is still.
+    // Of a circuit that was there before, and still is.
     prove_it(&small);
     assert_eq!(live(), 2);
     prove_it(&medium);
-    // What one that needs less had.
+    // The memory of a circuit that needs less.
     let before = allocations();
     drop(small);
     prove_it(&medium);
@@ -460,7 +426,7 @@ fn pinned_memory_goes_with_the_circuits_that_need_it() {
     assert_eq!(live(), 1);
 }
 
-/// But not from under a proof.
+/// But not while a proof uses it.
 #[test]
 fn pinned_memory_stays_while_a_worker_uses_it() {
     let bench = Bench::new(PLENTY, &options(2));
@@ -473,7 +439,7 @@ fn pinned_memory_stays_while_a_worker_uses_it() {
     let ran = staged.run(true, &|| true).unwrap();
     assert_eq!(ran.finish(&|| true).unwrap().0, sums);
     assert_eq!(allocations(), before);
-    // With the next proof, though it is of the circuit that is there.
+    // With the next proof, although that is a proof of the present circuit.
     for _ in 0..2 {
         assert_eq!(prove(&small, &witness).unwrap().0, sums);
         assert_eq!(allocations(), before + 1);

@@ -1,22 +1,22 @@
-//! What waits for what on a device.
+//! The order of work on a device.
 
 use super::*;
 
-/// Of which short pieces come to where the transforms' vectors were.
+/// A circuit whose short pieces are written to the place of the transforms' vectors.
 const LARGE: Size = Size {
     log_domain: 14,
     num_inputs: 3,
     num_aux: 200,
 };
 
-/// Of which many short pieces are streamed.
+/// A circuit of which many short pieces are streamed.
 const MEDIUM: Size = Size {
     log_domain: 12,
     num_inputs: 3,
     num_aux: 200,
 };
 
-/// The least memory in which a circuit is proved with short pieces.
+/// Returns the least memory in which a circuit is proved with short pieces.
 fn least_with_short_pieces(small: &Arc<Small>, options: &DeviceOptions) -> u64 {
     const TOO_LITTLE: u64 = 100_000;
     let asked = with_memory(TOO_LITTLE, options);
@@ -34,8 +34,8 @@ fn with_memory(memory_bytes: u64, options: &DeviceOptions) -> DeviceOptions {
     }
 }
 
-/// Does it on one device after another, on each of which another stream is behind all
-/// others.
+/// Calls `run` on one device after another. On each of them another stream is behind
+/// all others.
 fn with_every_stream_slow(options: &DeviceOptions, run: impl Fn(&Bench, &str)) {
     for stream in 1.. {
         let bench = Bench::with_slow_stream(options, stream);
@@ -48,8 +48,8 @@ fn with_every_stream_slow(options: &DeviceOptions, run: impl Fn(&Bench, &str)) {
     }
 }
 
-/// Pieces come to where the transforms' vectors were, but not before the transforms
-/// have passed.
+/// Pieces are written to the place of the transforms' vectors, but not before the
+/// transforms have passed.
 #[test]
 fn pieces_wait_for_the_transforms() {
     let small = Arc::new(Small::new(LARGE, 77));
@@ -63,8 +63,8 @@ fn pieces_wait_for_the_transforms() {
     });
 }
 
-/// With as few points on the device as can be, and with all that may stay: what others
-/// need of a stream they wait for.
+/// With as few points on the device as possible, and with all that may stay: streams
+/// wait for the results that they need of other streams.
 #[test]
 fn every_stream_may_be_the_slowest() {
     let small = Arc::new(Small::new(MEDIUM, 78));
@@ -81,7 +81,7 @@ fn every_stream_may_be_the_slowest() {
     }
 }
 
-/// Both are staged before the first of them runs.
+/// Both proofs are staged before the first of them runs.
 fn prove_side_by_side(
     circuit: &Arc<DeviceCircuit>,
     witnesses: &[Arc<Packed>; 2],
@@ -95,8 +95,8 @@ fn prove_side_by_side(
     })
 }
 
-/// Streams that share a hardware queue wait for each other, and CUDA has eight of these
-/// unless it is told otherwise.
+/// Streams that share a hardware queue wait for each other, and CUDA has eight queues
+/// unless it is configured otherwise.
 #[test]
 fn streams_are_as_few_for_many_workers() {
     const QUEUES: u64 = 8;
@@ -107,18 +107,19 @@ fn streams_are_as_few_for_many_workers() {
             .streams
     };
     assert_eq!(streams(1), streams(16));
-    // With the one that CUDA's errors are asked of.
+    // Including the stream that CUDA's errors are asked of.
     assert!(streams(16) < QUEUES);
 }
 
-/// A witness may be on its way when its proof is dropped, to where another circuit's block
-/// will be: the worker is free for that circuit only when the witness has arrived.
+/// When a proof is dropped, its witness may be on its way to the place of another
+/// circuit's block. So the worker is free for that circuit only when the witness has
+/// arrived.
 #[test]
 fn a_dropped_proof_keeps_its_worker_until_its_witness_has_come() {
     let small = |seed| Arc::new(Small::new(SMALL, seed));
     let (dropped, next) = (small(79), small(80));
     let (lost, witness) = (dropped.witness(81, 1), next.witness(82, 7));
-    // The witnesses' stream is the last to be made.
+    // The witnesses' stream is made last.
     let streams = Bench::with_short_pieces(&options(1))
         .controls
         .seen()

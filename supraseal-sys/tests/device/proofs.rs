@@ -1,4 +1,4 @@
-//! What a device computes, wherever the points are.
+//! The results of a device, wherever the points are.
 
 use super::*;
 use blstrs::G1Projective;
@@ -21,7 +21,7 @@ fn the_sums_are_those_of_the_slow_way() {
             };
             let small = Arc::new(Small::new(size, seed));
             let circuit = bench.circuit(&small);
-            // From no bits at all to nothing but bits.
+            // From no bits at all to bits only.
             for wide_every in [1, 2, 50, u32::MAX] {
                 let witness = small.witness(seed, wide_every);
                 let (sums, figures) = prove(&circuit, &witness).unwrap();
@@ -33,8 +33,8 @@ fn the_sums_are_those_of_the_slow_way() {
     }
 }
 
-/// A, B and h as they lie on the device, beside the sums made from them; with nothing
-/// streamed, and with pieces where A and the scratch of the transforms were.
+/// A, B and h as they are on the device, with the MSMs made from them. Nothing is
+/// streamed, or pieces are in the place of A and the scratch of the transforms.
 #[test]
 fn what_lies_between_is_that_of_the_slow_way() {
     for (seed, log_domain) in [(61, 4), (62, 7), (63, 9)] {
@@ -60,8 +60,8 @@ fn what_lies_between_is_that_of_the_slow_way() {
     }
 }
 
-/// The less memory, the more is streamed; the sums are the same, down to the
-/// least that is enough.
+/// The less memory there is, the more is streamed. The MSMs are equal, down to the
+/// least memory that is enough.
 #[test]
 fn points_that_do_not_fit_are_streamed() {
     for b_g2 in [BG2::Cpu, BG2::Device, BG2::Auto] {
@@ -93,7 +93,7 @@ fn points_that_do_not_fit_are_streamed() {
     }
 }
 
-/// The sum over B in G1 costs nothing where it is not wanted.
+/// The MSM over B in G1 costs nothing if it is not requested.
 #[test]
 fn b_in_g1_is_left_out_unless_it_is_wanted() {
     for b_g2 in [BG2::Cpu, BG2::Device] {
@@ -117,7 +117,7 @@ fn b_in_g1_is_left_out_unless_it_is_wanted() {
     }
 }
 
-/// Bits cost a bit up, not a scalar.
+/// A bit takes one bit of the upload, not a scalar.
 #[test]
 fn a_witness_goes_up_packed() {
     let size = Size {
@@ -135,12 +135,12 @@ fn a_witness_goes_up_packed() {
     let uploaded = bench.controls.seen().uploaded_bytes - before - figures.streamed_bytes;
     assert_eq!(uploaded, figures.uploaded_bytes);
     assert!(uploaded < 20_000 / 8 * 3 + 2048, "{uploaded}");
-    // The plan says what it is at most: with nothing but wide values.
+    // The plan states the most: with wide values only.
     let (_, figures) = prove(&circuit, &small.witness(7, 1)).unwrap();
     assert_eq!(figures.uploaded_bytes, circuit.plan().witness_bytes);
 }
 
-/// Two circuits take turns on one device; each finds its own arrays there.
+/// Two circuits take turns on one device. Each finds its own arrays there.
 #[test]
 fn circuits_take_turns() {
     let bench = Bench::new(PLENTY, &options(2));
@@ -162,8 +162,7 @@ fn circuits_take_turns() {
     bench.assert_at_rest();
 }
 
-/// A circuit that is gone leaves nothing that another at its address is taken
-/// for.
+/// A circuit that is gone is not confused with another one at its address.
 #[test]
 fn a_circuit_is_not_taken_for_one_that_is_gone() {
     let bench = Bench::new(PLENTY, &options(1));
@@ -175,7 +174,8 @@ fn a_circuit_is_not_taken_for_one_that_is_gone() {
     }
 }
 
-/// Every step drops what it has, in any order, and the device goes on.
+/// A proof that is dropped after any step releases all it has, in any order, and the
+/// device goes on.
 #[test]
 fn a_proof_may_be_dropped_after_any_step() {
     let small = Arc::new(Small::new(SMALL, 14));
@@ -200,14 +200,14 @@ fn a_proof_may_be_dropped_after_any_step() {
         .run(true, &|| true)
         .unwrap();
     let (other, _) = prove(&circuit, &witness).unwrap();
-    // Proofs keep what they need.
+    // Proofs keep the objects that they need alive.
     drop((circuit, bench));
     assert_eq!(ran.finish(&|| true).unwrap().0, other);
 }
 
-/// While b_g2_msm is held up a device region ends, its lock is free, the throttle is
-/// raised once for each that waits, another proof's region passes, and a proof that
-/// is dropped is over when its threads are.
+/// While b_g2_msm is held up, a device region ends and its lock is free. The throttle
+/// is raised once for each waiting proof. Another proof's region passes. A dropped
+/// proof has ended when its threads have.
 #[test]
 fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
     let small = Arc::new(Small::new(SMALL, 16));
@@ -234,7 +234,7 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
             let next = receive.recv_timeout(Duration::from_secs(30));
             ran.push(next.expect("a device region that waits for b_g2_msm"));
             drop(bench.resources.lock_gpu().unwrap());
-            // The next proof may be at its sum already.
+            // The next proof may have begun its MSM already.
             wait_for("raised once for each that waits", || throttle() >= waiting);
         }
         let dropped = ran.pop();
@@ -254,8 +254,8 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
     bench.assert_at_rest();
 }
 
-/// The throttle counts proofs, from the first of their points to the last: not one
-/// of them twice.
+/// The throttle counts proofs, from the first of their points to the last: none of them
+/// twice.
 #[test]
 fn a_sum_in_g2_raises_the_throttle_once() {
     let small = Arc::new(Small::new(
@@ -266,7 +266,7 @@ fn a_sum_in_g2_raises_the_throttle_once() {
         },
         61,
     ));
-    // Nothing but wide values, so that b_g2_msm itself has work.
+    // Only wide values, so that b_g2_msm itself has work.
     let witness = small.witness(62, 1);
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
@@ -292,8 +292,8 @@ fn a_sum_in_g2_raises_the_throttle_once() {
     bench.assert_at_rest();
 }
 
-/// Two devices of a machine that were opened beside each other: whoever looks at the
-/// first one's throttle sees the second's sum in G2.
+/// Two devices of a machine were opened beside each other. A reader of the first one's
+/// throttle sees the second one's MSM in G2.
 #[test]
 fn devices_beside_each_other_share_a_throttle() {
     let small = Arc::new(Small::new(SMALL, 63));
@@ -314,7 +314,7 @@ fn devices_beside_each_other_share_a_throttle() {
     second.assert_at_rest();
 }
 
-/// The lock is held by one proof at a time, and what is told of it says so.
+/// One proof holds the lock at a time, and its figures tell so.
 #[test]
 fn device_regions_do_not_overlap() {
     let small = Arc::new(Small::new(SMALL, 65));
@@ -343,7 +343,7 @@ fn device_regions_do_not_overlap() {
     }
 }
 
-/// A step that is not its turn is refused, and changes nothing.
+/// A step that is out of order is refused, and changes nothing.
 #[test]
 fn steps_out_of_order_are_errors() {
     let small = Arc::new(Small::new(SMALL, 67));

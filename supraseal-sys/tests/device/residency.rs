@@ -1,11 +1,11 @@
-//! What stays of circuits on a device, and what goes.
+//! The circuits that stay on a device, and those that are evicted.
 
 use super::*;
 use supraseal_sys::double::Fault;
 
 const FRAME_AND_MORE: u64 = 1 << 20;
 
-/// A circuit with a witness and its sums.
+/// A circuit with a witness and its MSMs.
 struct Known {
     circuit: Arc<DeviceCircuit>,
     witness: Arc<Packed>,
@@ -28,7 +28,7 @@ impl Known {
         plan.circuit_bytes + plan.resident_bytes
     }
 
-    /// Whether a proof of it sends more up than its witness.
+    /// Returns true if a proof of it uploads more than its witness.
     fn comes_anew(&self, bench: &Bench) -> bool {
         let before = bench.controls.seen().uploaded_bytes;
         let staged = self
@@ -50,7 +50,7 @@ fn bench(memory_bytes: u64) -> Bench {
     Bench::new(memory_bytes, &options(1))
 }
 
-/// Memory for the blocks of `count` circuits of this size, and not one more.
+/// Returns memory for the blocks of exactly `count` circuits of this size.
 fn room_for(count: u64, size: Size) -> u64 {
     let bench = bench(PLENTY);
     let known = Known::new(&bench, size, 0);
@@ -77,17 +77,17 @@ fn circuits_that_fit_together_come_once() {
 #[test]
 fn the_least_recently_used_goes() {
     let bench = bench(room_for(2, SMALL));
-    // Of the same size to the byte.
+    // All have the same size to the byte.
     let [a, b, c] = [0; 3].map(|seed| Known::new(&bench, SMALL, seed));
     for (which, comes) in [
         (&a, true),
         (&b, true),
         (&a, false),
-        // b goes.
+        // b is evicted.
         (&c, true),
         (&a, false),
         (&c, false),
-        // a goes.
+        // a is evicted.
         (&b, true),
         (&c, false),
         (&a, true),
@@ -115,7 +115,8 @@ fn pieces_that_come_to_stay_overlap() {
     let witness = small.witness(60, 7);
     let pieces = (small.points.h.len() + small.points.l.len()) as u64;
     let points = pieces + small.points.a.len() as u64;
-    // What comes if the device stands still at one call after another.
+    // Returns the pieces that are uploaded if the device stands still at one call after
+    // another.
     let comes = |call| {
         let bench = bench(PLENTY);
         let circuit = bench.circuit(&small);
@@ -146,7 +147,7 @@ fn pieces_that_come_to_stay_overlap() {
     assert_eq!(has_come.iter().min(), Some(&pieces));
 }
 
-/// A large circuit's frame may reach to where a small one's block is.
+/// A large circuit's frame may reach the place of a small one's block.
 #[test]
 fn a_frame_drives_out_what_is_in_it() {
     let large = Size {
@@ -182,8 +183,8 @@ fn a_circuit_that_ends_leaves_its_room() {
     assert!(!a.comes_anew(&bench));
 }
 
-/// A circuit that did not come whole is not taken for one that did, and one
-/// that was there stays.
+/// A circuit whose upload was not completed is uploaded anew, and one that was there
+/// before stays.
 #[test]
 fn a_circuit_that_fails_to_come_comes_anew() {
     let bench = bench(PLENTY);
@@ -224,8 +225,8 @@ fn many_callers_find_their_circuit() {
     bench.assert_at_rest();
 }
 
-/// A circuit whose coming fails, for want of pinned memory too, leaves those
-/// that are there as they were.
+/// A circuit whose upload fails, also for want of pinned memory, leaves the circuits
+/// that are there unchanged.
 #[test]
 fn a_circuit_that_could_not_come_leaves_the_others() {
     let smalls = [4, 6].map(|log_domain| {

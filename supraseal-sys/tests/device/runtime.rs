@@ -1,11 +1,11 @@
-//! The same proofs with CUDA's runtime stood in for: what is asked of it, and
-//! what becomes of its errors.
+//! The proofs with another runtime in the place of CUDA's: the calls that are made of
+//! it, and the handling of its errors.
 
 use super::*;
 use std::sync::{Mutex, PoisonError};
 use supraseal_sys::double::cuda::{self, Failure};
 
-/// There is one runtime a process.
+/// There is one runtime in the process.
 static RUNTIME: Mutex<()> = Mutex::new(());
 
 struct OnCuda {
@@ -34,8 +34,8 @@ impl OnCuda {
     }
 }
 
-/// Points that stay and points that are streamed, on either of two devices at
-/// once; every wait sees "not ready" first, and what is copied is pinned.
+/// Points that stay and points that are streamed, on either of two devices at once.
+/// Each wait sees "not ready" first, and all copied memory is pinned.
 #[test]
 fn proofs_come_out_and_leave_nothing() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,13 +50,13 @@ fn proofs_come_out_and_leave_nothing() {
                 scope.spawn(|| {
                     for _ in 0..3 {
                         assert_eq!(prove(&on.circuit, &witness).unwrap().0, sums);
-                        // Or the next launch would be taken for a failure.
+                        // Otherwise the next launch would be taken for a failure.
                         assert_eq!(cuda::seen().last_error_of_this_thread, 0);
                     }
                 });
             }
         });
-        // CUDA's order is ours.
+        // The devices have CUDA's order.
         let names = devices.each_ref().map(|on| on.device.info().unwrap().name);
         assert_eq!(names, ["fake 0", "fake 1"]);
         assert_ne!(cuda::seen().live, 0);
@@ -65,12 +65,12 @@ fn proofs_come_out_and_leave_nothing() {
     }
 }
 
-/// On a thread of its own, which has selected no device.
+/// Runs `work` on a thread of its own, which has selected no device.
 fn apart(work: impl FnOnce() + Send) {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
 }
 
-/// A thread that has selected no device frees what is on one, and starts no other.
+/// A thread that has selected no device frees the memory of one, and starts no other.
 #[test]
 fn what_a_device_has_is_freed_on_it() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,8 +101,8 @@ fn what_a_device_has_is_freed_on_it() {
     assert_eq!(cuda::seen().live, 0);
 }
 
-/// So does one that comes after the device was given up, of which only the memory that
-/// it may still write to is kept.
+/// The same holds for a thread that comes after the device was given up. Only the
+/// memory that the device may still write to is kept.
 #[test]
 fn what_a_stalled_device_has_is_freed_on_it() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,8 +131,8 @@ fn what_a_stalled_device_has_is_freed_on_it() {
     assert_eq!(live, 2);
 }
 
-/// One call after another fails: for once, which the next proof does not see, or
-/// for good, which it is told.
+/// One call after another fails. It fails once, and the next proof does not see it; or
+/// permanently, and the next proof gets the error.
 #[test]
 fn an_error_of_the_context_is_told_from_another() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,8 +202,8 @@ fn an_ordinal_that_is_none_is_an_error() {
     assert_eq!(cuda::seen().live, 0);
 }
 
-/// Each way in which a driver and a program do not go together has its status, and
-/// the advice that goes with it, when devices are counted, opened and started.
+/// Each way in which a driver and a program do not fit together has its status and its
+/// advice, when devices are counted, opened and started.
 #[test]
 fn what_is_wrong_with_a_driver_is_told() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,12 +239,12 @@ fn what_is_wrong_with_a_driver_is_told() {
         };
         cuda::fail(1, failure);
         if failure == Failure::NoDevice {
-            // None is not a failure.
+            // Zero devices are not a failure.
             assert_eq!(cuda::device_count().unwrap(), 0);
         } else {
             told(cuda::device_count().map(drop), "counting");
         }
-        // The device is selected, its context made, and then used.
+        // The device is selected, its context is made, and then it is used.
         for call in [1, 2, 3, 5] {
             cuda::fail(call, failure);
             told(open(0, None).map(drop), "opening");

@@ -1,5 +1,5 @@
-//! A proof is stopped by its checkpoint wherever it is, and leaves the device as
-//! the next one needs it.
+//! A checkpoint stops a proof at any point, and leaves the device ready for the next
+//! proof.
 
 use super::*;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ fn bench_in(memory_bytes: Option<u64>, b_g2: BG2) -> Bench {
     Bench::new(PLENTY, &options)
 }
 
-/// How often a whole proof's checkpoint is asked.
+/// Returns the number of questions to a whole proof's checkpoint.
 fn calls(circuit: &Arc<DeviceCircuit>, witness: &Arc<Packed>) -> usize {
     let calls = AtomicUsize::new(0);
     let pass = || {
@@ -33,7 +33,7 @@ fn stop_at(call: usize) -> impl Fn() -> bool {
     move || calls.fetch_add(1, Ordering::Relaxed) < call
 }
 
-/// Resident and streamed, with the sum in G2 on either side.
+/// Resident and streamed, with the MSM in G2 on either side.
 #[test]
 fn a_proof_stops_at_every_checkpoint() {
     let small = Arc::new(Small::new(SMALL, 70));
@@ -52,7 +52,7 @@ fn a_proof_stops_at_every_checkpoint() {
         let calls = calls(&circuit, &witness);
         assert!(calls > 1);
         for call in 0..calls {
-            // A faster run asks less often than the one that was counted.
+            // A faster run asks fewer questions than the one that was counted.
             if let Err(error) = prove_with(&circuit, &witness, &stop_at(call)) {
                 assert_eq!(error.code(), Code::Stopped, "{error}");
             }
@@ -88,7 +88,7 @@ fn a_proof_asks_between_its_launches() {
     assert!(most < 15, "{most} calls without a question");
 }
 
-/// What of the kernels has not begun is left out.
+/// Kernels that have not begun do nothing.
 #[test]
 fn kernels_are_cut_short() {
     let size = Size {
@@ -119,7 +119,7 @@ fn kernels_are_cut_short() {
     assert!(stopped * 2 < whole, "{stopped:?} of {whole:?}");
 }
 
-/// Points are read from a file, perhaps, on their way: that takes the most time of all.
+/// Points may be read from a file on their way, which takes the most time of all.
 #[test]
 fn the_copy_of_a_piece_stops_between_its_tasks() {
     const TASK: usize = 1 << 20;
@@ -142,8 +142,7 @@ fn the_copy_of_a_piece_stops_between_its_tasks() {
     assert!(to == from);
 }
 
-/// One worker's proofs are stopped all the time; the other's are as they
-/// should be.
+/// One worker's proofs are stopped all the time; the other's proofs are right.
 #[test]
 fn a_stop_is_one_proofs() {
     let small = Arc::new(Small::new(SMALL, 74));
@@ -176,7 +175,7 @@ fn a_checkpoint_that_panics_stops() {
     assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
 }
 
-/// Who waits until it is told to stop.
+/// A thread that waits until it is told to stop.
 #[derive(Default)]
 struct Waits {
     asked: AtomicUsize,
@@ -189,12 +188,12 @@ impl Waits {
         !self.stops.load(Ordering::Relaxed)
     }
 
-    /// It is only asked while it waits.
+    /// The checkpoint is only asked while the thread waits.
     fn until_it_waits(&self) {
         wait_for("it waits", || self.asked.load(Ordering::Relaxed) > 0);
     }
 
-    /// Ends the wait of this thread, however long what it waits for is not there.
+    /// Ends the wait of this thread, although the thing that it waits for is not there.
     fn stop<T: std::fmt::Debug>(&self, waiting: ScopedJoinHandle<'_, Result<T, Status>>) {
         self.stops.store(true, Ordering::Relaxed);
         wait_for("it stopped", || waiting.is_finished());
@@ -203,8 +202,8 @@ impl Waits {
     }
 }
 
-/// The only worker is another's. Of two that wait for it the first stops, and leaves the
-/// second its place.
+/// Another proof has the only worker. Of two proofs that wait for it the first stops,
+/// and leaves its place to the second.
 #[test]
 fn a_wait_for_a_worker_stops() {
     let small = Arc::new(Small::new(SMALL, 78));
@@ -228,7 +227,7 @@ fn a_wait_for_a_worker_stops() {
     bench.assert_at_rest();
 }
 
-/// Somebody else has the device's lock.
+/// Another thread has the device's lock.
 #[test]
 fn a_wait_for_the_lock_stops() {
     let small = Arc::new(Small::new(SMALL, 80));
@@ -252,7 +251,8 @@ fn a_wait_for_the_lock_stops() {
     }
 }
 
-/// Behind a circuit that cannot come, because somebody else has the device's lock.
+/// It waits behind a circuit that cannot be uploaded, because another thread has the
+/// device's lock.
 #[test]
 fn a_wait_for_a_circuit_to_come_stops() {
     let bench = Bench::new(PLENTY, &options(2));
@@ -282,7 +282,8 @@ fn a_wait_for_a_circuit_to_come_stops() {
     bench.assert_at_rest();
 }
 
-/// A circuit that is stopped on its way comes anew, and those that are there stay.
+/// A circuit that is stopped during its upload is uploaded anew, and the circuits that
+/// are there stay.
 #[test]
 fn a_circuit_stops_at_every_checkpoint_of_its_coming() {
     let bench = Bench::new(PLENTY, &options(2));

@@ -9,11 +9,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use supraseal_sys::emulated;
 
-/// Rows of bits and packings of bits, over and over, as circuits of Filecoin
-/// have them: every kind of item, of every length.
+/// Rows of bits and packings of bits, again and again, as circuits of Filecoin have
+/// them: items of each kind and each length.
 pub(crate) struct Gadgets {
     pub(crate) turns: usize,
-    /// Of the terms and coefficients.
+    /// The seed of the terms and coefficients.
     pub(crate) seed: u64,
 }
 
@@ -23,7 +23,8 @@ fn power(exponent: u64) -> Scalar {
 
 type Terms = LinearCombination<Scalar>;
 
-/// Bits, each or every second, with coefficients that double, halve or stay.
+/// Returns bits, each or every second one, with coefficients that double, halve or
+/// stay.
 fn packing(bits: &[Variable], rng: &mut ChaCha8Rng) -> Terms {
     let gap = rng.gen_range(1..3);
     let length = match rng.gen_range(0..4) {
@@ -51,7 +52,7 @@ fn packing(bits: &[Variable], rng: &mut ChaCha8Rng) -> Terms {
         .fold(Terms::zero(), |sum, (k, bit)| sum + (coefficient(k), *bit))
 }
 
-/// A few variables, ONE among them, with small or other coefficients.
+/// Returns a few variables, ONE among them, with small or other coefficients.
 fn sum(variables: &[Variable], rng: &mut ChaCha8Rng) -> Terms {
     let terms = rng.gen_range(0..5);
     (0..terms).fold(Terms::zero(), |sum, _| {
@@ -100,8 +101,8 @@ impl Circuit<Scalar> for Gadgets {
     }
 }
 
-/// Bits, with so many wide values in a thousand among them. Evaluation is exact
-/// for any witness, so it need not satisfy the circuit.
+/// Returns bits with `wide` of a thousand values that are not. Evaluation is exact for
+/// any witness, so it need not satisfy the circuit.
 pub(crate) fn witness(
     program: &Program<Scalar>,
     wide: u32,
