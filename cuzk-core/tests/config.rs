@@ -190,9 +190,7 @@ fn the_cache_of_the_file_wins_over_the_environment_over_the_default() {
     );
 }
 
-#[test]
-fn good_values_resolve() {
-    let text = r#"
+const GOOD_VALUES: &str = r#"
         [srs]
         param_cache = "cache"
         multiples = ["window-post", "winning-post", "window-post"]
@@ -230,6 +228,9 @@ fn good_values_resolve() {
         level = "debug"
         format = "json"
     "#;
+
+#[test]
+fn good_values_resolve() {
     let expected = Config {
         srs: Srs {
             param_cache: "cache".into(),
@@ -276,7 +277,7 @@ fn good_values_resolve() {
             format: LogFormat::Json,
         },
     };
-    assert_eq!(parse(text).unwrap(), expected);
+    assert_eq!(parse(GOOD_VALUES).unwrap(), expected);
 }
 
 #[test]
@@ -304,253 +305,256 @@ fn nothing_is_reserved_in_every_spelling_of_nothing() {
     assert!(parse("[memory]\ncritical_reserve = \"0\"\n").is_err());
 }
 
+/// A text, and what each line of its report contains.
+type BadInput = (&'static str, &'static [&'static str]);
+
+const BAD_INPUT: &[BadInput] = &[
+    // Misspelt and misplaced.
+    (
+        "[gpu]\n",
+        &["line 1: gpu: unknown section; did you mean [gpus]?"],
+    ),
+    (
+        "[zzz]\n",
+        &["line 1: zzz: unknown section; the sections are [srs], [synthesis], [gpus]"],
+    ),
+    (
+        "\n[gpus]\ngpu_thread = 3\n",
+        &["line 3: [gpus] gpu_thread: unknown key; did you mean `gpu_threads`?"],
+    ),
+    (
+        "[synthesis]\ngpu_threads = 3\n",
+        &["line 2: [synthesis] gpu_threads: unknown key; it belongs in [gpus]"],
+    ),
+    (
+        "gpu_threads = 3\n",
+        &["line 1: gpu_threads: unknown key; it belongs in [gpus]"],
+    ),
+    (
+        "[srs]\nsafty_margin = 3\n",
+        &["line 2: [srs] safty_margin: unknown key; did you mean `safety_margin` in [memory]?"],
+    ),
+    (
+        "[srs]\nqqqq = 3\n",
+        &["line 2: [srs] qqqq: unknown key; [srs] has `param_cache`"],
+    ),
+    (
+        "qqqq = 3\n",
+        &["line 1: qqqq: unknown key; every key belongs in one of the sections"],
+    ),
+    (
+        "synthesis.threds = 3\n",
+        &["line 1: [synthesis] threds: unknown key; did you mean `threads`?"],
+    ),
+    // Sizes.
+    (
+        "[memory]\ntotal_budget = \"lots\"\n",
+        &["line 2: [memory] total_budget: expected a size"],
+    ),
+    ("[memory]\ntotal_budget = \"16\"\n", &["got \"16\""]),
+    (
+        "[memory]\ntotal_budget = \"16 Gigs\"\n",
+        &["got \"16 Gigs\""],
+    ),
+    ("[memory]\ntotal_budget = \"-1GiB\"\n", &["got \"-1GiB\""]),
+    ("[memory]\ntotal_budget = \"\"\n", &["got \"\""]),
+    (
+        "[memory]\ntotal_budget = \"99999999999EiB\"\n",
+        &["expected at most 1152921504606846976"],
+    ),
+    (
+        "[memory]\ntotal_budget = \"1e400GiB\"\n",
+        &["got \"1e400GiB\""],
+    ),
+    (
+        "[memory]\ntotal_budget = 1.5\n",
+        &["expected a size such as \"16GiB\", a number of bytes, or \"auto\", got float"],
+    ),
+    ("[memory]\nsafety_margin = \"Auto\"\n", &["got \"Auto\""]),
+    // Zeros.
+    (
+        "[synthesis]\npartition_workers = 0\n",
+        &["line 2: [synthesis] partition_workers: expected a whole number, at least 1, got 0"],
+    ),
+    (
+        "[gpus]\ngpu_workers_per_device = 0\n",
+        &["[gpus] gpu_workers_per_device: expected"],
+    ),
+    (
+        "[gpus]\nb_g2 = \"gpu\"\nmemory_limit = 0\n",
+        &[
+            "line 2: [gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got \"gpu\"",
+            "line 3: [gpus] memory_limit: expected a size",
+        ],
+    ),
+    (
+        "[srs]\nmultiples = [\"winning-post\", \"winningpost\", \"\"]\n",
+        &[
+            "line 2: [srs] multiples: expected a list of kinds of \"porep\"",
+            "[srs] multiples: expected a list of kinds",
+        ],
+    ),
+    (
+        "[srs]\nmultiples = \"winning-post\"\n",
+        &["line 2: [srs] multiples: expected a list of kinds of"],
+    ),
+    (
+        "[gpus]\nb_g2 = true\nmemory_limit = \"16 gigs\"\n",
+        &[
+            "[gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got boolean",
+            "[gpus] memory_limit: expected a size such as \"16GiB\"",
+        ],
+    ),
+    (
+        "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"512MiB\"\ncritical_reserve = \"512MiB\"\n",
+        &["[memory] critical_reserve: expected less than total_budget without safety_margin"],
+    ),
+    (
+        "[gpus]\nstall_s = 0\n[jobs]\nresults_kept_s = 999999999999\nlow_patience_s = -1\n",
+        &[
+            "[gpus] stall_s: expected",
+            "[jobs] results_kept_s: expected at most",
+            "[jobs] low_patience_s: expected",
+        ],
+    ),
+    (
+        "[pipeline]\nsynthesis_lookahead = 0\n",
+        &["[pipeline] synthesis_lookahead: expected"],
+    ),
+    (
+        "[memory]\ntotal_budget = 0\n",
+        &["[memory] total_budget: expected"],
+    ),
+    (
+        "[memory]\ntotal_budget = \"0GiB\"\n",
+        &["[memory] total_budget: expected"],
+    ),
+    (
+        "[memory]\nsafety_margin = \"0B\"\n",
+        &["[memory] safety_margin: expected"],
+    ),
+    // Wrong types.
+    (
+        "[synthesis]\nthreads = \"8\"\n",
+        &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got string"],
+    ),
+    ("[synthesis]\nthreads = 2.0\n", &["got float"]),
+    (
+        "[synthesis]\nthreads = 99999999999999999999999\n",
+        &["got integer of more than 64 bits"],
+    ),
+    (
+        "[gpus]\ndevices = [\"a\"]\ngpu_threads = [1]\n",
+        &[
+            "or a list of device ordinals such as [0, 1], got array of something else",
+            "got array",
+        ],
+    ),
+    (
+        "[pipeline]\nthrottle = 1\n",
+        &["expected true or false, got integer"],
+    ),
+    (
+        "[srs]\nparam_cache = 7\n",
+        &["expected a path in quotes, got integer"],
+    ),
+    (
+        "[srs]\nparam_cache = \"\"\n",
+        &["expected a path in quotes, got an empty text"],
+    ),
+    ("srs = 3\n", &["srs: expected a section"]),
+    ("[[srs]]\n", &["srs: expected a section"]),
+    (
+        "[srs.param_cache]\n",
+        &["[srs] param_cache: expected a path in quotes, got table"],
+    ),
+    (
+        "[logging]\nlevel = \"verbose\"\n",
+        &["line 2: [logging] level: expected one of \"off\""],
+    ),
+    (
+        "[cpu]\nisa = \"sse\"\n",
+        &[
+            "line 2: [cpu] isa: expected one of \"auto\", \"ifma\", \"scalar\", \"portable\", got \"sse\"",
+        ],
+    ),
+    (
+        "[memory]\ndealloc = \"never\"\n",
+        &["line 2: [memory] dealloc: expected one of \"recycle\""],
+    ),
+    (
+        "[logging]\nformat = \"xml\"\n",
+        &["expected \"text\" or \"json\", got \"xml\""],
+    ),
+    // Out of range.
+    (
+        "[synthesis]\nthreads = -1\n",
+        &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got -1"],
+    ),
+    (
+        "[synthesis]\nthreads = 4097\n",
+        &["expected at most 4096, got 4097"],
+    ),
+    (
+        "[synthesis]\nthreads = 99999999999999999999\n",
+        &["line 2: [synthesis] threads"],
+    ),
+    ("[memory]\ntotal_budget = -5\n", &["got -5"]),
+    (
+        "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"1GiB\"\n",
+        &["line 3: [memory] safety_margin: expected less than total_budget"],
+    ),
+    (
+        "[memory]\nsafety_margin = \"200GiB\"\n",
+        &["line 2: [memory] safety_margin: expected less than total_budget"],
+    ),
+    (
+        "[memory]\ntotal_budget = 1\n",
+        &["line 2: [memory] total_budget: expected"],
+    ),
+    // Devices.
+    (
+        "[gpus]\ndevices = \"gpu\"\n",
+        &["line 2: [gpus] devices: expected \"cpu\", \"auto\" or a list"],
+    ),
+    ("[gpus]\ndevices = 0\n", &["got integer"]),
+    ("[gpus]\ndevices = [0, \"1\"]\n", &["got array"]),
+    ("[gpus]\ndevices = []\n", &["write \"cpu\" to use no GPU"]),
+    (
+        "[gpus]\ndevices = [1, 1]\n",
+        &["device 1 stands in the list twice"],
+    ),
+    ("[gpus]\ndevices = [-1]\n", &["got -1"]),
+    (
+        "[gpus]\ndevices = [5000000000]\n",
+        &["expected at most 4096"],
+    ),
+    // Not TOML.
+    ("[srs\n", &["line 1: "]),
+    ("[srs]\nparam_cache = /tmp\n", &["line 2: "]),
+    ("[srs]\n[srs]\n", &["line 2: duplicate key"]),
+    (
+        "[pipeline]\nthrottle = true\nthrottle = true\n",
+        &["line 3: duplicate key"],
+    ),
+    // All of it at once, in the file's order.
+    (
+        "[gpus]\ngpu_thread = 1\ngpu_workers_per_device = 0\n\n[memory]\ntotal_budget = \"16 Gigs\"\n\
+             safety_margin = true\n[loging]\nlevel = \"info\"\n[synthesis]\nthreads = \"x\"\n",
+        &[
+            "line 2: [gpus] gpu_thread",
+            "line 3: [gpus] gpu_workers_per_device",
+            "line 6: [memory] total_budget",
+            "line 7: [memory] safety_margin",
+            "line 8: loging: unknown section; did you mean [logging]?",
+            "line 11: [synthesis] threads",
+        ],
+    ),
+];
+
 #[test]
 fn bad_input_is_told_with_line_and_key() {
-    // Text, and what each line of the report must contain.
-    let cases: &[(&str, &[&str])] = &[
-        // Misspelt and misplaced.
-        (
-            "[gpu]\n",
-            &["line 1: gpu: unknown section; did you mean [gpus]?"],
-        ),
-        (
-            "[zzz]\n",
-            &["line 1: zzz: unknown section; the sections are [srs], [synthesis], [gpus]"],
-        ),
-        (
-            "\n[gpus]\ngpu_thread = 3\n",
-            &["line 3: [gpus] gpu_thread: unknown key; did you mean `gpu_threads`?"],
-        ),
-        (
-            "[synthesis]\ngpu_threads = 3\n",
-            &["line 2: [synthesis] gpu_threads: unknown key; it belongs in [gpus]"],
-        ),
-        (
-            "gpu_threads = 3\n",
-            &["line 1: gpu_threads: unknown key; it belongs in [gpus]"],
-        ),
-        (
-            "[srs]\nsafty_margin = 3\n",
-            &["line 2: [srs] safty_margin: unknown key; did you mean `safety_margin` in [memory]?"],
-        ),
-        (
-            "[srs]\nqqqq = 3\n",
-            &["line 2: [srs] qqqq: unknown key; [srs] has `param_cache`"],
-        ),
-        (
-            "qqqq = 3\n",
-            &["line 1: qqqq: unknown key; every key belongs in one of the sections"],
-        ),
-        (
-            "synthesis.threds = 3\n",
-            &["line 1: [synthesis] threds: unknown key; did you mean `threads`?"],
-        ),
-        // Sizes.
-        (
-            "[memory]\ntotal_budget = \"lots\"\n",
-            &["line 2: [memory] total_budget: expected a size"],
-        ),
-        ("[memory]\ntotal_budget = \"16\"\n", &["got \"16\""]),
-        (
-            "[memory]\ntotal_budget = \"16 Gigs\"\n",
-            &["got \"16 Gigs\""],
-        ),
-        ("[memory]\ntotal_budget = \"-1GiB\"\n", &["got \"-1GiB\""]),
-        ("[memory]\ntotal_budget = \"\"\n", &["got \"\""]),
-        (
-            "[memory]\ntotal_budget = \"99999999999EiB\"\n",
-            &["expected at most 1152921504606846976"],
-        ),
-        (
-            "[memory]\ntotal_budget = \"1e400GiB\"\n",
-            &["got \"1e400GiB\""],
-        ),
-        (
-            "[memory]\ntotal_budget = 1.5\n",
-            &["expected a size such as \"16GiB\", a number of bytes, or \"auto\", got float"],
-        ),
-        ("[memory]\nsafety_margin = \"Auto\"\n", &["got \"Auto\""]),
-        // Zeros.
-        (
-            "[synthesis]\npartition_workers = 0\n",
-            &["line 2: [synthesis] partition_workers: expected a whole number, at least 1, got 0"],
-        ),
-        (
-            "[gpus]\ngpu_workers_per_device = 0\n",
-            &["[gpus] gpu_workers_per_device: expected"],
-        ),
-        (
-            "[gpus]\nb_g2 = \"gpu\"\nmemory_limit = 0\n",
-            &[
-                "line 2: [gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got \"gpu\"",
-                "line 3: [gpus] memory_limit: expected a size",
-            ],
-        ),
-        (
-            "[srs]\nmultiples = [\"winning-post\", \"winningpost\", \"\"]\n",
-            &[
-                "line 2: [srs] multiples: expected a list of kinds of \"porep\"",
-                "[srs] multiples: expected a list of kinds",
-            ],
-        ),
-        (
-            "[srs]\nmultiples = \"winning-post\"\n",
-            &["line 2: [srs] multiples: expected a list of kinds of"],
-        ),
-        (
-            "[gpus]\nb_g2 = true\nmemory_limit = \"16 gigs\"\n",
-            &[
-                "[gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got boolean",
-                "[gpus] memory_limit: expected a size such as \"16GiB\"",
-            ],
-        ),
-        (
-            "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"512MiB\"\ncritical_reserve = \"512MiB\"\n",
-            &["[memory] critical_reserve: expected less than total_budget without safety_margin"],
-        ),
-        (
-            "[gpus]\nstall_s = 0\n[jobs]\nresults_kept_s = 999999999999\nlow_patience_s = -1\n",
-            &[
-                "[gpus] stall_s: expected",
-                "[jobs] results_kept_s: expected at most",
-                "[jobs] low_patience_s: expected",
-            ],
-        ),
-        (
-            "[pipeline]\nsynthesis_lookahead = 0\n",
-            &["[pipeline] synthesis_lookahead: expected"],
-        ),
-        (
-            "[memory]\ntotal_budget = 0\n",
-            &["[memory] total_budget: expected"],
-        ),
-        (
-            "[memory]\ntotal_budget = \"0GiB\"\n",
-            &["[memory] total_budget: expected"],
-        ),
-        (
-            "[memory]\nsafety_margin = \"0B\"\n",
-            &["[memory] safety_margin: expected"],
-        ),
-        // Wrong types.
-        (
-            "[synthesis]\nthreads = \"8\"\n",
-            &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got string"],
-        ),
-        ("[synthesis]\nthreads = 2.0\n", &["got float"]),
-        (
-            "[synthesis]\nthreads = 99999999999999999999999\n",
-            &["got integer of more than 64 bits"],
-        ),
-        (
-            "[gpus]\ndevices = [\"a\"]\ngpu_threads = [1]\n",
-            &[
-                "or a list of device ordinals such as [0, 1], got array of something else",
-                "got array",
-            ],
-        ),
-        (
-            "[pipeline]\nthrottle = 1\n",
-            &["expected true or false, got integer"],
-        ),
-        (
-            "[srs]\nparam_cache = 7\n",
-            &["expected a path in quotes, got integer"],
-        ),
-        (
-            "[srs]\nparam_cache = \"\"\n",
-            &["expected a path in quotes, got an empty text"],
-        ),
-        ("srs = 3\n", &["srs: expected a section"]),
-        ("[[srs]]\n", &["srs: expected a section"]),
-        (
-            "[srs.param_cache]\n",
-            &["[srs] param_cache: expected a path in quotes, got table"],
-        ),
-        (
-            "[logging]\nlevel = \"verbose\"\n",
-            &["line 2: [logging] level: expected one of \"off\""],
-        ),
-        (
-            "[cpu]\nisa = \"sse\"\n",
-            &[
-                "line 2: [cpu] isa: expected one of \"auto\", \"ifma\", \"scalar\", \"portable\", got \"sse\"",
-            ],
-        ),
-        (
-            "[memory]\ndealloc = \"never\"\n",
-            &["line 2: [memory] dealloc: expected one of \"recycle\""],
-        ),
-        (
-            "[logging]\nformat = \"xml\"\n",
-            &["expected \"text\" or \"json\", got \"xml\""],
-        ),
-        // Out of range.
-        (
-            "[synthesis]\nthreads = -1\n",
-            &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got -1"],
-        ),
-        (
-            "[synthesis]\nthreads = 4097\n",
-            &["expected at most 4096, got 4097"],
-        ),
-        (
-            "[synthesis]\nthreads = 99999999999999999999\n",
-            &["line 2: [synthesis] threads"],
-        ),
-        ("[memory]\ntotal_budget = -5\n", &["got -5"]),
-        (
-            "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"1GiB\"\n",
-            &["line 3: [memory] safety_margin: expected less than total_budget"],
-        ),
-        (
-            "[memory]\nsafety_margin = \"200GiB\"\n",
-            &["line 2: [memory] safety_margin: expected less than total_budget"],
-        ),
-        (
-            "[memory]\ntotal_budget = 1\n",
-            &["line 2: [memory] total_budget: expected"],
-        ),
-        // Devices.
-        (
-            "[gpus]\ndevices = \"gpu\"\n",
-            &["line 2: [gpus] devices: expected \"cpu\", \"auto\" or a list"],
-        ),
-        ("[gpus]\ndevices = 0\n", &["got integer"]),
-        ("[gpus]\ndevices = [0, \"1\"]\n", &["got array"]),
-        ("[gpus]\ndevices = []\n", &["write \"cpu\" to use no GPU"]),
-        (
-            "[gpus]\ndevices = [1, 1]\n",
-            &["device 1 stands in the list twice"],
-        ),
-        ("[gpus]\ndevices = [-1]\n", &["got -1"]),
-        (
-            "[gpus]\ndevices = [5000000000]\n",
-            &["expected at most 4096"],
-        ),
-        // Not TOML.
-        ("[srs\n", &["line 1: "]),
-        ("[srs]\nparam_cache = /tmp\n", &["line 2: "]),
-        ("[srs]\n[srs]\n", &["line 2: duplicate key"]),
-        (
-            "[pipeline]\nthrottle = true\nthrottle = true\n",
-            &["line 3: duplicate key"],
-        ),
-        // All of it at once, in the file's order.
-        (
-            "[gpus]\ngpu_thread = 1\ngpu_workers_per_device = 0\n\n[memory]\ntotal_budget = \"16 Gigs\"\n\
-             safety_margin = true\n[loging]\nlevel = \"info\"\n[synthesis]\nthreads = \"x\"\n",
-            &[
-                "line 2: [gpus] gpu_thread",
-                "line 3: [gpus] gpu_workers_per_device",
-                "line 6: [memory] total_budget",
-                "line 7: [memory] safety_margin",
-                "line 8: loging: unknown section; did you mean [logging]?",
-                "line 11: [synthesis] threads",
-            ],
-        ),
-    ];
-    for (text, expected) in cases {
+    for (text, expected) in BAD_INPUT {
         let problems = problems_on(text, &host());
         assert_eq!(problems.len(), expected.len(), "{text:?}: {problems:#?}");
         for (problem, expected) in problems.iter().zip(*expected) {

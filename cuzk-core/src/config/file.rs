@@ -1,8 +1,8 @@
 //! The configuration as the operator wrote it.
 //!
-//! Not yet a configuration: nothing here has a default, a unit or a range, and
-//! every value remembers where in the file it stood. The invariant: a key that
-//! [`SECTIONS`] does not list never gets past [`parse`].
+//! Not yet a configuration: nothing here has a default, a unit or a range, and every
+//! value remembers its place in the file. The invariant: a key that
+//! [`SECTIONS`](super::keys::SECTIONS) does not list never gets past [`parse`].
 
 use std::ops::Range;
 
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Finding, ProblemKind, nearest};
+use super::keys::{expected, keys_of, unknown_at_root, unknown_key};
+use super::problem::{Finding, ProblemKind};
 
 /// A value with its place in the file; `None` where the key is absent.
 pub type Field<T> = Option<Spanned<T>>;
@@ -55,7 +56,7 @@ pub struct SynthesisSection {
     pub partition_workers: Field<i64>,
 }
 
-/// `[gpus]`: what proves.
+/// `[gpus]`: the devices that prove.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GpusSection {
@@ -71,7 +72,7 @@ pub struct GpusSection {
     pub stall_s: Field<i64>,
     /// Seconds that a device which failed too often rests at first.
     pub rest_s: Field<i64>,
-    /// Where the sum in G2 runs.
+    /// Where the MSM in G2 runs.
     pub b_g2: Field<String>,
     /// Memory of each device.
     pub memory_limit: Field<SizeText>,
@@ -95,7 +96,7 @@ pub struct MemorySection {
     pub safety_margin: Field<SizeText>,
     /// The part of it that only critical jobs may use.
     pub critical_reserve: Field<SizeText>,
-    /// What becomes of vectors that are done with.
+    /// How memory is freed: kept for the next partition, or given back.
     pub dealloc: Field<String>,
 }
 
@@ -107,11 +108,11 @@ pub struct PipelineSection {
     pub synthesis_lookahead: Field<i64>,
     /// Partitions finished at a time.
     pub finish_workers: Field<i64>,
-    /// Whether synthesis yields memory bandwidth.
+    /// True if synthesis yields memory bandwidth.
     pub throttle: Field<bool>,
 }
 
-/// `[jobs]`: what is accepted, in which order, and what is kept.
+/// `[jobs]`: the queue and its order, and the results that are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JobsSection {
@@ -129,7 +130,7 @@ pub struct JobsSection {
     pub journal: Field<String>,
 }
 
-/// `[logging]`: what is written to stderr.
+/// `[logging]`: the log on stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoggingSection {
@@ -161,110 +162,7 @@ pub struct FileConfig {
     pub logging: LoggingSection,
 }
 
-/// A key and what its value is, in the operator's words.
-type Key = (&'static str, &'static str);
-
-/// Every section with its keys.
-pub const SECTIONS: &[(&str, &[Key])] = &[
-    (
-        "srs",
-        &[
-            ("param_cache", "a path in quotes"),
-            (
-                "multiples",
-                "a list of kinds of \"porep\", \"winning-post\", \"window-post\", \"snap-deals\"",
-            ),
-        ],
-    ),
-    (
-        "synthesis",
-        &[
-            ("threads", "a whole number (0 for all cores)"),
-            ("partition_workers", "a whole number, at least 1"),
-        ],
-    ),
-    (
-        "gpus",
-        &[
-            (
-                "devices",
-                "\"cpu\", \"auto\" or a list of device ordinals such as [0, 1]",
-            ),
-            ("gpu_threads", "a whole number (0 for all cores)"),
-            ("gpu_workers_per_device", "a whole number, at least 1"),
-            ("faults_max", "a whole number, at least 1"),
-            ("stall_s", "a whole number of seconds, at least 1"),
-            ("rest_s", "a whole number of seconds, at least 1"),
-            ("b_g2", "one of \"cpu\", \"device\", \"auto\""),
-            (
-                "memory_limit",
-                "a size such as \"16GiB\", a number of bytes, or \"auto\"",
-            ),
-        ],
-    ),
-    (
-        "cpu",
-        &[("isa", "one of \"auto\", \"ifma\", \"scalar\", \"portable\"")],
-    ),
-    (
-        "memory",
-        &[
-            (
-                "total_budget",
-                "a size such as \"16GiB\", a number of bytes, or \"auto\"",
-            ),
-            (
-                "safety_margin",
-                "a size such as \"2GiB\", a number of bytes, or \"auto\"",
-            ),
-            (
-                "critical_reserve",
-                "a size such as \"512MiB\" (\"0B\" for none), a number of bytes, or \"auto\"",
-            ),
-            ("dealloc", "one of \"recycle\", \"serial\", \"unbounded\""),
-        ],
-    ),
-    (
-        "pipeline",
-        &[
-            ("synthesis_lookahead", "a whole number, at least 1"),
-            ("finish_workers", "a whole number, at least 1"),
-            ("throttle", "true or false"),
-        ],
-    ),
-    (
-        "jobs",
-        &[
-            ("queued_partitions", "a whole number, at least 1"),
-            ("results_kept", "a whole number, at least 1"),
-            ("results_kept_s", "a whole number of seconds, at least 1"),
-            ("normal_patience_s", "a whole number of seconds, at least 1"),
-            ("low_patience_s", "a whole number of seconds, at least 1"),
-            ("journal", "a path in quotes, or \"\" for no journal"),
-        ],
-    ),
-    (
-        "logging",
-        &[
-            (
-                "level",
-                "one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\"",
-            ),
-            ("format", "\"text\" or \"json\""),
-        ],
-    ),
-];
-
-/// What the value of `section.key` is, in words.
-pub(super) fn expected(section: &str, key: &str) -> &'static str {
-    keys_of(section)
-        .iter()
-        .find(|(name, _)| *name == key)
-        .map_or("a known key", |(_, what)| what)
-}
-
-/// Reads a file's text. Everything that is wrong with it goes to `findings`;
-/// what is returned is the rest.
+/// Reads a file's text. Problems go to `findings`; the rest of the text is returned.
 pub(super) fn parse(text: &str, findings: &mut Vec<Finding>) -> FileConfig {
     let (root, syntax_errors) = DeTable::parse_recoverable(text);
     if !syntax_errors.is_empty() {
@@ -280,8 +178,7 @@ pub(super) fn parse(text: &str, findings: &mut Vec<Finding>) -> FileConfig {
     read_typed(known, findings)
 }
 
-/// What is left of a file without the sections and keys that do not exist,
-/// which are reported.
+/// Returns a file without the sections and keys that do not exist, which are reported.
 fn known_part<'t>(root: DeTable<'t>, findings: &mut Vec<Finding>) -> DeTable<'t> {
     let mut known = DeTable::new();
     for (section, value) in root {
@@ -311,7 +208,7 @@ fn known_part<'t>(root: DeTable<'t>, findings: &mut Vec<Finding>) -> DeTable<'t>
     known
 }
 
-/// What is left of a section without the keys that it does not have.
+/// Returns a section without the keys that do not exist, which are reported.
 fn known_keys<'t>(section: &str, table: DeTable<'t>, findings: &mut Vec<Finding>) -> DeTable<'t> {
     let keys = keys_of(section);
     let (known, unknown): (Vec<_>, Vec<_>) = table
@@ -378,8 +275,8 @@ fn remove_value_at(root: &mut DeTable<'_>, span: &Range<usize>) -> Option<Findin
     None
 }
 
-/// What a value is that its key does not take: more than its type, where the type by
-/// itself would be right.
+/// Returns the words for a value that its key does not take. They say more than its type
+/// where the type alone would be right.
 fn type_of(value: &DeValue<'_>, expected: &str) -> &'static str {
     match value {
         DeValue::Integer(number)
@@ -390,69 +287,4 @@ fn type_of(value: &DeValue<'_>, expected: &str) -> &'static str {
         DeValue::Array(_) if expected.contains("a list") => "array of something else",
         value => value.type_str(),
     }
-}
-
-fn keys_of(section: &str) -> &'static [Key] {
-    SECTIONS
-        .iter()
-        .find(|(name, _)| *name == section)
-        .map_or(&[], |(_, keys)| keys)
-}
-
-/// A name at the top of the file that is no section: a misspelt section, or a
-/// key that lost its section.
-fn unknown_at_root(name: &str, value: &DeValue<'_>) -> ProblemKind {
-    let sections = SECTIONS.iter().map(|(section, _)| *section);
-    if value.is_table() || value.is_array() {
-        return match nearest(name, sections) {
-            Some(section) => ProblemKind::UnknownSection {
-                advice: format!("did you mean [{section}]?"),
-            },
-            None => ProblemKind::UnknownSection {
-                advice: format!("the sections are {}", list(SECTIONS)),
-            },
-        };
-    }
-    unknown_key("", name)
-}
-
-/// A key that its section does not have: misspelt, or of another section.
-fn unknown_key(section: &str, key: &str) -> ProblemKind {
-    let own = keys_of(section);
-    let other = SECTIONS
-        .iter()
-        .find(|(_, keys)| keys.iter().any(|(name, _)| *name == key));
-    let everywhere = SECTIONS
-        .iter()
-        .flat_map(|(_, keys)| keys.iter().map(|(name, _)| *name));
-    let advice = if let Some((home, _)) = other {
-        format!("it belongs in [{home}]")
-    } else if let Some(name) = nearest(key, own.iter().map(|(name, _)| *name)) {
-        format!("did you mean `{name}`?")
-    } else if let Some(name) = nearest(key, everywhere) {
-        let home = SECTIONS
-            .iter()
-            .find(|(_, keys)| keys.iter().any(|(own, _)| *own == name));
-        format!(
-            "did you mean `{name}` in [{}]?",
-            home.map_or("", |(home, _)| home)
-        )
-    } else if own.is_empty() {
-        format!(
-            "every key belongs in one of the sections {}",
-            list(SECTIONS)
-        )
-    } else {
-        let names: Vec<_> = own.iter().map(|(name, _)| format!("`{name}`")).collect();
-        format!("[{section}] has {}", names.join(", "))
-    };
-    ProblemKind::UnknownKey { advice }
-}
-
-fn list(sections: &[(&str, &[Key])]) -> String {
-    let names: Vec<_> = sections
-        .iter()
-        .map(|(name, _)| format!("[{name}]"))
-        .collect();
-    names.join(", ")
 }

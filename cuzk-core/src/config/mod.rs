@@ -1,19 +1,26 @@
 //! Configuration: strict TOML in, validated values out.
 //!
-//! `file` is what the operator wrote, `host` what the machine and its
-//! environment say, `resolve` the way from there to `resolved`, what the engine
-//! sees; `problem` is what can be wrong; `libraries` are the settings that the
-//! proofs libraries read for themselves. Data flows one way: text → [`FileConfig`] →
-//! [`Config`]. Nothing here watches a file or changes at run time. The invariant: an
-//! unknown key, a value out of range or a value of the wrong type never resolves, and
-//! all of a file's problems are told at once.
+//! Data flows one way: text → [`FileConfig`] → [`Config`].
+//!
+//! * `file`: the text as the operator wrote it, and `keys`, the keys that there are.
+//! * `host`: the machine and its environment.
+//! * `resolve`: from both to the configuration, section by section; `values` checks single
+//!   values, and `problem` is a value that failed.
+//! * `resolved`: the configuration that the engine sees.
+//! * `libraries`: the settings that the proofs libraries read for themselves.
+//!
+//! Nothing here watches a file or changes at run time. The invariant: an unknown key, a
+//! value out of range or a value of the wrong type never resolves, and all problems of a
+//! file are reported at once.
 
 mod file;
 mod host;
+mod keys;
 mod libraries;
 mod problem;
 mod resolve;
 mod resolved;
+mod values;
 
 use std::path::Path;
 
@@ -21,20 +28,22 @@ use serde::{Serialize, Serializer};
 
 pub use file::{
     CpuSection, DevicesText, Field, FileConfig, GpusSection, JobsSection, LoggingSection,
-    MemorySection, PipelineSection, SECTIONS, SizeText, SrsSection, SynthesisSection,
+    MemorySection, PipelineSection, SizeText, SrsSection, SynthesisSection,
 };
 pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
+pub use keys::SECTIONS;
 pub(crate) use libraries::library_settings;
 pub use problem::{ConfigError, Problem, ProblemKind};
+pub use resolve::PARAM_CACHE_DEFAULT;
 #[cfg(test)]
 pub(crate) use resolve::RESERVE_AUTO_MAX_BYTES;
-pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SECONDS_MAX, SIZE_MAX_BYTES};
 pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,
 };
 pub use supraseal_sys::device::BG2;
+pub use values::{COUNT_MAX, SECONDS_MAX, SIZE_MAX_BYTES};
 
 use crate::files::read_bounded;
 use resolve::resolve;
