@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What only a card can tell, in two steps, because a machine with a card may have
-# no compiler and no network:
+# Runs the checks that need a card. There are two steps, because a machine with a card
+# may have no compiler and no network:
 #
 #   supraseal-sys/card.sh pack            here: builds, with nvcc (NVCC, PATH), and
 #                                         collects the programs in target/card
@@ -8,8 +8,8 @@
 #                                         them, prints their figures, and leaves the
 #                                         logs in FOLDER (target/card/logs)
 #
-# `run` takes the steps in the order of their worth and ends within LIMIT_S seconds
-# (560), whatever they take; a step that has no time left is skipped and says so.
+# `run` takes the most important steps first and ends within LIMIT_S seconds (560). A step
+# that has no time left is skipped, and that is printed.
 set -euo pipefail
 usage=$(sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0")
 cd "$(dirname "$0")/.."
@@ -57,7 +57,7 @@ run() {
     root=$(cat "$packed/root")
     if [ ! -e "$root" ]; then
         mkdir -p "$(dirname "$root")"
-        # A link that leads nowhere may be left there.
+        # A broken link may be left there.
         ln -sfn "$PWD" "$root"
     fi
     export FIL_PROOFS_PARAMETER_CACHE=${FIL_PROOFS_PARAMETER_CACHE:-$packed/parameters}
@@ -65,7 +65,7 @@ run() {
     printf '[gpus]\nmemory_limit = "1GB"\n' > "$packed/small.toml"
     printf '[gpus]\nb_g2 = "cpu"\n' > "$packed/b-g2-cpu.toml"
     step card 20 nvidia-smi
-    # CUDA shows none then, and that is said.
+    # CUDA shows no device then, and that is printed.
     step hidden 20 sh -c 'CUDA_VISIBLE_DEVICES= "$0" bench device --runs 1 2>&1 |
         tee /dev/stderr | grep -q "CUDA shows none"' "$cuzk"
     # The self-test, and the CPU's proofs byte for byte.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that src/bindings.rs is what bindgen makes of wrapper.h, or with
-# --write makes it so. Takes the libclang that LIBCLANG_PATH names; without it,
+# Checks that src/bindings.rs equals the output of bindgen for wrapper.h. With --write
+# it writes that output there. Uses the libclang that LIBCLANG_PATH names; without it,
 # the pinned one of the Python registry.
 set -eu
 cd "$(dirname "$0")"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the C++ side under ThreadSanitizer, and under AddressSanitizer with
-# UndefinedBehaviorSanitizer and LeakSanitizer. Cargo is only asked where blst's
-# source is. Needs a C and a C++ compiler with those runtimes.
+# UndefinedBehaviorSanitizer and LeakSanitizer. Cargo is used only to find blst's
+# source. Needs a C and a C++ compiler with those runtimes.
 set -eu
 cd "$(dirname "$0")"
 CC=${CC:-cc}
@@ -13,7 +13,7 @@ blst=$(dirname "$manifest")/blst
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# blst itself is not instrumented: assembly could not be, and it has no threads.
+# blst itself is not instrumented: its assembly could not be, and it has no threads.
 $CC -O2 -D__BLST_PORTABLE__ -c "$blst/src/server.c" -o "$out/server.o"
 $CC -c "$blst/build/assembly.S" -o "$out/assembly.o"
 

@@ -280,10 +280,10 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`JournalError::DamagedJob`] if the request is not the accepted one;
-    /// [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended);
-    /// [`Store`](JournalError::Store) if it cannot be read now, or if there is no
-    /// memory for it. Both cases of the last one may pass.
+    /// * [`JournalError::DamagedJob`] if the request is not the accepted one.
+    /// * [`Unknown`](JournalError::Unknown), [`Ended`](JournalError::Ended).
+    /// * [`Store`](JournalError::Store) if it cannot be read now, or if there is no
+    ///   memory for it. Both may pass.
     pub fn request(&self, id: &str) -> Result<Vec<u8>, JournalError> {
         check_id(id)?;
         self.writer

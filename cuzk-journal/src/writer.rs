@@ -122,8 +122,8 @@ impl Writer {
     }
 
     /// Opens the store again for a thread that could not read it. Does so if the store
-    /// has failed, if the time is due, and if no thread has the turn: that one would do
-    /// it as well. Returns true if it tried.
+    /// has failed and the time is due. A thread that has the turn does it itself, so
+    /// nothing is done then. Returns true if it tried.
     fn reopen_to_read(&self) -> bool {
         let Some(mut turn) = lock(&self.queue).turn.take() else {
             return false;

@@ -1,8 +1,8 @@
-//! What each call does and refuses.
+//! The effects of each call, and the calls that are refused.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what fails in a test fails the test"
+    reason = "a failure in a test fails the test"
 )]
 
 mod common;
@@ -285,7 +285,7 @@ fn a_full_journal_says_what_is_full_and_takes_more_when_a_job_ends() {
     assert_eq!(attached, Accepted::Attached(State::Pending));
     journal.end("a", End::Cancelled).unwrap();
     journal.accept("c", &options(1), &[0; 60]).unwrap();
-    // What can never fit is not told to wait.
+    // A request that can never fit is an error of the input.
     assert!(matches!(
         journal.accept("d", &options(1), &[0; 101]),
         Err(JournalError::InvalidInput {

@@ -2,7 +2,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what fails in a test fails the test"
+    reason = "a failure in a test fails the test"
 )]
 
 mod common;

@@ -6,8 +6,8 @@
 //! * There is an estimate only if each part of it was measured lately.
 //! * A slow measurement does not refuse work for ever. The work itself is judged by the
 //!   fastest measurement of its key.
-//! * If no work of a key was measured for a while, its measurements count no more,
-//!   neither for the work itself nor for the work ahead of it.
+//! * If no work of a key was measured for a while, its measurements count no more. This
+//!   holds for the work itself and for the work ahead of it.
 
 use std::collections::HashMap;
 use std::fmt;

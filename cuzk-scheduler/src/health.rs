@@ -362,6 +362,6 @@ mod tests {
         assert!(health.reinstate());
         assert!(health.is_trusted());
         assert!(!health.fault("third"));
-        assert!(health.reinstate(), "who is not out stays in");
+        assert!(health.reinstate(), "a device that is not out stays in");
     }
 }

@@ -4,7 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what fails in a test fails the test"
+    reason = "a failure in a test fails the test"
 )]
 
 use std::sync::Arc;

@@ -114,8 +114,7 @@ impl Stage {
     }
 
     /// Returns true if a partition lies in a queue during this stage, without a thread.
-    #[must_use]
-    pub fn is_queued(self) -> bool {
+    pub(crate) fn is_queued(self) -> bool {
         matches!(
             self,
             Self::DecodeWait

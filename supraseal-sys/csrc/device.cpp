@@ -22,9 +22,9 @@ constexpr uint64_t kReserveBytes = uint64_t{256} << 20;
 // The further time for a device that reached the stall limit once already.
 constexpr std::chrono::milliseconds kOverdueLimit(1000);
 
-// The most that a kernel's thread keeps in local memory, as ptxas reports it. Sums
-// in G2 keep points there, and a large card has 2^18 threads: together that is more
-// than the reserve.
+// The most that a kernel's thread keeps in local memory, as ptxas reports it. MSMs in
+// G2 keep points there, and a large card has 2^18 threads: together that is more than
+// the reserve.
 #ifdef CUZK_EMULATED
 constexpr std::size_t kStackBytes = 0;
 #else

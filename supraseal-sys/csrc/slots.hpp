@@ -111,7 +111,7 @@ private:
     std::mutex mtx_;
     std::condition_variable changed_;
     uint64_t next_ = 0;
-    std::deque<uint64_t> line_; // who waits or is being served, in order
+    std::deque<uint64_t> line_; // those that wait or are being served, in order
     const void *circuit_ = nullptr;
     bool must_change_ = false; // before anybody is served
     std::vector<bool> busy_;

@@ -120,10 +120,10 @@ pub fn flush() {
 }
 
 /// Makes the system's allocator give back the pages that nobody uses. The allocator
-/// keeps the memory that a thread freed, for later allocations, and any thread may meet
-/// a large partition for the first time at any moment. The call takes milliseconds, in
-/// which threads that allocate may wait. It does nothing if the allocator has no such
-/// call.
+/// keeps the memory that a thread freed, for later allocations of that thread. But any
+/// thread may get its first large partition at any moment. The call takes milliseconds,
+/// in which threads that allocate may wait. It does nothing if the allocator has no
+/// such call.
 pub fn trim_heap() {
     let _turn = lock(&DEALLOC_MTX);
     // SAFETY: no pointers are involved.

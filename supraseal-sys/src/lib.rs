@@ -1,6 +1,8 @@
-//! The C++ side of the proving engine, and its FFI: device provers, the resources that
-//! a device's workers share, the MSM of the B query in G2 on the CPU, and the freeing
-//! of large buffers in the background.
+//! The C++ side of the proving engine, and its FFI:
+//!
+//! * device provers, and the resources that the workers of a device share;
+//! * the MSM of the B query in G2, on the CPU;
+//! * the freeing of large buffers in the background.
 //!
 //! It knows curves and threads. It knows nothing of Filecoin, requests or
 //! configuration.

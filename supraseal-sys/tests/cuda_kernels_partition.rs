@@ -1,6 +1,6 @@
 //! One partition through all kernels, run on the host, in the order in which the host
-//! side calls them. The flat circuit and the packed witness go in. h and the five MSMs
-//! come out, and each is compared with that of `cuzk-pce` and `cuzk-kernels`.
+//! side calls them. The flat circuit and the packed witness go in. The results are h
+//! and the five MSMs. Each is compared with that of `cuzk-pce` and `cuzk-kernels`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};

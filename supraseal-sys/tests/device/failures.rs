@@ -294,7 +294,7 @@ fn the_first_of_several_bad_points_is_named() {
 }
 
 /// A thread that enqueues more than a driver takes is blocked in the driver as long as
-/// the device stands still, and nobody learns of it.
+/// the device stands still. Nobody learns of it.
 #[test]
 fn a_device_that_stands_still_is_noticed_while_much_is_enqueued() {
     let small = Arc::new(Small::new(LONG, 39));

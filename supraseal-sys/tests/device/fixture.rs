@@ -1,4 +1,4 @@
-//! A small circuit with all that a proof of it needs, and its five MSMs computed the
+//! A small circuit with all that a proof of it needs. Its five MSMs are computed the
 //! slow way: each point is a known multiple of the generator.
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};

@@ -76,7 +76,7 @@ fn check(plan: &DevicePlan, shape: &CircuitShape, options: DeviceOptions, bytes:
     assert!(plan.piece_points <= 1 << 22, "{plan:?}");
 }
 
-/// The seed's Phase 10 ran out of memory with three workers on 16 GB, because one
+/// The seed's Phase 10 ran out of memory with three workers on 16 GB. The reason: one
 /// worker's staged data was in the memory of another's kernels. Here the plan contains
 /// three workers' parts and the device region together.
 #[test]

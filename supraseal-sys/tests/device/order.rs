@@ -63,8 +63,8 @@ fn pieces_wait_for_the_transforms() {
     });
 }
 
-/// With as few points on the device as possible, and with all that may stay: streams
-/// wait for the results that they need of other streams.
+/// Streams wait for the results that they need of other streams. Tested with as few
+/// points on the device as possible, and with all that may stay.
 #[test]
 fn every_stream_may_be_the_slowest() {
     let small = Arc::new(Small::new(MEDIUM, 78));

@@ -101,8 +101,8 @@ fn what_a_device_has_is_freed_on_it() {
     assert_eq!(cuda::seen().live, 0);
 }
 
-/// The same holds for a thread that comes after the device was given up. Only the
-/// memory that the device may still write to is kept.
+/// A thread that comes after the device was given up frees its memory on it, too. Only
+/// the memory that the device may still write to is kept.
 #[test]
 fn what_a_stalled_device_has_is_freed_on_it() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,8 +202,8 @@ fn an_ordinal_that_is_none_is_an_error() {
     assert_eq!(cuda::seen().live, 0);
 }
 
-/// Each way in which a driver and a program do not fit together has its status and its
-/// advice, when devices are counted, opened and started.
+/// A driver and a program can fail to fit together in several ways. Each has its status
+/// and its advice, when devices are counted, opened and started.
 #[test]
 fn what_is_wrong_with_a_driver_is_told() {
     let _one = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
