@@ -10,6 +10,7 @@ use benches::{
 };
 use blstrs::Scalar;
 use criterion::Criterion;
+use cuzk_memory::NEVER_STOP;
 use cuzk_pce::{
     PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record, spmv_parallel, witness,
 };
@@ -103,16 +104,16 @@ fn compiled_stages<'a>(
     let expected = evaluate(r1cs, witness, None)?;
     let expected_c = naive::spmv(r1cs.c(), witness.values())?;
     let [mut a, mut b] = buffers(program);
-    program.evaluate_into(packed, &mut a, &mut b, None)?;
+    program.evaluate_into(packed, &mut a, &mut b, &NEVER_STOP)?;
     stage::agree(a == expected.a && b == expected.b, "compiled")?;
     let satisfied = |a: &mut [Scalar], b: &mut [Scalar]| {
-        program.evaluate_satisfied(packed, [a, b], None, &|| true)
+        program.evaluate_satisfied(packed, [a, b], &NEVER_STOP)
     };
     let [mut a, mut b] = buffers(program);
     satisfied(&mut a, &mut b)?;
     stage::agree(a == expected.a && b == expected.b, "compiled, satisfied")?;
     let [mut a, mut b, mut c] = buffers(program);
-    program.evaluate_abc_into(packed, [&mut a, &mut b, &mut c], None)?;
+    program.evaluate_abc_into(packed, [&mut a, &mut b, &mut c], &NEVER_STOP)?;
     let agrees = a == expected.a && b == expected.b && c[..r1cs.rows()] == expected_c;
     stage::agree(agrees, "compiled a, b, c")?;
     let ab = move || -> Work<'a> {
@@ -123,7 +124,7 @@ fn compiled_stages<'a>(
         let [mut a, mut b, mut c] = buffers(program);
         Box::new(move || {
             let lent = [&mut a[..], &mut b[..], &mut c[..]];
-            Ok(program.evaluate_abc_into(packed, lent, None)?)
+            Ok(program.evaluate_abc_into(packed, lent, &NEVER_STOP)?)
         })
     };
     let [mut a, mut b] = buffers(program);

@@ -18,6 +18,7 @@ use benches::{
 };
 use blstrs::Scalar;
 use criterion::Criterion;
+use cuzk_memory::NEVER_STOP;
 use cuzk_pce::{PackedWitness, Program, compile, packed_witness};
 use cuzk_tune::{
     beside::{Side, alone, beside},
@@ -256,7 +257,7 @@ impl Work {
     fn evaluation(&self) -> Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
-        Ok((self.program).evaluate_satisfied(&self.witness, [a, b], None, &|| true)?)
+        Ok((self.program).evaluate_satisfied(&self.witness, [a, b], &NEVER_STOP)?)
     }
 
     /// The question is a side that is alone, or what the other side does because

@@ -17,10 +17,10 @@ use benches::{
 };
 use blstrs::Scalar;
 use criterion::Criterion;
-use cuzk_kernels::Checkpoint;
+use cuzk_memory::NEVER_STOP;
 use cuzk_pce::{
-    CHUNK_ROWS, Gate, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate,
-    record, witness,
+    CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate, record,
+    witness,
 };
 use ff::Field;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -246,16 +246,6 @@ impl Arm {
     }
 }
 
-/// A witness's looks at the throttle, as the engine has them.
-struct Aside<'a>(Gate<'a>);
-
-impl Checkpoint for Aside<'_> {
-    fn pass(&self) -> bool {
-        self.0.pass();
-        true
-    }
-}
-
 /// A circuit in both forms, and its values; and what a witness is written of.
 struct Circuits {
     r1cs: R1cs<Scalar>,
@@ -337,7 +327,8 @@ impl<'a> Work<'a> {
         let Circuits {
             program, packed, ..
         } = self.circuits;
-        program.evaluate_satisfied(packed, [a, b], throttle, &|| true)?;
+        let throttled = NEVER_STOP.throttled(throttle, program.rows());
+        program.evaluate_satisfied(packed, [a, b], &throttled)?;
         Ok(())
     }
 
@@ -347,7 +338,8 @@ impl<'a> Work<'a> {
         in_witness: Option<&AtomicI32>,
         in_evaluation: Option<&AtomicI32>,
     ) -> Result<()> {
-        let aside = Aside(Gate::new(in_witness, self.circuits.program.rows()));
+        // As the engine writes a witness.
+        let aside = NEVER_STOP.throttled(in_witness, self.circuits.program.rows());
         black_box(self.circuits.porep.witness(&aside)?);
         self.evaluate_compiled(in_evaluation)
     }

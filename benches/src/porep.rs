@@ -4,7 +4,8 @@
 //! true or not.
 
 use blstrs::Scalar;
-use cuzk_kernels::{Checkpoint, Isa};
+use cuzk_kernels::Isa;
+use cuzk_memory::Checkpoint;
 use cuzk_pce::PackedWitness;
 use cuzk_witness::Context;
 use cuzk_witness::por::{MerklePath, TreeShape};
@@ -62,7 +63,7 @@ impl Porep {
     ///
     /// # Errors
     /// If `checkpoint` stops it.
-    pub fn witness(&self, checkpoint: &dyn Checkpoint) -> Result<PackedWitness<Scalar>> {
+    pub fn witness(&self, checkpoint: &Checkpoint<'_>) -> Result<PackedWitness<Scalar>> {
         let context = Context {
             checkpoint,
             ..Isa::best().into()
@@ -103,13 +104,13 @@ fn path(arities: &[usize], rng: &mut ChaCha8Rng) -> MerklePath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cuzk_kernels::Unhindered;
+    use cuzk_memory::NEVER_STOP;
     use cuzk_pce::Columns;
 
     /// 130,278,869 rows, and about as many variables, are 18 challenges.
     #[test]
     fn a_challenge_is_an_eighteenth_of_a_partition() {
-        let witness = Porep::new(1).unwrap().witness(&Unhindered).unwrap();
+        let witness = Porep::new(1).unwrap().witness(&NEVER_STOP).unwrap();
         assert!((7_000_000..7_500_000).contains(&witness.num_aux()));
     }
 }

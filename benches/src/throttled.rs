@@ -6,7 +6,8 @@
 //! Invariant: whatever the policy, the result is [`cuzk_pce::evaluate`]'s.
 
 use blstrs::Scalar;
-use cuzk_pce::{CHUNK_ROWS, CsrMatrix, Evaluated, R1cs, THROTTLE_CHUNKS, WAIT_MAX, Witness};
+use cuzk_memory::WAIT_MAX;
+use cuzk_pce::{CHUNK_ROWS, CsrMatrix, Evaluated, R1cs, THROTTLE_CHUNKS, Witness};
 use ff::Field;
 use rayon::prelude::*;
 use std::{

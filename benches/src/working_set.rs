@@ -4,7 +4,7 @@
 //! unmapped. So the concurrency that an arm reports is real.
 
 use crate::Result;
-use cuzk_kernels::memory::Block;
+use cuzk_memory::Block;
 use std::{
     io, mem,
     sync::{
@@ -209,7 +209,7 @@ impl Disposal {
 
 /// Working sets that wait to be used again, at most a fixed number.
 ///
-/// It does what the engine's own pool does (`cuzk_core::memory::buffer`): what
+/// It does what the engine's own pool does (`cuzk_memory::BufferPool`): what
 /// fits is taken from a bounded shelf, without a system call. The engine's is not
 /// used here, because linking `cuzk-core` costs minutes of compilation, all of
 /// Filecoin's circuits among them.

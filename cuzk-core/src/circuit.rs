@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use blstrs::Scalar;
 use cuzk_kernels::ntt::Domain;
-use cuzk_kernels::{Checkpoint, Isa, KernelError, Unhindered};
+use cuzk_kernels::{Isa, KernelError};
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use cuzk_pce::disk::{DiskError, DiskFault};
 use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -84,14 +85,15 @@ impl Circuit {
     /// # Errors
     /// As [`Circuit::compile`].
     pub fn cached(id: CircuitId, cache: &Path) -> Result<Self> {
-        Self::cached_while(id, cache, &Unhindered)
+        Self::cached_while(id, cache, &NEVER_STOP)
     }
 
-    /// The same; compiling asks `checkpoint` before every few thousand rows.
+    /// As [`Circuit::cached`], but compiling passes `checkpoint` before every few thousand
+    /// rows.
     ///
     /// # Errors
     /// As [`Circuit::compile`], and [`Error::Stopped`]: nothing is written then.
-    pub fn cached_while(id: CircuitId, cache: &Path, checkpoint: &dyn Checkpoint) -> Result<Self> {
+    pub fn cached_while(id: CircuitId, cache: &Path, checkpoint: &Checkpoint<'_>) -> Result<Self> {
         let path = Self::cache_path(id, cache)?;
         match Self::open(id, &path) {
             Ok(circuit) => return Ok(circuit),

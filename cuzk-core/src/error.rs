@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cuzk_journal::JournalError;
-use cuzk_pce::NoMemory;
+use cuzk_memory::{NoMemory, Stopped};
 use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
@@ -55,7 +55,7 @@ pub enum Error {
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// The system had no memory for a witness, though the budget allowed it.
-    #[error("{0}; lower [memory] total_budget, or leave more memory to the engine")]
+    #[error("witness: {0}; lower [memory] total_budget, or leave more memory to the engine")]
     NoMemory(#[from] NoMemory),
     /// A circuit could not be recorded or its witness not computed.
     #[error("{stage}: {problem}")]
@@ -178,6 +178,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+}
+
+impl From<Stopped> for Error {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 /// What may be to blame where a backend fails.

@@ -12,6 +12,8 @@ use std::hash::Hash;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cuzk_memory::{Checkpoint, Stopped};
+
 /// How often who waits looks whether to go on.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -52,20 +54,31 @@ impl<K, V> fmt::Debug for OnceMap<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
-    /// The value of `key`, made by `make` if no one has made it yet.
+    /// Returns the value of `key`. `make` makes it, if no thread has made it yet.
     ///
     /// # Errors
-    /// What `make` returns.
+    /// The error of `make`.
     pub fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
-        self.get_or_make_unless(key, || None, make)
+        self.make_unless(key, || None, make)
     }
 
-    /// The same; who waits for another to make it asks `stop` every millisecond or so,
-    /// and leaves with the error that it returns.
+    /// Returns the value of `key`. `make` makes it, if no thread has made it yet. A thread
+    /// that waits for another to make it asks every millisecond or so if `checkpoint` is
+    /// cancelled; it never pauses.
     ///
     /// # Errors
-    /// What `make` or `stop` returns.
-    pub fn get_or_make_unless<E>(
+    /// The error of `make`, or [`Stopped`].
+    pub fn get_or_make_unless_stopped<E: From<Stopped>>(
+        &self,
+        key: K,
+        checkpoint: &Checkpoint<'_>,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        let stop = || checkpoint.is_cancelled().then(|| Stopped.into());
+        self.make_unless(key, stop, make)
+    }
+
+    fn make_unless<E>(
         &self,
         key: K,
         stop: impl Fn() -> Option<E>,
@@ -277,11 +290,11 @@ mod tests {
         let asked = AtomicUsize::new(0);
         let (left, _) = while_slow_is_made(&map, || {
             let third_time = || (asked.fetch_add(1, Ordering::Relaxed) == 2).then_some("left");
-            map.get_or_make_unless("slow", third_time, || Ok(2))
+            map.make_unless("slow", third_time, || Ok(2))
         });
         assert_eq!((left, asked.into_inner()), (Err("left"), 3));
         // What is there is not waited for.
-        let value = map.get_or_make_unless("slow", || Some("left"), || Ok(2));
+        let value = map.make_unless("slow", || Some("left"), || Ok(2));
         assert_eq!(value.as_deref(), Ok(&1));
     }
 
@@ -354,7 +367,7 @@ mod tests {
                 asked.fetch_add(1, Ordering::Relaxed);
                 None
             };
-            let value = map.get_or_make_unless(1, waits, || Ok::<_, &str>(2));
+            let value = map.make_unless(1, waits, || Ok::<_, &str>(2));
             assert_eq!(value.as_deref(), Ok(&2));
             assert_eq!(failing.join().unwrap(), Err("no"));
         });

@@ -19,18 +19,16 @@ use std::sync::atomic::AtomicI32;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::{Bls12, Scalar};
-use cuzk_kernels::{Checkpoint, Isa};
-use cuzk_pce::{Columns, EvalError, Gate, PackedWitness};
+use cuzk_kernels::Isa;
+use cuzk_memory::{Buffer, BufferPool, Checkpoint};
+use cuzk_pce::{Columns, EvalError, PackedWitness};
 use ff::Field;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::backend::{
-    Backend, BackendError, Evaluation, Pending, Randomness, SharedCheckpoint, Synthesized,
-};
+use crate::backend::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::kinds::{Job, WitnessContext, Writer};
-use crate::memory::buffer::{Buffer, BufferPool};
 use crate::panics::catch_panic;
 use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
@@ -66,12 +64,12 @@ pub struct SynthesisResources<'a> {
     pub buffers: &'a Arc<BufferPool>,
     /// While this count is above zero, the witness and the evaluation leave the
     /// memory bandwidth to the work that raised it, each for at most
-    /// [`cuzk_pce::wait_max`].
+    /// [`cuzk_memory::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
     /// True if A and B are evaluated here, and not left to the backend.
     pub evaluate: bool,
     /// Pauses or stops the partition, here and on the device.
-    pub checkpoint: SharedCheckpoint,
+    pub checkpoint: Checkpoint<'static>,
 }
 
 /// What proving runs with once the partition is synthesized.
@@ -195,14 +193,12 @@ fn synthesize(
         randomness,
         ..
     } = partition;
-    if !checkpoint.pass() {
-        return Err(Error::Stopped);
-    }
+    checkpoint.check()?;
     let evaluation = if evaluate {
         let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
         let out = [&mut *a, &mut *b];
         trace.time(Stage::Evaluate, || {
-            pool.install(|| evaluate_partition(&circuit, &witness, out, throttle, &*checkpoint))
+            pool.install(|| evaluate_partition(&circuit, &witness, out, throttle, &checkpoint))
         })?;
         Evaluation::Done([a, b])
     } else {
@@ -228,36 +224,19 @@ fn write_witness(
         Writer::Native => Stage::Witness,
         Writer::Circuit => Stage::CircuitWitness,
     };
-    let memory = resources.buffers.witness_memory();
-    let throttled = Throttled {
-        gate: Gate::new(resources.throttle, partition.circuit.program().rows()),
-        checkpoint: &*resources.checkpoint,
-    };
+    let memory = resources.buffers.array_memory();
+    let rows = partition.circuit.program().rows();
+    let throttled = resources.checkpoint.throttled(resources.throttle, rows);
     let context = WitnessContext {
         isa: resources.isa,
         memory: &memory,
         checkpoint: &throttled,
     };
     trace.time(stage, || {
-        if !throttled.pass() {
-            return Err(Error::Stopped);
-        }
+        throttled.check()?;
         let write = || statement.witness_in(partition.index, context);
         resources.pool.install(write)
     })
-}
-
-/// A witness's checkpoint, at which it yields as evaluation does.
-struct Throttled<'a> {
-    gate: Gate<'a>,
-    checkpoint: &'a dyn Checkpoint,
-}
-
-impl Checkpoint for Throttled<'_> {
-    fn pass(&self) -> bool {
-        self.gate.pass();
-        self.checkpoint.pass()
-    }
 }
 
 /// Two vectors over the circuit's domain, of unspecified values.
@@ -277,9 +256,9 @@ pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[B
 }
 
 /// A·w and B·w over the circuit's domain: its rows, those that Groth16 appends
-/// for the inputs, then zeros. `checkpoint` is asked before every few thousand
-/// rows. The witness is taken to satisfy the rows; the verifier rejects what is
-/// proved with any other.
+/// for the inputs, then zeros. Each thread passes `checkpoint` before every few
+/// thousand rows, and stands aside there while `throttle` is above zero. The witness
+/// must satisfy the rows: the verifier rejects a proof with any other witness.
 ///
 /// # Errors
 /// A witness or buffers of another circuit's shape; [`Error::Stopped`].
@@ -288,7 +267,7 @@ pub fn evaluate_partition(
     witness: &PackedWitness<Scalar>,
     [a, b]: [&mut [Scalar]; 2],
     throttle: Option<&AtomicI32>,
-    checkpoint: &dyn Checkpoint,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<()> {
     let rows = circuit.program().rows() + witness.num_inputs();
     let (a, a_rest) = a.split_at_mut(rows.min(a.len()));
@@ -297,10 +276,10 @@ pub fn evaluate_partition(
         rest.par_chunks_mut(FILL_TASK)
             .for_each(|task| task.fill(Scalar::ZERO));
     }
-    let goes_on = || checkpoint.pass();
+    let throttled = checkpoint.throttled(throttle, circuit.program().rows());
     circuit
         .program()
-        .evaluate_satisfied(witness, [a, b], throttle, &goes_on)
+        .evaluate_satisfied(witness, [a, b], &throttled)
         .map_err(|error| match error {
             EvalError::Stopped => Error::Stopped,
             error => Error::Synthesis {

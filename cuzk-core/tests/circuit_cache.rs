@@ -11,7 +11,8 @@ use std::time::Duration;
 use cuzk_core::Error;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
-use cuzk_kernels::{Checkpoint, Isa, Unhindered};
+use cuzk_kernels::Isa;
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use rayon::ThreadPoolBuilder;
 
 /// The smallest circuit there is.
@@ -42,33 +43,30 @@ fn the_first_start_compiles_and_the_next_one_maps() {
     assert_eq!(mapped.densities(), compiled.densities());
 }
 
-/// Lets so many questions pass.
-struct Patience(AtomicUsize);
-
-impl Checkpoint for Patience {
-    fn pass(&self) -> bool {
+/// Lets so many checks pass, and counts them down.
+fn patience(checks: &AtomicUsize) -> Checkpoint<'_> {
+    Checkpoint::asking(|| {
         let less = |left: usize| left.checked_sub(1);
-        let left = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        left.is_ok()
-    }
+        let left = checks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        left.is_err()
+    })
 }
 
 #[test]
 fn compiling_stops_and_leaves_nothing() {
     let cache = tempfile::tempdir().unwrap();
     for passes in [0, 2] {
-        let patience = Patience(AtomicUsize::new(passes));
+        let checks = AtomicUsize::new(passes);
+        let patience = patience(&checks);
         let error = Circuit::cached_while(WINNING, cache.path(), &patience).unwrap_err();
         assert!(matches!(error, Error::Stopped), "{error}");
-        assert_eq!(patience.0.into_inner(), 0);
+        assert_eq!(checks.load(Ordering::Relaxed), 0);
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
     }
-    Circuit::cached_while(WINNING, cache.path(), &Unhindered).unwrap();
+    Circuit::cached_while(WINNING, cache.path(), &NEVER_STOP).unwrap();
     // What is there is mapped, whoever asks.
-    let patience = Patience(AtomicUsize::new(0));
-    Circuit::cached_while(WINNING, cache.path(), &patience).unwrap();
+    let none = AtomicUsize::new(0);
+    Circuit::cached_while(WINNING, cache.path(), &patience(&none)).unwrap();
 }
 
 #[test]

@@ -12,9 +12,9 @@ use cuzk_core::config::{
     Pipeline, ProblemKind, SECTIONS, Srs, Synthesis,
 };
 use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::buffer::Dealloc;
 use cuzk_core::scheduler::priority::Patience;
 use cuzk_kernels::Isa;
+use cuzk_memory::Dealloc;
 use proptest::prelude::*;
 
 /// A machine with two GPUs, whatever this one is.

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use blstrs::Scalar;
 use cuzk_core::backend::{
-    Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Hindrance, Randomness,
-    Scaling, Synthesized,
+    Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Randomness, Scaling,
+    Synthesized,
 };
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, decode};
-use cuzk_core::memory::buffer::{BufferPool, Dealloc};
+use cuzk_core::memory::buffer_pool;
 use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{
     Partition, ProvingResources, SynthesisResources, prove_partition, prove_start,
@@ -34,10 +34,12 @@ use cuzk_core::pipeline::{
 };
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_core::{Engine, Error};
+use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{g1_stream, g2_stream};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient;
-use cuzk_kernels::{Checkpoint, Isa, Unhindered};
+use cuzk_memory::Checkpoint;
+use cuzk_memory::Dealloc;
 use cuzk_pce::Density;
 use supraseal_sys::device::{
     BG2, CircuitShape, DeviceOptions, DevicePlan, DeviceProver, DeviceSums, Intermediates, Queries,
@@ -90,7 +92,7 @@ impl Case {
         evaluate: bool,
         trace: Trace<'_>,
     ) -> Synthesized {
-        self.synthesize(throttle, evaluate, Arc::new(Unhindered), trace)
+        self.synthesize(throttle, evaluate, Checkpoint::never(), trace)
             .unwrap()
     }
 
@@ -98,13 +100,13 @@ impl Case {
         &self,
         throttle: Option<&AtomicI32>,
         evaluate: bool,
-        checkpoint: Arc<dyn Hindrance>,
+        checkpoint: Checkpoint<'static>,
         trace: Trace<'_>,
     ) -> Result<Synthesized, Error> {
         let resources = SynthesisResources {
             pool: &common::config().synthesis.pool().unwrap(),
             isa: Isa::best(),
-            buffers: &BufferPool::new(Dealloc::Recycle, 0),
+            buffers: &buffer_pool(Dealloc::Recycle, 0),
             throttle,
             evaluate,
             checkpoint,
@@ -159,7 +161,7 @@ impl Case {
     fn start(
         &self,
         device: &Arc<dyn Backend>,
-        checkpoint: Arc<dyn Hindrance>,
+        checkpoint: Checkpoint<'static>,
     ) -> Result<(), BackendError> {
         let timeline = Timeline::default();
         let synthesized = Synthesized {
@@ -187,10 +189,10 @@ impl Case {
         let synthesis = SynthesisResources {
             pool,
             isa: Isa::best(),
-            buffers: &BufferPool::new(Dealloc::Recycle, 0),
+            buffers: &buffer_pool(Dealloc::Recycle, 0),
             throttle: None,
             evaluate,
-            checkpoint: Arc::new(Unhindered),
+            checkpoint: Checkpoint::never(),
         };
         let proving = ProvingResources {
             backend,
@@ -364,41 +366,20 @@ fn a_failing_device_fails_its_partition() {
     }
 }
 
-/// Goes on so many times.
-struct Counted {
-    asked: AtomicUsize,
-    goes_on: usize,
-}
-
-impl Checkpoint for Counted {
-    fn pass(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) < self.goes_on
-    }
-}
-
-impl Hindrance for Counted {
-    fn is_stopped(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) >= self.goes_on
-    }
-}
-
-/// Hinders nothing until it is told to stop it.
+/// Counts how often it is asked, and stops once it is told to.
 #[derive(Default)]
 struct Waits {
     asked: AtomicUsize,
     stops: AtomicBool,
 }
 
-impl Checkpoint for Waits {
-    fn pass(&self) -> bool {
-        !self.is_stopped()
-    }
-}
-
-impl Hindrance for Waits {
-    fn is_stopped(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        self.stops.load(Ordering::Relaxed)
+impl Waits {
+    fn checkpoint(self: &Arc<Self>) -> Checkpoint<'static> {
+        let waits = Arc::clone(self);
+        Checkpoint::asking(move || {
+            waits.asked.fetch_add(1, Ordering::Relaxed);
+            waits.stops.load(Ordering::Relaxed)
+        })
     }
 }
 
@@ -420,7 +401,7 @@ fn the_making_of_a_circuit_holds_up_its_own_partitions() {
         wait_until("it is made", || controls.seen().making_is_held);
         let other_one = scope.spawn(|| other.prove(&device, added(3, 4)).0);
         wait_until("the other is proved", || other_one.is_finished());
-        let waiting = scope.spawn(|| slow.start(&device, Arc::<Waits>::clone(&waits)));
+        let waiting = scope.spawn(|| slow.start(&device, waits.checkpoint()));
         wait_until("it waits", || waits.asked.load(Ordering::Relaxed) > 0);
         waits.stops.store(true, Ordering::Relaxed);
         wait_until("it has left", || waiting.is_finished());
@@ -452,7 +433,7 @@ fn a_circuit_that_cannot_be_made_leaves_nothing() {
     };
     let before = held();
     for _ in 0..3 {
-        let failed = case.start(&device, Arc::new(Unhindered)).unwrap_err();
+        let failed = case.start(&device, Checkpoint::never()).unwrap_err();
         let BackendError::Native(status) = failed else {
             panic!("{failed}")
         };
@@ -565,7 +546,7 @@ fn a_witness_stands_aside() {
         case.synthesized_beside(Some(&raised), evaluate, timeline.trace(0, Some(0)));
         let spans = timeline.spans();
         let witness = spans.iter().find(|span| span.stage == Stage::Witness);
-        let bound = cuzk_pce::wait_max(case.circuit.program().rows());
+        let bound = cuzk_memory::wait_max(case.circuit.program().rows());
         assert!(witness.unwrap().length() >= bound);
     }
 }
@@ -576,14 +557,13 @@ fn a_witness_stops_at_its_next_piece() {
     let case = Case::new();
     let timeline = Timeline::default();
     let asks = |goes_on: usize| {
-        let counted = Arc::new(Counted {
-            asked: AtomicUsize::new(0),
-            goes_on,
-        });
-        let checkpoint: Arc<dyn Hindrance> = Arc::<Counted>::clone(&counted);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let is_over = move || counted.fetch_add(1, Ordering::Relaxed) >= goes_on;
+        let checkpoint = Checkpoint::asking(is_over);
         let trace = timeline.trace(0, Some(0));
         let synthesized = case.synthesize(None, false, checkpoint, trace);
-        (synthesized, counted.asked.load(Ordering::Relaxed))
+        (synthesized, asked.load(Ordering::Relaxed))
     };
     let (whole, all) = asks(usize::MAX);
     whole.unwrap();

@@ -20,19 +20,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellperson::groth16::{Parameters, Proof};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::backend::{
-    Backend, BackendError, CpuBackend, Hindrance, Randomness, Scaling, Synthesized,
-};
+use cuzk_core::backend::{Backend, BackendError, CpuBackend, Randomness, Scaling, Synthesized};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{Job, ProofKind, decode};
-use cuzk_core::memory::buffer::{BufferPool, Dealloc};
+use cuzk_core::memory::buffer_pool;
 use cuzk_core::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
 use cuzk_core::pipeline::{
     Partition, ProvingResources, SynthesisResources, prove_partition, synthesize_partition,
 };
 use cuzk_core::timeline::Timeline;
 use cuzk_core::verify::VerifiedProof;
-use cuzk_kernels::{Checkpoint, Isa, Unhindered};
+use cuzk_kernels::Isa;
+use cuzk_memory::{BufferPool, Checkpoint, Dealloc};
 use ff::Field;
 use group::Curve;
 use rayon::ThreadPool;
@@ -65,7 +64,7 @@ fn synthesis<'a>(
         buffers,
         throttle: Some(resources.throttle()),
         evaluate: true,
-        checkpoint: Arc::new(Unhindered),
+        checkpoint: Checkpoint::never(),
     }
 }
 
@@ -96,7 +95,7 @@ impl Case {
     }
 
     fn synthesized(&self, resources: &GpuResources, pool: &ThreadPool) -> Synthesized {
-        let buffers = BufferPool::new(Dealloc::Recycle, 0);
+        let buffers = buffer_pool(Dealloc::Recycle, 0);
         let synthesis = synthesis(Isa::best(), (resources, pool), &buffers);
         let trace = Timeline::default();
         let trace = trace.trace(0, Some(0));
@@ -112,7 +111,7 @@ impl Case {
         let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(&pool));
         let backend: Arc<dyn Backend> = Arc::new(backend.with_isa(isa));
         let timeline = Timeline::default();
-        let buffers = BufferPool::new(Dealloc::Recycle, 0);
+        let buffers = buffer_pool(Dealloc::Recycle, 0);
         let proving = ProvingResources {
             backend: &backend,
             device: 0,
@@ -154,22 +153,12 @@ fn backend(resources: &Arc<GpuResources>, pool: &Arc<ThreadPool>) -> Arc<dyn Bac
     Arc::new(CpuBackend::new(Arc::clone(resources), Arc::clone(pool)))
 }
 
-/// Says stop at one call, and only then.
-struct StopAt {
-    call: usize,
-    calls: AtomicUsize,
-}
-
-impl Checkpoint for StopAt {
-    fn pass(&self) -> bool {
-        self.calls.fetch_add(1, Ordering::Relaxed) != self.call
-    }
-}
-
-impl Hindrance for StopAt {
-    fn is_stopped(&self) -> bool {
-        !self.pass()
-    }
+/// Stops at one call, and only then. The calls are counted.
+fn stop_at(call: usize) -> (Checkpoint<'static>, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let is_it = move || counted.fetch_add(1, Ordering::Relaxed) == call;
+    (Checkpoint::asking(is_it), calls)
 }
 
 fn known_answer(kind: ProofKind) -> String {
@@ -313,7 +302,7 @@ fn a_stopped_partition_gives_no_proof() {
     let backend = backend(&resources, &pool);
     let timeline = Timeline::default();
     let trace = timeline.trace(0, Some(0));
-    let prove = |checkpoint: Arc<StopAt>| {
+    let prove = |checkpoint: Checkpoint<'static>| {
         let partition = Synthesized {
             checkpoint,
             ..case.synthesized(&resources, &pool)
@@ -322,15 +311,11 @@ fn a_stopped_partition_gives_no_proof() {
             .prove_start(partition, trace)?
             .finish(trace)
     };
-    let stop_at = |call| {
-        let calls = AtomicUsize::new(0);
-        Arc::new(StopAt { call, calls })
-    };
-    let counter = stop_at(usize::MAX);
-    prove(Arc::clone(&counter)).unwrap();
-    let calls = counter.calls.load(Ordering::Relaxed);
+    let (counter, calls) = stop_at(usize::MAX);
+    prove(counter.clone()).unwrap();
+    let calls = calls.load(Ordering::Relaxed);
     for call in [0, 1, calls / 3, calls - calls / 8, calls - 1] {
-        let stopped = prove(stop_at(call));
+        let stopped = prove(stop_at(call).0);
         assert!(
             matches!(stopped, Err(BackendError::Stopped)),
             "{call} of {calls}"

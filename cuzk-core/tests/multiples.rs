@@ -13,7 +13,8 @@ use cuzk_core::params::{
     GenerateOptions, LoadedParams, MappedMultiples, ParamCache, ParamsError, WrittenMultiples,
     multiples_path, write_multiples,
 };
-use cuzk_kernels::{Checkpoint, Context, Isa};
+use cuzk_kernels::{Context, Isa};
+use cuzk_memory::{Checkpoint, Stopped};
 use rayon::ThreadPool;
 use tempfile::TempDir;
 
@@ -92,13 +93,9 @@ fn pool() -> ThreadPool {
     common::config().synthesis.pool().unwrap()
 }
 
-/// Stops whatever asks.
-struct Stop;
-
-impl Checkpoint for Stop {
-    fn pass(&self) -> bool {
-        false
-    }
+/// Stops at once.
+fn stop() -> Checkpoint<'static> {
+    Checkpoint::asking(|| true)
 }
 
 /// For a job that has ended nobody reads on, nor at an engine's end: it may be a slow disk.
@@ -110,11 +107,11 @@ fn a_reading_stops_and_leaves_nothing() {
     }
     case.write(1 << 30).unwrap();
     let params = case.params.mapped();
-    let stop = || Some("stopped");
-    let stopped = params.multiples_unless(&case.circuit, Isa::best(), &pool(), stop);
-    assert_eq!(stopped.err(), Some("stopped"));
+    let stopped = params.multiples_unless_stopped(&case.circuit, Isa::best(), &pool(), &stop());
+    assert_eq!(stopped.err(), Some(Stopped));
+    let stop = stop();
     let context = Context {
-        checkpoint: &Stop,
+        checkpoint: &stop,
         ..Isa::best().into()
     };
     assert!(matches!(case.renew(context), Err(ParamsError::Stopped)));
@@ -247,7 +244,7 @@ fn a_stale_file_is_made_anew_within_its_makers_limit() {
     assert_eq!(other.shared(Isa::SCALAR), (false, false), "no form for it");
     assert_eq!(other.shared(best), (false, true));
     let stopped = other.renew(Context {
-        checkpoint: &Stop,
+        checkpoint: &stop(),
         ..best.into()
     });
     assert!(matches!(stopped, Err(ParamsError::Stopped)));
@@ -272,8 +269,9 @@ fn multiples_that_are_wanted_are_made_where_there_are_none() {
         return;
     }
     assert!(is_absent(best));
+    let stop = stop();
     let stopping = Context {
-        checkpoint: &Stop,
+        checkpoint: &stop,
         ..best.into()
     };
     let stopped = case.renew_or_make(stopping, true);

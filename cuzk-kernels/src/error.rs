@@ -1,5 +1,7 @@
 //! What a kernel can refuse.
 
+use cuzk_memory::Stopped;
+
 use crate::msm::BasesError;
 
 /// A kernel was asked for something it cannot do.
@@ -48,16 +50,22 @@ pub enum KernelError {
     /// Rows of multiples that cannot be used.
     #[error("multiples of bases: {0}")]
     Multiples(&'static str),
-    /// A [`Checkpoint`](crate::Checkpoint) said so. What the kernel was writing is
+    /// A [`Checkpoint`](cuzk_memory::Checkpoint) said so. What the kernel was writing is
     /// of no use.
     #[error("stopped")]
     Stopped,
     /// There is no working memory to be had.
     #[error("no memory for a sum: {0}")]
-    Memory(#[source] std::io::Error),
+    Memory(#[from] std::io::Error),
     /// The bases could not be read.
     #[error(transparent)]
     Bases(#[from] BasesError),
+}
+
+impl From<Stopped> for KernelError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 /// Checks a slice's length.

@@ -5,14 +5,14 @@
 //! What it is not: it knows nothing of circuits, files or configuration, and
 //! it owns no threads. Everything runs on the *current* rayon pool, so a
 //! caller chooses the threads with `ThreadPool::install`; a sum's large working
-//! memory is lent by the caller ([`memory`]). What is made once is its maker's: a
+//! memory is lent by the caller ([`Memory`](cuzk_memory::Memory)). What is made once is its maker's: a
 //! domain's powers of its root, a table of multiples of one base.
 //!
 //! Invariants: results are exact (every kernel has a slow twin that it is tested
 //! against, most of them in [`naive`]), lengths are checked and answered with a
 //! [`KernelError`], and working memory is bounded by the functions'
 //! documentation. The quotient and the sums can be paused and stopped
-//! (`checkpoint`). Running time depends on the values: witnesses of storage
+//! ([`Checkpoint`](cuzk_memory::Checkpoint)). Running time depends on the values: witnesses of storage
 //! proofs are not secret from the machine that proves, and no constant-time
 //! claim is made.
 //!
@@ -26,21 +26,21 @@
 
 pub(crate) mod affine;
 pub(crate) mod arithmetic;
-mod checkpoint;
+mod context;
 pub(crate) mod digits;
 mod error;
 pub mod fixed_base;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod isa;
-pub mod memory;
 pub mod msm;
 pub mod naive;
 pub mod ntt;
+mod plain;
 pub mod poseidon;
 pub mod quotient;
 mod spares;
 
-pub use checkpoint::{Checkpoint, Context, Unhindered};
+pub use context::Context;
 pub use error::KernelError;
 pub use isa::{Isa, IsaError};

@@ -10,7 +10,7 @@
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
 
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::{KernelError, expect_len};
 use crate::isa::Isa;
 use crate::ntt::{Direction, Domain, root_of_unity};

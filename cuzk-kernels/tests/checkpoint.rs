@@ -8,11 +8,11 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
-use cuzk_kernels::memory::Mapped;
 use cuzk_kernels::msm::{self, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
-use cuzk_kernels::{Checkpoint, Context, Isa, KernelError, naive};
+use cuzk_kernels::{Context, Isa, KernelError, naive};
+use cuzk_memory::{Checkpoint, Mapped, NEVER_STOP};
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use proptest::prelude::*;
@@ -33,11 +33,9 @@ impl StopAt {
             calls: AtomicUsize::new(0),
         }
     }
-}
 
-impl Checkpoint for StopAt {
-    fn pass(&self) -> bool {
-        self.calls.fetch_add(1, Ordering::Relaxed) != self.call
+    fn checkpoint(&self) -> Checkpoint<'_> {
+        Checkpoint::asking(|| self.calls.fetch_add(1, Ordering::Relaxed) == self.call)
     }
 }
 
@@ -65,16 +63,19 @@ impl Gate {
         *self.open.lock().unwrap() = true;
         self.changed.notify_all();
     }
-}
 
-impl Checkpoint for Gate {
-    fn pass(&self) -> bool {
+    /// Blocks at the gate, and never stops.
+    fn checkpoint(&self) -> Checkpoint<'_> {
+        Checkpoint::asking(|| self.is_cancelled())
+    }
+
+    fn is_cancelled(&self) -> bool {
         if self.calls.fetch_add(1, Ordering::SeqCst) >= self.call {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let open = self.open.lock().unwrap();
             drop(self.changed.wait_while(open, |open| !*open).unwrap());
         }
-        true
+        false
     }
 }
 
@@ -133,7 +134,7 @@ impl Case {
         }
     }
 
-    fn run(&self, checkpoint: &dyn Checkpoint) -> Result<Output, KernelError> {
+    fn run(&self, checkpoint: &Checkpoint<'_>) -> Result<Output, KernelError> {
         let isa = self.isa;
         let memory = &Mapped;
         let context = Context {
@@ -221,14 +222,14 @@ proptest! {
     ) {
         let case = Case::new(kernel, isa, log_size, seed);
         let (pool, counter) = (pool(), StopAt::new(usize::MAX));
-        prop_assert_eq!(pool.install(|| case.run(&counter)).unwrap(), case.expected());
+        prop_assert_eq!(pool.install(|| case.run(&counter.checkpoint())).unwrap(), case.expected());
         // How work is cut does not depend on the run, so neither do the calls.
         let calls = counter.calls.into_inner();
         prop_assert!(calls > 0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss,
             reason = "a place among few calls")]
         let call = (calls as f64 * place) as usize;
-        let stopped = pool.install(|| case.run(&StopAt::new(call)));
+        let stopped = pool.install(|| case.run(&StopAt::new(call).checkpoint()));
         prop_assert!(matches!(stopped, Err(KernelError::Stopped)), "{call} of {calls}");
     }
 
@@ -248,11 +249,11 @@ proptest! {
         let gate = Gate::new(call);
         let (slow, fast) = (pool(), pool());
         let (result, urgent_result) = thread::scope(|scope| {
-            let paused = scope.spawn(|| slow.install(|| case.run(&gate)));
+            let paused = scope.spawn(|| slow.install(|| case.run(&gate.checkpoint())));
             while gate.waiting.load(Ordering::SeqCst) == 0 && !paused.is_finished() {
                 thread::yield_now();
             }
-            let urgent = fast.install(|| urgent.run(&StopAt::new(usize::MAX)));
+            let urgent = fast.install(|| urgent.run(&NEVER_STOP));
             gate.open();
             (paused.join().unwrap(), urgent)
         });

@@ -2,10 +2,11 @@
 //!
 //! Work runs on rayon's current pool, in chunks of [`CHUNK_ROWS`] rows; every
 //! [`THROTTLE_CHUNKS`]th chunk passes the throttle first (see
-//! [`crate::throttle`]). c is never computed for a proof: for a witness that
+//! [`cuzk_memory::Gate`]). c is never computed for a proof: for a witness that
 //! satisfies the system it is a∘b. [`check`] is where C is used.
 
-use crate::{csr::CsrMatrix, r1cs::R1cs, throttle::Gate, witness::Witness};
+use crate::{csr::CsrMatrix, r1cs::R1cs, witness::Witness};
+use cuzk_memory::{Gate, Stopped};
 use ff::PrimeField;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicI32;
@@ -48,6 +49,12 @@ pub enum EvalError {
     /// The caller wanted no more of it. What the buffers hold is unspecified.
     #[error("stopped")]
     Stopped,
+}
+
+impl From<Stopped> for EvalError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 impl EvalError {
@@ -168,10 +175,11 @@ fn spmv_into<S: PrimeField>(matrix: &CsrMatrix<S>, witness: &[S], out: &mut [S],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{naive, record, testing::*, throttle::WAIT_MAX, witness};
+    use crate::{naive, record, testing::*, witness};
     use bellpepper_core::Comparable;
     use bellperson::{Circuit, util_cs::test_cs::TestConstraintSystem};
     use blstrs::Scalar;
+    use cuzk_memory::WAIT_MAX;
     use ff::Field;
     use proptest::prelude::*;
     use rand::{Rng, SeedableRng};

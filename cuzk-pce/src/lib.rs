@@ -34,8 +34,6 @@ mod record;
 mod stream;
 #[cfg(test)]
 mod testing;
-mod throttle;
-mod unwind;
 mod witness;
 
 pub use csr::{CsrError, CsrMatrix, Row};
@@ -45,8 +43,7 @@ pub use fingerprint::Fingerprint;
 pub use program::{Program, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
-pub use throttle::{Gate, WAIT_MAX, wait_max};
 pub use witness::{
-    Columns, NoMemory, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs,
-    Witness, WitnessCs, WitnessError, WitnessMemory, packed_witness, witness,
+    Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
+    WitnessCs, WitnessError, packed_witness, witness,
 };

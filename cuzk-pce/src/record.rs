@@ -21,6 +21,7 @@ use crate::{
     r1cs::{R1cs, variables},
 };
 use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
+use cuzk_memory::Stopped;
 use ff::PrimeField;
 
 /// Why a circuit could not be recorded.
@@ -32,9 +33,15 @@ pub enum RecordError {
     /// The circuit names variables it never allocated, or is too large.
     #[error("the circuit's rows are not a constraint system: {0}")]
     Rows(#[from] CsrError),
-    /// Whoever asked for it does not want it any more.
+    /// The checkpoint stopped it.
     #[error("stopped")]
     Stopped,
+}
+
+impl From<Stopped> for RecordError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 /// Records the rows of `circuit`, which need not have a witness.

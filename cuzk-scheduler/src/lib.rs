@@ -10,7 +10,7 @@
 //! * [`priority`]: the order of work.
 //! * [`admission`]: work that waits for its turn and its memory.
 //! * [`queue`]: work between two stages.
-//! * [`pause`] and [`turnstile`]: urgent work goes first.
+//! * [`turnstile`]: urgent work goes first.
 //! * [`health`] and [`estimate`]: the record of devices, and of the duration of work.
 //!
 //! # Example
@@ -45,7 +45,6 @@
 pub mod admission;
 pub mod estimate;
 pub mod health;
-pub mod pause;
 pub mod priority;
 pub mod queue;
 mod sync;

@@ -4,11 +4,7 @@
 //! does not check.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::AtomicUsize;
-#[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic::AtomicUsize;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 

@@ -9,11 +9,10 @@
     reason = "a failure in a test fails the test"
 )]
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use cuzk_memory::{Cancellation, Checkpoint, Pause, Stopped};
 use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
-use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::priority::{Patience, Priority, Rank};
 use cuzk_scheduler::queue::Queue;
 use cuzk_scheduler::turnstile::Turnstile;
@@ -318,11 +317,11 @@ fn a_pause_lets_everybody_pass_once_it_is_over() {
         let urgent = pause.raise();
         let waiting = thread::spawn({
             let pause = Arc::clone(&pause);
-            move || pause.pass(|| false)
+            move || Checkpoint::never().paused_by(&pause).check()
         });
         drop(pause.raise());
         drop(urgent);
-        waiting.join().unwrap();
+        assert_eq!(waiting.join().unwrap(), Ok(()));
     });
 }
 
@@ -335,13 +334,17 @@ fn between_two_equal_answers_of_a_pause_nobody_stood_still() {
             move || drop(pause.raise())
         });
         let before = pause.quiet();
-        let stood_still = Cell::new(false);
-        pause.pass(|| {
-            stood_still.set(true);
+        // It is asked once more, after the pause.
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let cancelled = Checkpoint::asking(|| {
+            asked.fetch_add(1, Ordering::Relaxed);
             true
         });
+        let stopped = cancelled.paused_by(&pause).check();
         let after = pause.quiet();
-        assert!(!stood_still.get() || before.is_none() || before != after);
+        assert_eq!(stopped, Err(Stopped));
+        let stood_still = asked.into_inner() > 1;
+        assert!(!stood_still || before.is_none() || before != after);
         urgent.join().unwrap();
     });
 }
@@ -350,15 +353,15 @@ fn between_two_equal_answers_of_a_pause_nobody_stood_still() {
 fn a_pause_lets_pass_who_is_told_to_stop() {
     model(|| {
         let pause = Arc::new(Pause::default());
-        let stop = Arc::new(AtomicBool::new(false));
+        let cancellation = Cancellation::default();
         let _urgent = pause.raise();
         let waiting = thread::spawn({
-            let (pause, stop) = (Arc::clone(&pause), Arc::clone(&stop));
-            move || pause.pass(|| stop.load(Ordering::Acquire))
+            let checkpoint = Checkpoint::new(&cancellation).paused_by(&pause);
+            move || checkpoint.check()
         });
-        stop.store(true, Ordering::Release);
+        cancellation.cancel();
         pause.wake();
-        waiting.join().unwrap();
+        assert_eq!(waiting.join().unwrap(), Err(Stopped));
     });
 }
 

@@ -1,26 +1,24 @@
-//! How a writer works: with which instructions, in which memory, and how long.
+//! The surroundings of a writer: its instructions, its memory and its checkpoint.
 //!
-//! The invariant: where a writer is stopped is between pieces that one thread writes, of
-//! which a partition has ten or more.
+//! Invariant: a writer stops between two pieces that one thread writes. A partition has ten
+//! such pieces or more.
 
 use std::fmt;
 
-use cuzk_kernels::{Checkpoint, Isa, Unhindered};
-use cuzk_pce::WitnessMemory;
+use cuzk_kernels::Isa;
+use cuzk_memory::{ArrayMemory, Checkpoint, NEVER_STOP, Stopped};
 
-use crate::error::WriteError;
-
-/// How a writer works. An [`Isa`] is one that nothing hinders, and that writes to the
-/// heap.
+/// How a writer works. An [`Isa`] converts into a context in which nothing stops the writer,
+/// and the witness is on the heap.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The instructions of its hashes.
+    /// The instructions of the writer's hashes.
     pub isa: Isa,
-    /// Where the witness goes.
-    pub memory: &'a WitnessMemory,
-    /// What may pause or stop it: asked on every thread of the current pool, which may
-    /// all be blocked in there.
-    pub checkpoint: &'a dyn Checkpoint,
+    /// The memory of the witness.
+    pub memory: &'a ArrayMemory,
+    /// Pauses or stops the writer, on every thread of the current pool. All of them may be
+    /// blocked at once.
+    pub checkpoint: &'a Checkpoint<'a>,
 }
 
 impl fmt::Debug for Context<'_> {
@@ -35,20 +33,18 @@ impl From<Isa> for Context<'_> {
     fn from(isa: Isa) -> Self {
         Context {
             isa,
-            memory: &WitnessMemory::HEAP,
-            checkpoint: &Unhindered,
+            memory: &ArrayMemory::HEAP,
+            checkpoint: &NEVER_STOP,
         }
     }
 }
 
 impl Context<'_> {
+    /// Passes the checkpoint.
+    ///
     /// # Errors
-    /// [`WriteError::Stopped`].
-    pub(crate) fn pass(&self) -> Result<(), WriteError> {
-        if self.checkpoint.pass() {
-            Ok(())
-        } else {
-            Err(WriteError::Stopped)
-        }
+    /// [`Stopped`].
+    pub(crate) fn check(&self) -> Result<(), Stopped> {
+        self.checkpoint.check()
     }
 }

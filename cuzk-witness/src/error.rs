@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use cuzk_memory::Stopped;
+
 /// Why there is no witness.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
@@ -12,6 +14,12 @@ pub enum WriteError {
     /// The checkpoint stopped the writer.
     #[error("the witness was stopped")]
     Stopped,
+}
+
+impl From<Stopped> for WriteError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 /// Inputs that the circuit has no variables for.

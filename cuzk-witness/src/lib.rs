@@ -37,7 +37,8 @@ mod uint32;
 
 pub use context::Context;
 pub use cuzk_kernels::Isa;
-pub use cuzk_pce::{PackedBuilder, PackedWitness, WitnessMemory};
+pub use cuzk_memory::ArrayMemory;
+pub use cuzk_pce::{PackedBuilder, PackedWitness};
 pub use error::{ShapeError, WriteError};
 
 /// A packed witness over BLS12-381's scalar field, while it is being written.

@@ -16,7 +16,7 @@ use crate::por::{Climb, MerklePath, TreeShape};
 use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
 use crate::sha256::COMPRESSION_BITS_AT_MOST;
 use crate::{
-    Builder, Context, Isa, PackedWitness, ShapeError, WitnessMemory, WriteError, sha256_path,
+    ArrayMemory, Builder, Context, Isa, PackedWitness, ShapeError, WriteError, sha256_path,
 };
 use blstrs::Scalar;
 use ff::Field;
@@ -106,7 +106,7 @@ pub fn write(
             .map(|challenge| write_challenge(context, shape, statement, challenge))
             .collect::<Result<_, _>>()?;
         for parts in parts {
-            context.pass()?;
+            context.check()?;
             witness.append_all(&parts);
         }
     }
@@ -190,7 +190,7 @@ fn write_data(
     shape: PorepShape,
     challenge: &Challenge,
 ) -> Result<Builder, WriteError> {
-    context.pass()?;
+    context.check()?;
     let mut builder = Room::data(shape).builder(context.memory);
     builder.push(challenge.data.leaf);
     sha256_path::write(shape.data, &challenge.data, &mut builder)?;
@@ -203,14 +203,14 @@ fn write_parents(
     shape: PorepShape,
     parents: &[Column],
 ) -> Result<Builder, WriteError> {
-    context.pass()?;
+    context.check()?;
     let isa = context.isa;
     let columns = hash_columns(isa, shape, parents.iter().map(|parent| &parent.labels[..]))?;
     let paths = parents.iter().map(|parent| &parent.path).collect();
     let climb = Climb::from_leaves(isa, shape.replica, columns.digests().collect(), paths)?;
     let mut builder = Room::columns(shape, parents.len()).builder(context.memory);
     for (i, parent) in parents.iter().enumerate() {
-        context.pass()?;
+        context.check()?;
         write_parent(parent, i, &columns, &climb, &mut builder)?;
     }
     Ok(builder)
@@ -225,7 +225,7 @@ fn write_node_and_parents(
     challenge: &Challenge,
     parents: &[Column],
 ) -> Result<[Builder; 2], WriteError> {
-    context.pass()?;
+    context.check()?;
     let Context { isa, memory, .. } = context;
     let mut node = Room::node(shape).builder(memory);
     node.push_bits(challenge.node, 64);
@@ -234,7 +234,7 @@ fn write_node_and_parents(
     let key = labels.last().copied().unwrap_or_default();
     let encoded = key + challenge.data.leaf;
 
-    context.pass()?;
+    context.check()?;
     let rows = parents.iter().map(|parent| &parent.labels[..]);
     let columns = hash_columns(isa, shape, rows.chain([&labels[..]]))?;
     let leaves = columns.digests().chain([encoded]).collect();
@@ -246,7 +246,7 @@ fn write_node_and_parents(
 
     let mut others = Room::columns(shape, parents.len()).builder(memory);
     for (i, parent) in parents.iter().enumerate() {
-        context.pass()?;
+        context.check()?;
         write_parent(parent, i, &columns, &climb, &mut others)?;
     }
     let (column, replica) = (parents.len(), parents.len() + 1);
@@ -274,7 +274,7 @@ fn write_labels(
     };
     let mut labels = Vec::with_capacity(shape.layers);
     for (layer, number) in (0..shape.layers).zip(1..) {
-        context.pass()?;
+        context.check()?;
         let mut parents = row(drg, layer);
         if let Some(before) = layer.checked_sub(1) {
             parents.extend(row(exp, before));
@@ -359,7 +359,7 @@ impl Room {
         }
     }
 
-    fn builder(self, memory: &WitnessMemory) -> Builder {
+    fn builder(self, memory: &ArrayMemory) -> Builder {
         Builder::with_capacity_in(memory, self.bits + self.others, self.others)
     }
 }

@@ -8,7 +8,7 @@
 use crate::error::expect_len;
 use crate::por::{Climb, MerklePath, TreeShape};
 use crate::poseidon::{HASHES_AT_ONCE, Hash, Hashes};
-use crate::{Builder, Context, Isa, PackedWitness, ShapeError, WitnessMemory, WriteError};
+use crate::{ArrayMemory, Builder, Context, Isa, PackedWitness, ShapeError, WriteError};
 use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
@@ -64,7 +64,7 @@ pub fn write(
             .par_chunks(group)
             .map(|sectors| write_group(context, shape, sectors))
             .collect::<Result<_, _>>()?;
-        witness.append_in_parallel(&groups, || context.pass())?;
+        witness.append_in_parallel(&groups, context.checkpoint)?;
     }
     witness.finish().map_err(|error| {
         // ONE is the first public input.
@@ -92,7 +92,7 @@ fn write_group(
         || climb(context, shape.tree, &paths),
     );
     let climbs = climbs?;
-    context.pass()?;
+    context.check()?;
     let mut builder = reserve(context.memory, shape, sectors.len());
     let mut path = 0;
     for (i, sector) in sectors.iter().enumerate() {
@@ -126,13 +126,13 @@ fn climb<'a>(
     paths
         .par_chunks(HASHES_AT_ONCE)
         .map(|paths| {
-            context.pass()?;
+            context.check()?;
             Ok(Climb::new(context.isa, tree, paths.to_vec())?)
         })
         .collect()
 }
 
-fn reserve(memory: &WitnessMemory, shape: PostShape, sectors: usize) -> Builder {
+fn reserve(memory: &ArrayMemory, shape: PostShape, sectors: usize) -> Builder {
     let inclusion = shape.tree.variables() + 1;
     let sector = Hash::Nodes2.function().variables() + 3 + shape.challenges * inclusion;
     Builder::with_capacity_in(memory, sectors * sector, sectors * sector)

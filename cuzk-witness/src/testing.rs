@@ -5,7 +5,7 @@ use crate::{Builder, Context, Isa, WriteError};
 use bellperson::ConstraintSystem;
 use bellperson::util_cs::witness_cs::WitnessCS;
 use blstrs::Scalar;
-use cuzk_kernels::Checkpoint;
+use cuzk_memory::Checkpoint;
 use ff::Field;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -86,40 +86,21 @@ pub(crate) fn assert_stops<T: std::fmt::Debug>(
     least: usize,
     write: impl Fn(Context<'_>) -> Result<T, WriteError>,
 ) {
-    let asks = |checkpoint: &Counted| {
+    let asked = AtomicUsize::new(0);
+    let asks = |until: usize| {
+        asked.store(0, Ordering::Relaxed);
+        let is_over = || asked.fetch_add(1, Ordering::Relaxed) >= until;
         let context = Context {
-            checkpoint,
+            checkpoint: &Checkpoint::asking(is_over),
             ..Isa::best().into()
         };
         write(context)
     };
-    let all = Counted::until(usize::MAX);
-    asks(&all).unwrap();
-    let all = all.asked.into_inner();
+    asks(usize::MAX).unwrap();
+    let all = asked.load(Ordering::Relaxed);
     assert!(all >= least, "asked {all} times");
     for call in [0, 1, all / 2, all - 1] {
-        let stopped = asks(&Counted::until(call)).unwrap_err();
+        let stopped = asks(call).unwrap_err();
         assert_eq!(stopped, WriteError::Stopped, "{call} of {all}");
-    }
-}
-
-/// Goes on so many times.
-struct Counted {
-    asked: AtomicUsize,
-    until: usize,
-}
-
-impl Counted {
-    fn until(until: usize) -> Self {
-        Self {
-            asked: AtomicUsize::new(0),
-            until,
-        }
-    }
-}
-
-impl Checkpoint for Counted {
-    fn pass(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) < self.until
     }
 }

@@ -7,6 +7,8 @@ use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cuzk_memory::Checkpoint;
+
 use crate::bindings as sys;
 use crate::status::{Status, check};
 
@@ -44,38 +46,44 @@ pub(crate) fn text(chars: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns a checkpoint that C++ may ask as long as the reference lives.
-pub(crate) fn checkpoint(pass: &&dyn Fn() -> bool) -> sys::cuzk_checkpoint {
+/// Returns a callback with which C++ asks if a call goes on. It is valid as long as the
+/// reference lives. C++ asks on threads that wait or that others wait for, so the callback
+/// answers at once and never pauses.
+pub(crate) fn callback(checkpoint: &Checkpoint<'_>) -> sys::cuzk_checkpoint {
     /// # Safety
     ///
-    /// `context` points to a `&dyn Fn() -> bool` that lives.
+    /// `context` points to a checkpoint that lives.
     unsafe extern "C" fn ask(context: *mut c_void) -> i32 {
         // SAFETY: the caller promises it.
-        let pass = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
+        let checkpoint = unsafe { &*context.cast::<Checkpoint<'_>>() };
+        let goes_on = || !checkpoint.is_cancelled();
         // A panic counts as "stop". It must not unwind through C++. Dropping its
         // payload could panic again, so the payload is leaked.
-        let answer = catch_unwind(AssertUnwindSafe(pass)).map_err(mem::forget);
+        let answer = catch_unwind(AssertUnwindSafe(goes_on)).map_err(mem::forget);
         answer.unwrap_or(false).into()
     }
     sys::cuzk_checkpoint {
         pass: Some(ask),
-        context: ptr::from_ref(pass).cast_mut().cast(),
+        context: ptr::from_ref(checkpoint).cast_mut().cast(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cuzk_memory::NEVER_STOP;
+
     use super::*;
 
-    fn ask(pass: &dyn Fn() -> bool) -> i32 {
-        let checkpoint = checkpoint(&pass);
-        // SAFETY: the context is the reference, which lives.
+    fn ask(is_cancelled: &Checkpoint<'_>) -> i32 {
+        let checkpoint = callback(is_cancelled);
+        // SAFETY: the context is the checkpoint, which lives.
         unsafe { (checkpoint.pass.unwrap())(checkpoint.context) }
     }
 
     #[test]
     fn an_answer_is_passed_on() {
-        assert_eq!([ask(&|| true), ask(&|| false)], [1, 0]);
+        let cancelled = Checkpoint::asking(|| true);
+        assert_eq!([ask(&NEVER_STOP), ask(&cancelled)], [1, 0]);
     }
 
     /// Unwinding into C++ would end the process.
@@ -87,6 +95,7 @@ mod tests {
                 panic!("as a test asks");
             }
         }
-        assert_eq!(ask(&|| std::panic::panic_any(Again)), 0);
+        let panics = Checkpoint::asking(|| std::panic::panic_any(Again));
+        assert_eq!(ask(&panics), 0);
     }
 }

@@ -9,6 +9,8 @@
 use core::ptr::NonNull;
 use std::sync::Arc;
 
+use cuzk_memory::NEVER_STOP;
+
 use crate::bindings as sys;
 use crate::call::made;
 use crate::device::{DeviceOptions, DeviceProver, RanProof, StagedProof};
@@ -193,17 +195,17 @@ pub fn open_in_pieces(
 
 /// Runs the device region of a proof that has run already.
 pub fn run_again(ran: &RanProof) -> Result<(), Status> {
-    ran.proof().run(true, None, &|| true).map(drop)
+    ran.proof().run(true, None, &NEVER_STOP).map(drop)
 }
 
 /// Finishes a proof that has not run yet.
 pub fn finish_early(staged: &StagedProof) -> Result<(), Status> {
-    staged.proof().finish(&|| true).map(drop)
+    staged.proof().finish(&NEVER_STOP).map(drop)
 }
 
 /// Finishes a proof twice.
 pub fn finish_twice(ran: &RanProof) -> [Result<(), Status>; 2] {
-    [(); 2].map(|()| ran.proof().finish(&|| true).map(drop))
+    [(); 2].map(|()| ran.proof().finish(&NEVER_STOP).map(drop))
 }
 
 /// A device of CUDA's runtime, with another runtime in its place.

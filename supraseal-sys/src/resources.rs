@@ -9,8 +9,10 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use cuzk_memory::{Checkpoint, NEVER_STOP};
+
 use crate::bindings as sys;
-use crate::call::{checkpoint, made};
+use crate::call::{callback, made};
 use crate::status::{Status, check};
 
 // C++ asserts this of its std::atomic<int>, too.
@@ -87,20 +89,20 @@ impl GpuResources {
     /// [`Code::GpuLockHeld`](crate::Code::GpuLockHeld) if this thread holds the lock
     /// already; it would wait for itself.
     pub fn lock_gpu(&self) -> Result<GpuLock<'_>, Status> {
-        self.lock_gpu_while(&|| true)
+        self.lock_gpu_while(&NEVER_STOP)
     }
 
-    /// Waits for the lock like [`lock_gpu`](Self::lock_gpu), but only as long as `pass`
-    /// returns true. `pass` is asked every millisecond or so.
+    /// Waits for the lock like [`lock_gpu`](Self::lock_gpu), but no longer than
+    /// until `checkpoint` is cancelled. It is asked every millisecond or so.
     ///
     /// # Errors
     ///
     /// [`Code::Stopped`](crate::Code::Stopped), and those of
     /// [`lock_gpu`](Self::lock_gpu).
-    pub fn lock_gpu_while(&self, pass: &dyn Fn() -> bool) -> Result<GpuLock<'_>, Status> {
+    pub fn lock_gpu_while(&self, checkpoint: &Checkpoint<'_>) -> Result<GpuLock<'_>, Status> {
         // SAFETY: the object lives as long as `self`, and the checkpoint as long
         // as the call.
-        check(&unsafe { sys::cuzk_gpu_lock(self.raw(), checkpoint(&pass)) })?;
+        check(&unsafe { sys::cuzk_gpu_lock(self.raw(), callback(checkpoint)) })?;
         Ok(GpuLock {
             resources: self,
             on_this_thread: PhantomData,
@@ -239,15 +241,16 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = || {
                 let asked = AtomicI32::new(0);
-                let three_times = || asked.fetch_add(1, Ordering::Relaxed) < 3;
-                let error = resources.lock_gpu_while(&three_times).unwrap_err();
-                (error.code(), asked.into_inner())
+                let fourth = Checkpoint::asking(|| asked.fetch_add(1, Ordering::Relaxed) >= 3);
+                let error = resources.lock_gpu_while(&fourth).unwrap_err();
+                (error.code(), asked.load(Ordering::Relaxed))
             };
             assert_eq!(scope.spawn(waits).join().unwrap(), (Code::Stopped, 4));
         });
         drop(held);
         // A free lock is not waited for.
-        drop(resources.lock_gpu_while(&|| false).unwrap());
+        let cancelled = Checkpoint::asking(|| true);
+        drop(resources.lock_gpu_while(&cancelled).unwrap());
     }
 
     #[test]

@@ -8,10 +8,11 @@ use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blstrs::{G2Affine, G2Projective, Scalar};
+use cuzk_memory::Checkpoint;
 use group::Group;
 
 use crate::bindings as sys;
-use crate::call::{checkpoint, made, written};
+use crate::call::{callback, made, written};
 use crate::resources::GpuResources;
 use crate::status::{Status, check};
 
@@ -72,10 +73,10 @@ pub fn pool_at_once(tasks: u32) -> Result<u32, Status> {
 
 /// Copies `from` to `to`, which has the same length, in the way that points are copied
 /// for a device.
-pub fn copy(to: &mut [u8], from: &[u8], pass: &dyn Fn() -> bool) -> Result<(), Status> {
+pub fn copy(to: &mut [u8], from: &[u8], checkpoint: &Checkpoint<'_>) -> Result<(), Status> {
     assert_eq!(to.len(), from.len());
     crate::pool::start_default()?;
-    let checkpoint = checkpoint(&pass);
+    let checkpoint = callback(checkpoint);
     // SAFETY: both slices have the length, and they and the checkpoint live as long as
     // the call.
     check(&unsafe { sys::cuzk_test_copy(to.as_mut_ptr(), from.as_ptr(), from.len(), checkpoint) })

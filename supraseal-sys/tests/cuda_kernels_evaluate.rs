@@ -21,7 +21,7 @@ fn check(program: &Program<Scalar>, witness: &PackedWitness<Scalar>) {
     let len = program.rows() + program.num_inputs();
     let [mut a, mut b] = [(); 2].map(|()| vec![Scalar::ZERO; len]);
     program
-        .evaluate_into(witness, &mut a, &mut b, None)
+        .evaluate_into(witness, &mut a, &mut b, &cuzk_memory::NEVER_STOP)
         .unwrap();
     let log = len.next_power_of_two().ilog2();
     a.resize(1 << log, Scalar::ZERO);

@@ -106,7 +106,7 @@ fn a_partition_is_the_cpus() {
 
     let [mut expected, mut b] = [(); 2].map(|()| vec![Scalar::ZERO; len]);
     program
-        .evaluate_into(&witness, &mut expected, &mut b, None)
+        .evaluate_into(&witness, &mut expected, &mut b, &cuzk_memory::NEVER_STOP)
         .unwrap();
     expected.resize(1 << log, Scalar::ZERO);
     b.resize(1 << log, Scalar::ZERO);

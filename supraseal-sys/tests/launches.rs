@@ -10,8 +10,9 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod fixture;
 
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use fixture::{Size, Small};
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use supraseal_sys::device::{BG2, DeviceCircuit, DeviceOptions, DeviceProver};
@@ -74,18 +75,19 @@ fn a_stop_passes_the_kernels_that_are_enqueued() {
     let witness = small.witness(102, 4);
     let (device, controls) = open(TRANSFORMS);
     let circuit = Arc::new(DeviceCircuit::new(device, Arc::clone(&small) as _).unwrap());
-    let stage = || circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let stage = || {
+        circuit
+            .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+            .unwrap()
+    };
     // The circuit is uploaded by then.
-    drop(stage().run(true, &|| true).unwrap());
+    drop(stage().run(true, &NEVER_STOP).unwrap());
     let staged = stage();
     let before = blocks_run();
     // At this moment the transforms are enqueued and no MSM is.
-    let asked = Cell::new(0);
-    let pass = || {
-        asked.set(asked.get() + 1);
-        asked.get() < 2
-    };
-    let error = staged.run(true, &pass).unwrap_err();
+    let asked = AtomicUsize::new(0);
+    let second = Checkpoint::asking(|| asked.fetch_add(1, Ordering::Relaxed) >= 1);
+    let error = staged.run(true, &second).unwrap_err();
     assert_eq!(error.code(), Code::Stopped, "{error}");
     assert_eq!(controls.seen().under_way, 0);
     assert_eq!(blocks_run(), before);

@@ -17,19 +17,18 @@ use cuzk_kernels::msm::{self, PackedScalars, Part};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, Isa, KernelError};
+use cuzk_memory::Checkpoint;
 use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
 use super::assemble::{Blinding, Sums, assemble};
-use super::{
-    Backend, BackendError, Evaluation, Pending, Randomness, SharedCheckpoint, Synthesized,
-};
+use super::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
-use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::{MappedMultiples, MappedParams, SharedFile};
 use crate::pipeline::{domain_buffers, evaluate_partition};
 use crate::timeline::{Stage, Trace};
+use cuzk_memory::{Buffer, BufferPool};
 
 /// Proves with the kernels of `cuzk-kernels`.
 pub struct CpuBackend {
@@ -97,7 +96,7 @@ impl CpuBackend {
         circuit: &Circuit,
         witness: &PackedWitness<Scalar>,
         buffers: &Arc<BufferPool>,
-        checkpoint: &SharedCheckpoint,
+        checkpoint: &Checkpoint<'_>,
         trace: Trace<'_>,
     ) -> Result<[Buffer; 2], BackendError> {
         let [mut a, mut b] = domain_buffers(circuit, buffers)?;
@@ -105,19 +104,15 @@ impl CpuBackend {
         let throttle = Some(self.resources.throttle());
         trace.time(Stage::Evaluate, || {
             self.pool
-                .install(|| evaluate_partition(circuit, witness, out, throttle, &**checkpoint))
+                .install(|| evaluate_partition(circuit, witness, out, throttle, checkpoint))
         })?;
         Ok([a, b])
     }
 
-    fn context<'a>(
-        &self,
-        checkpoint: &'a SharedCheckpoint,
-        buffers: &'a BufferPool,
-    ) -> Context<'a> {
+    fn context<'a>(&self, checkpoint: &'a Checkpoint<'_>, buffers: &'a BufferPool) -> Context<'a> {
         Context {
             isa: self.isa,
-            checkpoint: &**checkpoint,
+            checkpoint,
             memory: buffers,
         }
     }
@@ -262,8 +257,7 @@ impl Backend for CpuBackend {
             context: self.context(&checkpoint, &buffers),
         };
         let asked = Instant::now();
-        let waits = || !checkpoint.is_stopped();
-        let device = self.resources.lock_gpu_while(&waits)?;
+        let device = self.resources.lock_gpu_while(&checkpoint)?;
         trace.waited(Stage::LockWait, asked);
         let sums = trace.time(Stage::Device, || {
             region.run(&mut a, [b, scratch], &self.pool, trace)
@@ -297,7 +291,7 @@ struct PendingOnCpu {
     sums: SumsInG1,
     b_scalars: PackedQuery<Scalar>,
     buffers: Arc<BufferPool>,
-    checkpoint: SharedCheckpoint,
+    checkpoint: Checkpoint<'static>,
 }
 
 impl Pending for PendingOnCpu {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
+use cuzk_memory::Checkpoint;
 use cuzk_pce::PackedWitness;
 use cuzk_pce::program::Flat;
 use supraseal_sys::Status;
@@ -22,7 +23,7 @@ use supraseal_sys::device::{
 };
 
 use super::assemble::{Blinding, Sums, assemble};
-use super::{Backend, BackendError, Pending, Randomness, SharedCheckpoint, Synthesized};
+use super::{Backend, BackendError, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::once_map::OnceMap;
 use crate::params::MappedParams;
@@ -98,7 +99,6 @@ impl CudaBackend {
             circuit: Arc::clone(&partition.circuit),
             params: Arc::clone(&partition.params),
         };
-        let stop = || (!partition.goes_on()).then_some(BackendError::Stopped);
         let make = || {
             let lent = LentCircuit::new(&partition.circuit, &partition.params)?;
             let on_device = DeviceCircuit::new(Arc::clone(&self.device), Arc::new(lent))?;
@@ -106,7 +106,8 @@ impl CudaBackend {
             tracing::info!(circuit = %id, ?plan, "a circuit on a device");
             Ok(on_device)
         };
-        self.circuits.get_or_make_unless(known, stop, make)
+        self.circuits
+            .get_or_make_unless_stopped(known, &partition.checkpoint, make)
     }
 
     /// What a partition comes to on the device, from A and B on its witness to the five
@@ -119,19 +120,16 @@ impl CudaBackend {
         synthesized: Synthesized,
     ) -> Result<(Intermediates, DeviceSums), BackendError> {
         let partition = Partition::new(synthesized).0;
-        let pass = || partition.goes_on();
-        let (ran, intermediates) = self.stage(&partition, &pass)?.run_inspected(true, &pass)?;
-        Ok((intermediates, ran.finish(&pass)?.0))
+        let checkpoint = &partition.checkpoint;
+        let (ran, intermediates) = self.stage(&partition)?.run_inspected(true, checkpoint)?;
+        Ok((intermediates, ran.finish(checkpoint)?.0))
     }
 
     /// Brings a partition's witness to the device, and its circuit if it is not there.
-    fn stage(
-        &self,
-        partition: &Partition,
-        pass: &dyn Fn() -> bool,
-    ) -> Result<StagedProof, BackendError> {
+    fn stage(&self, partition: &Partition) -> Result<StagedProof, BackendError> {
         let witness = Arc::clone(&partition.witness) as Arc<dyn WitnessSource>;
-        Ok(self.circuit(partition)?.stage(witness, pass)?)
+        let circuit = self.circuit(partition)?;
+        Ok(circuit.stage(witness, &partition.checkpoint)?)
     }
 
     /// The device region of a partition.
@@ -141,10 +139,9 @@ impl CudaBackend {
         b_g1: bool,
         trace: Trace<'_>,
     ) -> Result<RanProof, BackendError> {
-        let pass = || partition.goes_on();
-        let staged = self.stage(partition, &pass)?;
+        let staged = self.stage(partition)?;
         let asked = Instant::now();
-        let ran = staged.run(b_g1, &pass)?;
+        let ran = staged.run(b_g1, &partition.checkpoint)?;
         let figures = *ran.figures();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
         // What comes after, such as adding up the results, is no use of the device.
@@ -200,7 +197,7 @@ struct Partition {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
     witness: Arc<LentWitness>,
-    checkpoint: SharedCheckpoint,
+    checkpoint: Checkpoint<'static>,
 }
 
 impl Partition {
@@ -221,10 +218,6 @@ impl Partition {
             checkpoint,
         };
         (partition, randomness)
-    }
-
-    fn goes_on(&self) -> bool {
-        !self.checkpoint.is_stopped()
     }
 }
 
@@ -279,7 +272,7 @@ struct PendingOnDevice {
     ran: RanProof,
     params: Arc<MappedParams>,
     randomness: Randomness,
-    checkpoint: SharedCheckpoint,
+    checkpoint: Checkpoint<'static>,
 }
 
 impl Pending for PendingOnDevice {
@@ -290,8 +283,7 @@ impl Pending for PendingOnDevice {
             randomness,
             checkpoint,
         } = *self;
-        let (sums, figures) =
-            trace.time(Stage::BG2, || ran.finish(&|| !checkpoint.is_stopped()))?;
+        let (sums, figures) = trace.time(Stage::BG2, || ran.finish(&checkpoint))?;
         tracing::debug!(?figures, "a proof's device part");
         let blinding = Blinding::new(randomness, || Ok::<_, BackendError>(sums.b_g1))?;
         let sums = Sums {

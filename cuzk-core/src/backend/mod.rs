@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
-use cuzk_kernels::{Checkpoint, KernelError, Unhindered};
+use cuzk_kernels::KernelError;
+use cuzk_memory::{Checkpoint, Stopped};
 use cuzk_pce::PackedWitness;
 use rayon::ThreadPool;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
@@ -23,10 +24,10 @@ use supraseal_sys::{Code, GpuResources, Status};
 
 use crate::circuit::Circuit;
 use crate::config::{Config, Devices, device_queues_problem};
-use crate::memory::buffer::{Buffer, BufferPool};
 use crate::params::{MappedParams, ParamsError};
 use crate::timeline::Trace;
 use crate::{Culprit, Error, Result};
+use cuzk_memory::{Buffer, BufferPool};
 
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
@@ -158,9 +159,9 @@ pub struct Synthesized {
     pub evaluation: Evaluation,
     /// What will make its proof zero-knowledge.
     pub randomness: Randomness,
-    /// What may pause or stop the backend's work on it. A backend asks it where it
-    /// can, at work and while it waits: every millisecond or a few.
-    pub checkpoint: SharedCheckpoint,
+    /// Pauses or stops the backend's work on it. A backend passes it every millisecond
+    /// or a few while it computes, and only asks if it is cancelled while it waits.
+    pub checkpoint: Checkpoint<'static>,
 }
 
 /// A·w and B·w over the circuit's domain: its rows, a row for each public input,
@@ -182,22 +183,6 @@ impl Evaluation {
         }
     }
 }
-
-/// What may pause or stop a partition's work.
-pub trait Hindrance: Checkpoint + Send {
-    /// Whether it is to stop. Answers at once: who waits, for others or for a device,
-    /// has no core to give up, and may have what more urgent work waits for.
-    fn is_stopped(&self) -> bool;
-}
-
-impl Hindrance for Unhindered {
-    fn is_stopped(&self) -> bool {
-        false
-    }
-}
-
-/// What hinders a partition, wherever it is.
-pub type SharedCheckpoint = Arc<dyn Hindrance>;
 
 impl fmt::Debug for Synthesized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -314,6 +299,12 @@ impl From<Error> for BackendError {
             Error::Stopped => Self::Stopped,
             error => Self::Evaluation(Box::new(error)),
         }
+    }
+}
+
+impl From<Stopped> for BackendError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
     }
 }
 

@@ -19,7 +19,7 @@ use super::resolved::{
 };
 use super::values::{COUNT_MAX, Check, is_zero};
 use crate::kinds::ProofKind;
-use crate::memory::buffer::Dealloc;
+use cuzk_memory::Dealloc;
 
 /// Where the proofs libraries keep parameters unless told otherwise.
 pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";

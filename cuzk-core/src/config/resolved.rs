@@ -17,7 +17,7 @@ use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
 use crate::Error;
 use crate::kinds::ProofKind;
-use crate::memory::buffer::Dealloc;
+use cuzk_memory::Dealloc;
 
 /// The whole configuration, resolved. Serialised, it has the keys of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,15 +11,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cuzk_kernels::Checkpoint;
+use cuzk_memory::{Checkpoint, Pause};
 use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::health::Trial;
-use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::priority::Priority;
 
 use super::assets::cost::{Charge, KeyFiles};
 use crate::Error;
-use crate::backend::{Hindrance, Pending, Randomness, Synthesized};
+use crate::backend::{Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::job::JobState;
 use crate::kinds::{CircuitId, Job};
@@ -127,11 +126,14 @@ impl Attempt {
         trace
     }
 
-    /// Returns what pauses and stops its work. Nothing pauses critical work.
-    pub(super) fn checkpoint(&self, pause: &Arc<Pause>) -> PartitionCheckpoint {
-        PartitionCheckpoint {
-            job: Arc::clone(&self.job),
-            pause: (!self.is_critical()).then(|| Arc::clone(pause)),
+    /// Returns the checkpoint of its work: it stops with its job, and pauses for critical
+    /// work unless it is critical itself.
+    pub(super) fn checkpoint(&self, pause: &Arc<Pause>) -> Checkpoint<'static> {
+        let checkpoint = Checkpoint::new(self.job.cancellation());
+        if self.is_critical() {
+            checkpoint
+        } else {
+            checkpoint.paused_by(pause)
         }
     }
 
@@ -154,27 +156,5 @@ impl AdmittedAttempt {
             params: Arc::clone(self.params.mapped()),
             randomness: Randomness::from_os(),
         }
-    }
-}
-
-/// Pauses and stops a partition's work.
-pub(super) struct PartitionCheckpoint {
-    pub(super) job: Arc<JobState>,
-    /// None for critical work, which nothing pauses.
-    pub(super) pause: Option<Arc<Pause>>,
-}
-
-impl Checkpoint for PartitionCheckpoint {
-    fn pass(&self) -> bool {
-        if let Some(pause) = &self.pause {
-            pause.pass(|| self.job.has_ended());
-        }
-        !self.is_stopped()
-    }
-}
-
-impl Hindrance for PartitionCheckpoint {
-    fn is_stopped(&self) -> bool {
-        self.job.has_ended()
     }
 }

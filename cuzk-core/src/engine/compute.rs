@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
 use cuzk_kernels::Isa;
+use cuzk_memory::{BufferPool, Checkpoint};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::{GpuResources, set_gpu_threads};
 
 use super::cannot_start;
 use crate::Result;
-use crate::backend::SharedCheckpoint;
 use crate::config::Config;
-use crate::memory::buffer::BufferPool;
+use crate::memory::buffer_pool;
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
 
@@ -45,7 +45,7 @@ impl Compute {
         set_gpu_threads(gpu_threads).map_err(cannot_start)?;
         Ok(Self {
             isa: config.cpu.isa,
-            buffers: BufferPool::new(config.memory.dealloc, memory_bytes),
+            buffers: buffer_pool(config.memory.dealloc, memory_bytes),
             throttle: throttle.filter(|_| config.pipeline.throttle),
             synthesis,
             auxiliary: auxiliary_pool(config, "aux")?,
@@ -84,7 +84,7 @@ impl Compute {
         pool: &'a ThreadPool,
         critical: bool,
         evaluate: bool,
-        checkpoint: SharedCheckpoint,
+        checkpoint: Checkpoint<'static>,
     ) -> SynthesisResources<'a> {
         SynthesisResources {
             pool,

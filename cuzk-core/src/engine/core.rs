@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
+use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::{Entrance, Lane, Ticket};
 use cuzk_scheduler::health::Trial;
 use rayon::ThreadPool;
 
 use super::Decoder;
-use super::assets::{Assets, Leave};
+use super::assets::Assets;
 use super::attempt::{Attempt, RejectedProof, SynthesizedAttempt};
 use super::compute::Compute;
 use super::dispatch::{Dispatcher, limits};
@@ -338,20 +339,24 @@ impl Core {
     }
 
     /// Returns the parameters that a partition which begins now is proved with.
-    pub(super) fn params(&self, circuit: &Circuit, leave: Leave<'_>) -> Result<Arc<LoadedParams>> {
+    pub(super) fn params(
+        &self,
+        circuit: &Circuit,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Arc<LoadedParams>> {
         if let Some(replaced) = self.assets.follow_replaced(circuit)? {
             self.fleet.evict_params(replaced.mapped());
         }
-        self.assets.params(circuit, leave)
+        self.assets.params(circuit, checkpoint)
     }
 
     /// Frees memory for work that was admitted and takes the blocks `own`, in bytes each.
-    /// Memory that others gave away may still be on its way out: that is waited for while
-    /// `waits` returns true.
-    pub(super) fn make_room(&self, own: &[usize], waits: &dyn Fn() -> bool) {
+    /// Memory that others gave away may still be on its way out: that is waited for until
+    /// `checkpoint` is cancelled.
+    pub(super) fn make_room(&self, own: &[usize], checkpoint: &Checkpoint<'_>) {
         let usage = self.dispatch.usage();
         let free_bytes = usage.total_bytes.saturating_sub(usage.used_bytes);
-        self.compute.buffers.make_room(own, free_bytes, waits);
+        self.compute.buffers.make_room(own, free_bytes, checkpoint);
     }
 
     /// Updates the metrics of memory. To be called when memory was charged, and when a

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_memory::{Pause, Urgent};
 use cuzk_scheduler::admission::{
     Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Reservation, Ticket, Turn, Usage,
 };
 use cuzk_scheduler::estimate::{Estimates, Times, Width};
-use cuzk_scheduler::pause::{Pause, Urgent};
 use cuzk_scheduler::priority::{Priority, Rank};
 use cuzk_scheduler::queue::{Closed, Queue};
 use cuzk_scheduler::turnstile::Turnstile;

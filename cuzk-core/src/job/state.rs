@@ -5,11 +5,11 @@
 //! whoever still holds the job; the end is recorded before anyone is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use cuzk_memory::Cancellation;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::{Outcome, Progress, ProofOutput};
@@ -39,7 +39,7 @@ pub(crate) struct JobState {
     record: Mutex<Option<Arc<dyn Record>>>,
     input: Mutex<Option<Arc<dyn Job>>>,
     /// Set with the end, to be looked at without a lock.
-    stopped: AtomicBool,
+    stopped: Cancellation,
     parts: Mutex<Parts>,
     ended: Condvar,
 }
@@ -120,7 +120,7 @@ impl JobState {
             deadline: job.deadline,
             record: Mutex::new(job.record),
             input: Mutex::default(),
-            stopped: AtomicBool::new(false),
+            stopped: Cancellation::default(),
             parts: Mutex::new(parts),
             ended: Condvar::new(),
         }
@@ -157,7 +157,12 @@ impl JobState {
 
     /// Whether nothing more needs to be done for the job.
     pub(crate) fn has_ended(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.stopped.is_cancelled()
+    }
+
+    /// Returns the flag that is raised with the job's end.
+    pub(crate) fn cancellation(&self) -> &Cancellation {
+        &self.stopped
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -296,7 +301,7 @@ impl JobState {
         if std::mem::replace(&mut self.lock().ending, true) {
             return false;
         }
-        self.stopped.store(true, Ordering::Release);
+        self.stopped.cancel();
         *lock(&self.input) = None;
         // On disk before anyone is told.
         let record = lock(&self.record).take();

@@ -7,7 +7,7 @@ use std::fmt;
 
 use bellperson::Circuit;
 use blstrs::Scalar;
-use cuzk_kernels::{Checkpoint, Unhindered};
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use cuzk_pce::{Program, R1cs, RecordError};
 use storage_proofs_core::parameter_cache::{parameter_id, verifying_key_id};
 
@@ -103,16 +103,16 @@ impl CircuitId {
     ///
     /// [`Error::Synthesis`] when the circuit fails.
     pub fn compile(self) -> Result<Program<Scalar>, Error> {
-        self.compile_while(&Unhindered)
+        self.compile_while(&NEVER_STOP)
     }
 
-    /// The same; `checkpoint` is asked before every few thousand rows.
+    /// Compiles the circuit, and passes `checkpoint` before every few thousand rows.
     ///
     /// # Errors
     ///
     /// As [`compile`](Self::compile), and [`Error::Stopped`].
-    pub fn compile_while(self, checkpoint: &dyn Checkpoint) -> Result<Program<Scalar>, Error> {
-        struct Compile<'a>(&'a dyn Checkpoint);
+    pub fn compile_while(self, checkpoint: &Checkpoint<'_>) -> Result<Program<Scalar>, Error> {
+        struct Compile<'a>(&'a Checkpoint<'a>);
 
         impl CircuitVisitor for Compile<'_> {
             type Output = Program<Scalar>;
@@ -121,8 +121,7 @@ impl CircuitId {
                 self,
                 circuit: C,
             ) -> Result<Program<Scalar>, Error> {
-                let goes_on = || self.0.pass();
-                cuzk_pce::compile_while(circuit, &goes_on).map_err(|problem| match problem {
+                cuzk_pce::compile_while(circuit, self.0).map_err(|problem| match problem {
                     RecordError::Stopped => Error::Stopped,
                     problem => synthesis("compile", &problem),
                 })

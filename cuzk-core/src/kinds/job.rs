@@ -5,8 +5,9 @@ use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
+use cuzk_memory::NoMemory;
+use cuzk_pce::PackedWitness;
 use cuzk_pce::cell::{CheckedCircuit, check_circuit};
-use cuzk_pce::{NoMemory, PackedWitness};
 use cuzk_witness::{Context as WitnessContext, WriteError};
 
 use super::CircuitId;

@@ -10,11 +10,10 @@ use blstrs::Scalar;
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Shape, SumMemory, TermCount};
 use cuzk_kernels::ntt::Domain;
-use cuzk_pce::WitnessMemory;
+use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
 
 use crate::circuit::Circuit;
 use crate::config::Config;
-use crate::memory::free::{Extent, FreeList, Place};
 use crate::params::Shapes;
 
 /// A thread's stack, and what an allocator keeps for it beside what was asked for: some
@@ -100,7 +99,7 @@ impl Sums {
 /// keeps those that come back.
 #[derive(Default)]
 struct Replay {
-    free: FreeList<Place>,
+    free: FreeList<VirtualExtent>,
     /// What is mapped, in bytes each.
     mapped: Vec<usize>,
     /// The most that was mapped at once.
@@ -109,17 +108,17 @@ struct Replay {
 
 impl Replay {
     /// Takes blocks all of which are held at the same time.
-    fn take(&mut self, blocks: &[usize]) -> Vec<Place> {
+    fn take(&mut self, blocks: &[usize]) -> Vec<VirtualExtent> {
         // Larger than any memory, it is not mapped.
         let take = |bytes: &usize| self.take_one(*bytes).ok();
         blocks.iter().filter_map(take).collect()
     }
 
-    fn take_one(&mut self, bytes: usize) -> io::Result<Place> {
+    fn take_one(&mut self, bytes: usize) -> io::Result<VirtualExtent> {
         let mapped = &mut self.mapped;
         let map = |bytes| {
             mapped.push(bytes);
-            Ok(Place::whole(mapped.len() - 1, bytes))
+            Ok(VirtualExtent::whole(mapped.len() - 1, bytes))
         };
         let taken = self.free.take_or_map(bytes, map)?;
         self.unmap(taken.given_up);
@@ -128,14 +127,14 @@ impl Replay {
         Ok(taken.extent)
     }
 
-    fn give_back(&mut self, blocks: impl IntoIterator<Item = Place>) {
+    fn give_back(&mut self, blocks: impl IntoIterator<Item = VirtualExtent>) {
         for block in blocks {
             let unused = self.free.give_back(block);
             self.unmap(unused);
         }
     }
 
-    fn unmap(&mut self, places: Vec<Place>) {
+    fn unmap(&mut self, places: Vec<VirtualExtent>) {
         for place in places {
             if let Some(mapped) = self.mapped.get_mut(place.mapping()) {
                 *mapped -= place.bytes();
@@ -178,7 +177,7 @@ fn packed_arrays(circuit: &Circuit, variables: usize) -> [usize; 4] {
 fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
     let arrays = packed_arrays(circuit, variables).into_iter();
     arrays
-        .filter(|bytes| *bytes >= WitnessMemory::LARGE_BYTES)
+        .filter(|bytes| *bytes >= ArrayMemory::LARGE_BYTES)
         .collect()
 }
 
@@ -214,7 +213,7 @@ pub(crate) fn witness_blocks(circuit: &Circuit) -> Vec<usize> {
 }
 
 /// Takes a witness's blocks, and what is given back when its parts are one.
-fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<Place> {
+fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<VirtualExtent> {
     let variables = circuit.program().num_aux();
     let [witness, parts] = [(); 2].map(|()| pool.take(&packed_blocks(circuit, variables)));
     pool.give_back(parts);

@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cuzk_kernels::{Isa, KernelError};
+use cuzk_memory::Stopped;
 
 use super::query::QueryName;
 
@@ -183,6 +184,12 @@ pub enum ParamsError {
         /// Why.
         source: GenerateError,
     },
+}
+
+impl From<Stopped> for ParamsError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 impl ParamsError {

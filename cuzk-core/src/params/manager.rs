@@ -15,6 +15,7 @@ use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_
 use blstrs::{Bls12, Scalar};
 use cuzk_files::Draft;
 use cuzk_kernels::Isa;
+use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use cuzk_pce::Program;
 use rayon::ThreadPoolBuilder;
 
@@ -201,23 +202,23 @@ impl ParamCache {
         files: &ParameterFiles,
         lengths: &QueryLengths,
     ) -> Result<Arc<LoadedParams>, ParamsError> {
-        self.load_unless(files, lengths, || None)
+        self.load_unless_stopped(files, lengths, &NEVER_STOP)
     }
 
-    /// The same; who waits for another to map them asks `stop` every millisecond or so,
-    /// and leaves with the error that it returns.
+    /// As [`Self::load`]. A thread that waits for another to map them asks every millisecond
+    /// or so if `checkpoint` is cancelled; it never pauses.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::load`], and what `stop` returns.
-    pub fn load_unless<E: From<ParamsError>>(
+    /// As [`Self::load`], and [`Stopped`].
+    pub fn load_unless_stopped<E: From<ParamsError> + From<Stopped>>(
         &self,
         files: &ParameterFiles,
         lengths: &QueryLengths,
-        stop: impl Fn() -> Option<E>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<Arc<LoadedParams>, E> {
-        let open = || Ok(self.open(files)?);
-        let loaded = (self.loaded).get_or_make_unless(files.clone(), stop, open)?;
+        let open = || Ok::<_, E>(self.open(files)?);
+        let loaded = (self.loaded).get_or_make_unless_stopped(files.clone(), checkpoint, open)?;
         loaded.mapped.check_circuit(lengths)?;
         Ok(loaded)
     }

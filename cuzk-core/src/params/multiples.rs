@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Chosen, Multiples, Shape, WithMultiples};
+use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use cuzk_pce::{Densities, Program};
 
 use super::error::ParamsError;
@@ -77,18 +78,27 @@ pub struct Shapes {
     pub b_g2: Option<Shape>,
 }
 
-/// Asked while a file is read: whether to read on.
-type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
-
 /// Why a file is not opened.
 enum Fault {
     Stopped,
     Problem(String),
 }
 
-impl<T: Into<String>> From<T> for Fault {
-    fn from(problem: T) -> Self {
-        Self::Problem(problem.into())
+impl From<Stopped> for Fault {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<String> for Fault {
+    fn from(problem: String) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(problem: &str) -> Self {
+        Self::Problem(problem.to_owned())
     }
 }
 
@@ -122,10 +132,10 @@ impl MappedMultiples {
         densities: &Densities,
         isa: Isa,
     ) -> Result<Option<Self>, ParamsError> {
-        Self::open_while(params, program, densities, isa, &|| true)
+        Self::open_while(params, program, densities, isa, &NEVER_STOP)
     }
 
-    /// The same, as long as it goes on: asked before every MiB, in the current pool.
+    /// As [`Self::open`], but passes `checkpoint` before every MiB, in the current pool.
     ///
     /// # Errors
     /// As [`Self::open`], and [`ParamsError::Stopped`].
@@ -134,7 +144,7 @@ impl MappedMultiples {
         program: &Program<Scalar>,
         densities: &Densities,
         isa: Isa,
-        goes_on: GoesOn<'_>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<Option<Self>, ParamsError> {
         let path = multiples_path(params);
         let file = match File::open(&path) {
@@ -151,7 +161,7 @@ impl MappedMultiples {
         let opened = header.and_then(|header| {
             header.expect(&Header::identity(params, program, isa))?;
             let [h, l, a, b_g2] = Queries::new(program, densities).0;
-            let check = |section: &Section, chosen| section.check(map.bytes(), chosen, goes_on);
+            let check = |section: &Section, chosen| section.check(map.bytes(), chosen, checkpoint);
             let [ch, cl, ca, cb] = &header.sections;
             let ((h, l), (a, b_g2)) = rayon::join(
                 || rayon::join(|| check(ch, h), || check(cl, l)),

@@ -11,7 +11,7 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, WitnessContext, Writer};
 use cuzk_core::params::{GenerateOptions, ParamCache};
 use cuzk_core::{Config, Error};
-use cuzk_kernels::Checkpoint;
+use cuzk_memory::Checkpoint;
 use cuzk_pce::cell::CheckedCircuit;
 use cuzk_pce::{PackedWitness, program};
 use ff::Field;
@@ -175,7 +175,7 @@ impl Job for TinyJob {
 }
 
 /// What a job does in its witness.
-type InWitness = dyn Fn(&dyn Checkpoint) + Send + Sync;
+type InWitness = dyn Fn(&Checkpoint<'_>) + Send + Sync;
 
 /// A job that does something before it answers.
 pub(crate) struct Hooked {

@@ -275,7 +275,7 @@ fn what_is_proved_is_the_compiled_circuit_of_the_cache() {
 fn evaluation_stands_aside_while_the_throttle_is_raised() {
     let kind = ProofKind::WinningPost;
     let circuit = common::circuit_with_params(kind);
-    let wait_max = cuzk_pce::wait_max(circuit.program().rows());
+    let wait_max = cuzk_memory::wait_max(circuit.program().rows());
     let request = common::bundled_request(kind);
     // A critical job does not stand aside.
     let options = common::urgent(Priority::Normal);

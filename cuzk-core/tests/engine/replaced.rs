@@ -15,7 +15,7 @@ use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition
 use cuzk_core::params::{GenerateOptions, ParamCache, Shapes};
 use cuzk_core::verify::verify_partition;
 use cuzk_core::{Engine, Error};
-use cuzk_kernels::Checkpoint;
+use cuzk_memory::Checkpoint;
 
 use crate::common::device::{Gate, Scripted, engine_on, held_up};
 use crate::common::tiny::{self, Hooked};
@@ -126,7 +126,7 @@ fn prove_while_replaced(then: impl FnOnce(&Engine)) {
     let engine = engine_on(&config, &[&Scripted::good(&config)]);
     let (from, to) = (new.path().to_owned(), old.path().to_owned());
     let is_first = AtomicBool::new(true);
-    let replace_once = move |_: &dyn Checkpoint| {
+    let replace_once = move |_: &Checkpoint<'_>| {
         if is_first.swap(false, Ordering::SeqCst) {
             names.iter().for_each(|name| replace(name, &from, &to));
         }
@@ -159,7 +159,7 @@ fn nothing_is_kept_for_parameters_that_were_replaced() {
     let second = submit(
         &engine,
         Arc::new(Hooked {
-            in_witness: Box::new(move |_: &dyn Checkpoint| begins.open()),
+            in_witness: Box::new(move |_: &Checkpoint<'_>| begins.open()),
             ..Hooked::from(tiny::job(KIND, 1))
         }),
     );

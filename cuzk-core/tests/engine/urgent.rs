@@ -9,7 +9,7 @@ use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Engine, Error};
-use cuzk_kernels::Checkpoint;
+use cuzk_memory::Checkpoint;
 
 use crate::common::device::{Doorway, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny::{self, Hooked};
@@ -148,9 +148,9 @@ fn a_witness_stands_still_in_its_middle_for_a_critical_job() {
     let (tell, told) = mpsc::channel();
     let in_witness = {
         let (middle, critical) = (Arc::clone(&middle), Arc::clone(&critical));
-        move |checkpoint: &dyn Checkpoint| {
+        move |checkpoint: &Checkpoint<'_>| {
             middle.pass();
-            assert!(checkpoint.pass());
+            assert!(checkpoint.check().is_ok());
             tell.send(critical.get().unwrap().poll().is_some()).unwrap();
         }
     };

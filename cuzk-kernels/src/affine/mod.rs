@@ -20,7 +20,7 @@ use bytemuck::{Pod, Zeroable};
 use group::{Group, prime::PrimeCurveAffine};
 
 use crate::isa::Isa;
-use crate::memory::Plain;
+use cuzk_memory::Plain;
 
 /// Most additions that share one inversion. Large enough that the inversion
 /// costs a few per cent, small enough that the batch's intermediate values

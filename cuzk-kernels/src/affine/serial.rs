@@ -11,7 +11,7 @@ use group::prime::PrimeCurveAffine;
 use super::{Addition, BATCH, Kernel, prefetch};
 use crate::arithmetic::{Arithmetic, Operations};
 use crate::isa::Isa;
-use crate::memory::Plain;
+use cuzk_memory::Plain;
 
 /// Additions between asking for a point and using it.
 const PREFETCH: usize = 16;

@@ -1,8 +1,8 @@
 //! The sum of many points: a tree whose levels are batches.
 
 use super::{Addition, CurveOf, Kernel};
-use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
+use cuzk_memory::Checkpoint;
 
 /// Below this many points an inversion costs more than it saves.
 const TREE_MIN: usize = 32;
@@ -15,7 +15,7 @@ pub(crate) fn sum<K: Kernel>(
     kernel: K,
     mut points: &mut [K::Point],
     (pairs, steps): (&[Addition], &mut [K::Step]),
-    checkpoint: &dyn Checkpoint,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
     while points.len() >= TREE_MIN {
         let half = points.len() / 2;

@@ -14,7 +14,7 @@ use super::fp2::Fp2;
 use super::lanes::{LANES, each_lane, lanes_with};
 use crate::affine::{Addition, BATCH, Coordinates, Kernel, prefetch};
 use crate::isa::Isa;
-use crate::memory::Plain;
+use cuzk_memory::Plain;
 
 /// Groups of lanes between asking for a point and using it.
 const PREFETCH_GROUPS: usize = 4;

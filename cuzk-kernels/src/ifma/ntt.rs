@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use super::Ifma;
 use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
-use crate::memory::Plain;
 use crate::ntt::{self, Shared, reverse};
+use cuzk_memory::Plain;
 
 /// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
 const LAYERS_MAX: u32 = 11;

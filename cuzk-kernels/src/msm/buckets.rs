@@ -12,8 +12,8 @@ use group::{Group, prime::PrimeCurveAffine};
 use super::collapse::Collapse;
 use super::workspace::{Scratch, Workspace};
 use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
-use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
+use cuzk_memory::Checkpoint;
 
 /// Most terms that wait for a later batch.
 const DEFERRED_MAX: usize = BATCH;
@@ -97,7 +97,7 @@ impl<'m, K: Kernel> Buckets<'m, K> {
         &mut self,
         len: usize,
         scratch: &mut Scratch<'_, K>,
-        checkpoint: &dyn Checkpoint,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<Vec<CurveOf<K>>, KernelError> {
         self.complete();
         let Scratch {
@@ -259,7 +259,7 @@ struct Running<'r, K: Kernel> {
     points: &'r mut [K::Point],
     /// `i += i` for each segment.
     pairs: &'r [Addition],
-    checkpoint: &'r dyn Checkpoint,
+    checkpoint: &'r Checkpoint<'r>,
 }
 
 /// `Σ (i + 1) · points[i]` for each `len` points, a power of two.

@@ -31,7 +31,7 @@ pub struct TermCount {
 /// What a sum takes, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SumMemory {
-    /// Of each block that it takes from its [`Memory`](crate::memory::Memory), in order.
+    /// Of each block that it takes from its [`Memory`](cuzk_memory::Memory), in order.
     /// It holds all of them until it ends where all parts have multiples of one shape, or
     /// none has; else those of one shape after those of another.
     pub blocks: Vec<usize>,
@@ -154,11 +154,12 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::checkpoint::{Context, Unhindered};
+    use crate::context::Context;
     use crate::error::KernelError;
-    use crate::memory::{Block, Memory};
     use crate::msm::{Chosen, Multiples, PackedScalars, Part, WithMultiples};
     use crate::msm::{g1_joined, g2_joined};
+    use cuzk_memory::NEVER_STOP;
+    use cuzk_memory::{Block, Memory};
 
     /// Notes what is asked for.
     #[derive(Default)]
@@ -176,7 +177,7 @@ mod tests {
     fn context(isa: Isa, memory: &Noting) -> Context<'_> {
         Context {
             isa,
-            checkpoint: &Unhindered,
+            checkpoint: &NEVER_STOP,
             memory,
         }
     }

@@ -25,7 +25,7 @@ use group::Group;
 
 use crate::affine::{CurveOf, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;

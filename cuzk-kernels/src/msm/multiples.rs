@@ -22,13 +22,14 @@ use super::selected::import_selected;
 use super::window::BITS_MAX;
 use super::{Bases, TASK};
 use crate::affine::{Addition, Kernel};
-use crate::checkpoint::{Checkpoint, Context};
+use crate::context::Context;
 use crate::digits::Windows;
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
-use crate::memory::Lent;
+use cuzk_memory::Checkpoint;
+use cuzk_memory::Lent;
 
 /// How scalars are cut, and which multiples of each base there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,11 +315,12 @@ fn write_rows<K: Kernel, E: From<KernelError>>(
     context: Context<'_>,
     mut sink: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut indices = Lent::take(context.memory, chosen.count)?;
+    let mut indices = Lent::take(context.memory, chosen.count).map_err(KernelError::from)?;
     for (index, chosen) in indices.iter_mut().zip(SetBits::new(&chosen.words, 0)) {
         *index = chosen;
     }
-    let mut row = Lent::<K::Point>::take(context.memory, chosen.count)?;
+    let mut row =
+        Lent::<K::Point>::take(context.memory, chosen.count).map_err(KernelError::from)?;
     row.par_chunks_mut(TASK)
         .zip(indices.par_chunks(TASK))
         .try_for_each(|(points, indices)| import_selected(kernel, bases, indices, points))
@@ -338,7 +340,7 @@ fn double_all<K: Kernel>(
     kernel: K,
     points: &mut [K::Point],
     times: usize,
-    checkpoint: &dyn Checkpoint,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<(), KernelError> {
     points.par_chunks_mut(TASK).try_for_each_init(
         || kernel.steps(),

@@ -6,7 +6,7 @@ use super::multiples::Multiples;
 use super::{Bases, PackedScalars};
 use crate::affine::Addition;
 use crate::error::{KernelError, expect_len};
-use crate::memory::Lent;
+use cuzk_memory::Lent;
 
 /// Bases and scalars of a sum, or of a part of it.
 #[derive(Clone, Copy)]

@@ -11,9 +11,9 @@ use super::stream::read_selected;
 use super::workspace::{SUMS, Scratch, Workspace, Workspaces};
 use super::{Bases, BasesError, TASK};
 use crate::affine::{self, CurveOf, Kernel};
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
-use crate::memory::Lent;
+use cuzk_memory::Lent;
 
 /// Words of packed scalars that one task sums: some 4096 ones.
 const TASK_WORDS: usize = 128;

@@ -23,7 +23,7 @@ use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
-use crate::memory::{Lent, Mapped};
+use cuzk_memory::{Lent, Mapped};
 
 /// Buckets of a round.
 const BUCKETS: usize = 1 << 11;

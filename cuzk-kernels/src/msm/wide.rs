@@ -14,10 +14,10 @@ use super::window::{Choose, Plan, with_multiples};
 use super::workspace::{Workspace, Workspaces};
 use super::{Bases, CHUNK, TASK};
 use crate::affine::{Addition, BATCH, CurveOf, Kernel};
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::digits::{Recoded, Window, Windows};
 use crate::error::KernelError;
-use crate::memory::{Lent, Memory};
+use cuzk_memory::{Lent, Memory};
 
 /// The sum over the wide scalars of all parts, whose buckets are the same, by the plan
 /// that `choose` has for a number of terms and of threads.
@@ -339,10 +339,10 @@ mod tests {
     use super::*;
     use crate::affine::Serial;
     use crate::arithmetic::Blst;
-    use crate::memory::Mapped;
     use crate::msm::window::plan;
     use crate::msm::workspace::Area;
     use blstrs::G2Affine;
+    use cuzk_memory::Mapped;
 
     #[test]
     fn buckets_are_counted() {

@@ -10,8 +10,8 @@ use super::collapse::points_for;
 use super::selected::Sorted;
 use crate::affine::{Addition, Kernel};
 use crate::error::KernelError;
-use crate::memory::{Lent, Memory};
 use crate::spares::Spares;
+use cuzk_memory::{Lent, Memory};
 
 /// Points of a workspace: with the steps of a batch they fit a second-level cache in G1.
 pub(super) const POINTS: usize = points_for(TERMS_MAX);

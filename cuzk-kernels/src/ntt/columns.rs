@@ -10,10 +10,10 @@ use std::slice;
 
 use rayon::prelude::*;
 
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
-use crate::memory::Plain;
 use crate::ntt::rows::Rows;
+use cuzk_memory::Plain;
 
 /// Columns that a task takes at a time: 256 bytes of scalars a row, so that
 /// whole cache lines are moved.

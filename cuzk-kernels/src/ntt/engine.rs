@@ -8,7 +8,7 @@ use super::pass::{self, Direction};
 use super::serial::Serial;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Blst, Portable};
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;

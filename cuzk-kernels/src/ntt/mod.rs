@@ -19,10 +19,11 @@ use blstrs::Scalar;
 use ff::{Field, PrimeField};
 use rayon::prelude::*;
 
-use crate::checkpoint::{Context, Unhindered};
+use crate::context::Context;
 use crate::error::{KernelError, expect_len};
 use crate::isa::Isa;
 pub(crate) use columns::Shared;
+use cuzk_memory::NEVER_STOP;
 pub(crate) use engine::Engine;
 pub(crate) use pass::Direction;
 pub(crate) use reverse::{reverse, reverse_bits_in_place};
@@ -122,7 +123,7 @@ impl Domain {
     pub fn ntt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
         self.scatter(values, Direction::Forward, self.isa.into())?;
-        reverse_bits_in_place(values, &Unhindered)
+        reverse_bits_in_place(values, &NEVER_STOP)
     }
 
     /// Values to coefficients, in place: the inverse of [`Domain::ntt`].
@@ -132,7 +133,7 @@ impl Domain {
     pub fn intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
         self.scatter(values, Direction::Inverse, self.isa.into())?;
-        reverse_bits_in_place(values, &Unhindered)?;
+        reverse_bits_in_place(values, &NEVER_STOP)?;
         values
             .par_iter_mut()
             .with_min_len(TASK)
@@ -159,7 +160,7 @@ impl Domain {
     pub fn coset_intt(&self, values: &mut [Scalar]) -> Result<(), KernelError> {
         expect_len("values", self.size(), values.len())?;
         self.scatter(values, Direction::Inverse, self.isa.into())?;
-        reverse_bits_in_place(values, &Unhindered)?;
+        reverse_bits_in_place(values, &NEVER_STOP)?;
         multiply_by_powers(values, self.size_inverse, generator_inverse());
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::columns::{Shape, for_each_column_group};
 use super::rows::Area;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Arithmetic, sum_and_difference};
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
 
 /// Most layers in a pass: 2^10 rows of eight columns are 256 KiB.

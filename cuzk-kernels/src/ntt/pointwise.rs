@@ -8,7 +8,7 @@ use super::TASK;
 use super::pass::Direction;
 use super::twiddles::Twiddles;
 use crate::arithmetic::Arithmetic;
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
 
 /// `to[i] *= by[i]`.

@@ -13,8 +13,8 @@
 use rayon::prelude::*;
 
 use super::columns::Shared;
-use crate::checkpoint::Checkpoint;
 use crate::error::KernelError;
+use cuzk_memory::Checkpoint;
 
 /// Bits of a tile's side: 2^5 elements of 32 bytes are 16 cache lines, and two
 /// tiles fit a second-level cache.
@@ -30,7 +30,7 @@ const TASK: usize = 16;
 /// [`KernelError::Stopped`].
 pub(crate) fn reverse_bits_in_place<T: Copy + Send + Sync>(
     values: &mut [T],
-    checkpoint: &dyn Checkpoint,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<(), KernelError> {
     let tile = Tile::new(values.len().ilog2());
     let middles = 1usize << tile.middle_bits;
@@ -48,7 +48,7 @@ pub(crate) fn reverse_bits_in_place<T: Copy + Send + Sync>(
                         unsafe { tile.exchange(&shared, middle, partner, copies) };
                     }
                 }
-                checkpoint.check()
+                Ok(checkpoint.check()?)
             },
         )
 }
@@ -140,13 +140,13 @@ pub(crate) fn reverse(i: usize, bits: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::Unhindered;
+    use cuzk_memory::NEVER_STOP;
 
     #[test]
     fn every_element_moves_to_its_reversed_index() {
         for bits in 0..=14 {
             let mut values: Vec<usize> = (0..1 << bits).collect();
-            reverse_bits_in_place(&mut values, &Unhindered).unwrap();
+            reverse_bits_in_place(&mut values, &NEVER_STOP).unwrap();
             for (i, value) in values.iter().enumerate() {
                 assert_eq!(*value, reverse(i, bits), "{i} of 2^{bits}");
             }

@@ -6,8 +6,8 @@
 //! at a time.
 
 use crate::error::KernelError;
-use crate::memory::{Lent, Memory, Plain};
 use crate::spares::Spares;
+use cuzk_memory::{Lent, Memory, Plain};
 
 /// What is lent to the threads of a transform.
 pub(crate) struct Area<'m, T> {

@@ -9,7 +9,7 @@ use super::pointwise;
 use super::reverse::reverse_bits_in_place;
 use super::twiddles::Twiddles;
 use crate::arithmetic::Arithmetic;
-use crate::checkpoint::Context;
+use crate::context::Context;
 use crate::error::KernelError;
 
 /// Twiddles for the arithmetic `A`. What the operations do is said at

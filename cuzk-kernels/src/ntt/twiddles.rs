@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::{TASK, pass::Direction};
 use crate::error::KernelError;
-use crate::memory::Block;
+use cuzk_memory::Block;
 
 /// The table for one domain. It is read in strides, so it wants huge pages.
 pub(crate) struct Twiddles {

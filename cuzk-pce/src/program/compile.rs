@@ -28,9 +28,10 @@ use crate::{
     fingerprint::{CircuitHasher, push_part, row_digest},
     r1cs::R1cs,
     record::RecordError,
-    unwind::{self, CAN_UNWIND, unwind_with},
 };
 use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
+use cuzk_memory::unwind::{self, CAN_UNWIND, unwind_with};
+use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use ff::PrimeField;
 use std::collections::HashMap;
 
@@ -43,45 +44,39 @@ use std::collections::HashMap;
 /// it has more variables, rows or distinct parts than 31 bits can number, or
 /// names a variable that it has not allocated yet.
 pub fn compile<S: PrimeField, C: Circuit<S>>(circuit: C) -> Result<Program<S>, RecordError> {
-    compile_while(circuit, &|| true)
+    compile_while(circuit, &NEVER_STOP)
 }
 
-/// The same for as long as `goes_on` says so, which is asked before every few thousand
-/// rows, and may block. The circuit is unwound from when it says no, since it has gadgets
-/// that take no error from the system; where panics end the process it is not asked.
+/// Compiles a circuit, and passes `checkpoint` before every few thousand rows. A stop
+/// unwinds out of the circuit, because gadgets take no error from the constraint system.
+/// Where panics end the process, the checkpoint is not passed.
 ///
 /// # Errors
 /// As [`compile`], and [`RecordError::Stopped`].
 pub fn compile_while<S: PrimeField, C: Circuit<S>>(
     circuit: C,
-    goes_on: &GoesOn<'_>,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<Program<S>, RecordError> {
-    let compiled = unwind::catch(|| fold_while(circuit, goes_on));
-    let folded = compiled.unwrap_or_else(|Stopped| Err(RecordError::Stopped))?;
+    let compiled = unwind::catch::<_, Stopped>(|| fold_while(circuit, checkpoint));
+    let folded = compiled.unwrap_or_else(|stopped| Err(stopped.into()))?;
     Ok(folded.smallest())
 }
-
-/// Whether to go on.
-type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
-
-/// What a circuit is unwound with.
-struct Stopped;
 
 /// As [`compile`], but folded even if that is larger.
 #[cfg(test)]
 pub(super) fn compile_folded<S: PrimeField, C: Circuit<S>>(
     circuit: C,
 ) -> Result<Program<S>, RecordError> {
-    fold_while(circuit, &|| true)
+    fold_while(circuit, &NEVER_STOP)
 }
 
 /// As [`compile_while`], but folded even if that is larger, and unwinding with
 /// [`Stopped`].
 fn fold_while<S: PrimeField, C: Circuit<S>>(
     circuit: C,
-    goes_on: &GoesOn<'_>,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<Program<S>, RecordError> {
-    let mut cs = Compiler::create(goes_on)?;
+    let mut cs = Compiler::create(checkpoint)?;
     cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
     circuit.synthesize(&mut cs)?;
     Ok(cs.finish()?)
@@ -94,7 +89,7 @@ fn fold_while<S: PrimeField, C: Circuit<S>>(
 /// greatest that has been named so far is as good: only distances count.
 pub(super) fn boolean_columns<S: PrimeField>(r1cs: &R1cs<S>) -> Density {
     let mut columns = Density::new(r1cs.num_aux());
-    let Ok(mut cs) = Compiler::create(&|| true) else {
+    let Ok(mut cs) = Compiler::create(&NEVER_STOP) else {
         return columns;
     };
     cs.num_inputs = u32::try_from(r1cs.num_inputs()).unwrap_or(0);
@@ -143,7 +138,7 @@ const STRETCH_ROWS: u32 = 4096;
 
 /// The constraint system that [`compile`] hands to a circuit.
 struct Compiler<'a, S> {
-    goes_on: &'a GoesOn<'a>,
+    checkpoint: &'a Checkpoint<'a>,
     num_inputs: u32,
     num_aux: u32,
     rows: u32,
@@ -167,9 +162,9 @@ struct Compiler<'a, S> {
 }
 
 impl<'a, S: PrimeField> Compiler<'a, S> {
-    fn create(goes_on: &'a GoesOn<'a>) -> Result<Self, CsrError> {
+    fn create(checkpoint: &'a Checkpoint<'a>) -> Result<Self, CsrError> {
         Ok(Compiler {
-            goes_on,
+            checkpoint,
             num_inputs: 0,
             num_aux: 0,
             rows: 0,
@@ -467,8 +462,8 @@ impl<S: PrimeField> ConstraintSystem<S> for Compiler<'_, S> {
             return;
         }
         let asks = CAN_UNWIND && self.rows.is_multiple_of(STRETCH_ROWS);
-        if asks && !(self.goes_on)() {
-            unwind_with(Stopped);
+        if asks && let Err(stopped) = self.checkpoint.check() {
+            unwind_with(stopped);
         }
         let a = a(LinearCombination::zero());
         let b = b(LinearCombination::zero());

@@ -477,7 +477,7 @@ mod tests {
                     let len = program.rows() + program.num_inputs();
                     let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
                     program
-                        .evaluate_into(&values, &mut a, &mut b, None)
+                        .evaluate_into(&values, &mut a, &mut b, &cuzk_memory::NEVER_STOP)
                         .unwrap();
                 }
                 program.boolean_columns();

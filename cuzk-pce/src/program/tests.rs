@@ -8,6 +8,7 @@ use crate::{
 };
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use ff::Field;
 use proptest::prelude::*;
 use std::{
@@ -20,9 +21,11 @@ fn run<W: Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> [Vec<Scalar>; 3]
     let garbage = || vec![Scalar::from(77); program.rows() + program.num_inputs()];
     let [mut a, mut b, mut c] = [(); 3].map(|()| garbage());
     let (mut a2, mut b2) = (garbage(), garbage());
-    program.evaluate_into(w, &mut a2, &mut b2, None).unwrap();
+    program
+        .evaluate_into(w, &mut a2, &mut b2, &NEVER_STOP)
+        .unwrap();
     let abc = [&mut a[..], &mut b[..], &mut c[..]];
-    program.evaluate_abc_into(w, abc, None).unwrap();
+    program.evaluate_abc_into(w, abc, &NEVER_STOP).unwrap();
     assert!(a == a2 && b == b2);
     [a, b, c]
 }
@@ -206,7 +209,7 @@ fn copied_rows<W: Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> usize {
     let [a, b, c] = run(program, w);
     let (mut a2, mut b2) = (vec![-Scalar::ONE; a.len()], vec![-Scalar::ONE; b.len()]);
     program
-        .evaluate_satisfied(w, [&mut a2, &mut b2], None, &|| true)
+        .evaluate_satisfied(w, [&mut a2, &mut b2], &NEVER_STOP)
         .unwrap();
     let mut copied = 0;
     for row in 0..a.len() {
@@ -240,8 +243,9 @@ fn a_throttle_that_never_falls_slows_but_does_not_hang() {
     let raised = AtomicI32::new(1);
     let len = program.rows() + program.num_inputs();
     let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+    let throttled = NEVER_STOP.throttled(Some(&raised), program.rows());
     program
-        .evaluate_into(&w, &mut a, &mut b, Some(&raised))
+        .evaluate_into(&w, &mut a, &mut b, &throttled)
         .unwrap();
     let [a2, b2, _] = run(&program, &w);
     assert!(a == a2 && b == b2);
@@ -287,11 +291,12 @@ fn every_block_looks_at_the_throttle() {
     let start = Instant::now();
     pool.build().unwrap().install(|| {
         let raising = Raising(&w, &throttle);
+        let throttled = NEVER_STOP.throttled(Some(&throttle), program.rows());
         program
-            .evaluate_into(&raising, &mut a, &mut b, Some(&throttle))
+            .evaluate_into(&raising, &mut a, &mut b, &throttled)
             .unwrap();
     });
-    assert!(start.elapsed() >= crate::wait_max(program.rows()));
+    assert!(start.elapsed() >= cuzk_memory::wait_max(program.rows()));
     let [a2, b2, _] = run(&program, &w);
     assert!(a == a2 && b == b2);
 }
@@ -306,11 +311,11 @@ fn evaluation_stops_at_the_next_block() {
     let asked = AtomicI32::new(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
     pool.build().unwrap().install(|| {
-        let goes_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
-        let mut run = |goes_on| program.evaluate_satisfied(&w, [&mut a, &mut b], None, goes_on);
-        assert_eq!(run(&goes_on), Err(crate::EvalError::Stopped));
+        let fourth = Checkpoint::asking(|| asked.fetch_add(1, Ordering::Relaxed) >= 3);
+        let mut run = |checkpoint| program.evaluate_satisfied(&w, [&mut a, &mut b], checkpoint);
+        assert_eq!(run(&fourth), Err(crate::EvalError::Stopped));
         assert_eq!(asked.load(Ordering::Relaxed), 4, "nobody asks again");
-        assert_eq!(run(&|| true), Ok(()));
+        assert_eq!(run(&NEVER_STOP), Ok(()));
     });
     let [a2, b2, _] = self::run(&program, &w);
     assert!(a == a2 && b == b2);
@@ -324,7 +329,7 @@ fn other_dimensions_are_an_error() {
     let other = witness(RandomCircuit::squares(11)).unwrap();
     let len = program.rows() + program.num_inputs();
     let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
-    let mut run = |w, b: &mut [Scalar]| program.evaluate_into(w, &mut a, b, None);
+    let mut run = |w, b: &mut [Scalar]| program.evaluate_into(w, &mut a, b, &NEVER_STOP);
     assert!(matches!(run(&other, &mut b), Err(WitnessLength { .. })));
     assert!(matches!(
         run(&w, &mut b[1..]),
@@ -357,13 +362,13 @@ fn compiling_stops_when_it_is_to_go_on_no_more() {
     }
     let compiled = |limit| {
         let (rows, asked) = (AtomicI32::new(0), AtomicI32::new(0));
-        let goes_on = || asked.fetch_add(1, Ordering::Relaxed) + 1 < limit;
-        let program = compile_while(Rows(&rows), &goes_on);
+        let last = || asked.fetch_add(1, Ordering::Relaxed) + 1 >= limit;
+        let program = compile_while(Rows(&rows), &Checkpoint::asking(last));
         let rows = program.map(|program| program.rows()).map_err(|error| {
             assert!(matches!(error, crate::RecordError::Stopped), "{error}");
-            usize::try_from(rows.into_inner()).unwrap()
+            usize::try_from(rows.load(Ordering::Relaxed)).unwrap()
         });
-        (rows, asked.into_inner())
+        (rows, asked.load(Ordering::Relaxed))
     };
     let (rows, asked) = compiled(i32::MAX);
     assert_eq!(rows, Ok(ROWS));

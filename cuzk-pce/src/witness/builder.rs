@@ -8,8 +8,9 @@
 //! writer's promise. Invariant: `bits`, `wide` and `ranks` have a word for
 //! every 64 variables begun, with nothing set past the last variable.
 
-use super::memory::{Array, extend_in_parallel};
-use super::{PackedWitness, WitnessError, WitnessMemory};
+use super::extend::extend_in_parallel;
+use super::{PackedWitness, WitnessError};
+use cuzk_memory::{Array, ArrayMemory, Checkpoint, Stopped};
 use ff::PrimeField;
 
 /// Collects the values of a witness, in the order of allocation.
@@ -33,11 +34,11 @@ impl<S: PrimeField> PackedBuilder<S> {
     /// An empty one on the heap, with room for `num_aux` auxiliary variables of
     /// which `num_wide` are neither 0 nor 1. It grows when there are more.
     pub fn with_capacity(num_aux: usize, num_wide: usize) -> Self {
-        Self::with_capacity_in(&WitnessMemory::HEAP, num_aux, num_wide)
+        Self::with_capacity_in(&ArrayMemory::HEAP, num_aux, num_wide)
     }
 
     /// The same in `memory`, where its witness and what is chosen from it will be.
-    pub fn with_capacity_in(memory: &WitnessMemory, num_aux: usize, num_wide: usize) -> Self {
+    pub fn with_capacity_in(memory: &ArrayMemory, num_aux: usize, num_wide: usize) -> Self {
         let words = num_aux / 64 + 2;
         PackedBuilder {
             inputs: Vec::new(),
@@ -200,19 +201,20 @@ impl<S: PrimeField> PackedBuilder<S> {
         }
     }
 
-    /// The same on all threads of the current pool, for parts that are mostly values.
-    /// `pass` is asked before each part, on the thread that copies its values.
+    /// Appends what other builders collected, in order, on all threads of the current pool:
+    /// for parts that are mostly values. Each thread passes `checkpoint` before it copies the
+    /// values of a part.
     ///
     /// # Errors
-    /// What `pass` refuses with; nothing is appended then.
-    pub fn append_in_parallel<E: Send>(
+    /// [`Stopped`]; nothing is appended then.
+    pub fn append_in_parallel(
         &mut self,
         others: &[Self],
-        pass: impl Fn() -> Result<(), E> + Sync,
-    ) -> Result<(), E> {
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<(), Stopped> {
         let mut before = self.wide_values.len();
         let values: Vec<&[S]> = others.iter().map(|other| &other.wide_values[..]).collect();
-        extend_in_parallel(&mut self.wide_values, &values, pass)?;
+        extend_in_parallel(&mut self.wide_values, &values, checkpoint)?;
         self.reserve_words(others);
         for other in others {
             self.append_all_but_values(other, before);
@@ -276,7 +278,10 @@ mod tests {
     use super::*;
     use crate::Witness;
     use blstrs::Scalar;
+    use cuzk_memory::{BufferPool, Dealloc, NEVER_STOP};
+    use ff::Field;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     #[derive(Debug, Clone)]
     enum Write {
@@ -350,12 +355,12 @@ mod tests {
             prop_assert_eq!(joined.finish().unwrap(), packed.clone());
 
             let before = at_once.clone();
-            let refused = at_once.append_in_parallel(&parts, || Err(()));
+            let refused = at_once.append_in_parallel(&parts, &Checkpoint::asking(|| true));
             prop_assert_eq!(refused.is_err(), !parts.is_empty());
             prop_assert_eq!(&at_once, &before);
             let (first, others) = parts.split_at(parts.len() / 2);
             for parts in [first, others] {
-                at_once.append_in_parallel(parts, || Ok::<_, ()>(())).unwrap();
+                at_once.append_in_parallel(parts, &NEVER_STOP).unwrap();
             }
             prop_assert_eq!(at_once.finish().unwrap(), packed);
         }
@@ -370,5 +375,31 @@ mod tests {
         ));
         builder.push_input(Scalar::from(2));
         assert!(matches!(builder.finish(), Err(WitnessError::NotOne)));
+    }
+
+    #[test]
+    fn a_witness_is_in_the_pools_blocks() {
+        const VALUES: usize = 1 << 16;
+        let pool = BufferPool::new(Dealloc::Recycle, u64::MAX, drop);
+        let memory = pool.array_memory();
+        let mut builder = PackedBuilder::with_capacity_in(&memory, VALUES, VALUES);
+        let mapped = VALUES * size_of::<Scalar>();
+        assert_eq!(pool.kept_bytes(), 0);
+        builder.push_input(Scalar::ONE);
+        for value in 0..VALUES as u64 {
+            builder.push(Scalar::from(value));
+        }
+        let witness = builder.finish().unwrap();
+        let values = witness.aux_slice().values;
+        assert!(
+            values
+                .iter()
+                .zip(2_u64..)
+                .all(|(value, n)| *value == Scalar::from(n))
+        );
+        // The last handle of the pool may be the memory's.
+        drop((memory, Arc::clone(&pool)));
+        drop(witness);
+        assert_eq!(pool.kept_bytes(), mapped as u64);
     }
 }

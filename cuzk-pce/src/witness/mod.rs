@@ -7,7 +7,7 @@
 mod builder;
 mod columns;
 mod cs;
-mod memory;
+mod extend;
 mod packed;
 mod packed_cs;
 mod query;
@@ -15,7 +15,6 @@ mod query;
 pub use builder::PackedBuilder;
 pub use columns::Columns;
 pub use cs::WitnessCs;
-pub use memory::{NoMemory, WitnessMemory};
 pub use packed::PackedWitness;
 pub use packed_cs::PackedWitnessCs;
 pub use query::{PackedQuery, PackedSlice};

@@ -8,8 +8,8 @@
 //! Invariant: an auxiliary variable is *wide* exactly if it is neither 0 nor
 //! 1. Wide values stand in order, and `ranks` counts those before each word.
 
-use super::memory::Array;
 use super::{Columns, PackedBuilder, Witness};
+use cuzk_memory::Array;
 use ff::PrimeField;
 
 /// The values of every variable, packed.

@@ -57,7 +57,7 @@ impl<S> PackedWitness<S> {
 impl<S: PrimeField> PackedWitness<S> {
     /// The values of the public inputs with these indices, then those of the
     /// auxiliary variables in `aux`, in the memory that the witness has; where there is
-    /// none, this unwinds with [`NoMemory`](crate::NoMemory).
+    /// none, this unwinds with [`NoMemory`](cuzk_memory::NoMemory).
     ///
     /// # Panics
     /// If an index is not below the number of inputs, or `aux` is over more

@@ -16,7 +16,7 @@ pub(super) fn write_group(
     first: usize,
     challenges: &[Challenge],
 ) -> Result<Builder, WriteError> {
-    context.pass()?;
+    context.check()?;
     let encoded = |i: usize| Encoded::new(&challenges[i], randomness.rho(first + i));
     let encoded: Vec<Encoded> = (0..challenges.len()).map(encoded).collect();
     let path = |i: usize, leaf: Scalar, siblings: &[Vec<Scalar>]| MerklePath {
@@ -38,7 +38,7 @@ pub(super) fn write_group(
     let replicas = Climb::new(context.isa, shape.tree_r, paths.iter().collect())?;
     let mut builder = Builder::with_capacity_in(context.memory, 0, 0);
     for (i, (challenge, encoded)) in challenges.iter().zip(&encoded).enumerate() {
-        context.pass()?;
+        context.check()?;
         randomness.write_rho(first + i, &mut builder);
         builder.extend(&[challenge.leaf_r_old, challenge.leaf_d_new]);
         builder.extend(&[encoded.product, encoded.leaf_r_new]);

@@ -136,7 +136,7 @@ fn apex_tree(
         let next: Vec<(Builder, Scalar)> = row
             .par_chunks_exact(2)
             .map(|children| {
-                context.pass()?;
+                context.check()?;
                 let mut builder = Builder::default();
                 let node = sha256_path::write_hash(children, &mut builder);
                 Ok((builder, node))

@@ -13,7 +13,8 @@ use std::cell::RefCell;
 use blstrs::Scalar;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::SectorSize;
-use cuzk_core::memory::buffer::{Buffer, BufferPool, Dealloc};
+use cuzk_core::memory::buffer_pool;
+use cuzk_memory::{Buffer, Dealloc, NEVER_STOP};
 use cuzk_pce::{PackedBuilder, PackedWitness, Program, R1cs, spmv_parallel};
 use ff::Field;
 use rand::{Rng, SeedableRng};
@@ -45,7 +46,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 
 /// Vectors as the engine lends them: of huge pages, written before.
 fn buffers<const N: usize>(program: &Program<Scalar>) -> Result<[Buffer; N], Failure> {
-    let pool = BufferPool::new(Dealloc::Recycle, 0);
+    let pool = buffer_pool(Dealloc::Recycle, 0);
     let len = program.rows() + program.num_inputs();
     let mut buffers = Vec::with_capacity(N);
     for _ in 0..N {
@@ -77,7 +78,7 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
     let r1cs = args.circuit().record()?;
     let [mut a, mut b, mut c] = buffers(program)?;
     program
-        .evaluate_abc_into(&witness, [&mut a, &mut b, &mut c], None)
+        .evaluate_abc_into(&witness, [&mut a, &mut b, &mut c], &NEVER_STOP)
         .map_err(failed)?;
     let expected = plain(&r1cs, values.values())?;
     if [&a, &b, &c]
@@ -88,7 +89,7 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
         return Err(differs("eval"));
     }
     program
-        .evaluate_satisfied(&witness, [&mut a, &mut b], None, &|| true)
+        .evaluate_satisfied(&witness, [&mut a, &mut b], &NEVER_STOP)
         .map_err(failed)?;
     let [a_peer, b_peer, _] = &expected;
     if a[..a_peer.len()] != a_peer[..] || b[..b_peer.len()] != b_peer[..] {
@@ -99,7 +100,7 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
         args.runs,
         || {
             program
-                .evaluate_satisfied(&witness, [&mut a, &mut b], None, &|| true)
+                .evaluate_satisfied(&witness, [&mut a, &mut b], &NEVER_STOP)
                 .map_err(failed)
         },
         || plain(&r1cs, values.values()),
@@ -109,7 +110,7 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
         || {
             let out = [&mut a[..], &mut b, &mut c];
             program
-                .evaluate_abc_into(&witness, out, None)
+                .evaluate_abc_into(&witness, out, &NEVER_STOP)
                 .map_err(failed)
         },
         || plain(&r1cs, values.values()),
@@ -134,7 +135,7 @@ fn against_filling(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Compar
     let ours = || {
         let [a, b] = &mut *lent.borrow_mut();
         program
-            .evaluate_satisfied(&witness, [a, b], None, &|| true)
+            .evaluate_satisfied(&witness, [a, b], &NEVER_STOP)
             .map_err(failed)
     };
     let peer = || {

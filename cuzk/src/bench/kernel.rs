@@ -8,11 +8,13 @@ use std::sync::Arc;
 use bellperson::domain::EvaluationDomain;
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Projective, G2Projective, Scalar};
-use cuzk_core::memory::buffer::{BufferPool, Dealloc};
-use cuzk_kernels::memory::Block;
+use cuzk_core::memory::buffer_pool;
 use cuzk_kernels::msm::PackedScalars;
 use cuzk_kernels::ntt::Domain;
-use cuzk_kernels::{Context, Isa, KernelError, Unhindered, msm};
+use cuzk_kernels::{Context, Isa, KernelError, msm};
+use cuzk_memory::Block;
+use cuzk_memory::NEVER_STOP;
+use cuzk_memory::{BufferPool, Dealloc};
 use ec_gpu_gen::multiexp_cpu::{FullDensity, multiexp_cpu};
 use ec_gpu_gen::threadpool::Worker;
 use ff::{Field, PrimeField};
@@ -87,13 +89,13 @@ pub(crate) fn ntt(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
 fn as_in_the_engine(isa: Isa, memory: &BufferPool) -> Context<'_> {
     Context {
         isa,
-        checkpoint: &Unhindered,
+        checkpoint: &NEVER_STOP,
         memory,
     }
 }
 
 fn memory() -> Arc<BufferPool> {
-    BufferPool::new(Dealloc::Recycle, u64::MAX)
+    buffer_pool(Dealloc::Recycle, u64::MAX)
 }
 
 pub(crate) fn msm_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {

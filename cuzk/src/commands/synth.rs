@@ -5,9 +5,10 @@ use std::time::Instant;
 use blstrs::Scalar;
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::decode;
-use cuzk_core::memory::buffer::{BufferPool, Dealloc};
+use cuzk_core::memory::buffer_pool;
 use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
-use cuzk_kernels::Unhindered;
+use cuzk_memory::Dealloc;
+use cuzk_memory::NEVER_STOP;
 use ff::Field;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -62,14 +63,14 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let witness = pool.install(|| job.witness_in(args.partition, isa.into()))?;
     let witness_s = started.elapsed().as_secs_f64();
 
-    let buffers = BufferPool::new(Dealloc::Recycle, 0);
+    let buffers = buffer_pool(Dealloc::Recycle, 0);
     let started = Instant::now();
     let [mut a, mut b] = domain_buffers(&circuit, &buffers)?;
     pool.install(|| touch([&mut a, &mut b]));
     let buffers_s = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
-    pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], None, &Unhindered))?;
+    pool.install(|| evaluate_partition(&circuit, &witness, [&mut a, &mut b], None, &NEVER_STOP))?;
     let evaluate_s = started.elapsed().as_secs_f64();
 
     let check = match args.check {

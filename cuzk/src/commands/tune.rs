@@ -18,10 +18,11 @@ use blstrs::{G2Affine, G2Projective, Scalar};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Config;
 use cuzk_core::kinds::{Job, WitnessContext, decode};
-use cuzk_core::memory::buffer::{Buffer, BufferPool};
+use cuzk_core::memory::buffer_pool;
 use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
-use cuzk_kernels::Unhindered;
 use cuzk_kernels::msm::{PackedScalars, g2_bucket_bytes, g2_packed};
+use cuzk_memory::NEVER_STOP;
+use cuzk_memory::{Buffer, BufferPool};
 use cuzk_pce::PackedQuery;
 use cuzk_tune::beside::{Side, alone, beside};
 use cuzk_tune::plot::{self, Line};
@@ -99,7 +100,7 @@ impl Work {
         let witness = synthesis_pool.install(|| job.witness(0))?;
         let densities = circuit.densities();
         let scalars = witness.query(densities.b_input.iter(), &densities.b_aux);
-        let memory = BufferPool::new(config.memory.dealloc, u64::MAX);
+        let memory = buffer_pool(config.memory.dealloc, u64::MAX);
         Ok(Self {
             bases: bases(scalars.as_slice().len),
             scalars,
@@ -118,7 +119,7 @@ impl Work {
         let scalars = scalars.map_err(failed)?;
         let context = cuzk_kernels::Context {
             isa: self.config.cpu.isa,
-            checkpoint: &Unhindered,
+            checkpoint: &NEVER_STOP,
             memory: &*self.memory,
         };
         let sum = pool.install(|| g2_packed(context, &self.bases[..], &scalars));
@@ -130,13 +131,13 @@ impl Work {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let [a, b] = &mut *out;
         self.synthesis_pool.install(|| {
-            let memory = self.memory.witness_memory();
+            let memory = self.memory.array_memory();
             let context = WitnessContext {
                 memory: &memory,
                 ..self.config.cpu.isa.into()
             };
             let witness = self.job.witness_in(0, context)?;
-            evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)
+            evaluate_partition(&self.circuit, &witness, [a, b], None, &NEVER_STOP)
         })?;
         Ok(())
     }

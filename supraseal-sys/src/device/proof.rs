@@ -12,12 +12,13 @@ use std::time::Instant;
 
 use blst::{blst_p1, blst_p2};
 use blstrs::{G1Projective, G2Projective, Scalar};
+use cuzk_memory::Checkpoint;
 
 use super::DeviceCircuit;
 use super::circuit::expect_len;
 use super::intermediates::{Intermediates, RawIntermediates};
 use crate::bindings as sys;
-use crate::call::{checkpoint, made, written};
+use crate::call::{callback, made, written};
 #[cfg(doc)]
 use crate::status::Code;
 use crate::status::Status;
@@ -68,9 +69,9 @@ impl Proof {
         &self,
         b_g1: bool,
         intermediates: Option<&mut RawIntermediates>,
-        pass: &dyn Fn() -> bool,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<ProofFigures, Status> {
-        let (proof, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
+        let (proof, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
         let lent = intermediates.map(RawIntermediates::lend);
         let lent = lent.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: the proof lives. The checkpoint lives as long as the call. So do the
@@ -85,9 +86,9 @@ impl Proof {
     /// Finishes the proof, under the same condition.
     pub(crate) fn finish(
         &self,
-        pass: &dyn Fn() -> bool,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<(DeviceSums, ProofFigures), Status> {
-        let (proof, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
+        let (proof, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
         let mut figures = MaybeUninit::uninit();
         let figures_out = figures.as_mut_ptr();
         // SAFETY: as above; both are written if the status is OK.
@@ -121,15 +122,15 @@ pub struct StagedProof(Proof);
 
 impl StagedProof {
     /// Runs the device region under the device's lock, and starts b_g2_msm. If `b_g1`,
-    /// the MSM over B in G1 is computed, and its points are streamed. `pass` is asked
+    /// the MSM over B in G1 is computed, and its points are streamed. `checkpoint` is asked
     /// as in [`DeviceCircuit::stage`], also while the lock is waited for.
     ///
     /// # Errors
     ///
     /// [`Code::Stopped`], [`Code::InvalidPoint`], [`Code::DeviceLost`],
     /// [`Code::DeviceStalled`] or another failure of the device.
-    pub fn run(self, b_g1: bool, pass: &dyn Fn() -> bool) -> Result<RanProof, Status> {
-        let figures = self.0.run(b_g1, None, pass)?;
+    pub fn run(self, b_g1: bool, checkpoint: &Checkpoint<'_>) -> Result<RanProof, Status> {
+        let figures = self.0.run(b_g1, None, checkpoint)?;
         Ok(RanProof {
             proof: self.0,
             figures,
@@ -148,10 +149,10 @@ impl StagedProof {
     pub fn run_inspected(
         self,
         b_g1: bool,
-        pass: &dyn Fn() -> bool,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<(RanProof, Intermediates), Status> {
         let mut raw = RawIntermediates::new(self.0.circuit.domain_len);
-        let figures = self.0.run(b_g1, Some(&mut raw), pass)?;
+        let figures = self.0.run(b_g1, Some(&mut raw), checkpoint)?;
         let ran = RanProof {
             proof: self.0,
             figures,
@@ -247,13 +248,13 @@ impl RanProof {
         &self.figures
     }
 
-    /// Waits for b_g2_msm, and asks `pass` while it waits.
+    /// Waits for b_g2_msm, or until `checkpoint` is cancelled.
     ///
     /// # Errors
     ///
     /// [`Code::Stopped`], or the failure of b_g2_msm, such as [`Code::InvalidPoint`].
-    pub fn finish(self, pass: &dyn Fn() -> bool) -> Result<(DeviceSums, ProofFigures), Status> {
-        self.proof.finish(pass)
+    pub fn finish(self, checkpoint: &Checkpoint<'_>) -> Result<(DeviceSums, ProofFigures), Status> {
+        self.proof.finish(checkpoint)
     }
 
     #[cfg(feature = "test-hooks")]
@@ -274,8 +275,8 @@ fn g2(point: blst_p2) -> G2Projective {
 
 impl DeviceCircuit {
     /// Waits for a free worker, in the order of the calls. Uploads the circuit if it is
-    /// not on the device, and then a witness. `pass` is asked every millisecond or so,
-    /// on this thread; `false` stops it.
+    /// not on the device, and then a witness. `checkpoint` is asked every millisecond or so,
+    /// on this thread, if it is cancelled.
     ///
     /// # Errors
     ///
@@ -285,7 +286,7 @@ impl DeviceCircuit {
     pub fn stage(
         self: &Arc<Self>,
         witness: Arc<dyn WitnessSource>,
-        pass: &dyn Fn() -> bool,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<StagedProof, Status> {
         let arrays = witness.arrays();
         expect_len("inputs", self.num_inputs, arrays.inputs.len())?;
@@ -298,7 +299,7 @@ impl DeviceCircuit {
             wide_values: arrays.wide_values.as_ptr().cast(),
             num_wide: arrays.wide_values.len(),
         };
-        let (circuit, checkpoint) = (self.raw.as_ptr(), checkpoint(&pass));
+        let (circuit, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
         // SAFETY: the circuit lives, and the checkpoint lives as long as the call. The
         // arrays have the given lengths. They live as long as the source, of which the
         // proof keeps a share.

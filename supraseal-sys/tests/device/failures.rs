@@ -2,6 +2,7 @@
 //! leaks, and the next proof is right.
 
 use super::*;
+use cuzk_memory::NEVER_STOP;
 use supraseal_sys::device::device_count;
 use supraseal_sys::double::Fault;
 
@@ -172,9 +173,9 @@ fn prove_inspected(
     circuit: &Arc<DeviceCircuit>,
     witness: &Arc<Packed>,
 ) -> Result<DeviceSums, Status> {
-    let staged = circuit.stage(Arc::clone(witness) as _, &|| true)?;
-    let (ran, _) = staged.run_inspected(true, &|| true)?;
-    Ok(ran.finish(&|| true)?.0)
+    let staged = circuit.stage(Arc::clone(witness) as _, &NEVER_STOP)?;
+    let (ran, _) = staged.run_inspected(true, &NEVER_STOP)?;
+    Ok(ran.finish(&NEVER_STOP)?.0)
 }
 
 /// Returns true if a proof makes that many calls.
@@ -302,9 +303,11 @@ fn a_device_that_stands_still_is_noticed_while_much_is_enqueued() {
     let bench = Bench::with_short_pieces(&options(1));
     let circuit = bench.circuit(&small);
     assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
-    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let staged = circuit
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+        .unwrap();
     bench.controls.fail(1, Fault::Stall);
-    let error = staged.run(true, &|| true).unwrap_err();
+    let error = staged.run(true, &NEVER_STOP).unwrap_err();
     assert_eq!(error.code(), Code::DeviceStalled, "{error}");
     bench.assert_at_rest();
 }
@@ -318,9 +321,11 @@ fn a_stall_is_waited_for_once() {
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
     prove(&circuit, &witness).unwrap();
-    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let staged = circuit
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+        .unwrap();
     bench.controls.fail(1, Fault::Stall);
-    let error = staged.run(true, &|| true).unwrap_err();
+    let error = staged.run(true, &NEVER_STOP).unwrap_err();
     assert_eq!(error.code(), Code::DeviceStalled, "{error}");
     // The checkpoint limits the wait itself.
     let longest = bench.controls.seen().stalled_wait_ms_max;

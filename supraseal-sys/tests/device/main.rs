@@ -15,6 +15,7 @@ mod residency;
 mod runtime;
 mod stops;
 
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use fixture::{Packed, Size, Small};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -119,7 +120,7 @@ fn prove(
     circuit: &Arc<DeviceCircuit>,
     witness: &Arc<Packed>,
 ) -> Result<(DeviceSums, ProofFigures), Status> {
-    prove_with(circuit, witness, &|| true)
+    prove_with(circuit, witness, &NEVER_STOP)
 }
 
 /// Sleeps until `is_so` returns true, for half a minute at most: a test that fails is
@@ -132,14 +133,14 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Computes all five MSMs, unless `pass` stops it.
+/// Computes all five MSMs, unless `checkpoint` stops it.
 fn prove_with(
     circuit: &Arc<DeviceCircuit>,
     witness: &Arc<Packed>,
-    pass: &dyn Fn() -> bool,
+    checkpoint: &Checkpoint<'_>,
 ) -> Result<(DeviceSums, ProofFigures), Status> {
-    let staged = circuit.stage(Arc::clone(witness) as _, pass)?;
-    staged.run(true, pass)?.finish(pass)
+    let staged = circuit.stage(Arc::clone(witness) as _, checkpoint)?;
+    staged.run(true, checkpoint)?.finish(checkpoint)
 }
 
 /// Returns the bytes that are streamed of a circuit whose other points all stay.

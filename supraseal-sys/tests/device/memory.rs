@@ -1,6 +1,7 @@
 //! Device memory is a budget that is taken once.
 
 use super::*;
+use cuzk_memory::NEVER_STOP;
 use supraseal_sys::device::{CircuitShape, Queries};
 
 /// Returns the shape of a PoRep partition of a 32 GiB sector, in round numbers: 47 GiB
@@ -300,7 +301,11 @@ fn a_staged_worker_does_not_starve_the_others() {
     let bench = Bench::new(PLENTY, &options(3));
     let circuit = bench.circuit(&small);
     let idle: Vec<_> = (0..2)
-        .map(|_| circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap())
+        .map(|_| {
+            circuit
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+                .unwrap()
+        })
         .collect();
     let expected = small.sums(&witness);
     for _ in 0..5 {
@@ -309,9 +314,9 @@ fn a_staged_worker_does_not_starve_the_others() {
     for staged in idle {
         assert_eq!(
             staged
-                .run(true, &|| true)
+                .run(true, &NEVER_STOP)
                 .unwrap()
-                .finish(&|| true)
+                .finish(&NEVER_STOP)
                 .unwrap()
                 .0,
             expected
@@ -433,11 +438,11 @@ fn pinned_memory_stays_while_a_worker_uses_it() {
     let allocations = || bench.controls.seen().allocations;
     let [(small, witness, sums), _, large] = three_sizes(&bench);
     prove(&large.0, &large.1).unwrap();
-    let staged = small.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let staged = small.stage(Arc::clone(&witness) as _, &NEVER_STOP).unwrap();
     let before = allocations();
     drop(large);
-    let ran = staged.run(true, &|| true).unwrap();
-    assert_eq!(ran.finish(&|| true).unwrap().0, sums);
+    let ran = staged.run(true, &NEVER_STOP).unwrap();
+    assert_eq!(ran.finish(&NEVER_STOP).unwrap().0, sums);
     assert_eq!(allocations(), before);
     // With the next proof, although that is a proof of the present circuit.
     for _ in 0..2 {

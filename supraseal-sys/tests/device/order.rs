@@ -1,6 +1,7 @@
 //! The order of work on a device.
 
 use super::*;
+use cuzk_memory::NEVER_STOP;
 
 /// A circuit whose short pieces are written to the place of the transforms' vectors.
 const LARGE: Size = Size {
@@ -86,12 +87,14 @@ fn prove_side_by_side(
     circuit: &Arc<DeviceCircuit>,
     witnesses: &[Arc<Packed>; 2],
 ) -> [DeviceSums; 2] {
-    let staged = witnesses
-        .each_ref()
-        .map(|witness| circuit.stage(Arc::clone(witness) as _, &|| true).unwrap());
+    let staged = witnesses.each_ref().map(|witness| {
+        circuit
+            .stage(Arc::clone(witness) as _, &NEVER_STOP)
+            .unwrap()
+    });
     staged.map(|staged| {
-        let ran = staged.run(true, &|| true).unwrap();
-        ran.finish(&|| true).unwrap().0
+        let ran = staged.run(true, &NEVER_STOP).unwrap();
+        ran.finish(&NEVER_STOP).unwrap().0
     })
 }
 
@@ -126,7 +129,7 @@ fn a_dropped_proof_keeps_its_worker_until_its_witness_has_come() {
         .streams;
     let bench = Bench::with_slow_stream(&options(1), streams);
     let (dropped, next) = (bench.circuit(&dropped), bench.circuit(&next));
-    let staged = dropped.stage(lost, &|| true).unwrap();
+    let staged = dropped.stage(lost, &NEVER_STOP).unwrap();
     assert_ne!(bench.controls.seen().under_way, 0);
     drop(staged);
     assert_eq!(bench.controls.seen().under_way, 0);

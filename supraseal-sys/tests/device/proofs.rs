@@ -2,6 +2,7 @@
 
 use super::*;
 use blstrs::G1Projective;
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use group::Group;
 use std::sync::atomic::AtomicI32;
 use std::sync::{Mutex, mpsc};
@@ -52,10 +53,10 @@ fn what_lies_between_is_that_of_the_slow_way() {
             let bench = Bench::new(PLENTY, &options);
             let staged = bench
                 .circuit(&small)
-                .stage(Arc::clone(&witness) as _, &|| true);
-            let (ran, between) = staged.unwrap().run_inspected(true, &|| true).unwrap();
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP);
+            let (ran, between) = staged.unwrap().run_inspected(true, &NEVER_STOP).unwrap();
             assert_eq!(between, small.intermediates(&witness), "{size:?}");
-            assert_eq!(ran.finish(&|| true).unwrap().0, small.sums(&witness));
+            assert_eq!(ran.finish(&NEVER_STOP).unwrap().0, small.sums(&witness));
         }
     }
 }
@@ -108,9 +109,11 @@ fn b_in_g1_is_left_out_unless_it_is_wanted() {
         let circuit = Bench::new(PLENTY, &asked).circuit(&small);
         assert_eq!(circuit.plan().resident_points.b_g1, 0);
         for _ in 0..2 {
-            let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
-            let ran = staged.run(false, &|| true).unwrap();
-            let (sums, figures) = ran.finish(&|| true).unwrap();
+            let staged = circuit
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+                .unwrap();
+            let ran = staged.run(false, &NEVER_STOP).unwrap();
+            let (sums, figures) = ran.finish(&NEVER_STOP).unwrap();
             assert_eq!(sums, expected);
             assert_eq!(figures.streamed_bytes, 0);
         }
@@ -183,26 +186,30 @@ fn a_proof_may_be_dropped_after_any_step() {
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
     for _ in 0..3 {
-        drop(circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap());
         drop(
             circuit
-                .stage(Arc::clone(&witness) as _, &|| true)
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+                .unwrap(),
+        );
+        drop(
+            circuit
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP)
                 .unwrap()
-                .run(true, &|| true)
+                .run(true, &NEVER_STOP)
                 .unwrap(),
         );
         bench.assert_at_rest();
     }
     // The worker is free after the device region, before the proof is finished.
     let ran = circuit
-        .stage(Arc::clone(&witness) as _, &|| true)
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
         .unwrap()
-        .run(true, &|| true)
+        .run(true, &NEVER_STOP)
         .unwrap();
     let (other, _) = prove(&circuit, &witness).unwrap();
     // Proofs keep the objects that they need alive.
     drop((circuit, bench));
-    assert_eq!(ran.finish(&|| true).unwrap().0, other);
+    assert_eq!(ran.finish(&NEVER_STOP).unwrap().0, other);
 }
 
 /// While b_g2_msm is held up, a device region ends and its lock is free. The throttle
@@ -222,8 +229,10 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
         let held = HeldPool::new().unwrap();
         let (send, receive) = mpsc::channel();
         let run = || {
-            let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
-            staged.run(true, &|| true).unwrap()
+            let staged = circuit
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+                .unwrap();
+            staged.run(true, &NEVER_STOP).unwrap()
         };
         scope.spawn(move || {
             for _ in 0..3 {
@@ -246,7 +255,7 @@ fn the_lock_is_free_while_b_g2_msm_is_waited_for() {
     });
     for ran in ran {
         assert_eq!(
-            ran.finish(&|| true).unwrap().0,
+            ran.finish(&NEVER_STOP).unwrap().0,
             small.sums(&witness),
             "with b_g2_msm held up"
         );
@@ -271,20 +280,22 @@ fn a_sum_in_g2_raises_the_throttle_once() {
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
     let throttle = || bench.resources.throttle().load(Ordering::Acquire);
-    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let staged = circuit
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+        .unwrap();
     let most = AtomicI32::new(0);
-    let watch = || {
+    let watch = Checkpoint::asking(|| {
         most.fetch_max(throttle(), Ordering::AcqRel);
-        true
-    };
+        false
+    });
     let held = HeldPool::new().unwrap();
     let ran = staged.run(false, &watch).unwrap();
     wait_for("raised once", || throttle() == 1);
     drop(held);
     std::thread::scope(|scope| {
-        let finished = scope.spawn(move || ran.finish(&|| true).map(drop));
+        let finished = scope.spawn(move || ran.finish(&NEVER_STOP).map(drop));
         while !finished.is_finished() {
-            watch();
+            watch.check().unwrap();
         }
         finished.join().unwrap().unwrap();
     });
@@ -304,12 +315,14 @@ fn devices_beside_each_other_share_a_throttle() {
     let circuit = second.circuit(&small);
     prove(&circuit, &witness).unwrap();
     let held = HeldPool::new().unwrap();
-    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
-    let ran = staged.run(true, &|| true).unwrap();
+    let staged = circuit
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+        .unwrap();
+    let ran = staged.run(true, &NEVER_STOP).unwrap();
     wait_for("raised once", || throttle() == 1);
     drop(first.resources.lock_gpu().unwrap());
     drop(held);
-    assert_eq!(ran.finish(&|| true).unwrap().0, small.sums(&witness));
+    assert_eq!(ran.finish(&NEVER_STOP).unwrap().0, small.sums(&witness));
     first.assert_at_rest();
     second.assert_at_rest();
 }
@@ -355,9 +368,11 @@ fn steps_out_of_order_are_errors() {
         assert_eq!(error.code(), Code::InvalidState, "{error}");
         assert!(error.message().contains(state), "{error}");
     };
-    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let staged = circuit
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+        .unwrap();
     refused(double::finish_early(&staged), "is staged");
-    let ran = staged.run(true, &|| true).unwrap();
+    let ran = staged.run(true, &NEVER_STOP).unwrap();
     refused(double::run_again(&ran), "is run");
     let [first, second] = double::finish_twice(&ran);
     first.unwrap();
@@ -385,7 +400,7 @@ fn inputs_of_other_lengths_are_errors() {
     ];
     for other in others {
         let witness = Small::new(other, 19).witness(20, 5);
-        let error = circuit.stage(witness, &|| true).unwrap_err();
+        let error = circuit.stage(witness, &NEVER_STOP).unwrap_err();
         assert_eq!(error.code(), Code::LengthMismatch, "{error}");
     }
     bench.assert_at_rest();

@@ -1,6 +1,7 @@
 //! The circuits that stay on a device, and those that are evicted.
 
 use super::*;
+use cuzk_memory::NEVER_STOP;
 use supraseal_sys::double::Fault;
 
 const FRAME_AND_MORE: u64 = 1 << 20;
@@ -33,12 +34,12 @@ impl Known {
         let before = bench.controls.seen().uploaded_bytes;
         let staged = self
             .circuit
-            .stage(Arc::clone(&self.witness) as _, &|| true)
+            .stage(Arc::clone(&self.witness) as _, &NEVER_STOP)
             .unwrap();
         let (sums, figures) = staged
-            .run(true, &|| true)
+            .run(true, &NEVER_STOP)
             .unwrap()
-            .finish(&|| true)
+            .finish(&NEVER_STOP)
             .unwrap();
         assert_eq!(sums, self.sums);
         let uploaded = bench.controls.seen().uploaded_bytes - before;
@@ -121,7 +122,7 @@ fn pieces_that_come_to_stay_overlap() {
         let bench = bench(PLENTY);
         let circuit = bench.circuit(&small);
         bench.controls.fail(call, Fault::Stall);
-        let staged = circuit.stage(Arc::clone(&witness) as _, &|| true);
+        let staged = circuit.stage(Arc::clone(&witness) as _, &NEVER_STOP);
         let is_whole = staged.is_ok();
         drop(staged);
         (bench.controls.seen().uploaded_bytes, is_whole)
@@ -192,7 +193,7 @@ fn a_circuit_that_fails_to_come_comes_anew() {
     assert!(a.comes_anew(&bench));
     for call in (1..60).step_by(3) {
         bench.controls.fail(call, Fault::Error);
-        let result = b.circuit.stage(Arc::clone(&b.witness) as _, &|| true);
+        let result = b.circuit.stage(Arc::clone(&b.witness) as _, &NEVER_STOP);
         bench.controls.fail(0, Fault::Nothing);
         match result {
             Ok(staged) => drop(staged),
@@ -252,7 +253,7 @@ fn a_circuit_that_could_not_come_leaves_the_others() {
         let calls = bench.controls.seen().calls;
         let staged = larger
             .circuit
-            .stage(Arc::clone(&larger.witness) as _, &|| true);
+            .stage(Arc::clone(&larger.witness) as _, &NEVER_STOP);
         let reached = bench.controls.seen().calls - calls >= call;
         bench.controls.fail(0, Fault::Nothing);
         if !reached {

@@ -2,6 +2,7 @@
 //! it, and the handling of its errors.
 
 use super::*;
+use cuzk_memory::NEVER_STOP;
 use std::sync::{Mutex, PoisonError};
 use supraseal_sys::double::cuda::{self, Failure};
 
@@ -118,9 +119,11 @@ fn what_a_stalled_device_has_is_freed_on_it() {
         let device = Arc::new(cuda::open(0, &options, resources).unwrap());
         let source = Arc::clone(&small) as Arc<dyn CircuitSource>;
         let circuit = Arc::new(DeviceCircuit::new(Arc::clone(&device), source).unwrap());
-        let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+        let staged = circuit
+            .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+            .unwrap();
         cuda::fail(1, Failure::Stall);
-        let error = staged.run(true, &|| true).unwrap_err();
+        let error = staged.run(true, &NEVER_STOP).unwrap_err();
         assert_eq!(error.code(), Code::DeviceStalled, "{error}");
         stalled = Some(OnCuda { device, circuit });
     });

@@ -2,6 +2,7 @@
 //! proof.
 
 use super::*;
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread::ScopedJoinHandle;
@@ -20,17 +21,17 @@ fn bench_in(memory_bytes: Option<u64>, b_g2: BG2) -> Bench {
 /// Returns the number of questions to a whole proof's checkpoint.
 fn calls(circuit: &Arc<DeviceCircuit>, witness: &Arc<Packed>) -> usize {
     let calls = AtomicUsize::new(0);
-    let pass = || {
+    let counting = Checkpoint::asking(|| {
         calls.fetch_add(1, Ordering::Relaxed);
-        true
-    };
-    prove_with(circuit, witness, &pass).unwrap();
-    calls.into_inner()
+        false
+    });
+    prove_with(circuit, witness, &counting).unwrap();
+    calls.load(Ordering::Relaxed)
 }
 
-fn stop_at(call: usize) -> impl Fn() -> bool {
+fn stop_at(call: usize) -> Checkpoint<'static> {
     let calls = AtomicUsize::new(0);
-    move || calls.fetch_add(1, Ordering::Relaxed) < call
+    Checkpoint::asking(move || calls.fetch_add(1, Ordering::Relaxed) >= call)
 }
 
 /// Resident and streamed, with the MSM in G2 on either side.
@@ -59,7 +60,7 @@ fn a_proof_stops_at_every_checkpoint() {
             bench.assert_at_rest();
             assert_eq!(prove(&circuit, &witness).unwrap().0, sums);
         }
-        let stopped = prove_with(&circuit, &witness, &|| false).unwrap_err();
+        let stopped = prove_with(&circuit, &witness, &stop_at(0)).unwrap_err();
         assert_eq!(stopped.code(), Code::Stopped);
         assert_eq!(bench.controls.seen().allocations, allocations);
         assert_eq!(bench.controls.seen().drains, 0);
@@ -73,16 +74,18 @@ fn a_proof_asks_between_its_launches() {
     let bench = Bench::with_short_pieces(&options(1));
     let circuit = bench.circuit(&small);
     assert_eq!(circuit.plan().resident_points.l, 2_560);
-    let staged = circuit.stage(small.witness(89, 2) as _, &|| true).unwrap();
+    let staged = circuit
+        .stage(small.witness(89, 2) as _, &NEVER_STOP)
+        .unwrap();
     let calls = || bench.controls.seen().calls;
     let first = calls();
     let asked = Mutex::new(vec![first]);
-    let pass = || {
+    let watching = Checkpoint::asking(|| {
         asked.lock().unwrap().push(calls());
-        true
-    };
-    drop(staged.run(true, &pass).unwrap());
-    let asked = asked.into_inner().unwrap();
+        false
+    });
+    drop(staged.run(true, &watching).unwrap());
+    let asked = asked.lock().unwrap();
     assert!(calls() - first > 200, "{}", calls() - first);
     let most = asked.windows(2).map(|two| two[1] - two[0]).max().unwrap();
     assert!(most < 15, "{most} calls without a question");
@@ -100,13 +103,15 @@ fn kernels_are_cut_short() {
     let witness = small.witness(73, 3);
     let bench = bench_in(None, BG2::Device);
     let circuit = bench.circuit(&small);
-    let run = |pass: &dyn Fn() -> bool| {
-        let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let run = |checkpoint: &Checkpoint<'_>| {
+        let staged = circuit
+            .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+            .unwrap();
         let started = Instant::now();
-        let ran = staged.run(false, pass);
+        let ran = staged.run(false, checkpoint);
         (started.elapsed(), ran)
     };
-    let whole = (0..3).map(|_| run(&|| true).0).min().unwrap();
+    let whole = (0..3).map(|_| run(&NEVER_STOP).0).min().unwrap();
     let stopped = (0..3)
         .map(|_| {
             // Some milliseconds after everything was enqueued.
@@ -129,16 +134,16 @@ fn the_copy_of_a_piece_stops_between_its_tasks() {
     // The calling thread has all tasks.
     let held = HeldPool::new().unwrap();
     let asked = AtomicUsize::new(0);
-    let pass = || asked.fetch_add(1, Ordering::Relaxed) < 3;
-    let stopped = copy(&mut to, &from, &pass).unwrap_err();
+    let fourth = Checkpoint::asking(|| asked.fetch_add(1, Ordering::Relaxed) >= 3);
+    let stopped = copy(&mut to, &from, &fourth).unwrap_err();
     assert_eq!(stopped.code(), Code::Stopped);
-    assert_eq!(asked.into_inner(), 4);
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
     assert_eq!(to.iter().position(|&byte| byte == 0), Some(3 * TASK));
-    copy(&mut to, &from, &|| true).unwrap();
+    copy(&mut to, &from, &NEVER_STOP).unwrap();
     drop(held);
     assert!(to == from);
     to.fill(0);
-    copy(&mut to, &from, &|| true).unwrap();
+    copy(&mut to, &from, &NEVER_STOP).unwrap();
     assert!(to == from);
 }
 
@@ -170,7 +175,8 @@ fn a_checkpoint_that_panics_stops() {
     let witness = small.witness(77, 5);
     let bench = bench_in(None, BG2::Cpu);
     let circuit = bench.circuit(&small);
-    let error = prove_with(&circuit, &witness, &|| panic!("as a test asks")).unwrap_err();
+    let panics = Checkpoint::asking(|| panic!("as a test asks"));
+    let error = prove_with(&circuit, &witness, &panics).unwrap_err();
     assert_eq!(error.code(), Code::Stopped);
     assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
 }
@@ -183,9 +189,11 @@ struct Waits {
 }
 
 impl Waits {
-    fn pass(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        !self.stops.load(Ordering::Relaxed)
+    fn checkpoint(&self) -> Checkpoint<'_> {
+        Checkpoint::asking(|| {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.stops.load(Ordering::Relaxed)
+        })
     }
 
     /// The checkpoint is only asked while the thread waits.
@@ -210,14 +218,16 @@ fn a_wait_for_a_worker_stops() {
     let witness = small.witness(79, 5);
     let bench = Bench::new(PLENTY, &options(1));
     let circuit = bench.circuit(&small);
-    let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
+    let staged = circuit
+        .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+        .unwrap();
     let [first, second] = [(); 2].map(|()| Waits::default());
     std::thread::scope(|scope| {
         // Dropped before the threads are joined, however this ends.
         let staged = staged;
-        let stopped = scope.spawn(|| prove_with(&circuit, &witness, &|| first.pass()));
+        let stopped = scope.spawn(|| prove_with(&circuit, &witness, &first.checkpoint()));
         first.until_it_waits();
-        let served = scope.spawn(|| prove_with(&circuit, &witness, &|| second.pass()));
+        let served = scope.spawn(|| prove_with(&circuit, &witness, &second.checkpoint()));
         second.until_it_waits();
         first.stop(stopped);
         assert!(!served.is_finished());
@@ -239,12 +249,18 @@ fn a_wait_for_the_lock_stops() {
         let waits = Waits::default();
         std::thread::scope(|scope| {
             let _held = bench.resources.lock_gpu().unwrap();
-            let staged = circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap();
-            let stopped = scope.spawn(|| staged.run(true, &|| waits.pass()));
+            let staged = circuit
+                .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+                .unwrap();
+            let stopped = scope.spawn(|| staged.run(true, &waits.checkpoint()));
             waits.until_it_waits();
             waits.stop(stopped);
             // The worker is free.
-            drop(circuit.stage(Arc::clone(&witness) as _, &|| true).unwrap());
+            drop(
+                circuit
+                    .stage(Arc::clone(&witness) as _, &NEVER_STOP)
+                    .unwrap(),
+            );
         });
         bench.assert_at_rest();
         assert_eq!(prove(&circuit, &witness).unwrap().0, small.sums(&witness));
@@ -262,7 +278,7 @@ fn a_wait_for_a_circuit_to_come_stops() {
     let waits: [_; 3] = std::array::from_fn(|_| Waits::default());
     let stage = |which: usize, waits: &Waits| {
         let witness = Arc::clone(&witnesses[which]);
-        circuits[which].stage(witness as _, &|| waits.pass())
+        circuits[which].stage(witness as _, &waits.checkpoint())
     };
     std::thread::scope(|scope| {
         let _held = bench.resources.lock_gpu().unwrap();

@@ -16,23 +16,20 @@ use std::sync::Arc;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
-use cuzk_kernels::{Checkpoint, Isa};
+use cuzk_kernels::Isa;
+use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::Limits;
 use rayon::ThreadPool;
 
 use self::cost::{CostTable, KeyFiles};
 use self::files_in_use::FilesInUse;
 pub(super) use self::multiples_queue::MultiplesQueue;
+use crate::Result;
 use crate::circuit::{Circuit, Circuits};
 use crate::config::Config;
 use crate::kinds::{CircuitId, ProofKind};
 use crate::metrics::{self, Evicted};
 use crate::params::{LoadedParams, ParamCache, ParamsError};
-use crate::{Error, Result};
-
-/// Asked while a thread reads an asset, or waits for another thread that reads it.
-/// Returns the reason to leave, if there is one.
-pub(super) type Leave<'a> = &'a (dyn Fn() -> Option<Error> + Sync);
 
 pub(super) struct Assets {
     pub(super) costs: CostTable,
@@ -70,11 +67,11 @@ impl Assets {
     pub(super) fn circuit(
         &self,
         id: CircuitId,
-        checkpoint: &dyn Checkpoint,
-        leave: Leave<'_>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<Arc<Circuit>> {
         let read = || Circuit::cached_while(id, &self.param_cache, checkpoint);
-        self.circuits.get_or_make_unless(id, leave, read)
+        self.circuits
+            .get_or_make_unless_stopped(id, checkpoint, read)
     }
 
     /// Returns the circuit, if it is there or being made.
@@ -84,10 +81,14 @@ impl Assets {
 
     /// Returns the circuit's parameters, mapped by the first that asks.
     /// [`Assets::follow_replaced`] is called before, for the newest files.
-    pub(super) fn params(&self, circuit: &Circuit, leave: Leave<'_>) -> Result<Arc<LoadedParams>> {
+    pub(super) fn params(
+        &self,
+        circuit: &Circuit,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Arc<LoadedParams>> {
         let files = circuit.id().parameter_files()?;
         self.params
-            .load_unless(&files, &circuit.query_lengths(), leave)
+            .load_unless_stopped(&files, &circuit.query_lengths(), checkpoint)
     }
 
     /// Goes over to a circuit's new parameters if the files were replaced by usable ones.
@@ -145,10 +146,10 @@ impl Assets {
         circuit: &Circuit,
         params: &LoadedParams,
         pool: &ThreadPool,
-        leave: Leave<'_>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<KeyFiles> {
         let params = params.mapped();
-        let shared = params.multiples_unless(circuit, self.isa, pool, leave)?;
+        let shared = params.multiples_unless_stopped(circuit, self.isa, pool, checkpoint)?;
         let wanted = shared.is_absent() && self.wants_multiples(circuit.id());
         if wanted || shared.is_outdated(params) {
             self.multiples.ask(circuit.id());

@@ -7,9 +7,10 @@
 //! want of memory is reported once.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use cuzk_memory::Cancellation;
 
 use crate::kinds::CircuitId;
 
@@ -21,7 +22,7 @@ pub(in crate::engine) struct MultiplesQueue {
     /// The circuit in work is in front.
     asked: Mutex<VecDeque<CircuitId>>,
     changed: Condvar,
-    closed: AtomicBool,
+    closed: Cancellation,
     /// Circuits for which there is no room, and whose refusal was reported.
     without_room: Mutex<HashSet<CircuitId>>,
 }
@@ -82,14 +83,19 @@ impl MultiplesQueue {
         without_room.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the flag that is raised when the queue is closed.
+    pub(in crate::engine) fn cancellation(&self) -> &Cancellation {
+        &self.closed
+    }
+
     pub(in crate::engine) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        self.closed.is_cancelled()
     }
 
     // Set under the lock, so that no thread begins to wait after the last wake-up.
     pub(in crate::engine) fn close(&self) {
         let asked = self.lock();
-        self.closed.store(true, Ordering::Relaxed);
+        self.closed.cancel();
         drop(asked);
         self.changed.notify_all();
     }

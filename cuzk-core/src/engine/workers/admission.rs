@@ -101,17 +101,16 @@ fn load_assets(
         settle(Error::DeadlinePassed);
         return None;
     }
-    let leave = || job.has_ended().then_some(Error::Cancelled);
     let checkpoint = attempt.checkpoint(&core.dispatch.pause);
     let load = || {
         let id = job.circuit();
-        let circuit = trace.time(Stage::Circuit, || {
-            core.assets.circuit(id, &checkpoint, &leave)
-        })?;
+        let circuit = trace.time(Stage::Circuit, || core.assets.circuit(id, &checkpoint))?;
         let (params, files) = trace.time(Stage::Params, || {
-            let params = core.params(&circuit, &leave)?;
+            let params = core.params(&circuit, &checkpoint)?;
             let pool = pool_of(core, lane);
-            let files = core.assets.key_files(&circuit, &params, pool, &leave)?;
+            let files = core
+                .assets
+                .key_files(&circuit, &params, pool, &checkpoint)?;
             Ok::<_, Error>((params, files))
         })?;
         Ok((circuit, params, files))
@@ -132,7 +131,7 @@ fn make_room(core: &Core, circuit: &Circuit, files: &KeyFiles, attempt: &Attempt
     let _urgent = core.dispatch.pause_for(lane);
     let vectors = core.fleet.hold_vectors(lane);
     let own = core.assets.costs.kept_blocks(circuit, files, vectors);
-    core.make_room(&own, &|| !attempt.job.has_ended());
+    core.make_room(&own, &attempt.checkpoint(&core.dispatch.pause));
     core.report_memory();
 }
 
@@ -172,7 +171,7 @@ fn false_statement(core: &Core, admitted: &AdmittedAttempt) -> Option<Error> {
         attempt, circuit, ..
     } = admitted;
     let (statement, partition) = (attempt.job.input()?, attempt.partition);
-    let memory = core.compute.buffers.witness_memory();
+    let memory = core.compute.buffers.array_memory();
     let context = WitnessContext {
         memory: &memory,
         ..core.compute.isa.into()

@@ -42,7 +42,7 @@ fn take(core: &Core, lane: Lane, admitted: AdmittedAttempt) {
     let view = core.fleet.view();
     let to_device = critical && view.takes_critical(&attempt.excluded_devices);
     let evaluate = !to_device || core.fleet.hold_vectors(Lane::Common);
-    let checkpoint = Arc::new(attempt.checkpoint(&core.dispatch.pause));
+    let checkpoint = attempt.checkpoint(&core.dispatch.pause);
     let resources = core
         .compute
         .synthesis_resources(&worker.pool, critical, evaluate, checkpoint);

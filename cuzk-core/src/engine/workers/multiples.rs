@@ -8,19 +8,18 @@
 
 use std::time::Instant;
 
-use cuzk_kernels::{Checkpoint, Context};
+use cuzk_kernels::Context;
+use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::Need;
-use cuzk_scheduler::pause::Pause;
 use cuzk_scheduler::priority::Priority;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::engine::assets::MultiplesQueue;
+use crate::Result;
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
 use crate::kinds::CircuitId;
 use crate::panics::catch_panic;
 use crate::params::{ParamsError, writing_bytes};
-use crate::{Error, Result};
 
 /// What came of a circuit's multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +28,6 @@ enum Looked {
     Done,
     /// There is no memory at this moment.
     NoMemory,
-}
-
-/// Is paused for critical work, and stops with the engine.
-struct MakerCheckpoint<'a> {
-    queue: &'a MultiplesQueue,
-    pause: &'a Pause,
-}
-
-impl Checkpoint for MakerCheckpoint<'_> {
-    fn pass(&self) -> bool {
-        self.pause.pass(|| self.queue.is_closed());
-        !self.queue.is_closed()
-    }
 }
 
 /// Makes multiples for the circuits that are asked for, until the queue is closed.
@@ -87,24 +73,19 @@ fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
         return Ok(Looked::NoMemory);
     };
     // Memory that is kept for partitions gives way, as it does for them.
-    core.make_room(&[], &|| !queue.is_closed());
-    renew(core, id)?;
+    let checkpoint = Checkpoint::new(queue.cancellation()).paused_by(&core.dispatch.pause);
+    core.make_room(&[], &checkpoint);
+    renew(core, id, &checkpoint)?;
     Ok(Looked::Done)
 }
 
 /// Makes the multiples if they are missing or outdated, with the memory that was charged.
-fn renew(core: &Core, id: CircuitId) -> Result<()> {
-    let queue = &core.assets.multiples;
-    let leave = || queue.is_closed().then_some(Error::ShuttingDown);
-    let checkpoint = MakerCheckpoint {
-        queue,
-        pause: &core.dispatch.pause,
-    };
-    let circuit = core.assets.circuit(id, &checkpoint, &leave)?;
-    let params = core.params(&circuit, &leave)?;
+fn renew(core: &Core, id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<()> {
+    let circuit = core.assets.circuit(id, checkpoint)?;
+    let params = core.params(&circuit, checkpoint)?;
     let context = Context {
         isa: core.compute.isa,
-        checkpoint: &checkpoint,
+        checkpoint,
         memory: &*core.compute.buffers,
     };
     let (params, threads) = (params.mapped(), core.config.synthesis.threads);

@@ -33,7 +33,7 @@ fn take(core: &Core, admitted: AdmittedAttempt) {
         return;
     }
     let evaluate = core.fleet.hold_vectors(Lane::Common);
-    let checkpoint = Arc::new(attempt.checkpoint(&core.dispatch.pause));
+    let checkpoint = attempt.checkpoint(&core.dispatch.pause);
     let critical = attempt.is_critical();
     let resources = core
         .compute

@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Chosen, Shape};
+use cuzk_memory::Checkpoint;
 use cuzk_pce::Program;
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, GoesOn, Rows};
+use super::{Fault, Rows};
 use crate::params::MappedParams;
 
 const MAGIC: &[u8; 8] = b"cuzkmult";
@@ -112,7 +113,7 @@ impl Section {
         &self,
         file: &[u8],
         chosen: Chosen,
-        goes_on: GoesOn<'_>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<Rows, Fault> {
         let shape = Shape::new(self.bits, self.rows)
             .filter(|_| self.points == chosen.count())
@@ -122,9 +123,7 @@ impl Section {
         let rows = file.get(bytes.clone()).ok_or("it is cut short")?;
         let mut hasher = blake3::Hasher::new();
         for piece in rows.chunks(PIECE_BYTES) {
-            if !goes_on() {
-                return Err(Fault::Stopped);
-            }
+            checkpoint.check()?;
             hasher.update(piece);
         }
         if hasher.finalize().to_hex().as_str() != self.blake3 {

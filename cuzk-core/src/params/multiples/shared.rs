@@ -5,7 +5,6 @@
 //! what was in the file when it was opened, and stays whole for those who have it when
 //! another takes its place.
 
-use std::convert::Infallible;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,11 +12,12 @@ use std::sync::Arc;
 use blstrs::G1Affine;
 use cuzk_kernels::msm::WithMultiples;
 use cuzk_kernels::{Context, Isa};
+use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use rayon::ThreadPool;
 
 use super::header::Header;
 use super::queries::Queries;
-use super::{GoesOn, LIMIT_BYTES, MappedMultiples, multiples_path, write_multiples};
+use super::{LIMIT_BYTES, MappedMultiples, multiples_path, write_multiples};
 use crate::circuit::Circuit;
 use crate::file_identity::FileIdentity;
 use crate::once_map::OnceMap;
@@ -51,21 +51,24 @@ enum Found {
 
 impl SharedFile {
     /// Opens the file beside the parameters, in the current pool. One that cannot be
-    /// used is warned about. None if it does not go on.
+    /// used is warned about.
+    ///
+    /// # Errors
+    /// [`Stopped`].
     fn open(
         params: &MappedParams,
         circuit: &Circuit,
         isa: Isa,
-        goes_on: GoesOn<'_>,
-    ) -> Option<Self> {
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Self, Stopped> {
         let path = multiples_path(params);
         // Before it is opened, so that what takes its place in between is noticed.
         let file = FileIdentity::of(&path);
         let (program, densities) = (circuit.program(), circuit.densities());
         let could_be_made = G1Affine::row_bytes(isa, 1).is_some();
-        let opened = MappedMultiples::open_while(params, program, densities, isa, goes_on);
+        let opened = MappedMultiples::open_while(params, program, densities, isa, checkpoint);
         let found = match opened {
-            Err(ParamsError::Stopped) => return None,
+            Err(ParamsError::Stopped) => return Err(Stopped),
             Ok(Some(multiples)) => Found::Usable(Arc::new(multiples)),
             Ok(None) if could_be_made => Found::Absent,
             Ok(None) => Found::Nothing,
@@ -80,7 +83,7 @@ impl SharedFile {
                 }
             }
         };
-        Some(Self { found, file })
+        Ok(Self { found, file })
     }
 
     /// The multiples, if there are any to be used.
@@ -129,36 +132,32 @@ impl MappedParams {
     /// The multiples of these parameters' bases, if there are any to be used;
     /// opened, in `pool`, by the first who asks.
     pub fn multiples(&self, circuit: &Circuit, isa: Isa, pool: &ThreadPool) -> Arc<SharedFile> {
-        let multiples = self.multiples_unless(circuit, isa, pool, || None::<Infallible>);
-        match multiples {
-            Ok(file) => file,
+        loop {
+            // Nothing stops it, so the first turn returns.
+            let multiples = self.multiples_unless_stopped(circuit, isa, pool, &NEVER_STOP);
+            if let Ok(multiples) = multiples {
+                return multiples;
+            }
         }
     }
 
-    /// The same; who opens them or waits for another to do so asks `stop` every millisecond
-    /// or so, and leaves with the error that it returns.
+    /// As [`Self::multiples`]. A thread that opens the file, or waits for another to open it,
+    /// asks every millisecond or so if `checkpoint` is cancelled. It never pauses, because
+    /// urgent work may wait for this file.
     ///
     /// # Errors
-    /// What `stop` returns.
-    pub fn multiples_unless<E>(
+    /// [`Stopped`].
+    pub fn multiples_unless_stopped(
         &self,
         circuit: &Circuit,
         isa: Isa,
         pool: &ThreadPool,
-        stop: impl Fn() -> Option<E> + Sync,
-    ) -> Result<Arc<SharedFile>, E> {
-        let goes_on = || stop().is_none();
-        let open = || loop {
-            let opened = pool.install(|| SharedFile::open(self, circuit, isa, &goes_on));
-            if let Some(file) = opened {
-                break Ok(file);
-            }
-            if let Some(error) = stop() {
-                break Err(error);
-            }
-        };
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Arc<SharedFile>, Stopped> {
+        let unpaused = checkpoint.unpaused();
+        let open = || pool.install(|| SharedFile::open(self, circuit, isa, &unpaused));
         self.shared_multiples()
-            .get_or_make_unless(isa.name(), &stop, open)
+            .get_or_make_unless_stopped(isa.name(), checkpoint, open)
     }
 
     /// Opens the file of multiples again, after it was made anew if it is of something
@@ -183,9 +182,8 @@ impl MappedParams {
             let file = SharedFile { found, file };
             self.shared_multiples().replace(name, file);
         };
-        let goes_on = || context.checkpoint.pass();
-        let open = || SharedFile::open(self, circuit, context.isa, &goes_on);
-        let SharedFile { found, file } = open().ok_or(ParamsError::Stopped)?;
+        let open = || SharedFile::open(self, circuit, context.isa, context.checkpoint);
+        let SharedFile { found, file } = open()?;
         let in_use = self.shared_multiples().get(&name);
         let limit_bytes = match (&found, in_use.as_deref().map(|in_use| &in_use.found)) {
             (Found::Usable(multiples), _) | (_, Some(Found::Usable(multiples))) => {
@@ -203,7 +201,7 @@ impl MappedParams {
         let limits = (threads, limit_bytes);
         match write_multiples(self, program, densities, context, limits, |_| ()) {
             Ok(_) => {
-                let SharedFile { found, file } = open().ok_or(ParamsError::Stopped)?;
+                let SharedFile { found, file } = open()?;
                 share(found, file);
                 Ok(true)
             }

@@ -6,15 +6,16 @@
 //! all parts), `plain` (rows that are not folded), `check`.
 //!
 //! Work is split as in [`crate::spmv_parallel`]: blocks of [`CHUNK_ROWS`] rows
-//! on rayon's current pool. Every block passes the throttle, and not only every
-//! [`crate::THROTTLE_CHUNKS`]th as there: only the thread that looks stands
-//! aside, and on a few threads almost none would look while the others compute
-//! on. A look costs an atomic load, a block of rows hundreds of thousands of
-//! times that. There it is also asked whether to go on. A block enters the
-//! grammar at its first row. Whether values are bits is asked of the witness every
-//! time, so the result is exact for *any* witness, satisfying or not. Only who says that a witness satisfies the rows is taken
-//! at their word: a row that says that a long sum is a variable is then read
-//! from the variable. Poseidon's rows are of this kind.
+//! on rayon's current pool. Every block passes the checkpoint, and not only every
+//! [`crate::THROTTLE_CHUNKS`]th as there. Only the thread that looks at the throttle
+//! stands aside, and on a few threads almost none would look while the others
+//! compute on. A look costs an atomic load, a block of rows hundreds of thousands
+//! of times that. A block enters the grammar at its first row.
+//!
+//! The witness is asked for every value if it is a bit, so the result is exact for
+//! *any* witness. Only a caller who says that a witness satisfies the rows is
+//! trusted: where a row says that a long sum is a variable, the variable is read.
+//! Poseidon's rows are of this kind.
 //!
 //! Invariant: results are those of [`crate::naive`] on the unfolded rows; of
 //! [`Program::evaluate_satisfied`], on every row that holds.
@@ -32,37 +33,35 @@ pub(super) use prepared::{GENERAL, Part, Prepared, VARIABLES_MAX, integer, is_li
 use super::{Body, Program, rows::Shape, tables::View};
 use crate::{
     eval::{CHUNK_ROWS, EvalError},
-    throttle::Gate,
     witness::Columns,
 };
+use cuzk_memory::Checkpoint;
 use ff::PrimeField;
 use plain::PlainRunner;
 use rayon::prelude::*;
-use std::sync::atomic::AtomicI32;
 
 impl<S: PrimeField> Program<S> {
     /// Evaluates A and B over `witness` into `a` and `b`, whose contents do
     /// not matter. Each has `rows + num_inputs` places: the circuit's rows,
     /// then the rows `inputᵢ · 0 = 0` that Groth16 appends, where a is the
-    /// input and b is zero.
+    /// input and b is zero. Each thread passes `checkpoint` before every block of
+    /// [`CHUNK_ROWS`] rows, without a lock.
     ///
     /// # Errors
     /// [`EvalError`] if the witness or a buffer has other dimensions than the
-    /// circuit.
+    /// circuit, and [`EvalError::Stopped`].
     pub fn evaluate_into<W: Columns<S>>(
         &self,
         witness: &W,
         a: &mut [S],
         b: &mut [S],
-        throttle: Option<&AtomicI32>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<(), EvalError> {
-        self.evaluate_ab(witness, [a, b], throttle, &|| true, false)
+        self.evaluate_ab(witness, [a, b], checkpoint, false)
     }
 
-    /// The same of a witness that satisfies the circuit, which is several times
-    /// faster where rows are long sums, and for as long as `goes_on`, which is
-    /// asked before every block of rows and may pause the thread that asks. It
-    /// holds no lock there.
+    /// Evaluates A and B over a witness that satisfies the circuit. This is several
+    /// times faster than [`Program::evaluate_into`] where rows are long sums.
     ///
     /// On a row that does not hold, a may be what C comes to (b, if A is the
     /// constant): whoever proves with such a witness gets a proof that no verifier
@@ -70,23 +69,21 @@ impl<S: PrimeField> Program<S> {
     /// to is the witness itself.
     ///
     /// # Errors
-    /// As [`Program::evaluate_into`], and [`EvalError::Stopped`].
+    /// As [`Program::evaluate_into`].
     pub fn evaluate_satisfied<W: Columns<S>>(
         &self,
         witness: &W,
         [a, b]: [&mut [S]; 2],
-        throttle: Option<&AtomicI32>,
-        goes_on: &(dyn Fn() -> bool + Sync),
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<(), EvalError> {
-        self.evaluate_ab(witness, [a, b], throttle, goes_on, true)
+        self.evaluate_ab(witness, [a, b], checkpoint, true)
     }
 
     fn evaluate_ab<W: Columns<S>>(
         &self,
         witness: &W,
         [a, b]: [&mut [S]; 2],
-        throttle: Option<&AtomicI32>,
-        goes_on: &(dyn Fn() -> bool + Sync),
+        checkpoint: &Checkpoint<'_>,
         is_satisfied: bool,
     ) -> Result<(), EvalError> {
         let (a_rows, a_inputs) = self.split(a, "a")?;
@@ -96,16 +93,12 @@ impl<S: PrimeField> Program<S> {
             *value = witness.input(index);
         }
         b_inputs.fill(S::ZERO);
-        let gate = Gate::new(throttle, self.rows());
         a_rows
             .par_chunks_mut(CHUNK_ROWS)
             .zip(b_rows.par_chunks_mut(CHUNK_ROWS))
             .enumerate()
             .try_for_each(|(chunk, (a, b))| {
-                gate.pass();
-                if !goes_on() {
-                    return Err(EvalError::Stopped);
-                }
+                checkpoint.check()?;
                 evaluation.chunk(chunk, [a, b]);
                 Ok(())
             })
@@ -120,7 +113,7 @@ impl<S: PrimeField> Program<S> {
         &self,
         witness: &W,
         abc: [&mut [S]; 3],
-        throttle: Option<&AtomicI32>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<(), EvalError> {
         let [a, b, c] = abc;
         let (c_rows, c_inputs) = self.split(c, "c")?;
@@ -132,17 +125,16 @@ impl<S: PrimeField> Program<S> {
         }
         b_inputs.fill(S::ZERO);
         c_inputs.fill(S::ZERO);
-        let gate = Gate::new(throttle, self.rows());
         a_rows
             .par_chunks_mut(CHUNK_ROWS)
             .zip(b_rows.par_chunks_mut(CHUNK_ROWS))
             .zip(c_rows.par_chunks_mut(CHUNK_ROWS))
             .enumerate()
-            .for_each(|(chunk, ((a, b), c))| {
-                gate.pass();
+            .try_for_each(|(chunk, ((a, b), c))| {
+                checkpoint.check()?;
                 evaluation.chunk(chunk, [a, b, c]);
-            });
-        Ok(())
+                Ok(())
+            })
     }
 
     /// The places of the rows and of the public inputs in a lent buffer.

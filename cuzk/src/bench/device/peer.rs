@@ -6,6 +6,7 @@ use sppark as _;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
+use cuzk_memory::NEVER_STOP;
 use cuzk_pce::Columns;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
@@ -42,7 +43,7 @@ impl Supraseal {
         let [mut a, mut b, mut c] = [(); 3].map(|()| vec![Scalar::ZERO; rows]);
         let out = [&mut a[..], &mut b, &mut c];
         program
-            .evaluate_abc_into(&subject.witness, out, None)
+            .evaluate_abc_into(&subject.witness, out, &NEVER_STOP)
             .map_err(failed)?;
         let inputs = subject.witness.inputs().to_vec();
         let aux = (0..subject.witness.num_aux()).map(|aux| subject.witness.aux(aux));

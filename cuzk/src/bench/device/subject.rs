@@ -16,10 +16,12 @@ use blstrs::{Bls12, Scalar};
 use cuzk_core::backend::{Evaluation, Randomness, Synthesized};
 use cuzk_core::circuit::Circuit;
 use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
-use cuzk_core::memory::buffer::{BufferPool, Dealloc};
+use cuzk_core::memory::buffer_pool;
 use cuzk_core::params::{MappedParams, ParamCache, ToxicWaste, generate};
 use cuzk_core::verify::verify_partition;
-use cuzk_kernels::{Isa, Unhindered};
+use cuzk_kernels::Isa;
+use cuzk_memory::Checkpoint;
+use cuzk_memory::{BufferPool, Dealloc};
 use cuzk_pce::{Columns, PackedWitness, Program, packed_witness, program};
 use ff::PrimeField;
 
@@ -105,7 +107,7 @@ impl Subject {
             params: Arc::new(params),
             witness,
             inputs,
-            buffers: BufferPool::new(Dealloc::Recycle, 0),
+            buffers: buffer_pool(Dealloc::Recycle, 0),
         })
     }
 
@@ -116,7 +118,7 @@ impl Subject {
             witness: self.witness.clone(),
             evaluation: Evaluation::Left(Arc::clone(&self.buffers)),
             randomness,
-            checkpoint: Arc::new(Unhindered),
+            checkpoint: Checkpoint::never(),
         }
     }
 

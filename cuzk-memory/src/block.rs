@@ -1,55 +1,18 @@
-//! Working memory of a kernel, lent by whoever starts it.
+//! Mapped memory that is divided and joined again.
 //!
-//! A sum's buckets are megabytes, and a proof makes several sums. Mapping them
-//! anew each time costs page faults now, and stalls every core when they are
-//! unmapped; a caller that keeps [`Block`]s for the next sum ([`Memory`]) spares
-//! both. Not an allocator: what is small lives on the heap.
-//!
-//! The invariants: a block's bytes are initialised, whatever they are, and belong
-//! to one owner.
+//! A [`Block`] is not zeroed when it is used again. Invariants: its bytes are initialised,
+//! with any values; they belong to one owner.
 #![allow(unsafe_code)] // Views mapped bytes as values.
 
-use std::io;
-use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::{mem, slice};
+use std::{io, mem, slice};
 
-use blstrs::{Fp, Fp2, G1Affine, G2Affine, Scalar};
 use memmap2::{MmapMut, MmapRaw};
 
-use crate::affine::Step;
-use crate::digits::Recoded;
-use crate::error::KernelError;
+use crate::plain::Plain;
 
-/// Where kernels get their working memory from.
-pub trait Memory: Sync {
-    /// At least `bytes` bytes of unspecified values.
-    ///
-    /// # Errors
-    /// When there is no memory to be had.
-    fn take(&self, bytes: usize) -> io::Result<Block>;
-
-    /// Takes back what [`Memory::take`] gave out.
-    fn give_back(&self, block: Block);
-}
-
-/// Memory that is mapped when it is needed and unmapped right afterwards.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mapped;
-
-impl Memory for Mapped {
-    fn take(&self, bytes: usize) -> io::Result<Block> {
-        Block::map(bytes)
-    }
-
-    fn give_back(&self, block: Block) {
-        drop(block);
-    }
-}
-
-/// Mapped bytes, in huge pages where the system grants them: all of a mapping, or a part
-/// of one. Those that are dropped go back to the system.
+/// Mapped bytes, in huge pages where the system grants them: a whole mapping, or a part of
+/// one. The pages of a dropped block go back to the system.
 #[derive(Debug)]
 pub struct Block {
     mapping: Arc<MmapRaw>,
@@ -59,10 +22,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// `bytes` zeros, at least one.
+    /// Maps `bytes` bytes of zeros, at least one.
     ///
     /// # Errors
-    /// When the system has no memory to map.
+    /// The system has no memory to map.
     pub fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.max(1);
         let map = MmapMut::map_anon(bytes)?;
@@ -76,14 +39,14 @@ impl Block {
         })
     }
 
-    /// Its length.
+    /// Returns the length, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps `bytes` bytes and what is left of the last [`PART_BYTES`] of them, and gives
-    /// the rest, if there is any.
+    /// Keeps the first `bytes` bytes, rounded up to a multiple of [`PART_BYTES`], and
+    /// returns the rest, if there is any.
     #[must_use]
     pub fn split_off(&mut self, bytes: usize) -> Option<Self> {
         let bytes = bytes.checked_next_multiple_of(PART_BYTES)?;
@@ -96,10 +59,10 @@ impl Block {
         })
     }
 
-    /// Takes in `other`, if it begins where this one ends.
+    /// Joins `other` to this block, if it begins where this block ends.
     ///
     /// # Errors
-    /// `other`, if it does not.
+    /// Returns `other` if it begins elsewhere.
     pub fn join(&mut self, mut other: Self) -> Result<(), Self> {
         let is_next =
             Arc::ptr_eq(&self.mapping, &other.mapping) && self.start + self.bytes == other.start;
@@ -110,7 +73,7 @@ impl Block {
         Ok(())
     }
 
-    /// The first `len` values, or as many as there is room for.
+    /// Returns the first `len` values, or as many as there is room for.
     #[must_use]
     pub fn values<T: Plain>(&self, len: usize) -> &[T] {
         let len = self.room_for::<T>(len);
@@ -122,7 +85,7 @@ impl Block {
         unsafe { slice::from_raw_parts(self.first().cast(), len) }
     }
 
-    /// The same, to be written.
+    /// Returns the first `len` values for writing, or as many as there is room for.
     #[must_use]
     pub fn values_mut<T: Plain>(&mut self, len: usize) -> &mut [T] {
         let len = self.room_for::<T>(len);
@@ -131,11 +94,13 @@ impl Block {
         unsafe { slice::from_raw_parts_mut(self.first().cast(), len) }
     }
 
+    #[inline]
     fn first(&self) -> *mut u8 {
         // SAFETY: a block's bytes are in its mapping.
         unsafe { self.mapping.as_mut_ptr().add(self.start) }
     }
 
+    #[inline]
     fn room_for<T: Plain>(&self, len: usize) -> usize {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE_BYTES) };
         debug_assert!(len <= self.bytes / size_of::<T>());
@@ -149,16 +114,16 @@ impl Drop for Block {
         #[cfg(target_os = "linux")]
         if Arc::strong_count(&self.mapping) > 1 && self.bytes > 0 {
             let discard = memmap2::UncheckedAdvice::DontNeed;
-            // SAFETY: the pages are this block's alone, nothing borrows it, and
-            // nobody is given them again. Where the system does not take the
-            // advice, they go with the mapping.
+            // SAFETY: the pages belong to this block alone, nothing borrows it, and
+            // no other block is given them. Where the system ignores the advice, they
+            // go with the mapping.
             unsafe {
                 self.mapping
                     .unchecked_advise_range(discard, self.start, self.bytes)
             }
             .ok();
-            // Or the system would sooner or later make huge pages of what lies beside
-            // it, and fill it up with that.
+            // Otherwise the system would sooner or later make huge pages of the parts
+            // beside it, and fill these pages again.
             let alone = memmap2::Advice::NoHugePage;
             self.mapping
                 .advise_range(alone, self.start, self.bytes)
@@ -167,136 +132,16 @@ impl Drop for Block {
     }
 }
 
-/// No system's pages are smaller. Blocks are aligned to it, and to no more.
+/// The smallest page of any system, in bytes. Blocks are aligned to it, and to no more.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Parts of a mapping are so many bytes, or a multiple. No system's pages are larger, so
-/// that none is in two parts.
+/// The unit in which a mapping is divided, in bytes. No system has larger pages, so that
+/// no page is in two parts.
 pub const PART_BYTES: usize = 64 << 10;
-
-/// Values that any bytes are, and whose bytes are all theirs.
-///
-/// # Safety
-/// Every pattern of bytes is a value of the type, and there is no padding.
-pub unsafe trait Plain: Copy + Send + Sync + 'static {}
-
-// SAFETY: integers.
-unsafe impl Plain for u8 {}
-// SAFETY: integers.
-unsafe impl Plain for u32 {}
-// SAFETY: integers.
-unsafe impl Plain for u64 {}
-// SAFETY: four words of which all values are valid, and nothing else.
-unsafe impl Plain for Scalar {}
-// SAFETY: four words.
-unsafe impl Plain for Recoded {}
-// SAFETY: six words of which all values are valid, and nothing else.
-unsafe impl Plain for Fp {}
-// SAFETY: the same, of twelve words.
-unsafe impl Plain for Fp2 {}
-// SAFETY: `repr(C)`, and all fields are plain and of whole words.
-unsafe impl<F: Plain> Plain for Step<F> {}
-// SAFETY: two coordinates of six words each of which all values are valid, and
-// nothing else.
-unsafe impl Plain for G1Affine {}
-// SAFETY: the same with two coordinates of twelve words.
-unsafe impl Plain for G2Affine {}
-
-const _: () = assert!(size_of::<Scalar>() == 32);
-const _: () = assert!(size_of::<Fp>() == 48 && size_of::<Fp2>() == 96);
-const _: () = assert!(size_of::<Step<Fp>>() == 112 && size_of::<Step<Fp2>>() == 208);
-const _: () = assert!(size_of::<G1Affine>() == 96 && size_of::<G2Affine>() == 192);
-
-/// Values in a block that goes back to where it came from.
-pub(crate) struct Lent<'m, T> {
-    memory: &'m dyn Memory,
-    /// Taken out when this is dropped, and then only.
-    block: Option<Block>,
-    len: usize,
-    values: PhantomData<T>,
-}
-
-impl<'m, T: Plain> Lent<'m, T> {
-    /// `len` values, unspecified.
-    ///
-    /// # Errors
-    /// [`KernelError::Memory`].
-    pub(crate) fn take(memory: &'m dyn Memory, len: usize) -> Result<Self, KernelError> {
-        let bytes = len.checked_mul(size_of::<T>());
-        let block = bytes
-            .ok_or_else(|| io::ErrorKind::OutOfMemory.into())
-            .and_then(|bytes| match bytes {
-                0 => Ok(None),
-                _ => memory.take(bytes).map(Some),
-            })
-            .map_err(KernelError::Memory)?;
-        Ok(Self {
-            memory,
-            block,
-            len,
-            values: PhantomData,
-        })
-    }
-}
-
-impl<T: Plain> Deref for Lent<'_, T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        self.block
-            .as_ref()
-            .map_or(&[], |block| block.values(self.len))
-    }
-}
-
-impl<T: Plain> DerefMut for Lent<'_, T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        let len = self.len;
-        self.block
-            .as_mut()
-            .map_or(&mut [], |block| block.values_mut(len))
-    }
-}
-
-impl<T> Drop for Lent<'_, T> {
-    fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
-            self.memory.give_back(block);
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
-
-    /// Keeps what comes back, and gives it out again.
-    #[derive(Default)]
-    struct Kept(Mutex<Vec<Block>>);
-
-    impl Memory for Kept {
-        fn take(&self, bytes: usize) -> io::Result<Block> {
-            let kept = self.0.lock().unwrap().pop();
-            kept.map_or_else(|| Block::map(bytes), Ok)
-        }
-
-        fn give_back(&self, block: Block) {
-            self.0.lock().unwrap().push(block);
-        }
-    }
-
-    #[test]
-    fn what_is_lent_goes_back() {
-        let memory = Kept::default();
-        let mut first = Lent::<u64>::take(&memory, 100).unwrap();
-        assert!(first.iter().all(|value| *value == 0));
-        first.fill(u64::MAX);
-        drop(first);
-        let again = Lent::<u32>::take(&memory, 200).unwrap();
-        assert_eq!(*again, [u32::MAX; 200]);
-        assert!(memory.0.lock().unwrap().is_empty());
-    }
 
     #[test]
     fn parts_are_apart_and_join_in_order() {
@@ -347,7 +192,7 @@ mod tests {
         assert_eq!(first.values::<u64>(1), [1]);
     }
 
-    /// Whether the system may make huge pages of where an address is.
+    /// Returns true if the system may make huge pages at an address.
     #[cfg(target_os = "linux")]
     fn may_be_huge(address: usize) -> Option<bool> {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -381,16 +226,6 @@ mod tests {
         if before[0].is_some() {
             assert_eq!(before, [Some(true); 3]);
             assert_eq!(after, [Some(true), Some(false), Some(true)]);
-        }
-    }
-
-    #[test]
-    fn nothing_and_too_much() {
-        let nothing = Lent::<Scalar>::take(&Mapped, 0).unwrap();
-        assert!(nothing.is_empty());
-        for len in [usize::MAX, usize::MAX / 32 - 1] {
-            let error = Lent::<Scalar>::take(&Mapped, len).err();
-            assert!(matches!(error, Some(KernelError::Memory(_))), "{len}");
         }
     }
 }

@@ -1,20 +1,21 @@
 //! Work that stands still while more urgent work runs.
 //!
-//! Not a lock: nothing is owned, and whoever pauses does not wait for the others
-//! to stand still. The invariants: while anything is urgent nobody gets past
-//! [`Pause::pass`], and once the last urgent work has ended everybody does.
+//! A [`Pause`] is not a lock: nothing is owned, and urgent work does not wait until the
+//! other threads stand still. Invariants: while anything is urgent, no thread passes a
+//! [`Checkpoint`](crate::Checkpoint) that has the pause; once the last urgent work has
+//! ended, every thread passes.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, lock, wait};
 
-/// Raised while urgent work runs.
+/// A signal that is raised while urgent work runs.
 pub struct Pause {
-    /// How much urgent work runs. Changed under the lock only, so that nobody
-    /// starts to wait after the last wake-up; read without it on the fast path.
+    /// The number of pieces of urgent work that run. Changed under the lock only, so that no
+    /// thread starts to wait after the last wake-up; read without it on the fast path.
     urgent: AtomicUsize,
-    /// How often anything became urgent.
+    /// The number of times that work became urgent.
     raised: Mutex<u64>,
     changed: Condvar,
 }
@@ -35,12 +36,12 @@ impl fmt::Debug for Pause {
     }
 }
 
-/// Urgent work, until this is dropped.
+/// A piece of urgent work. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Urgent<'a>(&'a Pause);
 
 impl Pause {
-    /// Has everybody else stand still until the guard is dropped.
+    /// Pauses all other work until the guard is dropped.
     #[must_use]
     pub fn raise(&self) -> Urgent<'_> {
         let mut times = lock(&self.raised);
@@ -50,27 +51,33 @@ impl Pause {
         Urgent(self)
     }
 
-    /// Returns at once if nothing is urgent: one load. Otherwise waits until
-    /// nothing is, or `stop` holds. Whoever makes `stop` hold calls
-    /// [`Pause::wake`] afterwards.
-    pub fn pass(&self, stop: impl Fn() -> bool) {
+    /// Returns at once if nothing is urgent: one load. Otherwise waits until nothing is
+    /// urgent, or `is_cancelled` returns true. A thread that cancels calls [`Pause::wake`]
+    /// afterwards.
+    #[inline]
+    pub(crate) fn pass(&self, is_cancelled: impl Fn() -> bool) {
         if self.urgent.load(Ordering::Relaxed) == 0 {
             return;
         }
+        self.wait_until_quiet(&is_cancelled);
+    }
+
+    #[cold]
+    fn wait_until_quiet(&self, is_cancelled: &dyn Fn() -> bool) {
         let mut guard = lock(&self.raised);
-        while self.urgent.load(Ordering::Relaxed) > 0 && !stop() {
+        while self.urgent.load(Ordering::Relaxed) > 0 && !is_cancelled() {
             guard = wait(&self.changed, guard);
         }
     }
 
-    /// How often anything became urgent so far, if nothing is urgent now: between two
-    /// equal answers nobody stood still.
+    /// Returns the number of times that work became urgent, or `None` if work is urgent now.
+    /// Between two equal numbers no thread stood still.
     pub fn quiet(&self) -> Option<u64> {
         let times = lock(&self.raised);
         (self.urgent.load(Ordering::Relaxed) == 0).then_some(*times)
     }
 
-    /// Has whoever waits look at its `stop` again.
+    /// Wakes the paused threads. Those whose work was cancelled return.
     pub fn wake(&self) {
         drop(lock(&self.raised));
         self.changed.notify_all();

@@ -1,14 +1,13 @@
-//! What it means to yield to a memory-bound neighbour, and for how long.
+//! The throttle: work that stands aside for a neighbour that needs the memory bandwidth.
 //!
-//! A throttle is a count that work which needs the memory system to itself
-//! (the G2 multiexponentiation beside a device prover) raises by one while it
-//! runs. Evaluation looks at it now and then, and while it is above zero the
-//! looking thread *sleeps*: handing the processor to another runnable thread
-//! would free no bandwidth when the run queue is empty, and rayon's own yield
-//! would run the next chunk of the same work.
+//! A throttle is a count. Work that needs the memory system to itself (the MSM in G2 beside
+//! a device that proves) raises it by one while it runs. Evaluation looks at the count now
+//! and then. While it is above zero, the thread that looks *sleeps*. A yield to another
+//! runnable thread would free no bandwidth when the run queue is empty, and rayon's own
+//! yield would run the next chunk of the same work.
 //!
-//! Invariant: a count that never comes down again slows one call by at most
-//! [`wait_max`] in all, however many threads and checks it has.
+//! Invariant: a count that never falls again slows one call by at most [`wait_max`] in all,
+//! however many threads and checks the call has.
 
 use std::{
     sync::{
@@ -19,35 +18,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest that one call stands aside, summed over the wall-clock time in
-/// which any of its threads slept.
+/// The longest time that one call stands aside: the wall-clock time in which at least one
+/// of its threads slept.
 ///
-/// The work that raises the count takes about half a second with 32 threads
-/// at full size. A call that has waited that long has let one such run pass;
-/// waiting for every further one would starve the device of witnesses.
+/// The work that raises the count takes about half a second with 32 threads at full size. A
+/// call that has waited that long has let one such run pass. A call that waited for every
+/// further run would starve the device of witnesses.
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// What a row adds to how long a call stands aside. On two cores the sum in G2 over
-/// a circuit takes 0.07 µs a row (PoRep) to 3 µs (PoSt), and evaluating it 0.01 to
-/// 0.17 µs.
+/// The time that each row adds to [`wait_max`]. On two cores the MSM in G2 of a circuit takes
+/// 0.07 µs a row (PoRep) to 3 µs (PoSt), and its evaluation takes 0.01 to 0.17 µs.
 const WAIT_PER_ROW: Duration = Duration::from_micros(1);
 
-/// Longest that a call over so many rows stands aside: about as long as the sum over
-/// a circuit of that size may take, since a small circuit moves little memory and
-/// must not be held up by the sum of a large one; never more than [`WAIT_MAX`].
+/// Returns the longest time that a call over `rows` rows stands aside: about as long as the
+/// MSM of a circuit of that size may take, and never more than [`WAIT_MAX`]. A small circuit
+/// moves little memory, and must not be held up by the MSM of a large one.
 #[must_use]
 pub fn wait_max(rows: usize) -> Duration {
     let rows = u32::try_from(rows).unwrap_or(u32::MAX);
     WAIT_PER_ROW.saturating_mul(rows).min(WAIT_MAX)
 }
 
-/// One sleep: short against the work that is waited for, long against the
-/// cost of a wake-up, which that work pays for. Beside naps of 100 µs the sum in
-/// G2 took 6 to 17 % longer than alone on two cores, beside these 3 to 4 %.
+/// One sleep. It is short compared with the work that raises the count, and long compared
+/// with a wake-up, which takes time from that work. Beside sleeps of 100 µs the MSM in G2 took
+/// 6 to 17 % longer than alone on two cores; beside sleeps of this length 3 to 4 %.
 const NAP: Duration = Duration::from_micros(500);
 
-/// One call's view of a throttle: asked between pieces of its work, on each of its
-/// threads.
+/// One call's view of a throttle. Each thread of the call passes it between pieces of its
+/// work.
 #[derive(Debug)]
 pub struct Gate<'a> {
     raised: Option<&'a AtomicI32>,
@@ -55,7 +53,7 @@ pub struct Gate<'a> {
     waited: Mutex<Waited>,
 }
 
-/// Wall-clock time in which at least one thread slept.
+/// The wall-clock time in which at least one thread slept.
 #[derive(Debug, Default)]
 struct Waited {
     total: Duration,
@@ -63,7 +61,7 @@ struct Waited {
 }
 
 impl Waited {
-    /// Adds the part of `start..end` that no earlier sleep covered.
+    /// Adds the part of `start..end` that no earlier sleep covered, and returns the total.
     fn add(&mut self, start: Instant, end: Instant) -> Duration {
         let from = self.until.map_or(start, |until| until.max(start));
         self.total += end.saturating_duration_since(from);
@@ -73,8 +71,8 @@ impl Waited {
 }
 
 impl<'a> Gate<'a> {
-    /// A gate that never waits longer than [`wait_max`] of a circuit of so many rows;
-    /// `None` never waits.
+    /// Returns a gate that waits no longer than [`wait_max`] of `rows` rows. With `None` it
+    /// never waits.
     #[must_use]
     pub fn new(throttle: Option<&'a AtomicI32>, rows: usize) -> Self {
         Self::with_bound(throttle, wait_max(rows))
@@ -88,8 +86,8 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Sleeps while the count is above zero and the call's bound is not used
-    /// up. Costs one atomic load when it is not raised.
+    /// Sleeps while the count is above zero and the call's bound is not used up. Costs one
+    /// atomic load when the count is zero.
     pub fn pass(&self) {
         let Some(raised) = self.raised else { return };
         if raised.load(Ordering::Acquire) <= 0 || self.waited() >= self.wait_max {
@@ -105,13 +103,13 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// How long this call has stood aside so far.
-    pub(crate) fn waited(&self) -> Duration {
+    /// Returns the time that this call has stood aside so far.
+    fn waited(&self) -> Duration {
         self.lock().total
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waited> {
-        // Nothing can panic while the lock is held; the sum stays a sum.
+        // Nothing panics while the lock is held, so the total is consistent.
         self.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,10 @@
-//! Where the vectors of witnesses are.
+//! Vectors whose memory is recycled.
 //!
-//! Not an allocator: it chooses one. Invariants: what is large comes from whoever recycles
-//! it, if somebody does; what is small, and everything else, is on the heap; a vector for
-//! which there is no memory unwinds with [`NoMemory`], where others end the process.
-#![allow(unsafe_code)] // Hands on to another allocator, and fills a vector out of order.
+//! [`ArrayMemory`] is not an allocator: it chooses one. Invariants: a large vector is in
+//! the memory of the allocator that recycles it, if there is one; a small vector is on the
+//! heap; a vector for which there is no memory unwinds with [`NoMemory`], where a vector of
+//! the standard library ends the process.
+#![allow(unsafe_code)] // Hands on to another allocator.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -12,56 +13,25 @@ use std::sync::Arc;
 
 use allocator_api2::alloc::{AllocError, Allocator, Global};
 use allocator_api2::vec::Vec;
-use rayon::prelude::*;
 
 use crate::unwind::{self, unwind_with};
 
-/// A vector of a witness.
-pub(crate) type Array<T> = Vec<T, WitnessMemory>;
+/// A vector in the memory that an [`ArrayMemory`] chooses.
+pub type Array<T> = Vec<T, ArrayMemory>;
 
-/// Appends parts in order, each of them copied by a thread of the current pool, which asks
-/// `pass` before; where that refuses, nothing is appended.
-pub(super) fn extend_in_parallel<T: Copy + Send + Sync, E: Send>(
-    array: &mut Array<T>,
-    parts: &[&[T]],
-    pass: impl Fn() -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    let added: usize = parts.iter().map(|part| part.len()).sum();
-    array.reserve(added);
-    let mut rest = array.spare_capacity_mut();
-    let mut rooms = std::vec::Vec::with_capacity(parts.len());
-    for part in parts {
-        let (room, after) = rest.split_at_mut(part.len());
-        rooms.push(room);
-        rest = after;
-    }
-    let copies = rooms.into_par_iter().zip(parts).with_max_len(1);
-    copies.try_for_each(|(room, part)| {
-        pass()?;
-        for (to, from) in room.iter_mut().zip(*part) {
-            to.write(*from);
-        }
-        Ok(())
-    })?;
-    let len = array.len() + added;
-    // SAFETY: there is room for it, and every room was filled, as it is as long as its
-    // part and none was refused.
-    unsafe { array.set_len(len) };
-    Ok(())
-}
-
-/// Where witnesses have their memory from: the heap, or whoever recycles theirs.
+/// The memory of arrays: the heap, or an allocator that recycles large blocks.
 #[derive(Clone, Default)]
-pub struct WitnessMemory(Option<Arc<dyn Allocator + Send + Sync>>);
+pub struct ArrayMemory(Option<Arc<dyn Allocator + Send + Sync>>);
 
-impl WitnessMemory {
-    /// Everything is on the heap.
+impl ArrayMemory {
+    /// All arrays are on the heap.
     pub const HEAP: Self = Self(None);
 
-    /// Smaller vectors are on the heap in any case.
+    /// Arrays of fewer bytes are on the heap in any case.
     pub const LARGE_BYTES: usize = 64 << 10;
 
-    /// What is large comes from `allocator`.
+    /// Returns a memory whose large arrays come from `allocator`.
+    #[must_use]
     pub fn of(allocator: Arc<dyn Allocator + Send + Sync>) -> Self {
         Self(Some(allocator))
     }
@@ -74,10 +44,10 @@ impl WitnessMemory {
     }
 }
 
-// SAFETY: memory is its allocator's, which lives at least as long as this or a clone does,
-// and which of the two it is follows from the layout alone. A layout that fits a block
-// is the one it was asked for with, since no block is given out as longer than asked for.
-unsafe impl Allocator for WitnessMemory {
+// SAFETY: a block belongs to its allocator, which lives at least as long as this or a clone
+// does. The layout alone decides which of the two allocators it is. A layout that fits a
+// block is the one that the block was asked for with, since no block is longer than that.
+unsafe impl Allocator for ArrayMemory {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let Ok(block) = self.of_size(layout.size()).allocate(layout) else {
             return no_memory(layout.size());
@@ -91,40 +61,41 @@ unsafe impl Allocator for WitnessMemory {
     }
 }
 
-/// A vector that is told so ends the process, with everybody's jobs in it; one that unwinds
-/// here is as it was, because it asks before it changes anything. Of little memory there may
-/// not be enough to unwind.
+/// Unwinds with [`NoMemory`]. A vector that gets an error from its allocator ends the
+/// process, with all jobs in it. A vector that unwinds here is unchanged, because it asks for
+/// memory before it changes anything. A small array gets the error: there may not be enough
+/// memory to unwind.
 fn no_memory(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
-    if bytes < WitnessMemory::LARGE_BYTES {
+    if bytes < ArrayMemory::LARGE_BYTES {
         return Err(AllocError);
     }
     unwind_with(NoMemory { bytes })
 }
 
-/// A large vector of a witness got no memory. Whoever makes one, or chooses a query from
-/// one, unwinds with this where there is none: a panic that prints nothing.
+/// A large array got no memory. The thread that grows the array unwinds with this value: a
+/// panic that prints nothing. See [`NoMemory::catch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no memory for {bytes} bytes of a witness")]
+#[error("there is no memory for an array of {bytes} bytes")]
 pub struct NoMemory {
-    /// What the vector asked for.
+    /// The bytes that the array asked for.
     pub bytes: usize,
 }
 
 impl NoMemory {
-    /// Has it be an error where `work` unwinds with it. Panics go on.
+    /// Runs `work`, and returns its value. Panics go on.
     ///
     /// # Errors
-    /// If it does; what `work` was about is to be dropped.
+    /// `work` unwound with this value. Drop everything that it changed.
     pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Self> {
         unwind::catch(work)
     }
 }
 
-impl fmt::Debug for WitnessMemory {
+impl fmt::Debug for ArrayMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Some(_) => "WitnessMemory(recycled)",
-            None => "WitnessMemory(heap)",
+            Some(_) => "ArrayMemory(recycled)",
+            None => "ArrayMemory(heap)",
         })
     }
 }
@@ -135,16 +106,16 @@ mod tests {
 
     use super::*;
 
-    const LARGE_BYTES: usize = WitnessMemory::LARGE_BYTES;
+    const LARGE_BYTES: usize = ArrayMemory::LARGE_BYTES;
 
-    /// The heap, counting what is out.
+    /// The heap, which counts the bytes that are in use.
     #[derive(Default)]
     struct Counting {
         out_bytes: AtomicUsize,
         taken: AtomicUsize,
     }
 
-    // SAFETY: all of it is the heap's.
+    // SAFETY: every block belongs to the heap.
     unsafe impl Allocator for Counting {
         fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
             self.out_bytes.fetch_add(layout.size(), Ordering::Relaxed);
@@ -162,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_large_comes_from_the_lender_and_goes_back() {
         let lender = Arc::new(Counting::default());
-        let memory = WitnessMemory::of(Arc::<Counting>::clone(&lender));
+        let memory = ArrayMemory::of(Arc::<Counting>::clone(&lender));
         let small = Array::<u64>::with_capacity_in(LARGE_BYTES / 8 - 1, memory.clone());
         assert_eq!(lender.taken.load(Ordering::Relaxed), 0);
         let mut large = Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory);
@@ -173,11 +144,11 @@ mod tests {
         assert_eq!(lender.out_bytes.load(Ordering::Relaxed), 0);
     }
 
-    /// Gives out one block and no other.
+    /// The heap, for one block only.
     #[derive(Default)]
     struct Once(AtomicUsize);
 
-    // SAFETY: all of it is the heap's.
+    // SAFETY: every block belongs to the heap.
     unsafe impl Allocator for Once {
         fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
             match self.0.fetch_add(1, Ordering::Relaxed) {
@@ -195,7 +166,7 @@ mod tests {
     #[test]
     fn a_vector_without_memory_unwinds_and_is_as_it_was() {
         const LEN: u64 = LARGE_BYTES as u64 / 8;
-        let memory = WitnessMemory::of(Arc::new(Once::default()));
+        let memory = ArrayMemory::of(Arc::new(Once::default()));
         let mut array = Array::<u64>::with_capacity_in(LARGE_BYTES / 8, memory.clone());
         array.extend(0..LEN);
         let grown = NoMemory::catch(|| array.push(LEN)).unwrap_err();

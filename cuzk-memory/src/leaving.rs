@@ -1,28 +1,30 @@
-//! What was given away to be freed in the background, and is not free yet.
+//! Memory that was given away to be freed in the background, and is not free yet.
 //!
-//! Nobody is charged for it any more, and the threads that free give way to all others:
-//! whoever is about to map memory that it was admitted for waits here until what is
-//! leaving fits beside it. It waits without a core, which those threads then have.
+//! Nobody is charged for this memory any more, and the threads that free it have the lowest
+//! priority. So a thread that is about to map memory waits here until the leaving memory
+//! fits beside it. While it waits, the freeing threads have its core.
 //!
-//! The invariant: bytes are counted from before a value is given away until after it was
+//! Invariant: the bytes are counted from before a value is given away until after it was
 //! dropped, however that ends.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often who waits looks whether to go on waiting.
+use crate::checkpoint::Checkpoint;
+
+/// The time after which a waiting thread asks again if it was cancelled.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The bytes that are leaving.
+/// The number of bytes that are leaving.
 #[derive(Debug, Default)]
-pub(super) struct Leaving {
+pub(crate) struct Leaving {
     bytes: Mutex<u64>,
     fewer: Condvar,
 }
 
-/// A value that is leaving, until it is dropped.
-pub(super) struct Leaver<T> {
-    // In this order: fields are dropped from the first to the last, even if one panics.
+/// A value on its way. Its bytes are counted until it is dropped.
+pub(crate) struct Leaver<T> {
+    // The order matters: fields are dropped from first to last, even if one panics.
     _value: T,
     _counted: Counted,
 }
@@ -33,8 +35,8 @@ struct Counted {
 }
 
 impl Leaving {
-    /// `value`, which holds so many bytes, on its way.
-    pub(super) fn count<T>(self: &Arc<Self>, value: T, bytes: u64) -> Leaver<T> {
+    /// Counts the `bytes` bytes of `value` until the result is dropped.
+    pub(crate) fn count<T>(self: &Arc<Self>, value: T, bytes: u64) -> Leaver<T> {
         *self.lock() += bytes;
         Leaver {
             _value: value,
@@ -45,17 +47,17 @@ impl Leaving {
         }
     }
 
-    /// Waits until no more than `bytes_max` are leaving, or until `waits` says no, which
-    /// is asked now and then.
-    pub(super) fn wait_until_at_most(&self, bytes_max: u64, waits: &dyn Fn() -> bool) {
+    /// Waits until at most `bytes_max` bytes are leaving, or until `checkpoint` is
+    /// cancelled.
+    pub(crate) fn wait_until_at_most(&self, bytes_max: u64, checkpoint: &Checkpoint<'_>) {
         let mut bytes = self.lock();
-        while *bytes > bytes_max && waits() {
+        while *bytes > bytes_max && !checkpoint.is_cancelled() {
             let waited = self.fewer.wait_timeout(bytes, LOOK);
             (bytes, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    // A number is whole whenever the lock is free.
+    // The number is consistent whenever the lock is free.
     fn lock(&self) -> MutexGuard<'_, u64> {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,6 +73,7 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::NEVER_STOP;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, channel};
@@ -88,18 +91,18 @@ mod tests {
     #[test]
     fn who_needs_the_room_waits_until_it_is_free() {
         let leaving = Arc::new(Leaving::default());
-        leaving.wait_until_at_most(0, &|| true);
+        leaving.wait_until_at_most(0, &NEVER_STOP);
         let (first_may, first_held) = channel();
         let (second_may, second_held) = channel();
         let first = leaving.count(Held(first_held), 100);
         let second = leaving.count(Held(second_held), 20);
-        leaving.wait_until_at_most(120, &|| true);
+        leaving.wait_until_at_most(120, &NEVER_STOP);
         let (tell, told) = channel();
         thread::scope(|scope| {
             for bytes_max in [100, 0] {
                 let (tell, leaving) = (tell.clone(), &leaving);
                 scope.spawn(move || {
-                    leaving.wait_until_at_most(bytes_max, &|| true);
+                    leaving.wait_until_at_most(bytes_max, &NEVER_STOP);
                     tell.send(bytes_max).unwrap();
                 });
             }
@@ -121,8 +124,9 @@ mod tests {
         let leaving = Arc::new(Leaving::default());
         let stays = leaving.count((), 1);
         let ended = AtomicBool::new(false);
-        leaving.wait_until_at_most(0, &|| !ended.swap(true, Ordering::Relaxed));
-        assert!(ended.into_inner());
+        let asks_once = Checkpoint::asking(|| ended.swap(true, Ordering::Relaxed));
+        leaving.wait_until_at_most(0, &asks_once);
+        assert!(ended.load(Ordering::Relaxed));
         drop(stays);
     }
 

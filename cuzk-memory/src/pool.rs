@@ -1,14 +1,14 @@
-//! Working memory of partitions, recycled.
+//! The working memory of partitions, recycled.
 //!
-//! A partition needs three vectors over its circuit's domain, gigabytes at 32 GiB,
-//! and its sums need buckets. Mapping and unmapping them for every partition costs
-//! page faults now and stalls every core later (each unmapped page must leave every
-//! core's TLB), so what one partition has done with, the next one takes. The pages
-//! are huge where the system grants it.
+//! A partition needs three vectors over its circuit's domain, gigabytes at 32 GiB, and
+//! buckets for its MSMs. Mapping and unmapping them for every partition costs page faults,
+//! and stalls every core: each unmapped page must leave every core's TLB. So the next
+//! partition takes the memory that one partition has finished with. The pages are huge where
+//! the system grants it.
 //!
-//! Not zeroed: whoever takes memory overwrites it. The invariants: a block belongs
-//! to one owner; what the pool keeps is never more than it is allowed to, and at rest
-//! no more than one partition takes.
+//! The memory is not zeroed: its user overwrites it. Invariants: a block belongs to one
+//! owner; the pool never keeps more than it is allowed to; at rest it keeps no more than one
+//! partition takes.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -16,30 +16,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
 use blstrs::Scalar;
-use cuzk_kernels::memory::{Block, Memory};
-use cuzk_pce::WitnessMemory;
-use supraseal_sys::dealloc::dealloc_async;
 
-use super::free::FreeList;
-use super::leaving::Leaving;
-use super::lender::Lender;
+use crate::array::ArrayMemory;
+use crate::block::Block;
+use crate::block_allocator::BlockAllocator;
+use crate::checkpoint::Checkpoint;
+use crate::free_list::FreeList;
+use crate::leaving::Leaving;
+use crate::lent::Memory;
 
-/// What becomes of a buffer that nobody needs any more.
+/// The way in which a pool disposes of a buffer that nobody needs any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dealloc {
-    /// Each is unmapped on a thread of its own, at once and however small.
+    /// Each buffer is unmapped on a thread of its own, at once and however small.
     Unbounded,
-    /// They are unmapped on one thread, one after the other.
+    /// One thread unmaps the buffers, one after the other.
     Serial,
-    /// They are kept for the next partition.
+    /// The buffers are kept for the next partition.
     Recycle,
 }
 
 impl Dealloc {
-    /// All of them.
+    /// All ways.
     pub const ALL: [Self; 3] = [Self::Unbounded, Self::Serial, Self::Recycle];
 
-    /// The name, as the configuration spells it.
+    /// Returns the name that the configuration uses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,37 +51,42 @@ impl Dealloc {
     }
 }
 
-/// Buffers that nobody uses at the moment.
+/// Drops a value on a thread that frees one value after the other. The owner of that thread
+/// passes this function to [`BufferPool::new`].
+pub type DropInTurn = fn(Box<dyn Send>);
+
+/// A pool of buffers.
 #[derive(Debug)]
 pub struct BufferPool {
     dealloc: Dealloc,
+    drop_in_turn: DropInTurn,
     /// The pool never keeps more bytes than this.
     kept_bytes_max: u64,
-    kept: Mutex<Kept>,
-    /// Only what is not recycled.
+    kept: Mutex<FreeBlocks>,
+    /// Only for memory that is not recycled.
     leaving: Arc<Leaving>,
 }
 
+/// The blocks that nobody uses at the moment.
 #[derive(Debug, Default)]
-struct Kept {
+struct FreeBlocks {
     list: FreeList<Block>,
-    /// What the largest partition takes that there was.
+    /// The bytes of the largest partition so far.
     partition_bytes: u64,
-    /// How many blocks had been given back when it was last looked whether the pool is at
-    /// rest.
+    /// The number of blocks given back before the last call of `give_up_at_rest`.
     seen: u64,
-    /// The same when it last was.
+    /// The number of blocks given back before the pool last was at rest.
     at_rest: u64,
 }
 
-/// The memory of a pool that recycles it.
+/// The memory of a pool that recycles blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUse {
-    /// Bytes that are kept and that nobody uses.
+    /// The bytes that are kept and that nobody uses.
     pub kept_bytes: u64,
-    /// Bytes that somebody uses.
+    /// The bytes that are in use.
     pub in_use_bytes: u64,
-    /// How often memory was mapped.
+    /// The number of mappings that were ever made.
     pub mappings: u64,
 }
 
@@ -93,21 +99,23 @@ pub struct Buffer {
 }
 
 impl BufferPool {
-    /// An empty pool that keeps at most `kept_bytes_max` bytes.
+    /// Returns an empty pool that keeps at most `kept_bytes_max` bytes. `drop_in_turn`
+    /// disposes of buffers where `dealloc` is [`Dealloc::Serial`].
     #[must_use]
-    pub fn new(dealloc: Dealloc, kept_bytes_max: u64) -> Arc<Self> {
+    pub fn new(dealloc: Dealloc, kept_bytes_max: u64, drop_in_turn: DropInTurn) -> Arc<Self> {
         Arc::new(Self {
             dealloc,
+            drop_in_turn,
             kept_bytes_max,
             kept: Mutex::default(),
             leaving: Arc::default(),
         })
     }
 
-    /// `len` scalars of unspecified values.
+    /// Lends `len` scalars of unspecified values.
     ///
     /// # Errors
-    /// When the system has no memory to map.
+    /// The system has no memory to map.
     pub fn take(self: &Arc<Self>, len: usize) -> io::Result<Buffer> {
         let bytes = len.checked_mul(size_of::<Scalar>());
         let block = self.take_block(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
@@ -118,12 +126,16 @@ impl BufferPool {
         })
     }
 
-    /// Where a partition's witness is: here, if blocks are recycled.
+    /// Returns the memory of a partition's arrays: this pool, if it recycles blocks, else
+    /// the heap.
     #[must_use]
-    pub fn witness_memory(self: &Arc<Self>) -> WitnessMemory {
+    pub fn array_memory(self: &Arc<Self>) -> ArrayMemory {
         match self.dealloc {
-            Dealloc::Recycle => WitnessMemory::of(Arc::new(Lender::new(Arc::clone(self)))),
-            Dealloc::Unbounded | Dealloc::Serial => WitnessMemory::HEAP,
+            Dealloc::Recycle => {
+                let blocks = BlockAllocator::new(Arc::<Self>::clone(self));
+                ArrayMemory::of(Arc::new(blocks))
+            }
+            Dealloc::Unbounded | Dealloc::Serial => ArrayMemory::HEAP,
         }
     }
 
@@ -131,7 +143,7 @@ impl BufferPool {
         match self.dealloc {
             Dealloc::Recycle => {
                 let taken = self.lock().list.take_or_map(bytes, Block::map)?;
-                // Before whoever asked touches what was mapped.
+                // Unmapped before the caller touches the new mapping.
                 drop(taken.given_up);
                 Ok(taken.extent)
             }
@@ -139,13 +151,13 @@ impl BufferPool {
         }
     }
 
-    /// Bytes that are kept and that nobody uses.
+    /// Returns the number of bytes that are kept and that nobody uses.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         self.lock().list.bytes()
     }
 
-    /// What is kept and what is in use.
+    /// Returns the memory that is kept and in use.
     #[must_use]
     pub fn usage(&self) -> PoolUse {
         let kept = self.lock();
@@ -156,11 +168,12 @@ impl BufferPool {
         }
     }
 
-    /// To be called once in a while: if nothing was in use since the last time, only as
-    /// much stays as one partition takes, of the largest that there was. More than that
-    /// is for work that overlaps, and how much did is a matter of chance. What is small
-    /// stays, since the circuits that someone waits for are. Whether it has come to rest
-    /// since the last time.
+    /// Gives up surplus memory, if nothing was in use since the last call. Call it once in a
+    /// while. The pool keeps as much as the largest partition took. More than that is of use
+    /// to work that overlaps, and how much overlaps is a matter of chance. Small blocks stay,
+    /// because the circuits that someone waits for are small.
+    ///
+    /// Returns true if the pool has come to rest since the last call.
     pub fn give_up_at_rest(&self) -> bool {
         let mut kept = self.lock();
         let returns = kept.list.returns();
@@ -177,12 +190,13 @@ impl BufferPool {
         true
     }
 
-    /// Gives up what there is no room for: of what is kept that stays which suits what
-    /// the caller will take (`own`, in bytes each, which it has reserved), and
-    /// `free_bytes` of the rest at most, what was kept longest going first. What others
-    /// gave away to be freed is waited for until there is no more of it than that, for as
-    /// long as `waits` says so.
-    pub fn make_room(&self, own: &[usize], free_bytes: u64, waits: &dyn Fn() -> bool) {
+    /// Gives up the kept blocks that there is no room for. The caller is about to take blocks
+    /// of `own` bytes each, which it has reserved: kept blocks that suit them stay. Of the
+    /// other blocks at most `free_bytes` bytes stay, and those kept longest go first.
+    ///
+    /// Then it waits until at most `free_bytes` bytes of other owners' memory are on their
+    /// way to be freed, or until `checkpoint` is cancelled. It never pauses.
+    pub fn make_room(&self, own: &[usize], free_bytes: u64, checkpoint: &Checkpoint<'_>) {
         let mut kept = self.lock();
         let own_bytes = own.iter().sum::<usize>() as u64;
         kept.partition_bytes = kept.partition_bytes.max(own_bytes);
@@ -193,23 +207,23 @@ impl BufferPool {
             list.give(block);
         }
         drop(kept);
-        // Unmapped before whoever asked goes on, since it is about to map.
+        // Unmapped before the caller goes on, because it is about to map.
         drop(surplus);
-        self.leaving.wait_until_at_most(free_bytes, waits);
+        self.leaving.wait_until_at_most(free_bytes, checkpoint);
     }
 
-    /// Drops a value that holds so many bytes, of [`Self::witness_memory`] or on the heap,
-    /// as its blocks would be. If those are recycled it is now: the next partition may
-    /// want them, and the threads that free give way to all others.
+    /// Drops a value of `bytes` bytes, in [`Self::array_memory`] or on the heap, in the way
+    /// of this pool's blocks. A pool that recycles blocks drops the value at once: the next
+    /// partition may want them, and the threads that free memory give way to all others.
     pub fn drop_later<T: Send + 'static>(&self, value: T, bytes: u64) {
         let leaving = |value| self.leaving.count(value, bytes);
         match self.dealloc {
             Dealloc::Unbounded => {
                 let leaver = leaving(value);
-                // Where there is no thread to be had, the caller drops it.
+                // If the system starts no thread, the caller drops it.
                 drop(thread::Builder::new().spawn(move || drop(leaver)));
             }
-            Dealloc::Serial => dealloc_async(leaving(value)),
+            Dealloc::Serial => (self.drop_in_turn)(Box::new(leaving(value))),
             Dealloc::Recycle => drop(value),
         }
     }
@@ -231,12 +245,12 @@ impl BufferPool {
     }
 
     // Every change under the lock leaves a list of blocks.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, FreeBlocks> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// For what kernels need beside the buffers.
+/// For the blocks that kernels need beside the buffers.
 impl Memory for BufferPool {
     fn take(&self, bytes: usize) -> io::Result<Block> {
         self.take_block(bytes)
@@ -248,7 +262,7 @@ impl Memory for BufferPool {
 }
 
 impl Buffer {
-    /// The pool it came from.
+    /// Returns the pool that lent it.
     #[must_use]
     pub fn pool(&self) -> &Arc<BufferPool> {
         &self.pool
@@ -291,18 +305,25 @@ impl fmt::Debug for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cuzk_kernels::memory::PART_BYTES;
+    use crate::block::PART_BYTES;
+    use crate::checkpoint::NEVER_STOP;
     use ff::Field;
 
-    /// A unit of what is kept, in scalars.
+    /// The unit in which memory is kept, in scalars.
     const PART: usize = PART_BYTES / size_of::<Scalar>();
 
-    /// A pool that keeps so many scalars.
-    fn pool(dealloc: Dealloc, kept: usize) -> Arc<BufferPool> {
-        BufferPool::new(dealloc, (kept * size_of::<Scalar>()) as u64)
+    /// Drops a value on a thread of another name.
+    fn drop_in_turn(value: Box<dyn Send>) {
+        let builder = thread::Builder::new().name("in turn".to_owned());
+        builder.spawn(move || drop(value)).unwrap();
     }
 
-    /// Scalars that it keeps, in units.
+    /// Returns a pool that keeps `kept` scalars at most.
+    fn pool(dealloc: Dealloc, kept: usize) -> Arc<BufferPool> {
+        BufferPool::new(dealloc, (kept * size_of::<Scalar>()) as u64, drop_in_turn)
+    }
+
+    /// Returns the units that it keeps.
     fn kept(pool: &BufferPool) -> usize {
         usize::try_from(pool.kept_bytes()).unwrap() / PART_BYTES
     }
@@ -349,9 +370,9 @@ mod tests {
         pool.make_room(
             &[300, 100].map(|parts| parts * PART_BYTES),
             u64::MAX,
-            &|| true,
+            &NEVER_STOP,
         );
-        pool.make_room(&[200 * PART_BYTES], u64::MAX, &|| true);
+        pool.make_room(&[200 * PART_BYTES], u64::MAX, &NEVER_STOP);
         let take = || [300, 100, 300, 100].map(|parts| pool.take(parts * PART).unwrap());
         drop(take());
         let used = take();
@@ -378,18 +399,18 @@ mod tests {
         let keep = || drop([100, 300, 400, 1000].map(|parts| pool.take(parts * PART).unwrap()));
         keep();
         // There is room for all of them.
-        pool.make_room(&[], 1800 * PART_BYTES as u64, &|| true);
+        pool.make_room(&[], 1800 * PART_BYTES as u64, &NEVER_STOP);
         assert_eq!(kept(&pool), 1800);
         // For what suits and no more, though it was not kept last.
-        pool.make_room(&[250, 100].map(|parts| parts * PART_BYTES), 0, &|| true);
+        pool.make_room(&[250, 100].map(|parts| parts * PART_BYTES), 0, &NEVER_STOP);
         assert_eq!(kept(&pool), 350);
         drop(pool.take(250 * PART).unwrap());
         assert_eq!(kept(&pool), 350);
         // What suits nobody is not a reason to keep more than there is room for.
         keep();
-        pool.make_room(&[2000 * PART_BYTES], 1400 * PART_BYTES as u64, &|| true);
+        pool.make_room(&[2000 * PART_BYTES], 1400 * PART_BYTES as u64, &NEVER_STOP);
         assert_eq!(kept(&pool), 1400);
-        pool.make_room(&[], 0, &|| true);
+        pool.make_room(&[], 0, &NEVER_STOP);
         assert_eq!(kept(&pool), 0);
     }
 
@@ -433,7 +454,7 @@ mod tests {
         };
         assert_eq!(dropped_on(Dealloc::Unbounded), None);
         let serial = dropped_on(Dealloc::Serial);
-        assert_eq!(serial.as_deref(), Some("cuzk-dealloc"));
+        assert_eq!(serial.as_deref(), Some("in turn"));
         let here = thread::current().name().map(str::to_owned);
         assert!(here.is_some() && here != serial);
         assert_eq!(dropped_on(Dealloc::Recycle), here);
@@ -455,13 +476,13 @@ mod tests {
             let (may, held) = std::sync::mpsc::channel();
             pool.drop_later(Held(held), 1000);
             // There is room for both, and for a block behind it.
-            pool.make_room(&[], 1000, &|| true);
+            pool.make_room(&[], 1000, &NEVER_STOP);
             drop(pool.take(PART).unwrap());
-            pool.make_room(&[], 1000 + PART_BYTES as u64, &|| true);
+            pool.make_room(&[], 1000 + PART_BYTES as u64, &NEVER_STOP);
             let (tell, told) = std::sync::mpsc::channel();
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    pool.make_room(&[], 999, &|| true);
+                    pool.make_room(&[], 999, &NEVER_STOP);
                     tell.send(()).unwrap();
                 });
                 let early = told.recv_timeout(std::time::Duration::from_millis(50));
@@ -469,7 +490,7 @@ mod tests {
                 may.send(()).unwrap();
                 assert!(told.recv().is_ok(), "{dealloc:?}");
             });
-            pool.make_room(&[], 0, &|| true);
+            pool.make_room(&[], 0, &NEVER_STOP);
         }
     }
 
@@ -481,5 +502,11 @@ mod tests {
             assert!(pool.take(usize::MAX / 64).is_err());
             assert!(pool.take(0).unwrap().is_empty());
         }
+    }
+
+    #[test]
+    fn who_does_not_recycle_uses_the_heap() {
+        let pool = pool(Dealloc::Serial, 1);
+        assert_eq!(format!("{:?}", pool.array_memory()), "ArrayMemory(heap)");
     }
 }

@@ -1,22 +1,24 @@
-//! Ends that unwind, where code in between has no way to hand on an error.
+//! Errors that unwind, through code that cannot return an error.
 //!
-//! Not panics: nothing is printed and no hook runs. The invariant: what somebody else
-//! unwinds with goes on as it came.
+//! They are no panics: nothing is printed and no hook runs. Invariant: a payload of another
+//! type goes on as it came.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Whether unwinding does not end the process.
-pub(crate) const CAN_UNWIND: bool = cfg!(panic = "unwind");
+/// True if the program was built to unwind. Otherwise unwinding ends the process.
+pub const CAN_UNWIND: bool = cfg!(panic = "unwind");
 
-/// Unwinds to whoever catches an `E`.
-pub(crate) fn unwind_with<E: Any + Send>(end: E) -> ! {
+/// Unwinds to the innermost [`catch`] of an `E`.
+pub fn unwind_with<E: Any + Send>(end: E) -> ! {
     resume_unwind(Box::new(end))
 }
 
-/// What `work` returns, or the `E` that it unwound with. What it had in hand is to be
-/// dropped then.
-pub(crate) fn catch<T, E: Any>(work: impl FnOnce() -> T) -> Result<T, E> {
+/// Runs `work`, and returns its value.
+///
+/// # Errors
+/// The `E` with which `work` unwound. Drop everything that it changed.
+pub fn catch<T, E: Any>(work: impl FnOnce() -> T) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|end| match end.downcast::<E>() {
         Ok(end) => *end,
         Err(other) => resume_unwind(other),
