@@ -1,7 +1,7 @@
-//! The caller's end of a job.
+//! A job as its caller sees it.
 //!
-//! Not the job: that is the engine's, whose end does not wait for handles. The
-//! invariant: whoever waits, on a thread or in a future, is woken by the end.
+//! Not the job, which is the engine's and does not wait for handles. The invariant:
+//! everyone who waits, on a thread or in a future, is woken by the end.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::state::JobState;
 use super::{Canceller, Outcome, Progress};
 use crate::kinds::CircuitId;
 
-/// The caller's end of a job. Dropping it does not stop the job.
+/// A caller's handle on a job. Dropping it does not stop the job.
 ///
 /// It can be waited for on a thread ([`JobHandle::wait`]) or in async code:
 /// `handle.await` gives the same [`Outcome`], on any executor.
@@ -36,19 +36,19 @@ impl JobHandle {
         Self { state, canceller }
     }
 
-    /// The job's number in the engine's timeline.
+    /// Returns the job's number in the engine's timeline.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.state.number()
     }
 
-    /// The caller's name for the job, if it has one.
+    /// Returns the caller's name for the job, if it has one.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.state.id()
     }
 
-    /// How urgent the job is.
+    /// Returns the job's priority.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.state.priority()
@@ -59,16 +59,16 @@ impl JobHandle {
     /// # Errors
     /// The first error of any of its partitions.
     pub fn wait(&self) -> Outcome {
-        self.state.wait()
+        self.state.outcome_cell().wait()
     }
 
     /// Blocks until the job has ended, but no longer than `timeout`.
     #[must_use]
     pub fn wait_for(&self, timeout: Duration) -> Option<Outcome> {
-        self.state.wait_for(timeout)
+        self.state.outcome_cell().wait_for(timeout)
     }
 
-    /// How the job ended, or none while it runs.
+    /// Returns the job's outcome; none while it runs.
     #[must_use]
     pub fn poll(&self) -> Option<Outcome> {
         self.state.outcome()
@@ -82,13 +82,13 @@ impl JobHandle {
         canceller.is_some_and(|canceller| canceller.cancel(&self.state))
     }
 
-    /// The circuit that every partition of the job proves.
+    /// Returns the circuit that every partition of the job instantiates.
     #[must_use]
     pub fn circuit(&self) -> CircuitId {
         self.state.circuit()
     }
 
-    /// How far the job is.
+    /// Returns how many partitions are proved.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.state.progress()
@@ -111,7 +111,7 @@ impl IntoFuture for JobHandle {
 #[derive(Debug)]
 pub struct Ended {
     state: Arc<JobState>,
-    /// The number of its waker at the job, once it has left one there.
+    /// The number of this future at the job, once it has left a waker there.
     waker: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl Future for Ended {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let Self { state, waker } = self.get_mut();
-        match state.outcome_or_wake(waker, context.waker()) {
+        match state.outcome_cell().get_or_wake(waker, context.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
         }
@@ -130,7 +130,7 @@ impl Future for Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         if let Some(number) = self.waker {
-            self.state.forget_waker(number);
+            self.state.outcome_cell().forget_waker(number);
         }
     }
 }

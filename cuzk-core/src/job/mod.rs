@@ -5,6 +5,7 @@
 //! with the proof of all its partitions or with the first error.
 
 mod handle;
+mod outcome_cell;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -1,32 +1,31 @@
-//! The engine's end of a job.
+//! A job as the engine sees it: its statement, its proofs so far, its end.
 //!
-//! Not its queue: that is the engine's. The invariants: a job ends exactly once, and with
-//! proofs only if all were verified with the same key; its input dies with its end,
-//! whoever still holds the job; the end is recorded before anyone is told.
+//! Not its queue, which is the engine's. The invariants: a job ends exactly once, and with
+//! proofs only if all were verified with the same key; its input is dropped with its end,
+//! also if handles still hold the job; the end is recorded before anyone is told.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use cuzk_memory::Cancellation;
 use cuzk_scheduler::priority::{Priority, Rank};
 
+use super::outcome_cell::OutcomeCell;
 use super::{Outcome, Progress, ProofOutput};
 use crate::Result;
 use crate::kinds::{CircuitId, Job};
 use crate::params::Loading;
 use crate::verify::VerifiedProof;
 
-/// Where a job's progress is kept beyond the life of this process.
+/// Keeps a job's progress beyond the life of this process.
 pub(crate) trait Record: Send + Sync {
-    /// A partition was proved, and others are still to be.
+    /// Records the proof of a partition that is not the last.
     fn partition(&self, partition: usize, proof: &VerifiedProof);
-    /// The job ended.
+    /// Records the end of the job.
     fn end(&self, outcome: &Outcome);
 }
 
-/// The engine's end of a job.
+/// A job that was accepted.
 pub(crate) struct JobState {
     number: u64,
     id: Option<String>,
@@ -35,30 +34,30 @@ pub(crate) struct JobState {
     rank: Rank,
     accepted: Instant,
     deadline: Option<Instant>,
-    /// Let go of with the end, so that no handle keeps a journal open.
+    /// Dropped with the end, so that no handle keeps a journal open.
     record: Mutex<Option<Arc<dyn Record>>>,
     input: Mutex<Option<Arc<dyn Job>>>,
-    /// Set with the end, to be looked at without a lock.
+    /// Raised with the end. It is read without a lock.
     stopped: Cancellation,
     parts: Mutex<Parts>,
-    ended: Condvar,
+    outcome: OutcomeCell,
 }
 
-/// A partition's proof, and with which parameters' key it was verified.
+/// A partition's proof, and the loading of the parameters that it was verified with.
 #[derive(Clone, Copy, Debug)]
 struct Proven {
     proof: VerifiedProof,
     loading: Loading,
 }
 
-/// What came of a partition's result.
+/// The effect of a partition's result on its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// Others are missing, or the job had ended.
+    /// None: other partitions are missing, or the job had ended.
     Open,
     /// The job ended with it.
     Ended,
-    /// All partitions are proved, and not all were verified with the same key: the
+    /// All partitions are proved, but not all were verified with the same key, because the
     /// parameters were replaced meanwhile. See [`JobState::unite`].
     Mixed,
 }
@@ -68,16 +67,11 @@ struct Parts {
     proofs: Vec<Option<Proven>>,
     /// Set before the end is recorded, so that there is one end.
     ending: bool,
-    /// Whether a thread looks at the proofs again.
+    /// True while a thread verifies the proofs again.
     uniting: bool,
-    outcome: Option<Outcome>,
-    /// Each with the number of the future that left it, one of each.
-    wakers: Vec<(u64, Waker)>,
-    /// How many futures have left one.
-    futures: u64,
 }
 
-/// What is known of a job when it is accepted.
+/// A job when it is accepted.
 pub(crate) struct NewJob {
     pub(crate) number: u64,
     pub(crate) id: Option<String>,
@@ -106,9 +100,6 @@ impl JobState {
             proofs: vec![None; job.partitions],
             ending: false,
             uniting: false,
-            outcome: None,
-            wakers: Vec::new(),
-            futures: 0,
         };
         Self {
             number: job.number,
@@ -122,7 +113,7 @@ impl JobState {
             input: Mutex::default(),
             stopped: Cancellation::default(),
             parts: Mutex::new(parts),
-            ended: Condvar::new(),
+            outcome: OutcomeCell::default(),
         }
     }
 
@@ -155,7 +146,7 @@ impl JobState {
             .is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// Whether nothing more needs to be done for the job.
+    /// Returns true if nothing more needs to be done for the job.
     pub(crate) fn has_ended(&self) -> bool {
         self.stopped.is_cancelled()
     }
@@ -173,7 +164,7 @@ impl JobState {
         }
     }
 
-    /// The partitions still to be proved.
+    /// Returns the partitions that are not proved yet.
     pub(crate) fn missing(&self) -> Vec<usize> {
         let parts = self.lock();
         let missing = parts.proofs.iter().enumerate();
@@ -183,7 +174,7 @@ impl JobState {
             .collect()
     }
 
-    /// Gives the job its input, which lives no longer than the job.
+    /// Gives the job its input, unless it has ended.
     pub(crate) fn set_input(&self, input: Arc<dyn Job>) {
         *lock(&self.input) = Some(input);
         if self.has_ended() {
@@ -191,14 +182,14 @@ impl JobState {
         }
     }
 
-    /// The input, unless the job has ended.
+    /// Returns the input, unless the job has ended.
     pub(crate) fn input(&self) -> Option<Arc<dyn Job>> {
         lock(&self.input).clone()
     }
 
-    /// Takes the result of a partition, a proof with what it was verified with. The last
-    /// proof ends the job, and so does the first error; what comes after an end, or
-    /// twice, is of no use and dropped.
+    /// Takes the result of a partition: a proof with the loading of the parameters that it
+    /// was verified with, or an error. The last proof ends the job, and so does the first
+    /// error. A result that comes twice, or after the end, is dropped.
     pub(crate) fn settle(
         &self,
         partition: usize,
@@ -217,8 +208,8 @@ impl JobState {
             parts.proofs.iter().all(Option::is_some)
         };
         let record = lock(&self.record).clone();
-        // The end, which is recorded next, has the last one's proof in it: one wait for the
-        // disk less for whoever waits for the job.
+        // The end, which is recorded next, contains the last proof. That saves the caller
+        // one wait for the disk.
         if !is_last && let Some(record) = &record {
             record.partition(partition, &proof);
         }
@@ -232,8 +223,8 @@ impl JobState {
         settled
     }
 
-    /// Takes a partition's proof from an earlier life of the job, which was verified again
-    /// with the circuit's key. Whether this was the end.
+    /// Takes a partition's proof that an earlier engine made and that was verified again
+    /// with the circuit's key. Returns true if this ended the job.
     pub(crate) fn restore(&self, partition: usize, proof: VerifiedProof) -> bool {
         let loading = Loading::KEY_ALONE;
         if let Some(place) = self.lock().proofs.get_mut(partition) {
@@ -242,10 +233,10 @@ impl JobState {
         self.end_if_proved() == Settled::Ended
     }
 
-    /// Has the proofs that were verified with another key looked at again, so that the job
-    /// ends with proofs of one. Those that do not hold are missing again, and returned. One
-    /// thread does so: of two each could take the other's proofs for another key's, and none
-    /// would end the job.
+    /// Checks the proofs that were verified with another key again, so that the job ends with
+    /// proofs of one key. Those for which `holds` returns false are missing again, and
+    /// returned. One thread does so: each of two could take the other's proofs for another
+    /// key's, and neither would end the job.
     pub(crate) fn unite(
         &self,
         loading: Loading,
@@ -296,98 +287,30 @@ impl JobState {
         }
     }
 
-    /// Ends the job, unless it has ended. Whether this was the end.
+    /// Ends the job, unless it has ended. Returns true if this ended it.
     pub(crate) fn end(&self, outcome: Outcome) -> bool {
         if std::mem::replace(&mut self.lock().ending, true) {
             return false;
         }
         self.stopped.cancel();
         *lock(&self.input) = None;
-        // On disk before anyone is told.
+        // It is on disk before anyone is told.
         let record = lock(&self.record).take();
         if let Some(record) = record {
             record.end(&outcome);
         }
-        let mut parts = self.lock();
-        parts.outcome = Some(outcome);
-        let wakers = std::mem::take(&mut parts.wakers);
-        drop(parts);
-        self.ended.notify_all();
-        for (_, waker) in wakers {
-            // It is the caller's code.
-            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
-                tracing::error!(job = self.number, "a waker panicked");
-            }
-        }
+        self.outcome.set(outcome);
         true
     }
 
-    /// How it ended, or none while it runs.
+    /// Returns the place of its outcome, where callers wait.
+    pub(crate) fn outcome_cell(&self) -> &OutcomeCell {
+        &self.outcome
+    }
+
+    /// Returns its outcome; none while it runs.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
-        self.lock().outcome.clone()
-    }
-
-    /// The same; while it runs, `waker` is to be woken by its end, in place of the one
-    /// that this future left before. `future` is its number, if it left one.
-    pub(crate) fn outcome_or_wake(
-        &self,
-        future: &mut Option<u64>,
-        waker: &Waker,
-    ) -> Option<Outcome> {
-        let mut parts = self.lock();
-        if parts.outcome.is_some() {
-            return parts.outcome.clone();
-        }
-        let mut left = parts.wakers.iter_mut();
-        if let Some((_, left)) = left.find(|(number, _)| Some(*number) == *future) {
-            // Dropped once the lock is released: it is the caller's code.
-            let left = std::mem::replace(left, waker.clone());
-            drop(parts);
-            drop(left);
-        } else {
-            parts.futures += 1;
-            let number = parts.futures;
-            *future = Some(number);
-            parts.wakers.push((number, waker.clone()));
-        }
-        None
-    }
-
-    /// Who left this waker waits no longer.
-    pub(crate) fn forget_waker(&self, future: u64) {
-        let mut parts = self.lock();
-        let forgotten = parts.wakers.extract_if(.., |(number, _)| *number == future);
-        let forgotten: Vec<_> = forgotten.collect();
-        drop(parts);
-        // It is the caller's code, and not under the lock.
-        drop(forgotten);
-    }
-
-    /// How many wait to be woken.
-    #[cfg(test)]
-    pub(crate) fn num_wakers(&self) -> usize {
-        self.lock().wakers.len()
-    }
-
-    /// Blocks until it has ended.
-    pub(crate) fn wait(&self) -> Outcome {
-        let mut parts = self.lock();
-        loop {
-            if let Some(outcome) = &parts.outcome {
-                return outcome.clone();
-            }
-            let woken = self.ended.wait(parts);
-            parts = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Blocks until it has ended, but no longer than `timeout`.
-    pub(crate) fn wait_for(&self, timeout: Duration) -> Option<Outcome> {
-        let (parts, _) = self
-            .ended
-            .wait_timeout_while(self.lock(), timeout, |parts| parts.outcome.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
-        parts.outcome.clone()
+        self.outcome.get()
     }
 
     fn lock(&self) -> MutexGuard<'_, Parts> {

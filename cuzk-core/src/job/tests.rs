@@ -126,12 +126,12 @@ fn a_future_that_is_gone_or_asks_again_leaves_no_waker() {
             let polled = Pin::new(future).poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
         }
-        assert_eq!(state.num_wakers(), 2);
+        assert_eq!(state.outcome_cell().num_wakers(), 2);
         drop(goes);
-        assert_eq!(state.num_wakers(), 1);
+        assert_eq!(state.outcome_cell().num_wakers(), 1);
     }
     drop(stays);
-    assert_eq!(state.num_wakers(), 0);
+    assert_eq!(state.outcome_cell().num_wakers(), 0);
 }
 
 #[test]
