@@ -2,21 +2,20 @@
 //!
 //! `file` is what the operator wrote, `host` what the machine and its
 //! environment say, `resolve` the way from there to `resolved`, what the engine
-//! sees; `problem` is what can be wrong; `libraries` are the settings that the
-//! proofs libraries read for themselves. Data flows one way: text → [`FileConfig`] →
+//! sees; `problem` is what can be wrong. Data flows one way: text → [`FileConfig`] →
 //! [`Config`]. Nothing here watches a file or changes at run time. The invariant: an
 //! unknown key, a value out of range or a value of the wrong type never resolves, and
 //! all of a file's problems are told at once.
 
 mod file;
 mod host;
-mod libraries;
 mod problem;
 mod resolve;
 mod resolved;
 
 use std::path::Path;
 
+use cuzk_files::read_bounded;
 use serde::{Serialize, Serializer};
 
 pub use file::{
@@ -25,10 +24,7 @@ pub use file::{
 };
 pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
-pub(crate) use libraries::library_settings;
 pub use problem::{ConfigError, Problem, ProblemKind};
-#[cfg(test)]
-pub(crate) use resolve::RESERVE_AUTO_MAX_BYTES;
 pub use resolve::{COUNT_MAX, PARAM_CACHE_DEFAULT, SECONDS_MAX, SIZE_MAX_BYTES};
 pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
@@ -36,7 +32,6 @@ pub use resolved::{
 };
 pub use supraseal_sys::device::BG2;
 
-use crate::files::read_bounded;
 use resolve::resolve;
 
 /// No configuration is as large.

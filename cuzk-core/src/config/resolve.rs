@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use cuzk_groth16::memory::buffer::Dealloc;
 use cuzk_kernels::{Isa, IsaError};
 use cuzk_scheduler::priority::Patience;
 use supraseal_sys::device::BG2;
@@ -19,8 +20,7 @@ use super::resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,
 };
-use crate::kinds::ProofKind;
-use crate::memory::buffer::Dealloc;
+use cuzk_filecoin::ProofKind;
 
 /// Where the proofs libraries keep parameters unless told otherwise.
 pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
@@ -43,7 +43,7 @@ const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
 
 /// The automatic reserve is an eighth of what may be used, at most this: a WinningPoSt
 /// of 32 GiB sectors fits with its files, on up to 64 threads.
-pub(crate) const RESERVE_AUTO_MAX_BYTES: u64 = 1792 << 20;
+const RESERVE_AUTO_MAX_BYTES: u64 = 1792 << 20;
 
 /// What the file says, completed and checked against the machine. Everything
 /// that is wrong goes to `findings`; where there is any, the result must not be
@@ -447,3 +447,6 @@ fn size_with_unit(text: &str) -> Option<u64> {
     let size: ByteSize = text.parse().ok().filter(|_| has_unit)?;
     Some(size.as_u64())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cuzk_groth16::memory::buffer::Dealloc;
+use cuzk_groth16::memory::footprint::Sums;
 use cuzk_kernels::Isa;
 use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -16,8 +18,7 @@ use toml::Spanned;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
 use crate::Error;
-use crate::kinds::ProofKind;
-use crate::memory::buffer::Dealloc;
+use cuzk_filecoin::ProofKind;
 
 /// The whole configuration, resolved. Serialised, it has the keys of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,18 @@ pub struct Config {
     pub jobs: Jobs,
     /// What is written to stderr.
     pub logging: Logging,
+}
+
+impl Config {
+    /// How the sums of a proof run on the CPU.
+    #[must_use]
+    pub fn sums(&self) -> Sums {
+        Sums {
+            isa: self.cpu.isa,
+            threads: self.synthesis.threads,
+            b_g2_threads: self.gpus.gpu_threads,
+        }
+    }
 }
 
 /// Groth16 parameters.

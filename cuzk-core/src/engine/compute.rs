@@ -7,15 +7,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
+use cuzk_groth16::backend::SharedCheckpoint;
+use cuzk_groth16::memory::buffer::BufferPool;
 use cuzk_kernels::Isa;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::{GpuResources, set_gpu_threads};
 
 use super::cannot_start;
 use crate::Result;
-use crate::backend::SharedCheckpoint;
 use crate::config::Config;
-use crate::memory::buffer::BufferPool;
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
 

@@ -10,13 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use cuzk_groth16::params::Loading;
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::{Outcome, Progress, ProofOutput};
 use crate::Result;
-use crate::kinds::{CircuitId, Job};
-use crate::params::Loading;
-use crate::verify::VerifiedProof;
+use cuzk_filecoin::{CircuitId, Statement};
 
 /// Where a job's progress is kept beyond the life of this process.
 pub(crate) trait Record: Send + Sync {
@@ -37,7 +37,7 @@ pub(crate) struct JobState {
     deadline: Option<Instant>,
     /// Let go of with the end, so that no handle keeps a journal open.
     record: Mutex<Option<Arc<dyn Record>>>,
-    input: Mutex<Option<Arc<dyn Job>>>,
+    input: Mutex<Option<Arc<dyn Statement>>>,
     /// Set with the end, to be looked at without a lock.
     stopped: AtomicBool,
     parts: Mutex<Parts>,
@@ -179,7 +179,7 @@ impl JobState {
     }
 
     /// Gives the job its input, which lives no longer than the job.
-    pub(crate) fn set_input(&self, input: Arc<dyn Job>) {
+    pub(crate) fn set_input(&self, input: Arc<dyn Statement>) {
         *lock(&self.input) = Some(input);
         if self.has_ended() {
             *lock(&self.input) = None;
@@ -187,7 +187,7 @@ impl JobState {
     }
 
     /// The input, unless the job has ended.
-    pub(crate) fn input(&self) -> Option<Arc<dyn Job>> {
+    pub(crate) fn input(&self) -> Option<Arc<dyn Statement>> {
         lock(&self.input).clone()
     }
 

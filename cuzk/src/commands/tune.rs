@@ -15,11 +15,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blstrs::{G2Affine, G2Projective, Scalar};
-use cuzk_core::circuit::Circuit;
+use cuzk_core::circuits;
 use cuzk_core::config::Config;
-use cuzk_core::kinds::{Job, WitnessContext, decode};
-use cuzk_core::memory::buffer::{Buffer, BufferPool};
-use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
+use cuzk_filecoin::{Statement, WitnessContext, decode};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
+use cuzk_groth16::memory::buffer::{Buffer, BufferPool};
 use cuzk_kernels::Unhindered;
 use cuzk_kernels::msm::{PackedScalars, g2_bucket_bytes, g2_packed};
 use cuzk_pce::PackedQuery;
@@ -76,7 +77,7 @@ fn draw(report: &Report, out: &Place) -> Result<(), Failure> {
 /// The work of both sides.
 struct Work {
     config: Config,
-    job: Box<dyn Job>,
+    job: Box<dyn Statement>,
     circuit: Circuit,
     synthesis_pool: ThreadPool,
     out: Mutex<[Buffer; 2]>,
@@ -94,7 +95,7 @@ impl Work {
     fn new(context: &Context, args: &TuneGpuThreads) -> Result<Self, Failure> {
         let config = context.config.clone();
         let job = decode(&bundled_request(args.kind)?)?;
-        let circuit = Circuit::cached(job.circuit(), &config.srs.param_cache)?;
+        let circuit = circuits::cached(job.circuit(), &config.srs.param_cache)?;
         let synthesis_pool = config.synthesis.pool()?;
         let witness = synthesis_pool.install(|| job.witness(0))?;
         let densities = circuit.densities();
@@ -136,9 +137,9 @@ impl Work {
                 ..self.config.cpu.isa.into()
             };
             let witness = self.job.witness_in(0, context)?;
-            evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)
-        })?;
-        Ok(())
+            evaluate_partition(&self.circuit, &witness, [a, b], None, &Unhindered)?;
+            Ok(())
+        })
     }
 
     /// Every number of threads once a round, and synthesis alone.

@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
+use cuzk_filecoin::{CircuitId, ProofKind};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::params::{LoadedParams, ParamCache, ParamsError};
 use cuzk_kernels::{Checkpoint, Isa};
 use cuzk_scheduler::admission::Limits;
 use rayon::ThreadPool;
@@ -23,11 +26,9 @@ use rayon::ThreadPool;
 use self::cost::{CostTable, KeyFiles};
 use self::files_in_use::FilesInUse;
 pub(super) use self::multiples_queue::MultiplesQueue;
-use crate::circuit::{Circuit, Circuits};
+use crate::circuits::{Circuits, cached_while, parameter_files};
 use crate::config::Config;
-use crate::kinds::{CircuitId, ProofKind};
 use crate::metrics::{self, Evicted};
-use crate::params::{LoadedParams, ParamCache, ParamsError};
 use crate::{Error, Result};
 
 /// Asked while a thread reads an asset, or waits for another thread that reads it.
@@ -73,7 +74,7 @@ impl Assets {
         checkpoint: &dyn Checkpoint,
         leave: Leave<'_>,
     ) -> Result<Arc<Circuit>> {
-        let read = || Circuit::cached_while(id, &self.param_cache, checkpoint);
+        let read = || cached_while(id, &self.param_cache, checkpoint);
         self.circuits.get_or_make_unless(id, leave, read)
     }
 
@@ -84,8 +85,13 @@ impl Assets {
 
     /// Returns the circuit's parameters, mapped by the first that asks.
     /// [`Assets::follow_replaced`] is called before, for the newest files.
-    pub(super) fn params(&self, circuit: &Circuit, leave: Leave<'_>) -> Result<Arc<LoadedParams>> {
-        let files = circuit.id().parameter_files()?;
+    pub(super) fn params(
+        &self,
+        id: CircuitId,
+        circuit: &Circuit,
+        leave: Leave<'_>,
+    ) -> Result<Arc<LoadedParams>> {
+        let files = parameter_files(id)?;
         self.params
             .load_unless(&files, &circuit.query_lengths(), leave)
     }
@@ -94,9 +100,12 @@ impl Assets {
     /// Returns those that were loaded before, for the devices to let go of. A pair is
     /// replaced one file after the other: until the second is there the old ones, which
     /// are mapped, go on.
-    pub(super) fn follow_replaced(&self, circuit: &Circuit) -> Result<Option<Arc<LoadedParams>>> {
-        let id = circuit.id();
-        let files = &id.parameter_files()?;
+    pub(super) fn follow_replaced(
+        &self,
+        id: CircuitId,
+        circuit: &Circuit,
+    ) -> Result<Option<Arc<LoadedParams>>> {
+        let files = &parameter_files(id)?;
         let lengths = &circuit.query_lengths();
         let paths = [self.params.params_path(files), self.params.vk_path(files)];
         let Some((now, used)) = self.in_use.others(id, [&paths[0], &paths[1]]) else {
@@ -129,7 +138,7 @@ impl Assets {
 
     /// Returns the parameters that are loaded for a circuit.
     pub(super) fn loaded_params(&self, id: CircuitId) -> Option<Arc<LoadedParams>> {
-        self.params.loaded(&id.parameter_files().ok()?)
+        self.params.loaded(&parameter_files(id).ok()?)
     }
 
     /// Returns true if a partition that begins now would be proved with these parameters.
@@ -142,6 +151,7 @@ impl Assets {
     /// that its MSMs will use. The first that asks opens the multiples, on `pool`.
     pub(super) fn key_files(
         &self,
+        id: CircuitId,
         circuit: &Circuit,
         params: &LoadedParams,
         pool: &ThreadPool,
@@ -149,9 +159,9 @@ impl Assets {
     ) -> Result<KeyFiles> {
         let params = params.mapped();
         let shared = params.multiples_unless(circuit, self.isa, pool, leave)?;
-        let wanted = shared.is_absent() && self.wants_multiples(circuit.id());
+        let wanted = shared.is_absent() && self.wants_multiples(id);
         if wanted || shared.is_outdated(params) {
-            self.multiples.ask(circuit.id());
+            self.multiples.ask(id);
         }
         Ok(KeyFiles::new(params, shared.usable()))
     }
@@ -163,7 +173,7 @@ impl Assets {
 
     /// Returns the verifying key of a circuit.
     pub(super) fn verifying_key(&self, id: CircuitId) -> Result<Arc<PreparedVerifyingKey<Bls12>>> {
-        Ok(self.params.verifying_key(&id.parameter_files()?)?)
+        Ok(self.params.verifying_key(&parameter_files(id)?)?)
     }
 
     /// Checks that a circuit's parameters are there, before anything else is done.
@@ -171,7 +181,7 @@ impl Assets {
     /// # Errors
     /// [`ParamsError::Missing`].
     pub(super) fn check_present(&self, id: CircuitId) -> Result<()> {
-        let files = id.parameter_files()?;
+        let files = parameter_files(id)?;
         let paths = [self.params.params_path(&files), self.params.vk_path(&files)];
         match paths.into_iter().find(|path| !path.is_file()) {
             Some(path) => Err(ParamsError::Missing { path }.into()),
@@ -184,7 +194,7 @@ impl Assets {
     pub(super) fn evict(&self, id: CircuitId) -> Option<Arc<Circuit>> {
         let circuit = self.circuits.remove(&id);
         metrics::evicted(Evicted::Circuit);
-        if let Ok(files) = id.parameter_files() {
+        if let Ok(files) = parameter_files(id) {
             self.params.evict(&files);
             metrics::evicted(Evicted::Params);
         }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::kinds::CircuitId;
+use cuzk_filecoin::CircuitId;
 
 /// How long the maker waits before it asks again for memory.
 const MEMORY_POLL: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl MultiplesQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{ProofKind, SectorSize};
+    use cuzk_filecoin::{ProofKind, SectorSize};
 
     #[test]
     fn a_circuit_that_waits_for_memory_lets_others_come_first() {

@@ -8,6 +8,8 @@
 
 use std::time::Instant;
 
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::params::{ParamsError, writing_bytes};
 use cuzk_kernels::{Checkpoint, Context};
 use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::pause::Pause;
@@ -17,9 +19,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::engine::assets::MultiplesQueue;
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
-use crate::kinds::CircuitId;
 use crate::panics::catch_panic;
-use crate::params::{ParamsError, writing_bytes};
 use crate::{Error, Result};
 
 /// What came of a circuit's multiples.
@@ -101,7 +101,7 @@ fn renew(core: &Core, id: CircuitId) -> Result<()> {
         pause: &core.dispatch.pause,
     };
     let circuit = core.assets.circuit(id, &checkpoint, &leave)?;
-    let params = core.params(&circuit, &leave)?;
+    let params = core.params(id, &circuit, &leave)?;
     let context = Context {
         isa: core.compute.isa,
         checkpoint: &checkpoint,

@@ -4,10 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_core::job::JobOptions;
-use cuzk_core::memory::buffer::Dealloc;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Config, Engine, ProofRequest};
+use cuzk_groth16::memory::buffer::Dealloc;
 use cuzk_tune::counters::Counters;
 use serde::{Deserialize, Serialize};
 
