@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::decode;
-use cuzk_core::params::{GenerateOptions, ParamCache};
+use cuzk_core::circuits;
 use cuzk_core::{Config, Engine, JobHandle, JobOptions, ProofRequest};
+use cuzk_filecoin::decode;
+use cuzk_groth16::params::{GenerateOptions, ParamCache};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -63,8 +63,8 @@ fn submit(engine: &Engine, request: &ProofRequest) -> Result<JobHandle> {
 /// A storage provider has the network's parameters; a test makes insecure ones.
 fn make_parameters(request: &ProofRequest, config: &Config) -> Result<()> {
     let id = decode(request)?.circuit();
-    let circuit = Circuit::cached(id, &config.srs.param_cache)?;
-    let (files, sector_bytes) = (id.parameter_files()?, id.sector_size.bytes());
+    let circuit = circuits::cached(id, &config.srs.param_cache)?;
+    let (files, sector_bytes) = (circuits::parameter_files(id)?, id.sector_size.bytes());
     let (program, options) = (circuit.program(), GenerateOptions::default());
     let params = ParamCache::new(&config.srs.param_cache);
     params.ensure_generated(&files, sector_bytes, program, options, |_, _| ())?;

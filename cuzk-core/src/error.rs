@@ -1,70 +1,38 @@
 //! What can go wrong, as types.
 //!
-//! Not a place for messages of other crates to pass through unread: a variant
-//! says whose fault it is (the caller's input, or ours) and what to do. The
-//! invariant: [`Error::is_input`] is true exactly when the caller can mend the
+//! A variant says whose fault it is (the caller's input, or ours) and what to do. The errors
+//! of the crates below are variants whole, but for what a job's end, a checkpoint or the
+//! memory is to blame for: that is one variant, wherever it came from. The invariant: [`Error::is_input`] is true exactly when the caller can mend the
 //! problem by changing a request, a file or the configuration.
 
-use std::io;
-use std::path::PathBuf;
-
+use cuzk_groth16::{Culprit, params::ParamsError};
 use cuzk_journal::JournalError;
 use cuzk_memory::{NoMemory, Stopped};
 use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
-use crate::kinds::CircuitId;
-use crate::params::ParamsError;
 use cuzk_scheduler::admission::OverBudget;
 
 /// Everything the engine reports instead of a proof.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A request that no engine could prove. `field` is the request's own name
-    /// of what is wrong, `advice` what to do about it.
-    #[error("{field}: {problem}; {advice}")]
-    InvalidRequest {
-        /// The field, as the request spells it.
-        field: String,
-        /// What is wrong with it: expected and got.
-        problem: String,
-        /// What to do.
-        advice: String,
-    },
+    /// A request that no engine could prove, or a circuit or witness that could not be
+    /// made.
+    #[error(transparent)]
+    Filecoin(cuzk_filecoin::Error),
     /// The configuration does not resolve.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Groth16 parameters are missing or not what the circuit needs.
+    /// A circuit or its parameters.
     #[error(transparent)]
-    Params(#[from] ParamsError),
-    /// A compiled circuit's file is not usable.
-    #[error("compiled circuit {0}")]
-    CircuitFile(#[from] DiskError),
-    /// A compiled circuit's file is of another circuit than the one asked for.
-    #[error("compiled circuit {}: expected {expected}, got {got}; build it again", path.display())]
-    OtherCircuit {
-        /// The file.
-        path: PathBuf,
-        /// The circuit asked for.
-        expected: CircuitId,
-        /// The circuit it says it is.
-        got: String,
-    },
+    Groth16(cuzk_groth16::Error),
     /// The request needs more memory than the configuration allows.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// The system had no memory for a witness, though the budget allowed it.
     #[error("witness: {0}; lower [memory] total_budget, or leave more memory to the engine")]
     NoMemory(#[from] NoMemory),
-    /// A circuit could not be recorded or its witness not computed.
-    #[error("{stage}: {problem}")]
-    Synthesis {
-        /// The stage that failed.
-        stage: &'static str,
-        /// Why.
-        problem: String,
-    },
     /// The statement is false: the vanilla proof does not satisfy the circuit.
     #[error(
         "partition {partition}: the vanilla proof does not satisfy constraint {row}; \
@@ -170,32 +138,12 @@ pub enum Error {
         /// The panic's message.
         problem: String,
     },
-    /// Reading or writing failed.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 impl From<Stopped> for Error {
     fn from(_: Stopped) -> Self {
         Self::Stopped
     }
-}
-
-/// What may be to blame where a backend fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Culprit {
-    /// The device.
-    Device,
-    /// The circuit, which does not fit on this device.
-    Size,
-    /// What it was given, with which no device could do better.
-    Input,
 }
 
 impl Error {
@@ -205,19 +153,7 @@ impl Error {
         problem: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self::InvalidRequest {
-            field: field.into(),
-            problem: problem.into(),
-            advice: advice.into(),
-        }
-    }
-
-    /// A file that could not be read or written.
-    pub fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Io {
-            path: path.into(),
-            source,
-        }
+        Self::Filecoin(cuzk_filecoin::Error::request(field, problem, advice))
     }
 
     /// Whether the same submission may be accepted when another job has ended.
@@ -234,19 +170,15 @@ impl Error {
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
-            Self::InvalidRequest { .. }
-            | Self::Config(_)
-            | Self::Params(_)
-            | Self::CircuitFile(_)
-            | Self::OtherCircuit { .. }
+            Self::Config(_)
             | Self::OverBudget(_)
             | Self::TooManyPartitions { .. }
             | Self::Unsatisfied { .. }
-            | Self::Conflict { .. }
-            | Self::Io { .. } => true,
+            | Self::Conflict { .. } => true,
+            Self::Filecoin(error) => error.is_input(),
+            Self::Groth16(error) => error.is_input(),
             Self::Journal(error) => error.is_input(),
             Self::NoMemory(_)
-            | Self::Synthesis { .. }
             | Self::Backend { .. }
             | Self::Rejected { .. }
             | Self::Start { .. }
@@ -259,6 +191,37 @@ impl Error {
             | Self::ShuttingDown
             | Self::Internal { .. } => false,
         }
+    }
+}
+
+impl From<cuzk_filecoin::Error> for Error {
+    fn from(error: cuzk_filecoin::Error) -> Self {
+        match error {
+            cuzk_filecoin::Error::NoMemory(asked) => Self::NoMemory(asked),
+            cuzk_filecoin::Error::Stopped => Self::Stopped,
+            error => Self::Filecoin(error),
+        }
+    }
+}
+
+impl From<cuzk_groth16::Error> for Error {
+    fn from(error: cuzk_groth16::Error) -> Self {
+        match error {
+            cuzk_groth16::Error::Stopped => Self::Stopped,
+            error => Self::Groth16(error),
+        }
+    }
+}
+
+impl From<ParamsError> for Error {
+    fn from(error: ParamsError) -> Self {
+        Self::Groth16(error.into())
+    }
+}
+
+impl From<DiskError> for Error {
+    fn from(error: DiskError) -> Self {
+        Self::Groth16(error.into())
     }
 }
 

@@ -17,32 +17,28 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
-use bellperson::groth16::PreparedVerifyingKey;
+use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::{Bls12, Scalar};
+use cuzk_filecoin::{Statement, WitnessContext, Writer};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
+use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
+use cuzk_groth16::params::MappedParams;
+use cuzk_groth16::verify::{Rejected, VerifiedProof, verify};
 use cuzk_kernels::Isa;
-use cuzk_memory::{Buffer, BufferPool, Checkpoint};
-use cuzk_pce::{Columns, EvalError, PackedWitness};
-use ff::Field;
+use cuzk_memory::{BufferPool, Checkpoint};
+use cuzk_pce::PackedWitness;
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
-use crate::backend::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
-use crate::circuit::Circuit;
-use crate::kinds::{Job, WitnessContext, Writer};
 use crate::panics::catch_panic;
-use crate::params::MappedParams;
 use crate::timeline::{Stage, Trace};
-use crate::verify::{VerifiedProof, verify_partition};
 use crate::{Error, Result};
-
-/// Scalars that one task zeroes at a time.
-const FILL_TASK: usize = 1 << 14;
 
 /// One partition of a statement, with the circuit and the parameters to prove it.
 #[derive(Clone)]
 pub struct Partition<'a> {
     /// The statement.
-    pub statement: &'a dyn Job,
+    pub statement: &'a dyn Statement,
     /// Which of its partitions, from 0.
     pub index: usize,
     /// The circuit that the partition instantiates.
@@ -234,59 +230,9 @@ fn write_witness(
     };
     trace.time(stage, || {
         throttled.check()?;
-        let write = || statement.witness_in(partition.index, context);
+        let write = || Ok(statement.witness_in(partition.index, context)?);
         resources.pool.install(write)
     })
-}
-
-/// Two vectors over the circuit's domain, of unspecified values.
-///
-/// # Errors
-/// When the system has no memory.
-pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[Buffer; 2]> {
-    let take = || {
-        buffers
-            .take(circuit.domain_len())
-            .map_err(|error| Error::Synthesis {
-                stage: "buffers",
-                problem: format!("{error}; lower memory.total_budget"),
-            })
-    };
-    Ok([take()?, take()?])
-}
-
-/// A·w and B·w over the circuit's domain: its rows, those that Groth16 appends
-/// for the inputs, then zeros. Each thread passes `checkpoint` before every few
-/// thousand rows, and stands aside there while `throttle` is above zero. The witness
-/// must satisfy the rows: the verifier rejects a proof with any other witness.
-///
-/// # Errors
-/// A witness or buffers of another circuit's shape; [`Error::Stopped`].
-pub fn evaluate_partition(
-    circuit: &Circuit,
-    witness: &PackedWitness<Scalar>,
-    [a, b]: [&mut [Scalar]; 2],
-    throttle: Option<&AtomicI32>,
-    checkpoint: &Checkpoint<'_>,
-) -> Result<()> {
-    let rows = circuit.program().rows() + witness.num_inputs();
-    let (a, a_rest) = a.split_at_mut(rows.min(a.len()));
-    let (b, b_rest) = b.split_at_mut(rows.min(b.len()));
-    for rest in [a_rest, b_rest] {
-        rest.par_chunks_mut(FILL_TASK)
-            .for_each(|task| task.fill(Scalar::ZERO));
-    }
-    let throttled = checkpoint.throttled(throttle, circuit.program().rows());
-    circuit
-        .program()
-        .evaluate_satisfied(witness, [a, b], &throttled)
-        .map_err(|error| match error {
-            EvalError::Stopped => Error::Stopped,
-            error => Error::Synthesis {
-                stage: "evaluate",
-                problem: error.to_string(),
-            },
-        })
 }
 
 /// Runs the device region of a partition.
@@ -312,7 +258,7 @@ pub fn prove_start(
 /// [`Error::Backend`], [`Error::Stopped`], [`Error::Rejected`].
 pub fn prove_finish(
     pending: Box<dyn Pending>,
-    statement: &dyn Job,
+    statement: &dyn Statement,
     partition: usize,
     resources: ProvingResources<'_>,
     trace: Trace<'_>,
@@ -328,6 +274,20 @@ pub fn prove_finish(
         trace.time(Stage::Verify, || resources.pool.install(verify))
     };
     catch_panic("finish", || trace.time(Stage::Finish, finish))
+}
+
+/// Verifies `proof` of a partition, as it will be read by others.
+///
+/// # Errors
+/// [`Error::Rejected`].
+pub fn verify_partition(
+    key: &PreparedVerifyingKey<Bls12>,
+    proof: &Proof<Bls12>,
+    public_inputs: &[Scalar],
+    partition: usize,
+) -> Result<VerifiedProof> {
+    verify(key, proof, public_inputs)
+        .map_err(|Rejected { problem }| Error::Rejected { partition, problem })
 }
 
 fn backend_error(backend: &'static str, partition: usize, error: BackendError) -> Error {

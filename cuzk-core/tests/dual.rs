@@ -18,22 +18,23 @@ use std::thread;
 use std::time::Duration;
 
 use blstrs::Scalar;
-use cuzk_core::backend::{
-    Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Randomness, Scaling,
-    Synthesized,
-};
-use cuzk_core::circuit::Circuit;
+use cuzk_core::circuits;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, decode};
-use cuzk_core::memory::buffer_pool;
-use cuzk_core::params::{LoadedParams, ParamCache};
 use cuzk_core::pipeline::{
     Partition, ProvingResources, SynthesisResources, prove_partition, prove_start,
     synthesize_partition,
 };
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_core::{Engine, Error};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, Statement, decode};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{
+    Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Randomness, Scaling,
+    Synthesized,
+};
+use cuzk_groth16::memory::buffer_pool;
+use cuzk_groth16::params::{LoadedParams, ParamCache};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{g1_stream, g2_stream};
 use cuzk_kernels::ntt::Domain;
@@ -53,7 +54,7 @@ use common::{tiny, wait_until};
 const KIND: ProofKind = ProofKind::WinningPost;
 
 struct Case {
-    job: Arc<dyn Job>,
+    job: Arc<dyn Statement>,
     circuit: Arc<Circuit>,
     params: Arc<LoadedParams>,
 }
@@ -61,10 +62,10 @@ struct Case {
 impl Case {
     fn new() -> Self {
         let circuit = common::circuit_with_params(KIND);
-        let files = circuit.id().parameter_files().unwrap();
+        let files = cuzk_testing::files(KIND);
         let cache = ParamCache::new(common::param_cache());
         Self {
-            job: decode(&common::bundled_request(KIND)).unwrap().into(),
+            job: decode(&cuzk_testing::bundled_request(KIND)).unwrap().into(),
             params: cache.load(&files, &circuit.query_lengths()).unwrap(),
             circuit,
         }
@@ -72,10 +73,10 @@ impl Case {
 
     /// The tiny circuit under the name of a kind, from a folder that has it.
     fn tiny(kind: ProofKind, folder: &Path) -> Self {
-        let circuit = Circuit::cached(tiny::id(kind), folder).unwrap();
+        let circuit = circuits::cached(tiny::id(kind), folder).unwrap();
         Self {
             job: tiny::job(kind, 1),
-            params: common::params_of(&circuit, folder),
+            params: cuzk_testing::params_of(kind, &circuit, folder),
             circuit: Arc::new(circuit),
         }
     }
@@ -583,7 +584,7 @@ fn a_porep_goes_up_in_five_megabytes() {
         kind: ProofKind::Porep,
         sector_size: SectorSize::KiB2,
     };
-    let circuit = Circuit::compile(id).unwrap();
+    let circuit = circuits::compile(id).unwrap();
     let program = circuit.program();
     let count = |len: usize| u32::try_from(len).unwrap();
     let queries = circuit.query_lengths();

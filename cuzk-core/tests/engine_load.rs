@@ -18,12 +18,12 @@ use common::device::{self, Deed, Scripted, engine_on};
 use common::tiny::{self, TinyJob};
 use common::urgent;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome};
-use cuzk_core::kinds::{Job, ProofKind};
-use cuzk_core::memory::footprint::{Sums, pool_bytes};
-use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::device_use;
 use cuzk_core::{Config, Engine, Error};
+use cuzk_filecoin::{ProofKind, Statement};
+use cuzk_groth16::memory::footprint::pool_bytes;
+use cuzk_groth16::params::Shapes;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -90,7 +90,7 @@ fn check(fate: Fate, job: &JobHandle, partitions: usize) {
 
 /// One of them for the tiny circuit, as bytes: the number of its kind, or what no decoder
 /// reads.
-fn decode(request: &[u8]) -> Result<Arc<dyn Job>, Error> {
+fn decode(request: &[u8]) -> Result<Arc<dyn Statement>, Error> {
     let text = std::str::from_utf8(request).ok();
     let kind = text.and_then(|text| ProofKind::ALL.get(text.parse::<usize>().ok()?));
     let kind = *kind.ok_or_else(|| Error::request("request", "no kind", "send a number"))?;
@@ -290,7 +290,7 @@ struct Ran {
 
 /// What the pool maps for one partition of each circuit.
 fn partitions_bytes(config: &Config) -> [u64; ProofKind::ALL.len()] {
-    let sums = Sums::of(config);
+    let sums = config.sums();
     let of = |kind| {
         pool_bytes(
             &common::circuit_with_params(kind),
@@ -308,7 +308,7 @@ fn two_hundred_real_jobs(config: &Config, large_every: usize) -> Ran {
         config,
         &[&Scripted::faulty(config), &Scripted::good(config)],
     );
-    let requests = ProofKind::ALL.map(common::bundled_request);
+    let requests = ProofKind::ALL.map(cuzk_testing::bundled_request);
     let partition_bytes = partitions_bytes(config).into_iter().max().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     let mut ran = Ran {

@@ -17,15 +17,13 @@ use std::time::Duration;
 
 use cuzk_core::Config;
 use cuzk_core::Engine;
-use cuzk_core::circuit::Circuit;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{
-    Sums, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
-};
-use cuzk_core::params::{ParamCache, Shapes, write_multiples, writing_bytes};
 use cuzk_core::scheduler::priority::Priority;
+use cuzk_filecoin::ProofKind;
+use cuzk_groth16::Circuit;
+use cuzk_groth16::memory::footprint::{buffer_bytes, circuit_bytes, partition_bytes, pool_bytes};
+use cuzk_groth16::params::{ParamCache, Shapes, write_multiples, writing_bytes};
 use cuzk_kernels::Isa;
 use rayon::ThreadPoolBuilder;
 
@@ -79,7 +77,7 @@ impl Manner {
 /// What a partition and its circuit hold that is not mapped from a file.
 fn said_bytes(circuit: &Circuit, manner: Manner, shapes: &Shapes) -> u64 {
     let mapped = circuit.program().resident_bytes() as u64;
-    let partition = partition_bytes(circuit, &Sums::of(&manner.config()), shapes);
+    let partition = partition_bytes(circuit, &manner.config().sums(), shapes);
     partition + circuit_bytes(circuit) - mapped
 }
 
@@ -89,7 +87,7 @@ fn child() {
     let Ok(kind) = std::env::var(KIND) else {
         return;
     };
-    let request = common::bundled_request(kind.parse().unwrap());
+    let request = cuzk_testing::bundled_request(kind.parse().unwrap());
     let said = |key| std::env::var(key).unwrap();
     let manner = Manner {
         isa: said(ISA).parse().unwrap(),
@@ -117,9 +115,10 @@ fn child_that_prepares() {
     let Ok(kind) = std::env::var(KIND) else {
         return;
     };
-    let circuit = common::circuit_with_params(kind.parse().unwrap());
+    let kind = kind.parse().unwrap();
+    let circuit = common::circuit_with_params(kind);
     let folder = std::env::var_os(PARAMS).unwrap();
-    let files = circuit.id().parameter_files().unwrap();
+    let files = cuzk_testing::files(kind);
     let loaded = ParamCache::new(folder).load(&files, &circuit.query_lengths());
     let loaded = loaded.unwrap();
     let (program, densities) = (circuit.program(), circuit.densities());
@@ -259,9 +258,9 @@ fn making_multiples_uses_what_it_is_said_to() {
 #[test]
 fn memory_is_recycled() {
     let circuit = common::circuit_with_params(ProofKind::WindowPost);
-    let request = common::bundled_request(ProofKind::WindowPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     let config = common::config();
-    let most = pool_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let most = pool_bytes(&circuit, &config.sums(), &Shapes::default());
     let engine = Engine::start(config).unwrap();
     let mut mappings = Vec::new();
     for _ in 0..8 {

@@ -20,16 +20,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellperson::groth16::{Parameters, Proof};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::backend::{Backend, BackendError, CpuBackend, Randomness, Scaling, Synthesized};
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::{Job, ProofKind, decode};
-use cuzk_core::memory::buffer_pool;
-use cuzk_core::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
+
 use cuzk_core::pipeline::{
     Partition, ProvingResources, SynthesisResources, prove_partition, synthesize_partition,
 };
 use cuzk_core::timeline::Timeline;
-use cuzk_core::verify::VerifiedProof;
+use cuzk_filecoin::{ProofKind, ReferenceStatement, decode_reference};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{Backend, BackendError, CpuBackend, Randomness, Scaling, Synthesized};
+use cuzk_groth16::memory::buffer_pool;
+use cuzk_groth16::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_kernels::Isa;
 use cuzk_memory::{BufferPool, Checkpoint, Dealloc};
 use ff::Field;
@@ -48,7 +49,7 @@ fn added([r, s]: [Scalar; 2]) -> Randomness {
 
 /// A kind's statement, circuit and parameters.
 struct Case {
-    job: Box<dyn Job>,
+    job: Box<dyn ReferenceStatement>,
     circuit: Arc<Circuit>,
     params: Arc<LoadedParams>,
 }
@@ -75,10 +76,10 @@ impl Case {
 
     fn with_params_in(kind: ProofKind, folder: &Path) -> Self {
         let circuit = common::circuit_with_params(kind);
-        let files = circuit.id().parameter_files().unwrap();
+        let files = cuzk_testing::files(kind);
         let cache = ParamCache::new(folder);
         Self {
-            job: decode(&common::bundled_request(kind)).unwrap(),
+            job: decode_reference(&cuzk_testing::bundled_request(kind)).unwrap(),
             params: cache.load(&files, &circuit.query_lengths()).unwrap(),
             circuit,
         }
@@ -163,7 +164,7 @@ fn stop_at(call: usize) -> (Checkpoint<'static>, Arc<AtomicUsize>) {
 
 fn known_answer(kind: ProofKind) -> String {
     let answers: BTreeMap<String, String> =
-        serde_json::from_str(include_str!("data/known-answers.json")).unwrap();
+        serde_json::from_str(cuzk_testing::KNOWN_ANSWERS).unwrap();
     answers[&kind.to_string()].clone()
 }
 

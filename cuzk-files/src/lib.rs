@@ -37,8 +37,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod identity;
 mod left;
 mod scratch;
+mod whole;
 
 use std::fs::File;
 use std::io;
@@ -48,7 +50,9 @@ use tempfile::{NamedTempFile, PersistError};
 
 use left::{Kind, lock_new, sweep};
 
+pub use identity::FileIdentity;
 pub use scratch::Scratch;
+pub use whole::{check_folder, read_bounded, write_whole};
 
 /// A file in the making. A draft that is dropped is removed.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use cuzk_core::config::COUNT_MAX;
-use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
-use cuzk_core::params::LIMIT_BYTES;
 use cuzk_core::scheduler::priority::Priority;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_groth16::params::LIMIT_BYTES;
 
 use crate::commands::timeline::TimelineFile;
 

@@ -157,6 +157,18 @@ impl From<cuzk_core::Error> for Failure {
     }
 }
 
+impl From<cuzk_filecoin::Error> for Failure {
+    fn from(error: cuzk_filecoin::Error) -> Self {
+        Self::from(cuzk_core::Error::from(error))
+    }
+}
+
+impl From<cuzk_groth16::Error> for Failure {
+    fn from(error: cuzk_groth16::Error) -> Self {
+        Self::from(cuzk_core::Error::from(error))
+    }
+}
+
 impl From<Arc<cuzk_core::Error>> for Failure {
     fn from(error: Arc<cuzk_core::Error>) -> Self {
         Self::from(&*error)

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cuzk_core::files::{check_folder, write_whole};
+use cuzk_files::{check_folder, write_whole};
 
 use crate::failure::Failure;
 use crate::output;

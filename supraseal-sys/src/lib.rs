@@ -92,3 +92,6 @@ pub use b_g2::{ScratchBytes, b_g2_msm, b_g2_msm_scratch_bytes};
 pub use pool::{gpu_threads, set_gpu_threads};
 pub use resources::{GpuLock, GpuResources, ThrottleGuard};
 pub use status::{Code, Status};
+
+/// True in a build that can prove on a GPU.
+pub const PROVES_ON_GPU: bool = cfg!(feature = "cuda");

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::backend::PROVES_ON_GPU;
+use supraseal_sys::PROVES_ON_GPU;
 
 /// The environment variable that names the parameter cache, as the proofs
 /// libraries read it.

@@ -7,7 +7,6 @@
 //! * `resolve`: from both to the configuration, section by section; `values` checks single
 //!   values, and `problem` is a value that failed.
 //! * `resolved`: the configuration that the engine sees.
-//! * `libraries`: the settings that the proofs libraries read for themselves.
 //!
 //! Nothing here watches a file or changes at run time. The invariant: an unknown key, a
 //! value out of range or a value of the wrong type never resolves, and all problems of a
@@ -16,7 +15,6 @@
 mod file;
 mod host;
 mod keys;
-mod libraries;
 mod problem;
 mod resolve;
 mod resolved;
@@ -24,6 +22,7 @@ mod values;
 
 use std::path::Path;
 
+use cuzk_files::read_bounded;
 use serde::{Serialize, Serializer};
 
 pub use file::{
@@ -33,11 +32,8 @@ pub use file::{
 pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
 pub use keys::SECTIONS;
-pub(crate) use libraries::library_settings;
 pub use problem::{ConfigError, Problem, ProblemKind};
 pub use resolve::PARAM_CACHE_DEFAULT;
-#[cfg(test)]
-pub(crate) use resolve::RESERVE_AUTO_MAX_BYTES;
 pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,
@@ -45,7 +41,6 @@ pub use resolved::{
 pub use supraseal_sys::device::BG2;
 pub use values::{COUNT_MAX, SECONDS_MAX, SIZE_MAX_BYTES};
 
-use crate::files::read_bounded;
 use resolve::resolve;
 
 /// No configuration is as large.

@@ -18,7 +18,7 @@ use super::resolved::{
     Synthesis,
 };
 use super::values::{COUNT_MAX, Check, is_zero};
-use crate::kinds::ProofKind;
+use cuzk_filecoin::ProofKind;
 use cuzk_memory::Dealloc;
 
 /// Where the proofs libraries keep parameters unless told otherwise.
@@ -33,7 +33,7 @@ const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
 
 /// The automatic reserve is an eighth of what may be used, at most this: a WinningPoSt
 /// of 32 GiB sectors fits with its files, on up to 64 threads.
-pub(crate) const RESERVE_AUTO_MAX_BYTES: u64 = 1792 << 20;
+const RESERVE_AUTO_MAX_BYTES: u64 = 1792 << 20;
 
 /// Returns the configuration of a file, completed and checked against the machine.
 /// Problems go to `findings`; where there is any, the result must not be used.
@@ -314,3 +314,6 @@ fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
     }
     Ok(ordinals)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cuzk_groth16::memory::footprint::Sums;
 use cuzk_kernels::Isa;
 use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -16,7 +17,7 @@ use toml::Spanned;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
 use crate::Error;
-use crate::kinds::ProofKind;
+use cuzk_filecoin::ProofKind;
 use cuzk_memory::Dealloc;
 
 /// The whole configuration, resolved. Serialised, it has the keys of the file.
@@ -38,6 +39,18 @@ pub struct Config {
     pub jobs: Jobs,
     /// What is written to stderr.
     pub logging: Logging,
+}
+
+impl Config {
+    /// How the sums of a proof run on the CPU.
+    #[must_use]
+    pub fn sums(&self) -> Sums {
+        Sums {
+            isa: self.cpu.isa,
+            threads: self.synthesis.threads,
+            b_g2_threads: self.gpus.gpu_threads,
+        }
+    }
 }
 
 /// Groth16 parameters.

@@ -11,6 +11,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cuzk_filecoin::{CircuitId, Statement};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{Pending, Randomness, Synthesized};
+use cuzk_groth16::params::LoadedParams;
 use cuzk_memory::{Checkpoint, Pause};
 use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::health::Trial;
@@ -18,11 +22,8 @@ use cuzk_scheduler::priority::Priority;
 
 use super::assets::cost::{Charge, KeyFiles};
 use crate::Error;
-use crate::backend::{Pending, Randomness, Synthesized};
-use crate::circuit::Circuit;
+
 use crate::job::JobState;
-use crate::kinds::{CircuitId, Job};
-use crate::params::LoadedParams;
 use crate::pipeline::Partition;
 use crate::timeline::{Stage, Timeline, Trace, Wait};
 
@@ -148,7 +149,7 @@ impl Attempt {
 
 impl AdmittedAttempt {
     /// Returns the partition for the pipeline, with fresh randomness.
-    pub(super) fn partition<'a>(&self, statement: &'a dyn Job) -> Partition<'a> {
+    pub(super) fn partition<'a>(&self, statement: &'a dyn Statement) -> Partition<'a> {
         Partition {
             statement,
             index: self.attempt.partition,

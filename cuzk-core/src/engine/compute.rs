@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
+use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::Isa;
 use cuzk_memory::{BufferPool, Checkpoint};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -15,7 +16,7 @@ use supraseal_sys::{GpuResources, set_gpu_threads};
 use super::cannot_start;
 use crate::Result;
 use crate::config::Config;
-use crate::memory::buffer_pool;
+
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
 

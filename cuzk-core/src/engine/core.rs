@@ -7,6 +7,11 @@
 
 use std::sync::Arc;
 
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::Device;
+use cuzk_groth16::params::LoadedParams;
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::{Entrance, Lane, Ticket};
 use cuzk_scheduler::health::Trial;
@@ -21,17 +26,12 @@ use super::fleet::Fleet;
 use super::jobs::Jobs;
 use super::reverify::verify_again;
 use super::route::{self, Failure, Record, Route};
-use crate::backend::Device;
-use crate::circuit::Circuit;
 use crate::config::Config;
 use crate::job::{Canceller, JobState, Settled};
-use crate::kinds::CircuitId;
 use crate::metrics::{self, Fault};
 use crate::panics::catch_panic;
-use crate::params::LoadedParams;
 use crate::pipeline::Step;
 use crate::timeline::Timeline;
-use crate::verify::VerifiedProof;
 use crate::{Error, Result};
 
 /// What the threads of an engine share. Nothing here is replaced while the engine
@@ -341,13 +341,14 @@ impl Core {
     /// Returns the parameters that a partition which begins now is proved with.
     pub(super) fn params(
         &self,
+        id: CircuitId,
         circuit: &Circuit,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<Arc<LoadedParams>> {
-        if let Some(replaced) = self.assets.follow_replaced(circuit)? {
+        if let Some(replaced) = self.assets.follow_replaced(id, circuit)? {
             self.fleet.evict_params(replaced.mapped());
         }
-        self.assets.params(circuit, checkpoint)
+        self.assets.params(id, circuit, checkpoint)
     }
 
     /// Frees memory for work that was admitted and takes the blocks `own`, in bytes each.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_filecoin::CircuitId;
 use cuzk_memory::{Pause, Urgent};
 use cuzk_scheduler::admission::{
     Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Reservation, Ticket, Turn, Usage,
@@ -20,7 +21,6 @@ use super::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use super::cannot_start;
 use crate::config::{Config, available_memory_bytes};
 use crate::job::JobState;
-use crate::kinds::CircuitId;
 use crate::metrics;
 use crate::{Error, Result};
 

@@ -39,6 +39,7 @@ mod assets;
 mod attempt;
 mod compute;
 mod core;
+mod devices;
 mod dispatch;
 mod fleet;
 mod jobs;
@@ -52,24 +53,25 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use cuzk_filecoin::ProofRequest;
+use cuzk_filecoin::{Statement, decode};
+use cuzk_groth16::backend::Device;
 use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use self::core::Core;
+pub use self::devices::{devices, warn_of_few_queues};
 pub use self::status::{DeviceStatus, JobStatus, MemoryStatus, Status};
 use self::submission::{priority_of, refusal, submit_request, submit_statement};
 use self::workers::Workers;
-use crate::backend::{self, Device};
 use crate::config::Config;
 use crate::job::{JobHandle, JobOptions, JobState};
-use crate::kinds::{Job, decode};
 use crate::metrics;
-use crate::request::ProofRequest;
 use crate::timeline::Timeline;
 use crate::{Error, Result};
 
 /// Reads a request: its bytes become a statement that was checked.
-pub type Decoder = Arc<dyn Fn(&[u8]) -> Result<Arc<dyn Job>> + Send + Sync>;
+pub type Decoder = Arc<dyn Fn(&[u8]) -> Result<Arc<dyn Statement>> + Send + Sync>;
 
 /// The kind, in metrics, of a request that was refused before it was decoded.
 const UNDECODED: &str = "undecoded";
@@ -102,7 +104,7 @@ impl Engine {
     /// A configuration that asks for what this machine or build does not have.
     pub fn start(config: Config) -> Result<Self> {
         let pool = Arc::new(config.synthesis.pool()?);
-        let devices = backend::devices(&config, &pool)?;
+        let devices = devices(&config, &pool)?;
         Self::start_on(config, pool, devices)
     }
 
@@ -163,7 +165,7 @@ impl Engine {
         let priority = options
             .priority
             .unwrap_or_else(|| priority_of(request.kind()));
-        let decode = || decode(request).map(Arc::from);
+        let decode = || Ok(Arc::from(decode(request)?));
         let job = submit_request(&self.core, &json, options, priority, decode);
         self.accepted(request.kind().name(), job)
     }
@@ -190,7 +192,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::submit_with`], of a request that is right.
-    pub fn submit_job(&self, job: Arc<dyn Job>, options: JobOptions) -> Result<JobHandle> {
+    pub fn submit_job(&self, job: Arc<dyn Statement>, options: JobOptions) -> Result<JobHandle> {
         let kind = job.circuit().kind.name();
         let job = submit_statement(&self.core, job, options);
         self.accepted(kind, job)
@@ -301,7 +303,7 @@ impl Drop for Engine {
     }
 }
 
-fn decode_file(request: &[u8]) -> Result<Arc<dyn Job>> {
+fn decode_file(request: &[u8]) -> Result<Arc<dyn Statement>> {
     Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
 }
 

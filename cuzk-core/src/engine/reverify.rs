@@ -6,12 +6,13 @@
 
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::Bls12;
+use cuzk_filecoin::Statement;
+use cuzk_groth16::verify::VerifiedProof;
 use rayon::ThreadPool;
 
 use super::assets::Assets;
 use super::compute::Compute;
-use crate::kinds::Job;
-use crate::verify::{VerifiedProof, verify_partition};
+use crate::pipeline::verify_partition;
 use crate::{Error, Result};
 
 /// Verifies the bytes of a partition's proof on `pool`.
@@ -19,7 +20,7 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::Rejected`], and an error of the statement.
 pub(super) fn verify_again(
-    statement: &dyn Job,
+    statement: &dyn Statement,
     partition: usize,
     bytes: &[u8],
     key: &PreparedVerifyingKey<Bls12>,
@@ -41,7 +42,7 @@ pub(super) fn verify_again(
 /// As [`verify_again`], and a verifying key that cannot be read.
 pub(super) fn verify_stored(
     (assets, compute): (&Assets, &Compute),
-    statement: &dyn Job,
+    statement: &dyn Statement,
     critical: bool,
     partition: usize,
     bytes: &[u8],

@@ -8,6 +8,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
+use cuzk_filecoin::{CircuitId, ProofKind, Statement};
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
 use cuzk_scheduler::admission::{Entrance, Lane};
 use cuzk_scheduler::priority::{Priority, Rank};
@@ -18,11 +21,8 @@ use super::jobs::registry::{Begin, Digest};
 use super::jobs::stored::stored_options;
 use super::reverify::verify_stored;
 use crate::job::{JobOptions, JobState, NewJob};
-use crate::kinds::verify::PARTITION_PROOF_BYTES;
-use crate::kinds::{CircuitId, Job, ProofKind};
 use crate::metrics::{self, Refusal};
 use crate::timeline::Stage;
-use crate::verify::VerifiedProof;
 use crate::{Error, Result};
 
 /// The request of a job that the journal may keep.
@@ -45,7 +45,7 @@ pub(super) fn submit_request(
     bytes: &[u8],
     mut options: JobOptions,
     priority: Priority,
-    decode: impl FnOnce() -> Result<Arc<dyn Job>> + Send,
+    decode: impl FnOnce() -> Result<Arc<dyn Statement>> + Send,
 ) -> Result<Arc<JobState>> {
     let digest = blake3::hash(bytes).into();
     let begun = match &options.id {
@@ -86,7 +86,7 @@ pub(super) fn submit_request(
 /// As [`super::Engine::submit_with`].
 pub(super) fn submit_statement(
     core: &Core,
-    statement: Arc<dyn Job>,
+    statement: Arc<dyn Statement>,
     mut options: JobOptions,
 ) -> Result<Arc<JobState>> {
     let kind = statement.circuit().kind;
@@ -101,7 +101,7 @@ pub(super) fn submit_statement(
 /// keep of it.
 fn accept(
     core: &Core,
-    statement: Arc<dyn Job>,
+    statement: Arc<dyn Statement>,
     options: JobOptions,
     (number, rank): (u64, Rank),
     request: Option<StorableRequest<'_>>,
@@ -161,7 +161,7 @@ fn accept(
 /// Returns the error for which a job is refused before anything is kept of it.
 fn check(
     core: &Core,
-    statement: &dyn Job,
+    statement: &dyn Statement,
     (priority, rank): (Priority, Rank),
     deadline: Option<Duration>,
 ) -> Result<()> {
@@ -207,7 +207,7 @@ fn keep(
     core: &Core,
     recorder: &Arc<JobRecorder>,
     new: &mut NewJob,
-    statement: &dyn Job,
+    statement: &dyn Statement,
     request: StorableRequest<'_>,
     deadline: Option<Duration>,
 ) -> Result<(Vec<StoredProof>, bool)> {
@@ -252,7 +252,7 @@ fn keep(
 /// rejected.
 fn stored_proofs(
     core: &Core,
-    statement: &dyn Job,
+    statement: &dyn Statement,
     critical: bool,
     end: &End,
 ) -> Option<Vec<StoredProof>> {
@@ -270,7 +270,7 @@ fn stored_proofs(
 /// Returns the reason that a refused job is counted under.
 pub(super) fn refusal(error: &Error) -> Refusal {
     match error {
-        Error::Params(_) => Refusal::MissingParameters,
+        Error::Groth16(cuzk_groth16::Error::Params(_)) => Refusal::MissingParameters,
         Error::Conflict { .. } => Refusal::Conflict,
         error if error.is_busy() => Refusal::Busy,
         Error::OverBudget(_) => Refusal::Memory,

@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use cuzk_filecoin::CircuitId;
 use cuzk_scheduler::priority::Priority;
 
 use super::state::JobState;
 use super::{Canceller, Outcome, Progress};
-use crate::kinds::CircuitId;
 
 /// A caller's handle on a job. Dropping it does not stop the job.
 ///

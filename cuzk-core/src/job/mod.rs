@@ -13,11 +13,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_scheduler::priority::Priority;
 
 use crate::Error;
-use crate::kinds::verify::PARTITION_PROOF_BYTES;
-use crate::verify::VerifiedProof;
+use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 
 pub use handle::{Ended, JobHandle};
 pub(crate) use state::{JobState, NewJob, Record, Settled};

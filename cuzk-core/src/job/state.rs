@@ -7,15 +7,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use cuzk_groth16::params::Loading;
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Cancellation;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::outcome_cell::OutcomeCell;
 use super::{Outcome, Progress, ProofOutput};
 use crate::Result;
-use crate::kinds::{CircuitId, Job};
-use crate::params::Loading;
-use crate::verify::VerifiedProof;
+use cuzk_filecoin::{CircuitId, Statement};
 
 /// Keeps a job's progress beyond the life of this process.
 pub(crate) trait Record: Send + Sync {
@@ -36,7 +36,7 @@ pub(crate) struct JobState {
     deadline: Option<Instant>,
     /// Dropped with the end, so that no handle keeps a journal open.
     record: Mutex<Option<Arc<dyn Record>>>,
-    input: Mutex<Option<Arc<dyn Job>>>,
+    input: Mutex<Option<Arc<dyn Statement>>>,
     /// Raised with the end. It is read without a lock.
     stopped: Cancellation,
     parts: Mutex<Parts>,
@@ -175,7 +175,7 @@ impl JobState {
     }
 
     /// Gives the job its input, unless it has ended.
-    pub(crate) fn set_input(&self, input: Arc<dyn Job>) {
+    pub(crate) fn set_input(&self, input: Arc<dyn Statement>) {
         *lock(&self.input) = Some(input);
         if self.has_ended() {
             *lock(&self.input) = None;
@@ -183,7 +183,7 @@ impl JobState {
     }
 
     /// Returns the input, unless the job has ended.
-    pub(crate) fn input(&self) -> Option<Arc<dyn Job>> {
+    pub(crate) fn input(&self) -> Option<Arc<dyn Statement>> {
         lock(&self.input).clone()
     }
 

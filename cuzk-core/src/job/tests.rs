@@ -7,14 +7,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_groth16::params::Loading;
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_scheduler::priority::{Patience, Priority, Rank};
 
 use super::*;
 use crate::Error;
-use crate::kinds::verify::PARTITION_PROOF_BYTES;
-use crate::kinds::{CircuitId, ProofKind, SectorSize};
-use crate::params::Loading;
-use crate::verify::VerifiedProof;
 
 /// As long as a test waits for what comes at once.
 const MOMENTS: Duration = Duration::from_secs(60);
@@ -184,7 +184,7 @@ impl Record for Lines {
 #[test]
 fn the_last_partition_is_recorded_with_the_end() {
     let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
-    let (old, new) = (Loading::new(), Loading::new());
+    let (old, new) = (Loading::begin(), Loading::begin());
     let lines = Arc::new(Lines::default());
     let one = recorded(1, Some(lines.clone()));
     assert_eq!(one.settle(0, Ok((proof, old))), Settled::Ended);
@@ -249,7 +249,7 @@ fn a_waker_can_look_at_its_job() {
 fn one_thread_unites_the_proofs_of_a_job() {
     let state = state(2);
     let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
-    let loadings = [(); 2].map(|()| Loading::new());
+    let loadings = [(); 2].map(|()| Loading::begin());
     assert_eq!(state.settle(0, Ok((proof, loadings[0]))), Settled::Open);
     assert_eq!(state.settle(1, Ok((proof, loadings[1]))), Settled::Mixed);
     let holds = |partition: usize, _: &VerifiedProof| {
@@ -265,7 +265,7 @@ fn one_thread_unites_the_proofs_of_a_job() {
 fn what_does_not_hold_with_the_newest_key_is_missing_again() {
     let state = state(3);
     let proof = VerifiedProof::unchecked([1; PARTITION_PROOF_BYTES]);
-    let (old, new) = (Loading::new(), Loading::new());
+    let (old, new) = (Loading::begin(), Loading::begin());
     for (partition, loading) in [old, old, new].into_iter().enumerate() {
         state.settle(partition, Ok((proof, loading)));
     }

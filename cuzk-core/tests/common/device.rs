@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
-use cuzk_core::backend::{Backend, BackendError, CpuBackend, Device, Pending, Synthesized};
-use cuzk_core::circuit::Circuit;
-use cuzk_core::params::MappedParams;
 use cuzk_core::timeline::{Stage, Trace};
 use cuzk_core::{Config, Engine};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{Backend, BackendError, CpuBackend, Device, Pending, Synthesized};
+use cuzk_groth16::params::MappedParams;
 use rayon::ThreadPool;
 use supraseal_sys::{GpuResources, Status};
 

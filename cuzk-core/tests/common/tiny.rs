@@ -4,15 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bellperson::groth16::{self, MappedParameters};
-use bellperson::util_cs::witness_cs::WitnessCS;
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
-use blstrs::{Bls12, Scalar};
-use cuzk_core::kinds::{CircuitId, Job, ProofKind, SectorSize, WitnessContext, Writer};
-use cuzk_core::params::{GenerateOptions, ParamCache};
-use cuzk_core::{Config, Error};
+use blstrs::Scalar;
+use cuzk_core::Config;
+use cuzk_core::circuits;
+use cuzk_filecoin::{CircuitId, Error, ProofKind, SectorSize, Statement, WitnessContext, Writer};
+use cuzk_groth16::params::{GenerateOptions, ParamCache};
 use cuzk_memory::Checkpoint;
-use cuzk_pce::cell::CheckedCircuit;
 use cuzk_pce::{PackedWitness, program};
 use ff::Field;
 
@@ -89,9 +87,9 @@ pub(crate) fn generate(kind: ProofKind, directory: &Path, options: GenerateOptio
     std::fs::create_dir_all(directory).unwrap();
     let program = cuzk_pce::compile(blank).unwrap();
     let id = id(kind);
-    let path = cuzk_core::circuit::Circuit::cache_path(id, directory).unwrap();
+    let path = circuits::cache_path(id, directory).unwrap();
     program::write(&path, &program, &id.to_string()).unwrap();
-    let files = id.parameter_files().unwrap();
+    let files = circuits::parameter_files(id).unwrap();
     ParamCache::new(directory)
         .ensure_generated(&files, 2048, &program, options, |_, _| ())
         .unwrap();
@@ -104,7 +102,7 @@ pub(crate) struct TinyJob {
     pub(crate) false_partition: Option<usize>,
 }
 
-pub(crate) fn job(kind: ProofKind, partitions: usize) -> Arc<dyn Job> {
+pub(crate) fn job(kind: ProofKind, partitions: usize) -> Arc<dyn Statement> {
     Arc::new(TinyJob {
         kind,
         partitions,
@@ -123,14 +121,7 @@ impl TinyJob {
     }
 }
 
-fn not_here<T>() -> Result<T, Error> {
-    Err(Error::Synthesis {
-        stage: "reference",
-        problem: "the tiny circuit has none".to_owned(),
-    })
-}
-
-impl Job for TinyJob {
+impl Statement for TinyJob {
     fn circuit(&self) -> CircuitId {
         id(self.kind)
     }
@@ -154,24 +145,6 @@ impl Job for TinyJob {
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
         Ok(vec![self.square(partition).square])
     }
-
-    fn reference_witness(&self, _: usize) -> Result<WitnessCS<Scalar>, Error> {
-        not_here()
-    }
-
-    fn checked_circuit(&self, _: usize) -> Result<CheckedCircuit, Error> {
-        not_here()
-    }
-
-    fn reference_proof(
-        &self,
-        _: usize,
-        _: &MappedParameters<Bls12>,
-        _: Scalar,
-        _: Scalar,
-    ) -> Result<groth16::Proof<Bls12>, Error> {
-        not_here()
-    }
 }
 
 /// What a job does in its witness.
@@ -179,13 +152,13 @@ type InWitness = dyn Fn(&Checkpoint<'_>) + Send + Sync;
 
 /// A job that does something before it answers.
 pub(crate) struct Hooked {
-    pub(crate) job: Arc<dyn Job>,
+    pub(crate) job: Arc<dyn Statement>,
     pub(crate) in_witness: Box<InWitness>,
     pub(crate) in_public_inputs: Box<dyn Fn() + Send + Sync>,
 }
 
-impl From<Arc<dyn Job>> for Hooked {
-    fn from(job: Arc<dyn Job>) -> Self {
+impl From<Arc<dyn Statement>> for Hooked {
+    fn from(job: Arc<dyn Statement>) -> Self {
         Self {
             job,
             in_witness: Box::new(|_| ()),
@@ -195,7 +168,7 @@ impl From<Arc<dyn Job>> for Hooked {
 }
 
 /// A job that stands still in its witness.
-pub(crate) fn held(kind: ProofKind, doorway: &Arc<Doorway>) -> Arc<dyn Job> {
+pub(crate) fn held(kind: ProofKind, doorway: &Arc<Doorway>) -> Arc<dyn Statement> {
     let doorway = Arc::clone(doorway);
     Arc::new(Hooked {
         in_witness: Box::new(move |_| doorway.pass()),
@@ -203,7 +176,7 @@ pub(crate) fn held(kind: ProofKind, doorway: &Arc<Doorway>) -> Arc<dyn Job> {
     })
 }
 
-impl Job for Hooked {
+impl Statement for Hooked {
     fn circuit(&self) -> CircuitId {
         self.job.circuit()
     }
@@ -228,23 +201,5 @@ impl Job for Hooked {
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
         (self.in_public_inputs)();
         self.job.public_inputs(partition)
-    }
-
-    fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error> {
-        self.job.reference_witness(partition)
-    }
-
-    fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error> {
-        self.job.checked_circuit(partition)
-    }
-
-    fn reference_proof(
-        &self,
-        partition: usize,
-        parameters: &MappedParameters<Bls12>,
-        r: Scalar,
-        s: Scalar,
-    ) -> Result<groth16::Proof<Bls12>, Error> {
-        self.job.reference_proof(partition, parameters, r, s)
     }
 }

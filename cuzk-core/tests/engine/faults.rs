@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blstrs::Scalar;
-use cuzk_core::circuit::Circuit;
+use cuzk_core::circuits;
 use cuzk_core::job::{JobOptions, Outcome};
-use cuzk_core::kinds::{Job, ProofKind};
-use cuzk_core::memory::footprint::{Sums, partition_bytes};
-use cuzk_core::params::Shapes;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine, Error};
+use cuzk_filecoin::{ProofKind, Statement};
+use cuzk_groth16::memory::footprint::partition_bytes;
+use cuzk_groth16::params::Shapes;
 use cuzk_pce::PackedBuilder;
 
 use crate::common::device::{Deed, Doorway, FAULTS, Opened, Scripted, engine_on};
@@ -20,7 +20,7 @@ use crate::common::{MOMENTS, submit, urgent, wait_until};
 
 const KIND: ProofKind = ProofKind::WindowPost;
 
-fn prove(engine: &Engine, job: Arc<dyn Job>) -> Outcome {
+fn prove(engine: &Engine, job: Arc<dyn Statement>) -> Outcome {
     let job = submit(engine, job);
     job.wait_for(MOMENTS).unwrap()
 }
@@ -224,9 +224,11 @@ fn what_a_silent_device_has_taken_is_no_reason_to_refuse_other_kinds() {
     let shared_bytes = engine.status().memory.used_bytes;
     engine.shutdown();
     let id = tiny::id(KIND);
-    let circuit = Circuit::cached(id, directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
-    let params = directory.path().join(id.parameter_files().unwrap().params);
+    let circuit = circuits::cached(id, directory.path()).unwrap();
+    let own_bytes = partition_bytes(&circuit, &config.sums(), &Shapes::default());
+    let params = directory
+        .path()
+        .join(circuits::parameter_files(id).unwrap().params);
     let file_bytes = std::fs::metadata(params).unwrap().len();
     let both = 2 * (own_bytes + shared_bytes);
 
@@ -492,7 +494,7 @@ fn what_fails_everywhere_is_told() {
 
 /// A statement whose witness does something the second time it is written: when it is
 /// looked at because a proof was rejected.
-fn second_witness(deed: impl Fn() + Send + Sync + 'static) -> Arc<dyn Job> {
+fn second_witness(deed: impl Fn() + Send + Sync + 'static) -> Arc<dyn Statement> {
     let written = AtomicUsize::new(0);
     Arc::new(Hooked {
         in_witness: Box::new(move |_| {
@@ -544,7 +546,7 @@ fn a_witness_without_memory_is_an_error_that_says_what_to_do() {
         _ => Deed::Prove,
     });
     let engine = engine_on(&config, &[&device]);
-    let first: Arc<dyn Job> = Arc::new(Hooked {
+    let first: Arc<dyn Statement> = Arc::new(Hooked {
         in_witness: Box::new(move |_| no_memory()),
         ..Hooked::from(tiny::job(KIND, 1))
     });
@@ -577,8 +579,8 @@ fn what_a_second_look_at_a_statement_takes_is_charged() {
     let engine = engine_on(&config, &[&device]);
     submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
     let shared_bytes = engine.status().memory.idle_bytes;
-    let circuit = Circuit::cached(tiny::id(KIND), directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let circuit = circuits::cached(tiny::id(KIND), directory.path()).unwrap();
+    let own_bytes = partition_bytes(&circuit, &config.sums(), &Shapes::default());
     let looks = Arc::new(Doorway::default());
     let job = second_witness({
         let looks = Arc::clone(&looks);

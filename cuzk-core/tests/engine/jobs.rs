@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use cuzk_core::backend::Device;
 #[cfg(unix)]
-use cuzk_core::circuit::Circuit;
+use cuzk_core::circuits;
 use cuzk_core::job::{JobHandle, JobOptions};
-use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Config, Engine, Error};
+use cuzk_filecoin::{ProofKind, Statement};
+use cuzk_groth16::backend::Device;
 
 use crate::common::device::{Deed, Opened, Scripted, cores, engine_on, held_up, pool};
 use crate::common::tiny::{self, Hooked, TinyJob};
@@ -31,7 +31,7 @@ fn is_cancelled(job: &JobHandle) -> bool {
 fn the_same_id_and_request_is_the_same_job() {
     common::circuit_with_params(ProofKind::WindowPost);
     let engine = Engine::start(common::config()).unwrap();
-    let request = common::bundled_request(ProofKind::WindowPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     // Several at once: one decides, the others attach.
     let jobs: Vec<_> = std::thread::scope(|scope| {
         let submit = || engine.submit_with(&request, named("sector-1")).unwrap();
@@ -44,7 +44,7 @@ fn the_same_id_and_request_is_the_same_job() {
     assert_eq!(again.wait().unwrap(), proof, "not proved twice");
     assert_eq!(engine.job("sector-1").unwrap().number(), jobs[0].number());
 
-    let other = common::bundled_request(ProofKind::WinningPost);
+    let other = cuzk_testing::bundled_request(ProofKind::WinningPost);
     let error = engine.submit_with(&other, named("sector-1")).unwrap_err();
     assert!(matches!(&error, Error::Conflict { id } if id == "sector-1"));
     assert!(error.is_input());
@@ -59,14 +59,17 @@ fn the_same_id_and_request_is_the_same_job() {
 fn an_id_whose_job_was_refused_or_cancelled_is_free_again() {
     let config = common::config();
     common::circuit_with_params(ProofKind::WindowPost);
-    let request = common::bundled_request(ProofKind::WindowPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     let mut elsewhere = config.clone();
     let empty = tempfile::tempdir().unwrap();
     elsewhere.srs.param_cache = empty.path().to_owned();
     let engine = Engine::start(elsewhere).unwrap();
     for _ in 0..2 {
         let error = engine.submit_with(&request, named("a")).unwrap_err();
-        assert!(matches!(error, Error::Params(_)), "{error}");
+        assert!(
+            matches!(error, Error::Groth16(cuzk_groth16::Error::Params(_))),
+            "{error}"
+        );
     }
     let engine = Engine::start(config).unwrap();
     let first = engine.submit_with(&request, named("a")).unwrap();
@@ -84,7 +87,7 @@ fn results_are_kept_for_a_bounded_number_of_jobs() {
     let mut config = common::config();
     config.jobs.results_kept = 2;
     let engine = Engine::start(config).unwrap();
-    let request = common::bundled_request(ProofKind::WindowPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     for id in ["a", "b", "c"] {
         let job = engine.submit_with(&request, named(id)).unwrap();
         job.wait().unwrap();
@@ -101,7 +104,7 @@ fn results_are_kept_for_a_bounded_time() {
     let engine = Engine::start(config).unwrap();
     let error = engine.submit_bytes(b"no request", named("a")).unwrap_err();
     assert!(error.is_input() && engine.job("a").is_none());
-    let request = common::bundled_request(ProofKind::WindowPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     // It is another circuit's, and fails; it is kept as well as any.
     let job = engine.submit_with(&request, named("a")).unwrap();
     drop(job.wait());
@@ -224,11 +227,11 @@ fn a_cancelled_job_compiles_no_circuit_and_who_waits_for_it_does() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path();
     common::copy_params(REAL, folder);
-    let path = Circuit::cache_path(tiny::id(REAL), folder).unwrap();
+    let path = circuits::cache_path(tiny::id(REAL), folder).unwrap();
     let mut config = common::config();
     config.srs.param_cache = folder.to_owned();
     config.synthesis.partition_workers = 2;
-    let request = common::bundled_request(REAL);
+    let request = cuzk_testing::bundled_request(REAL);
     for others in 0..=1 {
         std::fs::write(&path, "").unwrap();
         let engine = Engine::start(config.clone()).unwrap();
@@ -273,7 +276,7 @@ fn a_cancelled_job_leaves_the_wait_for_the_device() {
 fn a_real_partition_stops_at_its_next_chunk() {
     common::circuit_with_params(ProofKind::WinningPost);
     let engine = Engine::start(common::config()).unwrap();
-    let request = common::bundled_request(ProofKind::WinningPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
     let job = engine.submit(&request).unwrap();
     let in_device = |engine: &Engine| {
         let spans = engine.timeline().of_job(job.number());
@@ -297,7 +300,7 @@ fn a_partition_stops_in_the_middle_of_its_evaluation() {
     let engine = Engine::start_on(config, pool, vec![device]).unwrap();
     // Holds evaluation up for a while, as a sum in G2 would.
     let _raised = resources.raise_throttle();
-    let request = common::bundled_request(ProofKind::WinningPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
     let job = engine.submit_with(&request, urgent(Priority::Normal));
     let job = job.unwrap();
     let stages = || {
@@ -414,7 +417,7 @@ fn a_job_that_the_queue_could_never_hold_is_told_which_key_to_raise() {
 fn decoding(
     config: &Config,
     devices: Vec<Device>,
-    decoder: impl Fn(&[u8]) -> Result<Arc<dyn Job>, Error> + Send + Sync + 'static,
+    decoder: impl Fn(&[u8]) -> Result<Arc<dyn Statement>, Error> + Send + Sync + 'static,
 ) -> Engine {
     Engine::start_with(config.clone(), pool(config), devices, Arc::new(decoder)).unwrap()
 }

@@ -10,6 +10,8 @@
 mod common;
 mod faults;
 mod jobs;
+mod journal;
+mod metrics;
 #[cfg(unix)]
 mod pipe;
 mod replaced;
@@ -19,19 +21,19 @@ mod urgent;
 
 use std::sync::Arc;
 
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
-use cuzk_core::params::Shapes;
+use cuzk_core::circuits;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Config, Engine, Error, ProofRequest};
+use cuzk_filecoin::ProofKind;
+use cuzk_groth16::memory::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::params::Shapes;
 
 use common::device::{Scripted, cores, engine_on, pool};
 use common::tiny;
 
 fn request() -> ProofRequest {
-    common::bundled_request(ProofKind::WindowPost)
+    cuzk_testing::bundled_request(ProofKind::WindowPost)
 }
 
 fn engine() -> Engine {
@@ -134,13 +136,13 @@ fn a_full_queue_says_so_and_takes_nothing_in() {
 fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     let circuit = common::circuit_with_params(ProofKind::WinningPost);
     let mut config = common::config();
-    let partition_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let partition_bytes = partition_bytes(&circuit, &config.sums(), &Shapes::default());
     let need_bytes = partition_bytes + circuit_bytes(&circuit);
     assert!(need_bytes > READING_BYTES, "the circuit can be read");
     config.memory.total_budget_bytes = need_bytes;
     config.memory.safety_margin_bytes = 1;
     let engine = Engine::start(config).unwrap();
-    let request = common::bundled_request(ProofKind::WinningPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
     let error = engine.submit(&request).unwrap().wait().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
     assert!(error.is_input());
@@ -176,7 +178,7 @@ fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
     config.memory.safety_margin_bytes = 1;
     config.memory.critical_reserve_bytes = 0;
     let engine = Engine::start(config).unwrap();
-    let request = common::bundled_request(ProofKind::WinningPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
     engine.submit(&request).unwrap().wait().unwrap();
     let memory = engine.status().memory;
     assert_eq!(memory.used_bytes, memory.idle_bytes);
@@ -186,11 +188,11 @@ fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
 #[test]
 fn parameters_are_charged_where_they_fit_beside_a_partition() {
     let circuit = common::circuit_with_params(ProofKind::WinningPost);
-    let files = circuit.id().parameter_files().unwrap();
+    let files = cuzk_testing::files(ProofKind::WinningPost);
     let file = common::param_cache().join(files.params);
     let file_bytes = file.metadata().unwrap().len();
     let circuit_bytes = circuit_bytes(&circuit);
-    let sums = Sums::of(&common::config());
+    let sums = common::config().sums();
     let least = partition_bytes(&circuit, &sums, &Shapes::default()) + circuit_bytes + 1;
     assert_eq!(charged_after_a_proof(least), circuit_bytes);
     assert_eq!(charged_after_a_proof(least + file_bytes - 1), circuit_bytes);
@@ -241,13 +243,13 @@ fn a_circuit_that_nobody_uses_makes_room_with_its_parameters() {
     };
     let kinds = [ProofKind::Porep, ProofKind::SnapDeals];
     let [params, others] = kinds.map(|kind| {
-        let files = tiny::id(kind).parameter_files().unwrap();
+        let files = cuzk_testing::files(kind);
         directory.path().join(files.params)
     });
     let shared_bytes = prove(&engine(&config), kinds[0]);
     let id = tiny::id(kinds[0]);
-    let circuit = Circuit::cached(id, directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let circuit = circuits::cached(id, directory.path()).unwrap();
+    let own_bytes = partition_bytes(&circuit, &config.sums(), &Shapes::default());
     config.memory.total_budget_bytes = own_bytes + shared_bytes + shared_bytes / 2 + 1;
     let engine = engine(&config);
     assert_eq!(prove(&engine, kinds[0]), shared_bytes);
@@ -266,8 +268,8 @@ fn what_is_proved_is_the_compiled_circuit_of_the_cache() {
     let engine = Engine::start(config).unwrap();
     let job = common::submit(&engine, tiny::job(ProofKind::Porep, 1));
     assert_eq!(job.wait().unwrap().partitions(), 1);
-    let real = Circuit::compile(tiny::id(ProofKind::Porep)).unwrap();
-    let compiled = Circuit::cached(real.id(), directory.path()).unwrap();
+    let real = circuits::compile(tiny::id(ProofKind::Porep)).unwrap();
+    let compiled = circuits::cached(tiny::id(ProofKind::Porep), directory.path()).unwrap();
     assert_ne!(compiled.fingerprint(), real.fingerprint());
 }
 
@@ -276,7 +278,7 @@ fn evaluation_stands_aside_while_the_throttle_is_raised() {
     let kind = ProofKind::WinningPost;
     let circuit = common::circuit_with_params(kind);
     let wait_max = cuzk_memory::wait_max(circuit.program().rows());
-    let request = common::bundled_request(kind);
+    let request = cuzk_testing::bundled_request(kind);
     // A critical job does not stand aside.
     let options = common::urgent(Priority::Normal);
     let evaluate = |throttle: bool| {

@@ -4,8 +4,8 @@ use std::fs::{OpenOptions, remove_file};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::ProofKind;
+use cuzk_core::circuits;
+use cuzk_filecoin::ProofKind;
 
 use crate::common::tiny;
 
@@ -15,7 +15,7 @@ pub(crate) struct Pipe(PathBuf);
 impl Pipe {
     /// In the place of the file of this kind, which is in `folder`.
     pub(crate) fn in_place_of(kind: ProofKind, folder: &Path) -> Self {
-        let path = Circuit::cache_path(tiny::id(kind), folder).unwrap();
+        let path = circuits::cache_path(tiny::id(kind), folder).unwrap();
         remove_file(&path).unwrap();
         let made = Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());

@@ -9,12 +9,12 @@ use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_core::config::Devices;
 use cuzk_core::job::ProofOutput;
-use cuzk_core::kinds::ProofKind;
-use cuzk_core::kinds::verify::PARTITION_PROOF_BYTES;
-use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
-use cuzk_core::params::{GenerateOptions, ParamCache, Shapes};
-use cuzk_core::verify::verify_partition;
 use cuzk_core::{Engine, Error};
+use cuzk_filecoin::ProofKind;
+use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
+use cuzk_groth16::memory::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::params::{GenerateOptions, ParamCache, Shapes};
+use cuzk_groth16::verify::verify;
 use cuzk_memory::Checkpoint;
 
 use crate::common::device::{Gate, Scripted, engine_on, held_up};
@@ -25,14 +25,14 @@ const KIND: ProofKind = ProofKind::SnapDeals;
 
 /// Whether each partition of a proof holds with the key that is in a folder now.
 fn hold(proof: &ProofOutput, folder: &Path) -> Vec<bool> {
-    let files = tiny::id(KIND).parameter_files().unwrap();
+    let files = cuzk_testing::files(KIND);
     let key = ParamCache::new(folder).verifying_key(&files).unwrap();
     let job = tiny::job(KIND, proof.partitions());
     let partitions = proof.as_bytes().chunks(PARTITION_PROOF_BYTES).enumerate();
     let holds = |(partition, proof)| {
         let proof = Proof::<Bls12>::read(proof).unwrap();
         let inputs = job.public_inputs(partition).unwrap();
-        verify_partition(&key, &proof, &inputs, partition).is_ok()
+        verify(&key, &proof, &inputs).is_ok()
     };
     partitions.map(holds).collect()
 }
@@ -48,7 +48,7 @@ fn others(folder: &Path) -> [String; 2] {
         ..GenerateOptions::default()
     };
     tiny::generate(KIND, folder, other_seed);
-    let files = tiny::id(KIND).parameter_files().unwrap();
+    let files = cuzk_testing::files(KIND);
     [files.params, files.vk]
 }
 
@@ -101,7 +101,10 @@ fn while_half_of_the_parameters_is_replaced_the_old_ones_go_on() {
     // Written to where it is, nothing of it is whole.
     fs::write(old.path().join(&params), "no parameters").unwrap();
     let job = submit(&engine, tiny::job(KIND, 1));
-    assert!(matches!(*job.wait().unwrap_err(), Error::Params(_)));
+    assert!(matches!(
+        *job.wait().unwrap_err(),
+        Error::Groth16(cuzk_groth16::Error::Params(_))
+    ));
     engine.shutdown();
 }
 
@@ -189,16 +192,16 @@ fn what_is_charged_follows_the_multiples() {
     let circuit = common::circuit_with_params(kind);
     let shapes = common::shapes(kind, folder.path());
     let [without, with] = [Shapes::default(), shapes]
-        .map(|shapes| partition_bytes(&circuit, &Sums::of(&config), &shapes));
+        .map(|shapes| partition_bytes(&circuit, &config.sums(), &shapes));
     config.memory.critical_reserve_bytes = 0;
     config.memory.safety_margin_bytes = 1;
     let least = READING_BYTES.max(with + circuit_bytes(&circuit));
     assert!(least < without);
     config.memory.total_budget_bytes = least + 1;
     let engine = Engine::start(config).unwrap();
-    let request = common::bundled_request(kind);
+    let request = cuzk_testing::bundled_request(kind);
     let prove = || engine.submit(&request).unwrap().wait();
-    let files = circuit.id().parameter_files().unwrap();
+    let files = cuzk_testing::files(kind);
     let params = folder.path().join(&files.params);
     let [multiples, kept] = ["multiples", "kept"].map(|name| params.with_extension(name));
     let replace_params = || {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use cuzk_core::kinds::ProofKind;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
+use cuzk_filecoin::ProofKind;
 
 use crate::common::{self, submit, tiny, urgent, wait_until};
 
@@ -30,7 +30,7 @@ fn threads() -> BTreeMap<String, usize> {
 /// Has every thread of an engine work.
 fn use_all(config: &Config) -> Engine {
     let engine = Engine::start(config.clone()).unwrap();
-    let request = common::bundled_request(ProofKind::WinningPost);
+    let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
     engine.submit(&request).unwrap().wait().unwrap();
     for priority in Priority::ALL {
         let job = engine.submit_job(tiny::job(ProofKind::WindowPost, 4), urgent(priority));

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
-use cuzk_core::kinds::ProofKind;
-use cuzk_core::memory::footprint::{READING_BYTES, Sums, circuit_bytes, partition_bytes};
-use cuzk_core::params::{MappedMultiples, Shapes, multiples_path};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
+use cuzk_filecoin::ProofKind;
+use cuzk_groth16::memory::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::params::{MappedMultiples, Shapes, multiples_path};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::WithMultiples;
 use tempfile::TempDir;
@@ -27,10 +27,7 @@ fn damaged() -> Option<(TempDir, PathBuf)> {
     if !common::prepare_params(KIND, folder.path()) {
         return None;
     }
-    let files = common::circuit_with_params(KIND)
-        .id()
-        .parameter_files()
-        .unwrap();
+    let files = cuzk_testing::files(KIND);
     let multiples = folder.path().join(files.params).with_extension("multiples");
     let mut bytes = fs::read(&multiples).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -56,14 +53,14 @@ fn config(folder: &Path, multiples: &[ProofKind]) -> Config {
 }
 
 fn prove(engine: &Engine) {
-    let request = common::bundled_request(KIND);
+    let request = cuzk_testing::bundled_request(KIND);
     engine.submit(&request).unwrap().wait().unwrap();
 }
 
 /// Whether whoever opens the multiples of a folder could use them.
 fn is_usable(folder: &Path) -> bool {
     let circuit = common::circuit_with_params(KIND);
-    let params = common::params_of(&circuit, folder);
+    let params = cuzk_testing::params_of(KIND, &circuit, folder);
     let (program, densities) = (circuit.program(), circuit.densities());
     let opened = MappedMultiples::open(params.mapped(), program, densities, Isa::best());
     matches!(opened, Ok(Some(_)))
@@ -73,7 +70,7 @@ fn is_usable(folder: &Path) -> bool {
 /// folder: it opens them before it gives back the memory for their making.
 fn assert_they_come_into_use(engine: &Engine, folder: &Path) {
     wait_until("nothing runs", || engine.status().partitions_running == 0);
-    let params = common::params_of(&common::circuit_with_params(KIND), folder);
+    let params = cuzk_testing::params_of(KIND, &common::circuit_with_params(KIND), folder);
     let multiples = multiples_path(params.mapped());
     let file_bytes = fs::metadata(multiples).unwrap().len();
     let charged_bytes = engine.status().memory.used_bytes;
@@ -106,7 +103,7 @@ fn an_engine_that_ends_leaves_the_file_as_it_was() {
     let before = fs::read(&multiples).unwrap();
     let entries = || fs::read_dir(folder.path()).unwrap().count();
     let engine = engine(folder.path());
-    let request = common::bundled_request(KIND);
+    let request = cuzk_testing::bundled_request(KIND);
     let handle = engine.submit(&request).unwrap();
     // A file that has no name yet: it is in the making, which begins beside the proof.
     wait_until("the making has begun", || entries() == 5);
@@ -144,7 +141,7 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     common::copy_params(KIND, folder.path());
     let engine = engine_that_makes(folder.path(), &[KIND]);
     let making = || engine.status().making_multiples;
-    let request = common::bundled_request(KIND);
+    let request = cuzk_testing::bundled_request(KIND);
     let first = engine.submit(&request).unwrap();
     wait_until("they are asked for", || making() == ["window-post-2KiB"]);
     first.wait().unwrap();
@@ -165,7 +162,7 @@ fn multiples_without_room_are_not_waited_for() {
     let before = fs::read(&multiples).unwrap();
     let mut config = config(folder.path(), &[]);
     let circuit = common::circuit_with_params(KIND);
-    let proving = partition_bytes(&circuit, &Sums::of(&config), &Shapes::default());
+    let proving = partition_bytes(&circuit, &config.sums(), &Shapes::default());
     let least_bytes = KEPT_BYTES + READING_BYTES.max(proving + circuit_bytes(&circuit));
     // The reserve is half of it at most.
     assert!(least_bytes < 2 * KEPT_BYTES);
@@ -174,7 +171,7 @@ fn multiples_without_room_are_not_waited_for() {
     config.memory.critical_reserve_bytes = least_bytes;
     let prove_and_wait = |config: &Config| {
         let engine = engine_on(config, &[&Scripted::keeping(config, KEPT_BYTES)]);
-        let request = common::bundled_request(KIND);
+        let request = cuzk_testing::bundled_request(KIND);
         let job = engine.submit_with(&request, urgent(Priority::Critical));
         job.unwrap().wait().unwrap();
         // They are asked for before the proof is begun.

@@ -5,10 +5,10 @@ use std::thread;
 
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobHandle;
-use cuzk_core::kinds::{Job, ProofKind};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Engine, Error};
+use cuzk_filecoin::{ProofKind, Statement};
 use cuzk_memory::Checkpoint;
 
 use crate::common::device::{Doorway, Scripted, cores, engine_on, held_up, pool};
@@ -19,7 +19,7 @@ use crate::pipe::Pipe;
 
 const KIND: ProofKind = ProofKind::SnapDeals;
 
-fn submit_critical(engine: &Engine, job: Arc<dyn Job>) -> JobHandle {
+fn submit_critical(engine: &Engine, job: Arc<dyn Statement>) -> JobHandle {
     let critical = urgent(Priority::Critical);
     engine.submit_job(job, critical).unwrap()
 }
@@ -90,7 +90,7 @@ fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
     let mut config = common::config();
     config.gpus.devices = Devices::Cpu;
     let engine = Engine::start(config).unwrap();
-    let sealing = common::bundled_request(ProofKind::Porep);
+    let sealing = cuzk_testing::bundled_request(ProofKind::Porep);
     let jobs = [
         engine.submit(&sealing).unwrap(),
         engine.submit(&sealing).unwrap(),
@@ -100,7 +100,7 @@ fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
         spans.iter().any(|span| span.stage == Stage::LockWait)
     };
     wait_until("a partition is on the device", in_device);
-    let winning = common::bundled_request(ProofKind::WinningPost);
+    let winning = cuzk_testing::bundled_request(ProofKind::WinningPost);
     let winning = engine.submit(&winning).unwrap();
     winning.wait().unwrap();
     assert!(jobs.iter().all(|job| job.poll().is_none()));

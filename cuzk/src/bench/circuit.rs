@@ -4,12 +4,15 @@
 use bellperson::Circuit as BellpersonCircuit;
 use bellperson::groth16::{Parameters, generate_random_parameters};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::circuit::Circuit;
+use cuzk_core::Engine;
+use cuzk_core::circuits;
 use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::{CircuitId, CircuitVisitor, Job, SectorSize, decode};
-use cuzk_core::params::{ParamCache, ToxicWaste, generate};
 use cuzk_core::scheduler::priority::Priority;
-use cuzk_core::{Engine, ProofRequest, vanilla};
+use cuzk_filecoin::{
+    CircuitId, CircuitVisitor, ProofRequest, SectorSize, Statement, blank, decode,
+    decode_reference, vanilla,
+};
+use cuzk_groth16::params::{ParamCache, ToxicWaste, generate};
 use cuzk_kernels::Isa;
 use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
@@ -23,7 +26,7 @@ use crate::commands::params::ensure_parameters;
 use crate::commands::pce::plain_bytes;
 use crate::failure::Failure;
 
-pub(super) fn bundled_job(args: &Bench) -> Result<Box<dyn Job>, Failure> {
+pub(super) fn bundled_job(args: &Bench) -> Result<Box<dyn Statement>, Failure> {
     if args.sector_size != SectorSize::KiB2 {
         return Err(Failure::input(format!(
             "--sector-size: no request of {} is bundled; use 2KiB",
@@ -54,7 +57,7 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let id = args.circuit();
     let mut bytes = (0, 0);
     let mut compile = || {
-        let circuit = Circuit::compile(id)?;
+        let circuit = circuits::compile(id)?;
         let program = circuit.program();
         bytes = (program.resident_bytes(), plain_bytes(program));
         Ok(circuit)
@@ -74,7 +77,7 @@ pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
 }
 
 pub(crate) fn witness(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    let job = decode(&request(args)?)?;
+    let job = decode_reference(&request(args)?)?;
     let ours = || Ok(job.witness_in(0, isa.into())?);
     let peer = || Ok(job.reference_witness(0)?);
     let (witness, reference) = (ours()?, peer()?);
@@ -111,9 +114,9 @@ pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
         fn visit<C: BellpersonCircuit<Scalar> + Send>(
             self,
             circuit: C,
-        ) -> cuzk_core::Result<Self::Output> {
+        ) -> cuzk_filecoin::Result<Self::Output> {
             generate_random_parameters(circuit, &mut OsRng).map_err(|error| {
-                cuzk_core::Error::Synthesis {
+                cuzk_filecoin::Error::Synthesis {
                     stage: "bellperson",
                     problem: error.to_string(),
                 }
@@ -124,13 +127,13 @@ pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
     let id = args.circuit();
     let waste = ToxicWaste::from_seed(0);
     let ours = || {
-        let circuit = Circuit::compile(id)?;
+        let circuit = circuits::compile(id)?;
         let mut bytes = Vec::new();
         generate(circuit.program(), &waste, isa, &mut bytes, |_, _| ())
             .map_err(|error| Failure::failed(error.to_string()))?;
         Ok(bytes)
     };
-    let medians = alternate(args.runs, ours, || Ok(id.with_blank(Peer)?))?;
+    let medians = alternate(args.runs, ours, || Ok(blank::with_blank(id, Peer)?))?;
     let comparison = medians.into_comparison("params", args.sector_size.to_string(), "bellperson");
     Ok(of_circuit(comparison, args))
 }
@@ -142,7 +145,7 @@ fn parameters(context: &Context, id: CircuitId) -> Result<(), Failure> {
         return Ok(());
     }
     let cache = ParamCache::new(&context.config.srs.param_cache);
-    let files = id.parameter_files()?;
+    let files = circuits::parameter_files(id)?;
     if cache.has(&files) {
         return Ok(());
     }
@@ -159,7 +162,7 @@ fn parameters(context: &Context, id: CircuitId) -> Result<(), Failure> {
 pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     parameters(context, args.circuit())?;
     let request = request(args)?;
-    let job = decode(&request)?;
+    let job = decode_reference(&request)?;
     if job.partitions() != 1 {
         return Err(Failure::input(format!(
             "--sector-size: a proof of {} has {} partitions, and the peer makes one; use 2KiB",
@@ -168,7 +171,8 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
         )));
     }
     let id = job.circuit();
-    let path = ParamCache::new(&context.config.srs.param_cache).params_path(&id.parameter_files()?);
+    let path = ParamCache::new(&context.config.srs.param_cache)
+        .params_path(&circuits::parameter_files(id)?);
     let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let engine = Engine::start(engine_config(context))?;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
-use cuzk_core::backend::{Backend, BackendError, Device, Pending, Synthesized};
 use cuzk_core::timeline::{Stage, Trace};
+use cuzk_groth16::backend::{Backend, BackendError, Device, Pending, Synthesized};
 
 /// Waits where another device computes.
 pub(super) struct Double {

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cuzk_core::backend::devices;
 use cuzk_core::config::Devices;
+use cuzk_core::engine::devices;
 use cuzk_core::job::{JobHandle, JobOptions};
-use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
 use cuzk_core::timeline::{Span, Stage, device_use};
 use cuzk_core::{Engine, ProofRequest};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 
 use super::double::Double;
 use super::{Comparison, alternate, engine_config, median};

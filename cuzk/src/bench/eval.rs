@@ -11,9 +11,9 @@
 use std::cell::RefCell;
 
 use blstrs::Scalar;
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::SectorSize;
-use cuzk_core::memory::buffer_pool;
+use cuzk_core::circuits;
+use cuzk_filecoin::{SectorSize, blank};
+use cuzk_groth16::memory::buffer_pool;
 use cuzk_memory::{Buffer, Dealloc, NEVER_STOP};
 use cuzk_pce::{PackedBuilder, PackedWitness, Program, R1cs, spmv_parallel};
 use ff::Field;
@@ -31,7 +31,7 @@ use crate::failure::Failure;
 const TASK: usize = 1 << 14;
 
 pub(crate) fn eval(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    let circuit = Circuit::cached(args.circuit(), &context.config.srs.param_cache)?;
+    let circuit = circuits::cached(args.circuit(), &context.config.srs.param_cache)?;
     let program = circuit.program();
     if args.sector_size == SectorSize::KiB2 {
         against_plain(program, args)
@@ -75,7 +75,7 @@ fn against_plain(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Comparis
     const PEER: &str = "plain CSR, a, b and c";
     let witness = bundled_job(args)?.witness(0)?;
     let values = witness.to_plain();
-    let r1cs = args.circuit().record()?;
+    let r1cs = blank::record(args.circuit())?;
     let [mut a, mut b, mut c] = buffers(program)?;
     program
         .evaluate_abc_into(&witness, [&mut a, &mut b, &mut c], &NEVER_STOP)

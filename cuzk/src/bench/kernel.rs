@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bellperson::domain::EvaluationDomain;
 use blst::{MultiPoint, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Projective, G2Projective, Scalar};
-use cuzk_core::memory::buffer_pool;
+use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::msm::PackedScalars;
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Context, Isa, KernelError, msm};

@@ -2,7 +2,7 @@
 
 use cuzk_core::ProofRequest;
 use cuzk_core::job::JobOptions;
-use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 
 use super::Context;
 use super::params::ensure_parameters;

@@ -14,8 +14,8 @@ pub(crate) mod verify;
 
 use std::path::Path;
 
-use cuzk_core::files::read_bounded;
 use cuzk_core::{Config, ProofRequest};
+use cuzk_files::read_bounded;
 
 use crate::failure::Failure;
 use crate::logging;

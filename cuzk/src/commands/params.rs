@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::CircuitId;
-use cuzk_core::params::{
+use cuzk_core::circuits;
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::params::{
     GenerateOptions, MappedParams, Outcome, ParamCache, WrittenMultiples, check_points,
 };
 use indicatif::ProgressBar;
@@ -54,9 +54,9 @@ fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
     let param_cache = &context.config.srs.param_cache;
     check_there(context, id)?;
     let spinner = progress::spinner("getting the compiled circuit");
-    let lengths = Circuit::cached(id, param_cache)?.query_lengths();
+    let lengths = circuits::cached(id, param_cache)?.query_lengths();
     let loaded = ParamCache::new(param_cache)
-        .load(&id.parameter_files()?, &lengths)
+        .load(&circuits::parameter_files(id)?, &lengths)
         .map_err(cuzk_core::Error::from)?;
     let pool = context.config.synthesis.pool()?;
     let checked = pool.install(|| {
@@ -85,7 +85,7 @@ fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
 /// folder without its parameters.
 fn check_there(context: &Context, id: CircuitId) -> Result<(), Failure> {
     let cache = ParamCache::new(&context.config.srs.param_cache);
-    let params = MappedParams::open(&cache.params_path(&id.parameter_files()?));
+    let params = MappedParams::open(&cache.params_path(&circuits::parameter_files(id)?));
     params.map_err(cuzk_core::Error::from)?;
     Ok(())
 }
@@ -132,14 +132,14 @@ fn write_multiples(
     spinner: &ProgressBar,
 ) -> Result<WrittenMultiples, Failure> {
     let param_cache = &context.config.srs.param_cache;
-    let circuit = Circuit::cached(id, param_cache)?;
+    let circuit = circuits::cached(id, param_cache)?;
     let loaded = ParamCache::new(param_cache)
-        .load(&id.parameter_files()?, &circuit.query_lengths())
+        .load(&circuits::parameter_files(id)?, &circuit.query_lengths())
         .map_err(cuzk_core::Error::from)?;
     let (pool, isa) = (context.config.synthesis.pool()?, context.config.cpu.isa);
     spinner.set_message("computing multiples of the points");
     let written = pool.install(|| {
-        cuzk_core::params::write_multiples(
+        cuzk_groth16::params::write_multiples(
             loaded.mapped(),
             circuit.program(),
             circuit.densities(),
@@ -158,7 +158,7 @@ fn generate(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {
     let made = outcome == Outcome::Made;
     let generate_s = started.elapsed().as_secs_f64();
     let cache = ParamCache::new(&context.config.srs.param_cache);
-    let files = id.parameter_files()?;
+    let files = circuits::parameter_files(id)?;
     let params = cache.params_path(&files);
     let metadata = std::fs::metadata(&params).map_err(|error| Failure::file(&params, &error))?;
     let report = GenerateReport {
@@ -193,7 +193,7 @@ pub(crate) fn ensure_parameters(
     acknowledge_insecure: bool,
 ) -> Result<Outcome, Failure> {
     let cache = ParamCache::new(&context.config.srs.param_cache);
-    let files = id.parameter_files()?;
+    let files = circuits::parameter_files(id)?;
     if cache.has(&files) {
         // Not against the circuit, which may take its time to be compiled.
         let there = MappedParams::open(&cache.params_path(&files))
@@ -216,7 +216,7 @@ pub(crate) fn ensure_parameters(
         context.config.srs.param_cache.display()
     ));
     let spinner = progress::spinner("compiling the circuit");
-    let circuit = Circuit::cached(id, &context.config.srs.param_cache)?;
+    let circuit = circuits::cached(id, &context.config.srs.param_cache)?;
     spinner.finish_and_clear();
     let bar = progress::bar("making test parameters");
     let pool = context.config.synthesis.pool()?;

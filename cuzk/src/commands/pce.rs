@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use blstrs::Scalar;
-use cuzk_core::circuit::Circuit;
-use cuzk_core::files::Scratch;
+use cuzk_core::circuits;
+use cuzk_files::Scratch;
+use cuzk_groth16::Circuit;
 use cuzk_pce::{Program, program};
 use serde::Serialize;
 
@@ -45,7 +46,7 @@ fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
     let out = Place::new(&args.out)?;
     let spinner = progress::spinner("compiling the circuit");
     let started = Instant::now();
-    let circuit = Circuit::compile(args.circuit.id())?;
+    let circuit = circuits::compile(args.circuit.id())?;
     let build_s = started.elapsed().as_secs_f64();
     spinner.set_message("writing it");
     // The report is about the circuit that was read back from the file.

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use blstrs::Scalar;
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::decode;
-use cuzk_core::memory::buffer_pool;
-use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
+use cuzk_core::circuits;
+use cuzk_filecoin::decode;
+use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
+use cuzk_groth16::memory::buffer_pool;
 use cuzk_memory::Dealloc;
 use cuzk_memory::NEVER_STOP;
 use ff::Field;
@@ -54,7 +54,7 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         )));
     }
     let spinner = progress::spinner("getting the compiled circuit");
-    let circuit = Circuit::cached(job.circuit(), &context.config.srs.param_cache)?;
+    let circuit = circuits::cached(job.circuit(), &context.config.srs.param_cache)?;
     spinner.finish_and_clear();
     let pool = context.config.synthesis.pool()?;
     let isa = context.config.cpu.isa;

@@ -15,11 +15,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blstrs::{G2Affine, G2Projective, Scalar};
-use cuzk_core::circuit::Circuit;
+use cuzk_core::circuits;
 use cuzk_core::config::Config;
-use cuzk_core::kinds::{Job, WitnessContext, decode};
-use cuzk_core::memory::buffer_pool;
-use cuzk_core::pipeline::{domain_buffers, evaluate_partition};
+use cuzk_filecoin::{Statement, WitnessContext, decode};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
+use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::msm::{PackedScalars, g2_bucket_bytes, g2_packed};
 use cuzk_memory::NEVER_STOP;
 use cuzk_memory::{Buffer, BufferPool};
@@ -77,7 +78,7 @@ fn draw(report: &Report, out: &Place) -> Result<(), Failure> {
 /// The work of both sides.
 struct Work {
     config: Config,
-    job: Box<dyn Job>,
+    job: Box<dyn Statement>,
     circuit: Circuit,
     synthesis_pool: ThreadPool,
     out: Mutex<[Buffer; 2]>,
@@ -95,7 +96,7 @@ impl Work {
     fn new(context: &Context, args: &TuneGpuThreads) -> Result<Self, Failure> {
         let config = context.config.clone();
         let job = decode(&bundled_request(args.kind)?)?;
-        let circuit = Circuit::cached(job.circuit(), &config.srs.param_cache)?;
+        let circuit = circuits::cached(job.circuit(), &config.srs.param_cache)?;
         let synthesis_pool = config.synthesis.pool()?;
         let witness = synthesis_pool.install(|| job.witness(0))?;
         let densities = circuit.densities();
@@ -137,9 +138,9 @@ impl Work {
                 ..self.config.cpu.isa.into()
             };
             let witness = self.job.witness_in(0, context)?;
-            evaluate_partition(&self.circuit, &witness, [a, b], None, &NEVER_STOP)
-        })?;
-        Ok(())
+            evaluate_partition(&self.circuit, &witness, [a, b], None, &NEVER_STOP)?;
+            Ok(())
+        })
     }
 
     /// Every number of threads once a round, and synthesis alone.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cuzk_core::vanilla;
+use cuzk_filecoin::vanilla;
 use serde::Serialize;
 
 use super::Context;

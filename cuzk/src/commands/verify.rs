@@ -1,8 +1,9 @@
 //! `cuzk verify --request FILE --proof PROOF`
 
-use cuzk_core::kinds::verify::{Verdict, verify};
-use cuzk_core::kinds::{decode, reference};
-use cuzk_core::params::ParamCache;
+use cuzk_core::circuits;
+use cuzk_filecoin::verify::{Verdict, verify};
+use cuzk_filecoin::{decode, reference};
+use cuzk_groth16::params::ParamCache;
 use serde::Serialize;
 
 use super::{Context, PROOF_MAX_BYTES, read, read_request};
@@ -23,7 +24,7 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let job = decode(&request)?;
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let key = cache
-        .verifying_key(&job.circuit().parameter_files()?)
+        .verifying_key(&circuits::parameter_files(job.circuit())?)
         .map_err(cuzk_core::Error::from)?;
     let mut verdict = verify(&*job, &proof, &key)?;
     if args.reference && verdict.is_valid() {

@@ -6,16 +6,16 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cuzk_scheduler::admission::{Limits, Need};
-
-use crate::circuit::Circuit;
-use crate::config::Config;
-use crate::kinds::CircuitId;
-use crate::memory::footprint::{
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::Circuit;
+use cuzk_groth16::memory::footprint::{
     READING_BYTES, Sums, buffer_bytes, circuit_bytes, finish_bytes, partition_bytes, pool_blocks,
     witness_blocks,
 };
-use crate::params::{MappedMultiples, MappedParams, Shapes};
+use cuzk_groth16::params::{MappedMultiples, MappedParams, Shapes};
+use cuzk_scheduler::admission::{Limits, Need};
+
+use crate::config::Config;
 
 /// What a partition's memory is charged for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl CostTable {
         let reserve_bytes = limits.critical_reserve_bytes;
         Self {
             room_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
-            sums: Sums::of(config),
+            sums: config.sums(),
             costs: Mutex::default(),
         }
     }
@@ -150,13 +150,19 @@ impl CostTable {
 
     /// Notes what a partition of a circuit needs. `kept_bytes` is the host memory that
     /// the devices keep for the circuit.
-    pub(in crate::engine) fn learn(&self, circuit: &Circuit, files: KeyFiles, kept_bytes: u64) {
+    pub(in crate::engine) fn learn(
+        &self,
+        id: CircuitId,
+        circuit: &Circuit,
+        files: KeyFiles,
+        kept_bytes: u64,
+    ) {
         let own_bytes = partition_bytes(circuit, &self.sums, &files.shapes);
         let circuit_bytes = circuit_bytes(circuit) + kept_bytes;
         let files_bytes = charged_of_file(files.bytes, own_bytes + circuit_bytes, self.room_bytes);
         if files_bytes == 0 {
             tracing::warn!(
-                circuit = %circuit.id(),
+                circuit = %id,
                 file_bytes = files.bytes,
                 room_bytes = self.room_bytes,
                 "the parameters do not fit into memory beside a partition and are read from \
@@ -166,13 +172,13 @@ impl CostTable {
         let cost = Cost {
             need: Need {
                 own_bytes,
-                shared: Some((circuit.id(), circuit_bytes + files_bytes)),
+                shared: Some((id, circuit_bytes + files_bytes)),
             },
             vectors_bytes: buffer_bytes(circuit),
             files,
             files_bytes,
         };
-        self.lock().insert(circuit.id(), cost);
+        self.lock().insert(id, cost);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CircuitId, Cost>> {

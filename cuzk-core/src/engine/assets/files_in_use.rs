@@ -1,6 +1,6 @@
 //! The parameter files that each circuit is proved with.
 //!
-//! Not their content: that is [`crate::params`]'s. A mapped file stays whole when another
+//! Not their content: that is [`cuzk_groth16::params`]'s. A mapped file stays whole when another
 //! file is renamed over it, and only then. The invariant: files that took the place of
 //! those in use are reported until they are used or refused.
 
@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::file_identity::FileIdentity;
-use crate::kinds::CircuitId;
+use cuzk_filecoin::CircuitId;
+use cuzk_files::FileIdentity;
 
 /// The identities of the parameters' file and of the key's.
 type Pair = [FileIdentity; 2];
@@ -68,7 +68,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::kinds::{ProofKind, SectorSize};
+    use cuzk_filecoin::{ProofKind, SectorSize};
 
     #[test]
     fn a_file_is_told_from_what_takes_its_place() {

@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
+use cuzk_filecoin::{CircuitId, ProofKind};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::params::{LoadedParams, ParamCache, ParamsError};
 use cuzk_kernels::Isa;
 use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::Limits;
@@ -25,11 +28,9 @@ use self::cost::{CostTable, KeyFiles};
 use self::files_in_use::FilesInUse;
 pub(super) use self::multiples_queue::MultiplesQueue;
 use crate::Result;
-use crate::circuit::{Circuit, Circuits};
+use crate::circuits::{Circuits, cached_while, parameter_files};
 use crate::config::Config;
-use crate::kinds::{CircuitId, ProofKind};
 use crate::metrics::{self, Evicted};
-use crate::params::{LoadedParams, ParamCache, ParamsError};
 
 pub(super) struct Assets {
     pub(super) costs: CostTable,
@@ -69,7 +70,7 @@ impl Assets {
         id: CircuitId,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<Arc<Circuit>> {
-        let read = || Circuit::cached_while(id, &self.param_cache, checkpoint);
+        let read = || cached_while(id, &self.param_cache, checkpoint);
         self.circuits
             .get_or_make_unless_stopped(id, checkpoint, read)
     }
@@ -83,10 +84,11 @@ impl Assets {
     /// [`Assets::follow_replaced`] is called before, for the newest files.
     pub(super) fn params(
         &self,
+        id: CircuitId,
         circuit: &Circuit,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<Arc<LoadedParams>> {
-        let files = circuit.id().parameter_files()?;
+        let files = parameter_files(id)?;
         self.params
             .load_unless_stopped(&files, &circuit.query_lengths(), checkpoint)
     }
@@ -95,9 +97,12 @@ impl Assets {
     /// Returns those that were loaded before, for the devices to let go of. A pair is
     /// replaced one file after the other: until the second is there the old ones, which
     /// are mapped, go on.
-    pub(super) fn follow_replaced(&self, circuit: &Circuit) -> Result<Option<Arc<LoadedParams>>> {
-        let id = circuit.id();
-        let files = &id.parameter_files()?;
+    pub(super) fn follow_replaced(
+        &self,
+        id: CircuitId,
+        circuit: &Circuit,
+    ) -> Result<Option<Arc<LoadedParams>>> {
+        let files = &parameter_files(id)?;
         let lengths = &circuit.query_lengths();
         let paths = [self.params.params_path(files), self.params.vk_path(files)];
         let Some((now, used)) = self.in_use.others(id, [&paths[0], &paths[1]]) else {
@@ -130,7 +135,7 @@ impl Assets {
 
     /// Returns the parameters that are loaded for a circuit.
     pub(super) fn loaded_params(&self, id: CircuitId) -> Option<Arc<LoadedParams>> {
-        self.params.loaded(&id.parameter_files().ok()?)
+        self.params.loaded(&parameter_files(id).ok()?)
     }
 
     /// Returns true if a partition that begins now would be proved with these parameters.
@@ -143,6 +148,7 @@ impl Assets {
     /// that its MSMs will use. The first that asks opens the multiples, on `pool`.
     pub(super) fn key_files(
         &self,
+        id: CircuitId,
         circuit: &Circuit,
         params: &LoadedParams,
         pool: &ThreadPool,
@@ -150,9 +156,9 @@ impl Assets {
     ) -> Result<KeyFiles> {
         let params = params.mapped();
         let shared = params.multiples_unless_stopped(circuit, self.isa, pool, checkpoint)?;
-        let wanted = shared.is_absent() && self.wants_multiples(circuit.id());
+        let wanted = shared.is_absent() && self.wants_multiples(id);
         if wanted || shared.is_outdated(params) {
-            self.multiples.ask(circuit.id());
+            self.multiples.ask(id);
         }
         Ok(KeyFiles::new(params, shared.usable()))
     }
@@ -164,7 +170,7 @@ impl Assets {
 
     /// Returns the verifying key of a circuit.
     pub(super) fn verifying_key(&self, id: CircuitId) -> Result<Arc<PreparedVerifyingKey<Bls12>>> {
-        Ok(self.params.verifying_key(&id.parameter_files()?)?)
+        Ok(self.params.verifying_key(&parameter_files(id)?)?)
     }
 
     /// Checks that a circuit's parameters are there, before anything else is done.
@@ -172,7 +178,7 @@ impl Assets {
     /// # Errors
     /// [`ParamsError::Missing`].
     pub(super) fn check_present(&self, id: CircuitId) -> Result<()> {
-        let files = id.parameter_files()?;
+        let files = parameter_files(id)?;
         let paths = [self.params.params_path(&files), self.params.vk_path(&files)];
         match paths.into_iter().find(|path| !path.is_file()) {
             Some(path) => Err(ParamsError::Missing { path }.into()),
@@ -185,7 +191,7 @@ impl Assets {
     pub(super) fn evict(&self, id: CircuitId) -> Option<Arc<Circuit>> {
         let circuit = self.circuits.remove(&id);
         metrics::evicted(Evicted::Circuit);
-        if let Ok(files) = id.parameter_files() {
+        if let Ok(files) = parameter_files(id) {
             self.params.evict(&files);
             metrics::evicted(Evicted::Params);
         }

@@ -10,9 +10,8 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cuzk_filecoin::CircuitId;
 use cuzk_memory::Cancellation;
-
-use crate::kinds::CircuitId;
 
 /// How long the maker waits before it asks again for memory.
 const MEMORY_POLL: Duration = Duration::from_secs(1);
@@ -109,7 +108,7 @@ impl MultiplesQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{ProofKind, SectorSize};
+    use cuzk_filecoin::{ProofKind, SectorSize};
 
     #[test]
     fn a_circuit_that_waits_for_memory_lets_others_come_first() {

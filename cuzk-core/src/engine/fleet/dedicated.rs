@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_groth16::backend::{CpuBackend, Device};
 use cuzk_scheduler::health::Health;
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
 use super::slot::DeviceSlot;
 use crate::Result;
-use crate::backend::{CpuBackend, Device};
 use crate::config::Config;
 use crate::engine::cannot_start;
 

@@ -12,6 +12,10 @@ pub(super) mod watchdog;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::Device;
+use cuzk_groth16::params::MappedParams;
 use cuzk_scheduler::admission::Lane;
 use cuzk_scheduler::health::{Health, Trial};
 use supraseal_sys::GpuResources;
@@ -21,11 +25,7 @@ pub(super) use self::slot::DeviceSlot;
 use self::view::FleetView;
 use self::watchdog::Watchdog;
 use super::attempt::Attempt;
-use crate::backend::Device;
-use crate::circuit::Circuit;
 use crate::config::Config;
-use crate::kinds::CircuitId;
-use crate::params::MappedParams;
 use crate::{Error, Result};
 
 const DEDICATED_ROLES: [&str; 2] = ["critical", "retry"];

@@ -7,12 +7,12 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::backend::Device;
 use cuzk_scheduler::health::Health;
 
 use super::view::DeviceView;
 use super::watchdog::{CallPart, DeviceCall};
-use crate::backend::Device;
-use crate::kinds::CircuitId;
 
 pub(in crate::engine) struct DeviceSlot {
     pub(in crate::engine) device: Device,

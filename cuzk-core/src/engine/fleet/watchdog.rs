@@ -12,11 +12,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use cuzk_filecoin::CircuitId;
 use cuzk_scheduler::admission::{Reservation, Ticket};
 
 use crate::config::Gpus;
 use crate::engine::attempt::Attempt;
-use crate::kinds::CircuitId;
 
 /// The number of looks in the time that a device is given.
 const LOOKS: u32 = 20;

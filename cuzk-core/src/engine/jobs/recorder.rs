@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, State};
 
 use crate::config;
 use crate::job::{Outcome, Record};
-use crate::verify::VerifiedProof;
 use crate::{Error, Result};
 
 /// A store of jobs that a recorder writes to.

@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
     use crate::job::NewJob;
-    use crate::kinds::{CircuitId, ProofKind, SectorSize};
+    use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 
     fn job(registry: &Registry, id: &str) -> Arc<JobState> {
         let accepted = Instant::now();

@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use cuzk_filecoin::CircuitId;
 use cuzk_journal::JobOptions as StoredOptions;
 use cuzk_scheduler::priority::Priority;
 
 use super::registry::Digest;
-use crate::kinds::CircuitId;
 
 /// Returns the options that the journal keeps of a job.
 pub(in crate::engine) fn stored_options(
@@ -64,7 +64,7 @@ pub(in crate::engine) fn instant_of(unix_ms: u64) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{ProofKind, SectorSize};
+    use cuzk_filecoin::{ProofKind, SectorSize};
 
     #[test]
     fn instants_are_as_far_from_now_as_they_were() {

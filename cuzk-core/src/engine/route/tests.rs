@@ -91,10 +91,7 @@ fn stalled() -> Error {
 }
 
 fn synthesis() -> Error {
-    Error::Synthesis {
-        stage: "test",
-        problem: String::new(),
-    }
+    Error::Filecoin(cuzk_filecoin::Error::synthesis("test", &""))
 }
 
 /// Errors after which another device is tried.

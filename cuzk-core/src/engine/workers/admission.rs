@@ -7,17 +7,17 @@
 
 use std::sync::Arc;
 
+use cuzk_filecoin::{CircuitId, WitnessContext};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Lane, Turn};
 use rayon::ThreadPool;
 
 use crate::Error;
-use crate::circuit::Circuit;
 use crate::engine::assets::cost::{Charge, KeyFiles};
 use crate::engine::attempt::{AdmittedAttempt, Attempt};
 use crate::engine::core::Core;
-use crate::kinds::{CircuitId, WitnessContext};
 use crate::panics::catch_panic;
-use crate::params::LoadedParams;
 use crate::pipeline::Step;
 use crate::timeline::{Stage, Wait};
 
@@ -68,7 +68,9 @@ fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<Admi
     if attempt.charge != Charge::Proving(files) {
         // From now on its partitions are admitted with all that they need.
         let kept_bytes = core.fleet.kept_bytes(&circuit);
-        core.assets.costs.learn(&circuit, files, kept_bytes);
+        core.assets
+            .costs
+            .learn(attempt.job.circuit(), &circuit, files, kept_bytes);
         attempt.wait = Some(Wait::begin(Stage::MemoryWait));
         core.requeue(lane, ticket, attempt);
         return None;
@@ -106,11 +108,11 @@ fn load_assets(
         let id = job.circuit();
         let circuit = trace.time(Stage::Circuit, || core.assets.circuit(id, &checkpoint))?;
         let (params, files) = trace.time(Stage::Params, || {
-            let params = core.params(&circuit, &checkpoint)?;
+            let params = core.params(id, &circuit, &checkpoint)?;
             let pool = pool_of(core, lane);
             let files = core
                 .assets
-                .key_files(&circuit, &params, pool, &checkpoint)?;
+                .key_files(id, &circuit, &params, pool, &checkpoint)?;
             Ok::<_, Error>((params, files))
         })?;
         Ok((circuit, params, files))
@@ -176,7 +178,10 @@ fn false_statement(core: &Core, admitted: &AdmittedAttempt) -> Option<Error> {
         memory: &memory,
         ..core.compute.isa.into()
     };
-    let witness = match statement.witness_in(partition, context) {
+    let witness = match statement
+        .witness_in(partition, context)
+        .map_err(Error::from)
+    {
         // Without memory the statement cannot be checked, and the job ends with that.
         Err(error @ Error::NoMemory(_)) => return Some(error),
         witness => witness.ok()?,

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use cuzk_filecoin::CircuitId;
 use cuzk_scheduler::admission::{Reservation, Ticket};
 
 use crate::engine::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::{CallPart, DeviceCall};
 use crate::engine::fleet::{Claim, DeviceSlot};
-use crate::kinds::CircuitId;
 use crate::pipeline::{Step, prove_start};
 use crate::timeline::{DeviceTally, Stage, Wait};
 use crate::{Error, Result};

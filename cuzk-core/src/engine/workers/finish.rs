@@ -5,6 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::params::LoadedParams;
+use cuzk_groth16::verify::VerifiedProof;
 use cuzk_scheduler::admission::{Lane, Reservation};
 
 use super::device::watched;
@@ -12,10 +15,7 @@ use crate::Error;
 use crate::engine::attempt::{Attempt, FinishingAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::CallPart;
-use crate::kinds::CircuitId;
-use crate::params::LoadedParams;
 use crate::pipeline::{ProvingResources, Step, prove_finish};
-use crate::verify::VerifiedProof;
 
 /// Finishes attempts, until the queue behind the devices is closed and empty. A worker
 /// whose device did not answer in time has been replaced, and ends when the device does

@@ -8,6 +8,8 @@
 
 use std::time::Instant;
 
+use cuzk_filecoin::CircuitId;
+use cuzk_groth16::params::{ParamsError, writing_bytes};
 use cuzk_kernels::Context;
 use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::Need;
@@ -17,9 +19,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::Result;
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
-use crate::kinds::CircuitId;
 use crate::panics::catch_panic;
-use crate::params::{ParamsError, writing_bytes};
 
 /// What came of a circuit's multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
 /// Makes the multiples if they are missing or outdated, with the memory that was charged.
 fn renew(core: &Core, id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<()> {
     let circuit = core.assets.circuit(id, checkpoint)?;
-    let params = core.params(&circuit, checkpoint)?;
+    let params = core.params(id, &circuit, checkpoint)?;
     let context = Context {
         isa: core.compute.isa,
         checkpoint,

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cuzk_filecoin::Statement;
 use cuzk_journal::{Journal, JournalError, PendingJob};
 use cuzk_scheduler::admission::Entrance;
 use cuzk_scheduler::priority::{Priority, Rank};
@@ -17,7 +18,6 @@ use crate::engine::jobs::recorder::{JobRecord, JobRecorder};
 use crate::engine::jobs::stored::{instant_of, parse_kind};
 use crate::engine::reverify::verify_stored;
 use crate::job::{JobState, NewJob};
-use crate::kinds::Job;
 use crate::panics::catch_panic;
 use crate::{Error, Result};
 
@@ -156,7 +156,7 @@ fn resume(core: &Core, journal: &Journal, job: &Arc<JobState>, pending: &Pending
 
 /// Returns an error if the decoder reads the request in another way than when the job was
 /// accepted.
-fn check_is_same(statement: &dyn Job, job: &JobState) -> Result<()> {
+fn check_is_same(statement: &dyn Statement, job: &JobState) -> Result<()> {
     let now = (statement.circuit(), statement.partitions());
     let then = (job.circuit(), job.progress().partitions);
     if now == then {

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use blstrs::Scalar;
-use cuzk_core::backend::{Backend, CudaBackend, Pending, Randomness, warn_of_few_queues};
+use cuzk_core::engine::warn_of_few_queues;
 use cuzk_core::timeline::{Timeline, device_use};
+use cuzk_groth16::backend::{Backend, CudaBackend, Pending, Randomness};
 use serde::Serialize;
 use supraseal_sys::device::{DeviceOptions, DeviceProver, ProofFigures, device_count};
 use supraseal_sys::{GpuResources, Status, set_gpu_threads};

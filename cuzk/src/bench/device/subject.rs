@@ -13,12 +13,12 @@ use bellperson::gadgets::sha256::sha256;
 use bellperson::groth16::{PreparedVerifyingKey, Proof, prepare_verifying_key};
 use bellperson::{Circuit as BellpersonCircuit, ConstraintSystem, SynthesisError};
 use blstrs::{Bls12, Scalar};
-use cuzk_core::backend::{Evaluation, Randomness, Synthesized};
-use cuzk_core::circuit::Circuit;
-use cuzk_core::kinds::{CircuitId, ProofKind, SectorSize};
-use cuzk_core::memory::buffer_pool;
-use cuzk_core::params::{MappedParams, ParamCache, ToxicWaste, generate};
-use cuzk_core::verify::verify_partition;
+use cuzk_core::circuits;
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{Evaluation, Randomness, Synthesized};
+use cuzk_groth16::memory::buffer_pool;
+use cuzk_groth16::params::{MappedParams, ParamCache, ToxicWaste, generate};
+use cuzk_groth16::verify::verify;
 use cuzk_kernels::Isa;
 use cuzk_memory::Checkpoint;
 use cuzk_memory::{BufferPool, Dealloc};
@@ -55,8 +55,8 @@ impl Subject {
         let id = job.circuit();
         ensure_parameters(context, id, 0, false)?;
         let cache = &context.config.srs.param_cache;
-        let circuit = Circuit::cached(id, cache)?;
-        let path = ParamCache::new(cache).params_path(&id.parameter_files()?);
+        let circuit = circuits::cached(id, cache)?;
+        let path = ParamCache::new(cache).params_path(&circuits::parameter_files(id)?);
         let inputs = job.public_inputs(0)?;
         Self::new(id.to_string(), circuit, &path, job.witness(0)?, inputs)
     }
@@ -65,16 +65,12 @@ impl Subject {
         let cache = &context.config.srs.param_cache;
         std::fs::create_dir_all(cache).map_err(|error| Failure::file(cache, &error))?;
         let program = largest_in(1 << log_domain)?;
-        // Circuits have names of kinds; this one's is in no file of theirs.
-        let id = CircuitId {
-            kind: ProofKind::Porep,
-            sector_size: SectorSize::KiB2,
-        };
-        let [program_path, params_path] = ["circuit", "params"]
-            .map(|kind| cache.join(format!("bench-device-{log_domain}.{kind}")));
-        program::write(&program_path, &program.1, &id.to_string()).map_err(failed)?;
+        let name = format!("bench-device-{log_domain}");
+        let [program_path, params_path] =
+            ["circuit", "params"].map(|kind| cache.join(format!("{name}.{kind}")));
+        program::write(&program_path, &program.1, &name).map_err(failed)?;
         make_parameters(&program.1, &params_path)?;
-        let circuit = Circuit::open(id, &program_path)?;
+        let circuit = Circuit::open(&name, &program_path).map_err(cuzk_core::Error::from)?;
         let witness = packed_witness(Hashes {
             count: program.0,
             blank: false,
@@ -124,7 +120,7 @@ impl Subject {
 
     /// The proof's bytes, if it verifies.
     pub(super) fn verify(&self, proof: &Proof<Bls12>) -> Result<[u8; 192], Failure> {
-        let verified = verify_partition(&self.key, proof, &self.inputs, 0)?;
+        let verified = verify(&self.key, proof, &self.inputs).map_err(failed)?;
         Ok(*verified.as_bytes())
     }
 
@@ -150,7 +146,7 @@ fn largest_in(domain_len: usize) -> Result<(usize, Program<Scalar>), Failure> {
 
 fn make_parameters(program: &Program<Scalar>, path: &Path) -> Result<(), Failure> {
     let fits = |params: MappedParams| {
-        let expected = cuzk_core::params::QueryLengths::of(program, &program.densities());
+        let expected = cuzk_groth16::params::QueryLengths::of(program, &program.densities());
         params.check_circuit(&expected).is_ok()
     };
     if MappedParams::open(path).is_ok_and(fits) {

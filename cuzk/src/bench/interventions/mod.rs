@@ -12,7 +12,7 @@ mod report;
 use std::env;
 use std::process::Command;
 
-use cuzk_core::kinds::{CircuitId, SectorSize};
+use cuzk_filecoin::{CircuitId, SectorSize};
 use cuzk_tune::child::{self, Child};
 
 use self::arm::{Arm, Sample};

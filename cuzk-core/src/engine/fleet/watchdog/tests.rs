@@ -1,5 +1,6 @@
 //! Late answers, without devices.
 
+use cuzk_filecoin::{ProofKind, SectorSize};
 use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
 use cuzk_scheduler::priority::{Priority, Rank};
 
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use super::*;
 use crate::config::Config;
 use crate::job::{JobState, NewJob};
-use crate::kinds::{ProofKind, SectorSize};
 
 const BYTES: u64 = 7;
 

@@ -1,0 +1,67 @@
+//! The circuits of the four kinds as provers use them: compiled, with their files.
+//!
+//! Not a circuit ([`Circuit`]), and not its structure ([`blank`]). The invariant:
+//! the circuit of an id is compiled from that id's blank circuit, in memory or in the
+//! parameter cache.
+
+use std::path::{Path, PathBuf};
+
+use cuzk_filecoin::{CircuitId, blank};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::once_map::OnceMap;
+use cuzk_groth16::params::ParameterFiles;
+use cuzk_memory::{Checkpoint, NEVER_STOP};
+
+use crate::Result;
+
+/// The circuits of an engine, each made when it is first asked for.
+pub(crate) type Circuits = OnceMap<CircuitId, Circuit>;
+
+/// Compiles the blank circuit of `id`, which takes minutes at 32 GiB.
+///
+/// # Errors
+/// A circuit that does not synthesize, or is too large for the compiled form.
+pub fn compile(id: CircuitId) -> Result<Circuit> {
+    Ok(Circuit::new(id.to_string(), blank::compile(id)?))
+}
+
+/// The circuit of `id`, mapped from the folder `cache` if it is there, else compiled and
+/// put there for the next start, as [`Circuit::cached`] says.
+///
+/// # Errors
+/// As [`compile`].
+pub fn cached(id: CircuitId, cache: &Path) -> Result<Circuit> {
+    cached_while(id, cache, &NEVER_STOP)
+}
+
+/// The circuit of `id`, as [`cached`] gives it. Compiling asks `checkpoint` before every
+/// few thousand rows.
+///
+/// # Errors
+/// As [`compile`], and [`Error::Stopped`](crate::Error::Stopped): nothing is written then.
+pub fn cached_while(id: CircuitId, cache: &Path, checkpoint: &Checkpoint<'_>) -> Result<Circuit> {
+    let path = cache_path(id, cache)?;
+    Circuit::cached(&id.to_string(), &path, || {
+        Ok(blank::compile_while(id, checkpoint)?)
+    })
+}
+
+/// Where [`cached`] keeps the circuit of `id`: beside its parameters, under their name,
+/// which changes whenever the circuit does.
+///
+/// # Errors
+/// [`Error::Filecoin`](crate::Error::Filecoin) when the proofs library cannot name it.
+pub fn cache_path(id: CircuitId, cache: &Path) -> Result<PathBuf> {
+    Ok(cache.join(id.circuit_file_name()?))
+}
+
+/// The files of the parameters of `id`, as the proofs libraries name them.
+///
+/// # Errors
+/// [`Error::Filecoin`](crate::Error::Filecoin) when the proofs library cannot name them.
+pub fn parameter_files(id: CircuitId) -> Result<ParameterFiles> {
+    Ok(ParameterFiles {
+        params: id.params_file_name()?,
+        vk: id.vk_file_name()?,
+    })
+}

@@ -1,0 +1,108 @@
+//! Opening the devices that the configuration names.
+//!
+//! Not a backend, which gets all that it needs by value. The invariant: the devices of an
+//! engine were opened beside each other, so that they share one throttle.
+
+use std::sync::Arc;
+
+use cuzk_groth16::backend::{CpuBackend, CudaBackend, Device};
+use rayon::ThreadPool;
+use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
+use supraseal_sys::{GpuResources, Status};
+
+use crate::config::{Config, Devices, device_queues_problem};
+use crate::{Error, Result};
+
+/// The devices that the configuration names: the CPU, whose device region runs
+/// on `pool`; the GPUs with these ordinals; or all that CUDA shows and this
+/// build runs on, and the CPU if there is none.
+///
+/// None of them proves elsewhere what it failed to: that is the engine's, which
+/// counts the fault.
+///
+/// # Errors
+/// What the C++ side says of a GPU that was asked for, or the operating system
+/// of threads.
+pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
+    let gpus = match &config.gpus.devices {
+        Devices::Cpu => Vec::new(),
+        Devices::Ordinals(ordinals) => named_gpus(config, ordinals)?,
+        Devices::Auto => all_gpus(config)?,
+    };
+    if gpus.is_empty() {
+        return Ok(vec![cpu_device(config, pool)?]);
+    }
+    warn_of_few_queues();
+    Ok(gpus)
+}
+
+/// Warns of an environment in which CUDA keeps a device's streams waiting for each other.
+pub fn warn_of_few_queues() {
+    if let Some(problem) = device_queues_problem() {
+        tracing::warn!("{problem}");
+    }
+}
+
+fn resources() -> Result<GpuResources> {
+    GpuResources::new().map_err(|error| Error::Start {
+        problem: error.to_string(),
+    })
+}
+
+fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
+    let resources = Arc::new(resources()?);
+    let backend = CpuBackend::new(Arc::clone(&resources), Arc::clone(pool))
+        .with_b_g2_pool(Arc::new(config.gpus.pool()?))
+        .with_isa(config.cpu.isa);
+    let backend = Arc::new(backend);
+    Ok(Device { resources, backend })
+}
+
+fn named_gpus(config: &Config, ordinals: &[u32]) -> Result<Vec<Device>> {
+    let machine = resources()?;
+    let gpu = |&ordinal: &u32| {
+        open_gpu(config, ordinal, &machine).map_err(|error| Error::Start {
+            problem: format!("GPU {ordinal}: {error}"),
+        })
+    };
+    ordinals.iter().map(gpu).collect()
+}
+
+/// Every GPU that CUDA shows and that can be opened.
+fn all_gpus(config: &Config) -> Result<Vec<Device>> {
+    let machine = resources()?;
+    let count = device_count().unwrap_or_else(|error| {
+        tracing::warn!(%error, "no GPU is used");
+        0
+    });
+    let gpu = |ordinal| match open_gpu(config, ordinal, &machine) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            tracing::warn!(ordinal, %error, "a GPU is not used");
+            None
+        }
+    };
+    Ok((0..count).filter_map(gpu).collect())
+}
+
+/// A GPU of the machine, whose resources are those that all its GPUs are beside.
+fn open_gpu(
+    config: &Config,
+    ordinal: u32,
+    machine: &GpuResources,
+) -> std::result::Result<Device, Status> {
+    let workers = u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX);
+    let options = DeviceOptions {
+        memory_bytes: config.gpus.memory_limit_bytes,
+        workers,
+        b_g2: config.gpus.b_g2,
+        stall_limit: config.gpus.stall,
+    };
+    let resources = Arc::new(machine.beside()?);
+    let device = DeviceProver::open(ordinal, &options, Arc::clone(&resources))?;
+    if let Ok(info) = device.info() {
+        tracing::info!(ordinal, ?info, "a GPU");
+    }
+    let backend = Arc::new(CudaBackend::new(Arc::new(device)).with_workers(workers));
+    Ok(Device { resources, backend })
+}

@@ -1,0 +1,132 @@
+//! What the documents say of files, tests and settings, held against the sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cuzk_core::config::SECTIONS;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// What stands in backquotes in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Whether a source has a test of this name that is run without being asked for.
+fn has_test(source: &str, name: &str) -> bool {
+    let lines: Vec<_> = source.lines().map(str::trim).collect();
+    let is_it = |line: &&str| {
+        let name_on = line
+            .strip_prefix("fn ")
+            .and_then(|on| on.strip_prefix(name));
+        name_on.is_some_and(|rest| rest.starts_with('('))
+    };
+    let Some(at) = lines.iter().position(is_it) else {
+        return false;
+    };
+    let attributes = lines[..at].iter().rev();
+    let mut attributes = attributes.take_while(|line| line.starts_with("#["));
+    attributes.clone().any(|line| *line == "#[test]")
+        && !attributes.any(|line| line.starts_with("#[ignore"))
+}
+
+/// Each row of the table names tests that there are.
+#[test]
+fn what_must_not_happen_is_tested() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text
+        .lines()
+        .skip_while(|line| *line != "## What must not happen");
+    let rows = rows.skip(1).take_while(|line| !line.starts_with("## "));
+    let rows: Vec<_> = rows.filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 14, "{rows:?}");
+    for row in rows {
+        let tests: Vec<_> = quoted(row)
+            .filter_map(|name| name.split_once("::"))
+            .collect();
+        assert!(!tests.is_empty(), "no test is named: {row}");
+        for (file, name) in tests {
+            let source = fs::read_to_string(root().join(file));
+            let source = source.unwrap_or_else(|error| panic!("{file}: {error}"));
+            assert!(has_test(&source, name), "{file} has no test {name}");
+        }
+    }
+}
+
+/// Where a document's links lead that stay in the repository.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1);
+    let targets = targets.filter_map(|rest| rest.split(&[')', '#'][..]).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+/// Returns the paths of the documents, among them every page of `docs/`.
+fn documents() -> Vec<PathBuf> {
+    let names = ["README.md", "ARCHITECTURE.md", "benches/README.md"];
+    let pages = fs::read_dir(root().join("docs")).unwrap();
+    let pages = pages.map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    names
+        .iter()
+        .map(|name| root().join(name))
+        .chain(pages)
+        .collect()
+}
+
+#[test]
+fn links_of_documents_lead_somewhere() {
+    let mut all = 0;
+    for path in documents() {
+        let document = path.display();
+        let text = fs::read_to_string(&path).unwrap();
+        for link in links(&text) {
+            let target = path.parent().unwrap().join(link);
+            assert!(target.exists(), "{document}: {link}");
+            all += 1;
+        }
+    }
+    assert!(all >= 40, "{all}");
+}
+
+fn sources(folder: &Path, out: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if path.file_name().unwrap() != "config" {
+                sources(&path, out);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// A key of the configuration that nobody reads would be a promise that nobody
+/// keeps.
+#[test]
+fn every_setting_is_read() {
+    let mut text = String::new();
+    for folder in ["cuzk-core/src", "cuzk/src"] {
+        sources(&root().join(folder), &mut text);
+    }
+    // By the name of the field, in which units and what is resolved stand apart.
+    let field = |section: &str, key: &str| match (section, key) {
+        ("memory", "total_budget" | "safety_margin" | "critical_reserve") => format!("{key}_bytes"),
+        ("gpus", "memory_limit") => format!("{key}_bytes"),
+        ("jobs", "results_kept_s") => "results_kept_for".to_owned(),
+        ("jobs", "normal_patience_s" | "low_patience_s") => "patience".to_owned(),
+        (_, key) => key.trim_end_matches("_s").to_owned(),
+    };
+    for (section, keys) in SECTIONS {
+        for (key, _) in *keys {
+            let field = format!(".{}", field(section, key));
+            let is_read = |at: (usize, &str)| {
+                let rest = &text[at.0 + field.len()..];
+                !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
+            };
+            assert!(text.match_indices(&field).any(is_read), "[{section}] {key}");
+        }
+    }
+}

@@ -1,0 +1,702 @@
+//! Configuration files: every shipped file resolves, every kind of bad input is
+//! told with its line and key, and what is printed reads back the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cuzk_core::config::{
+    BG2, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel, Logging, Memory,
+    Pipeline, ProblemKind, SECTIONS, Srs, Synthesis,
+};
+
+use cuzk_core::scheduler::priority::Patience;
+use cuzk_filecoin::ProofKind;
+use cuzk_kernels::Isa;
+use cuzk_memory::Dealloc;
+use proptest::prelude::*;
+
+/// A machine with two GPUs, whatever this one is.
+fn host() -> Host {
+    Host {
+        cores: 16,
+        memory_bytes: Some(128 << 30),
+        cuda: true,
+        param_cache: None,
+    }
+}
+
+fn host_without_cuda() -> Host {
+    Host {
+        cuda: false,
+        ..host()
+    }
+}
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, "test.toml", &host())
+}
+
+/// Every problem of a text, as people read it.
+fn problems_on(text: &str, host: &Host) -> Vec<String> {
+    match Config::parse(text, "test.toml", host) {
+        Err(ConfigError::Invalid { problems, .. }) => {
+            problems.iter().map(ToString::to_string).collect()
+        }
+        Err(other) => panic!("{text}: {other}"),
+        Ok(config) => panic!("{text}: resolved to {config:?}"),
+    }
+}
+
+fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../configs")
+        .join(name)
+}
+
+fn shipped_on(name: &str, host: &Host) -> Config {
+    let text = fs::read_to_string(shipped(name)).unwrap();
+    Config::parse(&text, name, host).unwrap()
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    for text in ["", "\n# nothing\n", "[gpus]\n", "[memory]\n[srs]\n"] {
+        assert_eq!(
+            parse(text).unwrap(),
+            Config::default_for(&host()),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn the_default_uses_the_whole_machine() {
+    let config = Config::default_for(&host());
+    assert_eq!(config.synthesis.threads, 16);
+    assert_eq!(config.gpus.gpu_threads, 16);
+    assert_eq!(config.gpus.devices, Devices::Auto);
+    assert_eq!(config.memory.total_budget_bytes, 128 << 30);
+    assert!(config.memory.safety_margin_bytes < config.memory.total_budget_bytes);
+    assert_eq!(
+        Config::default_for(&host_without_cuda()).gpus.devices,
+        Devices::Cpu
+    );
+    let unknown = Host {
+        memory_bytes: None,
+        ..host()
+    };
+    assert!(Config::default_for(&unknown).memory.total_budget_bytes <= 4 << 30);
+}
+
+#[test]
+fn the_default_file_is_the_built_in_default() {
+    for host in [host(), host_without_cuda()] {
+        assert_eq!(
+            shipped_on("default.toml", &host),
+            Config::default_for(&host)
+        );
+    }
+    assert_eq!(
+        Config::load(&shipped("default.toml")).unwrap(),
+        Config::default()
+    );
+}
+
+#[test]
+fn the_cpu_file_uses_no_gpu() {
+    for host in [host(), host_without_cuda()] {
+        let config = shipped_on("cpu-only.toml", &host);
+        assert_eq!(config.gpus.devices, Devices::Cpu);
+        assert_eq!(config.synthesis.threads, 16);
+    }
+    assert_eq!(
+        Config::load(&shipped("cpu-only.toml"))
+            .unwrap()
+            .gpus
+            .devices,
+        Devices::Cpu
+    );
+}
+
+#[test]
+fn the_gpu_files_name_their_devices() {
+    let one = shipped_on("one-gpu.toml", &host());
+    assert_eq!(one.gpus.devices, Devices::Ordinals(vec![0]));
+    assert_eq!(one.gpus.gpu_workers_per_device, 2);
+    let many = shipped_on("many-gpu.toml", &host());
+    assert_eq!(many.gpus.devices, Devices::Ordinals(vec![0, 1, 2, 3]));
+    assert_eq!(many.memory.total_budget_bytes, 512 << 30);
+    for name in ["one-gpu.toml", "many-gpu.toml"] {
+        let text = fs::read_to_string(shipped(name)).unwrap();
+        let problems = problems_on(&text, &host_without_cuda());
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].contains("CPU only"), "{problems:?}");
+    }
+}
+
+/// A key that a shipped file does not show is a key that nobody finds.
+#[test]
+fn the_default_file_shows_every_key() {
+    let text = fs::read_to_string(shipped("default.toml")).unwrap();
+    for (section, keys) in SECTIONS {
+        assert!(text.contains(&format!("\n[{section}]\n")), "{section}");
+        for (key, _) in *keys {
+            let shown = text.lines().any(|line| {
+                line.trim_start_matches("# ")
+                    .starts_with(&format!("{key} = "))
+            });
+            assert!(shown, "{section}.{key}");
+        }
+    }
+}
+
+#[test]
+fn the_list_of_keys_is_the_list_of_fields() {
+    let printed: toml::Table = Config::default_for(&host()).to_toml().parse().unwrap();
+    let fields: Vec<_> = printed
+        .iter()
+        .flat_map(|(section, keys)| {
+            keys.as_table()
+                .unwrap()
+                .keys()
+                .map(move |key| format!("{section}.{key}"))
+        })
+        .collect();
+    let mut listed: Vec<_> = SECTIONS
+        .iter()
+        .flat_map(|(section, keys)| keys.iter().map(move |(key, _)| format!("{section}.{key}")))
+        .collect();
+    listed.sort();
+    let mut fields_sorted = fields;
+    fields_sorted.sort();
+    assert_eq!(fields_sorted, listed);
+}
+
+#[test]
+fn the_cache_of_the_file_wins_over_the_environment_over_the_default() {
+    let with_variable = Host {
+        param_cache: Some("/from/env".into()),
+        ..host()
+    };
+    let cache = |text, host: &Host| Config::parse(text, "test", host).unwrap().srs.param_cache;
+    let text = "[srs]\nparam_cache = \"/from/file\"\n";
+    assert_eq!(cache(text, &with_variable), Path::new("/from/file"));
+    assert_eq!(cache("", &with_variable), Path::new("/from/env"));
+    assert_eq!(
+        cache("", &host()),
+        Path::new("/var/tmp/filecoin-proof-parameters")
+    );
+}
+
+const GOOD_VALUES: &str = r#"
+        [srs]
+        param_cache = "cache"
+        multiples = ["window-post", "winning-post", "window-post"]
+        [synthesis]
+        threads = 0
+        partition_workers = 3
+        [gpus]
+        devices = [2, 0]
+        gpu_threads = 32
+        gpu_workers_per_device = 1
+        faults_max = 5
+        stall_s = 30
+        rest_s = 40
+        b_g2 = "device"
+        memory_limit = "16GB"
+        [memory]
+        total_budget = "1.5GiB"
+        safety_margin = 1048576
+        critical_reserve = "64MiB"
+        dealloc = "serial"
+        [cpu]
+        isa = "portable"
+        [pipeline]
+        synthesis_lookahead = 4
+        finish_workers = 2
+        throttle = true
+        [jobs]
+        queued_partitions = 20
+        results_kept = 7
+        results_kept_s = 60
+        normal_patience_s = 600
+        low_patience_s = 6000
+        journal = "jobs.redb"
+        [logging]
+        level = "debug"
+        format = "json"
+    "#;
+
+#[test]
+fn good_values_resolve() {
+    let expected = Config {
+        srs: Srs {
+            param_cache: "cache".into(),
+            multiples: vec![ProofKind::WindowPost, ProofKind::WinningPost],
+        },
+        synthesis: Synthesis {
+            threads: 16,
+            partition_workers: 3,
+        },
+        gpus: Gpus {
+            devices: Devices::Ordinals(vec![2, 0]),
+            gpu_threads: 32,
+            gpu_workers_per_device: 1,
+            faults_max: 5,
+            stall: Duration::from_secs(30),
+            rest: Duration::from_secs(40),
+            b_g2: BG2::Device,
+            memory_limit_bytes: Some(16_000_000_000),
+        },
+        memory: Memory {
+            total_budget_bytes: 3 << 29,
+            safety_margin_bytes: 1 << 20,
+            critical_reserve_bytes: 64 << 20,
+            dealloc: Dealloc::Serial,
+        },
+        cpu: Cpu { isa: Isa::PORTABLE },
+        pipeline: Pipeline {
+            synthesis_lookahead: 4,
+            finish_workers: 2,
+            throttle: true,
+        },
+        jobs: Jobs {
+            queued_partitions: 20,
+            results_kept: 7,
+            results_kept_for: Duration::from_secs(60),
+            patience: Patience {
+                normal: Duration::from_secs(600),
+                low: Duration::from_secs(6000),
+            },
+            journal: Some("jobs.redb".into()),
+        },
+        logging: Logging {
+            level: LogLevel::Debug,
+            format: LogFormat::Json,
+        },
+    };
+    assert_eq!(parse(GOOD_VALUES).unwrap(), expected);
+}
+
+#[test]
+fn sizes_have_units() {
+    let budget = |size: &str| {
+        parse(&format!("[memory]\ntotal_budget = {size}\n"))
+            .unwrap()
+            .memory
+            .total_budget_bytes
+    };
+    assert_eq!(budget("\"16GiB\""), 16 << 30);
+    assert_eq!(budget("\"16 gib\""), 16 << 30);
+    assert_eq!(budget("\"16GB\""), 16_000_000_000);
+    assert_eq!(budget("\"auto\""), 128 << 30);
+    assert_eq!(budget("4096"), 4096);
+    assert_eq!(budget("\"9007199254740993B\""), 9_007_199_254_740_993);
+}
+
+#[test]
+fn nothing_is_reserved_in_every_spelling_of_nothing() {
+    for size in ["0", "\"0B\"", "\"0GiB\"", "\"0 MB\""] {
+        let config = parse(&format!("[memory]\ncritical_reserve = {size}\n")).unwrap();
+        assert_eq!(config.memory.critical_reserve_bytes, 0, "{size}");
+    }
+    assert!(parse("[memory]\ncritical_reserve = \"0\"\n").is_err());
+}
+
+/// A text, and what each line of its report contains.
+type BadInput = (&'static str, &'static [&'static str]);
+
+const BAD_INPUT: &[BadInput] = &[
+    // Misspelt and misplaced.
+    (
+        "[gpu]\n",
+        &["line 1: gpu: unknown section; did you mean [gpus]?"],
+    ),
+    (
+        "[zzz]\n",
+        &["line 1: zzz: unknown section; the sections are [srs], [synthesis], [gpus]"],
+    ),
+    (
+        "\n[gpus]\ngpu_thread = 3\n",
+        &["line 3: [gpus] gpu_thread: unknown key; did you mean `gpu_threads`?"],
+    ),
+    (
+        "[synthesis]\ngpu_threads = 3\n",
+        &["line 2: [synthesis] gpu_threads: unknown key; it belongs in [gpus]"],
+    ),
+    (
+        "gpu_threads = 3\n",
+        &["line 1: gpu_threads: unknown key; it belongs in [gpus]"],
+    ),
+    (
+        "[srs]\nsafty_margin = 3\n",
+        &["line 2: [srs] safty_margin: unknown key; did you mean `safety_margin` in [memory]?"],
+    ),
+    (
+        "[srs]\nqqqq = 3\n",
+        &["line 2: [srs] qqqq: unknown key; [srs] has `param_cache`"],
+    ),
+    (
+        "qqqq = 3\n",
+        &["line 1: qqqq: unknown key; every key belongs in one of the sections"],
+    ),
+    (
+        "synthesis.threds = 3\n",
+        &["line 1: [synthesis] threds: unknown key; did you mean `threads`?"],
+    ),
+    // Sizes.
+    (
+        "[memory]\ntotal_budget = \"lots\"\n",
+        &["line 2: [memory] total_budget: expected a size"],
+    ),
+    ("[memory]\ntotal_budget = \"16\"\n", &["got \"16\""]),
+    (
+        "[memory]\ntotal_budget = \"16 Gigs\"\n",
+        &["got \"16 Gigs\""],
+    ),
+    ("[memory]\ntotal_budget = \"-1GiB\"\n", &["got \"-1GiB\""]),
+    ("[memory]\ntotal_budget = \"\"\n", &["got \"\""]),
+    (
+        "[memory]\ntotal_budget = \"99999999999EiB\"\n",
+        &["expected at most 1152921504606846976"],
+    ),
+    (
+        "[memory]\ntotal_budget = \"1e400GiB\"\n",
+        &["got \"1e400GiB\""],
+    ),
+    (
+        "[memory]\ntotal_budget = 1.5\n",
+        &["expected a size such as \"16GiB\", a number of bytes, or \"auto\", got float"],
+    ),
+    ("[memory]\nsafety_margin = \"Auto\"\n", &["got \"Auto\""]),
+    // Zeros.
+    (
+        "[synthesis]\npartition_workers = 0\n",
+        &["line 2: [synthesis] partition_workers: expected a whole number, at least 1, got 0"],
+    ),
+    (
+        "[gpus]\ngpu_workers_per_device = 0\n",
+        &["[gpus] gpu_workers_per_device: expected"],
+    ),
+    (
+        "[gpus]\nb_g2 = \"gpu\"\nmemory_limit = 0\n",
+        &[
+            "line 2: [gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got \"gpu\"",
+            "line 3: [gpus] memory_limit: expected a size",
+        ],
+    ),
+    (
+        "[srs]\nmultiples = [\"winning-post\", \"winningpost\", \"\"]\n",
+        &[
+            "line 2: [srs] multiples: expected a list of kinds of \"porep\"",
+            "[srs] multiples: expected a list of kinds",
+        ],
+    ),
+    (
+        "[srs]\nmultiples = \"winning-post\"\n",
+        &["line 2: [srs] multiples: expected a list of kinds of"],
+    ),
+    (
+        "[gpus]\nb_g2 = true\nmemory_limit = \"16 gigs\"\n",
+        &[
+            "[gpus] b_g2: expected one of \"cpu\", \"device\", \"auto\", got boolean",
+            "[gpus] memory_limit: expected a size such as \"16GiB\"",
+        ],
+    ),
+    (
+        "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"512MiB\"\ncritical_reserve = \"512MiB\"\n",
+        &["[memory] critical_reserve: expected less than total_budget without safety_margin"],
+    ),
+    (
+        "[gpus]\nstall_s = 0\n[jobs]\nresults_kept_s = 999999999999\nlow_patience_s = -1\n",
+        &[
+            "[gpus] stall_s: expected",
+            "[jobs] results_kept_s: expected at most",
+            "[jobs] low_patience_s: expected",
+        ],
+    ),
+    (
+        "[pipeline]\nsynthesis_lookahead = 0\n",
+        &["[pipeline] synthesis_lookahead: expected"],
+    ),
+    (
+        "[memory]\ntotal_budget = 0\n",
+        &["[memory] total_budget: expected"],
+    ),
+    (
+        "[memory]\ntotal_budget = \"0GiB\"\n",
+        &["[memory] total_budget: expected"],
+    ),
+    (
+        "[memory]\nsafety_margin = \"0B\"\n",
+        &["[memory] safety_margin: expected"],
+    ),
+    // Wrong types.
+    (
+        "[synthesis]\nthreads = \"8\"\n",
+        &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got string"],
+    ),
+    ("[synthesis]\nthreads = 2.0\n", &["got float"]),
+    (
+        "[synthesis]\nthreads = 99999999999999999999999\n",
+        &["got integer of more than 64 bits"],
+    ),
+    (
+        "[gpus]\ndevices = [\"a\"]\ngpu_threads = [1]\n",
+        &[
+            "or a list of device ordinals such as [0, 1], got array of something else",
+            "got array",
+        ],
+    ),
+    (
+        "[pipeline]\nthrottle = 1\n",
+        &["expected true or false, got integer"],
+    ),
+    (
+        "[srs]\nparam_cache = 7\n",
+        &["expected a path in quotes, got integer"],
+    ),
+    (
+        "[srs]\nparam_cache = \"\"\n",
+        &["expected a path in quotes, got an empty text"],
+    ),
+    ("srs = 3\n", &["srs: expected a section"]),
+    ("[[srs]]\n", &["srs: expected a section"]),
+    (
+        "[srs.param_cache]\n",
+        &["[srs] param_cache: expected a path in quotes, got table"],
+    ),
+    (
+        "[logging]\nlevel = \"verbose\"\n",
+        &["line 2: [logging] level: expected one of \"off\""],
+    ),
+    (
+        "[cpu]\nisa = \"sse\"\n",
+        &[
+            "line 2: [cpu] isa: expected one of \"auto\", \"ifma\", \"scalar\", \"portable\", got \"sse\"",
+        ],
+    ),
+    (
+        "[memory]\ndealloc = \"never\"\n",
+        &["line 2: [memory] dealloc: expected one of \"recycle\""],
+    ),
+    (
+        "[logging]\nformat = \"xml\"\n",
+        &["expected \"text\" or \"json\", got \"xml\""],
+    ),
+    // Out of range.
+    (
+        "[synthesis]\nthreads = -1\n",
+        &["line 2: [synthesis] threads: expected a whole number (0 for all cores), got -1"],
+    ),
+    (
+        "[synthesis]\nthreads = 4097\n",
+        &["expected at most 4096, got 4097"],
+    ),
+    (
+        "[synthesis]\nthreads = 99999999999999999999\n",
+        &["line 2: [synthesis] threads"],
+    ),
+    ("[memory]\ntotal_budget = -5\n", &["got -5"]),
+    (
+        "[memory]\ntotal_budget = \"1GiB\"\nsafety_margin = \"1GiB\"\n",
+        &["line 3: [memory] safety_margin: expected less than total_budget"],
+    ),
+    (
+        "[memory]\nsafety_margin = \"200GiB\"\n",
+        &["line 2: [memory] safety_margin: expected less than total_budget"],
+    ),
+    (
+        "[memory]\ntotal_budget = 1\n",
+        &["line 2: [memory] total_budget: expected"],
+    ),
+    // Devices.
+    (
+        "[gpus]\ndevices = \"gpu\"\n",
+        &["line 2: [gpus] devices: expected \"cpu\", \"auto\" or a list"],
+    ),
+    ("[gpus]\ndevices = 0\n", &["got integer"]),
+    ("[gpus]\ndevices = [0, \"1\"]\n", &["got array"]),
+    ("[gpus]\ndevices = []\n", &["write \"cpu\" to use no GPU"]),
+    (
+        "[gpus]\ndevices = [1, 1]\n",
+        &["device 1 stands in the list twice"],
+    ),
+    ("[gpus]\ndevices = [-1]\n", &["got -1"]),
+    (
+        "[gpus]\ndevices = [5000000000]\n",
+        &["expected at most 4096"],
+    ),
+    // Not TOML.
+    ("[srs\n", &["line 1: "]),
+    ("[srs]\nparam_cache = /tmp\n", &["line 2: "]),
+    ("[srs]\n[srs]\n", &["line 2: duplicate key"]),
+    (
+        "[pipeline]\nthrottle = true\nthrottle = true\n",
+        &["line 3: duplicate key"],
+    ),
+    // All of it at once, in the file's order.
+    (
+        "[gpus]\ngpu_thread = 1\ngpu_workers_per_device = 0\n\n[memory]\ntotal_budget = \"16 Gigs\"\n\
+             safety_margin = true\n[loging]\nlevel = \"info\"\n[synthesis]\nthreads = \"x\"\n",
+        &[
+            "line 2: [gpus] gpu_thread",
+            "line 3: [gpus] gpu_workers_per_device",
+            "line 6: [memory] total_budget",
+            "line 7: [memory] safety_margin",
+            "line 8: loging: unknown section; did you mean [logging]?",
+            "line 11: [synthesis] threads",
+        ],
+    ),
+];
+
+#[test]
+fn bad_input_is_told_with_line_and_key() {
+    for (text, expected) in BAD_INPUT {
+        let problems = problems_on(text, &host());
+        assert_eq!(problems.len(), expected.len(), "{text:?}: {problems:#?}");
+        for (problem, expected) in problems.iter().zip(*expected) {
+            assert!(
+                problem.contains(expected),
+                "{text:?}: {problem:?}, not {expected:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ordinals_without_cuda_are_refused() {
+    let problems = problems_on("[gpus]\ndevices = [0]\n", &host_without_cuda());
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("line 2: [gpus] devices: this build proves on the CPU only"));
+    let error = Config::parse("[gpus]\ndevices = [0]\n", "x", &host_without_cuda()).unwrap_err();
+    let ConfigError::Invalid { problems, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(problems[0].kind, ProblemKind::NoCuda);
+}
+
+#[test]
+fn bad_files_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.toml");
+    let error = Config::load(&missing).unwrap_err();
+    assert!(matches!(error, ConfigError::Read { .. }), "{error}");
+    assert!(error.to_string().contains("missing.toml"));
+
+    let error = Config::load(folder.path()).unwrap_err();
+    assert!(matches!(error, ConfigError::Read { .. }), "{error}");
+
+    let binary = folder.path().join("binary.toml");
+    fs::write(&binary, b"[srs]\n\n\xff\xfe\n").unwrap();
+    let error = Config::load(&binary).unwrap_err();
+    assert!(
+        matches!(error, ConfigError::NotUtf8 { line: 3, .. }),
+        "{error}"
+    );
+
+    let wrong = folder.path().join("wrong.toml");
+    fs::write(&wrong, "[srs]\nnope = 1\n[gpus]\ngpu_threads = -1\n").unwrap();
+    let text = Config::load(&wrong).unwrap_err().to_string();
+    assert!(text.contains("wrong.toml"), "{text}");
+    assert_eq!(text.lines().count(), 3, "{text}");
+}
+
+fn any_devices() -> impl Strategy<Value = Devices> {
+    prop_oneof![
+        Just(Devices::Cpu),
+        Just(Devices::Auto),
+        proptest::collection::btree_set(0u32..=4096, 1..8)
+            .prop_map(|set| Devices::Ordinals(set.into_iter().rev().collect())),
+    ]
+}
+
+fn any_memory() -> impl Strategy<Value = Memory> {
+    (2u64..=1 << 60, 1u64..1 << 60, 0u32..50).prop_map(|(total, margin, zeros)| {
+        let total_budget_bytes = ((total >> zeros) << zeros).max(2);
+        let safety_margin_bytes = 1 + margin % (total_budget_bytes - 1);
+        Memory {
+            total_budget_bytes,
+            safety_margin_bytes,
+            critical_reserve_bytes: (total_budget_bytes - safety_margin_bytes) / 3,
+            dealloc: Dealloc::ALL[zeros as usize % Dealloc::ALL.len()],
+        }
+    })
+}
+
+prop_compose! {
+    fn any_config()(
+        param_cache in "[ -~äß]{1,30}",
+        counts in proptest::collection::vec(1usize..=4096, 8),
+        seconds in proptest::collection::vec(1u64..=1 << 28, 5),
+        devices in any_devices(),
+        memory in any_memory(),
+        throttle: bool,
+        level in 0usize..LogLevel::ALL.len(),
+        format in 0usize..LogFormat::ALL.len(),
+    ) -> Config {
+        Config {
+            srs: Srs {
+                param_cache: param_cache.into(),
+                multiples: ProofKind::ALL[counts[1] % 5..].to_vec(),
+            },
+            synthesis: Synthesis { threads: counts[0], partition_workers: counts[1] },
+            gpus: Gpus {
+                devices,
+                gpu_threads: counts[2],
+                gpu_workers_per_device: counts[3],
+                faults_max: u32::try_from(counts[5]).unwrap(),
+                stall: Duration::from_secs(seconds[0]),
+                rest: Duration::from_secs(seconds[4]),
+                b_g2: BG2::ALL[counts[0] % BG2::ALL.len()],
+                memory_limit_bytes: throttle.then_some(seconds[1]),
+            },
+            cpu: Cpu { isa: Isa::all()[counts[0] % Isa::all().len()] },
+            memory,
+            pipeline: Pipeline {
+                synthesis_lookahead: counts[4],
+                finish_workers: counts[0],
+                throttle,
+            },
+            jobs: Jobs {
+                queued_partitions: counts[6],
+                results_kept: counts[7],
+                results_kept_for: Duration::from_secs(seconds[1]),
+                patience: Patience {
+                    normal: Duration::from_secs(seconds[2]),
+                    low: Duration::from_secs(seconds[3]),
+                },
+                journal: throttle.then(|| "jobs.redb".into()),
+            },
+            logging: Logging { level: LogLevel::ALL[level], format: LogFormat::ALL[format] },
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn printed_configurations_read_back(config in any_config()) {
+        let text = config.to_toml();
+        prop_assert_eq!(Config::parse(&text, "printed", &host()).unwrap(), config, "{}", text);
+    }
+
+    #[test]
+    fn no_text_panics(text in "[\\[\\]a-z_=\"0-9. \n,{}-]{0,80}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn no_value_panics(
+        section in 0usize..SECTIONS.len(),
+        key in 0usize..6,
+        value in "(true|-?[0-9]{1,19}|[0-9]\\.[0-9]e[0-9]{1,3}|\"[0-9]{0,30}[a-zA-Z ]{0,5}\"|\\[-?[0-9]{1,12}\\]|\\{\\})",
+    ) {
+        let (section, keys) = SECTIONS[section];
+        let (key, _) = keys[key % keys.len()];
+        let text = format!("[{section}]\n{key} = {value}\n");
+        if let Err(error) = parse(&text) {
+            prop_assert!(error.to_string().contains("line 2"), "{}", error);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Proof of replication: a sector was sealed as its commitments say.
+//!
+//! Not sealing: it starts from the output of the first commit phase. Circuit
+//! and challenges are those of `storage_proofs_porep::stacked`.
+
+use anyhow::Context as _;
+use blstrs::Scalar;
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Context as WitnessContext;
+use cuzk_witness::porep::{self as writer, Challenge};
+use filecoin_hashers::Domain as _;
+use filecoin_proofs::constants::{
+    DRG_DEGREE, DefaultPieceDomain, DefaultPieceHasher, DefaultTreeDomain, DefaultTreeHasher,
+    EXP_DEGREE,
+};
+use filecoin_proofs::parameters::public_params;
+use filecoin_proofs_api::RegisteredSealProof;
+use rayon::prelude::*;
+use serde::Deserialize;
+use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::merkle::MerkleProofTrait as _;
+use storage_proofs_core::proof::ProofScheme;
+use storage_proofs_porep::stacked::{
+    self, StackedCircuit, StackedCompound, StackedDrg, TOTAL_PARENTS, Tau, generate_replica_id,
+};
+
+use super::fault;
+use super::native::tree_shape;
+use super::shape::{PorepChallenge, PorepShape};
+use super::statement::{Kind, Native, ReferenceStatement};
+use super::visitor::CircuitVisitor;
+use crate::Error;
+use crate::circuit_id::CircuitId;
+use crate::proof_kind::ProofKind;
+use crate::registered::seal_proof;
+use crate::request::{PorepC2, bad_phase1_output, commitment, field_element, prover_id};
+use crate::sector_size::SectorSize;
+use crate::tree::{Branching, ReplicaTree, with_tree};
+
+type PublicInputs = stacked::PublicInputs<DefaultTreeDomain, DefaultPieceDomain>;
+type VanillaProof<Tree> = Vec<stacked::Proof<Tree, DefaultPieceHasher>>;
+type Circuit<Tree> = StackedCircuit<Tree, DefaultPieceHasher>;
+type Compound<Tree> = StackedCompound<Tree, DefaultPieceHasher>;
+
+/// A sealed sector's statement and its vanilla proofs, one per partition.
+struct Porep<Tree: ReplicaTree> {
+    size: SectorSize,
+    params: stacked::PublicParams<Tree>,
+    inputs: PublicInputs,
+    vanilla: Vec<VanillaProof<Tree>>,
+    /// The same, for the writer.
+    challenges: Vec<Vec<Challenge>>,
+}
+
+/// The output of the first commit phase, read once.
+#[derive(Deserialize)]
+struct Phase1 {
+    registered_proof: RegisteredSealProof,
+    vanilla_proofs: SizedProofs,
+    comm_r: [u8; 32],
+    comm_d: [u8; 32],
+    replica_id: [u8; 32],
+    seed: [u8; 32],
+    ticket: [u8; 32],
+}
+
+/// Vanilla proofs by partition, under the name of their sector size.
+#[derive(Deserialize)]
+enum SizedProofs {
+    #[serde(rename = "StackedDrg2KiBV1")]
+    KiB2(Vec<Vec<PorepChallenge>>),
+    #[serde(rename = "StackedDrg8MiBV1")]
+    MiB8(Vec<Vec<PorepChallenge>>),
+    #[serde(rename = "StackedDrg512MiBV1")]
+    MiB512(Vec<Vec<PorepChallenge>>),
+    #[serde(rename = "StackedDrg32GiBV1")]
+    GiB32(Vec<Vec<PorepChallenge>>),
+    #[serde(rename = "StackedDrg64GiBV1")]
+    GiB64(Vec<Vec<PorepChallenge>>),
+}
+
+impl SizedProofs {
+    fn into_partitions(self) -> (SectorSize, Vec<Vec<PorepChallenge>>) {
+        match self {
+            Self::KiB2(partitions) => (SectorSize::KiB2, partitions),
+            Self::MiB8(partitions) => (SectorSize::MiB8, partitions),
+            Self::MiB512(partitions) => (SectorSize::MiB512, partitions),
+            Self::GiB32(partitions) => (SectorSize::GiB32, partitions),
+            Self::GiB64(partitions) => (SectorSize::GiB64, partitions),
+        }
+    }
+}
+
+/// Decodes and verifies a request's vanilla proofs.
+pub(super) fn decode(request: &PorepC2) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = SectorSize::registered(request.registered_proof.sector_size())?;
+    let output: Phase1 = serde_json::from_slice(&request.phase1_output)
+        .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
+    check_statement(request, &output)?;
+    with_tree!(size, decode_tree(request.registered_proof, size, output))
+}
+
+fn decode_tree<Tree: ReplicaTree>(
+    proof: RegisteredSealProof,
+    size: SectorSize,
+    output: Phase1,
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let inputs = PublicInputs {
+        replica_id: output.replica_id.into(),
+        tau: Some(Tau {
+            comm_d: output.comm_d.into(),
+            comm_r: output.comm_r.into(),
+        }),
+        k: None,
+        seed: Some(output.seed),
+    };
+    let params = params::<Tree>(proof)?;
+    let (vanilla_size, partitions) = output.vanilla_proofs.into_partitions();
+    let partitions = if vanilla_size == size {
+        expected_shape(&params, proof, size).check(partitions)
+    } else {
+        Err(format!(
+            "expected proofs of a {size} sector, got {vanilla_size}"
+        ))
+    }
+    .map_err(|mismatch| {
+        Error::request(
+            "vanilla_proof.vanilla_proofs",
+            mismatch,
+            "send what seal_commit_phase1 returned, unaltered",
+        )
+    })?;
+    let (vanilla, challenges) = partitions.into_iter().unzip();
+    verified(Porep {
+        size,
+        params,
+        inputs,
+        vanilla,
+        challenges,
+    })
+}
+
+/// The statement's own fields: what they are, and that they are of the sector
+/// that the request names.
+fn check_statement(request: &PorepC2, output: &Phase1) -> Result<(), Error> {
+    if output.registered_proof != request.registered_proof {
+        return Err(Error::request(
+            "registered_proof",
+            format!(
+                "expected {:?}, that of the C1 output, got {:?}",
+                output.registered_proof, request.registered_proof
+            ),
+            "send the registered proof that the sector was sealed with",
+        ));
+    }
+    commitment("vanilla_proof.comm_r", &output.comm_r)?;
+    commitment("vanilla_proof.comm_d", &output.comm_d)?;
+    if output.seed == [0; 32] {
+        return Err(Error::request(
+            "vanilla_proof.seed",
+            "all 32 bytes are zero",
+            "run seal_commit_phase1 with the chain's interactive randomness",
+        ));
+    }
+    if !field_element(output.replica_id) {
+        return Err(Error::request(
+            "vanilla_proof.replica_id",
+            "not a field element",
+            "send what seal_commit_phase1 returned, unaltered",
+        ));
+    }
+    let (Some(miner_id), Some(sector_number)) = (request.miner_id, request.sector_number) else {
+        return Ok(());
+    };
+    let expected = generate_replica_id::<DefaultTreeHasher, _>(
+        &prover_id(miner_id),
+        sector_number,
+        &output.ticket,
+        output.comm_d,
+        &request.registered_proof.as_v1_config().porep_id,
+    );
+    if expected.into_bytes() != output.replica_id {
+        return Err(Error::request(
+            "vanilla_proof.replica_id",
+            format!(
+                "is not that of sector {sector_number} of miner {miner_id} with this ticket and \
+                 comm_d"
+            ),
+            "send the C1 output of the sector that miner_id and sector_number name",
+        ));
+    }
+    Ok(())
+}
+
+fn expected_shape<Tree: ReplicaTree>(
+    params: &stacked::PublicParams<Tree>,
+    proof: RegisteredSealProof,
+    size: SectorSize,
+) -> PorepShape {
+    PorepShape {
+        partitions: usize::from(proof.partitions()),
+        challenges: params.challenges.num_challenges_per_partition(),
+        layers: params.num_layers,
+        drg_parents: DRG_DEGREE,
+        exp_parents: EXP_DEGREE,
+        label_parents: TOTAL_PARENTS,
+        data: Branching::data(size),
+        replica: Branching::replica(size),
+    }
+}
+
+fn params<Tree: ReplicaTree>(
+    proof: RegisteredSealProof,
+) -> Result<stacked::PublicParams<Tree>, Error> {
+    public_params::<Tree>(&proof.as_v1_config())
+        .map_err(|problem| Error::synthesis("PoRep parameters", &problem))
+}
+
+/// The job, if the vanilla proofs verify against the statement.
+fn verified<Tree: ReplicaTree>(porep: Porep<Tree>) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let Porep {
+        params,
+        inputs,
+        vanilla,
+        ..
+    } = &porep;
+    let valid =
+        StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(params, inputs, vanilla)
+            .map_err(|problem| Error::synthesis("vanilla verification", &problem))?;
+    if valid && vanilla.par_iter().flatten().all(paths_verify) {
+        return Ok(Box::new(porep));
+    }
+    let fault = vanilla
+        .iter()
+        .enumerate()
+        .find_map(|(k, proofs)| fault::porep(params, inputs, k, proofs).err());
+    Err(Error::request(
+        "vanilla_proof",
+        format!(
+            "does not verify against its own comm_r, comm_d, replica_id and seed: {}",
+            fault.unwrap_or_default()
+        ),
+        "run seal_commit_phase1 again, or send its output unaltered",
+    ))
+}
+
+/// What the library's verifier takes on trust: that these paths lead from leaf
+/// to root.
+fn paths_verify<Tree: ReplicaTree>(proof: &stacked::Proof<Tree, DefaultPieceHasher>) -> bool {
+    proof.comm_d_proofs.verify() && proof.comm_r_last_proof.verify()
+}
+
+impl<Tree: ReplicaTree> Kind for Porep<Tree> {
+    type Circuit = Circuit<Tree>;
+
+    fn id(&self) -> CircuitId {
+        CircuitId {
+            kind: ProofKind::Porep,
+            sector_size: self.size,
+        }
+    }
+
+    fn partitions(&self) -> usize {
+        self.vanilla.len()
+    }
+
+    fn instance(&self, partition: usize) -> anyhow::Result<Circuit<Tree>> {
+        let vanilla = self.vanilla.get(partition).context("no such partition")?;
+        Compound::<Tree>::circuit(&self.inputs, (), vanilla, &self.params, Some(partition))
+    }
+
+    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>> {
+        Compound::<Tree>::generate_public_inputs(&self.inputs, &self.params, Some(partition))
+    }
+
+    fn native(&self) -> Option<&dyn Native> {
+        Some(self)
+    }
+}
+
+impl<Tree: ReplicaTree> Native for Porep<Tree> {
+    fn write(
+        &self,
+        partition: usize,
+        context: WitnessContext<'_>,
+    ) -> anyhow::Result<PackedWitness<Scalar>> {
+        let shape = writer::PorepShape {
+            data: tree_shape(Branching::data(self.size))?,
+            replica: tree_shape(Branching::replica(self.size))?,
+            layers: self.params.num_layers,
+            challenges: self.params.challenges.num_challenges_per_partition(),
+        };
+        let vanilla = self
+            .vanilla
+            .get(partition)
+            .and_then(|proofs| proofs.first());
+        let vanilla = vanilla.context("no such partition")?;
+        let challenges = self.challenges.get(partition);
+        let tau = self.inputs.tau.as_ref().context("no commitments")?;
+        let statement = writer::Statement {
+            replica_id: self.inputs.replica_id.into(),
+            comm_d: tau.comm_d.into(),
+            comm_r: tau.comm_r.into(),
+            comm_r_last: vanilla.comm_r_last().into(),
+            comm_c: vanilla.comm_c().into(),
+        };
+        let challenges = challenges.context("no such partition")?;
+        Ok(writer::write(context, shape, &statement, challenges)?)
+    }
+}
+
+/// The circuit without values.
+pub(super) fn with_blank<V: CircuitVisitor>(
+    size: SectorSize,
+    visitor: V,
+) -> Result<V::Output, Error> {
+    fn visit<Tree: ReplicaTree, V: CircuitVisitor>(
+        size: SectorSize,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        visitor.visit(Compound::<Tree>::blank_circuit(&params::<Tree>(
+            seal_proof(size),
+        )?))
+    }
+    with_tree!(size, visit::<V>(size, visitor))
+}

@@ -1,0 +1,232 @@
+//! SnapDeals: a sector's replica now encodes new data.
+//!
+//! Circuit and challenges are those of `storage_proofs_update` (the empty
+//! sector update); each partition proves challenges of its own part of the
+//! sector.
+
+use anyhow::Context as _;
+use blstrs::Scalar;
+use cuzk_pce::PackedWitness;
+use cuzk_witness::Context as WitnessContext;
+use cuzk_witness::snap_deals::{self as writer, Challenge, UpdateShape};
+use rayon::prelude::*;
+use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::merkle::MerkleProofTrait;
+use storage_proofs_core::proof::ProofScheme;
+use storage_proofs_update::constants::{h_default, h_select, hs};
+use storage_proofs_update::{
+    ChallengeProof, EmptySectorUpdate, EmptySectorUpdateCircuit, EmptySectorUpdateCompound,
+    PartitionProof, PublicInputs, PublicParams,
+};
+
+use super::fault;
+use super::native::{siblings, tree_shape};
+use super::shape::{self, UpdatePartition};
+use super::statement::{Kind, Native, ReferenceStatement};
+use super::visitor::CircuitVisitor;
+use crate::Error;
+use crate::circuit_id::CircuitId;
+use crate::proof_kind::ProofKind;
+use crate::request::SnapDeals;
+use crate::sector_size::SectorSize;
+use crate::tree::{Branching, ReplicaTree, with_tree};
+
+/// A sector update's statement and its vanilla proofs, one per partition.
+struct Update<Tree: ReplicaTree> {
+    size: SectorSize,
+    params: PublicParams,
+    inputs: PublicInputs,
+    vanilla: Vec<PartitionProof<Tree>>,
+}
+
+/// Decodes and verifies a request's vanilla proofs.
+pub(super) fn decode(request: &SnapDeals) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = SectorSize::registered(request.registered_proof.sector_size())?;
+    with_tree!(size, decode_tree(request, size))
+}
+
+fn decode_tree<Tree: ReplicaTree>(
+    request: &SnapDeals,
+    size: SectorSize,
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let params = PublicParams::from_sector_size(size.bytes());
+    let vanilla: Vec<PartitionProof<Tree>> = request
+        .vanilla_proofs
+        .par_iter()
+        .enumerate()
+        .map(|(partition, bytes)| {
+            decode_partition(bytes, &params, size).map_err(|mismatch| {
+                Error::request(
+                    format!("vanilla_proofs[{partition}]"),
+                    mismatch,
+                    "send the bytes that generate_partition_proofs returned for this registered \
+                     proof",
+                )
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let inputs = PublicInputs {
+        k: 0,
+        comm_r_old: request.comm_r_old.into(),
+        comm_d_new: request.comm_d_new.into(),
+        comm_r_new: request.comm_r_new.into(),
+        h: h_default(params.sector_nodes),
+    };
+    verified(Update::<Tree> {
+        size,
+        params,
+        inputs,
+        vanilla,
+    })
+}
+
+fn decode_partition<Tree: ReplicaTree>(
+    bytes: &[u8],
+    params: &PublicParams,
+    size: SectorSize,
+) -> Result<PartitionProof<Tree>, shape::Mismatch> {
+    shape::from_bincode::<UpdatePartition>(bytes)?.check(
+        params,
+        Branching::data(size),
+        Branching::replica(size),
+    )
+}
+
+/// The job, if every partition's vanilla proof verifies.
+fn verified<Tree: ReplicaTree>(update: Update<Tree>) -> Result<Box<dyn ReferenceStatement>, Error> {
+    update
+        .vanilla
+        .par_iter()
+        .enumerate()
+        .try_for_each(|(k, vanilla)| {
+            let inputs = PublicInputs {
+                k,
+                ..update.inputs.clone()
+            };
+            let valid = EmptySectorUpdate::<Tree>::verify(&update.params, &inputs, vanilla)
+                .map_err(|problem| Error::synthesis("vanilla verification", &problem))?;
+            if valid {
+                return Ok(());
+            }
+            let fault = fault::snap_deals(&update.params, &inputs, vanilla);
+            Err(Error::request(
+                format!("vanilla_proofs[{k}]"),
+                format!(
+                    "does not verify against comm_r_old, comm_r_new and comm_d_new: {}",
+                    fault.err().unwrap_or_default()
+                ),
+                "run generate_partition_proofs again for this update, or send its output unaltered \
+             and in order",
+            ))
+        })?;
+    Ok(Box::new(update))
+}
+
+impl<Tree: ReplicaTree> Kind for Update<Tree> {
+    type Circuit = EmptySectorUpdateCircuit<Tree>;
+
+    fn id(&self) -> CircuitId {
+        CircuitId {
+            kind: ProofKind::SnapDeals,
+            sector_size: self.size,
+        }
+    }
+
+    fn partitions(&self) -> usize {
+        self.vanilla.len()
+    }
+
+    fn instance(&self, partition: usize) -> anyhow::Result<EmptySectorUpdateCircuit<Tree>> {
+        let vanilla = self.vanilla.get(partition).context("no such partition")?;
+        EmptySectorUpdateCompound::<Tree>::circuit(
+            &self.inputs,
+            (),
+            vanilla,
+            &self.params,
+            Some(partition),
+        )
+    }
+
+    fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>> {
+        EmptySectorUpdateCompound::<Tree>::generate_public_inputs(
+            &self.inputs,
+            &self.params,
+            Some(partition),
+        )
+    }
+
+    fn native(&self) -> Option<&dyn Native> {
+        Some(self)
+    }
+}
+
+impl<Tree: ReplicaTree> Native for Update<Tree> {
+    fn write(
+        &self,
+        partition: usize,
+        context: WitnessContext<'_>,
+    ) -> anyhow::Result<PackedWitness<Scalar>> {
+        let shape = self.shape()?;
+        let vanilla = self.vanilla.get(partition).context("no such partition")?;
+        let first = vanilla.challenge_proofs.first().context("no challenges")?;
+        let selected = h_select(self.params.sector_nodes, self.inputs.h);
+        let update = writer::Update {
+            k_and_h_select: u64::try_from(partition)? | selected << shape.partition_bits,
+            comm_r_old: self.inputs.comm_r_old.into(),
+            comm_d_new: self.inputs.comm_d_new.into(),
+            comm_r_new: self.inputs.comm_r_new.into(),
+            comm_c: vanilla.comm_c.into(),
+            root_r_old: first.proof_r_old.root().into(),
+            root_r_new: first.proof_r_new.root().into(),
+            apex_leafs: vanilla
+                .apex_leafs
+                .iter()
+                .map(|leaf| (*leaf).into())
+                .collect(),
+            challenges: vanilla.challenge_proofs.iter().map(challenge).collect(),
+        };
+        Ok(writer::write(context, &shape, &update)?)
+    }
+}
+
+impl<Tree: ReplicaTree> Update<Tree> {
+    fn shape(&self) -> anyhow::Result<UpdateShape> {
+        let params = &self.params;
+        let mut high_bits = [0; 6];
+        for (bits, choice) in high_bits.iter_mut().zip(hs(params.sector_nodes)) {
+            *bits = u32::try_from(choice)?;
+        }
+        Ok(UpdateShape {
+            tree_r: tree_shape(Branching::replica(self.size))?,
+            challenges: params.challenge_count,
+            partition_bits: u32::try_from(params.partition_bit_len)?,
+            apex_bits: u32::try_from(params.apex_leaf_bit_len)?,
+            high_bits,
+        })
+    }
+}
+
+fn challenge<Tree: ReplicaTree>(proof: &ChallengeProof<Tree>) -> Challenge {
+    Challenge {
+        leaf_r_old: proof.proof_r_old.leaf().into(),
+        path_r_old: siblings(&proof.proof_r_old),
+        leaf_d_new: proof.proof_d_new.leaf().into(),
+        path_d_new: siblings(&proof.proof_d_new),
+        path_r_new: siblings(&proof.proof_r_new),
+    }
+}
+
+/// The circuit without values.
+pub(super) fn with_blank<V: CircuitVisitor>(
+    size: SectorSize,
+    visitor: V,
+) -> Result<V::Output, Error> {
+    fn visit<Tree: ReplicaTree, V: CircuitVisitor>(
+        size: SectorSize,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        let params = PublicParams::from_sector_size(size.bytes());
+        visitor.visit(EmptySectorUpdateCompound::<Tree>::blank_circuit(&params))
+    }
+    with_tree!(size, visit::<V>(size, visitor))
+}

@@ -1,0 +1,181 @@
+//! Proof bytes against filecoin-proofs-api's own verify functions, which are
+//! what the chain runs.
+//!
+//! Not the engine's own verification: it takes nothing from a [`Statement`](crate::kinds::Statement).
+//! The verifying key is read by the library, from the directory that
+//! `FIL_PROOFS_PARAMETER_CACHE` named when the process first asked.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use filecoin_proofs_api::post::{verify_window_post, verify_winning_post};
+use filecoin_proofs_api::seal::verify_seal;
+use filecoin_proofs_api::update::verify_empty_sector_update_proof;
+use filecoin_proofs_api::{ApiVersion, PublicReplicaInfo, RegisteredPoStProof, SectorId};
+use serde::Deserialize;
+use storage_proofs_core::parameter_cache::parameter_cache_dir;
+
+use crate::Error;
+use crate::circuit_id::CircuitId;
+use crate::request::ProofRequest;
+use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, bad_phase1_output};
+use crate::request::{claimed_sector, prover_id};
+use crate::sector_size::SectorSize;
+use crate::verify::{PARTITION_PROOF_BYTES, Rejection, Verdict};
+
+type Replicas = BTreeMap<SectorId, PublicReplicaInfo>;
+
+/// The part of a first commit phase's output that the chain knows too.
+#[derive(Deserialize)]
+struct Phase1Public {
+    comm_r: [u8; 32],
+    comm_d: [u8; 32],
+    seed: [u8; 32],
+    ticket: [u8; 32],
+}
+
+/// Whether filecoin-proofs-api accepts `proof` for what `request` asks.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] when the request does not say enough for the
+/// chain's verifier (a bare C1 output has no miner, a V1 WindowPoSt after the
+/// first partition needs the partitions before it), [`Error::Io`] when there
+/// is no verifying key.
+pub fn verify(request: &ProofRequest, proof: &[u8]) -> Result<Verdict, Error> {
+    let partitions = partitions(request);
+    if proof.len() != partitions * PARTITION_PROOF_BYTES {
+        return Ok(Verdict::Invalid(Rejection::Length {
+            expected: partitions * PARTITION_PROOF_BYTES,
+            got: proof.len(),
+        }));
+    }
+    require_key(request)?;
+    let outcome = match request {
+        ProofRequest::PorepC2(request) => porep(request, proof)?,
+        ProofRequest::WinningPost(request) => winning_post(request, proof)?,
+        ProofRequest::WindowPost(request) => window_post(request, proof)?,
+        ProofRequest::SnapDeals(request) => snap_deals(request, proof),
+    };
+    Ok(match outcome {
+        Ok(true) => Verdict::Valid,
+        Ok(false) => Verdict::Invalid(Rejection::Reference {
+            problem: "the proof is not valid".into(),
+        }),
+        Err(problem) => Verdict::Invalid(Rejection::Reference {
+            problem: format!("{problem:#}"),
+        }),
+    })
+}
+
+fn partitions(request: &ProofRequest) -> usize {
+    match request {
+        ProofRequest::PorepC2(request) => request.registered_proof.partitions().into(),
+        ProofRequest::WinningPost(_) | ProofRequest::WindowPost(_) => 1,
+        ProofRequest::SnapDeals(request) => request.vanilla_proofs.len(),
+    }
+}
+
+/// Without this, the library would go on to look for the parameters and
+/// report those as missing.
+fn require_key(request: &ProofRequest) -> Result<(), Error> {
+    let size = match request {
+        ProofRequest::PorepC2(request) => request.registered_proof.sector_size(),
+        ProofRequest::WinningPost(request) => request.registered_proof.sector_size(),
+        ProofRequest::WindowPost(request) => request.registered_proof.sector_size(),
+        ProofRequest::SnapDeals(request) => request.registered_proof.sector_size(),
+    };
+    let id = CircuitId {
+        kind: request.kind(),
+        sector_size: SectorSize::registered(size)?,
+    };
+    let path = parameter_cache_dir().join(id.vk_file_name()?);
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(_) => Err(Error::io(path, io::Error::other("not a file"))),
+        Err(error) => Err(Error::io(path, error)),
+    }
+}
+
+fn porep(request: &PorepC2, proof: &[u8]) -> Result<anyhow::Result<bool>, Error> {
+    let (Some(miner_id), Some(sector_number)) = (request.miner_id, request.sector_number) else {
+        return Err(Error::request(
+            "miner_id",
+            "a bare C1 output says neither miner nor sector, which the chain's verifier needs",
+            "put it into a request file with miner_id and sector_number",
+        ));
+    };
+    let output: Phase1Public = serde_json::from_slice(&request.phase1_output)
+        .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
+    Ok(verify_seal(
+        request.registered_proof,
+        output.comm_r,
+        output.comm_d,
+        prover_id(miner_id),
+        sector_number.into(),
+        output.ticket,
+        output.seed,
+        proof,
+    ))
+}
+
+fn winning_post(request: &WinningPost, proof: &[u8]) -> Result<anyhow::Result<bool>, Error> {
+    let replicas = replicas(request.registered_proof, &request.vanilla_proofs)?;
+    let prover = prover_id(request.miner_id);
+    Ok(verify_winning_post(
+        &request.randomness,
+        proof,
+        &replicas,
+        prover,
+    ))
+}
+
+fn window_post(request: &WindowPost, proof: &[u8]) -> Result<anyhow::Result<bool>, Error> {
+    let registered = request.registered_proof;
+    if request.partition_index != 0 && registered.version() < ApiVersion::V1_2_0 {
+        return Err(Error::request(
+            "partition_index",
+            format!("the challenges of {registered:?} depend on the partitions before this one"),
+            "verify the proofs of the whole deadline together",
+        ));
+    }
+    let replicas = replicas(registered, &request.vanilla_proofs)?;
+    let proofs = [(registered, proof)];
+    Ok(verify_window_post(
+        &request.randomness,
+        &proofs,
+        &replicas,
+        prover_id(request.miner_id),
+    ))
+}
+
+fn snap_deals(request: &SnapDeals, proof: &[u8]) -> anyhow::Result<bool> {
+    verify_empty_sector_update_proof(
+        request.registered_proof,
+        proof,
+        request.comm_r_old,
+        request.comm_r_new,
+        request.comm_d_new,
+    )
+}
+
+/// The sectors' public side, as their vanilla proofs state it.
+fn replicas(
+    registered: RegisteredPoStProof,
+    vanilla_proofs: &[Vec<u8>],
+) -> Result<Replicas, Error> {
+    let sectors = vanilla_proofs.iter().enumerate().map(|(index, vanilla)| {
+        let (number, comm_r) = claimed_sector(vanilla).ok_or_else(|| {
+            Error::request(
+                format!("vanilla_proofs[{index}]"),
+                format!("expected at least 40 bytes, got {}", vanilla.len()),
+                "send the bytes that the vanilla prover returned",
+            )
+        })?;
+        Ok((
+            SectorId::from(number),
+            PublicReplicaInfo::new(registered, comm_r),
+        ))
+    });
+    sectors.collect()
+}

@@ -1,0 +1,75 @@
+//! Makes requests to try the engine with: small sectors are sealed, large ones
+//! are written down.
+//!
+//! Not for sectors of a network: the data is random, and the challenges are
+//! drawn here. The invariant: the same seed gives the same request, and the
+//! proofs library's own verifiers accept its vanilla proofs.
+//!
+//! Reading order: [`make`] here, `sealed` for what the proofs library seals,
+//! `sparse` for sectors that are too large for that, over the trees of `merkle`.
+
+mod merkle;
+mod sealed;
+mod sparse;
+
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tracing::info_span;
+
+use crate::Error;
+use crate::proof_kind::ProofKind;
+use crate::request::ProofRequest;
+use crate::sector_size::SectorSize;
+
+/// The miner that the sectors made here belong to.
+const MINER_ID: u64 = 1000;
+
+/// The largest sector that is sealed; those above are sparse.
+pub const LARGEST_SEALED: SectorSize = SectorSize::MiB8;
+
+/// Makes a request for a proof of `kind` over a sector of `size`, with data
+/// drawn from `seed`, on the current rayon pool.
+///
+/// Up to 8 MiB the sector is sealed: a tenth of a second for 2 KiB, a quarter
+/// of a minute for 8 MiB, both in some 50 MB of memory. Those above
+/// [`LARGEST_SEALED`] are [sparse](make_sparse).
+///
+/// # Errors
+///
+/// [`Error::Io`] when a directory cannot be written, [`Error::Synthesis`] when
+/// sealing fails.
+pub fn make(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest, Error> {
+    if size > LARGEST_SEALED {
+        return make_sparse(kind, size, seed);
+    }
+    let _span = info_span!("seal", %kind, %size).entered();
+    sealed::make(kind, size, ChaCha8Rng::seed_from_u64(seed))
+}
+
+/// Makes a request for a proof of `kind` over a sector of any `size` that was
+/// never sealed: its data and replica repeat, except where a challenge asks,
+/// so that the trees over them are known without a sector. The circuit and the
+/// proofs library's verifiers accept it, since neither sees how the parents of
+/// a challenged node got their labels. Full-size sectors take a second or two
+/// and some 60 MB of memory; a WindowPoSt is of the first few sectors of its
+/// partition.
+///
+/// # Errors
+///
+/// [`Error::Synthesis`] when the proofs library fails.
+pub fn make_sparse(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest, Error> {
+    let _span = info_span!("sparse", %kind, %size).entered();
+    sparse::make(kind, size, ChaCha8Rng::seed_from_u64(seed))
+}
+
+/// 32 bytes below 2²⁵⁴, as the chain's randomness is.
+fn field_element(rng: &mut ChaCha8Rng) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    rng.fill_bytes(&mut bytes);
+    bytes[31] &= 0x3f;
+    bytes
+}
+
+fn failed(stage: &'static str, problem: &dyn std::fmt::Display) -> Error {
+    Error::synthesis(stage, problem)
+}

@@ -1,0 +1,252 @@
+//! A sector that is really sealed, as far as every kind's vanilla proof.
+//!
+//! The sector lives in a temporary directory and is gone when the request is
+//! returned, or, if the process is killed before, when the next sector is made. The proofs library keeps the parents of a sector's graph, 56 bytes
+//! a node, in the directory that `FIL_PROOFS_PARENT_CACHE` names (by default
+//! under `/var/tmp`), and reads them from there the next time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use cuzk_files::Scratch;
+use filecoin_proofs_api::post::{
+    generate_fallback_sector_challenges, generate_single_vanilla_proof,
+};
+use filecoin_proofs_api::seal::{
+    SealPreCommitPhase2Output, add_piece, seal_commit_phase1, seal_pre_commit_phase1,
+    seal_pre_commit_phase2,
+};
+use filecoin_proofs_api::update::{empty_sector_update_encode_into, generate_partition_proofs};
+use filecoin_proofs_api::{
+    PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, SectorId,
+    UnpaddedBytesAmount,
+};
+use rand::RngCore;
+use rand_chacha::ChaCha8Rng;
+use tracing::info_span;
+
+use crate::Error;
+use crate::library_settings::library_settings;
+use crate::proof_kind::ProofKind;
+use crate::registered;
+use crate::request::ProofRequest;
+use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
+use crate::sector_size::SectorSize;
+
+use super::{MINER_ID, failed, field_element};
+
+/// Seals a sector of `size` with data drawn from `rng`, and makes a request for
+/// a proof of `kind` over it.
+pub(super) fn make(
+    kind: ProofKind,
+    size: SectorSize,
+    rng: ChaCha8Rng,
+) -> Result<ProofRequest, Error> {
+    let sector = Sector::seal(size, rng)?;
+    match kind {
+        ProofKind::Porep => sector.porep(),
+        ProofKind::WinningPost => sector.winning_post(),
+        ProofKind::WindowPost => sector.window_post(),
+        ProofKind::SnapDeals => sector.snap_deals(),
+    }
+}
+
+/// A sector as far as its replica.
+struct Sector {
+    size: SectorSize,
+    number: u64,
+    ticket: [u8; 32],
+    pieces: [PieceInfo; 1],
+    commitments: SealPreCommitPhase2Output,
+    directory: Scratch,
+    rng: ChaCha8Rng,
+}
+
+impl Sector {
+    fn seal(size: SectorSize, mut rng: ChaCha8Rng) -> Result<Self, Error> {
+        let _span = info_span!("seal", %size).entered();
+        let parents = PathBuf::from(&library_settings()?.parent_cache);
+        create_directory(&parents)?;
+        let directory = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
+        let registered = registered::seal_proof(size);
+        let number = u64::from(rng.next_u32());
+        let ticket = field_element(&mut rng);
+        let pieces = [write_piece(size, &mut rng, &directory.path().join("data"))?];
+        create_directory(&directory.path().join("cache"))?;
+        create_file(&directory.path().join("replica"), 0)?;
+        let phase1 = seal_pre_commit_phase1(
+            registered,
+            directory.path().join("cache"),
+            directory.path().join("data"),
+            directory.path().join("replica"),
+            prover_id(MINER_ID),
+            SectorId::from(number),
+            ticket,
+            &pieces,
+        )
+        .map_err(|problem| failed("seal_pre_commit_phase1", &problem))?;
+        let commitments = seal_pre_commit_phase2(
+            phase1,
+            directory.path().join("cache"),
+            directory.path().join("replica"),
+        )
+        .map_err(|problem| failed("seal_pre_commit_phase2", &problem))?;
+        Ok(Self {
+            size,
+            number,
+            ticket,
+            pieces,
+            commitments,
+            directory,
+            rng,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn porep(mut self) -> Result<ProofRequest, Error> {
+        let seed = field_element(&mut self.rng);
+        let output = seal_commit_phase1(
+            self.path("cache"),
+            self.path("replica"),
+            prover_id(MINER_ID),
+            SectorId::from(self.number),
+            self.ticket,
+            seed,
+            self.commitments,
+            &self.pieces,
+        )
+        .map_err(|problem| failed("seal_commit_phase1", &problem))?;
+        let phase1_output =
+            serde_json::to_vec(&output).map_err(|problem| failed("C1 output", &problem))?;
+        Ok(ProofRequest::PorepC2(PorepC2 {
+            registered_proof: output.registered_proof,
+            miner_id: Some(MINER_ID),
+            sector_number: Some(self.number),
+            phase1_output,
+        }))
+    }
+
+    fn winning_post(mut self) -> Result<ProofRequest, Error> {
+        let registered_proof = registered::winning_post_proof(self.size);
+        let (randomness, vanilla_proof) = self.post(registered_proof)?;
+        Ok(ProofRequest::WinningPost(WinningPost {
+            registered_proof,
+            miner_id: MINER_ID,
+            randomness,
+            vanilla_proofs: vec![vanilla_proof],
+        }))
+    }
+
+    fn window_post(mut self) -> Result<ProofRequest, Error> {
+        let registered_proof = registered::window_post_proof(self.size);
+        let (randomness, vanilla_proof) = self.post(registered_proof)?;
+        Ok(ProofRequest::WindowPost(WindowPost {
+            registered_proof,
+            miner_id: MINER_ID,
+            randomness,
+            partition_index: 0,
+            vanilla_proofs: vec![vanilla_proof],
+        }))
+    }
+
+    /// Randomness, and the vanilla proof for the challenges that follow.
+    fn post(&mut self, registered: RegisteredPoStProof) -> Result<([u8; 32], Vec<u8>), Error> {
+        let randomness = field_element(&mut self.rng);
+        let id = SectorId::from(self.number);
+        let challenges = generate_fallback_sector_challenges(
+            registered,
+            &randomness,
+            &[id],
+            prover_id(MINER_ID),
+        )
+        .map_err(|problem| failed("PoSt challenges", &problem))?;
+        let replica = PrivateReplicaInfo::new(
+            registered,
+            self.commitments.comm_r,
+            self.path("cache"),
+            self.path("replica"),
+        );
+        let challenges = challenges.get(&id).map(Vec::as_slice).unwrap_or_default();
+        let vanilla_proof = generate_single_vanilla_proof(registered, id, &replica, challenges)
+            .map_err(|problem| failed("PoSt vanilla proof", &problem))?;
+        Ok((randomness, vanilla_proof))
+    }
+
+    fn snap_deals(mut self) -> Result<ProofRequest, Error> {
+        let registered_proof = registered::update_proof(self.size);
+        let data = self.path("new-data");
+        let pieces = [write_piece(self.size, &mut self.rng, &data)?];
+        create_directory(&self.path("new-cache"))?;
+        create_file(&self.path("new-replica"), self.size.bytes())?;
+        let encoded = empty_sector_update_encode_into(
+            registered_proof,
+            self.path("new-replica"),
+            self.path("new-cache"),
+            self.path("replica"),
+            self.path("cache"),
+            data,
+            &pieces,
+        )
+        .map_err(|problem| failed("sector update", &problem))?;
+        let vanilla_proofs = generate_partition_proofs(
+            registered_proof,
+            self.commitments.comm_r,
+            encoded.comm_r_new,
+            encoded.comm_d_new,
+            self.path("replica"),
+            self.path("cache"),
+            self.path("new-replica"),
+            self.path("new-cache"),
+        )
+        .map_err(|problem| failed("update vanilla proofs", &problem))?;
+        Ok(ProofRequest::SnapDeals(SnapDeals {
+            registered_proof,
+            comm_r_old: self.commitments.comm_r,
+            comm_r_new: encoded.comm_r_new,
+            comm_d_new: encoded.comm_d_new,
+            vanilla_proofs: vanilla_proofs.into_iter().map(|proof| proof.0).collect(),
+        }))
+    }
+}
+
+/// Fills `path` with one piece of random data, as large as the sector holds.
+fn write_piece(size: SectorSize, rng: &mut ChaCha8Rng, path: &Path) -> Result<PieceInfo, Error> {
+    let file = create_file(path, 0)?;
+    let length = UnpaddedBytesAmount::from(PaddedBytesAmount(size.bytes()));
+    let registered = registered::seal_proof(size);
+    let data = RandomData(rng).take(length.0);
+    let (piece, _) = add_piece(registered, data, file, length, &[])
+        .map_err(|problem| failed("piece", &problem))?;
+    Ok(piece)
+}
+
+/// A generator's output as a file.
+struct RandomData<'a>(&'a mut ChaCha8Rng);
+
+impl Read for RandomData<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.fill_bytes(buffer);
+        Ok(buffer.len())
+    }
+}
+
+fn create_directory(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|error| Error::io(path, error))
+}
+
+fn create_file(path: &Path, length: u64) -> Result<File, Error> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| Error::io(path, error))?;
+    file.set_len(length)
+        .map_err(|error| Error::io(path, error))?;
+    Ok(file)
+}

@@ -1,0 +1,51 @@
+//! Vanilla proofs over sectors that repeat, except where a challenge asks.
+//!
+//! Not sealing: no label but a challenged node's is computed from its parents,
+//! and no replica exists. The invariant: whatever a circuit can see is as in a
+//! sealed sector, namely paths, columns, challenged labels and encodings.
+//!
+//! What a challenge asks for must not change the challenges. Those of a PoRep
+//! follow from the data's root, and those of an update from the new replica's,
+//! so these two trees only repeat; the others hold values of their own for the
+//! challenged leaves.
+
+mod labels;
+mod porep;
+mod post;
+mod snap_deals;
+
+use filecoin_hashers::Domain;
+use rand_chacha::ChaCha8Rng;
+
+use super::field_element;
+use crate::Error;
+use crate::proof_kind::ProofKind;
+use crate::request::ProofRequest;
+use crate::sector_size::SectorSize;
+
+/// How many leaves are drawn before they repeat: enough for the siblings of a
+/// leaf to differ.
+const PATTERN_LEAVES: usize = 8;
+
+/// Makes a request for a proof of `kind` over a sector drawn from `rng`.
+pub(super) fn make(
+    kind: ProofKind,
+    size: SectorSize,
+    mut rng: ChaCha8Rng,
+) -> Result<ProofRequest, Error> {
+    match kind {
+        ProofKind::Porep => porep::make(size, &mut rng),
+        ProofKind::WinningPost => post::winning(size, &mut rng),
+        ProofKind::WindowPost => post::window(size, &mut rng),
+        ProofKind::SnapDeals => snap_deals::make(size, &mut rng),
+    }
+}
+
+/// A node drawn from `rng`.
+fn node<D: Domain>(rng: &mut ChaCha8Rng) -> D {
+    field_element(rng).into()
+}
+
+fn pattern<D: Domain>(rng: &mut ChaCha8Rng) -> Vec<D> {
+    (0..PATTERN_LEAVES).map(|_| node(rng)).collect()
+}

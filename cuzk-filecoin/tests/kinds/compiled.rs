@@ -1,0 +1,93 @@
+//! Compiled circuits are the recorded ones, row by row: for the smallest
+//! sectors of every kind in full, for the largest by a hash of the rows.
+
+use bellperson::Circuit;
+use blstrs::Scalar;
+use cuzk_filecoin::Error;
+use cuzk_filecoin::blank;
+use cuzk_filecoin::{CircuitId, CircuitVisitor, ProofKind, SectorSize};
+use cuzk_pce::{CsrMatrix, Program, compile};
+
+struct Compile;
+
+impl CircuitVisitor for Compile {
+    type Output = Program<Scalar>;
+
+    fn visit<C: Circuit<Scalar> + Send>(self, circuit: C) -> Result<Self::Output, Error> {
+        Ok(compile(circuit).unwrap())
+    }
+}
+
+fn compiled(kind: ProofKind, sector_size: SectorSize) -> Program<Scalar> {
+    let id = CircuitId { kind, sector_size };
+    blank::with_blank(id, Compile).unwrap()
+}
+
+/// A recorded row as `unfold` gives it.
+fn terms(matrix: &CsrMatrix<Scalar>, row: usize) -> Vec<(u32, Scalar)> {
+    let row = matrix.row(row).unwrap();
+    row.cols
+        .iter()
+        .copied()
+        .zip(row.values.iter().copied())
+        .collect()
+}
+
+/// The rows of the small circuits, one after the other: the recorded form is
+/// held whole, the compiled one is unfolded as it goes.
+fn assert_is_the_recorded_circuit(kind: ProofKind) {
+    let sector_size = SectorSize::KiB2;
+    let id = CircuitId { kind, sector_size };
+    let r1cs = blank::record(id).unwrap();
+    let program = compiled(kind, sector_size);
+    assert_eq!(program.num_inputs(), r1cs.num_inputs());
+    assert_eq!(program.num_aux(), r1cs.num_aux());
+    assert_eq!(program.rows(), r1cs.rows());
+    let mut rows = 0;
+    for (row, unfolded) in program.unfold().enumerate() {
+        let recorded = [r1cs.a(), r1cs.b(), r1cs.c()].map(|matrix| terms(matrix, row));
+        assert_eq!(unfolded, recorded, "{kind}, row {row}");
+        rows += 1;
+    }
+    assert_eq!(rows, r1cs.rows());
+    assert_eq!(program.fingerprint(), r1cs.fingerprint());
+    assert_eq!(program.recompute_fingerprint(), r1cs.fingerprint());
+    assert_eq!(program.densities(), r1cs.densities());
+    assert!(program.resident_bytes() * 50 < r1cs.resident_bytes());
+}
+
+/// One test for all kinds, so that no two recorded circuits are held at once.
+#[test]
+fn small_circuits_unfold_to_the_recorded_rows() {
+    for kind in [
+        ProofKind::WindowPost,
+        ProofKind::WinningPost,
+        ProofKind::SnapDeals,
+        ProofKind::Porep,
+    ] {
+        assert_is_the_recorded_circuit(kind);
+    }
+}
+
+/// A program's fingerprint is the hash of its rows as they came from the
+/// circuit, before they were folded; what they unfold to must have the same.
+fn assert_unfolds_to_what_was_compiled(kind: ProofKind) {
+    let program = compiled(kind, SectorSize::GiB32);
+    assert_eq!(
+        program.recompute_fingerprint(),
+        program.fingerprint(),
+        "{kind}"
+    );
+}
+
+#[test]
+fn winning_post_of_32_gib_unfolds_to_its_rows() {
+    assert_unfolds_to_what_was_compiled(ProofKind::WinningPost);
+}
+
+#[test]
+#[ignore = "two CPU minutes"]
+fn porep_and_snap_deals_of_32_gib_unfold_to_their_rows() {
+    assert_unfolds_to_what_was_compiled(ProofKind::SnapDeals);
+    assert_unfolds_to_what_was_compiled(ProofKind::Porep);
+}

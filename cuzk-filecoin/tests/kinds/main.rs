@@ -1,0 +1,18 @@
+//! Requests of every kind: what they decode to, and what is refused.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails in a test fails the test"
+)]
+
+mod bad_input;
+mod bundled;
+mod compiled;
+mod hostile;
+mod sparse;
+mod vanilla;
+mod verify;
+mod witness_porep;
+mod witness_posts;
+mod zero;

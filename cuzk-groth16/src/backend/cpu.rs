@@ -1,0 +1,314 @@
+//! The backend that every machine has.
+//!
+//! It keeps the same stages, locks and pools as a device would, so that the
+//! engine is exercised whole without one. The invariant: `gpu_mtx` is held
+//! while the transforms and the sums in G1 run, and by nothing else; the
+//! throttle is raised while the sum in G2 runs. A partition's checkpoint pauses
+//! and stops all of them; a paused one keeps the lock and the throttle, so that
+//! what preempts it runs on a backend with resources and pools of its own.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bellperson::groth16::Proof;
+use blstrs::{Bls12, G1Projective, G2Projective, Scalar};
+use cuzk_kernels::msm::{self, PackedScalars, Part};
+use cuzk_kernels::ntt::Domain;
+use cuzk_kernels::quotient::quotient_with;
+use cuzk_kernels::{Context, Isa, KernelError};
+use cuzk_memory::Checkpoint;
+use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
+use cuzk_timeline::{Stage, Trace};
+use rayon::ThreadPool;
+use supraseal_sys::GpuResources;
+
+use super::assemble::{Blinding, Sums, assemble};
+use super::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
+use crate::circuit::Circuit;
+use crate::evaluate::{domain_buffers, evaluate_partition};
+use crate::params::{MappedMultiples, MappedParams, SharedFile};
+use cuzk_memory::{Buffer, BufferPool};
+
+/// Proves with the kernels of `cuzk-kernels`.
+pub struct CpuBackend {
+    resources: Arc<GpuResources>,
+    pool: Arc<ThreadPool>,
+    b_g2_pool: Arc<ThreadPool>,
+    isa: Isa,
+}
+
+impl fmt::Debug for CpuBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuBackend")
+            .field("isa", &self.isa)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CpuBackend {
+    /// A backend that runs on `pool` with the best instructions there are, its
+    /// device region under the lock of `resources`.
+    #[must_use]
+    pub fn new(resources: Arc<GpuResources>, pool: Arc<ThreadPool>) -> Self {
+        Self {
+            resources,
+            b_g2_pool: Arc::clone(&pool),
+            pool,
+            isa: Isa::best(),
+        }
+    }
+
+    /// The same with a pool of its own for the sum in G2.
+    #[must_use]
+    pub fn with_b_g2_pool(self, b_g2_pool: Arc<ThreadPool>) -> Self {
+        Self { b_g2_pool, ..self }
+    }
+
+    /// The same with these instructions.
+    #[must_use]
+    pub fn with_isa(self, isa: Isa) -> Self {
+        Self { isa, ..self }
+    }
+
+    /// All that the device region needs besides the partition.
+    fn prepare(&self, partition: &Synthesized) -> Result<Prepared, BackendError> {
+        let Synthesized {
+            circuit,
+            params,
+            witness,
+            evaluation,
+            ..
+        } = partition;
+        let densities = circuit.densities();
+        Ok(Prepared {
+            domain: circuit.domain(self.isa, &self.pool)?,
+            multiples: params.multiples(circuit, self.isa, &self.pool),
+            scratch: evaluation.buffers().take(circuit.domain_len())?,
+            a_scalars: witness.query(0..witness.num_inputs(), &densities.a_aux),
+            b_scalars: witness.query(densities.b_input.iter(), &densities.b_aux),
+        })
+    }
+
+    /// A and B on a witness, for who left that to the backend.
+    fn evaluate(
+        &self,
+        circuit: &Circuit,
+        witness: &PackedWitness<Scalar>,
+        buffers: &Arc<BufferPool>,
+        checkpoint: &Checkpoint<'_>,
+        trace: Trace<'_>,
+    ) -> Result<[Buffer; 2], BackendError> {
+        let [mut a, mut b] = domain_buffers(circuit, buffers)?;
+        let out = [&mut *a, &mut *b];
+        let throttle = Some(self.resources.throttle());
+        trace.time(Stage::Evaluate, || {
+            self.pool
+                .install(|| evaluate_partition(circuit, witness, out, throttle, checkpoint))
+        })?;
+        Ok([a, b])
+    }
+
+    fn context<'a>(&self, checkpoint: &'a Checkpoint<'_>, buffers: &'a BufferPool) -> Context<'a> {
+        Context {
+            isa: self.isa,
+            checkpoint,
+            memory: buffers,
+        }
+    }
+
+    /// Σ wᵢ·Bᵢ in G2. Synthesis gives way while it runs.
+    fn sum_in_g2(
+        &self,
+        (params, multiples): (&MappedParams, Option<&MappedMultiples>),
+        scalars: &PackedQuery<Scalar>,
+        context: Context<'_>,
+    ) -> Result<G2Projective, BackendError> {
+        let bases = params.b_g2();
+        let part = Part::new(&bases, packed(scalars.as_slice())?)
+            .with_multiples(multiples.and_then(MappedMultiples::b_g2));
+        let _raised = self.resources.raise_throttle();
+        Ok(self
+            .b_g2_pool
+            .install(|| msm::g2_joined(context, &[part]))?)
+    }
+}
+
+/// What the device region is given besides the partition, all of it made
+/// before the device's lock is taken.
+struct Prepared {
+    domain: Arc<Domain>,
+    multiples: Arc<SharedFile>,
+    /// As long as the domain.
+    scratch: Buffer,
+    a_scalars: PackedQuery<Scalar>,
+    /// For every sum over B.
+    b_scalars: PackedQuery<Scalar>,
+}
+
+/// What the device region computes from.
+struct Region<'a> {
+    domain: &'a Domain,
+    bases: (&'a MappedParams, Option<&'a MappedMultiples>),
+    /// What the sums over L, A and B take.
+    scalars: [PackedSlice<'a, Scalar>; 3],
+    randomness: Randomness,
+    context: Context<'a>,
+}
+
+impl Region<'_> {
+    /// The quotient of A and B on the witness, which takes the place of A, and the
+    /// sums in G1.
+    fn run(
+        self,
+        a: &mut [Scalar],
+        [mut b, mut scratch]: [Buffer; 2],
+        pool: &ThreadPool,
+        trace: Trace<'_>,
+    ) -> Result<SumsInG1, BackendError> {
+        let context = self.context;
+        trace.time(Stage::Quotient, || {
+            let (b, scratch) = (&mut b, &mut scratch);
+            pool.install(|| quotient_with(self.domain, a, b, scratch, context))
+        })?;
+        // To the pool: the next partition may want them now.
+        drop((b, scratch));
+        trace.time(Stage::Msm, || {
+            pool.install(|| sums_in_g1(context, self.bases, a, self.scalars, self.randomness))
+        })
+    }
+}
+
+/// The sums in G1, one after the other: each is cut evenly for all threads, in pieces
+/// so large that two sums beside each other would end with idle threads. `h` is the
+/// quotient.
+fn sums_in_g1(
+    context: Context<'_>,
+    (params, multiples): (&MappedParams, Option<&MappedMultiples>),
+    h: &[Scalar],
+    [aux, a, b]: [PackedSlice<'_, Scalar>; 3],
+    randomness: Randomness,
+) -> Result<SumsInG1, BackendError> {
+    // h has one coefficient less than the domain has points.
+    let h = h.split_last().map_or(h, |(_, h)| h);
+    let (h_bases, l_bases, a_bases) = (params.h(), params.l(), params.a());
+    let h = Part::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
+    let l = Part::new(&l_bases, packed(aux)?);
+    let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
+    let a = Part::new(&a_bases, packed(a)?);
+    let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
+    let b_g1 = || msm::g1_packed(context, &params.b_g1(), &packed(b)?);
+    Ok(SumsInG1 {
+        h_and_l: msm::g1_joined(context, &[h, l])?,
+        a: msm::g1_joined(context, &[a])?,
+        blinding: Blinding::new(randomness, b_g1)?,
+    })
+}
+
+fn packed(slice: PackedSlice<'_, Scalar>) -> Result<PackedScalars<'_>, KernelError> {
+    PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values)
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn is_this_cpu(&self) -> bool {
+        true
+    }
+
+    fn prove_start(
+        self: Arc<Self>,
+        partition: Synthesized,
+        trace: Trace<'_>,
+    ) -> Result<Box<dyn Pending>, BackendError> {
+        let Prepared {
+            domain,
+            multiples,
+            scratch,
+            a_scalars,
+            b_scalars,
+        } = trace.time(Stage::Prepare, || self.prepare(&partition))?;
+        let Synthesized {
+            circuit,
+            params,
+            witness,
+            evaluation,
+            randomness,
+            checkpoint,
+        } = partition;
+        let buffers = Arc::clone(evaluation.buffers());
+        let [mut a, b] = match evaluation {
+            Evaluation::Done(vectors) => vectors,
+            Evaluation::Left(buffers) => {
+                self.evaluate(&circuit, &witness, &buffers, &checkpoint, trace)?
+            }
+        };
+        let region = Region {
+            domain: &domain,
+            bases: (&params, multiples.usable()),
+            scalars: [
+                witness.aux_slice(),
+                a_scalars.as_slice(),
+                b_scalars.as_slice(),
+            ],
+            randomness,
+            context: self.context(&checkpoint, &buffers),
+        };
+        let asked = Instant::now();
+        let device = self.resources.lock_gpu_while(&checkpoint)?;
+        trace.waited(Stage::LockWait, asked);
+        let sums = trace.time(Stage::Device, || {
+            region.run(&mut a, [b, scratch], &self.pool, trace)
+        });
+        drop(device);
+        drop(a);
+        let bytes = witness.resident_bytes() + a_scalars.resident_bytes();
+        buffers.drop_later(trace.timed_drop((witness, a_scalars)), bytes as u64);
+        Ok(Box::new(PendingOnCpu {
+            sums: sums?,
+            backend: self,
+            params,
+            multiples,
+            b_scalars,
+            buffers,
+            checkpoint,
+        }))
+    }
+}
+
+struct SumsInG1 {
+    h_and_l: G1Projective,
+    a: G1Projective,
+    blinding: Blinding,
+}
+
+struct PendingOnCpu {
+    backend: Arc<CpuBackend>,
+    params: Arc<MappedParams>,
+    multiples: Arc<SharedFile>,
+    sums: SumsInG1,
+    b_scalars: PackedQuery<Scalar>,
+    buffers: Arc<BufferPool>,
+    checkpoint: Checkpoint<'static>,
+}
+
+impl Pending for PendingOnCpu {
+    fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        let SumsInG1 {
+            h_and_l,
+            a,
+            blinding,
+        } = self.sums;
+        let bases = (&*self.params, self.multiples.usable());
+        let context = self.backend.context(&self.checkpoint, &self.buffers);
+        let b_g2 = trace.time(Stage::BG2, || {
+            self.backend.sum_in_g2(bases, &self.b_scalars, context)
+        })?;
+        let sums = Sums { h_and_l, a, b_g2 };
+        trace.time(Stage::Assemble, || {
+            assemble(self.params.vk(), &sums, &blinding)
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! Where a synthesized partition becomes a proof.
+//!
+//! A backend is a value, opened by whoever starts an engine. It is not told of
+//! jobs, queues or requests. The invariants: [`Backend::prove_start`] holds the
+//! device's lock for the device region only, [`Pending::finish`] runs outside
+//! it, and what a backend returns has not been verified yet.
+
+mod assemble;
+mod cpu;
+mod cuda;
+mod randomness;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bellperson::groth16::Proof;
+use blstrs::{Bls12, Scalar};
+use cuzk_kernels::KernelError;
+use cuzk_memory::{Checkpoint, Stopped};
+use cuzk_pce::PackedWitness;
+use cuzk_timeline::Trace;
+use supraseal_sys::{Code, GpuResources, Status};
+
+use crate::circuit::Circuit;
+use crate::params::{MappedParams, ParamsError};
+use crate::{Culprit, Error};
+use cuzk_memory::{Buffer, BufferPool};
+
+pub use cpu::CpuBackend;
+pub use cuda::CudaBackend;
+pub use randomness::{Randomness, Scaling};
+
+/// One device of an engine: what proves on it, and the C++ side's resources that
+/// guard it.
+pub struct Device {
+    /// The device's lock and throttle. The devices of an engine were made
+    /// [beside](GpuResources::beside) each other, since it looks at one throttle.
+    pub resources: Arc<GpuResources>,
+    /// What proves on it.
+    pub backend: Arc<dyn Backend>,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.backend.name()).finish()
+    }
+}
+
+/// A partition after synthesis: all a backend needs to prove it.
+pub struct Synthesized {
+    /// The circuit, for its densities.
+    pub circuit: Arc<Circuit>,
+    /// The circuit's Groth16 parameters.
+    pub params: Arc<MappedParams>,
+    /// The value of every variable.
+    pub witness: PackedWitness<Scalar>,
+    /// What A and B are on it, or that the backend is to see to that.
+    pub evaluation: Evaluation,
+    /// What will make its proof zero-knowledge.
+    pub randomness: Randomness,
+    /// Pauses or stops the backend's work on it. A backend passes it every millisecond
+    /// or a few while it computes, and only asks if it is cancelled while it waits.
+    pub checkpoint: Checkpoint<'static>,
+}
+
+/// A·w and B·w over the circuit's domain: its rows, a row for each public input,
+/// zeros.
+pub enum Evaluation {
+    /// Both vectors.
+    Done([Buffer; 2]),
+    /// Left to the backend. One that wants vectors for it takes them from here.
+    Left(Arc<BufferPool>),
+}
+
+impl Evaluation {
+    /// Where vectors over the domain come from.
+    #[must_use]
+    pub fn buffers(&self) -> &Arc<BufferPool> {
+        match self {
+            Self::Done([a, _]) => a.pool(),
+            Self::Left(buffers) => buffers,
+        }
+    }
+}
+
+impl fmt::Debug for Synthesized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Synthesized")
+            .field("circuit", &self.circuit)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Turns synthesized partitions into proofs, on one device.
+pub trait Backend: Send + Sync {
+    /// The backend's name in messages and metrics.
+    fn name(&self) -> &'static str;
+
+    /// Whether it computes on this machine's cores: then its work can stand still
+    /// while more urgent work has them, and it cannot fall silent alone.
+    fn is_this_cpu(&self) -> bool {
+        false
+    }
+
+    /// The host memory that it keeps for a circuit, in bytes, at most; not what a
+    /// partition holds, and not what every backend has (see
+    /// [`circuit_bytes`](crate::memory::footprint::circuit_bytes)).
+    fn kept_bytes(&self, _circuit: &Circuit) -> u64 {
+        0
+    }
+
+    /// Whether it evaluates A and B itself, so that nobody else need hold the
+    /// vectors. What it is given evaluated it takes as well.
+    fn evaluates(&self) -> bool {
+        false
+    }
+
+    /// Lets go of what is kept for a circuit. It is made anew when needed.
+    fn evict(&self, _circuit: &Circuit) {}
+
+    /// Lets go of what is kept for parameters in whose place are others.
+    fn evict_params(&self, _params: &MappedParams) {}
+
+    /// Runs the device region: the quotient and the sums in G1. What is left to
+    /// do keeps the backend, so that another thread may finish it.
+    ///
+    /// # Errors
+    /// Parameters with an undecodable point, a failing device, or
+    /// [`BackendError::Stopped`].
+    fn prove_start(
+        self: Arc<Self>,
+        partition: Synthesized,
+        trace: Trace<'_>,
+    ) -> std::result::Result<Box<dyn Pending>, BackendError>;
+}
+
+/// A proof whose device region is over.
+pub trait Pending: Send {
+    /// Runs what is left, outside the device's lock, and assembles the proof.
+    ///
+    /// # Errors
+    /// As [`Backend::prove_start`].
+    fn finish(self: Box<Self>, trace: Trace<'_>)
+    -> std::result::Result<Proof<Bls12>, BackendError>;
+}
+
+/// Why a backend made no proof.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// A transform or a sum on the CPU.
+    #[error(transparent)]
+    Kernel(KernelError),
+    /// The partition's checkpoint said so.
+    #[error("stopped")]
+    Stopped,
+    /// A parameter that cannot be used.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// The C++ side.
+    #[error(transparent)]
+    Native(Status),
+    /// A and B on the witness.
+    #[error(transparent)]
+    Evaluation(Box<Error>),
+    /// Memory for a vector over the domain.
+    #[error("no memory for a vector over the domain: {0}; lower memory.total_budget")]
+    Memory(#[from] std::io::Error),
+    /// The verifying key's δ is the identity: whoever made the parameters can
+    /// learn the witness from a proof.
+    #[error(
+        "the parameters' delta is the identity, which is an attack on the prover; \
+         fetch the parameters anew"
+    )]
+    IdentityDelta,
+}
+
+impl BackendError {
+    /// What is to blame.
+    #[must_use]
+    pub fn culprit(&self) -> Culprit {
+        match self {
+            Self::Params(_) | Self::IdentityDelta => Culprit::Input,
+            Self::Native(status) => match status.code() {
+                Code::CircuitTooLarge => Culprit::Size,
+                Code::InvalidPoint | Code::LengthMismatch | Code::InvalidArgument => Culprit::Input,
+                _ => Culprit::Device,
+            },
+            _ => Culprit::Device,
+        }
+    }
+}
+
+impl From<Error> for BackendError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Stopped => Self::Stopped,
+            error => Self::Evaluation(Box::new(error)),
+        }
+    }
+}
+
+impl From<Stopped> for BackendError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Status> for BackendError {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            Code::Stopped => Self::Stopped,
+            _ => Self::Native(status),
+        }
+    }
+}
+
+impl From<KernelError> for BackendError {
+    fn from(error: KernelError) -> Self {
+        match error {
+            KernelError::Stopped => Self::Stopped,
+            error => Self::Kernel(error),
+        }
+    }
+}

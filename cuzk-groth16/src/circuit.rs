@@ -1,0 +1,223 @@
+//! A circuit, compiled once and shared by every proof of it.
+//!
+//! Not a statement: it holds no input and no witness. The invariant: a circuit that was
+//! opened from a file has the name that it was asked for by.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use blstrs::Scalar;
+use cuzk_kernels::ntt::Domain;
+use cuzk_kernels::{Isa, KernelError};
+use cuzk_pce::disk::{DiskError, DiskFault};
+use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, program};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
+use crate::once_map::OnceMap;
+use crate::params::QueryLengths;
+use crate::{Error, Result};
+
+/// How many auxiliary variables are not proved to be bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wide {
+    /// Of all.
+    pub all: usize,
+    /// Of those in A.
+    pub in_a: usize,
+    /// Of those in B.
+    pub in_b: usize,
+}
+
+/// A compiled circuit with what proving needs to know about it.
+#[derive(Debug)]
+pub struct Circuit {
+    name: String,
+    program: Program<Scalar>,
+    densities: OnceLock<Densities>,
+    wide: OnceLock<Wide>,
+    /// By the instructions that their tables are for.
+    domains: OnceMap<&'static str, Domain>,
+}
+
+impl Circuit {
+    /// The circuit `name`, whose constraints are `program`.
+    pub fn new(name: impl Into<String>, program: Program<Scalar>) -> Self {
+        Self {
+            name: name.into(),
+            program,
+            densities: OnceLock::new(),
+            wide: OnceLock::new(),
+            domains: OnceMap::default(),
+        }
+    }
+
+    /// Maps the circuit `name` from a file that [`Circuit::write`] made.
+    ///
+    /// # Errors
+    /// A file that is damaged, of another version, or of another circuit.
+    pub fn open(name: &str, path: &Path) -> Result<Self> {
+        let (header, program) = program::read(path, None)?;
+        if header.label != name {
+            return Err(Error::OtherCircuit {
+                path: path.to_owned(),
+                expected: name.to_owned(),
+                got: header.label,
+            });
+        }
+        Ok(Self::new(name, program))
+    }
+
+    /// The circuit `name`, mapped from the file `path` if it is there, else compiled by
+    /// `compile` and written there for the next start. A file that cannot be used is
+    /// replaced. A folder that cannot be written costs the next start its time and nothing
+    /// else. Processes that build at once end with one good file.
+    ///
+    /// # Errors
+    /// The error of `compile`. Nothing is written then.
+    pub fn cached<E>(
+        name: &str,
+        path: &Path,
+        compile: impl FnOnce() -> std::result::Result<Program<Scalar>, E>,
+    ) -> std::result::Result<Self, E> {
+        match Self::open(name, path) {
+            Ok(circuit) => return Ok(circuit),
+            Err(Error::CircuitFile(error)) if is_missing(&error) => {
+                tracing::info!(
+                    circuit = name,
+                    "compiling the circuit, once for this machine"
+                );
+            }
+            Err(error) => {
+                tracing::warn!(%error, "compiling the circuit again, since its file cannot be used");
+            }
+        }
+        let circuit = Self::new(name, compile()?);
+        match circuit.write_in_new_folder(path) {
+            // Used where it lies, so that all processes share one copy.
+            Ok(()) => Ok(Self::open(name, path).unwrap_or(circuit)),
+            Err(error) => {
+                tracing::warn!(%error, "the compiled circuit was not kept for the next start");
+                Ok(circuit)
+            }
+        }
+    }
+
+    /// Writes the circuit to `path`, whose folder is made if there is none.
+    fn write_in_new_folder(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+        }
+        self.write(path)
+    }
+
+    /// The circuit's name, which its file says.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The constraints.
+    #[must_use]
+    pub fn program(&self) -> &Program<Scalar> {
+        &self.program
+    }
+
+    /// Which variables the queries of a proof run over. Counted when first
+    /// asked for, which takes a second or two at 32 GiB.
+    #[must_use]
+    pub fn densities(&self) -> &Densities {
+        self.densities.get_or_init(|| self.program.densities())
+    }
+
+    /// How many auxiliary variables the rows do not prove to be bits. Counted when first
+    /// asked for, as the densities are.
+    #[must_use]
+    pub fn wide(&self) -> Wide {
+        let count = || {
+            let bits = self.program.boolean_columns();
+            let outside = |query: &Density| {
+                let words = query.words().iter().zip(bits.words());
+                let outside = words.map(|(word, bits)| (word & !bits).count_ones() as usize);
+                outside.sum::<usize>()
+            };
+            let densities = self.densities();
+            Wide {
+                all: self.program.num_aux() - bits.count(),
+                in_a: outside(&densities.a_aux),
+                in_b: outside(&densities.b_aux),
+            }
+        };
+        *self.wide.get_or_init(count)
+    }
+
+    /// A digest of the constraints.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.program.fingerprint()
+    }
+
+    /// How many points each query of the circuit's parameters has.
+    #[must_use]
+    pub fn query_lengths(&self) -> QueryLengths {
+        QueryLengths::of(&self.program, self.densities())
+    }
+
+    /// The size of the domain of a proof's polynomials: the constraints, one row
+    /// more for each public input, and what is missing to a power of two.
+    #[must_use]
+    pub fn domain_len(&self) -> usize {
+        (self.program.rows() + self.program.num_inputs()).next_power_of_two()
+    }
+
+    /// The domain, with its table of roots for these instructions. It is made when
+    /// first asked for, on as many threads as `pool` has, which are there only meanwhile:
+    /// those of a pool may all stand still for urgent work, and that may be waiting for
+    /// this domain. Where the system has no such threads it is `pool`'s that make it; the
+    /// caller does not belong to it.
+    ///
+    /// # Errors
+    /// A circuit that is larger than any domain.
+    pub fn domain(
+        &self,
+        isa: Isa,
+        pool: &ThreadPool,
+    ) -> std::result::Result<Arc<Domain>, KernelError> {
+        let log_size = self.domain_len().trailing_zeros();
+        let make = || Domain::with(isa, log_size);
+        self.domains
+            .get_or_make(isa.name(), || match threads_like(pool) {
+                Ok(threads) => threads.install(make),
+                Err(_) => pool.install(make),
+            })
+    }
+
+    /// The first row that `witness` does not satisfy, if there is one.
+    ///
+    /// # Errors
+    /// A witness of another circuit's shape.
+    pub fn first_bad_row<W: Columns<Scalar>>(&self, witness: &W) -> Result<Option<usize>> {
+        program::check(&self.program, witness).map_err(|error| Error::Evaluation {
+            stage: "check",
+            problem: error.to_string(),
+        })
+    }
+
+    /// Writes the circuit to `path`, whole or not at all.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        Ok(program::write(path, &self.program, &self.name)?)
+    }
+}
+
+/// As many threads as `pool` has, with no other work.
+fn threads_like(pool: &ThreadPool) -> std::result::Result<ThreadPool, ThreadPoolBuildError> {
+    let builder = ThreadPoolBuilder::new().num_threads(pool.current_num_threads());
+    let named = builder.thread_name(|index| format!("cuzk-domain-{index}"));
+    named.build()
+}
+
+fn is_missing(error: &DiskError) -> bool {
+    matches!(&error.fault, DiskFault::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+}

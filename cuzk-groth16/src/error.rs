@@ -1,0 +1,88 @@
+//! What can go wrong, as types.
+//!
+//! The invariant: [`Error::is_input`] is true exactly when the caller can mend the problem
+//! by changing a file.
+
+use std::io;
+use std::path::PathBuf;
+
+use cuzk_pce::disk::DiskError;
+
+use crate::params::ParamsError;
+
+/// A circuit or parameters that cannot be used, or an evaluation that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Groth16 parameters are missing or not what the circuit needs.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// A compiled circuit's file is not usable.
+    #[error("compiled circuit {0}")]
+    CircuitFile(#[from] DiskError),
+    /// A compiled circuit's file is of another circuit than the one asked for.
+    #[error("compiled circuit {}: expected {expected}, got {got}; build it again", path.display())]
+    OtherCircuit {
+        /// The file.
+        path: PathBuf,
+        /// The name of the circuit asked for.
+        expected: String,
+        /// The name that the file says.
+        got: String,
+    },
+    /// A circuit could not be evaluated on a witness.
+    #[error("{stage}: {problem}")]
+    Evaluation {
+        /// The stage that failed.
+        stage: &'static str,
+        /// Why.
+        problem: String,
+    },
+    /// Work stopped half-way, as its checkpoint said.
+    #[error("stopped")]
+    Stopped,
+    /// Reading or writing failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What may be to blame where a backend fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Culprit {
+    /// The device.
+    Device,
+    /// The circuit, which does not fit on this device.
+    Size,
+    /// What it was given, with which no device could do better.
+    Input,
+}
+
+impl Error {
+    /// A file that could not be read or written.
+    pub(crate) fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// Returns true if the caller can mend the problem, which is then one of a file.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::Params(_)
+            | Self::CircuitFile(_)
+            | Self::OtherCircuit { .. }
+            | Self::Io { .. } => true,
+            Self::Evaluation { .. } | Self::Stopped => false,
+        }
+    }
+}
+
+/// A result whose error is of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

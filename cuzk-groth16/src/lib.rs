@@ -1,0 +1,46 @@
+//! Groth16 proofs over BLS12-381 of any circuit.
+//!
+//! A [`Circuit`] is compiled once. Its parameters are files, mapped by
+//! [`params`]. A [`backend`] makes a proof of a witness, on the CPU or on a GPU, and
+//! [`verify`] lets it out.
+//!
+//! This crate knows nothing of Filecoin, of jobs and queues, or of a configuration: a
+//! circuit has a name, files have paths, and what a backend needs comes by value.
+//!
+//! # Reading order
+//!
+//! [`circuit`] and [`params`] (what proofs of one circuit share) → [`evaluate`] (A and B on
+//! a witness) → [`backend`] (where a witness becomes a proof) → [`mod@verify`]. [`memory`]
+//! says how much memory a proof needs, and keeps the memory that proofs recycle.
+//! [`once_map`] has values that are made once and shared.
+//!
+//! # Invariants
+//!
+//! * Proof bytes leave only through [`mod@verify`].
+//! * A file is checked against its real length, and a checksum or a circuit's dimensions,
+//!   before it is used.
+//! * Nothing here is constant-time.
+//!
+//! # Example
+//!
+//! ```
+//! use cuzk_groth16::params::ParamCache;
+//!
+//! // Nothing is read before a circuit's parameters are asked for.
+//! let cache = ParamCache::new("/var/tmp/filecoin-proof-parameters");
+//! assert!(cache.dir().is_absolute());
+//! ```
+
+#![deny(unsafe_code)]
+
+pub mod backend;
+pub mod circuit;
+mod error;
+pub mod evaluate;
+pub mod memory;
+pub mod once_map;
+pub mod params;
+pub mod verify;
+
+pub use circuit::Circuit;
+pub use error::{Culprit, Error, Result};

@@ -1,0 +1,258 @@
+//! How much memory a partition needs, from its circuit's dimensions.
+//!
+//! What the stages hold at once on the CPU, so that it can be reserved before it is
+//! allocated; a test holds it against what a process is seen to use. A device needs
+//! less. Files that are mapped are not counted here.
+
+use std::io;
+
+use blstrs::Scalar;
+use cuzk_kernels::Isa;
+use cuzk_kernels::msm::{Shape, SumMemory, TermCount};
+use cuzk_kernels::ntt::Domain;
+use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
+
+use crate::circuit::Circuit;
+use crate::params::Shapes;
+
+/// A thread's stack, and what an allocator keeps for it beside what was asked for: some
+/// 0.3 MB a thread were measured on 16.
+const THREAD_BYTES: u64 = 1 << 18;
+
+/// So many times as large as a packed witness is what its writer hashes, and what of it
+/// the heaps of the writer's threads keep.
+const HEAP_COPIES: u64 = 2;
+
+/// What reading or compiling a circuit holds at most: 52 MB were measured for
+/// the largest.
+pub const READING_BYTES: u64 = 64 << 20;
+
+const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
+
+/// How the sums run, which decides what they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sums {
+    /// Their instructions.
+    pub isa: Isa,
+    /// Threads of those in G1.
+    pub threads: usize,
+    /// Threads of the one in G2.
+    pub b_g2_threads: usize,
+}
+
+impl Sums {
+    /// What the threads hold that the kernels do not say.
+    fn threads_bytes(&self) -> u64 {
+        self.threads.max(self.b_g2_threads) as u64 * THREAD_BYTES
+    }
+
+    /// The sums in G1, one after the other: over the quotient and L as one, and over A.
+    fn g1(&self, circuit: &Circuit, shapes: &Shapes) -> [SumMemory; 2] {
+        let quotient = TermCount {
+            wide: circuit.domain_len(),
+            is_plain: true,
+            multiples: shapes.h,
+        };
+        let wide = circuit.wide();
+        let [l, a] = [
+            wide_terms(wide.all, shapes.l),
+            wide_terms(wide.in_a, shapes.a),
+        ];
+        let sum = |parts: &[TermCount]| SumMemory::of_g1(self.isa, parts, self.threads);
+        [sum(&[quotient, l]), sum(&[a])]
+    }
+
+    fn g2(&self, circuit: &Circuit, shapes: &Shapes) -> SumMemory {
+        let terms = wide_terms(circuit.wide().in_b, shapes.b_g2);
+        SumMemory::of_g2(self.isa, &[terms], self.b_g2_threads)
+    }
+
+    /// What the transforms' threads hold.
+    fn rows_bytes(&self, circuit: &Circuit) -> usize {
+        let log_size = circuit.domain_len().ilog2();
+        Domain::rows_bytes(self.isa, log_size, self.threads)
+    }
+
+    /// What the sum that has most on the heap has there.
+    fn heap_bytes(&self, circuit: &Circuit, shapes: &Shapes) -> u64 {
+        let [h_and_l, a] = self.g1(circuit, shapes);
+        let sums = [h_and_l, a, self.g2(circuit, shapes)];
+        sums.map(|sum| sum.heap_bytes as u64)
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// A pool's blocks without the blocks: what it maps when it is asked for some, and
+/// keeps those that come back.
+#[derive(Default)]
+struct Replay {
+    free: FreeList<VirtualExtent>,
+    /// What is mapped, in bytes each.
+    mapped: Vec<usize>,
+    /// The most that was mapped at once.
+    mapped_bytes_max: usize,
+}
+
+impl Replay {
+    /// Takes blocks all of which are held at the same time.
+    fn take(&mut self, blocks: &[usize]) -> Vec<VirtualExtent> {
+        // Larger than any memory, it is not mapped.
+        let take = |bytes: &usize| self.take_one(*bytes).ok();
+        blocks.iter().filter_map(take).collect()
+    }
+
+    fn take_one(&mut self, bytes: usize) -> io::Result<VirtualExtent> {
+        let mapped = &mut self.mapped;
+        let map = |bytes| {
+            mapped.push(bytes);
+            Ok(VirtualExtent::whole(mapped.len() - 1, bytes))
+        };
+        let taken = self.free.take_or_map(bytes, map)?;
+        self.unmap(taken.given_up);
+        let mapped_bytes = self.mapped.iter().sum();
+        self.mapped_bytes_max = self.mapped_bytes_max.max(mapped_bytes);
+        Ok(taken.extent)
+    }
+
+    fn give_back(&mut self, blocks: impl IntoIterator<Item = VirtualExtent>) {
+        for block in blocks {
+            let unused = self.free.give_back(block);
+            self.unmap(unused);
+        }
+    }
+
+    fn unmap(&mut self, places: Vec<VirtualExtent>) {
+        for place in places {
+            if let Some(mapped) = self.mapped.get_mut(place.mapping()) {
+                *mapped -= place.bytes();
+            }
+        }
+    }
+
+    /// What is mapped in the end, in bytes of each block.
+    fn into_blocks(self) -> Vec<usize> {
+        self.mapped.into_iter().filter(|bytes| *bytes > 0).collect()
+    }
+}
+
+/// The terms of a sum over the witness, or over a query of it.
+fn wide_terms(wide: usize, multiples: Option<Shape>) -> TermCount {
+    TermCount {
+        wide,
+        is_plain: false,
+        multiples,
+    }
+}
+
+/// A packed witness, or a query of it.
+fn packed_bytes(circuit: &Circuit) -> u64 {
+    packed_arrays(circuit, circuit.program().num_aux())
+        .iter()
+        .sum::<usize>() as u64
+}
+
+/// Bytes of each vector of a packed witness, or of a query of it over so many variables:
+/// bits, which of them are wide, ranks of both, and room for all that are wide.
+fn packed_arrays(circuit: &Circuit, variables: usize) -> [usize; 4] {
+    let words = variables / 64 + 2;
+    let [bits, ranks] = [size_of::<u64>(), size_of::<u32>()].map(|bytes| words * bytes);
+    let wide = circuit.program().num_inputs() + circuit.wide().all;
+    [bits, bits, ranks, wide * size_of::<Scalar>()]
+}
+
+/// Those of them that the pool lends.
+fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
+    let arrays = packed_arrays(circuit, variables).into_iter();
+    arrays
+        .filter(|bytes| *bytes >= ArrayMemory::LARGE_BYTES)
+        .collect()
+}
+
+/// What proving a partition holds at once, in bytes: the witness, and what is made of
+/// it, and what the pool maps. `shapes` are those of the multiples that its parameters
+/// have.
+#[must_use]
+pub fn partition_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+    let heap_bytes = HEAP_COPIES * packed_bytes(circuit)
+        + sums.threads_bytes()
+        + sums.heap_bytes(circuit, shapes);
+    pool_bytes(circuit, sums, shapes) + heap_bytes
+}
+
+/// What the pool maps for partitions of a circuit one after the other, in bytes: for the
+/// witness, the vectors over the domain, and what its queries and the sums need that
+/// nothing suits which was given back before.
+#[must_use]
+pub fn pool_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+    replay(circuit, sums, shapes).mapped_bytes_max as u64
+}
+
+/// What is kept of it for the next partition, in bytes of each block.
+#[must_use]
+pub fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Vec<usize> {
+    replay(circuit, sums, shapes).into_blocks()
+}
+
+/// The same where the devices evaluate by themselves, and only the witness is made here.
+#[must_use]
+pub fn witness_blocks(circuit: &Circuit) -> Vec<usize> {
+    let mut pool = Replay::default();
+    replay_witness(circuit, &mut pool);
+    pool.into_blocks()
+}
+
+/// Takes a witness's blocks, and what is given back when its parts are one.
+fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<VirtualExtent> {
+    let variables = circuit.program().num_aux();
+    let [witness, parts] = [(); 2].map(|()| pool.take(&packed_blocks(circuit, variables)));
+    pool.give_back(parts);
+    witness
+}
+
+fn replay(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Replay {
+    let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
+    let densities = circuit.densities();
+    let mut pool = Replay::default();
+    let witness = replay_witness(circuit, &mut pool);
+    let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
+    let [of_a, of_b] = [&densities.a_aux, &densities.b_aux]
+        .map(|density| pool.take(&packed_blocks(circuit, density.count())));
+    let rows = Some(sums.rows_bytes(circuit)).filter(|bytes| *bytes > 0);
+    let rows = pool.take(rows.as_slice());
+    pool.give_back([rows, b, scratch].into_iter().flatten());
+    for sum in sums.g1(circuit, shapes) {
+        let blocks = pool.take(&sum.blocks);
+        pool.give_back(blocks);
+    }
+    pool.give_back([a, witness, of_a].into_iter().flatten());
+    pool.take(&sums.g2(circuit, shapes).blocks);
+    drop(of_b);
+    pool
+}
+
+/// What a partition holds once its device region is over, in bytes: the scalars
+/// of the B query, and what the sum over them takes.
+#[must_use]
+pub fn finish_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+    let sum = sums.g2(circuit, shapes);
+    let sum_bytes = sum.blocks.iter().sum::<usize>() + sum.heap_bytes;
+    packed_bytes(circuit) + sum_bytes as u64 + sums.threads_bytes()
+}
+
+/// The vectors over the domain, in bytes: a, b and what the quotient needs beside
+/// them.
+#[must_use]
+pub fn buffer_bytes(circuit: &Circuit) -> u64 {
+    3 * circuit.domain_len() as u64 * SCALAR_BYTES
+}
+
+/// What a circuit holds for as long as it is kept, in bytes: its compiled form,
+/// the densities, and its domain's table of twiddles.
+#[must_use]
+pub fn circuit_bytes(circuit: &Circuit) -> u64 {
+    let densities = 3 * circuit.program().num_variables() / 8;
+    let twiddles = circuit.domain_len() / 2 * size_of::<Scalar>();
+    (circuit.program().resident_bytes() + densities + twiddles) as u64
+}

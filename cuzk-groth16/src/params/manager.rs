@@ -1,0 +1,403 @@
+//! The parameter cache: a folder of `.params` and `.vk` files.
+//!
+//! Knows files by the names it is given, not circuits. The invariants: each
+//! file is opened at most once and shared, and a file comes into the folder
+//! whole, by renaming, in one process at a time, and never over another.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
+use blstrs::{Bls12, Scalar};
+use cuzk_files::Draft;
+use cuzk_kernels::Isa;
+use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
+use cuzk_pce::Program;
+use rayon::ThreadPoolBuilder;
+
+use super::error::ParamsError;
+use super::file::read_verifying_key;
+use super::generate::generate;
+use super::mapped::MappedParams;
+use super::query::QueryLengths;
+use super::toxic_waste::ToxicWaste;
+use crate::once_map::OnceMap;
+
+/// Sectors from this size on, bytes, are in use on networks, where insecure
+/// parameters do harm.
+const NETWORK_SECTOR_MIN_BYTES: u64 = 512 << 20;
+
+/// The files of one circuit, by name within the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ParameterFiles {
+    /// The `.params` file.
+    pub params: String,
+    /// The `.vk` file.
+    pub vk: String,
+}
+
+/// How test parameters are made. The default is seed 0, no acknowledgement, and this
+/// machine's fastest instructions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GenerateOptions {
+    /// Seed of the toxic waste; see [`ToxicWaste::from_seed`].
+    pub seed: u64,
+    /// Whether the caller knows that anyone can forge proofs for them. Needed
+    /// for sectors of 512 MiB and more.
+    pub acknowledge_insecure: bool,
+    /// The instructions to compute with.
+    pub isa: Isa,
+}
+
+impl GenerateOptions {
+    /// Whether test parameters for sectors of this size may be made.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::InsecureNotAcknowledged`] for sectors of 512 MiB and more.
+    pub fn check(&self, sector_size_bytes: u64) -> Result<(), ParamsError> {
+        if sector_size_bytes >= NETWORK_SECTOR_MIN_BYTES && !self.acknowledge_insecure {
+            return Err(ParamsError::InsecureNotAcknowledged { sector_size_bytes });
+        }
+        Ok(())
+    }
+}
+
+/// What [`ParamCache::ensure_generated`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Usable parameters were there, from whichever seed or source.
+    AlreadyThere,
+    /// The same, but for the file of their key, which was written again.
+    KeyRestored,
+    /// They were made, from the seed.
+    Made,
+}
+
+/// Parameters in use, with their verifying key prepared for verification.
+pub struct LoadedParams {
+    mapped: Arc<MappedParams>,
+    prepared_key: PreparedVerifyingKey<Bls12>,
+    loading: Loading,
+}
+
+/// One of the times that this process loaded parameters: what is verified under one key
+/// has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loading(u64);
+
+impl Loading {
+    /// Of a key by itself, without its parameters.
+    pub const KEY_ALONE: Self = Self(0);
+
+    /// A loading that is like no other of this process.
+    #[must_use]
+    pub fn begin() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for LoadedParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadedParams")
+            .field("path", &self.mapped.path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LoadedParams {
+    /// The parameters.
+    #[must_use]
+    pub fn mapped(&self) -> &Arc<MappedParams> {
+        &self.mapped
+    }
+
+    /// Which loading of parameters these are of.
+    #[must_use]
+    pub fn loading(&self) -> Loading {
+        self.loading
+    }
+
+    /// The verifying key, ready to verify with.
+    #[must_use]
+    pub fn prepared_key(&self) -> &PreparedVerifyingKey<Bls12> {
+        &self.prepared_key
+    }
+}
+
+/// A folder of parameters.
+pub struct ParamCache {
+    dir: PathBuf,
+    loaded: OnceMap<ParameterFiles, LoadedParams>,
+    keys: OnceMap<String, PreparedVerifyingKey<Bls12>>,
+    /// How many threads prepare a key, if they are not the caller's.
+    threads: Option<usize>,
+}
+
+impl fmt::Debug for ParamCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParamCache")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ParamCache {
+    /// The cache in `dir`, which need not exist yet.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            loaded: OnceMap::default(),
+            keys: OnceMap::default(),
+            threads: None,
+        }
+    }
+
+    /// The same, with verifying keys prepared on so many threads, which are there only
+    /// meanwhile; without it on rayon's current pool. That happens once a key, and who
+    /// does it holds what others wait for: with threads that have other work as well it
+    /// could come to wait for them.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        let threads = Some(threads);
+        Self { threads, ..self }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the parameters of `files` are, or would be.
+    #[must_use]
+    pub fn params_path(&self, files: &ParameterFiles) -> PathBuf {
+        self.dir.join(&files.params)
+    }
+
+    /// Where the verifying key of `files` is, or would be.
+    #[must_use]
+    pub fn vk_path(&self, files: &ParameterFiles) -> PathBuf {
+        self.dir.join(&files.vk)
+    }
+
+    /// Whether both files are there. Says nothing of what is in them.
+    #[must_use]
+    pub fn has(&self, files: &ParameterFiles) -> bool {
+        self.params_path(files).is_file() && self.vk_path(files).is_file()
+    }
+
+    /// The parameters of a circuit, mapped by the first who asks.
+    ///
+    /// # Errors
+    ///
+    /// As [`MappedParams::open`] for either file, and
+    /// [`ParamsError::KeysDiffer`] and [`ParamsError::OtherCircuit`] when they
+    /// fit neither each other nor the circuit.
+    pub fn load(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+    ) -> Result<Arc<LoadedParams>, ParamsError> {
+        self.load_unless_stopped(files, lengths, &NEVER_STOP)
+    }
+
+    /// As [`Self::load`]. A thread that waits for another to map them asks every millisecond
+    /// or so if `checkpoint` is cancelled; it never pauses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`], and [`Stopped`].
+    pub fn load_unless_stopped<E: From<ParamsError> + From<Stopped>>(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Arc<LoadedParams>, E> {
+        let open = || Ok::<_, E>(self.open(files)?);
+        let loaded = (self.loaded).get_or_make_unless_stopped(files.clone(), checkpoint, open)?;
+        loaded.mapped.check_circuit(lengths)?;
+        Ok(loaded)
+    }
+
+    /// The parameters of a circuit, if they are loaded.
+    #[must_use]
+    pub fn loaded(&self, files: &ParameterFiles) -> Option<Arc<LoadedParams>> {
+        self.loaded.made(files)
+    }
+
+    /// Loads the parameters of a circuit anew, in place of those that are loaded, which
+    /// live on with whoever uses them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`]; what is loaded stays then.
+    pub fn reload(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+    ) -> Result<(), ParamsError> {
+        let loaded = self.open(files)?;
+        loaded.mapped.check_circuit(lengths)?;
+        self.loaded.replace(files.clone(), loaded);
+        self.keys.remove(&files.vk);
+        Ok(())
+    }
+
+    /// Lets go of the parameters of a circuit; whoever uses them keeps them until
+    /// then.
+    pub fn evict(&self, files: &ParameterFiles) {
+        self.loaded.remove(files);
+        self.keys.remove(&files.vk);
+    }
+
+    fn open(&self, files: &ParameterFiles) -> Result<LoadedParams, ParamsError> {
+        let mapped = MappedParams::open(&self.params_path(files))?;
+        mapped.check_key(&self.vk_path(files))?;
+        Ok(LoadedParams {
+            prepared_key: self.prepare(mapped.vk())?,
+            mapped: Arc::new(mapped),
+            loading: Loading::begin(),
+        })
+    }
+
+    /// The verifying key alone, which is enough to verify.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_verifying_key`].
+    pub fn verifying_key(
+        &self,
+        files: &ParameterFiles,
+    ) -> Result<Arc<PreparedVerifyingKey<Bls12>>, ParamsError> {
+        self.keys.get_or_make(files.vk.clone(), || {
+            self.prepare(&read_verifying_key(&self.vk_path(files))?)
+        })
+    }
+
+    fn prepare(
+        &self,
+        key: &VerifyingKey<Bls12>,
+    ) -> Result<PreparedVerifyingKey<Bls12>, ParamsError> {
+        let Some(threads) = self.threads else {
+            return Ok(prepare_verifying_key(key));
+        };
+        let builder = ThreadPoolBuilder::new().num_threads(threads);
+        let named = builder.thread_name(|index| format!("cuzk-key-{index}"));
+        let pool = named.build().map_err(|error| ParamsError::Io {
+            path: self.dir.clone(),
+            source: io::Error::other(error),
+        })?;
+        Ok(pool.install(|| prepare_verifying_key(key)))
+    }
+
+    /// Makes insecure test parameters for `circuit` unless there are some. Several
+    /// processes may ask at once: one makes them, the others wait. `progress`
+    /// is told points done and points in all.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::InsecureNotAcknowledged`] for sectors of 512 MiB and
+    /// more; what is wrong with files that are there; what writing says. No
+    /// file is left half written, and none is replaced.
+    pub fn ensure_generated(
+        &self,
+        files: &ParameterFiles,
+        sector_size_bytes: u64,
+        circuit: &Program<Scalar>,
+        options: GenerateOptions,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Outcome, ParamsError> {
+        let lengths = QueryLengths::of(circuit, &circuit.densities());
+        if self.has(files) {
+            return self.load(files, &lengths).map(|_| Outcome::AlreadyThere);
+        }
+        options.check(sector_size_bytes)?;
+        fs::create_dir_all(&self.dir).map_err(|source| created(&self.dir, source))?;
+        let _lock = self.lock(files)?;
+        let outcome = if self.has(files) {
+            Outcome::AlreadyThere
+        } else {
+            self.make(files, &lengths, circuit, options, progress)?
+        };
+        self.load(files, &lengths)?;
+        Ok(outcome)
+    }
+
+    /// Waits until no other process makes these files. The lock goes with the
+    /// returned file; its name stays, since removing it would race.
+    fn lock(&self, files: &ParameterFiles) -> Result<File, ParamsError> {
+        let path = self.dir.join(format!("{}.lock", files.params));
+        let file = File::create(&path).map_err(|source| created(&path, source))?;
+        file.lock().map_err(|source| created(&path, source))?;
+        Ok(file)
+    }
+
+    /// Makes what is not there, under the lock.
+    fn make(
+        &self,
+        files: &ParameterFiles,
+        lengths: &QueryLengths,
+        circuit: &Program<Scalar>,
+        options: GenerateOptions,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Outcome, ParamsError> {
+        let (params_path, vk_path) = (self.params_path(files), self.vk_path(files));
+        if vk_path.exists() {
+            return Err(ParamsError::KeyWithoutParams { vk: vk_path });
+        }
+        if params_path.exists() {
+            // Only the key was lost, or not yet written.
+            let mapped = MappedParams::open(&params_path)?;
+            mapped.check_circuit(lengths)?;
+            write_key(&vk_path, mapped.vk())?;
+            return Ok(Outcome::KeyRestored);
+        }
+        let waste = ToxicWaste::from_seed(options.seed);
+        let generated = write_new(&params_path, |writer| {
+            let generated = generate(circuit, &waste, options.isa, writer, progress);
+            generated.map_err(|source| ParamsError::Generate {
+                path: params_path.clone(),
+                source,
+            })
+        })?;
+        write_key(&vk_path, &generated.vk)?;
+        Ok(Outcome::Made)
+    }
+}
+
+fn write_key(path: &Path, vk: &VerifyingKey<Bls12>) -> Result<(), ParamsError> {
+    write_new(path, |writer| {
+        vk.write(writer).map_err(|source| created(path, source))
+    })
+}
+
+/// A failure to create or write `path`; unlike when reading, a missing folder
+/// is just that.
+fn created(path: &Path, source: io::Error) -> ParamsError {
+    ParamsError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Makes a file of the cache, whole or not at all, of what `write` writes.
+fn write_new<T>(
+    target: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> Result<T, ParamsError>,
+) -> Result<T, ParamsError> {
+    let failed = |source| created(target, source);
+    let draft = Draft::begin(target).map_err(failed)?;
+    let mut writer = BufWriter::new(draft.file());
+    let written = write(&mut writer)?;
+    writer.flush().map_err(failed)?;
+    drop(writer);
+    draft.publish_new().map_err(failed)?;
+    Ok(written)
+}

@@ -1,0 +1,106 @@
+//! The parameters of a circuit in use: their file, and the multiples beside it.
+//!
+//! Not how either file is read. The invariant: the multiples that are shared are of these
+//! parameters.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use cuzk_kernels::{Context, Isa};
+use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
+use rayon::ThreadPool;
+
+use super::error::ParamsError;
+use super::file::ParamsFile;
+use super::multiples::{SharedFile, SharedMultiples};
+use crate::circuit::Circuit;
+
+/// The parameters of one circuit, mapped into memory, with their multiples once someone
+/// asked for them.
+///
+/// The files must not be changed or shortened while they are open; replace them by
+/// renaming others over them.
+pub struct MappedParams {
+    file: ParamsFile,
+    multiples: SharedMultiples,
+}
+
+impl fmt::Debug for MappedParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.file.fmt(f)
+    }
+}
+
+impl Deref for MappedParams {
+    type Target = ParamsFile;
+
+    fn deref(&self) -> &ParamsFile {
+        &self.file
+    }
+}
+
+impl MappedParams {
+    /// Maps a `.params` file. Its multiples are opened when they are asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`ParamsFile::open`].
+    pub fn open(path: &Path) -> Result<Self, ParamsError> {
+        Ok(Self {
+            file: ParamsFile::open(path)?,
+            multiples: SharedMultiples::default(),
+        })
+    }
+
+    /// The multiples of these parameters' bases, if there are any to be used;
+    /// opened, in `pool`, by the first who asks.
+    pub fn multiples(&self, circuit: &Circuit, isa: Isa, pool: &ThreadPool) -> Arc<SharedFile> {
+        loop {
+            // Nothing stops it, so the first turn returns.
+            let multiples = self.multiples_unless_stopped(circuit, isa, pool, &NEVER_STOP);
+            if let Ok(multiples) = multiples {
+                return multiples;
+            }
+        }
+    }
+
+    /// As [`Self::multiples`]. A thread that opens the file, or waits for another to open it,
+    /// asks every millisecond or so if `checkpoint` is cancelled. It never pauses, because
+    /// urgent work may wait for this file.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub fn multiples_unless_stopped(
+        &self,
+        circuit: &Circuit,
+        isa: Isa,
+        pool: &ThreadPool,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Arc<SharedFile>, Stopped> {
+        self.multiples
+            .open_unless_stopped(&self.file, circuit, isa, pool, checkpoint)
+    }
+
+    /// Opens the file of multiples again, after it was made anew if it is of something
+    /// else or damaged, or made if there is none and it is `wanted`: for sums on
+    /// `threads` threads, within the limit that its maker had set. Takes seconds to
+    /// minutes, in the current pool. Whoever asks for the multiples from then on is given
+    /// these. Returns true if a file was made: none while there are others in use, so that
+    /// two processes which disagree do not write over each other's for ever.
+    ///
+    /// # Errors
+    /// As [`write_multiples`](super::write_multiples). But for [`ParamsError::Stopped`], it
+    /// is not tried again until another file is there.
+    pub fn renew_multiples(
+        &self,
+        circuit: &Circuit,
+        context: Context<'_>,
+        threads: usize,
+        wanted: bool,
+    ) -> Result<bool, ParamsError> {
+        self.multiples
+            .renew(&self.file, circuit, context, threads, wanted)
+    }
+}

@@ -1,0 +1,218 @@
+//! The multiples of parameters that are in use: opened once, and made when there is no
+//! file, or one of something else.
+//!
+//! Not who makes them, and when: a proof never does. The invariant: what is shared is
+//! what was in the file when it was opened, and stays whole for those who have it when
+//! another takes its place.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use blstrs::G1Affine;
+use cuzk_kernels::msm::WithMultiples;
+use cuzk_kernels::{Context, Isa};
+use cuzk_memory::{Checkpoint, Stopped};
+use rayon::ThreadPool;
+
+use super::header::Header;
+use super::queries::Queries;
+use super::{LIMIT_BYTES, MappedMultiples, Shapes, multiples_path, write_multiples};
+use crate::circuit::Circuit;
+use crate::once_map::OnceMap;
+use crate::params::error::ParamsError;
+use crate::params::file::ParamsFile;
+use crate::params::map::Map;
+use cuzk_files::FileIdentity;
+
+/// The multiples of parameters that are in use, by the instructions that they are for.
+#[derive(Debug, Default)]
+pub(in crate::params) struct SharedMultiples(OnceMap<&'static str, SharedFile>);
+
+/// What there is of multiples for parameters in use.
+#[derive(Debug)]
+pub struct SharedFile {
+    found: Found,
+    /// The file as it was when it was opened.
+    file: Option<FileIdentity>,
+}
+
+#[derive(Debug)]
+enum Found {
+    Usable(Arc<MappedMultiples>),
+    /// A file that was made for something else, or is damaged, though there could be
+    /// one of `limit_bytes` at most.
+    Stale {
+        limit_bytes: u64,
+    },
+    /// No file, though there could be one.
+    Absent,
+    /// Nothing, and nothing to be done about it.
+    Nothing,
+}
+
+impl SharedFile {
+    /// Opens the file beside the parameters, in the current pool. One that cannot be
+    /// used is warned about.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    fn open(
+        params: &ParamsFile,
+        circuit: &Circuit,
+        isa: Isa,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Self, Stopped> {
+        let path = multiples_path(params);
+        // Before it is opened, so that what takes its place in between is noticed.
+        let file = FileIdentity::of(&path);
+        let (program, densities) = (circuit.program(), circuit.densities());
+        let could_be_made = G1Affine::row_bytes(isa, 1).is_some();
+        let opened = MappedMultiples::open_while(params, program, densities, isa, checkpoint);
+        let found = match opened {
+            Err(ParamsError::Stopped) => return Err(Stopped),
+            Ok(Some(multiples)) => Found::Usable(Arc::new(multiples)),
+            Ok(None) if could_be_made => Found::Absent,
+            Ok(None) => Found::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, "this file of multiples is not used");
+                let is_stale = matches!(error, ParamsError::Multiples { .. });
+                if is_stale && could_be_made {
+                    let limit_bytes = limit_bytes(&path).unwrap_or(LIMIT_BYTES);
+                    Found::Stale { limit_bytes }
+                } else {
+                    Found::Nothing
+                }
+            }
+        };
+        Ok(Self { found, file })
+    }
+
+    /// The multiples, if there are any to be used.
+    #[must_use]
+    pub fn usable(&self) -> Option<&MappedMultiples> {
+        match &self.found {
+            Found::Usable(multiples) => Some(multiples),
+            Found::Stale { .. } | Found::Absent | Found::Nothing => None,
+        }
+    }
+
+    /// Whether there was no file, though there could be one.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self.found, Found::Absent)
+    }
+
+    /// Whether [`renew_multiples`](crate::params::MappedParams::renew_multiples) would find or make others unasked: the
+    /// file is of something else, or another is there now. A file that is gone is no reason
+    /// to let go of what it held.
+    #[must_use]
+    pub fn is_outdated(&self, params: &ParamsFile) -> bool {
+        let now = FileIdentity::of(&multiples_path(params));
+        matches!(self.found, Found::Stale { .. }) || now.is_some() && now != self.file
+    }
+}
+
+/// Within which limit a file was made, if that can still be read.
+fn limit_bytes(path: &Path) -> Option<u64> {
+    let map = Map::new(&File::open(path).ok()?).ok()?;
+    Some(Header::read(map.bytes()).ok()?.limit_bytes)
+}
+
+/// What a thread needs to double points, and its stack: as measured.
+const THREAD_BYTES: u64 = 5 << 19;
+
+/// What making the multiples of a circuit's bases takes in memory on one thread, bytes;
+/// `None` for instructions that have no form for them.
+#[must_use]
+pub fn writing_bytes(circuit: &Circuit, isa: Isa) -> Option<u64> {
+    let queries = Queries::new(circuit.program(), circuit.densities());
+    Some(queries.row_bytes(isa)? + THREAD_BYTES)
+}
+
+/// In which shapes [`write_multiples`] makes multiples of a circuit's bases, for sums on
+/// `threads` threads and within `limit_bytes`, and what their rows take, bytes; `None` if
+/// it makes none.
+#[must_use]
+pub fn planned_multiples(
+    circuit: &Circuit,
+    isa: Isa,
+    threads: usize,
+    limit_bytes: u64,
+) -> Option<(Shapes, u64)> {
+    let queries = Queries::new(circuit.program(), circuit.densities());
+    let shapes = queries.shapes(isa, threads, limit_bytes)?;
+    let rows_bytes = queries.rows_bytes(isa, &shapes)?;
+    let [h, l, a, b_g2] = shapes.map(Some);
+    Some((Shapes { h, l, a, b_g2 }, rows_bytes))
+}
+
+impl SharedMultiples {
+    /// Returns the multiples beside `params`, opened in `pool` by the first that asks. See
+    /// [`MappedParams::multiples_unless_stopped`](crate::params::MappedParams::multiples_unless_stopped).
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(in crate::params) fn open_unless_stopped(
+        &self,
+        params: &ParamsFile,
+        circuit: &Circuit,
+        isa: Isa,
+        pool: &ThreadPool,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Arc<SharedFile>, Stopped> {
+        let unpaused = checkpoint.unpaused();
+        let open = || pool.install(|| SharedFile::open(params, circuit, isa, &unpaused));
+        self.0
+            .get_or_make_unless_stopped(isa.name(), checkpoint, open)
+    }
+
+    /// Opens the file again, made anew or made where that is due. See
+    /// [`MappedParams::renew_multiples`](crate::params::MappedParams::renew_multiples).
+    ///
+    /// # Errors
+    /// As [`write_multiples`].
+    pub(in crate::params) fn renew(
+        &self,
+        params: &ParamsFile,
+        circuit: &Circuit,
+        context: Context<'_>,
+        threads: usize,
+        wanted: bool,
+    ) -> Result<bool, ParamsError> {
+        let name = context.isa.name();
+        let share = |found, file| {
+            let file = SharedFile { found, file };
+            self.0.replace(name, file);
+        };
+        let open = || SharedFile::open(params, circuit, context.isa, context.checkpoint);
+        let SharedFile { found, file } = open()?;
+        let in_use = self.0.get(&name);
+        let limit_bytes = match (&found, in_use.as_deref().map(|in_use| &in_use.found)) {
+            (Found::Usable(multiples), _) | (_, Some(Found::Usable(multiples))) => {
+                share(Found::Usable(Arc::clone(multiples)), file);
+                return Ok(false);
+            }
+            (Found::Stale { limit_bytes }, _) => *limit_bytes,
+            (Found::Absent, _) if wanted => LIMIT_BYTES,
+            (Found::Absent | Found::Nothing, _) => {
+                share(found, file);
+                return Ok(false);
+            }
+        };
+        let (program, densities) = (circuit.program(), circuit.densities());
+        let limits = (threads, limit_bytes);
+        match write_multiples(params, program, densities, context, limits, |_| ()) {
+            Ok(_) => {
+                let SharedFile { found, file } = open()?;
+                share(found, file);
+                Ok(true)
+            }
+            Err(ParamsError::Stopped) => Err(ParamsError::Stopped),
+            Err(error) => {
+                share(Found::Nothing, file);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Files of circuits, parameters and multiples: what is opened is what was written, and
+//! nothing else is.
+
+#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+
+mod check;
+mod circuit_cache;
+mod multiples;
+mod params;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cuzk_filecoin::ProofKind;
+use cuzk_groth16::Circuit;
+
+/// Shared by all test binaries, and kept between runs.
+fn param_cache() -> PathBuf {
+    cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// The circuit, with its parameters (seed 0) in the cache.
+fn circuit_with_params(kind: ProofKind) -> Arc<Circuit> {
+    cuzk_testing::circuit_with_params(kind, &param_cache())
+}

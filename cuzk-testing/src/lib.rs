@@ -1,0 +1,121 @@
+//! What the tests of several crates share: the bundled requests, and one cache of
+//! insecure parameters of the smallest circuits, made when first needed.
+//!
+//! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
+
+#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cuzk_filecoin::{CircuitId, ProofKind, ProofRequest, SectorSize, blank};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::params::{
+    GenerateOptions, LoadedParams, ParamCache, ParameterFiles, write_multiples,
+};
+use cuzk_kernels::Isa;
+
+/// A file of the bundled sector of 2 KiB.
+#[must_use]
+pub fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../data/sector-2kib")
+        .join(name)
+}
+
+/// The bundled request of a kind.
+#[must_use]
+pub fn bundled_request(kind: ProofKind) -> ProofRequest {
+    let json = std::fs::read(data(&format!("{kind}.json"))).unwrap();
+    ProofRequest::from_json(&json).unwrap()
+}
+
+/// bellperson's proof of the bundled request of each kind, in hexadecimal digits, by the
+/// kind's name: JSON. The parameters are those of a [`param_cache`], the randomness is
+/// fixed.
+pub const KNOWN_ANSWERS: &str = include_str!("../data/known-answers.json");
+
+/// A kind's smallest circuit.
+#[must_use]
+pub fn id(kind: ProofKind) -> CircuitId {
+    CircuitId {
+        kind,
+        sector_size: SectorSize::KiB2,
+    }
+}
+
+/// The files of the parameters of a kind's smallest circuit.
+#[must_use]
+pub fn files(kind: ProofKind) -> ParameterFiles {
+    ParameterFiles {
+        params: id(kind).params_file_name().unwrap(),
+        vk: id(kind).vk_file_name().unwrap(),
+    }
+}
+
+/// The file of a kind's smallest circuit in the folder `cache`.
+#[must_use]
+pub fn circuit_path(kind: ProofKind, cache: &Path) -> PathBuf {
+    cache.join(id(kind).circuit_file_name().unwrap())
+}
+
+/// The cache that all test binaries share, and that is kept between runs. `target_tmpdir`
+/// is Cargo's `CARGO_TARGET_TMPDIR`, which only tests are told.
+#[must_use]
+pub fn param_cache(target_tmpdir: &str) -> PathBuf {
+    let directory = Path::new(target_tmpdir).join("parameters");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// A kind's smallest circuit, from the folder `cache` or put there.
+#[must_use]
+pub fn circuit(kind: ProofKind, cache: &Path) -> Circuit {
+    let id = id(kind);
+    let compile = || blank::compile(id);
+    Circuit::cached(&id.to_string(), &circuit_path(kind, cache), compile).unwrap()
+}
+
+/// A kind's smallest circuit, with its parameters (seed 0) in the folder `cache`.
+#[must_use]
+pub fn circuit_with_params(kind: ProofKind, cache: &Path) -> Arc<Circuit> {
+    let circuit = circuit(kind, cache);
+    let options = GenerateOptions::default();
+    let bytes = id(kind).sector_size.bytes();
+    ParamCache::new(cache)
+        .ensure_generated(&files(kind), bytes, circuit.program(), options, |_, _| ())
+        .unwrap();
+    Arc::new(circuit)
+}
+
+/// Gives `folder` a copy of its own of the circuit's parameters.
+pub fn copy_params(kind: ProofKind, cache: &Path, folder: &Path) {
+    let _in_the_cache = circuit_with_params(kind, cache);
+    let files = files(kind);
+    for name in [&files.params, &files.vk] {
+        std::fs::copy(cache.join(name), folder.join(name)).unwrap();
+    }
+}
+
+/// The parameters of a circuit that are in a folder under a kind's name.
+#[must_use]
+pub fn params_of(kind: ProofKind, circuit: &Circuit, folder: &Path) -> Arc<LoadedParams> {
+    let lengths = circuit.query_lengths();
+    ParamCache::new(folder)
+        .load(&files(kind), &lengths)
+        .unwrap()
+}
+
+/// Puts multiples of the bases of a circuit's parameters beside those in `folder`. Returns
+/// true if this machine has instructions that use them.
+#[must_use]
+pub fn prepare_params(kind: ProofKind, cache: &Path, folder: &Path) -> bool {
+    let Some(isa) = Isa::ifma() else { return false };
+    let circuit = circuit_with_params(kind, cache);
+    let params = params_of(kind, &circuit, folder);
+    let (program, densities) = (circuit.program(), circuit.densities());
+    let limit = (2, 1 << 30);
+    let context = isa.into();
+    write_multiples(params.mapped(), program, densities, context, limit, |_| ()).unwrap();
+    true
+}
