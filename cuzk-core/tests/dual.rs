@@ -29,12 +29,13 @@ use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_core::{Engine, Error};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, Statement, decode};
 use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::footprint::buffer_bytes;
 use cuzk_groth16::backend::{
     Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Randomness, Scaling,
-    Synthesized,
+    SynthesisShare, Synthesized,
 };
 use cuzk_groth16::memory::buffer_pool;
-use cuzk_groth16::params::{LoadedParams, ParamCache};
+use cuzk_groth16::params::{LoadedParams, ParamCache, Shapes};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{g1_stream, g2_stream};
 use cuzk_kernels::ntt::Domain;
@@ -47,7 +48,7 @@ use supraseal_sys::device::{
     device_count,
 };
 use supraseal_sys::double::{self, Controls, Fault};
-use supraseal_sys::{Code, GpuResources};
+use supraseal_sys::{Code, GpuResources, b_g2_msm_scratch_bytes};
 
 use common::{tiny, wait_until};
 
@@ -350,6 +351,42 @@ fn what_is_evaluated_or_not_does_not_matter() {
         let (proof, _) = case.prove_with(backend, added(3, 4), evaluate);
         assert_eq!(proof, expected);
     }
+}
+
+/// A device computes a and b, the quotient and the MSMs in its own memory: on the host its
+/// partition holds the witness, and the MSM in G2 where that is made here.
+#[test]
+fn a_devices_partition_holds_its_witness_and_no_workspace_of_the_cpu() {
+    let circuit = &Case::new().circuit;
+    let device = |threads| {
+        let options = options(BG2::Cpu);
+        let controls = Controls::new().unwrap();
+        let device = double::open(1 << 30, &options, resources(), &controls).unwrap();
+        CudaBackend::new(Arc::new(device)).with_host_b_g2(threads)
+    };
+    let footprint = |backend: &dyn Backend, evaluates| {
+        let share = SynthesisShare {
+            threads: 2,
+            evaluates,
+        };
+        backend.footprint(circuit, &Shapes::default(), share)
+    };
+    let (alone, with_b_g2) = (device(None), device(Some(2)));
+    let on_cpu = footprint(&*cpu(), true);
+    let vectors_bytes = buffer_bytes(circuit);
+    let workspace_bytes = on_cpu.peak_bytes - vectors_bytes;
+    for backend in [&alone, &with_b_g2] {
+        let held = footprint(backend, false);
+        assert!(held.finish_bytes <= held.peak_bytes);
+        assert!(held.peak_bytes < workspace_bytes, "{held:?} {on_cpu:?}");
+        // Vectors that are made for it on the host are its own.
+        let evaluated = footprint(backend, true);
+        let more_bytes = evaluated.peak_bytes - held.peak_bytes;
+        assert_eq!(more_bytes, vectors_bytes / 3 * 2);
+    }
+    let b_g2_bytes = b_g2_msm_scratch_bytes(circuit.wide().in_b, 2).total() as u64;
+    let more_bytes = footprint(&with_b_g2, false).peak_bytes - footprint(&alone, false).peak_bytes;
+    assert!(more_bytes > b_g2_bytes, "{more_bytes} {b_g2_bytes}");
 }
 
 /// A device that fails fails its partition; the process lives.

@@ -22,7 +22,7 @@ use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::device_use;
 use cuzk_core::{Config, Engine, Error};
 use cuzk_filecoin::{ProofKind, Statement};
-use cuzk_groth16::memory::footprint::pool_bytes;
+use cuzk_groth16::backend::footprint::pool_bytes;
 use cuzk_groth16::params::Shapes;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -290,7 +290,7 @@ struct Ran {
 
 /// What the pool maps for one partition of each circuit.
 fn partitions_bytes(config: &Config) -> [u64; ProofKind::ALL.len()] {
-    let sums = config.sums();
+    let sums = config.cpu_workspace();
     let of = |kind| {
         pool_bytes(
             &common::circuit_with_params(kind),

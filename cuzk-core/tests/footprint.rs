@@ -22,7 +22,7 @@ use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_filecoin::ProofKind;
 use cuzk_groth16::Circuit;
-use cuzk_groth16::memory::footprint::{buffer_bytes, circuit_bytes, partition_bytes, pool_bytes};
+use cuzk_groth16::backend::footprint::{buffer_bytes, circuit_bytes, partition_bytes, pool_bytes};
 use cuzk_groth16::params::{ParamCache, Shapes, write_multiples, writing_bytes};
 use cuzk_kernels::Isa;
 use rayon::ThreadPoolBuilder;
@@ -77,7 +77,7 @@ impl Manner {
 /// What a partition and its circuit hold that is not mapped from a file.
 fn said_bytes(circuit: &Circuit, manner: Manner, shapes: &Shapes) -> u64 {
     let mapped = circuit.program().resident_bytes() as u64;
-    let partition = partition_bytes(circuit, &manner.config().sums(), shapes);
+    let partition = partition_bytes(circuit, &manner.config().cpu_workspace(), shapes);
     partition + circuit_bytes(circuit) - mapped
 }
 
@@ -260,7 +260,7 @@ fn memory_is_recycled() {
     let circuit = common::circuit_with_params(ProofKind::WindowPost);
     let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     let config = common::config();
-    let most = pool_bytes(&circuit, &config.sums(), &Shapes::default());
+    let most = pool_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
     let engine = Engine::start(config).unwrap();
     let mut mappings = Vec::new();
     for _ in 0..8 {

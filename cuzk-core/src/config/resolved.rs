@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cuzk_groth16::memory::footprint::Sums;
+use cuzk_groth16::backend::CpuWorkspace;
 use cuzk_kernels::Isa;
 use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -42,10 +42,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// How the sums of a proof run on the CPU.
+    /// Returns the workspace of a partition that the CPU proves.
     #[must_use]
-    pub fn sums(&self) -> Sums {
-        Sums {
+    pub fn cpu_workspace(&self) -> CpuWorkspace {
+        CpuWorkspace {
             isa: self.cpu.isa,
             threads: self.synthesis.threads,
             b_g2_threads: self.gpus.gpu_threads,

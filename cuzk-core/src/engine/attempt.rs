@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::Circuit;
-use cuzk_groth16::backend::{Pending, Randomness, Synthesized};
+use cuzk_groth16::backend::{Footprint, Pending, Randomness, Synthesized};
 use cuzk_groth16::params::LoadedParams;
 use cuzk_memory::{Checkpoint, Pause};
 use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::health::Trial;
 use cuzk_scheduler::priority::Priority;
 
-use super::assets::cost::{Charge, KeyFiles};
+use super::assets::cost::Charge;
 use crate::Error;
 
 use crate::job::JobState;
@@ -63,7 +63,7 @@ pub(super) struct AdmittedAttempt {
     pub(super) ticket: Ticket,
     pub(super) circuit: Arc<Circuit>,
     pub(super) params: Arc<LoadedParams>,
-    pub(super) files: KeyFiles,
+    pub(super) footprint: Arc<Footprint>,
     pub(super) memory: Reservation<CircuitId>,
 }
 

@@ -91,9 +91,8 @@ impl Core {
         let critical = job.rank().is_critical();
         let lane = self.fleet.view().lane(critical, &excluded);
         let lane = lane.unwrap_or(Lane::Common);
-        let vectors = self.fleet.hold_vectors(lane);
         let attempt = |partition| {
-            let (charge, need) = self.assets.costs.charge(job.circuit(), vectors);
+            let (charge, need) = self.assets.costs.charge(job.circuit(), lane);
             let attempt = Attempt {
                 excluded_devices: excluded.clone(),
                 charge,
@@ -109,8 +108,7 @@ impl Core {
 
     /// Puts an attempt back into the queue, to be made from its start.
     pub(super) fn requeue(&self, lane: Lane, ticket: Ticket, attempt: Attempt) {
-        let vectors = self.fleet.hold_vectors(lane);
-        let (charge, need) = self.assets.costs.charge(attempt.job.circuit(), vectors);
+        let (charge, need) = self.assets.costs.charge(attempt.job.circuit(), lane);
         let job = Arc::clone(&attempt.job);
         let attempt = Attempt { charge, ..attempt };
         self.dispatch.put_back(lane, ticket, attempt, need);

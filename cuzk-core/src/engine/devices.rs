@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cuzk_groth16::backend::{CpuBackend, CudaBackend, Device};
 use rayon::ThreadPool;
-use supraseal_sys::device::{DeviceOptions, DeviceProver, device_count};
+use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{GpuResources, Status};
 
 use crate::config::{Config, Devices, device_queues_problem};
@@ -103,6 +103,10 @@ fn open_gpu(
     if let Ok(info) = device.info() {
         tracing::info!(ordinal, ?info, "a GPU");
     }
-    let backend = Arc::new(CudaBackend::new(Arc::new(device)).with_workers(workers));
+    let b_g2_threads = u32::try_from(config.gpus.gpu_threads).unwrap_or(u32::MAX);
+    let backend = CudaBackend::new(Arc::new(device))
+        .with_workers(workers)
+        .with_host_b_g2((config.gpus.b_g2 != BG2::Device).then_some(b_g2_threads));
+    let backend = Arc::new(backend);
     Ok(Device { resources, backend })
 }

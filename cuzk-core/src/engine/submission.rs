@@ -186,8 +186,7 @@ fn check_memory(core: &Core, id: CircuitId, priority: Priority) -> Result<()> {
         Lane::Common
     };
     let costs = &core.assets.costs;
-    let vectors = core.fleet.hold_vectors(lane);
-    while let Some(need) = costs.known(id, vectors) {
+    while let Some(need) = costs.known(id, lane) {
         match core.dispatch.check_need(priority, &need) {
             Ok(()) => break,
             Err(_) if costs.uncharge_files(id) => {}

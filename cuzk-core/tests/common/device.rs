@@ -13,8 +13,10 @@ use blstrs::Bls12;
 use cuzk_core::timeline::{Stage, Trace};
 use cuzk_core::{Config, Engine};
 use cuzk_groth16::Circuit;
-use cuzk_groth16::backend::{Backend, BackendError, CpuBackend, Device, Pending, Synthesized};
-use cuzk_groth16::params::MappedParams;
+use cuzk_groth16::backend::{
+    Backend, BackendError, CpuBackend, Device, Footprint, Pending, SynthesisShare, Synthesized,
+};
+use cuzk_groth16::params::{MappedParams, Shapes};
 use rayon::ThreadPool;
 use supraseal_sys::{GpuResources, Status};
 
@@ -108,6 +110,8 @@ pub(crate) struct Scripted {
     pub(crate) gate: Gate,
     /// What it keeps for a circuit, as it says.
     kept_bytes: u64,
+    /// What a partition holds on the host, as it says, if not what it does.
+    peak_bytes: Option<u64>,
     /// The parameters that it keeps something for, by their addresses.
     kept_params: Mutex<HashSet<usize>>,
 }
@@ -127,6 +131,7 @@ impl Scripted {
             in_hand: Arc::default(),
             gate: Gate::default(),
             kept_bytes: 0,
+            peak_bytes: None,
             kept_params: Mutex::default(),
         })
     }
@@ -141,6 +146,15 @@ impl Scripted {
         let device = Arc::into_inner(self).unwrap();
         Arc::new(Self {
             kept_bytes,
+            ..device
+        })
+    }
+
+    /// One that does what it should, and says that a partition holds so much on the host.
+    pub(crate) fn holding(config: &Config, peak_bytes: u64) -> Arc<Self> {
+        let device = Arc::into_inner(Self::good(config)).unwrap();
+        Arc::new(Self {
+            peak_bytes: Some(peak_bytes),
             ..device
         })
     }
@@ -227,6 +241,14 @@ impl Drop for Opened {
 impl Backend for Scripted {
     fn name(&self) -> &'static str {
         "scripted"
+    }
+
+    fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
+        let inner = self.inner.footprint(circuit, shapes, share);
+        Footprint {
+            peak_bytes: self.peak_bytes.unwrap_or(inner.peak_bytes),
+            ..inner
+        }
     }
 
     fn kept_bytes(&self, _: &Circuit) -> u64 {

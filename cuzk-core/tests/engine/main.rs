@@ -26,7 +26,7 @@ use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Config, Engine, Error, ProofRequest};
 use cuzk_filecoin::ProofKind;
-use cuzk_groth16::memory::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
 use cuzk_groth16::params::Shapes;
 
 use common::device::{Scripted, cores, engine_on, pool};
@@ -136,7 +136,7 @@ fn a_full_queue_says_so_and_takes_nothing_in() {
 fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     let circuit = common::circuit_with_params(ProofKind::WinningPost);
     let mut config = common::config();
-    let partition_bytes = partition_bytes(&circuit, &config.sums(), &Shapes::default());
+    let partition_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
     let need_bytes = partition_bytes + circuit_bytes(&circuit);
     assert!(need_bytes > READING_BYTES, "the circuit can be read");
     config.memory.total_budget_bytes = need_bytes;
@@ -146,6 +146,40 @@ fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     let error = engine.submit(&request).unwrap().wait().unwrap_err();
     assert!(matches!(*error, Error::OverBudget(_)), "{error}");
     assert!(error.is_input());
+}
+
+/// A partition of a device pays for what it holds on the host there, and not for the
+/// workspace of the CPU, which only a dedicated worker takes.
+#[test]
+fn a_partition_is_charged_what_its_device_says() {
+    const HELD_BYTES: u64 = 1 << 20;
+    let kind = ProofKind::WinningPost;
+    let circuit = common::circuit_with_params(kind);
+    let mut config = common::config();
+    let workspace = config.cpu_workspace();
+    let on_cpu = partition_bytes(&circuit, &workspace, &Shapes::default());
+    // Enough for the circuit and a device's partition, and not for one of the CPU's.
+    let budget = circuit_bytes(&circuit) + READING_BYTES + HELD_BYTES;
+    assert!(on_cpu > READING_BYTES + HELD_BYTES, "{on_cpu}");
+    config.memory.total_budget_bytes = budget;
+    config.memory.safety_margin_bytes = 1;
+    config.memory.critical_reserve_bytes = 0;
+    let request = cuzk_testing::bundled_request(kind);
+    let prove = |device: &Arc<Scripted>, priority| {
+        let engine = engine_on(&config, &[device]);
+        let options = common::urgent(priority);
+        engine.submit_with(&request, options).unwrap().wait()
+    };
+    let holds_little = || Scripted::holding(&config, HELD_BYTES);
+    prove(&holds_little(), Priority::Normal).unwrap();
+    for (device, priority) in [
+        (Scripted::good(&config), Priority::Normal),
+        // The critical worker may have to prove the partition itself.
+        (holds_little(), Priority::Critical),
+    ] {
+        let error = prove(&device, priority).unwrap_err();
+        assert!(matches!(*error, Error::OverBudget(_)), "{error}");
+    }
 }
 
 /// Where it is known what a partition needs, the submission is told.
@@ -192,7 +226,7 @@ fn parameters_are_charged_where_they_fit_beside_a_partition() {
     let file = common::param_cache().join(files.params);
     let file_bytes = file.metadata().unwrap().len();
     let circuit_bytes = circuit_bytes(&circuit);
-    let sums = common::config().sums();
+    let sums = common::config().cpu_workspace();
     let least = partition_bytes(&circuit, &sums, &Shapes::default()) + circuit_bytes + 1;
     assert_eq!(charged_after_a_proof(least), circuit_bytes);
     assert_eq!(charged_after_a_proof(least + file_bytes - 1), circuit_bytes);
@@ -249,7 +283,7 @@ fn a_circuit_that_nobody_uses_makes_room_with_its_parameters() {
     let shared_bytes = prove(&engine(&config), kinds[0]);
     let id = tiny::id(kinds[0]);
     let circuit = circuits::cached(id, directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &config.sums(), &Shapes::default());
+    let own_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
     config.memory.total_budget_bytes = own_bytes + shared_bytes + shared_bytes / 2 + 1;
     let engine = engine(&config);
     assert_eq!(prove(&engine, kinds[0]), shared_bytes);

@@ -12,7 +12,7 @@ use cuzk_core::job::ProofOutput;
 use cuzk_core::{Engine, Error};
 use cuzk_filecoin::ProofKind;
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
-use cuzk_groth16::memory::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
 use cuzk_groth16::params::{GenerateOptions, ParamCache, Shapes};
 use cuzk_groth16::verify::verify;
 use cuzk_memory::Checkpoint;
@@ -192,7 +192,7 @@ fn what_is_charged_follows_the_multiples() {
     let circuit = common::circuit_with_params(kind);
     let shapes = common::shapes(kind, folder.path());
     let [without, with] = [Shapes::default(), shapes]
-        .map(|shapes| partition_bytes(&circuit, &config.sums(), &shapes));
+        .map(|shapes| partition_bytes(&circuit, &config.cpu_workspace(), &shapes));
     config.memory.critical_reserve_bytes = 0;
     config.memory.safety_margin_bytes = 1;
     let least = READING_BYTES.max(with + circuit_bytes(&circuit));

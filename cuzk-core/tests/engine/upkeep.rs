@@ -8,7 +8,7 @@ use cuzk_core::config::Devices;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
-use cuzk_groth16::memory::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
 use cuzk_groth16::params::{MappedMultiples, Shapes, multiples_path};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::WithMultiples;
@@ -162,7 +162,7 @@ fn multiples_without_room_are_not_waited_for() {
     let before = fs::read(&multiples).unwrap();
     let mut config = config(folder.path(), &[]);
     let circuit = common::circuit_with_params(KIND);
-    let proving = partition_bytes(&circuit, &config.sums(), &Shapes::default());
+    let proving = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
     let least_bytes = KEPT_BYTES + READING_BYTES.max(proving + circuit_bytes(&circuit));
     // The reserve is half of it at most.
     assert!(least_bytes < 2 * KEPT_BYTES);

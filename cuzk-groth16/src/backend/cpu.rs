@@ -24,10 +24,11 @@ use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
 use super::assemble::{Blinding, Sums, assemble};
+use super::footprint::{CpuWorkspace, Footprint, SynthesisShare};
 use super::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::evaluate::{domain_buffers, evaluate_partition};
-use crate::params::{MappedMultiples, MappedParams, SharedFile};
+use crate::params::{MappedMultiples, MappedParams, Shapes, SharedFile};
 use cuzk_memory::{Buffer, BufferPool};
 
 /// Proves with the kernels of `cuzk-kernels`.
@@ -216,6 +217,15 @@ impl Backend for CpuBackend {
 
     fn is_this_cpu(&self) -> bool {
         true
+    }
+
+    fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
+        let workspace = CpuWorkspace {
+            isa: self.isa,
+            threads: share.threads.max(self.pool.current_num_threads()),
+            b_g2_threads: self.b_g2_pool.current_num_threads(),
+        };
+        workspace.footprint(circuit, shapes)
     }
 
     fn prove_start(

@@ -11,27 +11,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellperson::groth16::Proof;
-use blstrs::{Bls12, Scalar};
+use blstrs::{Bls12, G2Affine, G2Projective, Scalar};
 use cuzk_memory::Checkpoint;
 use cuzk_pce::PackedWitness;
 use cuzk_pce::program::Flat;
 use cuzk_timeline::{Stage, Trace};
-use supraseal_sys::Status;
 use supraseal_sys::device::{
     CircuitArrays, CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver,
     DeviceSums, Intermediates, ProofFigures, Queries, RanProof, StagedProof, WitnessArrays,
     WitnessSource,
 };
+use supraseal_sys::{Status, b_g2_msm_scratch_bytes};
 
 use super::assemble::{Blinding, Sums, assemble};
+use super::footprint::{Footprint, SynthesisShare};
 use super::{Backend, BackendError, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::once_map::OnceMap;
-use crate::params::MappedParams;
+use crate::params::{MappedParams, Shapes};
 
 /// The pinned buffers through which points go to a device: two of 2²² points in
 /// G1, the longest piece of its plan.
 const PINNED_PIECES_BYTES: u64 = 2 * (96 << 22);
+
+/// The variables of one task of the MSM in G2 on the host.
+const B_G2_TASK_VARIABLES: usize = 64 * 64;
 
 /// What a worker's results take of pinned memory, at most.
 const RESULTS_BYTES_MAX: u64 = 16 << 20;
@@ -42,6 +46,8 @@ pub struct CudaBackend {
     circuits: OnceMap<Known, DeviceCircuit>,
     last: Mutex<Option<ProofFigures>>,
     workers: u64,
+    /// The threads of the host's pool for the MSM in G2; none if the device makes it.
+    host_b_g2_threads: Option<u32>,
 }
 
 impl fmt::Debug for CudaBackend {
@@ -61,6 +67,7 @@ impl CudaBackend {
             circuits: OnceMap::default(),
             last: Mutex::default(),
             workers: 1,
+            host_b_g2_threads: Some(1),
         }
     }
 
@@ -71,6 +78,32 @@ impl CudaBackend {
             workers: workers.into(),
             ..self
         }
+    }
+
+    /// Returns the backend with the MSM in G2 on a pool of so many threads on the host;
+    /// `None` if the device makes it.
+    #[must_use]
+    pub fn with_host_b_g2(self, threads: Option<u32>) -> Self {
+        Self {
+            host_b_g2_threads: threads,
+            ..self
+        }
+    }
+
+    /// Returns the most that the MSM in G2 holds on the host, in bytes: the decoded bases
+    /// and the scalars of the wide terms, a task's decoded bases for each thread, and what
+    /// Pippenger's algorithm takes. See `csrc/b_g2_packed.cpp`.
+    fn host_b_g2_bytes(&self, circuit: &Circuit) -> u64 {
+        let Some(threads) = self.host_b_g2_threads else {
+            return 0;
+        };
+        let wide = circuit.wide().in_b + circuit.program().num_inputs();
+        let terms = wide * (size_of::<G2Affine>() + size_of::<Scalar>());
+        let tasks = circuit.program().num_aux().div_ceil(B_G2_TASK_VARIABLES);
+        let task_sums = tasks * (size_of::<G2Projective>() + size_of::<usize>());
+        let task_bases = B_G2_TASK_VARIABLES * (size_of::<G2Affine>() + size_of::<usize>());
+        let scratch = b_g2_msm_scratch_bytes(wide, threads).total();
+        (terms + task_sums + threads as usize * task_bases + scratch) as u64
     }
 
     /// How a device of these options uses its memory for a circuit.
@@ -224,6 +257,16 @@ impl Partition {
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
         "cuda"
+    }
+
+    fn footprint(&self, circuit: &Circuit, _: &Shapes, share: SynthesisShare) -> Footprint {
+        let on_host = share.footprint(circuit);
+        let b_g2_bytes = self.host_b_g2_bytes(circuit);
+        Footprint {
+            peak_bytes: on_host.peak_bytes + b_g2_bytes,
+            finish_bytes: on_host.finish_bytes + b_g2_bytes,
+            kept_blocks: on_host.kept_blocks,
+        }
     }
 
     fn kept_bytes(&self, circuit: &Circuit) -> u64 {

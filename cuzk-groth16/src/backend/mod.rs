@@ -8,6 +8,7 @@
 mod assemble;
 mod cpu;
 mod cuda;
+pub mod footprint;
 mod randomness;
 
 use std::fmt;
@@ -22,12 +23,13 @@ use cuzk_timeline::Trace;
 use supraseal_sys::{Code, GpuResources, Status};
 
 use crate::circuit::Circuit;
-use crate::params::{MappedParams, ParamsError};
+use crate::params::{MappedParams, ParamsError, Shapes};
 use crate::{Culprit, Error};
 use cuzk_memory::{Buffer, BufferPool};
 
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
+pub use footprint::{CpuWorkspace, Footprint, SynthesisShare};
 pub use randomness::{Randomness, Scaling};
 
 /// One device of an engine: what proves on it, and the C++ side's resources that
@@ -97,21 +99,26 @@ pub trait Backend: Send + Sync {
     /// The backend's name in messages and metrics.
     fn name(&self) -> &'static str;
 
-    /// Whether it computes on this machine's cores: then its work can stand still
-    /// while more urgent work has them, and it cannot fall silent alone.
+    /// Returns true if it computes on this machine's cores. Its work can then be paused for
+    /// more urgent work, and it cannot stop answering alone.
     fn is_this_cpu(&self) -> bool {
         false
     }
 
-    /// The host memory that it keeps for a circuit, in bytes, at most; not what a
-    /// partition holds, and not what every backend has (see
-    /// [`circuit_bytes`](crate::memory::footprint::circuit_bytes)).
+    /// Returns the memory on the host that a partition holds while this backend proves it.
+    /// `shapes` are those of the multiples that its parameters have. `share` is the part
+    /// that synthesis takes on the host, which is contained.
+    fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint;
+
+    /// Returns the most host memory that it keeps for a circuit, in bytes: neither what a
+    /// partition holds, nor what every backend has (see
+    /// [`circuit_bytes`](footprint::circuit_bytes)).
     fn kept_bytes(&self, _circuit: &Circuit) -> u64 {
         0
     }
 
-    /// Whether it evaluates A and B itself, so that nobody else need hold the
-    /// vectors. What it is given evaluated it takes as well.
+    /// Returns true if it evaluates A and B itself, so that nobody else need hold the
+    /// vectors. It also takes a partition that is evaluated.
     fn evaluates(&self) -> bool {
         false
     }

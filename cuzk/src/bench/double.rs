@@ -11,7 +11,11 @@ use std::time::Duration;
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_core::timeline::{Stage, Trace};
-use cuzk_groth16::backend::{Backend, BackendError, Device, Pending, Synthesized};
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{
+    Backend, BackendError, Device, Footprint, Pending, SynthesisShare, Synthesized,
+};
+use cuzk_groth16::params::Shapes;
 
 /// Waits where another device computes.
 pub(super) struct Double {
@@ -37,6 +41,10 @@ impl Double {
 impl Backend for Double {
     fn name(&self) -> &'static str {
         "double"
+    }
+
+    fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
+        self.cpu.backend.footprint(circuit, shapes, share)
     }
 
     fn prove_start(

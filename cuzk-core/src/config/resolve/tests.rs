@@ -1,5 +1,5 @@
 use blstrs::{G1Affine, G2Affine};
-use cuzk_groth16::memory::footprint::{Sums, circuit_bytes, partition_bytes};
+use cuzk_groth16::backend::footprint::{CpuWorkspace, circuit_bytes, partition_bytes};
 use cuzk_groth16::params::{LIMIT_BYTES, Shapes, planned_multiples};
 
 use super::*;
@@ -20,13 +20,13 @@ fn the_automatic_reserve_is_enough_for_a_winning_post() {
     let params_bytes = points * size_of::<G1Affine>() + lengths.b * size_of::<G2Affine>();
     let isa = Isa::best();
     for threads in [1, 2, 4, 8, 12, 16, 24, 32, 48, 64] {
-        let sums = Sums {
+        let workspace = CpuWorkspace {
             isa,
             threads,
             b_g2_threads: threads,
         };
         let charged = |shapes: &Shapes, multiples_bytes: u64| {
-            partition_bytes(&circuit, &sums, shapes)
+            partition_bytes(&circuit, &workspace, shapes)
                 + circuit_bytes(&circuit)
                 + params_bytes as u64
                 + multiples_bytes

@@ -4,26 +4,24 @@
 //! with the work is charged before it is made.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::Circuit;
-use cuzk_groth16::memory::footprint::{
-    READING_BYTES, Sums, buffer_bytes, circuit_bytes, finish_bytes, partition_bytes, pool_blocks,
-    witness_blocks,
-};
+use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes};
+use cuzk_groth16::backend::{CpuWorkspace, Footprint};
 use cuzk_groth16::params::{MappedMultiples, MappedParams, Shapes};
-use cuzk_scheduler::admission::{Limits, Need};
+use cuzk_scheduler::admission::{Lane, Limits, Need};
 
 use crate::config::Config;
 
 /// What a partition's memory is charged for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Charge {
     /// Reading its circuit, which tells what the partition will need.
     Reading,
     /// All of its way, proved with these files.
-    Proving(KeyFiles),
+    Proving(KeyFiles, Arc<Footprint>),
 }
 
 /// The proving-key files of a circuit, as far as a partition's need depends on them:
@@ -38,31 +36,46 @@ pub(in crate::engine) struct KeyFiles {
 pub(in crate::engine) struct CostTable {
     /// The memory that everything that is not critical may use together.
     room_bytes: u64,
-    sums: Sums,
+    dedicated: CpuWorkspace,
     costs: Mutex<HashMap<CircuitId, Cost>>,
 }
 
 /// What one partition of a circuit needs, proved with these files.
 struct Cost {
-    /// With the vectors over the circuit's domain.
-    need: Need<CircuitId>,
-    vectors_bytes: u64,
+    /// On the devices.
+    on_devices: Arc<Footprint>,
+    /// With a dedicated worker. The critical worker may have to prove a partition itself
+    /// that it was to bring to a device, so it is charged for that.
+    dedicated: Arc<Footprint>,
+    /// The circuit with its files, which all its partitions share.
+    shared_bytes: u64,
     files: KeyFiles,
-    /// The part of the shared need that is for the files.
+    /// The part of `shared_bytes` that is for the files.
     files_bytes: u64,
 }
 
 impl Cost {
-    fn need(&self, vectors: bool) -> Need<CircuitId> {
-        let mut need = self.need.clone();
-        if !vectors {
-            need.own_bytes -= self.vectors_bytes;
+    fn footprint(&self, lane: Lane) -> &Arc<Footprint> {
+        match lane {
+            Lane::Common => &self.on_devices,
+            Lane::Critical | Lane::Retry => &self.dedicated,
         }
-        need
+    }
+
+    fn need(&self, id: CircuitId, lane: Lane) -> Need<CircuitId> {
+        Need {
+            own_bytes: self.footprint(lane).peak_bytes,
+            shared: Some((id, self.shared_bytes)),
+        }
     }
 }
 
 impl KeyFiles {
+    /// Returns the shapes of the multiples; none where there are no multiples.
+    pub(in crate::engine) fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
     /// The files of these parameters, with the multiples that their MSMs use.
     pub(super) fn new(params: &MappedParams, multiples: Option<&MappedMultiples>) -> Self {
         // Multiples are read as often as the parameters are.
@@ -79,32 +92,32 @@ impl CostTable {
         let reserve_bytes = limits.critical_reserve_bytes;
         Self {
             room_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
-            sums: config.sums(),
+            dedicated: config.cpu_workspace(),
             costs: Mutex::default(),
         }
     }
 
-    /// Returns what a partition asks for: all that it needs, with or without vectors
-    /// over the domain; only what reading its circuit takes while that is not known.
-    pub(in crate::engine) fn charge(
-        &self,
-        id: CircuitId,
-        vectors: bool,
-    ) -> (Charge, Need<CircuitId>) {
+    /// Returns what a partition of a lane asks for: all that it needs, or only what reading
+    /// its circuit takes while that is not known.
+    pub(in crate::engine) fn charge(&self, id: CircuitId, lane: Lane) -> (Charge, Need<CircuitId>) {
         match self.lock().get(&id) {
-            Some(cost) => (Charge::Proving(cost.files), cost.need(vectors)),
+            Some(cost) => {
+                let footprint = Arc::clone(cost.footprint(lane));
+                let charge = Charge::Proving(cost.files, footprint);
+                (charge, cost.need(id, lane))
+            }
             None => (Charge::Reading, Need::own(READING_BYTES)),
         }
     }
 
-    /// Returns a partition's need, if it is known.
-    pub(in crate::engine) fn known(&self, id: CircuitId, vectors: bool) -> Option<Need<CircuitId>> {
-        Some(self.lock().get(&id)?.need(vectors))
+    /// Returns the need of a partition of a lane, if it is known.
+    pub(in crate::engine) fn known(&self, id: CircuitId, lane: Lane) -> Option<Need<CircuitId>> {
+        Some(self.lock().get(&id)?.need(id, lane))
     }
 
     /// Returns the charge for a circuit and its files, which all its partitions share.
     pub(in crate::engine) fn shared(&self, id: CircuitId) -> Option<(CircuitId, u64)> {
-        self.lock().get(&id)?.need.shared
+        Some((id, self.lock().get(&id)?.shared_bytes))
     }
 
     /// Forgets a circuit's cost. Its next partition reads the files, which may have
@@ -122,42 +135,21 @@ impl CostTable {
             return false;
         };
         let files_bytes = std::mem::take(&mut cost.files_bytes);
-        if let Some((_, shared_bytes)) = &mut cost.need.shared {
-            *shared_bytes -= files_bytes;
-        }
+        cost.shared_bytes -= files_bytes;
         true
     }
 
-    /// Returns the bytes of a partition's own need that remain after its device region.
-    pub(in crate::engine) fn finish_bytes(&self, circuit: &Circuit, files: &KeyFiles) -> u64 {
-        finish_bytes(circuit, &self.sums, &files.shapes)
-    }
-
-    /// Returns the blocks that the memory pool keeps of one partition for the next, in
-    /// bytes each.
-    pub(in crate::engine) fn kept_blocks(
-        &self,
-        circuit: &Circuit,
-        files: &KeyFiles,
-        vectors: bool,
-    ) -> Vec<usize> {
-        if vectors {
-            pool_blocks(circuit, &self.sums, &files.shapes)
-        } else {
-            witness_blocks(circuit)
-        }
-    }
-
-    /// Notes what a partition of a circuit needs. `kept_bytes` is the host memory that
-    /// the devices keep for the circuit.
+    /// Notes what a partition of a circuit needs. `on_devices` is its footprint there, and
+    /// `kept_bytes` the host memory that the devices keep for the circuit.
     pub(in crate::engine) fn learn(
         &self,
-        id: CircuitId,
-        circuit: &Circuit,
+        (id, circuit): (CircuitId, &Circuit),
         files: KeyFiles,
+        on_devices: Footprint,
         kept_bytes: u64,
     ) {
-        let own_bytes = partition_bytes(circuit, &self.sums, &files.shapes);
+        let dedicated = self.dedicated.footprint(circuit, &files.shapes);
+        let own_bytes = on_devices.peak_bytes.max(dedicated.peak_bytes);
         let circuit_bytes = circuit_bytes(circuit) + kept_bytes;
         let files_bytes = charged_of_file(files.bytes, own_bytes + circuit_bytes, self.room_bytes);
         if files_bytes == 0 {
@@ -170,11 +162,9 @@ impl CostTable {
             );
         }
         let cost = Cost {
-            need: Need {
-                own_bytes,
-                shared: Some((id, circuit_bytes + files_bytes)),
-            },
-            vectors_bytes: buffer_bytes(circuit),
+            on_devices: Arc::new(on_devices),
+            dedicated: Arc::new(dedicated),
+            shared_bytes: circuit_bytes + files_bytes,
             files,
             files_bytes,
         };

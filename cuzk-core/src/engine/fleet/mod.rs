@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::Circuit;
-use cuzk_groth16::backend::Device;
-use cuzk_groth16::params::MappedParams;
+use cuzk_groth16::backend::{Device, Footprint, SynthesisShare};
+use cuzk_groth16::params::{MappedParams, Shapes};
 use cuzk_scheduler::admission::Lane;
 use cuzk_scheduler::health::{Health, Trial};
 use supraseal_sys::GpuResources;
@@ -81,11 +81,25 @@ impl Fleet {
         Some(Arc::clone(&first.device.resources))
     }
 
-    /// Returns true if partitions of a lane hold vectors over their domain: not where
-    /// every device evaluates A and B by itself.
-    pub(super) fn hold_vectors(&self, lane: Lane) -> bool {
+    /// Returns true if A and B are evaluated before a partition comes to a device: not
+    /// where every device evaluates them by itself.
+    pub(super) fn wants_evaluated(&self) -> bool {
         let evaluates = |slot: &DeviceSlot| slot.device.backend.evaluates();
-        lane != Lane::Common || !self.devices.iter().all(evaluates)
+        !self.devices.iter().all(evaluates)
+    }
+
+    /// Returns the memory on the host that a partition holds which any of the devices may
+    /// prove.
+    pub(super) fn footprint(&self, circuit: &Circuit, shapes: &Shapes) -> Footprint {
+        let share = SynthesisShare {
+            threads: self.config.synthesis.threads,
+            evaluates: self.wants_evaluated(),
+        };
+        let backends = self.devices.iter().map(|slot| &slot.device.backend);
+        let footprints = backends.map(|backend| backend.footprint(circuit, shapes, share));
+        footprints
+            .reduce(Footprint::max)
+            .unwrap_or_else(|| share.footprint(circuit))
     }
 
     /// Returns the slot of a lane's dedicated worker.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use cuzk_filecoin::{CircuitId, WitnessContext};
 use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::Footprint;
 use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Lane, Turn};
 use rayon::ThreadPool;
@@ -64,26 +65,33 @@ fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<Admi
         }
     };
     let (circuit, params, files) = load_assets(core, &mut attempt, lane)?;
-    // The files may have come, gone or been replaced since the attempt was charged.
-    if attempt.charge != Charge::Proving(files) {
-        // From now on its partitions are admitted with all that they need.
-        let kept_bytes = core.fleet.kept_bytes(&circuit);
-        core.assets
-            .costs
-            .learn(attempt.job.circuit(), &circuit, files, kept_bytes);
-        attempt.wait = Some(Wait::begin(Stage::MemoryWait));
-        core.requeue(lane, ticket, attempt);
-        return None;
-    }
-    make_room(core, &circuit, &files, &attempt, lane);
+    let footprint = match &attempt.charge {
+        Charge::Proving(charged, footprint) if *charged == files => Arc::clone(footprint),
+        // The files have come, gone or been replaced since the attempt was charged.
+        Charge::Proving(..) | Charge::Reading => {
+            learn(core, attempt.job.circuit(), &circuit, files);
+            attempt.wait = Some(Wait::begin(Stage::MemoryWait));
+            core.requeue(lane, ticket, attempt);
+            return None;
+        }
+    };
+    make_room(core, &footprint, &attempt, lane);
     Some(AdmittedAttempt {
         attempt,
         ticket,
         circuit,
         params,
-        files,
+        footprint,
         memory,
     })
+}
+
+/// Notes what partitions of a circuit need: from now on they are admitted with that.
+fn learn(core: &Core, id: CircuitId, circuit: &Circuit, files: KeyFiles) {
+    let on_devices = core.fleet.footprint(circuit, files.shapes());
+    let kept_bytes = core.fleet.kept_bytes(circuit);
+    let costs = &core.assets.costs;
+    costs.learn((id, circuit), files, on_devices, kept_bytes);
 }
 
 /// Returns the circuit, the parameters and the files that an attempt is proved with. An
@@ -128,12 +136,11 @@ fn pool_of(core: &Core, lane: Lane) -> &ThreadPool {
     worker.map_or(core.compute.synthesis_pool(), |worker| &worker.pool)
 }
 
-fn make_room(core: &Core, circuit: &Circuit, files: &KeyFiles, attempt: &Attempt, lane: Lane) {
+fn make_room(core: &Core, footprint: &Footprint, attempt: &Attempt, lane: Lane) {
     // Memory on its way out is freed by threads that give way to all others.
     let _urgent = core.dispatch.pause_for(lane);
-    let vectors = core.fleet.hold_vectors(lane);
-    let own = core.assets.costs.kept_blocks(circuit, files, vectors);
-    core.make_room(&own, &attempt.checkpoint(&core.dispatch.pause));
+    let own = &footprint.kept_blocks;
+    core.make_room(own, &attempt.checkpoint(&core.dispatch.pause));
     core.report_memory();
 }
 

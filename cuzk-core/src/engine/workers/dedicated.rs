@@ -41,7 +41,7 @@ fn take(core: &Core, lane: Lane, admitted: AdmittedAttempt) {
     let critical = attempt.is_critical();
     let view = core.fleet.view();
     let to_device = critical && view.takes_critical(&attempt.excluded_devices);
-    let evaluate = !to_device || core.fleet.hold_vectors(Lane::Common);
+    let evaluate = !to_device || core.fleet.wants_evaluated();
     let checkpoint = attempt.checkpoint(&core.dispatch.pause);
     let resources = core
         .compute
@@ -68,12 +68,11 @@ fn prove(
     let AdmittedAttempt {
         mut attempt,
         ticket,
-        circuit,
         params,
-        files,
+        footprint,
         mut memory,
+        ..
     } = admitted;
-    let finish_bytes = core.assets.costs.finish_bytes(&circuit, &files);
     let proving = ProvingResources {
         backend: &worker.slot.device.backend,
         device: slot,
@@ -83,7 +82,7 @@ fn prove(
     let tally = DeviceTally::default();
     let trace = attempt.end_wait(&core.timeline).tallied(&tally);
     attempt.quiet_at = core.dispatch.pause.quiet();
-    let region_over = || memory.shrink_to(finish_bytes);
+    let region_over = || memory.shrink_to(footprint.finish_bytes);
     let proved =
         attempt.spend(|_| prove_partition(partition, synthesis, proving, region_over, trace));
     attempt.spent = attempt.spent.saturating_sub(tally.waited());

@@ -32,7 +32,7 @@ fn take(core: &Core, admitted: AdmittedAttempt) {
         core.requeue_without_device(admitted.ticket, attempt);
         return;
     }
-    let evaluate = core.fleet.hold_vectors(Lane::Common);
+    let evaluate = core.fleet.wants_evaluated();
     let checkpoint = attempt.checkpoint(&core.dispatch.pause);
     let critical = attempt.is_critical();
     let resources = core
@@ -54,12 +54,11 @@ pub(super) fn synthesize(
     let AdmittedAttempt {
         mut attempt,
         ticket,
-        circuit,
         params,
-        files,
+        footprint,
         memory,
+        ..
     } = admitted;
-    let finish_bytes = core.assets.costs.finish_bytes(&circuit, &files);
     let trace = attempt.end_wait(&core.timeline);
     attempt.quiet_at = core.dispatch.pause.quiet();
     let synthesized = attempt.spend(|_| synthesize_partition(partition, resources, trace));
@@ -72,7 +71,7 @@ pub(super) fn synthesize(
             ticket,
             params,
             synthesized,
-            finish_bytes,
+            finish_bytes: footprint.finish_bytes,
             memory,
         }),
         Err(error) => {

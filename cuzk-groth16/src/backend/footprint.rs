@@ -1,8 +1,9 @@
-//! How much memory a partition needs, from its circuit's dimensions.
+//! The memory on the host that a partition holds, from its circuit's dimensions.
 //!
-//! What the stages hold at once on the CPU, so that it can be reserved before it is
-//! allocated; a test holds it against what a process is seen to use. A device needs
-//! less. Files that are mapped are not counted here.
+//! It is reserved before it is allocated; a test compares it with the memory that a
+//! process is seen to use. Not files that are mapped. The invariant: a backend charges
+//! what its own code takes, so that a GPU's partition does not pay for the workspace of a
+//! CPU's.
 
 use std::io;
 
@@ -19,31 +20,72 @@ use crate::params::Shapes;
 /// 0.3 MB a thread were measured on 16.
 const THREAD_BYTES: u64 = 1 << 18;
 
-/// So many times as large as a packed witness is what its writer hashes, and what of it
-/// the heaps of the writer's threads keep.
+/// What the writer of a witness has on the heap, in sizes of the packed witness: the data
+/// that it hashes, and what the heaps of its threads keep of that.
 const HEAP_COPIES: u64 = 2;
 
-/// What reading or compiling a circuit holds at most: 52 MB were measured for
-/// the largest.
+/// The most that reading or compiling a circuit holds: 52 MB were measured for the
+/// largest.
 pub const READING_BYTES: u64 = 64 << 20;
 
 const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
 
-/// How the sums run, which decides what they hold.
+/// The memory on the host that a partition holds while a backend proves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// The most that it holds at once, from its witness to its proof, in bytes.
+    pub peak_bytes: u64,
+    /// The most that it holds at once after its device region, in bytes.
+    pub finish_bytes: u64,
+    /// The blocks that the memory pool keeps of it for the next partition, in bytes each.
+    pub kept_blocks: Vec<usize>,
+}
+
+impl Footprint {
+    /// Returns the larger of both in every figure, for a partition that either backend may
+    /// prove.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        let kept = |footprint: &Self| footprint.kept_blocks.iter().sum::<usize>();
+        Self {
+            peak_bytes: self.peak_bytes.max(other.peak_bytes),
+            finish_bytes: self.finish_bytes.max(other.finish_bytes),
+            kept_blocks: if kept(&self) >= kept(&other) {
+                self.kept_blocks
+            } else {
+                other.kept_blocks
+            },
+        }
+    }
+}
+
+/// The workspace of a partition that the CPU proves: its instructions and threads decide
+/// what the transforms and the MSMs hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sums {
-    /// Their instructions.
+pub struct CpuWorkspace {
+    /// The instructions of the kernels.
     pub isa: Isa,
-    /// Threads of those in G1.
+    /// The threads of synthesis, of the transforms, and of the MSMs in G1.
     pub threads: usize,
-    /// Threads of the one in G2.
+    /// The threads of the MSM in G2.
     pub b_g2_threads: usize,
 }
 
-impl Sums {
-    /// What the threads hold that the kernels do not say.
+impl CpuWorkspace {
+    /// Returns the footprint of a partition. `shapes` are those of the multiples that its
+    /// parameters have.
+    #[must_use]
+    pub fn footprint(&self, circuit: &Circuit, shapes: &Shapes) -> Footprint {
+        Footprint {
+            peak_bytes: partition_bytes(circuit, self, shapes),
+            finish_bytes: finish_bytes(circuit, self, shapes),
+            kept_blocks: replay(circuit, self, shapes).into_blocks(),
+        }
+    }
+
+    /// Returns the bytes that the threads hold beside what the kernels say.
     fn threads_bytes(&self) -> u64 {
-        self.threads.max(self.b_g2_threads) as u64 * THREAD_BYTES
+        threads_bytes(self.threads.max(self.b_g2_threads))
     }
 
     /// The sums in G1, one after the other: over the quotient and L as one, and over A.
@@ -137,6 +179,10 @@ impl Replay {
     }
 }
 
+fn threads_bytes(threads: usize) -> u64 {
+    threads as u64 * THREAD_BYTES
+}
+
 /// The terms of a sum over the witness, or over a query of it.
 fn wide_terms(wide: usize, multiples: Option<Shape>) -> TermCount {
     TermCount {
@@ -170,37 +216,54 @@ fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
         .collect()
 }
 
-/// What proving a partition holds at once, in bytes: the witness, and what is made of
-/// it, and what the pool maps. `shapes` are those of the multiples that its parameters
-/// have.
+/// Returns the most that proving a partition holds at once, in bytes: the witness, what is
+/// made of it, and what the pool maps. `shapes` are those of the multiples that its
+/// parameters have.
 #[must_use]
-pub fn partition_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
+pub fn partition_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
     let heap_bytes = HEAP_COPIES * packed_bytes(circuit)
-        + sums.threads_bytes()
-        + sums.heap_bytes(circuit, shapes);
-    pool_bytes(circuit, sums, shapes) + heap_bytes
+        + workspace.threads_bytes()
+        + workspace.heap_bytes(circuit, shapes);
+    pool_bytes(circuit, workspace, shapes) + heap_bytes
 }
 
-/// What the pool maps for partitions of a circuit one after the other, in bytes: for the
-/// witness, the vectors over the domain, and what its queries and the sums need that
-/// nothing suits which was given back before.
+/// Returns what the pool maps for partitions of a circuit one after the other, in bytes: for
+/// the witness, the vectors over the domain, the queries, and the workspace of the MSMs.
+/// Blocks that were given back before are used again where they suit.
 #[must_use]
-pub fn pool_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
-    replay(circuit, sums, shapes).mapped_bytes_max as u64
+pub fn pool_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
+    replay(circuit, workspace, shapes).mapped_bytes_max as u64
 }
 
-/// What is kept of it for the next partition, in bytes of each block.
-#[must_use]
-pub fn pool_blocks(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Vec<usize> {
-    replay(circuit, sums, shapes).into_blocks()
+/// The host's share of a partition that a device proves: its witness, and where they are
+/// made here the vectors A and B on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynthesisShare {
+    /// The threads of synthesis.
+    pub threads: usize,
+    /// True if A and B are evaluated on the host.
+    pub evaluates: bool,
 }
 
-/// The same where the devices evaluate by themselves, and only the witness is made here.
-#[must_use]
-pub fn witness_blocks(circuit: &Circuit) -> Vec<usize> {
-    let mut pool = Replay::default();
-    replay_witness(circuit, &mut pool);
-    pool.into_blocks()
+impl SynthesisShare {
+    /// Returns the footprint of a partition of which a device needs nothing else on the
+    /// host.
+    #[must_use]
+    pub fn footprint(self, circuit: &Circuit) -> Footprint {
+        let mut pool = Replay::default();
+        replay_witness(circuit, &mut pool);
+        if self.evaluates {
+            let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
+            pool.take(&[vector_bytes; 2]);
+        }
+        let heap_bytes = HEAP_COPIES * packed_bytes(circuit) + threads_bytes(self.threads);
+        Footprint {
+            peak_bytes: pool.mapped_bytes_max as u64 + heap_bytes,
+            // The witness is lent to the device until the proof ends.
+            finish_bytes: packed_bytes(circuit) + threads_bytes(self.threads),
+            kept_blocks: pool.into_blocks(),
+        }
+    }
 }
 
 /// Takes a witness's blocks, and what is given back when its parts are one.
@@ -211,7 +274,7 @@ fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<VirtualExtent> {
     witness
 }
 
-fn replay(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Replay {
+fn replay(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> Replay {
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
     let densities = circuit.densities();
     let mut pool = Replay::default();
@@ -219,37 +282,35 @@ fn replay(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> Replay {
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
     let [of_a, of_b] = [&densities.a_aux, &densities.b_aux]
         .map(|density| pool.take(&packed_blocks(circuit, density.count())));
-    let rows = Some(sums.rows_bytes(circuit)).filter(|bytes| *bytes > 0);
+    let rows = Some(workspace.rows_bytes(circuit)).filter(|bytes| *bytes > 0);
     let rows = pool.take(rows.as_slice());
     pool.give_back([rows, b, scratch].into_iter().flatten());
-    for sum in sums.g1(circuit, shapes) {
+    for sum in workspace.g1(circuit, shapes) {
         let blocks = pool.take(&sum.blocks);
         pool.give_back(blocks);
     }
     pool.give_back([a, witness, of_a].into_iter().flatten());
-    pool.take(&sums.g2(circuit, shapes).blocks);
+    pool.take(&workspace.g2(circuit, shapes).blocks);
     drop(of_b);
     pool
 }
 
-/// What a partition holds once its device region is over, in bytes: the scalars
-/// of the B query, and what the sum over them takes.
-#[must_use]
-pub fn finish_bytes(circuit: &Circuit, sums: &Sums, shapes: &Shapes) -> u64 {
-    let sum = sums.g2(circuit, shapes);
+/// Returns what a partition holds once its device region is over, in bytes: the scalars of
+/// the B query, and what the MSM over them takes.
+fn finish_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
+    let sum = workspace.g2(circuit, shapes);
     let sum_bytes = sum.blocks.iter().sum::<usize>() + sum.heap_bytes;
-    packed_bytes(circuit) + sum_bytes as u64 + sums.threads_bytes()
+    packed_bytes(circuit) + sum_bytes as u64 + workspace.threads_bytes()
 }
 
-/// The vectors over the domain, in bytes: a, b and what the quotient needs beside
-/// them.
+/// Returns the bytes of the vectors over the domain: a, b and the scratch of the quotient.
 #[must_use]
 pub fn buffer_bytes(circuit: &Circuit) -> u64 {
     3 * circuit.domain_len() as u64 * SCALAR_BYTES
 }
 
-/// What a circuit holds for as long as it is kept, in bytes: its compiled form,
-/// the densities, and its domain's table of twiddles.
+/// Returns what a circuit holds for as long as it is kept, in bytes: its compiled form, the
+/// densities, and its domain's table of twiddles.
 #[must_use]
 pub fn circuit_bytes(circuit: &Circuit) -> u64 {
     let densities = 3 * circuit.program().num_variables() / 8;

@@ -1,11 +1,9 @@
-//! The memory that a partition needs, and the pool that it comes from.
+//! The pool that the memory of partitions comes from.
 
 use std::sync::Arc;
 
 use cuzk_memory::{BufferPool, Dealloc};
 use supraseal_sys::dealloc::dealloc_async;
-
-pub mod footprint;
 
 /// Returns an empty pool that keeps at most `kept_bytes_max` bytes. Where `dealloc` is
 /// [`Dealloc::Serial`], the process's one thread for that frees the buffers.
