@@ -2,7 +2,7 @@
 
 use cuzk_memory::Stopped;
 
-use crate::msm::BasesError;
+use crate::bases::BasesError;
 
 /// A kernel was asked for something it cannot do.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum KernelError {
     #[error("stopped")]
     Stopped,
     /// There is no working memory to be had.
-    #[error("no memory for a sum: {0}")]
+    #[error("no working memory for a kernel: {0}")]
     Memory(#[from] std::io::Error),
     /// The bases could not be read.
     #[error(transparent)]

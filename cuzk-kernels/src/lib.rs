@@ -26,6 +26,7 @@
 
 pub(crate) mod affine;
 pub(crate) mod arithmetic;
+mod bases;
 mod context;
 pub(crate) mod digits;
 mod error;

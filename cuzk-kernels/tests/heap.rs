@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{PackedScalars, Part, SumMemory, TermCount, g1_joined, g2_joined};
+use cuzk_kernels::msm::{MsmMemory, MsmTerm, MsmTermSize, PackedScalars, g1_of_terms, g2_of_terms};
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
@@ -74,7 +74,7 @@ fn sums_have_on_the_heap_what_is_said() {
         vec![G2Affine::generator(); TERMS],
     );
     let (g1, g2) = (&g1[..], &g2[..]);
-    let count = |wide, is_plain| TermCount {
+    let count = |wide, is_plain| MsmTermSize {
         wide,
         is_plain,
         multiples: None,
@@ -85,18 +85,18 @@ fn sums_have_on_the_heap_what_is_said() {
             let pool = ThreadPoolBuilder::new().num_threads(threads);
             let pool = pool.build().unwrap();
             let in_g1 = || {
-                let parts = [Part::new(&g1, &few[..]), Part::new(&g1, packed)];
-                pool.install(|| g1_joined(isa, &parts)).unwrap();
+                let parts = [MsmTerm::new(&g1, &few[..]), MsmTerm::new(&g1, packed)];
+                pool.install(|| g1_of_terms(isa, &parts)).unwrap();
             };
             let in_g2 = || {
-                let parts = [Part::new(&g2, &few[..]), Part::new(&g2, packed)];
-                pool.install(|| g2_joined(isa, &parts)).unwrap();
+                let parts = [MsmTerm::new(&g2, &few[..]), MsmTerm::new(&g2, packed)];
+                pool.install(|| g2_of_terms(isa, &parts)).unwrap();
             };
             // Once before, for what is made once.
             in_g1();
             for (used, said) in [
-                (most_bytes(in_g1), SumMemory::of_g1(isa, &counts, threads)),
-                (most_bytes(in_g2), SumMemory::of_g2(isa, &counts, threads)),
+                (most_bytes(in_g1), MsmMemory::of_g1(isa, &counts, threads)),
+                (most_bytes(in_g2), MsmMemory::of_g2(isa, &counts, threads)),
             ] {
                 let said = said.heap_bytes;
                 println!("{isa} {threads}: said {said}, used {used}");

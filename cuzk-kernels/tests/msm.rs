@@ -4,7 +4,7 @@
 
 use blstrs::{G1Affine, G1Projective, G2Affine, Scalar};
 use cuzk_kernels::msm::{
-    self, Bases, BasesError, Chosen, Multiples, PackedScalars, Part, Shape, WithMultiples,
+    self, Bases, BasesError, Chosen, MsmTerm, Multiples, PackedScalars, Shape, WithMultiples,
 };
 use cuzk_kernels::{Isa, KernelError, naive};
 use ff::Field;
@@ -242,21 +242,21 @@ fn joined_parts_are_the_sum_of_sums() {
             .sum();
         let slices: Vec<&[G1Affine]> = bases.iter().map(Vec::as_slice).collect();
         let packed: Vec<_> = scalars.iter().map(|scalars| pack(scalars)).collect();
-        let parts: Vec<Part<'_, G1Affine>> = slices
+        let parts: Vec<MsmTerm<'_, G1Affine>> = slices
             .iter()
             .zip(&scalars)
             .zip(&packed)
             .enumerate()
             .map(|(i, ((bases, scalars), (ones, wide, values)))| match i {
-                1 => Part::new(
+                1 => MsmTerm::new(
                     bases,
                     PackedScalars::new(scalars.len(), ones, wide, values).unwrap(),
                 ),
-                _ => Part::new(bases, scalars.as_slice()),
+                _ => MsmTerm::new(bases, scalars.as_slice()),
             })
             .collect();
         for isa in Isa::all() {
-            let sum = msm::g1_joined(isa, &parts).unwrap();
+            let sum = msm::g1_of_terms(isa, &parts).unwrap();
             assert_eq!(sum, expected, "{isa} {lens:?}");
         }
     }
@@ -288,8 +288,9 @@ fn bytes_of(lines: &[Line]) -> &[u8] {
     bytemuck::cast_slice(lines)
 }
 
-/// [`msm::g1_joined`] or [`msm::g2_joined`].
-type JoinedSum<P> = fn(Isa, &[Part<'_, P>]) -> Result<<P as PrimeCurveAffine>::Curve, KernelError>;
+/// [`msm::g1_of_terms`] or [`msm::g2_of_terms`].
+type JoinedSum<P> =
+    fn(Isa, &[MsmTerm<'_, P>]) -> Result<<P as PrimeCurveAffine>::Curve, KernelError>;
 
 /// A sum with multiples of some bases is the sum, for every shape: also where a
 /// scalar that is not of the chosen ones takes a multiplication.
@@ -319,7 +320,7 @@ where
                     let zero = scalars.iter().position(|s| *s == Scalar::ZERO).unwrap();
                     scalars[zero] = Scalar::from(77);
                 }
-                let part = Part::new(&slice, scalars.as_slice()).with_multiples(multiples);
+                let part = MsmTerm::new(&slice, scalars.as_slice()).with_multiples(multiples);
                 let sum = pool.install(|| joined(isa, &[part, part]).unwrap());
                 let expected = naive::msm(&bases, &scalars);
                 assert_eq!(sum, expected + expected, "{isa} {shape:?} {outside}");
@@ -339,12 +340,12 @@ fn multiples_change_nothing() {
             .collect()
     };
     check_multiples(
-        msm::g1_joined,
+        msm::g1_of_terms,
         400,
         shapes(&[2, 7, 8, 13, 16], &[1, 2, 3, 16, 20, 128]),
     );
-    check_multiples(msm::g2_joined, 300, shapes(&[4, 11, 15], &[1, 4, 17]));
-    check_multiples(msm::g1_joined, 5000, [Shape::choose(5000, 2, 16)]);
+    check_multiples(msm::g2_of_terms, 300, shapes(&[4, 11, 15], &[1, 4, 17]));
+    check_multiples(msm::g1_of_terms, 5000, [Shape::choose(5000, 2, 16)]);
 }
 
 /// Where there are multiples the bases themselves are not read: they could be
@@ -362,9 +363,9 @@ fn multiples_are_what_is_read() {
     let shape = Shape::new(8, 4).unwrap();
     let lines = rows(isa, shape, &chosen, &poisoned.bases.as_slice());
     let multiples = Multiples::new(isa, shape, &chosen, bytes_of(&lines)).unwrap();
-    let part = Part::new(&poisoned, scalars.as_slice());
-    assert!(msm::g1_joined(isa, &[part]).is_err());
-    let sum = msm::g1_joined(isa, &[part.with_multiples(multiples)]).unwrap();
+    let part = MsmTerm::new(&poisoned, scalars.as_slice());
+    assert!(msm::g1_of_terms(isa, &[part]).is_err());
+    let sum = msm::g1_of_terms(isa, &[part.with_multiples(multiples)]).unwrap();
     assert_eq!(sum, naive::msm(&poisoned.bases, &scalars));
 }
 

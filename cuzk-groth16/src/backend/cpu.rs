@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, G1Projective, G2Projective, Scalar};
-use cuzk_kernels::msm::{self, PackedScalars, Part};
+use cuzk_kernels::msm::{self, MsmTerm, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, Isa, KernelError};
@@ -126,12 +126,12 @@ impl CpuBackend {
         context: Context<'_>,
     ) -> Result<G2Projective, BackendError> {
         let bases = params.b_g2();
-        let part = Part::new(&bases, packed(scalars.as_slice())?)
+        let part = MsmTerm::new(&bases, packed(scalars.as_slice())?)
             .with_multiples(multiples.and_then(MappedMultiples::b_g2));
         let _raised = self.resources.raise_throttle();
         Ok(self
             .b_g2_pool
-            .install(|| msm::g2_joined(context, &[part]))?)
+            .install(|| msm::g2_of_terms(context, &[part]))?)
     }
 }
 
@@ -193,15 +193,15 @@ fn sums_in_g1(
     // h has one coefficient less than the domain has points.
     let h = h.split_last().map_or(h, |(_, h)| h);
     let (h_bases, l_bases, a_bases) = (params.h(), params.l(), params.a());
-    let h = Part::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
-    let l = Part::new(&l_bases, packed(aux)?);
+    let h = MsmTerm::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
+    let l = MsmTerm::new(&l_bases, packed(aux)?);
     let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
-    let a = Part::new(&a_bases, packed(a)?);
+    let a = MsmTerm::new(&a_bases, packed(a)?);
     let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
     let b_g1 = || msm::g1_packed(context, &params.b_g1(), &packed(b)?);
     Ok(SumsInG1 {
-        h_and_l: msm::g1_joined(context, &[h, l])?,
-        a: msm::g1_joined(context, &[a])?,
+        h_and_l: msm::g1_of_terms(context, &[h, l])?,
+        a: msm::g1_of_terms(context, &[a])?,
         blinding: Blinding::new(randomness, b_g1)?,
     })
 }

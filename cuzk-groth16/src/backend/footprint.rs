@@ -9,7 +9,7 @@ use std::io;
 
 use blstrs::Scalar;
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{Shape, SumMemory, TermCount};
+use cuzk_kernels::msm::{MsmMemory, MsmTermSize, Shape};
 use cuzk_kernels::ntt::Domain;
 use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
 
@@ -89,8 +89,8 @@ impl CpuWorkspace {
     }
 
     /// The sums in G1, one after the other: over the quotient and L as one, and over A.
-    fn g1(&self, circuit: &Circuit, shapes: &Shapes) -> [SumMemory; 2] {
-        let quotient = TermCount {
+    fn g1(&self, circuit: &Circuit, shapes: &Shapes) -> [MsmMemory; 2] {
+        let quotient = MsmTermSize {
             wide: circuit.domain_len(),
             is_plain: true,
             multiples: shapes.h,
@@ -100,13 +100,13 @@ impl CpuWorkspace {
             wide_terms(wide.all, shapes.l),
             wide_terms(wide.in_a, shapes.a),
         ];
-        let sum = |parts: &[TermCount]| SumMemory::of_g1(self.isa, parts, self.threads);
+        let sum = |parts: &[MsmTermSize]| MsmMemory::of_g1(self.isa, parts, self.threads);
         [sum(&[quotient, l]), sum(&[a])]
     }
 
-    fn g2(&self, circuit: &Circuit, shapes: &Shapes) -> SumMemory {
+    fn g2(&self, circuit: &Circuit, shapes: &Shapes) -> MsmMemory {
         let terms = wide_terms(circuit.wide().in_b, shapes.b_g2);
-        SumMemory::of_g2(self.isa, &[terms], self.b_g2_threads)
+        MsmMemory::of_g2(self.isa, &[terms], self.b_g2_threads)
     }
 
     /// What the transforms' threads hold.
@@ -184,8 +184,8 @@ fn threads_bytes(threads: usize) -> u64 {
 }
 
 /// The terms of a sum over the witness, or over a query of it.
-fn wide_terms(wide: usize, multiples: Option<Shape>) -> TermCount {
-    TermCount {
+fn wide_terms(wide: usize, multiples: Option<Shape>) -> MsmTermSize {
+    MsmTermSize {
         wide,
         is_plain: false,
         multiples,

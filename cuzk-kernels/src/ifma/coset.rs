@@ -12,14 +12,15 @@
 use rayon::prelude::*;
 
 use super::Ifma;
+use super::butterflies::{gather_rows, scatter_rows};
 use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
-use super::ntt::{
-    Lanes, Pass, Rows, Table, Work, area, for_each_task, gather_pass, gather_rows, load, passes,
-    scatter_pass, scatter_rows, store, write,
-};
+use super::ntt::{Rows, Work, area, for_each_task, gather_pass, load, scatter_pass, store, write};
+use super::passes::{Lanes, Pass, passes};
+use super::twiddles::Table;
 use crate::error::{KernelError, expect_len};
-use crate::ntt::{Shared, reverse};
+use crate::ntt::columns::Shared;
+use crate::ntt::reverse::reverse;
 
 /// Scalars per task of a product.
 const TASK: usize = 1 << 12;

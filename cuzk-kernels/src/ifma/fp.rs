@@ -13,18 +13,11 @@ use super::assembly::{Constants, product, square};
 use super::coordinate::Coordinate;
 use super::element::{Element, Modulus, carry, multiple, splat, sub};
 use super::lanes::{LANES, Row, load, load_difference, rows, store, to_limbs, to_words};
+use super::powers::{
+    MODULUS_WORDS, negated, power_of_two, reduce_once, words_of_inverse_power_of_two,
+};
 use super::wide::reduce_low;
 use super::words::{BYTES, limbs, load_encoded, load_words};
-
-/// The modulus p in 64-bit words.
-const MODULUS_WORDS: [u64; 6] = [
-    0xb9fe_ffff_ffff_aaab,
-    0x1eab_fffe_b153_ffff,
-    0x6730_d2a0_f6b0_f624,
-    0x6477_4b84_f385_12bf,
-    0x4b1b_a7b6_434b_acd7,
-    0x1a01_11ea_397f_e69a,
-];
 
 /// Marks infinity in the last limb of x, where no coordinate reaches.
 const INFINITY: u64 = 1 << 40;
@@ -43,94 +36,6 @@ pub(super) static CONSTANTS: Constants = Constants::new(P::LIMBS, P::NEGATIVE_IN
 
 /// Eight elements of the base field.
 pub(crate) type Fp = Element<P, 8>;
-
-/// 2^e modulo p, in limbs: by doubling.
-const fn power_of_two(e: u32) -> [u64; 8] {
-    to_limbs(&words_of_power_of_two(e))
-}
-
-const fn words_of_power_of_two(e: u32) -> [u64; 6] {
-    let mut words = [1, 0, 0, 0, 0, 0];
-    let mut i = 0;
-    while i < e {
-        words = double(&words);
-        i += 1;
-    }
-    words
-}
-
-/// p less a reduced number other than zero.
-const fn negated(words: &[u64; 6]) -> [u64; 6] {
-    let mut difference = [0; 6];
-    let (mut i, mut borrow) = (0, false);
-    while i < 6 {
-        let (d, b1) = MODULUS_WORDS[i].overflowing_sub(words[i]);
-        let (d, b2) = d.overflowing_sub(borrow as u64);
-        difference[i] = d;
-        borrow = b1 | b2;
-        i += 1;
-    }
-    difference
-}
-
-/// 2^−e modulo p: by halving.
-const fn words_of_inverse_power_of_two(e: u32) -> [u64; 6] {
-    let mut words = [1, 0, 0, 0, 0, 0];
-    let mut i = 0;
-    while i < e {
-        words = half(&words);
-        i += 1;
-    }
-    words
-}
-
-/// Half of a reduced number, reduced.
-const fn half(words: &[u64; 6]) -> [u64; 6] {
-    let is_odd = words[0] & 1 == 1;
-    let mut sum = [0; 6];
-    let (mut i, mut carry) = (0, false);
-    while i < 6 {
-        let p = if is_odd { MODULUS_WORDS[i] } else { 0 };
-        let (s, c1) = words[i].overflowing_add(p);
-        let (s, c2) = s.overflowing_add(carry as u64);
-        sum[i] = s;
-        carry = c1 | c2;
-        i += 1;
-    }
-    // No bit is carried out: the modulus has 381.
-    let mut i = 0;
-    while i < 6 {
-        sum[i] = sum[i] >> 1 | if i < 5 { sum[i + 1] << 63 } else { 0 };
-        i += 1;
-    }
-    sum
-}
-
-/// Twice a reduced number, reduced.
-const fn double(words: &[u64; 6]) -> [u64; 6] {
-    let mut sum = [0; 6];
-    let (mut i, mut top) = (0, 0);
-    while i < 6 {
-        sum[i] = words[i] << 1 | top;
-        top = words[i] >> 63;
-        i += 1;
-    }
-    reduce_once(&sum)
-}
-
-/// The number, less p if it is at least p.
-const fn reduce_once(words: &[u64; 6]) -> [u64; 6] {
-    let mut difference = [0; 6];
-    let (mut i, mut borrow) = (0, false);
-    while i < 6 {
-        let (d, b1) = words[i].overflowing_sub(MODULUS_WORDS[i]);
-        let (d, b2) = d.overflowing_sub(borrow as u64);
-        difference[i] = d;
-        borrow = b1 | b2;
-        i += 1;
-    }
-    if borrow { *words } else { difference }
-}
 
 /// Montgomery form of 1.
 const ONE: [u64; 8] = power_of_two(416);

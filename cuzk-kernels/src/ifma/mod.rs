@@ -41,16 +41,22 @@
 
 mod affine;
 mod assembly;
+mod butterflies;
 mod coordinate;
 pub(crate) mod coset;
 mod element;
 mod fp;
 mod fp2;
 mod fr;
+mod group;
 mod lanes;
 pub(crate) mod ntt;
+mod passes;
+mod points;
 pub(crate) mod poseidon;
+mod powers;
 mod product;
+pub(crate) mod twiddles;
 mod wide;
 mod words;
 

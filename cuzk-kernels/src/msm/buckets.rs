@@ -9,20 +9,12 @@ use std::mem;
 
 use group::{Group, prime::PrimeCurveAffine};
 
-use super::collapse::Collapse;
+use super::batch::{BATCH_MIN, Batch, DEFERRED_MAX};
+use super::bit_set::BitSet;
 use super::workspace::{Scratch, Workspace};
 use crate::affine::{self, Addition, BATCH, CurveOf, Kernel};
 use crate::error::KernelError;
 use cuzk_memory::Checkpoint;
-
-/// Most terms that wait for a later batch.
-const DEFERRED_MAX: usize = BATCH;
-
-/// Fewest additions worth a batch of their own.
-const BATCH_MIN: usize = 256;
-
-/// Most terms that are added to each other first.
-pub(super) const TERMS_MAX: usize = BATCH_MIN + DEFERRED_MAX;
 
 /// Segments of the buckets whose running sums are taken together.
 const SEGMENTS: usize = 512;
@@ -71,7 +63,7 @@ impl<'m, K: Kernel> Buckets<'m, K> {
     /// Writes down infinity where no term was added.
     fn complete(&mut self) {
         let empty = self.kernel.infinity();
-        let words = self.points.chunks_mut(64).zip(&self.filled.0);
+        let words = self.points.chunks_mut(64).zip(self.filled.words());
         for (points, filled) in words.filter(|(_, filled)| **filled != u64::MAX) {
             for (bit, point) in points.iter_mut().enumerate() {
                 if filled >> bit & 1 == 0 {
@@ -112,43 +104,6 @@ impl<'m, K: Kernel> Buckets<'m, K> {
             checkpoint,
         };
         weighted_sums(self.kernel, self.points, len, work)
-    }
-}
-
-/// Additions in preparation.
-pub(super) struct Batch {
-    /// Buckets that the additions name.
-    taken: BitSet,
-    additions: Vec<Addition>,
-    /// Additions to buckets that are taken.
-    deferred: Vec<Addition>,
-    /// Those that were deferred by the batch before.
-    waiting: Vec<Addition>,
-    collapse: Collapse,
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self {
-            taken: BitSet::new(0),
-            additions: Vec::with_capacity(ADDITIONS_MAX),
-            deferred: Vec::with_capacity(DEFERRED_MAX),
-            waiting: Vec::with_capacity(DEFERRED_MAX),
-            collapse: Collapse::new(TERMS_MAX),
-        }
-    }
-}
-
-impl Batch {
-    /// What it has on the heap, but for what marks buckets.
-    pub(super) const HEAP_BYTES: usize = (ADDITIONS_MAX + 2 * DEFERRED_MAX) * size_of::<Addition>()
-        + Collapse::heap_bytes(TERMS_MAX);
-
-    /// Forgets what a filling left that was given up.
-    fn reset(&mut self, buckets: usize) {
-        self.taken.reset(buckets);
-        self.additions.clear();
-        self.deferred.clear();
     }
 }
 
@@ -248,10 +203,6 @@ impl<K: Kernel> Filling<'_, '_, '_, K> {
     }
 }
 
-/// Most additions that are listed at a time: all those of a batch, or few of it and those
-/// that were deferred.
-const ADDITIONS_MAX: usize = if BATCH > TERMS_MAX { BATCH } else { TERMS_MAX };
-
 /// What running sums take.
 struct Running<'r, K: Kernel> {
     steps: &'r mut [K::Step],
@@ -336,37 +287,6 @@ fn weighted_sum<K: Kernel>(kernel: K, points: &[K::Point]) -> CurveOf<K> {
         sum += above;
     }
     sum
-}
-
-/// A set of small numbers, small enough itself for the first-level cache.
-struct BitSet(Vec<u64>);
-
-impl BitSet {
-    fn new(len: usize) -> BitSet {
-        BitSet(vec![0; len.div_ceil(64)])
-    }
-
-    /// Adds a number; whether it was not there before.
-    #[inline]
-    fn insert(&mut self, number: usize) -> bool {
-        let word = &mut self.0[number / 64];
-        let bit = 1 << (number % 64);
-        let absent = *word & bit == 0;
-        *word |= bit;
-        absent
-    }
-
-    fn clear(&mut self) {
-        self.0.fill(0);
-    }
-
-    /// Empties it, for numbers up to `len`. It grows to that and no further.
-    fn reset(&mut self, len: usize) {
-        let words = len.div_ceil(64);
-        self.0.clear();
-        self.0.reserve_exact(words);
-        self.0.resize(words, 0);
-    }
 }
 
 /// `factor · point` by double-and-add.

@@ -7,267 +7,32 @@
 //! 2012/549). Bases are decoded in chunks of 2^17, so memory is bounded
 //! however many there are.
 
+mod batch;
+mod bit_set;
 mod buckets;
 mod collapse;
 mod footprint;
+mod import;
 mod multiples;
+mod multiply;
 mod packed;
-mod part;
+mod pieces;
 mod selected;
-mod stream;
+mod shape;
+mod sorted;
 pub mod subgroup;
+mod term;
 mod wide;
 mod window;
 mod workspace;
 
-use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
-use group::Group;
-
-use crate::affine::{CurveOf, Kernel, Serial};
-use crate::arithmetic::{Blst, Portable};
-use crate::context::Context;
-use crate::error::KernelError;
-#[cfg(target_arch = "x86_64")]
-use crate::ifma;
-use crate::isa::{Implementation, Isa};
-use selected::sum_ones;
-use wide::{InRows, multiply_in_rows, multiply_wide};
-use window::{Choose, in_windows, plan};
-use workspace::Area;
-
-pub use footprint::{SumMemory, TermCount, g2_bucket_bytes};
-pub use multiples::{Chosen, Multiples, Shape, WithMultiples};
+pub use crate::bases::{Bases, BasesError};
+pub use footprint::{MsmMemory, MsmTermSize, g2_bucket_bytes};
+pub use multiples::{Chosen, Multiples, WithMultiples};
+pub use multiply::{
+    g1, g1_in_windows, g1_of_terms, g1_packed, g1_stream, g1_with, g2, g2_in_windows, g2_of_terms,
+    g2_packed, g2_stream, g2_with, window_bits,
+};
 pub use packed::PackedScalars;
-pub use part::{Part, Scalars};
-pub use stream::{Bases, BasesError};
-
-/// Bases in memory at a time.
-const CHUNK: usize = 1 << 17;
-
-/// Bases that one task decodes, or sums, at a time.
-const TASK: usize = 1 << 12;
-
-/// `Σ scalars[i] · bases[i]` in G1.
-///
-/// # Errors
-/// [`KernelError::LengthMismatch`] when the slices differ in length,
-/// [`KernelError::TooManyTerms`] above 2^31 terms.
-pub fn g1(bases: &[G1Affine], scalars: &[Scalar]) -> Result<G1Projective, KernelError> {
-    g1_stream(bases, scalars)
-}
-
-/// `Σ scalars[i] · bases[i]` in G2.
-///
-/// # Errors
-/// As [`g1`].
-pub fn g2(bases: &[G2Affine], scalars: &[Scalar]) -> Result<G2Projective, KernelError> {
-    g2_stream(bases, scalars)
-}
-
-/// `Σ scalars[i] · bases[i]` in G1, reading the bases in bounded pieces.
-///
-/// # Errors
-/// As [`g1`], and [`KernelError::Bases`] when a base cannot be read.
-pub fn g1_stream<B>(bases: &B, scalars: &[Scalar]) -> Result<G1Projective, KernelError>
-where
-    B: Bases<G1Affine> + ?Sized,
-{
-    g1_with(Isa::best(), bases, scalars)
-}
-
-/// `Σ scalars[i] · bases[i]` in G2, reading the bases in bounded pieces.
-///
-/// # Errors
-/// As [`g1_stream`].
-pub fn g2_stream<B>(bases: &B, scalars: &[Scalar]) -> Result<G2Projective, KernelError>
-where
-    B: Bases<G2Affine> + ?Sized,
-{
-    g2_with(Isa::best(), bases, scalars)
-}
-
-/// [`g1_stream`] with chosen instructions, and in a way that can be stopped.
-///
-/// # Errors
-/// As [`g1_stream`], and [`KernelError::Stopped`].
-pub fn g1_with<'a, B>(
-    context: impl Into<Context<'a>>,
-    bases: &B,
-    scalars: &[Scalar],
-) -> Result<G1Projective, KernelError>
-where
-    B: Bases<G1Affine> + ?Sized,
-{
-    g1_joined(context, &[Part::new(&bases, scalars)])
-}
-
-/// [`g2_stream`] with chosen instructions, and in a way that can be stopped.
-///
-/// # Errors
-/// As [`g1_with`].
-pub fn g2_with<'a, B>(
-    context: impl Into<Context<'a>>,
-    bases: &B,
-    scalars: &[Scalar],
-) -> Result<G2Projective, KernelError>
-where
-    B: Bases<G2Affine> + ?Sized,
-{
-    g2_joined(context, &[Part::new(&bases, scalars)])
-}
-
-/// [`g1_with`] over packed scalars.
-///
-/// # Errors
-/// As [`g1_with`].
-pub fn g1_packed<'a, B>(
-    context: impl Into<Context<'a>>,
-    bases: &B,
-    scalars: &PackedScalars<'_>,
-) -> Result<G1Projective, KernelError>
-where
-    B: Bases<G1Affine> + ?Sized,
-{
-    g1_joined(context, &[Part::new(&bases, *scalars)])
-}
-
-/// [`g2_with`] over packed scalars.
-///
-/// # Errors
-/// As [`g1_with`].
-pub fn g2_packed<'a, B>(
-    context: impl Into<Context<'a>>,
-    bases: &B,
-    scalars: &PackedScalars<'_>,
-) -> Result<G2Projective, KernelError>
-where
-    B: Bases<G2Affine> + ?Sized,
-{
-    g2_joined(context, &[Part::new(&bases, *scalars)])
-}
-
-/// The sum of the sums of all parts, in G1. It takes less than the sums one by
-/// one, because they fill the same buckets.
-///
-/// # Errors
-/// As [`g1_with`].
-pub fn g1_joined<'a>(
-    context: impl Into<Context<'a>>,
-    parts: &[Part<'_, G1Affine>],
-) -> Result<G1Projective, KernelError> {
-    g1_planned(context.into(), parts, &plan)
-}
-
-/// The sum of the sums of all parts, in G2.
-///
-/// # Errors
-/// As [`g1_with`].
-pub fn g2_joined<'a>(
-    context: impl Into<Context<'a>>,
-    parts: &[Part<'_, G2Affine>],
-) -> Result<G2Projective, KernelError> {
-    g2_planned(context.into(), parts, &plan)
-}
-
-/// How wide the windows are, in bits, into which a sum cuts `wide` scalars that are
-/// neither 0 nor ±1 on `threads` threads: what the cost model says.
-pub fn window_bits(wide: usize, threads: usize) -> u32 {
-    plan(wide, threads.max(1)).windows.bits()
-}
-
-/// [`g1_with`] with windows of `bits` bits, at least 2 and at most 20, for measuring
-/// whether [`window_bits`] are the best.
-///
-/// # Errors
-/// As [`g1_with`].
-pub fn g1_in_windows<'a>(
-    context: impl Into<Context<'a>>,
-    bits: u32,
-    bases: &[G1Affine],
-    scalars: &[Scalar],
-) -> Result<G1Projective, KernelError> {
-    let parts = [Part::new(&bases, scalars)];
-    g1_planned(context.into(), &parts, &|_, threads| {
-        in_windows(bits, threads)
-    })
-}
-
-/// [`g2_with`] with windows of `bits` bits, as [`g1_in_windows`].
-///
-/// # Errors
-/// As [`g2_with`].
-pub fn g2_in_windows<'a>(
-    context: impl Into<Context<'a>>,
-    bits: u32,
-    bases: &[G2Affine],
-    scalars: &[Scalar],
-) -> Result<G2Projective, KernelError> {
-    let parts = [Part::new(&bases, scalars)];
-    g2_planned(context.into(), &parts, &|_, threads| {
-        in_windows(bits, threads)
-    })
-}
-
-fn g1_planned(
-    context: Context<'_>,
-    parts: &[Part<'_, G1Affine>],
-    choose: Choose<'_>,
-) -> Result<G1Projective, KernelError> {
-    match context.isa.implementation() {
-        Implementation::Portable => {
-            msm(Serial::<G1Affine, Portable>::new(), parts, choose, context)
-        }
-        Implementation::Scalar => msm(Serial::<G1Affine, Blst>::new(), parts, choose, context),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, choose, context),
-    }
-}
-
-fn g2_planned(
-    context: Context<'_>,
-    parts: &[Part<'_, G2Affine>],
-    choose: Choose<'_>,
-) -> Result<G2Projective, KernelError> {
-    match context.isa.implementation() {
-        Implementation::Portable => {
-            msm(Serial::<G2Affine, Portable>::new(), parts, choose, context)
-        }
-        Implementation::Scalar => msm(Serial::<G2Affine, Blst>::new(), parts, choose, context),
-        #[cfg(target_arch = "x86_64")]
-        Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, choose, context),
-    }
-}
-
-fn msm<'a, K: Kernel>(
-    kernel: K,
-    parts: &[Part<'a, K::Affine>],
-    choose: Choose<'_>,
-    context: Context<'a>,
-) -> Result<CurveOf<K>, KernelError> {
-    parts.iter().try_for_each(Part::check)?;
-    let mut area = Area::take(context.memory, rayon::current_num_threads())?;
-    let workspaces = area.workspaces();
-    let mut sum = CurveOf::<K>::identity();
-    let (mut wide, mut in_rows) = (Vec::new(), Vec::new());
-    for part in parts {
-        let (ones, terms) = sum_ones(kernel, part, &workspaces, context)?;
-        sum += ones;
-        match InRows::new(kernel, &terms) {
-            Some(rows) => in_rows.push((rows, terms)),
-            None => wide.push(terms),
-        }
-    }
-    for same_shape in same_shapes(&in_rows, |(rows, _)| rows.shape()) {
-        sum += multiply_in_rows(kernel, same_shape, &workspaces, context)?;
-    }
-    Ok(sum + multiply_wide(kernel, &wide, choose, &workspaces, context)?)
-}
-
-/// Parts that follow each other and have multiples of one shape, which fill the same
-/// buckets.
-fn same_shapes<T, S: PartialEq>(
-    parts: &[T],
-    shape: impl Fn(&T) -> S,
-) -> impl Iterator<Item = &[T]> {
-    parts.chunk_by(move |a, b| shape(a) == shape(b))
-}
+pub use shape::Shape;
+pub use term::{MsmTerm, Scalars};

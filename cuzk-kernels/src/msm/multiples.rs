@@ -17,80 +17,19 @@ use std::marker::PhantomData;
 use blstrs::{G1Affine, G2Affine};
 use rayon::prelude::*;
 
+use super::import::import_selected;
 use super::packed::SetBits;
-use super::selected::import_selected;
-use super::window::BITS_MAX;
-use super::{Bases, TASK};
+use super::pieces::TASK;
+use super::shape::Shape;
 use crate::affine::{Addition, Kernel};
+use crate::bases::Bases;
 use crate::context::Context;
-use crate::digits::Windows;
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
 use cuzk_memory::Checkpoint;
 use cuzk_memory::Lent;
-
-/// How scalars are cut, and which multiples of each base there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    bits: u32,
-    rows: usize,
-}
-
-impl Shape {
-    /// Windows of `bits` bits, and the multiples 2^(g·j) for j < `rows`, where g
-    /// is the least multiple of `bits` for which the rows suffice. `None` for
-    /// windows of less than 2 bits or more than 16, for no rows, or for rows
-    /// that no window needs.
-    #[must_use]
-    pub fn new(bits: u32, rows: usize) -> Option<Self> {
-        let windows = (2..=BITS_MAX)
-            .contains(&bits)
-            .then(|| Windows::new(bits).count())?;
-        let needed = |rows| windows.div_ceil(windows.div_ceil(rows));
-        ((1..=windows).contains(&rows) && needed(rows) == rows).then_some(Self { bits, rows })
-    }
-
-    /// The shape with which a sum of `terms` terms takes the fewest additions on
-    /// the busiest of `threads` threads, or a few more than those and fewer
-    /// rows; at most `rows_max` rows, but at least one.
-    #[must_use]
-    pub fn choose(terms: usize, threads: usize, rows_max: usize) -> Self {
-        let threads = threads.max(1);
-        let shapes = || {
-            (2..=BITS_MAX)
-                .flat_map(|bits| (1..=rows_max).filter_map(move |rows| Self::new(bits, rows)))
-        };
-        let cost =
-            |shape: &Self| super::window::with_multiples(*shape, threads).cost(terms, threads);
-        let least = shapes().map(|shape| cost(&shape)).min().unwrap_or(0);
-        shapes()
-            .filter(|shape| cost(shape) <= least + least / ROWS_WORTH)
-            .min_by_key(|shape| (shape.rows, cost(shape)))
-            .unwrap_or(Self { bits: 2, rows: 1 })
-    }
-
-    /// Bits of a window.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        self.bits
-    }
-
-    /// Multiples of each base, itself among them.
-    #[must_use]
-    pub fn rows(self) -> usize {
-        self.rows
-    }
-
-    /// Windows from one row to the next: sets of buckets.
-    pub(super) fn positions(self) -> usize {
-        Windows::new(self.bits).count().div_ceil(self.rows)
-    }
-}
-
-/// Rows are left out where they spare less than one addition in so many.
-const ROWS_WORTH: usize = 20;
 
 /// Some of a sum's bases: those that have multiples.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,9 +131,9 @@ impl<'a, P: WithMultiples> Multiples<'a, P> {
         rows: &'a [u8],
     ) -> Result<Self, KernelError> {
         let expected = P::row_bytes(isa, chosen.count)
-            .and_then(|bytes| bytes.checked_mul(shape.rows))
+            .and_then(|bytes| bytes.checked_mul(shape.rows()))
             .ok_or(KernelError::Multiples("no form for these instructions"))?;
-        let points = chosen.count.saturating_mul(shape.rows);
+        let points = chosen.count.saturating_mul(shape.rows());
         if points > Addition::SOURCE_MAX {
             return Err(KernelError::TooManyTerms {
                 got: points,
@@ -325,8 +264,8 @@ fn write_rows<K: Kernel, E: From<KernelError>>(
         .zip(indices.par_chunks(TASK))
         .try_for_each(|(points, indices)| import_selected(kernel, bases, indices, points))
         .map_err(KernelError::from)?;
-    let doublings = shape.positions() * shape.bits as usize;
-    for j in 0..shape.rows {
+    let doublings = shape.positions() * shape.bits() as usize;
+    for j in 0..shape.rows() {
         if j > 0 {
             double_all(kernel, &mut row, doublings, context.checkpoint)?;
         }
@@ -357,34 +296,6 @@ fn double_all<K: Kernel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shapes_have_no_idle_rows() {
-        assert_eq!(Shape::new(16, 8).unwrap().positions(), 2);
-        assert_eq!(Shape::new(16, 16).unwrap().positions(), 1);
-        for (bits, rows) in [(16, 9), (16, 17), (1, 1), (17, 15), (16, 0)] {
-            assert_eq!(Shape::new(bits, rows), None, "{bits} {rows}");
-        }
-        for (terms, threads) in [(1, 1), (500, 2), (1 << 18, 2), (1 << 18, 64)] {
-            for rows_max in [1, 4, 128] {
-                let shape = Shape::choose(terms, threads, rows_max);
-                assert_eq!(Shape::new(shape.bits, shape.rows), Some(shape));
-                assert!(shape.rows <= rows_max);
-            }
-        }
-    }
-
-    /// Whoever says no threads, or no rows, gets what one gives.
-    #[test]
-    fn a_shape_is_chosen_for_no_threads_and_no_rows() {
-        for terms in [0, 1, 500, 1 << 18] {
-            for rows_max in [1, 4, 128] {
-                let shape = Shape::choose(terms, 0, rows_max);
-                assert_eq!(shape, Shape::choose(terms, 1, rows_max));
-            }
-            assert_eq!(Shape::choose(terms, 2, 0).rows(), 1);
-        }
-    }
 
     #[test]
     fn ranks_count_what_is_before() {

@@ -12,13 +12,13 @@ use group::prime::PrimeCurveAffine;
 use rayon::prelude::*;
 
 use super::buckets::Buckets;
-use super::part::check_terms;
-use super::selected::import_selected;
-use super::stream::{Bases, BasesError};
+use super::import::import_selected;
+use super::pieces::{CHUNK, TASK};
+use super::term::check_terms;
 use super::workspace::Area;
-use super::{CHUNK, TASK};
 use crate::affine::{Addition, Coordinates, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
+use crate::bases::{Bases, BasesError};
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;

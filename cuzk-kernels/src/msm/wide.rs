@@ -6,14 +6,16 @@ use group::Group;
 use rayon::prelude::*;
 
 use super::buckets::Buckets;
-use super::multiples::{Multiples, Shape};
+use super::import::import_selected;
+use super::multiples::Multiples;
 use super::packed::SetBits;
-use super::part::Wide;
-use super::selected::import_selected;
+use super::pieces::{CHUNK, TASK};
+use super::shape::Shape;
+use super::term::Wide;
 use super::window::{Choose, Plan, with_multiples};
 use super::workspace::{Workspace, Workspaces};
-use super::{Bases, CHUNK, TASK};
 use crate::affine::{Addition, BATCH, CurveOf, Kernel};
+use crate::bases::Bases;
 use crate::context::Context;
 use crate::digits::{Recoded, Window, Windows};
 use crate::error::KernelError;
@@ -95,7 +97,8 @@ pub(super) fn multiply_in_rows<K: Kernel>(
     let Some((first, _)) = parts.first() else {
         return Ok(CurveOf::<K>::identity());
     };
-    let plan = with_multiples(first.shape(), rayon::current_num_threads());
+    let shape = first.shape();
+    let plan = with_multiples(shape.bits(), shape.rows(), rayon::current_num_threads());
     let mut memory = Lent::take(context.memory, plan.buckets())?;
     let mut sets = BucketSets::new(kernel, &plan, &mut memory, workspaces);
     let longest = longest(parts.iter().map(|(_, part)| part));

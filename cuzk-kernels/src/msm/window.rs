@@ -2,7 +2,6 @@
 //! work is cut for the threads. `cargo bench -p benches --bench windows` measures
 //! whether other widths would be better.
 
-use super::multiples::Shape;
 use crate::affine::BATCH;
 use crate::digits::Windows;
 
@@ -98,7 +97,7 @@ pub(super) fn in_windows(bits: u32, threads: usize) -> Plan {
     Plan::new(bits.clamp(2, BITS_ASKED_MAX), 1, threads)
 }
 
-/// The plan with multiples of this shape.
-pub(super) fn with_multiples(shape: Shape, threads: usize) -> Plan {
-    Plan::new(shape.bits(), shape.rows(), threads)
+/// Returns the plan with windows of `bits` bits and `rows` multiples of each base.
+pub(super) fn with_multiples(bits: u32, rows: usize, threads: usize) -> Plan {
+    Plan::new(bits, rows, threads)
 }

@@ -5,9 +5,9 @@
 //! started the sum, for all threads at once and before the first task; lists of numbers
 //! are on the heap. The invariant: a workspace belongs to one task at a time.
 
-use super::buckets::{Batch, TERMS_MAX};
+use super::batch::{Batch, TERMS_MAX};
 use super::collapse::points_for;
-use super::selected::Sorted;
+use super::sorted::Sorted;
 use crate::affine::{Addition, Kernel};
 use crate::error::KernelError;
 use crate::spares::Spares;

@@ -4,7 +4,8 @@
 use blstrs::Scalar;
 use ff::Field;
 
-use super::pass::{self, Direction};
+use super::direction::Direction;
+use super::pass;
 use super::serial::Serial;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Blst, Portable};
@@ -193,7 +194,7 @@ impl Ifma {
     fn work<'a>(&'a self, context: Context<'a>) -> ifma::ntt::Work<'a> {
         let entries = ifma::words(self.twiddles.entries());
         ifma::ntt::Work {
-            table: ifma::ntt::Table::new(self.token, entries, ifma::word(&self.minus_one)),
+            table: ifma::twiddles::Table::new(self.token, entries, ifma::word(&self.minus_one)),
             context,
         }
     }

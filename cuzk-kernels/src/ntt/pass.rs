@@ -11,6 +11,7 @@ use std::ops::Range;
 use blstrs::Scalar;
 
 use super::columns::{Shape, for_each_column_group};
+use super::direction::Direction;
 use super::rows::Area;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Arithmetic, sum_and_difference};
@@ -23,15 +24,6 @@ const LAYERS_MAX: u32 = 10;
 /// Elements, at least, that are multiplied before the first of them is added: a product
 /// that is still on its way to memory stalls who reads it.
 const RUN: usize = 16;
-
-/// Whether roots or inverse roots are used. The transforms do not scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// Powers of the root.
-    Forward,
-    /// Powers of the inverse root.
-    Inverse,
-}
 
 /// Natural order in, bit-reversed order out (Cooley–Tukey butterflies).
 pub(super) fn scatter<A: Arithmetic>(

@@ -4,8 +4,8 @@ use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
 
-use super::TASK;
-use super::pass::Direction;
+use super::direction::Direction;
+use super::pieces::TASK;
 use super::twiddles::Twiddles;
 use crate::arithmetic::Arithmetic;
 use crate::context::Context;

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 
 use blstrs::Scalar;
 
-use super::pass::{self, Direction};
+use super::direction::Direction;
+use super::pass;
 use super::pointwise;
 use super::reverse::reverse_bits_in_place;
 use super::twiddles::Twiddles;

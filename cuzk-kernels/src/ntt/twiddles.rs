@@ -9,7 +9,8 @@ use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
 
-use super::{TASK, pass::Direction};
+use super::direction::Direction;
+use super::pieces::TASK;
 use crate::error::KernelError;
 use cuzk_memory::Block;
 

@@ -2,6 +2,9 @@
 
 use blstrs::Scalar;
 
+/// The largest width, tag and preimage together.
+pub const MAX_WIDTH: usize = 12;
+
 /// Constants in the optimised schedule. The width is that of `matrix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoseidonConstants {

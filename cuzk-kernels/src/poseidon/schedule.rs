@@ -1,8 +1,7 @@
 //! Checked constants, laid out as the rounds read them.
 
-use super::{MAX_WIDTH, PoseidonConstants, SparseMatrix};
-use crate::KernelError;
-use crate::error::expect_len;
+use super::constants::{MAX_WIDTH, PoseidonConstants, SparseMatrix};
+use crate::error::{KernelError, expect_len};
 use blstrs::Scalar;
 
 /// A Poseidon hash's constants. There are at least two full rounds on either

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::MAX_WIDTH;
+use super::constants::MAX_WIDTH;
 use super::schedule::Schedule;
 use crate::arithmetic::Arithmetic;
 use blstrs::Scalar;

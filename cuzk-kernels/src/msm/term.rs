@@ -3,20 +3,21 @@
 use blstrs::Scalar;
 
 use super::multiples::Multiples;
-use super::{Bases, PackedScalars};
+use super::packed::PackedScalars;
 use crate::affine::Addition;
+use crate::bases::Bases;
 use crate::error::{KernelError, expect_len};
 use cuzk_memory::Lent;
 
 /// Bases and scalars of a sum, or of a part of it.
 #[derive(Clone, Copy)]
-pub struct Part<'a, P> {
+pub struct MsmTerm<'a, P> {
     pub(super) bases: &'a dyn Bases<P>,
     pub(super) scalars: Scalars<'a>,
     multiples: Option<Multiples<'a, P>>,
 }
 
-impl<'a, P> Part<'a, P> {
+impl<'a, P> MsmTerm<'a, P> {
     /// `Σ scalars[i] · bases[i]`.
     pub fn new(bases: &'a dyn Bases<P>, scalars: impl Into<Scalars<'a>>) -> Self {
         Self {
@@ -57,9 +58,9 @@ pub(super) fn check_terms(bases: usize, scalars: usize) -> Result<(), KernelErro
     Ok(())
 }
 
-impl<P> std::fmt::Debug for Part<'_, P> {
+impl<P> std::fmt::Debug for MsmTerm<'_, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Part")
+        f.debug_struct("MsmTerm")
             .field("terms", &self.scalars.len())
             .finish_non_exhaustive()
     }
@@ -119,7 +120,7 @@ enum Values<'a> {
 }
 
 impl<'a, P> Wide<'a, P> {
-    pub(super) fn of_packed(part: &Part<'a, P>, scalars: &PackedScalars<'a>) -> Self {
+    pub(super) fn of_packed(part: &MsmTerm<'a, P>, scalars: &PackedScalars<'a>) -> Self {
         Self {
             bases: part.bases,
             multiples: part.multiples,
@@ -132,7 +133,7 @@ impl<'a, P> Wide<'a, P> {
     /// `marks` has `count` bits, of those of the scalars that take a
     /// multiplication.
     pub(super) fn of_plain(
-        part: &Part<'a, P>,
+        part: &MsmTerm<'a, P>,
         scalars: &'a [Scalar],
         marks: Lent<'a, u64>,
         count: usize,

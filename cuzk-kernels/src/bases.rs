@@ -88,7 +88,7 @@ impl<P, B: Bases<P> + ?Sized> Bases<P> for &B {
 
 /// Reads the bases with these increasing indices, a run of consecutive
 /// indices at a time, so that no other base is decoded.
-pub(super) fn read_selected<P, B: Bases<P> + ?Sized>(
+pub(crate) fn read_selected<P, B: Bases<P> + ?Sized>(
     bases: &B,
     indices: &[u32],
     mut out: &mut [P],

@@ -1,0 +1,122 @@
+//! Points in memory, and their conversion from and to the callers' forms.
+
+#![allow(unsafe_code)] // points are plain data
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Ifma;
+use super::coordinate::Coordinate;
+use super::lanes::{LANES, each_lane};
+use crate::affine::Coordinates;
+use cuzk_memory::Plain;
+
+/// A point in memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Point<S> {
+    pub(super) x: S,
+    pub(super) y: S,
+}
+
+// SAFETY: any words are a point in memory, if not one of the curve, zeros too.
+unsafe impl<S: Zeroable> Zeroable for Point<S> {}
+
+// SAFETY: `repr(C)`, and two of the same type leave no padding between or after
+// them; S is plain itself.
+unsafe impl<S: Pod> Pod for Point<S> {}
+
+// SAFETY: any words are one, and there is no padding.
+unsafe impl<S: Pod + Send + Sync> Plain for Point<S> {}
+
+impl<S> Point<S> {
+    /// Returns the neutral element.
+    pub(super) fn infinity<C: Coordinate<Stored = S>>() -> Self {
+        Point {
+            x: C::infinity(),
+            y: C::infinity(),
+        }
+    }
+}
+
+/// Converts eight points, or the first of them.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
+pub(super) fn import_group<A, C>(token: Ifma, from: &[A; LANES], to: &mut [Point<C::Stored>])
+where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate,
+{
+    let x = C::import_x(token, from.each_ref().map(A::x)).rows(token);
+    let y = C::import_y(token, from.each_ref().map(A::y)).rows(token);
+    for (lane, (to, from)) in to.iter_mut().zip(from).enumerate() {
+        if bool::from(from.is_identity()) {
+            *to = Point::infinity::<C>();
+        } else {
+            C::store(&x, lane, &mut to.x);
+            C::store(&y, lane, &mut to.y);
+        }
+    }
+}
+
+/// Reads the encoded points with these indices. Returns true if all are there, and on the
+/// curve.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
+pub(super) fn decode<C: Coordinate>(
+    token: Ifma,
+    encoded: &[[C::Encoded; 2]],
+    indices: &[u32],
+    to: &mut [Point<C::Stored>],
+) -> bool {
+    if indices.iter().any(|index| *index as usize >= encoded.len()) {
+        return false;
+    }
+    let mut groups = indices.chunks(LANES).zip(to.chunks_mut(LANES));
+    groups.all(|(indices, to)| {
+        let last = indices.len() - 1;
+        let point = |lane: usize| &encoded[indices[lane.min(last)] as usize];
+        decode_group::<C>(token, each_lane(point), to)
+    })
+}
+
+/// Reads encoded points. Returns true if they are on the curve. One in 2^49 points that are
+/// not on the curve is accepted by accident, and a forger can make such a point: verify
+/// every result that is computed from untrusted points.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
+fn decode_group<C: Coordinate>(
+    token: Ifma,
+    from: [&[C::Encoded; 2]; LANES],
+    to: &mut [Point<C::Stored>],
+) -> bool {
+    let x = C::decode_x(token, each_lane(|lane| &from[lane][0]));
+    let y = C::decode_y(token, each_lane(|lane| &from[lane][1]));
+    let (Some(x), Some(y)) = (x, y) else {
+        return false;
+    };
+    let cube_and_b = x.square().mul(&x).sub_reduced(&C::minus_b(token));
+    let on_curve = y.square().sub_reduced(&cube_and_b).perhaps_zero();
+    let (x, y) = (x.rows(token), y.rows(token));
+    for (lane, to) in to.iter_mut().enumerate() {
+        C::store(&x, lane, &mut to.x);
+        C::store(&y, lane, &mut to.y);
+    }
+    on_curve == u8::MAX
+}
+
+/// Converts eight points back, or the first of them.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+pub(super) fn export_group<A, C>(token: Ifma, from: &[Point<C::Stored>], to: &mut [A])
+where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate,
+{
+    let lane = |i: usize| &from[i.min(from.len() - 1)];
+    let points: [&Point<C::Stored>; LANES] = std::array::from_fn(lane);
+    let x = C::load(token, points.map(|point| &point.x)).export_x(token);
+    let y = C::load(token, points.map(|point| &point.y)).export_y(token);
+    for (lane, (to, from)) in to.iter_mut().zip(from).enumerate() {
+        *to = if C::is_infinity(&from.x) {
+            A::identity()
+        } else {
+            A::from_xy(x[lane], y[lane])
+        };
+    }
+}

@@ -1,0 +1,55 @@
+//! The additions of a batch in preparation.
+
+use super::bit_set::BitSet;
+use super::collapse::Collapse;
+use crate::affine::{Addition, BATCH};
+
+/// Most terms that wait for a later batch.
+pub(super) const DEFERRED_MAX: usize = BATCH;
+
+/// Fewest additions worth a batch of their own.
+pub(super) const BATCH_MIN: usize = 256;
+
+/// Most terms that are added to each other first.
+pub(super) const TERMS_MAX: usize = BATCH_MIN + DEFERRED_MAX;
+
+/// Most additions that are listed at a time: all those of a batch, or few of it and those
+/// that were deferred.
+const ADDITIONS_MAX: usize = if BATCH > TERMS_MAX { BATCH } else { TERMS_MAX };
+
+/// Additions in preparation.
+pub(super) struct Batch {
+    /// Buckets that the additions name.
+    pub(super) taken: BitSet,
+    pub(super) additions: Vec<Addition>,
+    /// Additions to buckets that are taken.
+    pub(super) deferred: Vec<Addition>,
+    /// Those that were deferred by the batch before.
+    pub(super) waiting: Vec<Addition>,
+    pub(super) collapse: Collapse,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            taken: BitSet::new(0),
+            additions: Vec::with_capacity(ADDITIONS_MAX),
+            deferred: Vec::with_capacity(DEFERRED_MAX),
+            waiting: Vec::with_capacity(DEFERRED_MAX),
+            collapse: Collapse::new(TERMS_MAX),
+        }
+    }
+}
+
+impl Batch {
+    /// What it has on the heap, but for what marks buckets.
+    pub(super) const HEAP_BYTES: usize = (ADDITIONS_MAX + 2 * DEFERRED_MAX) * size_of::<Addition>()
+        + Collapse::heap_bytes(TERMS_MAX);
+
+    /// Forgets what a filling left that was given up.
+    pub(super) fn reset(&mut self, buckets: usize) {
+        self.taken.reset(buckets);
+        self.additions.clear();
+        self.deferred.clear();
+    }
+}
