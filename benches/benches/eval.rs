@@ -12,7 +12,8 @@ use blstrs::Scalar;
 use criterion::Criterion;
 use cuzk_memory::NEVER_STOP;
 use cuzk_pce::{
-    PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record, spmv_parallel, witness,
+    PackedBuilder, PackedWitness, Program, R1cs, Witness, compile, evaluate, naive, record,
+    spmv_parallel, witness,
 };
 use ff::Field;
 use std::hint::black_box;
@@ -169,7 +170,7 @@ fn main() -> Result<()> {
         let r1cs: R1cs<Scalar> = record(blank)?;
         let program = compile(blank)?;
         let values = witness(circuit)?;
-        let packed = PackedWitness::pack(&values);
+        let packed = PackedBuilder::pack(&values);
         let stages = [
             witness_stage(circuit, &values)?,
             evaluation_stage(&r1cs, &values)?,

@@ -19,8 +19,8 @@ use blstrs::Scalar;
 use criterion::Criterion;
 use cuzk_memory::NEVER_STOP;
 use cuzk_pce::{
-    CHUNK_ROWS, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile, evaluate, record,
-    witness,
+    CHUNK_ROWS, PackedBuilder, PackedWitness, Program, R1cs, THROTTLE_CHUNKS, Witness, compile,
+    evaluate, record, witness,
 };
 use ff::Field;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -265,7 +265,7 @@ impl Circuits {
         Ok(Circuits {
             r1cs: record(circuit(true))?,
             program: compile(circuit(true))?,
-            packed: PackedWitness::pack(&witness),
+            packed: PackedBuilder::pack(&witness),
             witness,
             porep: Porep::new(challenges)?,
         })

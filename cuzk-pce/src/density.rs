@@ -8,7 +8,7 @@
 //! Invariant: a variable is in a density exactly if some row has it with a
 //! coefficient other than zero, which is what bellperson's prover counts.
 
-use crate::{csr::CsrMatrix, r1cs::R1cs};
+use crate::csr::CsrMatrix;
 use ff::PrimeField;
 
 /// A set of variable indices below a fixed length, iterated in order.
@@ -114,19 +114,23 @@ pub struct Densities {
 }
 
 impl Densities {
-    pub(crate) fn of<S: PrimeField>(r1cs: &R1cs<S>) -> Self {
-        let (inputs, aux) = (r1cs.num_inputs(), r1cs.num_aux());
+    /// Returns the densities of a system with these matrices, over `inputs` public inputs
+    /// and `aux` auxiliary variables.
+    pub(crate) fn of<S: PrimeField>(
+        [a, b]: [&CsrMatrix<S>; 2],
+        (inputs, aux): (usize, usize),
+    ) -> Self {
         let mut densities = Densities {
             a_aux: Density::new(aux),
             b_input: Density::new(inputs),
             b_aux: Density::new(aux),
         };
-        for col in present(r1cs.a()) {
+        for col in present(a) {
             if let Some(aux) = col.checked_sub(inputs) {
                 densities.a_aux.insert(aux);
             }
         }
-        for col in present(r1cs.b()) {
+        for col in present(b) {
             match col.checked_sub(inputs) {
                 Some(aux) => densities.b_aux.insert(aux),
                 None => densities.b_input.insert(col),

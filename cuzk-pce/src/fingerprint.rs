@@ -10,7 +10,7 @@
 //! same dimensions and the same terms in the same order, collisions aside.
 //! It does not depend on where in memory or on disk the rows came from.
 
-use crate::{csr::Row, r1cs::R1cs};
+use crate::csr::{CsrMatrix, Row};
 use ff::PrimeField;
 use std::fmt;
 
@@ -34,11 +34,14 @@ impl Fingerprint {
         &self.0
     }
 
-    pub(crate) fn of<S: PrimeField>(r1cs: &R1cs<S>) -> Self {
-        let num_inputs = r1cs.num_inputs();
+    /// Returns the fingerprint of a system with these matrices, over `num_inputs` public
+    /// inputs and `num_aux` auxiliary variables.
+    pub(crate) fn of<S: PrimeField>(
+        [a, b, c]: [&CsrMatrix<S>; 3],
+        (num_inputs, num_aux): (usize, usize),
+    ) -> Self {
         let mut circuit = CircuitHasher::new();
         let mut row_bytes = Vec::new();
-        let (a, b, c) = (r1cs.a(), r1cs.b(), r1cs.c());
         for ((a, b), c) in a.rows_from(0).zip(b.rows_from(0)).zip(c.rows_from(0)) {
             let rows = [a, b, c];
             let base = base_of(&rows, num_inputs);
@@ -55,7 +58,7 @@ impl Fingerprint {
             }
             circuit.push(&row_digest(&row_bytes), base);
         }
-        circuit.finish(num_inputs, r1cs.num_aux(), r1cs.rows())
+        circuit.finish(num_inputs, num_aux, a.rows())
     }
 }
 
@@ -143,6 +146,7 @@ impl CircuitHasher {
 mod tests {
     use super::*;
     use crate::csr::CsrMatrix;
+    use crate::r1cs::R1cs;
     use blstrs::Scalar;
 
     /// One row `coeff · x_col · 1 = 0` over two inputs and `aux` auxiliaries.

@@ -32,6 +32,7 @@ pub mod program;
 mod r1cs;
 mod record;
 mod stream;
+mod tables_error;
 #[cfg(test)]
 mod testing;
 mod witness;

@@ -107,12 +107,13 @@ impl<S> R1cs<S> {
 impl<S: PrimeField> R1cs<S> {
     /// Which variables the A and B queries of a Groth16 prover range over.
     pub fn densities(&self) -> Densities {
-        Densities::of(self)
+        Densities::of([&self.a, &self.b], (self.num_inputs(), self.num_aux()))
     }
 
     /// A hash of the dimensions and of every row.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(self)
+        let dimensions = (self.num_inputs(), self.num_aux());
+        Fingerprint::of([&self.a, &self.b, &self.c], dimensions)
     }
 }
 

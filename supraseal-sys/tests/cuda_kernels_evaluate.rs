@@ -5,7 +5,7 @@
 
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError};
 use blstrs::Scalar;
-use cuzk_pce::{PackedWitness, Program, Witness as PlainWitness, compile};
+use cuzk_pce::{PackedBuilder, PackedWitness, Program, Witness as PlainWitness, compile};
 use ff::Field;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -101,6 +101,6 @@ fn no_rows() {
     }
     let program = compile(Empty).unwrap();
     let values = vec![Scalar::ONE, Scalar::from(9)];
-    let witness = PackedWitness::pack(&PlainWitness::new(values, 2).unwrap());
+    let witness = PackedBuilder::pack(&PlainWitness::new(values, 2).unwrap());
     check(&program, &witness);
 }

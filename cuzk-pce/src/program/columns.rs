@@ -8,9 +8,10 @@
 
 use super::{
     folded::Folded,
+    part::GENERAL,
     rows::{INPUT_BIT, Item, PROVEN, Run, Shape},
-    run::GENERAL,
-    sequence::Stretch,
+    stretch::Stretch,
+    walk::Walk,
 };
 use crate::density::{Densities, Density};
 use ff::PrimeField;
@@ -103,7 +104,7 @@ impl<S: PrimeField> Folded<S> {
     fn for_each_turns(&self, mut visit: impl FnMut(Turns<'_>)) {
         let view = self.tables.view();
         let shape = |terminal| view.shape(terminal).unwrap_or(Shape::EMPTY);
-        let (walk, cursor) = view.grammar.walk(0, self.run.drifts());
+        let (walk, cursor) = Walk::new(view.grammar, 0, self.run.drifts());
         let mut cursor = cursor as usize;
         for stretch in walk {
             let shapes = stretch.terminals.iter().take(stretch.period);

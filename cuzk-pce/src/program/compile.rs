@@ -12,28 +12,12 @@
 //! Invariant: rows, variables and fingerprint are those of the recorded
 //! system.
 
-use super::{
-    Dimensions, Program,
-    coefficients::Dictionary,
-    folded::Folded,
-    interner::Interner,
-    rows::{INPUT_BIT, PROVEN, Shape, Term},
-    sequence::Folder,
-    tables::Tables,
-    types::{Link, RowTerms, Rule},
-};
-use crate::{
-    csr::{CsrError, Row},
-    density::Density,
-    fingerprint::{CircuitHasher, push_part, row_digest},
-    r1cs::R1cs,
-    record::RecordError,
-};
-use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
-use cuzk_memory::unwind::{self, CAN_UNWIND, unwind_with};
+use super::{body::Body, compiled::Program, compiler::fold_while, file::folded_bytes};
+use crate::{disk, record::RecordError};
+use bellperson::Circuit;
+use cuzk_memory::unwind;
 use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use ff::PrimeField;
-use std::collections::HashMap;
 
 /// Compiles `circuit`, which need not have a witness.
 ///
@@ -58,8 +42,8 @@ pub fn compile_while<S: PrimeField, C: Circuit<S>>(
     checkpoint: &Checkpoint<'_>,
 ) -> Result<Program<S>, RecordError> {
     let compiled = unwind::catch::<_, Stopped>(|| fold_while(circuit, checkpoint));
-    let folded = compiled.unwrap_or_else(|stopped| Err(stopped.into()))?;
-    Ok(folded.smallest())
+    let (fingerprint, folded) = compiled.unwrap_or_else(|stopped| Err(stopped.into()))?;
+    Ok(smallest(Program::of_folded(fingerprint, folded)))
 }
 
 /// As [`compile`], but folded even if that is larger.
@@ -67,422 +51,29 @@ pub fn compile_while<S: PrimeField, C: Circuit<S>>(
 pub(super) fn compile_folded<S: PrimeField, C: Circuit<S>>(
     circuit: C,
 ) -> Result<Program<S>, RecordError> {
-    fold_while(circuit, &NEVER_STOP)
+    let (fingerprint, folded) = fold_while(circuit, &NEVER_STOP)?;
+    Ok(Program::of_folded(fingerprint, folded))
 }
 
-/// As [`compile_while`], but folded even if that is larger, and unwinding with
-/// [`Stopped`].
-fn fold_while<S: PrimeField, C: Circuit<S>>(
-    circuit: C,
-    checkpoint: &Checkpoint<'_>,
-) -> Result<Program<S>, RecordError> {
-    let mut cs = Compiler::create(checkpoint)?;
-    cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
-    circuit.synthesize(&mut cs)?;
-    Ok(cs.finish()?)
-}
-
-/// The auxiliary variables that plain rows prove to be 0 or 1: what compiling
-/// them finds, up to the first row that cannot be compiled.
-///
-/// Plain rows do not say how many variables were allocated before them. The
-/// greatest that has been named so far is as good: only distances count.
-pub(super) fn boolean_columns<S: PrimeField>(r1cs: &R1cs<S>) -> Density {
-    let mut columns = Density::new(r1cs.num_aux());
-    let Ok(mut cs) = Compiler::create(&NEVER_STOP) else {
-        return columns;
+/// Returns the program with its rows plain, if that is smaller in memory or in a file.
+fn smallest<S: PrimeField>(program: Program<S>) -> Program<S> {
+    let Body::Folded(folded) = &program.body else {
+        return program;
     };
-    cs.num_inputs = u32::try_from(r1cs.num_inputs()).unwrap_or(0);
-    let [a, b, c] = [r1cs.a(), r1cs.b(), r1cs.c()].map(|matrix| matrix.rows_from(0));
-    for ((a, b), c) in a.zip(b).zip(c) {
-        let row = [a, b, c].map(|row| cs.combination(&row));
-        if cs.push_row(row.each_ref()).is_err() {
-            break;
-        }
+    let nnz: u64 = program.nnz().iter().sum();
+    let pointers = 3 * 4 * (program.rows() as u64 + 1);
+    let resident_bytes = pointers + nnz * (4 + size_of::<S>() as u64);
+    let is_small = folded.resident_bytes() as u64 <= resident_bytes
+        && u128::from(folded_bytes(folded))
+            <= disk::plain_bytes::<S>(
+                [program.num_inputs(), program.num_aux(), program.rows()],
+                program.nnz(),
+            );
+    if is_small {
+        return program;
     }
-    for index in 0..cs.num_aux {
-        if bit(&cs.boolean, index) {
-            columns.insert(index as usize);
-        }
-    }
-    columns
-}
-
-/// What there is to know about a shape once it has been seen.
-#[derive(Debug)]
-struct Known {
-    advance: u32,
-    /// Of the row, relative to its newest variable.
-    digest: [u8; 32],
-    /// Its newest variable, counted back from the cursor; 0 if it has none.
-    newest: u32,
-    rule: Rule,
-    /// The row, where others may build on what it fixes.
-    row: Option<RowTerms>,
-    nnz: [u64; 3],
-}
-
-/// A boolean variable that a row fixes.
-#[derive(Debug, Clone, Copy)]
-struct Fixed {
-    col: u32,
-    cursor: u32,
-    shape: u32,
-}
-
-/// How many recently fixed variables are remembered, by column.
-const FIXED_LEN: usize = 64;
-
-/// How many rows are compiled between two questions whether to go on.
-const STRETCH_ROWS: u32 = 4096;
-
-/// The constraint system that [`compile`] hands to a circuit.
-struct Compiler<'a, S> {
-    checkpoint: &'a Checkpoint<'a>,
-    num_inputs: u32,
-    num_aux: u32,
-    rows: u32,
-    nnz: [u64; 3],
-    cursor_before: u32,
-    coefficients: Dictionary<S>,
-    parts: Interner,
-    shapes: Interner,
-    known: Vec<Known>,
-    folder: Folder,
-    hasher: CircuitHasher,
-    /// Bit i of word i / 64: auxiliary i is known to be boolean.
-    boolean: Vec<u64>,
-    fixed: [Option<Fixed>; FIXED_LEN],
-    /// Whether a shape is boolean given that a variable of it is fixed by an
-    /// earlier one: (shape, earlier shape, distance of their cursors).
-    linked: HashMap<(u32, u32, u32), bool>,
-    scratch: Vec<u32>,
-    /// `enforce` cannot fail, so the first failure waits here for the end.
-    failed: Option<CsrError>,
-}
-
-impl<'a, S: PrimeField> Compiler<'a, S> {
-    fn create(checkpoint: &'a Checkpoint<'a>) -> Result<Self, CsrError> {
-        Ok(Compiler {
-            checkpoint,
-            num_inputs: 0,
-            num_aux: 0,
-            rows: 0,
-            nnz: [0; 3],
-            cursor_before: 0,
-            coefficients: Dictionary::new()?,
-            parts: Interner::default(),
-            shapes: Interner::default(),
-            known: Vec::new(),
-            folder: Folder::default(),
-            hasher: CircuitHasher::new(),
-            boolean: Vec::new(),
-            fixed: [None; FIXED_LEN],
-            linked: HashMap::new(),
-            scratch: Vec::new(),
-            failed: None,
-        })
-    }
-
-    fn finish(self) -> Result<Program<S>, CsrError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        let known = self.known;
-        let folded = self.folder.finish(&|terminal| advance(&known, terminal))?;
-        let fingerprint = self.hasher.finish(
-            self.num_inputs as usize,
-            self.num_aux as usize,
-            self.rows as usize,
-        );
-        let shapes = self.shapes.iter().zip(&known).map(|(words, known)| Shape {
-            advance: known.advance,
-            parts: [words[1], words[2], words[3]],
-            boolean: match known.rule {
-                Rule::Nothing => 0,
-                Rule::Alone { z } | Rule::Given { z, .. } => z,
-            },
-        });
-        let coefficients = self.coefficients.into_values();
-        let tables = Tables::assemble(&self.parts, &coefficients, shapes, &folded)?;
-        let dimensions = Dimensions {
-            num_inputs: self.num_inputs,
-            num_aux: self.num_aux,
-            rows: self.rows,
-            nnz: self.nnz,
-        };
-        let folded = Folded::new(dimensions, coefficients, tables);
-        Ok(Program::of_folded(fingerprint, folded))
-    }
-
-    /// A plain row's share, whose variables become allocated.
-    fn combination(&mut self, row: &Row<'_, S>) -> LinearCombination<S> {
-        let mut sum = LinearCombination::zero();
-        for (&col, &value) in row.cols.iter().zip(row.values) {
-            let index = match col.checked_sub(self.num_inputs) {
-                None => Index::Input(col as usize),
-                Some(aux) => {
-                    self.num_aux = self.num_aux.max(aux + 1);
-                    Index::Aux(aux as usize)
-                }
-            };
-            sum = sum + (value, Variable::new_unchecked(index));
-        }
-        sum
-    }
-
-    fn push_row(&mut self, row: [&LinearCombination<S>; 3]) -> Result<(), CsrError> {
-        let mut words = [self.num_aux - self.cursor_before, 0, 0, 0];
-        for (word, lc) in words[1..].iter_mut().zip(row) {
-            *word = self.part(lc)?;
-        }
-        self.cursor_before = self.num_aux;
-        let (shape, new) = self.shapes.intern(&words)?;
-        if new {
-            let known = self.get_to_know(words);
-            self.known.push(known);
-        }
-        let terminal = shape << 1 | if self.proves(shape) { PROVEN } else { 0 };
-        let known = &self.known;
-        self.folder
-            .push(terminal, &|terminal| advance(known, terminal))?;
-        let known = &self.known[shape as usize];
-        let base = match known.newest {
-            0 => 0,
-            newest => self.num_aux - newest,
-        };
-        self.hasher.push(&known.digest, base.into());
-        for (sum, nnz) in self.nnz.iter_mut().zip(known.nnz) {
-            *sum += nnz;
-        }
-        self.rows = self.rows.checked_add(1).ok_or(too_many("rows"))?;
-        Ok(())
-    }
-
-    /// The name of one matrix's share of a row.
-    fn part(&mut self, lc: &LinearCombination<S>) -> Result<u32, CsrError> {
-        self.scratch.clear();
-        for (&index, value) in lc.iter_inputs() {
-            let index = within(index, self.num_inputs)?;
-            self.push_term(INPUT_BIT | index, value)?;
-        }
-        for (&index, value) in lc.iter_aux() {
-            let back = self.num_aux - within(index, self.num_aux)?;
-            self.push_term(back, value)?;
-        }
-        Ok(self.parts.intern(&self.scratch)?.0)
-    }
-
-    fn push_term(&mut self, col: u32, value: &S) -> Result<(), CsrError> {
-        if !value.is_zero_vartime() {
-            let name = self.coefficients.name(value)?;
-            self.scratch.extend([col, name]);
-        }
-        Ok(())
-    }
-
-    fn get_to_know(&self, [advance, parts @ ..]: [u32; 4]) -> Known {
-        let [a, b, c] = parts.map(|part| terms(&self.parts, part));
-        let row = RowTerms { a, b, c };
-        let values = self.coefficients.values();
-        let rule = row.rule(values);
-        let newest = row.newest();
-        let nnz = [&row.a, &row.b, &row.c].map(|part| part.len() as u64);
-        Known {
-            advance,
-            digest: digest(&row, newest, values),
-            newest,
-            nnz,
-            row: matches!(rule, Rule::Given { .. }).then_some(row),
-            rule,
-        }
-    }
-
-    /// Whether this row proves its shape's column boolean; remembers it.
-    fn proves(&mut self, shape: u32) -> bool {
-        let z = match &self.known[shape as usize].rule {
-            Rule::Nothing => return false,
-            Rule::Alone { z } => *z,
-            Rule::Given {
-                z,
-                others,
-                only_if_linked,
-            } => {
-                let cursor = self.num_aux;
-                let is_boolean = |&back: &u32| bit(&self.boolean, cursor - back);
-                let z = *z;
-                if !others.iter().all(is_boolean) || *only_if_linked && !self.is_linked(shape) {
-                    return false;
-                }
-                let col = cursor - z;
-                self.fixed[col as usize % FIXED_LEN] = Some(Fixed { col, cursor, shape });
-                z
-            }
-        };
-        set_bit(&mut self.boolean, self.num_aux - z);
-        true
-    }
-
-    /// Whether an earlier row fixes a variable of this one so that the
-    /// column in question is boolean.
-    fn is_linked(&mut self, shape: u32) -> bool {
-        let cursor = self.num_aux;
-        let known = &self.known[shape as usize];
-        let (Rule::Given { z, others, .. }, Some(row)) = (&known.rule, &known.row) else {
-            return false;
-        };
-        others.iter().any(|&back| {
-            let col = cursor - back;
-            let Some(fixed) = self.fixed[col as usize % FIXED_LEN].filter(|f| f.col == col) else {
-                return false;
-            };
-            let earlier = &self.known[fixed.shape as usize];
-            let distance = cursor - fixed.cursor;
-            let verdict = self.linked.entry((shape, fixed.shape, distance));
-            *verdict.or_insert_with(|| {
-                let link = earlier.row.as_ref().map(|row| Link {
-                    row,
-                    z: fixed.cursor - fixed.col,
-                    distance,
-                });
-                let values = self.coefficients.values();
-                link.is_some() && row.always_boolean(*z, others, link.as_ref(), values)
-            })
-        })
-    }
-}
-
-fn advance(known: &[Known], terminal: u32) -> u32 {
-    known
-        .get((terminal >> 1) as usize)
-        .map_or(0, |known| known.advance)
-}
-
-fn bit(words: &[u64], index: u32) -> bool {
-    let word = words.get(index as usize / 64).copied().unwrap_or(0);
-    word >> (index % 64) & 1 == 1
-}
-
-fn set_bit(words: &mut Vec<u64>, index: u32) {
-    let at = index as usize / 64;
-    if at >= words.len() {
-        words.resize(at + 1, 0);
-    }
-    words[at] |= 1 << (index % 64);
-}
-
-pub(super) fn terms(parts: &Interner, part: u32) -> Vec<Term> {
-    let words = parts.get(part).unwrap_or(&[]);
-    let (pairs, _) = words.as_chunks::<2>();
-    pairs
-        .iter()
-        .map(|&[col, coefficient]| Term { col, coefficient })
-        .collect()
-}
-
-fn digest<S: PrimeField>(row: &RowTerms, newest: u32, values: &[S]) -> [u8; 32] {
-    let mut bytes = Vec::new();
-    for part in [&row.a, &row.b, &row.c] {
-        let terms = part.iter().map(|term| {
-            let value = values[term.coefficient as usize];
-            match term.col & INPUT_BIT {
-                0 => (false, u64::from(term.col - newest), value),
-                _ => (true, u64::from(term.col & !INPUT_BIT), value),
-            }
-        });
-        push_part(&mut bytes, terms);
-    }
-    row_digest(&bytes)
-}
-
-/// `index` as a name of one of `count` variables.
-fn within(index: usize, count: u32) -> Result<u32, CsrError> {
-    match u32::try_from(index) {
-        Ok(small) if small < count => Ok(small),
-        _ => Err(CsrError::NotAllocated {
-            index,
-            allocated: count as usize,
-        }),
-    }
-}
-
-fn too_many(what: &'static str) -> CsrError {
-    CsrError::TooLarge {
-        what,
-        got: VARIABLES_MAX as usize + 1,
-        limit: VARIABLES_MAX as usize,
-    }
-}
-
-/// Columns leave a bit for [`INPUT_BIT`].
-const VARIABLES_MAX: u32 = INPUT_BIT - 1;
-
-impl<S: PrimeField> ConstraintSystem<S> for Compiler<'_, S> {
-    type Root = Self;
-
-    fn alloc<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
-    where
-        F: FnOnce() -> Result<S, SynthesisError>,
-        A: FnOnce() -> AR,
-        AR: Into<String>,
-    {
-        let index = self.num_aux;
-        if index == VARIABLES_MAX {
-            self.failed.get_or_insert(too_many("auxiliary variables"));
-        } else {
-            self.num_aux += 1;
-        }
-        Ok(Variable::new_unchecked(Index::Aux(index as usize)))
-    }
-
-    fn alloc_input<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
-    where
-        F: FnOnce() -> Result<S, SynthesisError>,
-        A: FnOnce() -> AR,
-        AR: Into<String>,
-    {
-        let index = self.num_inputs;
-        if index == VARIABLES_MAX {
-            self.failed.get_or_insert(too_many("inputs"));
-        } else {
-            self.num_inputs += 1;
-        }
-        Ok(Variable::new_unchecked(Index::Input(index as usize)))
-    }
-
-    fn enforce<A, AR, LA, LB, LC>(&mut self, _: A, a: LA, b: LB, c: LC)
-    where
-        A: FnOnce() -> AR,
-        AR: Into<String>,
-        LA: FnOnce(LinearCombination<S>) -> LinearCombination<S>,
-        LB: FnOnce(LinearCombination<S>) -> LinearCombination<S>,
-        LC: FnOnce(LinearCombination<S>) -> LinearCombination<S>,
-    {
-        if self.failed.is_some() {
-            return;
-        }
-        let asks = CAN_UNWIND && self.rows.is_multiple_of(STRETCH_ROWS);
-        if asks && let Err(stopped) = self.checkpoint.check() {
-            unwind_with(stopped);
-        }
-        let a = a(LinearCombination::zero());
-        let b = b(LinearCombination::zero());
-        let c = c(LinearCombination::zero());
-        if let Err(error) = self.push_row([&a, &b, &c]) {
-            self.failed = Some(error);
-        }
-    }
-
-    fn push_namespace<NR, N>(&mut self, _: N)
-    where
-        NR: Into<String>,
-        N: FnOnce() -> NR,
-    {
-    }
-
-    fn pop_namespace(&mut self) {}
-
-    fn get_root(&mut self) -> &mut Self::Root {
-        self
+    match program.to_r1cs() {
+        Ok(r1cs) => Program::of_plain(program.fingerprint(), r1cs).unwrap_or(program),
+        Err(_) => program,
     }
 }

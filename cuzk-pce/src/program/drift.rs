@@ -14,9 +14,11 @@
 //! Invariant: unfolded it is the grammar itself.
 
 use super::{
+    grammar::Grammar,
+    part::{GENERAL, Part, VARIABLES_MAX},
     rows::Shape,
-    run::{GENERAL, Part, VARIABLES_MAX},
-    sequence::{Grammar, NODE_BIT, REPEAT, Stretch},
+    stretch::{Drift, Stretch, Strides},
+    symbol::{NODE_BIT, REPEAT},
 };
 
 /// Marks a symbol that is a drift. Terminals end before it, or there are no
@@ -28,35 +30,6 @@ const ROWS_MIN: usize = 4;
 
 /// Greatest stride, in variables: what an evaluation gathers at a time.
 const STRIDE_MAX: i64 = 2;
-
-/// How the shapes of a stretch change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Drift<'a> {
-    /// The terminals of all its rows.
-    pub(super) terminals: &'a [u32],
-    /// The strides of all columns.
-    pub(super) strides: Strides,
-}
-
-/// For each of two shapes that take turns, each matrix and each variable of a
-/// small part, how far the column moves from turn to turn: two bits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Strides(u64);
-
-impl Strides {
-    /// The stride of a variable, in variables.
-    #[inline]
-    pub(super) fn of(self, at: usize, matrix: usize, variable: usize) -> usize {
-        let place = (at * 3 + matrix) * VARIABLES_MAX + variable;
-        // Two bits.
-        usize::try_from(self.0 >> (2 * place) & 3).unwrap_or(0)
-    }
-
-    fn set(&mut self, at: usize, matrix: usize, variable: usize, stride: u64) {
-        let place = (at * 3 + matrix) * VARIABLES_MAX + variable;
-        self.0 |= stride << (2 * place);
-    }
-}
 
 /// Where a drift's terminals are in the grammar, and how they change.
 #[derive(Debug, Clone, Copy)]

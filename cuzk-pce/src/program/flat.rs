@@ -12,12 +12,14 @@
 //! Invariant: unfolded, it has the rows of the program it was made of.
 
 use super::{
-    Body, Program,
+    body::Body,
     coefficients::Dictionary,
+    dimensions::Dimensions,
     folded::Folded,
+    grammar::Grammar,
     rows::{INPUT_BIT, Item, Term, items},
     run::{integer, is_little_endian},
-    sequence::{Grammar, NODE_BIT, REPEAT},
+    symbol::{NODE_BIT, REPEAT},
 };
 use crate::{csr::CsrError, r1cs::R1cs};
 use ff::PrimeField;
@@ -90,96 +92,102 @@ impl<S> Flat<S> {
     }
 }
 
-impl<S: PrimeField> Program<S> {
-    /// A and B of this program in flat tables.
-    ///
-    /// # Errors
-    /// [`CsrError::TooLarge`] if a table has more entries than 32 bits can
-    /// number.
-    pub fn flatten(&self) -> Result<Flat<S>, CsrError> {
-        match &self.body {
-            Body::Folded(folded) => self.flatten_folded(folded),
-            Body::Plain(r1cs) => self.flatten_plain(r1cs),
+/// Returns A and B in flat tables.
+///
+/// # Errors
+/// [`CsrError::TooLarge`] if a table has more entries than 32 bits can number.
+pub(super) fn flatten<S: PrimeField>(
+    (dimensions, body): (&Dimensions, &Body<S>),
+) -> Result<Flat<S>, CsrError> {
+    match body {
+        Body::Folded(folded) => flatten_folded(dimensions, folded),
+        Body::Plain(r1cs) => flatten_plain(dimensions, r1cs),
+    }
+}
+
+fn flatten_folded<S: PrimeField>(
+    dimensions: &Dimensions,
+    folded: &Folded<S>,
+) -> Result<Flat<S>, CsrError> {
+    let view = folded.tables.view();
+    let mut smallest: Option<Order> = None;
+    for unit_rows_max in UNIT_ROWS_MAX {
+        let order = Order::of(view.grammar, unit_rows_max)?;
+        if smallest
+            .as_ref()
+            .is_none_or(|other| order.words() < other.words())
+        {
+            smallest = Some(order);
         }
     }
+    let shapes = view.grammar.shapes.iter();
+    flat(
+        dimensions,
+        folded.coefficients.clone(),
+        Tables {
+            part_ends: view.part_ends.to_vec(),
+            items: view.items.as_flattened().to_vec(),
+            shapes: shapes.flat_map(|&[_, a, b, ..]| [a, b]).collect(),
+        },
+        smallest.unwrap_or_default(),
+    )
+}
 
-    fn flatten_folded(&self, folded: &Folded<S>) -> Result<Flat<S>, CsrError> {
-        let view = folded.tables.view();
-        let mut smallest: Option<Order> = None;
-        for unit_rows_max in UNIT_ROWS_MAX {
-            let order = Order::of(view.grammar, unit_rows_max)?;
-            if smallest
-                .as_ref()
-                .is_none_or(|other| order.words() < other.words())
-            {
-                smallest = Some(order);
+/// Every row is a shape of its own, with the cursor at the end.
+fn flatten_plain<S: PrimeField>(
+    dimensions: &Dimensions,
+    r1cs: &R1cs<S>,
+) -> Result<Flat<S>, CsrError> {
+    let (num_inputs, num_aux) = (dimensions.num_inputs, dimensions.num_aux);
+    let mut names = Dictionary::new()?;
+    let mut tables = Tables::default();
+    let mut order = Order::default();
+    for (row, number) in (0..r1cs.rows()).zip(0u32..) {
+        for matrix in [r1cs.a(), r1cs.b()] {
+            let mut terms = Vec::new();
+            let row = matrix.row(row).into_iter();
+            for (&col, value) in row.flat_map(|row| row.cols.iter().zip(row.values)) {
+                terms.push(Term {
+                    col: match col.checked_sub(num_inputs) {
+                        Some(aux) => num_aux - aux,
+                        None => INPUT_BIT | col,
+                    },
+                    coefficient: names.name(value)?,
+                });
             }
+            tables.push_part(&items(&terms, names.values()))?;
         }
-        let shapes = view.grammar.shapes.iter();
-        self.flat(
-            folded.coefficients.clone(),
-            Tables {
-                part_ends: view.part_ends.to_vec(),
-                items: view.items.as_flattened().to_vec(),
-                shapes: shapes.flat_map(|&[_, a, b, ..]| [a, b]).collect(),
-            },
-            smallest.unwrap_or_default(),
-        )
+        order.unit_rows.extend([number, 0]);
     }
+    if dimensions.rows > 0 {
+        order.references.extend([0, num_aux, 0]);
+    }
+    flat(dimensions, names.into_values(), tables, order)
+}
 
-    /// Every row is a shape of its own, with the cursor at the end.
-    fn flatten_plain(&self, r1cs: &R1cs<S>) -> Result<Flat<S>, CsrError> {
-        let (num_inputs, num_aux) = (self.dimensions.num_inputs, self.dimensions.num_aux);
-        let mut names = Dictionary::new()?;
-        let mut tables = Tables::default();
-        let mut order = Order::default();
-        for (row, number) in (0..r1cs.rows()).zip(0u32..) {
-            for matrix in [r1cs.a(), r1cs.b()] {
-                let mut terms = Vec::new();
-                let row = matrix.row(row).into_iter();
-                for (&col, value) in row.flat_map(|row| row.cols.iter().zip(row.values)) {
-                    terms.push(Term {
-                        col: match col.checked_sub(num_inputs) {
-                            Some(aux) => num_aux - aux,
-                            None => INPUT_BIT | col,
-                        },
-                        coefficient: names.name(value)?,
-                    });
-                }
-                tables.push_part(&items(&terms, names.values()))?;
-            }
-            order.unit_rows.extend([number, 0]);
-        }
-        if self.dimensions.rows > 0 {
-            order.references.extend([0, num_aux, 0]);
-        }
-        self.flat(names.into_values(), tables, order)
-    }
-
-    fn flat(
-        &self,
-        coefficients: Vec<S>,
-        tables: Tables,
-        order: Order,
-    ) -> Result<Flat<S>, CsrError> {
-        let little_endian = is_little_endian::<S>();
-        let small = |value| i32::try_from(integer(value, little_endian)).unwrap_or(0);
-        let halves = std::iter::successors(Some(S::ONE), |half| Some(*half * S::TWO_INV));
-        Ok(Flat {
-            integers: coefficients.iter().map(small).collect(),
-            coefficients,
-            halves: halves.take(HALVES).collect(),
-            part_ends: tables.part_ends,
-            items: tables.items,
-            shapes: tables.shapes,
-            block_references: order.block_references(self.dimensions.rows)?,
-            unit_rows: order.unit_rows,
-            references: order.references,
-            rows: self.dimensions.rows,
-            num_inputs: self.dimensions.num_inputs,
-            num_aux: self.dimensions.num_aux,
-        })
-    }
+fn flat<S: PrimeField>(
+    dimensions: &Dimensions,
+    coefficients: Vec<S>,
+    tables: Tables,
+    order: Order,
+) -> Result<Flat<S>, CsrError> {
+    let little_endian = is_little_endian::<S>();
+    let small = |value| i32::try_from(integer(value, little_endian)).unwrap_or(0);
+    let halves = std::iter::successors(Some(S::ONE), |half| Some(*half * S::TWO_INV));
+    Ok(Flat {
+        integers: coefficients.iter().map(small).collect(),
+        coefficients,
+        halves: halves.take(HALVES).collect(),
+        part_ends: tables.part_ends,
+        items: tables.items,
+        shapes: tables.shapes,
+        block_references: order.block_references(dimensions.rows)?,
+        unit_rows: order.unit_rows,
+        references: order.references,
+        rows: dimensions.rows,
+        num_inputs: dimensions.num_inputs,
+        num_aux: dimensions.num_aux,
+    })
 }
 
 /// The distinct rows.
@@ -337,93 +345,4 @@ fn number(what: &'static str, got: usize) -> Result<u32, CsrError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        compile,
-        program::{RowTerm, compile::compile_folded, rows::Step},
-        testing::*,
-    };
-    use blstrs::Scalar;
-    use ff::Field;
-    use proptest::prelude::*;
-
-    /// A and B of row `row`, found as a device finds them.
-    fn look_up(flat: &Flat<Scalar>, row: u32) -> [Vec<RowTerm<Scalar>>; 2] {
-        let block = (row / BLOCK_ROWS) as usize;
-        let (references, _) = flat.references.as_chunks::<3>();
-        let [first, last] = [0, 1].map(|k| flat.block_references[block + k] as usize);
-        let in_block = &references[first..=last];
-        let [start, before, unit] = *in_block.iter().rfind(|r| r[0] <= row).unwrap();
-        let at = (unit + (row - start)) as usize;
-        let [shape, since] = [0, 1].map(|k| flat.unit_rows[2 * at + k]);
-        [0, 1].map(|k| {
-            let part = flat.shapes[2 * shape as usize + k] as usize;
-            let end = flat.part_ends[part] as usize;
-            let start = part
-                .checked_sub(1)
-                .map_or(0, |before| flat.part_ends[before] as usize);
-            let (items, _) = flat.items.as_chunks::<2>();
-            let terms = items[start..end]
-                .iter()
-                .flat_map(|&words| terms(flat, words));
-            let flat_col = |(col, value)| match col & INPUT_BIT {
-                0 => (flat.num_inputs + (before + since - col), value),
-                _ => (col & !INPUT_BIT, value),
-            };
-            terms.map(flat_col).collect()
-        })
-    }
-
-    fn terms(flat: &Flat<Scalar>, words: [u32; 2]) -> Vec<RowTerm<Scalar>> {
-        let run = Item::decode(words).unwrap().as_run();
-        let mut value = flat.coefficients[run.first.coefficient as usize];
-        let terms = (0..run.length).map(|k| {
-            let term = (run.first.col - k * run.gap, value);
-            value = match run.step {
-                Step::Stay => value,
-                Step::Double => value.double(),
-                Step::Halve => value * flat.halves[1],
-            };
-            term
-        });
-        terms.collect()
-    }
-
-    fn check(program: &Program<Scalar>) {
-        let flat = program.flatten().unwrap();
-        let mut rows = 0;
-        for ([a, b, _], row) in program.unfold().zip(0u32..) {
-            assert_eq!(look_up(&flat, row), [a, b]);
-            rows += 1;
-        }
-        assert_eq!(rows, flat.rows);
-        for (value, integer) in flat.coefficients.iter().zip(&flat.integers) {
-            let magnitude = Scalar::from(u64::from(integer.unsigned_abs()));
-            let of = if *integer < 0 { -magnitude } else { magnitude };
-            assert!(*integer == 0 || of == *value);
-        }
-        assert_eq!(flat.integers[..2], [1, -1]);
-        assert_eq!(flat.halves.len(), HALVES);
-        assert_eq!(flat.halves[7] * Scalar::from(128), Scalar::ONE);
-    }
-
-    proptest! {
-        #[test]
-        fn flat_rows_are_the_programs(circuit in random_circuit()) {
-            check(&compile_folded(circuit.blank()).unwrap());
-            check(&compile(circuit.blank()).unwrap());
-        }
-    }
-
-    /// Longer than any unit: references begin within blocks, and a repeat is
-    /// cut into several.
-    #[test]
-    fn long_circuits_are_found_block_by_block() {
-        check(&compile_folded(RandomCircuit::long().blank()).unwrap());
-        let squares = compile_folded(RandomCircuit::squares(10_000).blank()).unwrap();
-        check(&squares);
-        let flat = squares.flatten().unwrap();
-        assert!(flat.bytes() < squares.rows() * 2, "{}", flat.bytes());
-    }
-}
+mod tests;

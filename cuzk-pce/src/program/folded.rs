@@ -4,11 +4,12 @@
 //! Invariant: the tables have been checked, or a compiler built them.
 
 use super::{
-    Dimensions, RowTerm,
+    dimensions::{Dimensions, RowTerm},
     rows::{INPUT_BIT, Item, Run, Shape, Step, Term},
     run::Prepared,
-    sequence::Stretch,
+    stretch::Stretch,
     tables::{Tables, View},
+    walk::Walk,
 };
 use crate::fingerprint::{CircuitHasher, Fingerprint, push_part, row_digest};
 use ff::PrimeField;
@@ -83,7 +84,7 @@ impl<S: PrimeField> Folded<S> {
 
     /// Every row's shape, terminal and cursor.
     fn places<'a>(&self, view: View<'a>) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
-        let (walk, mut cursor) = view.grammar.walk(0, None);
+        let (walk, mut cursor) = Walk::new(view.grammar, 0, None);
         walk.flat_map(Stretch::unfold)
             .filter_map(move |terminal| Some((view.shape(terminal)?, terminal)))
             .map(move |(shape, terminal)| {

@@ -13,6 +13,7 @@
 //! each to the next. Items keep the order of the terms, so a row decodes to
 //! exactly what was recorded.
 
+use super::interner::Interner;
 use ff::PrimeField;
 
 /// Marks a column that is a public input.
@@ -212,6 +213,16 @@ impl Shape {
             boolean,
         }
     }
+}
+
+/// Returns the terms of a part.
+pub(super) fn terms(parts: &Interner, part: u32) -> Vec<Term> {
+    let words = parts.get(part).unwrap_or(&[]);
+    let (pairs, _) = words.as_chunks::<2>();
+    pairs
+        .iter()
+        .map(|&[col, coefficient]| Term { col, coefficient })
+        .collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     Columns, Witness, evaluate, naive, record,
     testing::*,
-    witness::{PackedWitness, witness},
+    witness::{PackedBuilder, witness},
 };
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
@@ -60,7 +60,7 @@ proptest! {
         let plain = witness(circuit).unwrap();
         let oracle = evaluate(&r1cs, &plain, None).unwrap();
         let c = naive::spmv(r1cs.c(), plain.values()).unwrap();
-        let packed = PackedWitness::pack(&plain);
+        let packed = PackedBuilder::pack(&plain);
         for [a2, b2, c2] in [run(program, &plain), run(program, &packed)] {
             prop_assert_eq!(&a2, &oracle.a);
             prop_assert_eq!(&b2, &oracle.b);
@@ -91,7 +91,7 @@ proptest! {
         let plain = Witness::new(values, num_inputs).unwrap();
         let oracle = evaluate(&r1cs, &plain, None).unwrap();
         let c = naive::spmv(r1cs.c(), plain.values()).unwrap();
-        let packed = PackedWitness::pack(&plain);
+        let packed = PackedBuilder::pack(&plain);
         for [a, b, c2] in [run(program, &plain), run(program, &packed)] {
             prop_assert_eq!(&a, &oracle.a);
             prop_assert_eq!(&b, &oracle.b);
@@ -110,7 +110,7 @@ proptest! {
         let plain = witness(circuit).unwrap();
         prop_assert_eq!(
             copied_rows(program, &plain),
-            copied_rows(program, &PackedWitness::pack(&plain))
+            copied_rows(program, &PackedBuilder::pack(&plain))
         );
     }
 
@@ -126,7 +126,7 @@ proptest! {
         let sums = Sums { terms, errors };
         let program = compile::compile_folded(sums.clone()).unwrap();
         let plain = witness(sums).unwrap();
-        for copied in [copied_rows(&program, &plain), copied_rows(&program, &PackedWitness::pack(&plain))] {
+        for copied in [copied_rows(&program, &plain), copied_rows(&program, &PackedBuilder::pack(&plain))] {
             prop_assert!(copied == wrong || !is_long && copied < wrong);
         }
     }
@@ -388,11 +388,11 @@ fn long_circuits_evaluate_in_blocks() {
     let program = compile(circuit.blank()).unwrap();
     assert!(program.resident_bytes() * 12 < r1cs.resident_bytes());
     assert_eq!(program.densities(), r1cs.densities());
-    let plain = compile::boolean_columns(&r1cs);
+    let plain = compiler::boolean_columns(&r1cs);
     assert_eq!(program.boolean_columns(), plain);
     let w = witness(circuit).unwrap();
     let oracle = evaluate(&r1cs, &w, None).unwrap();
-    let [a, b, _] = run(&program, &PackedWitness::pack(&w));
+    let [a, b, _] = run(&program, &PackedBuilder::pack(&w));
     assert!(a == oracle.a && b == oracle.b);
     assert_eq!(check(&program, &w).unwrap(), None);
     for row in [0, 8_191, 8_192, r1cs.rows() - 1] {

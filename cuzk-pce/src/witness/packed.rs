@@ -8,7 +8,7 @@
 //! Invariant: an auxiliary variable is *wide* exactly if it is neither 0 nor
 //! 1. Wide values stand in order, and `ranks` counts those before each word.
 
-use super::{Columns, PackedBuilder, Witness};
+use super::{Columns, Witness};
 use cuzk_memory::Array;
 use ff::PrimeField;
 
@@ -28,18 +28,6 @@ pub struct PackedWitness<S> {
 }
 
 impl<S: PrimeField> PackedWitness<S> {
-    /// Packs a plain witness.
-    pub fn pack(witness: &Witness<S>) -> Self {
-        let mut builder = PackedBuilder::with_capacity(witness.aux().len(), 0);
-        for input in witness.inputs() {
-            builder.push_input(*input);
-        }
-        for value in witness.aux() {
-            builder.push(*value);
-        }
-        builder.into_witness()
-    }
-
     /// The plain form, twenty times as large or so.
     pub fn to_plain(&self) -> Witness<S> {
         let aux = (0..self.num_aux).map(|index| self.aux(index));
@@ -124,6 +112,7 @@ impl<S: PrimeField> Columns<S> for PackedWitness<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::witness::PackedBuilder;
     use blstrs::Scalar;
     use proptest::prelude::*;
 
@@ -136,7 +125,7 @@ mod tests {
         ) {
             let values: Vec<_> = [1, 7].into_iter().chain(values).map(Scalar::from).collect();
             let plain = Witness::new(values, 2).unwrap();
-            let packed = PackedWitness::pack(&plain);
+            let packed = PackedBuilder::pack(&plain);
             prop_assert_eq!(&packed.to_plain(), &plain);
             prop_assert_eq!(packed.num_inputs(), 2);
             prop_assert_eq!(packed.num_aux(), Columns::num_aux(&plain));

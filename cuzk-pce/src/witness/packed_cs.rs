@@ -262,14 +262,14 @@ mod tests {
             prop_assert!(plain.is_witness_generator() && packed.is_witness_generator());
             prop_assert_eq!(run(&ops, &mut plain), run(&ops, &mut packed));
             let plain = plain.finish().unwrap();
-            prop_assert_eq!(packed.finish().unwrap(), PackedWitness::pack(&plain));
+            prop_assert_eq!(packed.finish().unwrap(), PackedBuilder::pack(&plain));
         }
 
         #[test]
         fn witnesses_are_the_plain_ones(circuit in random_circuit()) {
             let plain = witness(circuit.clone()).unwrap();
             let packed = packed_witness(circuit).unwrap();
-            prop_assert_eq!(packed, PackedWitness::pack(&plain));
+            prop_assert_eq!(packed, PackedBuilder::pack(&plain));
         }
     }
 

@@ -135,7 +135,7 @@ mod tests {
         ) {
             let aux = values.iter().map(|(value, _)| Scalar::from(*value));
             let plain: Vec<_> = [1, 5, 6].map(Scalar::from).into_iter().chain(aux).collect();
-            let witness = PackedWitness::pack(&Witness::new(plain, 3).unwrap());
+            let witness = PackedBuilder::pack(&Witness::new(plain, 3).unwrap());
             let mut density = Density::new(values.len());
             for (index, (_, chosen)) in values.iter().enumerate().skip(none_before) {
                 if *chosen {

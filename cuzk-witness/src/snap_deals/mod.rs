@@ -13,7 +13,6 @@ mod tests;
 
 pub use inputs::{Challenge, H_CHOICES, Update, UpdateShape};
 
-use crate::num::write_bits;
 use crate::por::MerklePath;
 use crate::poseidon::{HASHES_AT_ONCE, Hash};
 use crate::{Builder, Context, Isa, PackedWitness, ShapeError, WriteError, sha256_path};

@@ -1,8 +1,7 @@
 //! The partition's challenges, and each one's factor of the new data.
 
 use super::inputs::{DIGEST_BITS, H_CHOICES, Update, UpdateShape};
-use super::write_bits;
-use crate::num::words;
+use crate::num::{words, write_bits};
 use crate::poseidon::{Hash, Hashes};
 use crate::{Builder, Isa};
 use blstrs::Scalar;

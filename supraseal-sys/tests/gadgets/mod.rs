@@ -3,7 +3,7 @@
 
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError, Variable};
 use blstrs::Scalar;
-use cuzk_pce::{PackedWitness, Program, Witness, program::Flat};
+use cuzk_pce::{PackedBuilder, PackedWitness, Program, Witness, program::Flat};
 use ff::Field;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -114,7 +114,7 @@ pub(crate) fn witness(
         _ => Scalar::from(rng.gen_range(0..2u64)),
     };
     let values = (0..program.num_variables()).map(&mut value).collect();
-    PackedWitness::pack(&Witness::new(values, program.num_inputs()).unwrap())
+    PackedBuilder::pack(&Witness::new(values, program.num_inputs()).unwrap())
 }
 
 pub(crate) fn program(flat: &Flat<Scalar>) -> emulated::Program<'_> {

@@ -8,14 +8,17 @@
 //! Invariant: the verdict is that of [`crate::naive::check`] on the unfolded
 //! rows.
 
-use super::{
-    Evaluation, Runner,
-    lane::Lane,
-    prepared::{GENERAL, Part, Prepared},
-};
+use super::{evaluation::Evaluation, lane::Lane, prepared::Prepared, runner::Runner};
 use crate::{
     eval::{CHUNK_ROWS, EvalError},
-    program::{Program, rows::Shape, sequence::Stretch},
+    program::{
+        body::Body,
+        dimensions::Dimensions,
+        part::{GENERAL, Part},
+        rows::Shape,
+        stretch::Stretch,
+        walk::Walk,
+    },
     witness::Columns,
 };
 use ff::PrimeField;
@@ -32,12 +35,13 @@ const PRODUCT_BITS: u32 = 16;
 ///
 /// # Errors
 /// [`EvalError`] if the witness has other dimensions than the circuit.
-pub fn check<S: PrimeField, W: Columns<S>>(
-    program: &Program<S>,
+pub(in crate::program) fn check<S: PrimeField, W: Columns<S>>(
+    (dimensions, body): (&Dimensions, &Body<S>),
     witness: &W,
 ) -> Result<Option<usize>, EvalError> {
-    match Evaluation::new(program, witness, false)? {
-        Evaluation::Plain(runner) => Ok((0..program.rows())
+    let rows = dimensions.rows as usize;
+    match Evaluation::new((dimensions, body), witness, false)? {
+        Evaluation::Plain(runner) => Ok((0..rows)
             .into_par_iter()
             .with_min_len(CHUNK_ROWS)
             .find_first(|&row| !runner.holds(row))),
@@ -47,8 +51,8 @@ pub fn check<S: PrimeField, W: Columns<S>>(
                 .map(|&words| Truth::of(Shape::decode(words), runner.prepared))
                 .collect();
             let checker = Checker { runner, truths };
-            let chunks = program.rows().div_ceil(CHUNK_ROWS);
-            let first_bad = |chunk| checker.first_bad_row(chunk, program.rows());
+            let chunks = rows.div_ceil(CHUNK_ROWS);
+            let first_bad = |chunk| checker.first_bad_row(chunk, rows);
             let found = (0..chunks).into_par_iter().map(first_bad);
             Ok(found.find_first(Option::is_some).flatten())
         }
@@ -136,7 +140,7 @@ impl<S: PrimeField, W: Columns<S>> Checker<'_, S, W> {
         let end = rows.min(row + CHUNK_ROWS);
         let drifts = self.runner.prepared.drifts();
         let grammar = self.runner.view.grammar;
-        let (walk, cursor) = grammar.walk(u32::try_from(row).ok()?, drifts);
+        let (walk, cursor) = Walk::new(grammar, u32::try_from(row).ok()?, drifts);
         let mut cursor = cursor as usize;
         for stretch in walk {
             let advance = self.runner.advance(&stretch);

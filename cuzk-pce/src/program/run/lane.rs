@@ -5,11 +5,14 @@
 //! bits is asked of the witness every time: if not, rows are run from their
 //! items.
 
-use super::{
-    Runner,
-    prepared::{GENERAL, Part},
+use super::runner::Runner;
+use crate::{
+    program::{
+        part::{GENERAL, Part},
+        stretch::Stretch,
+    },
+    witness::Columns,
 };
-use crate::{program::sequence::Stretch, witness::Columns};
 use ff::PrimeField;
 
 /// Some turns of one of the shapes of a stretch.

@@ -10,58 +10,19 @@
 
 use crate::program::{
     drift::Drifts,
+    part::{GENERAL, GENERAL_PART, Part, SMALL_MAX, VARIABLES_MAX},
     rows::{INPUT_BIT, Item, RUN_TERMS_MAX, Shape},
     tables::View,
 };
 use ff::PrimeField;
 
-/// Greatest sum of absolute coefficients that counts as small. Rows of bits
-/// hardly ever have more than 8; the table is 4 KB.
-const SMALL_MAX: i32 = 63;
-
 /// The integers from −[`SMALL_MAX`] to [`SMALL_MAX`], and one place more: then
 /// the length is a power of two.
 const INTEGERS: usize = 128;
 
-/// Most variables of a small part. Rows of bits hardly ever have more.
-pub(in crate::program) const VARIABLES_MAX: usize = 3;
-
 /// Greatest magnitude, in bits, of a coefficient that is added as an integer:
 /// times 64 bits it still leaves room for a sum of 127.
 const INTEGER_BITS: u32 = 55;
-
-/// A part in the form in which it is run.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::program) struct Part {
-    /// The variables, counted back from the cursor.
-    pub(in crate::program) cols: [u32; VARIABLES_MAX],
-    /// How many of `cols` there are, or [`GENERAL`].
-    pub(in crate::program) variables: u8,
-    /// By choice of the variables, the first the lowest bit: which integer.
-    pub(in crate::program) sums: [u8; 1 << VARIABLES_MAX],
-}
-
-/// In place of a number of variables: the part must be run from its items.
-pub(in crate::program) const GENERAL: u8 = u8::MAX;
-
-const GENERAL_PART: Part = Part {
-    cols: [0; VARIABLES_MAX],
-    variables: GENERAL,
-    sums: [0; 1 << VARIABLES_MAX],
-};
-
-impl Part {
-    /// The variables of a small part, counted back from the cursor.
-    #[inline]
-    pub(in crate::program) fn cols(&self) -> &[u32] {
-        self.cols.get(..usize::from(self.variables)).unwrap_or(&[])
-    }
-
-    /// The integer that a small part is for a choice of its variables.
-    pub(super) fn integer(&self, choice: usize) -> i32 {
-        i32::from(self.sums[choice & (self.sums.len() - 1)]) - SMALL_MAX
-    }
-}
 
 /// Which of A and B is the same as C on a row that holds, and longer than it:
 /// the one whose factor is the constant ONE.

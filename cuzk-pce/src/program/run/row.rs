@@ -4,7 +4,7 @@
 //! integer coefficients, and runs over bits whose coefficients double or halve
 //! as the word that the bits are. The rest is field arithmetic.
 
-use super::{Runner, lane::every_second};
+use super::{lane::every_second, runner::Runner};
 use crate::{
     program::rows::{INPUT_BIT, Item, Run, Step, Term},
     witness::Columns,

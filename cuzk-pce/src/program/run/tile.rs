@@ -4,8 +4,13 @@
 //! leave it all at once: rows of shapes that take turns can so be run shape by
 //! shape, and what leaves can pass the caches by.
 
-use super::{Runner, lane::Lane};
-use crate::{eval::CHUNK_ROWS, program::sequence::Stretch, stream::Stream, witness::Columns};
+use super::{lane::Lane, runner::Runner};
+use crate::{
+    eval::CHUNK_ROWS,
+    program::{stretch::Stretch, walk::Walk},
+    stream::Stream,
+    witness::Columns,
+};
 use ff::PrimeField;
 
 /// Rows of a tile. So few leave as stores that the processor completes while
@@ -36,7 +41,7 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
     pub(super) fn chunk<const N: usize>(&self, chunk: usize, mut out: [&mut [S]; N]) {
         let mut stream = Stream::new(self.past_caches);
         let first = u32::try_from(chunk * CHUNK_ROWS).unwrap_or(u32::MAX);
-        let (walk, cursor) = self.view.grammar.walk(first, self.prepared.drifts());
+        let (walk, cursor) = Walk::new(self.view.grammar, first, self.prepared.drifts());
         let mut cursor = cursor as usize;
         let mut tiles = Tiles {
             values: [[S::ZERO; TILE_ROWS]; N],

@@ -1,0 +1,108 @@
+//! The errors of files.
+
+use crate::{csr::CsrError, fingerprint::Fingerprint, tables_error::TablesError};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Longest label, in bytes: a label names a circuit, it does not describe it.
+pub const LABEL_BYTES_MAX: usize = 255;
+
+/// A file that could not be written or used, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {fault}", path.display())]
+pub struct DiskError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub fault: DiskFault,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskFault {
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is another kind of file.
+    #[error("another kind of file: its first bytes are {got:02x?}, expected {expected:02x?}")]
+    Magic {
+        /// The bytes this kind of file starts with.
+        expected: [u8; 8],
+        /// The first eight bytes.
+        got: [u8; 8],
+    },
+    /// It was written by another version of this format.
+    #[error("format version {got}, expected {expected}: delete it and build it again")]
+    Version {
+        /// The version this crate writes.
+        expected: u32,
+        /// The version in the file.
+        got: u32,
+    },
+    /// Its scalars are of another field.
+    #[error("its scalars belong to another field than the one asked for")]
+    Field,
+    /// It is shorter or longer than its header says.
+    #[error("expected {expected} bytes, got {got}: cut short or damaged, build it again")]
+    Size {
+        /// The size its header announces, or the least it could be.
+        expected: u128,
+        /// The size of the file.
+        got: u64,
+    },
+    /// Its bytes are not those that were written.
+    #[error("its checksum does not hold: damaged, delete it and build it again")]
+    Checksum,
+    /// It is of another circuit.
+    #[error("circuit fingerprint: expected {expected}, got {got}: it is of another circuit")]
+    Fingerprint {
+        /// The circuit asked for, or announced in the header.
+        expected: Fingerprint,
+        /// The circuit found.
+        got: Fingerprint,
+    },
+    /// A label is too long to write, or not text.
+    #[error("label: expected UTF-8 text of at most {LABEL_BYTES_MAX} bytes, got {got} bytes")]
+    Label {
+        /// Its length in bytes.
+        got: usize,
+    },
+    /// A scalar is not reduced.
+    #[error("scalar {index} of matrix {matrix} is not below the field's modulus")]
+    Scalar {
+        /// Which matrix: `A`, `B` or `C`.
+        matrix: char,
+        /// Which nonzero, from 0.
+        index: usize,
+    },
+    /// A coefficient of a program is not reduced.
+    #[error("coefficient {index} is not below the field's modulus")]
+    Coefficient {
+        /// Which coefficient, from 0.
+        index: usize,
+    },
+    /// The rows break an invariant.
+    #[error("its rows are not a constraint system: {0}")]
+    Rows(#[from] CsrError),
+    /// The tables of a program break an invariant.
+    #[error("its tables are inconsistent: {0}")]
+    Tables(#[from] TablesError),
+}
+
+/// Adds the path to a fault.
+pub(crate) fn at(path: &Path) -> impl FnOnce(DiskFault) -> DiskError {
+    move |fault| DiskError {
+        path: path.to_owned(),
+        fault,
+    }
+}
+
+pub(crate) fn check_fingerprint(expected: Fingerprint, got: Fingerprint) -> Result<(), DiskFault> {
+    if expected == got {
+        Ok(())
+    } else {
+        Err(DiskFault::Fingerprint { expected, got })
+    }
+}

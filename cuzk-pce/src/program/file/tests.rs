@@ -1,0 +1,120 @@
+use super::*;
+use crate::program::file_header::VERSION;
+use crate::{
+    damage,
+    program::{check, compile::compile_folded},
+    record,
+    testing::*,
+    witness,
+};
+use blstrs::Scalar;
+use ff::Field;
+use proptest::prelude::*;
+use std::fs;
+
+fn some_program(rows: usize) -> Program<Scalar> {
+    compile_folded(RandomCircuit::squares(rows).blank()).unwrap()
+}
+
+fn reading(path: &Path) -> Result<(), DiskError> {
+    read::<Scalar>(path, None).map(drop)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn reads_what_was_written(circuit in random_circuit(), label in ".{0,9}") {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        let program = compile_folded(circuit.blank()).unwrap();
+        write(&path, &program, &label).unwrap();
+        let header = inspect::<Scalar>(&path).unwrap();
+        prop_assert_eq!(header.fingerprint, program.fingerprint());
+        prop_assert_eq!(&header.label, &label);
+        let (again, stored) = read(&path, Some(program.fingerprint())).unwrap();
+        prop_assert_eq!(again, header);
+        prop_assert_eq!(stored.to_r1cs().unwrap(), record(circuit.blank()).unwrap());
+        prop_assert_eq!(stored.nnz(), program.nnz());
+        prop_assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn damage_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    write(&path, &some_program(2), "label").unwrap();
+    damage::another_version_is_an_error(reading, &path, VERSION);
+    write(&path, &some_program(2), "label").unwrap();
+    damage::every_damage_is_an_error(reading, &path, 120..144);
+    damage::what_cannot_be_written_leaves_nothing(reading, |path, label| {
+        write(path, &some_program(2), label)
+    });
+}
+
+/// Whatever a writer of good checksums puts into a file, it is refused or
+/// it is a program: nothing is out of bounds when it runs.
+#[test]
+fn a_hostile_file_with_a_good_checksum_is_an_error_or_a_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    let (circuit, _) = RandomCircuit::gadgets();
+    write(&path, &compile_folded(circuit.blank()).unwrap(), "label").unwrap();
+    let good = fs::read(&path).unwrap();
+    let values = witness(circuit).unwrap();
+    let mut refused = 0;
+    for i in 0..good.len() - CHECKSUM_BYTES {
+        for change in [0x01, 0x80, 0xff] {
+            let mut bad = good.clone();
+            bad[i] ^= change;
+            damage::sign(&mut bad);
+            fs::write(&path, &bad).unwrap();
+            let Ok((_, program)) = read::<Scalar>(&path, None) else {
+                refused += 1;
+                continue;
+            };
+            let checked = check(&program, &values);
+            if program.num_inputs() == values.num_inputs() && checked.is_ok() {
+                let len = program.rows() + program.num_inputs();
+                let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+                program
+                    .evaluate_into(&values, &mut a, &mut b, &cuzk_memory::NEVER_STOP)
+                    .unwrap();
+            }
+            program.boolean_columns();
+            program.densities();
+            assert_eq!(program.unfold().count(), program.rows());
+        }
+    }
+    // Most changes make no sense; coefficients and the fingerprint may.
+    assert!(refused > good.len(), "{refused}");
+}
+
+#[test]
+fn another_circuit_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    write(&path, &some_program(2), "").unwrap();
+    let other = some_program(3).fingerprint();
+    let error = read::<Scalar>(&path, Some(other)).unwrap_err();
+    assert!(matches!(error.fault, DiskFault::Fingerprint { .. }));
+}
+
+#[test]
+fn two_writers_leave_one_good_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    let program = some_program(100);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..10).for_each(|_| write(&path, &program, "same").unwrap()));
+        }
+        for _ in 0..50 {
+            if path.exists() {
+                read::<Scalar>(&path, Some(program.fingerprint())).unwrap();
+            }
+        }
+    });
+    read::<Scalar>(&path, Some(program.fingerprint())).unwrap();
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}

@@ -1,0 +1,23 @@
+//! Folded rows with a witness, ready to be evaluated.
+
+use super::prepared::Prepared;
+use crate::program::{rows::Shape, tables::View};
+
+/// Folded rows and a witness of their dimensions.
+pub(super) struct Runner<'a, S, W> {
+    pub(super) view: View<'a>,
+    pub(super) coefficients: &'a [S],
+    pub(super) prepared: &'a Prepared<S>,
+    pub(super) witness: &'a W,
+    /// Whether results pass the caches by.
+    pub(super) past_caches: bool,
+    /// Whether every row may be taken to hold.
+    pub(super) is_satisfied: bool,
+}
+
+impl<S, W> Runner<'_, S, W> {
+    #[inline]
+    pub(super) fn shape(&self, terminal: u32) -> Shape {
+        self.view.shape(terminal).unwrap_or(Shape::EMPTY)
+    }
+}
