@@ -27,7 +27,21 @@ const SOURCES: [&str; 8] = [
 ];
 
 /// The sources that include the kernels' interface.
-const DEVICE_SOURCES: [&str; 4] = ["plan", "device", "device_circuit", "device_proof"];
+const DEVICE_SOURCES: [&str; 5] = [
+    "plan",
+    "device",
+    "device_circuit",
+    "device_msms",
+    "device_proof",
+];
+
+/// The sources of the test hooks.
+const HOOK_SOURCES: [&str; 4] = [
+    "test_hooks",
+    "device_double",
+    "double_hold",
+    "double_stream",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
@@ -99,8 +113,7 @@ fn compile(root: &Path, blst_include: &str, device: Option<&DeviceCode>) {
             .files(["device_cuda", "fake_cuda/hooks"].iter().map(source))
             .file(root.join("cuda/emulated.cpp"))
             .compile_intermediates();
-        all.objects(emulated)
-            .files(["test_hooks", "device_double"].iter().map(source));
+        all.objects(emulated).files(HOOK_SOURCES.iter().map(source));
     }
     all.compile("cuzk_supraseal");
 }

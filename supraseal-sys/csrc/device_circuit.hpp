@@ -82,6 +82,17 @@ public:
             device_.pinned.at(plan_.worker_offset(worker) + part.offset));
     }
     device::Roots roots() const;
+
+    // Enqueues kernels of a proof. The worker's word `stop` stops them.
+    template <class Kernels>
+    void launch(std::size_t worker, DeviceStream &stream, const char *what,
+                const Kernels &kernels) const {
+        const auto *stop = of_worker<uint32_t>(worker, plan_.worker.stop);
+        device_.api_->launch(stream, what, [=](NativeStream raw) {
+            return kernels(device::Stream(raw, stop));
+        });
+    }
+
     // The host's side of piece buffer `buffer`.
     uint8_t *pinned_piece(uint32_t buffer) const {
         return device_.pinned.at(plan_.worker.bytes * device_.options.workers +

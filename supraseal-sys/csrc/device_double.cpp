@@ -1,169 +1,29 @@
 #include "device_double.hpp"
 
 #include <algorithm>
-#include <condition_variable>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
+
+#include "double_stream.hpp"
 
 namespace cuzk {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// The most kernels that a stream takes before they pass, and the most that a launch
-// is.
-constexpr uint32_t kKernelsMax = 1000;
+// The number of kernels of a launch: the most that any launch has.
 constexpr uint32_t kKernelsOfLaunch = 24;
-
-// One record of an event, under the machine's lock.
-struct Record {
-    bool passed = true;
-    Clock::time_point when;
-};
-
-class DoubleStream;
-
-// The state that the streams and events of one device share.
-struct Machine {
-    std::mutex mtx;
-    std::condition_variable changed;
-    bool stop = false;    // streams end without doing what is left
-    bool stalled = false; // no stream goes on
-    bool kernel_fails = false;
-    uint32_t running = 0; // kernels and copies, without the lock
-    std::string lost;     // why the device is lost; empty while it is not
-    std::string failed;   // a kernel's error, reported once
-    uint64_t slow_stream = 0; // by number; 0 for none
-    std::vector<const DoubleStream *> streams;
-    std::vector<const Record *> awaited; // by threads of the host
-};
-
-// As with CUDA, a wait for an event is a wait for its latest record.
-class DoubleEvent final : public DeviceEvent {
-public:
-    std::shared_ptr<Record> latest = std::make_shared<Record>();
-};
-
-class DoubleStream final : public DeviceStream {
-public:
-    using Work = std::function<void(std::unique_lock<std::mutex> &)>;
-
-    // Its number is from 1.
-    DoubleStream(std::shared_ptr<Machine> machine, DoubleSeen &seen)
-        : machine_(std::move(machine)), seen_(seen) {
-        const uint64_t number = ++seen_.streams;
-        const std::lock_guard<std::mutex> lock(machine_->mtx);
-        is_slow_ = number == machine_->slow_stream;
-        machine_->streams.push_back(this);
-        thread_ = std::thread([this] { run(); });
-    }
-
-    ~DoubleStream() override {
-        {
-            const std::lock_guard<std::mutex> lock(machine_->mtx);
-            ending_ = true;
-            machine_->changed.notify_all();
-        }
-        thread_.join();
-        const std::lock_guard<std::mutex> lock(machine_->mtx);
-        auto &streams = machine_->streams;
-        streams.erase(std::find(streams.begin(), streams.end(), this));
-    }
-
-    // `kernels` counts copies and records, too.
-    void enqueue(Work work, uint32_t kernels) {
-        const std::lock_guard<std::mutex> lock(machine_->mtx);
-        if (kernels_ + kernels > kKernelsMax) {
-            throw Error(CUZK_DEVICE_ERROR, "more is enqueued than a driver takes without a wait");
-        }
-        kernels_ += kernels;
-        queue_.push_back({std::move(work), kernels});
-        seen_.under_way += 1;
-        machine_->changed.notify_all();
-    }
-
-    // Waits inside work until the record has passed. The end of the device ends the
-    // wait, too.
-    void wait(std::unique_lock<std::mutex> &lock, const Record &record) {
-        awaited_ = &record;
-        machine_->changed.notify_all();
-        machine_->changed.wait(
-            lock, [&] { return machine_->stop || machine_->stalled || record.passed; });
-        awaited_ = nullptr;
-    }
-
-private:
-    struct Item {
-        Work work;
-        uint32_t kernels;
-    };
-
-    bool has_more() const {
-        return is_working_ ? awaited_ == nullptr || awaited_->passed : !queue_.empty();
-    }
-
-    // Returns true if it is this stream's turn. The turn of a slow stream comes
-    // only when the host waits and no other stream has work that may be done.
-    bool may_begin() const {
-        if (!is_slow_ || ending_) {
-            return true;
-        }
-        const auto &streams = machine_->streams;
-        const auto &awaited = machine_->awaited;
-        return std::any_of(awaited.begin(), awaited.end(),
-                           [](const Record *record) { return !record->passed; }) &&
-               std::none_of(streams.begin(), streams.end(), [&](const DoubleStream *stream) {
-                   return stream != this && stream->has_more();
-               });
-    }
-
-    void run() {
-        std::unique_lock<std::mutex> lock(machine_->mtx);
-        for (;;) {
-            machine_->changed.wait(lock, [&] {
-                return machine_->stop ||
-                       (!machine_->stalled && !queue_.empty() && may_begin()) ||
-                       (ending_ && (queue_.empty() || machine_->stalled));
-            });
-            if (machine_->stop || machine_->stalled || queue_.empty()) {
-                return;
-            }
-            const Item item = std::move(queue_.front());
-            queue_.pop_front();
-            is_working_ = true;
-            item.work(lock);
-            is_working_ = false;
-            seen_.under_way -= 1;
-            kernels_ -= item.kernels;
-            machine_->changed.notify_all();
-        }
-    }
-
-    std::shared_ptr<Machine> machine_;
-    DoubleSeen &seen_;
-    std::deque<Item> queue_;
-    uint32_t kernels_ = 0; // in the queue, or running
-    bool ending_ = false;
-    bool is_slow_ = false;
-    bool is_working_ = false;
-    const Record *awaited_ = nullptr;
-    std::thread thread_;
-};
 
 class Double final : public DeviceApi {
 public:
     Double(uint64_t memory_bytes, std::shared_ptr<DoubleControls> controls)
         : memory_bytes_(memory_bytes), controls_(std::move(controls)),
-          machine_(std::make_shared<Machine>()) {
+          machine_(std::make_shared<DoubleMachine>()) {
         machine_->slow_stream = controls_->slow_stream.load();
         controls_->seen.streams.store(0);
         controls_->seen.under_way.store(0);
@@ -273,7 +133,7 @@ public:
 
     void record(DeviceEvent &event, DeviceStream &stream) override {
         call();
-        auto record = std::make_shared<Record>();
+        auto record = std::make_shared<DoubleRecord>();
         record->passed = false;
         {
             const std::lock_guard<std::mutex> lock(machine_->mtx);
@@ -281,14 +141,14 @@ public:
         }
         static_cast<DoubleStream &>(stream).enqueue([record](std::unique_lock<std::mutex> &) {
             record->passed = true;
-            record->when = Clock::now();
+            record->when = std::chrono::steady_clock::now();
         }, 1);
     }
 
     void stream_waits(DeviceStream &base, DeviceEvent &event) override {
         call();
         auto &stream = static_cast<DoubleStream &>(base);
-        const std::shared_ptr<Record> record = latest(event);
+        const std::shared_ptr<DoubleRecord> record = latest(event);
         stream.enqueue([record, &stream](std::unique_lock<std::mutex> &lock) {
             stream.wait(lock, *record);
         }, 1);
@@ -296,7 +156,7 @@ public:
 
     bool wait(DeviceEvent &event, std::chrono::milliseconds limit) override {
         call();
-        const std::shared_ptr<Record> record = latest(event);
+        const std::shared_ptr<DoubleRecord> record = latest(event);
         std::unique_lock<std::mutex> lock(machine_->mtx);
         wait_within(lock, *record, limit);
         report(lock);
@@ -323,13 +183,13 @@ public:
     }
 
 private:
-    std::shared_ptr<Record> latest(DeviceEvent &event) {
+    std::shared_ptr<DoubleRecord> latest(DeviceEvent &event) {
         const std::lock_guard<std::mutex> lock(machine_->mtx);
         return static_cast<DoubleEvent &>(event).latest;
     }
 
     // If the device does nothing, the limit need not be waited for.
-    void wait_within(std::unique_lock<std::mutex> &lock, const Record &record,
+    void wait_within(std::unique_lock<std::mutex> &lock, const DoubleRecord &record,
                      std::chrono::milliseconds limit) {
         auto &awaited = machine_->awaited;
         awaited.push_back(&record);
@@ -404,7 +264,7 @@ private:
     void enqueue(DeviceStream &base, Run run, const char *what, uint32_t kernels = 1) {
         call();
         const std::string name = what;
-        Machine &machine = *machine_;
+        DoubleMachine &machine = *machine_;
         bool faulty = false;
         {
             const std::lock_guard<std::mutex> lock(machine.mtx);
@@ -431,24 +291,8 @@ private:
 
     uint64_t memory_bytes_;
     std::shared_ptr<DoubleControls> controls_;
-    std::shared_ptr<Machine> machine_;
+    std::shared_ptr<DoubleMachine> machine_;
     std::map<void *, std::size_t> sizes_;
-};
-
-class HoldingDevice final : public cuzk_device {
-public:
-    HoldingDevice(std::unique_ptr<cuzk_device> device, std::shared_ptr<DoubleControls> controls)
-        : device_(std::move(device)), controls_(std::move(controls)) {}
-
-    cuzk_device_info info() override { return device_->info(); }
-    std::unique_ptr<cuzk_circuit> make_circuit(const cuzk_circuit_data &data) override {
-        controls_->making.pass();
-        return device_->make_circuit(data);
-    }
-
-private:
-    std::unique_ptr<cuzk_device> device_;
-    std::shared_ptr<DoubleControls> controls_;
 };
 
 } // namespace
@@ -456,35 +300,6 @@ private:
 std::unique_ptr<DeviceApi> open_double(uint64_t memory_bytes,
                                        std::shared_ptr<DoubleControls> controls) {
     return std::make_unique<Double>(memory_bytes, std::move(controls));
-}
-
-void DoubleHold::hold_next() {
-    const std::lock_guard<std::mutex> lock(mtx_);
-    state_ = State::asked;
-}
-
-void DoubleHold::release() {
-    const std::lock_guard<std::mutex> lock(mtx_);
-    state_ = State::open;
-    changed_.notify_all();
-}
-
-void DoubleHold::pass() {
-    std::unique_lock<std::mutex> lock(mtx_);
-    if (state_ == State::asked) {
-        state_ = State::held;
-        changed_.wait(lock, [&] { return state_ == State::open; });
-    }
-}
-
-uint64_t DoubleHold::held() {
-    const std::lock_guard<std::mutex> lock(mtx_);
-    return state_ == State::held ? 1 : 0;
-}
-
-std::unique_ptr<cuzk_device> holding(std::unique_ptr<cuzk_device> device,
-                                     std::shared_ptr<DoubleControls> controls) {
-    return std::make_unique<HoldingDevice>(std::move(device), std::move(controls));
 }
 
 } // namespace cuzk

@@ -72,6 +72,7 @@ struct DoubleControls {
     std::atomic<uint64_t> slow_stream{0};
 };
 
+// Returns a device of this much memory.
 std::unique_ptr<DeviceApi> open_double(uint64_t memory_bytes,
                                        std::shared_ptr<DoubleControls> controls);
 

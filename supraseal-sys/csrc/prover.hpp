@@ -1,6 +1,7 @@
 // The interface of the device prover that the C ABI holds. It does not depend on
 // the way in which the kernels are compiled. The one implementation (device.cpp,
-// device_circuit.cpp, device_proof.cpp) is compiled for a card and as plain C++.
+// device_circuit.cpp, device_proof.cpp, device_msms.cpp) is compiled for a card and as
+// plain C++.
 #pragma once
 
 #include <memory>

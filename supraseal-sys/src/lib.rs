@@ -20,8 +20,8 @@
 //! | [`dealloc`] (`dealloc.rs`, `csrc/dealloc.*`) | freeing, one value at a time on each side |
 //! | [`device`] (`device.rs`, `device/`) | proofs on a device: the host side of the files below |
 //! | `csrc/plan.*` | the plan of a device's memory: a pure function |
-//! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.cpp` | the operations of a device; CUDA's runtime; a double in host memory, for tests |
-//! | `csrc/device.*`, `slots.hpp`, `pinned.hpp`, `device_circuit.*`, `device_proof.*` | the device, the users of it and of its pinned memory, the data that stays on it, and one proof |
+//! | `csrc/device_api.hpp`, `device_cuda.cpp`, `device_double.*`, `double_*` | the operations of a device; CUDA's runtime; a double in host memory, for tests |
+//! | `csrc/device.*`, `slots.hpp`, `pinned.hpp`, `device_circuit.*`, `device_proof.*`, `device_msms.*` | the device, the users of it and of its pinned memory, the data that stays on it, one proof, and its MSMs |
 //! | `csrc/b_g2_packed.*` | the MSM in G2 over encoded points and a packed witness |
 //! | `cuda/kernels.hpp` | the interface of the kernels |
 //! | `build.rs`, `build/nvcc.rs` | the compilation of all this, and the search for nvcc |
