@@ -21,7 +21,7 @@ use supraseal_sys::{GpuResources, b_g2_msm, b_g2_msm_scratch_bytes};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// `supraseal_sys::b_g2_msm`, which stands beside a device. Its pool is the
-    /// process's, and its size decided once.
+    /// process's, whose size is decided once.
     Cpp,
     /// The engine's kernel without a device: `cuzk_kernels::msm::g2_packed` on
     /// a pool of its own.
@@ -29,10 +29,10 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Both.
+    /// Both kernels.
     pub const ALL: [Kernel; 2] = [Kernel::Cpp, Kernel::Engine];
 
-    /// A word for tables.
+    /// Returns a word for tables.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::Cpp => "c++",
@@ -40,7 +40,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes of the buckets of a sum over these scalars.
+    /// Returns the bytes of the buckets of an MSM over these scalars.
     pub fn bucket_bytes(self, scalars: Scalars, len: usize, threads: usize) -> usize {
         match self {
             Kernel::Cpp => {
@@ -56,9 +56,9 @@ impl Kernel {
     }
 }
 
-/// A sum that can be computed again and again.
+/// An MSM that can be computed again and again.
 #[derive(Debug)]
-pub struct Sum {
+pub struct Msm {
     kernel: Kernel,
     bases: Vec<G2Affine>,
     scalars: Vec<Scalar>,
@@ -67,17 +67,17 @@ pub struct Sum {
     pool: ThreadPool,
 }
 
-impl Sum {
-    /// `len` terms; the engine's kernel on `threads` threads.
+impl Msm {
+    /// Makes an MSM of `len` terms. The engine's kernel has `threads` threads.
     ///
     /// # Errors
-    /// If there is no memory or are no threads for it.
+    /// If there is too little memory, or if the threads do not start.
     pub fn new(kernel: Kernel, scalars: Scalars, len: usize, threads: usize) -> Result<Self> {
         let scalars = scalars.make(len);
         let mut packed = PackedBuilder::with_capacity(len, 0);
         packed.push_input(Scalar::ONE);
         packed.extend(&scalars);
-        Ok(Sum {
+        Ok(Msm {
             kernel,
             bases: bases::<G2Projective>(len),
             scalars,
@@ -87,7 +87,7 @@ impl Sum {
         })
     }
 
-    /// The count that is raised while the sum is computed.
+    /// Returns the count that is raised while the MSM is computed.
     pub fn throttle(&self) -> &AtomicI32 {
         self.resources.throttle()
     }
@@ -103,8 +103,8 @@ impl Sum {
                 let _raised = self.resources.raise_throttle();
                 let slice = self.packed.aux_slice();
                 let scalars = PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values)?;
-                let sum = || g2_packed(Isa::best(), &self.bases[..], &scalars);
-                Ok(self.pool.install(sum)?)
+                let msm = || g2_packed(Isa::best(), &self.bases[..], &scalars);
+                Ok(self.pool.install(msm)?)
             }
         }
     }
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn both_kernels_agree() {
         for scalars in [Scalars::Witness, Scalars::Uniform] {
-            let sums = Kernel::ALL.map(|kernel| {
-                let sum = Sum::new(kernel, scalars, 1000, 2).unwrap();
-                let computed = sum.compute().unwrap();
-                assert_eq!(sum.throttle().load(std::sync::atomic::Ordering::SeqCst), 0);
+            let points = Kernel::ALL.map(|kernel| {
+                let msm = Msm::new(kernel, scalars, 1000, 2).unwrap();
+                let computed = msm.compute().unwrap();
+                assert_eq!(msm.throttle().load(std::sync::atomic::Ordering::SeqCst), 0);
                 computed
             });
-            assert_eq!(sums[0], sums[1]);
+            assert_eq!(points[0], points[1]);
         }
     }
 
