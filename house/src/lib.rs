@@ -1,0 +1,35 @@
+//! Checks of the workspace's own sources.
+//!
+//! The tests of this crate read every source of the workspace with a parser. They check
+//! that the public API of each library is the one that is committed in `house/api`.
+//!
+//! # Reading order
+//!
+//! [`workspace`] (members and files) → [`sources`] (where text comes from) →
+//! [`conditions`] (`#[cfg]`) → [`modules`] (the modules of a crate) → [`names`] (paths
+//! to definitions) → [`api`] (the listing). [`listing`] compares with a
+//! committed file.
+//!
+//! # What it is not
+//!
+//! It is no compiler: it expands no macro, and it shows types as the source names them.
+//! It does not know auto traits. A type that reaches the public API only through the
+//! return of a function is missing from the listing. No other crate depends on it.
+//!
+//! # Invariant
+//!
+//! The results depend on the sources only. They do not depend on the toolchain, on the
+//! chosen features or on what was built before.
+
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod conditions;
+mod error;
+pub mod listing;
+pub mod modules;
+pub mod names;
+pub mod sources;
+pub mod workspace;
+
+pub use error::{Error, Result};
