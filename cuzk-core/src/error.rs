@@ -24,9 +24,12 @@ pub enum Error {
     /// The configuration does not resolve.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A circuit or its parameters.
+    /// A compiled circuit cannot be used.
     #[error(transparent)]
     Groth16(cuzk_groth16::Error),
+    /// Groth16 parameters are missing or not what the circuit needs.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
     /// The request needs more memory than the configuration allows.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -171,6 +174,7 @@ impl Error {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Config(_)
+            | Self::Params(_)
             | Self::OverBudget(_)
             | Self::TooManyPartitions { .. }
             | Self::Unsatisfied { .. }
@@ -210,12 +214,6 @@ impl From<cuzk_groth16::Error> for Error {
             cuzk_groth16::Error::Stopped => Self::Stopped,
             error => Self::Groth16(error),
         }
-    }
-}
-
-impl From<ParamsError> for Error {
-    fn from(error: ParamsError) -> Self {
-        Self::Groth16(error.into())
     }
 }
 

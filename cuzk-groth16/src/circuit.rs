@@ -14,7 +14,7 @@ use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::once_map::OnceMap;
-use crate::params::QueryLengths;
+use crate::query_lengths::QueryLengths;
 use crate::{Error, Result};
 
 /// How many auxiliary variables are not proved to be bits.

@@ -8,15 +8,13 @@ use std::path::PathBuf;
 
 use cuzk_pce::disk::DiskError;
 
-use crate::params::ParamsError;
-
-/// A circuit or parameters that cannot be used, or an evaluation that failed.
+/// A circuit that cannot be used, or an evaluation that failed. Parameters have
+/// [`ParamsError`](crate::params::ParamsError), backends
+/// [`BackendError`](crate::backend::BackendError), and a proof that does not verify
+/// [`Rejected`](crate::verify::Rejected).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Groth16 parameters are missing or not what the circuit needs.
-    #[error(transparent)]
-    Params(#[from] ParamsError),
     /// A compiled circuit's file is not usable.
     #[error("compiled circuit {0}")]
     CircuitFile(#[from] DiskError),
@@ -75,10 +73,7 @@ impl Error {
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
-            Self::Params(_)
-            | Self::CircuitFile(_)
-            | Self::OtherCircuit { .. }
-            | Self::Io { .. } => true,
+            Self::CircuitFile(_) | Self::OtherCircuit { .. } | Self::Io { .. } => true,
             Self::Evaluation { .. } | Self::Stopped => false,
         }
     }

@@ -40,7 +40,9 @@ pub mod evaluate;
 pub mod memory;
 pub mod once_map;
 pub mod params;
+mod query_lengths;
 pub mod verify;
 
 pub use circuit::Circuit;
 pub use error::{Culprit, Error, Result};
+pub use query_lengths::QueryLengths;

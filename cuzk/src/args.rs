@@ -12,7 +12,7 @@ use cuzk_core::scheduler::priority::Priority;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_groth16::params::LIMIT_BYTES;
 
-use crate::commands::timeline::TimelineFile;
+use crate::timeline::TimelineFile;
 
 /// The version, and the features of the build.
 const LONG_VERSION: &str = if cfg!(feature = "peer-supraseal") {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::interrupt::Signal;
 use crate::output;
+use crate::signal::Signal;
 
 /// The end of a command that did not succeed.
 #[derive(Debug)]
@@ -142,6 +142,12 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message.as_deref().unwrap_or_default())
+    }
+}
+
+impl From<cuzk_core::config::ConfigError> for Failure {
+    fn from(error: cuzk_core::config::ConfigError) -> Self {
+        Self::from(cuzk_core::Error::from(error))
     }
 }
 

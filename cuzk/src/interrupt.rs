@@ -10,46 +10,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::failure::Failure;
+use crate::signal::Signal;
 
 /// How often it is looked whether a signal came.
 const POLL: Duration = Duration::from_millis(100);
-
-/// A signal that asks a command to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
-    Interrupt,
-    Terminate,
-}
-
-impl Signal {
-    const ALL: [Self; 2] = [Self::Interrupt, Self::Terminate];
-
-    fn number(self) -> i32 {
-        match self {
-            Self::Interrupt => SIGINT,
-            Self::Terminate => SIGTERM,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Interrupt => "SIGINT",
-            Self::Terminate => "SIGTERM",
-        }
-    }
-
-    /// The exit code of what it ended, as shells have it.
-    pub(crate) fn exit_code(self) -> u8 {
-        match self {
-            Self::Interrupt => 130,
-            Self::Terminate => 143,
-        }
-    }
-}
 
 /// Remembers a signal. Until the second, signals have no other effect from now on.
 #[derive(Debug)]

@@ -19,6 +19,8 @@ mod memory;
 mod output;
 mod place;
 mod progress;
+mod signal;
+mod timeline;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 //! checkpoints that they ask.
 #![allow(unsafe_code)] // Takes C++'s word for what it has written.
 
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,13 +37,6 @@ pub(crate) unsafe fn made<T>(
 ) -> Result<NonNull<T>, Status> {
     // SAFETY: the caller promises that the pointer is written and is not null.
     unsafe { written(call).map(|raw| NonNull::new_unchecked(raw)) }
-}
-
-/// Returns the text in a C++ array, up to its NUL or the array's end.
-pub(crate) fn text(chars: &[c_char]) -> String {
-    let bytes = chars.iter().flat_map(|char| char.to_ne_bytes());
-    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns a callback with which C++ asks if a call goes on. It is valid as long as the

@@ -25,12 +25,13 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use crate::bindings as sys;
-use crate::call::{made, text, written};
+use crate::call::{made, written};
 use crate::pool;
 use crate::resources::GpuResources;
 #[cfg(doc)]
 use crate::status::Code;
 use crate::status::Status;
+use crate::text::text;
 
 pub use circuit::{CircuitArrays, CircuitSource, DeviceCircuit};
 pub use intermediates::Intermediates;

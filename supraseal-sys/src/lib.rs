@@ -87,6 +87,7 @@ mod resources;
 mod status;
 #[cfg(feature = "test-hooks")]
 pub mod test_hooks;
+mod text;
 
 pub use b_g2::{ScratchBytes, b_g2_msm, b_g2_msm_scratch_bytes};
 pub use pool::{gpu_threads, set_gpu_threads};

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::bindings as sys;
-use crate::call::text;
+use crate::text::text;
 
 /// The kind of failure that a [`Status`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,6 @@ use toml::Spanned;
 
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
-use crate::Error;
 use cuzk_filecoin::ProofKind;
 use cuzk_memory::Dealloc;
 
@@ -79,17 +78,17 @@ impl Synthesis {
     /// # Errors
     ///
     /// [`ConfigError::Threads`] when the operating system gives fewer.
-    pub fn pool(&self) -> Result<ThreadPool, Error> {
+    pub fn pool(&self) -> Result<ThreadPool, ConfigError> {
         pool(self.threads, "pool")
     }
 }
 
-fn pool(threads: usize, name: &'static str) -> Result<ThreadPool, Error> {
+fn pool(threads: usize, name: &'static str) -> Result<ThreadPool, ConfigError> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(move |index| format!("cuzk-{name}-{index}"))
         .build();
-    Ok(pool.map_err(|source| ConfigError::Threads { threads, source })?)
+    pool.map_err(|source| ConfigError::Threads { threads, source })
 }
 
 /// What proves.
@@ -122,7 +121,7 @@ impl Gpus {
     /// # Errors
     ///
     /// [`ConfigError::Threads`] when the operating system gives fewer.
-    pub fn pool(&self) -> Result<ThreadPool, Error> {
+    pub fn pool(&self) -> Result<ThreadPool, ConfigError> {
         pool(self.gpu_threads, "gpu-threads")
     }
 }

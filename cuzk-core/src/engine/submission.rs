@@ -269,7 +269,7 @@ fn stored_proofs(
 /// Returns the reason that a refused job is counted under.
 pub(super) fn refusal(error: &Error) -> Refusal {
     match error {
-        Error::Groth16(cuzk_groth16::Error::Params(_)) => Refusal::MissingParameters,
+        Error::Params(_) => Refusal::MissingParameters,
         Error::Conflict { .. } => Refusal::Conflict,
         error if error.is_busy() => Refusal::Busy,
         Error::OverBudget(_) => Refusal::Memory,

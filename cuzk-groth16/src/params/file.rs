@@ -21,7 +21,8 @@ use group::prime::PrimeCurveAffine;
 
 use super::error::ParamsError;
 use super::map::Map;
-use super::query::{Query, QueryLengths, QueryName};
+use super::query::{Query, QueryName};
+use crate::query_lengths::QueryLengths;
 
 /// Bytes of an uncompressed point of G1.
 const G1_BYTES: u64 = 96;

@@ -23,9 +23,9 @@ use super::error::ParamsError;
 use super::file::read_verifying_key;
 use super::generate::generate;
 use super::mapped::MappedParams;
-use super::query::QueryLengths;
 use super::toxic_waste::ToxicWaste;
 use crate::once_map::OnceMap;
+use crate::query_lengths::QueryLengths;
 
 /// Sectors from this size on, bytes, are in use on networks, where insecure
 /// parameters do harm.

@@ -21,6 +21,7 @@ mod qap;
 mod query;
 mod toxic_waste;
 
+pub use crate::query_lengths::QueryLengths;
 pub use check::check_points;
 pub use error::{GenerateError, ParamsError};
 pub use file::{ParamsFile, read_verifying_key};
@@ -31,5 +32,5 @@ pub use multiples::{
     LIMIT_BYTES, MappedMultiples, Shapes, SharedFile, WrittenMultiples, multiples_path,
     planned_multiples, write_multiples, writing_bytes,
 };
-pub use query::{Query, QueryLengths, QueryName};
+pub use query::{Query, QueryName};
 pub use toxic_waste::ToxicWaste;

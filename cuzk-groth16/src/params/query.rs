@@ -1,4 +1,4 @@
-//! The queries of a parameter file: their names, their lengths, their points.
+//! The queries of a parameter file: their names and their points.
 //!
 //! Not the file: a query is given its bytes, whose number has been checked. The
 //! invariant: a point that is read is on the curve, not at infinity, and was
@@ -8,9 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
-use blstrs::Scalar;
 use cuzk_kernels::msm::{Bases, BasesError};
-use cuzk_pce::{Densities, Program};
 use group::UncompressedEncoding;
 use group::prime::PrimeCurveAffine;
 
@@ -47,37 +45,6 @@ impl fmt::Display for QueryName {
             Self::BG1 => "the query B in G1",
             Self::BG2 => "the query B in G2",
         })
-    }
-}
-
-/// How many points a circuit has in each query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueryLengths {
-    /// Public inputs, with ONE.
-    pub ic: usize,
-    /// The domain's size less one.
-    pub h: usize,
-    /// Aux variables.
-    pub l: usize,
-    /// Public inputs, and aux variables in A.
-    pub a: usize,
-    /// Variables in B, for both of its queries.
-    pub b: usize,
-}
-
-impl QueryLengths {
-    /// The lengths for a circuit, whose rows are completed by one of the form
-    /// `input · 0 = 0` for each public input.
-    #[must_use]
-    pub fn of(circuit: &Program<Scalar>, densities: &Densities) -> Self {
-        let rows = circuit.rows() + circuit.num_inputs();
-        Self {
-            ic: circuit.num_inputs(),
-            h: rows.next_power_of_two() - 1,
-            l: circuit.num_aux(),
-            a: circuit.num_inputs() + densities.a_aux.count(),
-            b: densities.b_input.count() + densities.b_aux.count(),
-        }
     }
 }
 

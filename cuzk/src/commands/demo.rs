@@ -7,11 +7,11 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use super::Context;
 use super::params::ensure_parameters;
 use super::prove::{Order, prove};
-use super::timeline::Drawing;
 use crate::args::Demo;
 use crate::failure::{Failure, Said};
 use crate::interrupt::Interrupt;
 use crate::place::Place;
+use crate::timeline::Drawing;
 
 /// The seed of the demo's parameters, which is as good as any other.
 const SEED: u64 = 0;

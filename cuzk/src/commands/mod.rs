@@ -7,7 +7,6 @@ pub(crate) mod params;
 pub(crate) mod pce;
 pub(crate) mod prove;
 pub(crate) mod synth;
-pub(crate) mod timeline;
 pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;

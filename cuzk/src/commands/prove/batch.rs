@@ -16,9 +16,10 @@ use cuzk_core::job::{JobHandle, JobOptions, Outcome, ProofOutput};
 
 use super::Order;
 use crate::failure::{Failure, Said};
-use crate::interrupt::{Interrupt, Signal};
+use crate::interrupt::Interrupt;
 use crate::place::Place;
 use crate::progress;
+use crate::signal::Signal;
 
 /// How often the progress line looks at the jobs, and for a signal.
 const POLL: Duration = Duration::from_millis(100);

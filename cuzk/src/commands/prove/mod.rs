@@ -20,12 +20,12 @@ use cuzk_core::{Engine, ProofRequest};
 
 use self::batch::Batch;
 use self::report::Reports;
-use super::timeline::Drawing;
 use super::{Context, read_request};
 use crate::args::Prove;
 use crate::failure::{Failure, Name, Said};
 use crate::interrupt::Interrupt;
 use crate::place::Place;
+use crate::timeline::Drawing;
 
 /// A request, where its proof goes, and how it is to be treated.
 #[derive(Debug)]

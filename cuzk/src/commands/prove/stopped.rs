@@ -16,9 +16,9 @@ use super::batch::{Batch, End, Entry, Proved, State};
 use super::report::Reports;
 use super::{Order, shown};
 use crate::commands::Context;
-use crate::commands::timeline::Drawing;
 use crate::failure::Failure;
-use crate::interrupt::Signal;
+use crate::signal::Signal;
+use crate::timeline::Drawing;
 
 /// How long a signal waits for the engine's end. A partition stops within
 /// milliseconds; a circuit that is being compiled does not.
