@@ -1,8 +1,8 @@
 //! Bases that are read piece by piece.
 //!
-//! Parameter files are far larger than what a multi-scalar multiplication
-//! needs at a time, so bases are a trait with one method that decodes a run
-//! of them. A slice of points is the simplest implementation.
+//! A parameter file is far larger than the part of it that an MSM needs at a time. So bases
+//! are a trait with one method that decodes a run of them. A slice of points is the
+//! simplest implementation.
 
 /// Bases could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum BasesError {
     Invalid {
         /// Index of the base.
         index: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -36,14 +36,14 @@ pub trait Bases<P>: Sync {
     /// Number of bases.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns true if there are no bases.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All the bases, if they are kept as uncompressed encodings in ZCash's
-    /// format: kernels that can read those do, and check that they are on the
-    /// curve, which finds damage but not every forgery.
+    /// Returns all the bases, if they are kept as uncompressed encodings in ZCash's format.
+    /// Kernels that can read encodings do so, and check that the points are on the curve.
+    /// That finds damage, but not every forgery.
     fn encoded(&self) -> Option<&[u8]> {
         None
     }

@@ -1,10 +1,9 @@
 //! Signed digits of a scalar.
 //!
-//! A scalar s is replaced by t = min(s, r − s), with the sign kept apart, so
-//! that t has 254 bits. Adding the constant Σ 2^(cw + c − 1) over all windows
-//! but the last makes every digit independent of its neighbours: the digit of
-//! window w is c bits of that sum, less 2^(c − 1). All digits lie in
-//! [−2^(c − 1), 2^(c − 1)].
+//! A scalar s is replaced by t = min(s, r − s), with the sign kept apart, so that t has 254
+//! bits. The constant Σ 2^(cw + c − 1) over all windows but the last is added to t. That
+//! makes every digit independent of its neighbours: the digit of window w is c bits of the
+//! sum, less 2^(c − 1). All digits lie in [−2^(c − 1), 2^(c − 1)].
 
 use blstrs::Scalar;
 use ff::PrimeField;

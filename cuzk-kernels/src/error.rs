@@ -1,4 +1,4 @@
-//! What a kernel can refuse.
+//! The errors of kernels.
 
 use cuzk_memory::Stopped;
 
@@ -50,8 +50,8 @@ pub enum KernelError {
     /// Rows of multiples that cannot be used.
     #[error("multiples of bases: {0}")]
     Multiples(&'static str),
-    /// A [`Checkpoint`](cuzk_memory::Checkpoint) said so. What the kernel was writing is
-    /// of no use.
+    /// A [`Checkpoint`](cuzk_memory::Checkpoint) stopped the kernel. Its output is of no
+    /// use.
     #[error("stopped")]
     Stopped,
     /// There is no working memory to be had.

@@ -226,7 +226,7 @@ fn multiples<K: Kernel>(kernel: K, base: &K::Affine, len: usize) -> Vec<K::Point
 /// Sums in progress for up to [`BATCH`] scalars.
 struct Accumulators<K: Kernel> {
     points: Vec<K::Point>,
-    /// Whether anything was added yet.
+    /// True for the accumulators to which a point was added.
     started: Vec<bool>,
     recoded: Vec<Recoded>,
     additions: Vec<Addition>,

@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Isa(Implementation);
 
-/// What an [`Isa`] stands for.
+/// The implementation that an [`Isa`] names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Implementation {
     /// Plain Rust.

@@ -1,26 +1,48 @@
-//! Groth16 kernels over BLS12-381 on the CPU: transforms of the scalar field,
-//! the quotient polynomial, multi-scalar and fixed-base multiplication in G1
-//! and G2, and Poseidon hashes with their circuit's values.
+//! Groth16 kernels over BLS12-381 on the CPU:
 //!
-//! What it is not: it knows nothing of circuits, files or configuration, and
-//! it owns no threads. Everything runs on the *current* rayon pool, so a
-//! caller chooses the threads with `ThreadPool::install`; a sum's large working
-//! memory is lent by the caller ([`Memory`](cuzk_memory::Memory)). What is made once is its maker's: a
-//! domain's powers of its root, a table of multiples of one base.
+//! * transforms over the scalar field ([`ntt`]) and the quotient polynomial ([`quotient`]);
+//! * multi-scalar multiplication, or MSM, in G1 and G2 ([`msm`]);
+//! * multiplication of one base by many scalars ([`fixed_base`]);
+//! * Poseidon hashes with the intermediate values of their circuit ([`poseidon`]).
 //!
-//! Invariants: results are exact (every kernel has a slow twin that it is tested
-//! against, most of them in [`naive`]), lengths are checked and answered with a
-//! [`KernelError`], and working memory is bounded by the functions'
-//! documentation. The quotient and the sums can be paused and stopped
-//! ([`Checkpoint`](cuzk_memory::Checkpoint)). Running time depends on the values: witnesses of storage
-//! proofs are not secret from the machine that proves, and no constant-time
-//! claim is made.
+//! ```
+//! use blstrs::{G1Affine, G1Projective, Scalar};
+//! use cuzk_kernels::{msm, ntt::Domain};
+//! use group::{Group, prime::PrimeCurveAffine};
 //!
-//! Reading order: [`ntt`] and [`quotient`] for the polynomial half, `affine`
-//! (crate-private: batches of affine additions, which everything about curves
-//! is made of), then [`msm`] and [`fixed_base`]; [`poseidon`] stands alone. What
-//! takes one element after the other is written over `arithmetic`, and `ifma` is
-//! the same eight at a time; [`Isa`] says which.
+//! let bases = [G1Affine::generator(); 2];
+//! let sum = msm::g1(&bases, &[Scalar::from(2), Scalar::from(3)])?;
+//! assert_eq!(sum, G1Projective::generator() * Scalar::from(5));
+//!
+//! let domain = Domain::for_len(4)?;
+//! let coefficients = [1, 2, 3, 4].map(Scalar::from);
+//! let mut values = coefficients;
+//! domain.ntt(&mut values)?;
+//! assert_eq!(values[0], Scalar::from(1 + 2 + 3 + 4));
+//! domain.intt(&mut values)?;
+//! assert_eq!(values, coefficients);
+//! # Ok::<(), cuzk_kernels::KernelError>(())
+//! ```
+//!
+//! This crate knows nothing of circuits, files or configuration, and it owns no threads.
+//! Every kernel runs on the *current* rayon pool, so a caller chooses the threads with
+//! `ThreadPool::install`. The caller lends large working memory
+//! ([`Memory`](cuzk_memory::Memory)). Tables that are made once belong to their owner: a
+//! domain's powers of its root, or the multiples of one base.
+//!
+//! Invariants: results are exact. Every kernel is tested against a slow twin, most of them
+//! in [`naive`]. A wrong length is a [`KernelError`]. The functions' documentation bounds
+//! their working memory. The quotient and the MSMs can be paused and stopped
+//! ([`Checkpoint`](cuzk_memory::Checkpoint)).
+//!
+//! The running time depends on the values. Witnesses of storage proofs are no secrets of
+//! the machine that proves, so no kernel claims constant time.
+//!
+//! Reading order: [`ntt`] and [`quotient`] for polynomials. For curves, `affine` (batches
+//! of affine additions, private to the crate), then [`msm`] and [`fixed_base`].
+//! [`poseidon`] stands alone. Kernels are written twice: over `arithmetic`, one element
+//! after the other, and in `ifma`, eight elements at a time. [`Isa`] chooses between the
+//! two.
 
 #![deny(unsafe_code)]
 

@@ -44,9 +44,9 @@ pub fn evaluate(coefficients: &[Scalar], root: Scalar, shift: Scalar) -> Vec<Sca
         .collect()
 }
 
-/// Coefficients of the polynomial with these values at `root^i`, where `root`
-/// has order `values.len()`; `None` when that length or the root is zero in
-/// the field.
+/// Returns the coefficients of the polynomial with these values at `root^i`, where `root`
+/// has order `values.len()`. Returns `None` if that length or the root is zero in the
+/// field.
 pub fn interpolate(values: &[Scalar], root: Scalar) -> Option<Vec<Scalar>> {
     let size = u64::try_from(values.len()).ok()?;
     let size_inverse = Option::<Scalar>::from(Scalar::from(size).invert())?;
@@ -55,10 +55,9 @@ pub fn interpolate(values: &[Scalar], root: Scalar) -> Option<Vec<Scalar>> {
     Some(sums.into_iter().map(|sum| sum * size_inverse).collect())
 }
 
-/// Quotient and remainder of `(A·B − C) / (x^N − 1)`, where A, B and C
-/// interpolate `a`, `b` and `a ∘ b` over the N-th roots of unity, by
-/// schoolbook multiplication and long division. N = `a.len()` is a power of
-/// two no larger than 2^32, else `None`.
+/// Returns quotient and remainder of `(A·B − C) / (x^N − 1)`, by schoolbook multiplication
+/// and long division. A, B and C interpolate `a`, `b` and `a ∘ b` over the N-th roots of
+/// unity. Returns `None` unless N = `a.len()` is a power of two no larger than 2^32.
 pub fn quotient(a: &[Scalar], b: &[Scalar]) -> Option<(Vec<Scalar>, Vec<Scalar>)> {
     let size = a.len();
     if !size.is_power_of_two() || size.trailing_zeros() > Scalar::S || b.len() != size {

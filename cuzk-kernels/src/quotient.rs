@@ -1,11 +1,10 @@
 //! The quotient polynomial of a satisfied constraint system.
 //!
-//! For a satisfied system C = A·B row by row, so C is neither needed nor
-//! moved. Write A·B = L + x^N·U with L and U of degree below N. On the domain
-//! (x^N = 1) the products a∘b are the values of L + U; on the coset of g with
-//! g^N = −1 they are the values of L − U. The quotient (A·B − C) / (x^N − 1)
-//! is U, half the difference: six transforms of size N instead of seven, two
-//! input vectors instead of three.
+//! For a satisfied system C = A·B row by row, so C is neither needed nor moved. Write A·B =
+//! L + x^N·U with L and U of degree below N. On the domain, where x^N = 1, the products a∘b
+//! are the values of L + U. On the coset of g with g^N = −1 they are the values of L − U.
+//! The quotient (A·B − C) / (x^N − 1) is U, half the difference. That takes six transforms
+//! of size N instead of seven, and two input vectors instead of three.
 
 use blstrs::Scalar;
 use ff::{Field, PrimeField};
@@ -30,9 +29,10 @@ pub fn quotient(domain: &Domain, a: &mut [Scalar], b: &mut [Scalar]) -> Result<(
     quotient_with(domain, a, b, scratch, Isa::best().into())
 }
 
-/// [`quotient`] that can be stopped, and whose memory is the caller's: `scratch` is N
-/// scalars, whatever they are, and what threads work on comes from the context
-/// ([`Domain::rows_bytes`]). The instructions are the domain's, whatever the context's.
+/// Computes the quotient, as [`quotient`], in the caller's memory, and can be stopped.
+/// `scratch` has N scalars, which are overwritten. The threads' working memory comes from
+/// the context ([`Domain::rows_bytes`]). The instructions are those of the domain, and not
+/// of the context.
 ///
 /// # Errors
 /// As [`quotient`], and [`KernelError::Stopped`].

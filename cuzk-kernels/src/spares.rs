@@ -14,8 +14,8 @@ impl<T> Spares<T> {
         Self(Mutex::new(values))
     }
 
-    /// Runs a task with a value, which is as the task before left it; without one where
-    /// more tasks run at a time than there are values.
+    /// Runs a task with a value, which is as the task before left it. If more tasks run at
+    /// a time than there are values, the task has none.
     pub(crate) fn with<R>(&self, task: impl FnOnce(Option<&mut T>) -> R) -> R {
         let mut spare = self.lock().pop();
         let result = task(spare.as_mut());

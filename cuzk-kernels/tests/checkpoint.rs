@@ -79,7 +79,7 @@ impl Gate {
     }
 }
 
-/// What a kernel gave.
+/// The output of a kernel.
 #[derive(Debug, PartialEq)]
 enum Output {
     Quotient(Vec<Scalar>),

@@ -1,4 +1,4 @@
-//! What sums have on the heap, counted, against what is said.
+//! The bytes that MSMs have on the heap, counted, against the documented numbers.
 //!
 //! In a process of its own, since all of its allocations are counted, and with one test,
 //! since others would allocate meanwhile.
@@ -52,10 +52,11 @@ fn most_bytes(work: impl FnOnce()) -> usize {
 /// Scalars each of which is wide, or a one, or a zero.
 const TERMS: usize = 1 << 14;
 
-/// What a task needs for a while.
+/// The bytes that a task needs for a short time.
 const PASSING_BYTES: usize = 32 << 10;
 
-/// What is not said, in all: which windows are cut, and the lists of parts and tasks.
+/// The bytes that the documentation leaves out: the cuts of windows, and the lists of terms
+/// and tasks.
 const OTHER_BYTES: usize = 8 << 10;
 
 #[test]

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What the scalars of a case look like.
+/// The kind of scalars of a case.
 #[derive(Clone, Copy, Debug)]
 enum Scalars {
     Random,
@@ -26,7 +26,7 @@ enum Scalars {
     Witness,
 }
 
-/// What the bases of a case look like.
+/// The kind of bases of a case.
 #[derive(Clone, Copy, Debug)]
 enum Points {
     Random,
@@ -103,7 +103,7 @@ fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// The same scalars with ones as bits: ones, marks of the others, the others.
+/// Packs scalars: ones as bits, marks of the others, and the others.
 fn pack(scalars: &[Scalar]) -> (Vec<u64>, Vec<u64>, Vec<Scalar>) {
     let words = scalars.len().div_ceil(64);
     let (mut ones, mut wide, mut values) = (vec![0; words], vec![0; words], Vec::new());
@@ -292,8 +292,8 @@ fn bytes_of(lines: &[Line]) -> &[u8] {
 type JoinedSum<P> =
     fn(Isa, &[MsmTerm<'_, P>]) -> Result<<P as PrimeCurveAffine>::Curve, KernelError>;
 
-/// A sum with multiples of some bases is the sum, for every shape: also where a
-/// scalar that is not of the chosen ones takes a multiplication.
+/// An MSM with multiples of some bases has the right result for every shape. That holds
+/// also where a base without multiples has a scalar that takes a multiplication.
 fn check_multiples<P>(joined: JoinedSum<P>, len: usize, shapes: impl IntoIterator<Item = Shape>)
 where
     P: WithMultiples + PrimeCurveAffine<Scalar = Scalar> + From<P::Curve> + Copy,

@@ -1,9 +1,11 @@
 //! Vectors whose memory is recycled.
 //!
-//! [`ArrayMemory`] is not an allocator: it chooses one. Invariants: a large vector is in
-//! the memory of the allocator that recycles it, if there is one; a small vector is on the
-//! heap; a vector for which there is no memory unwinds with [`NoMemory`], where a vector of
-//! the standard library ends the process.
+//! [`ArrayMemory`] is not an allocator: it chooses one. Invariants:
+//!
+//! * A large vector is in the memory of the allocator that recycles it, if there is one.
+//! * A small vector is on the heap.
+//! * A vector for which there is no memory unwinds with [`NoMemory`]. A vector of the
+//!   standard library would end the process.
 #![allow(unsafe_code)] // Hands on to another allocator.
 
 use std::alloc::Layout;

@@ -1,10 +1,10 @@
 //! The place where a long computation asks if it may go on.
 //!
-//! A [`Checkpoint`] carries the three ways in which a computation gives way: it is
-//! cancelled, it pauses while urgent work runs, or it is throttled beside work that needs
-//! the memory bandwidth. A computation calls [`Checkpoint::check`] between pieces of work
-//! that take a thread a millisecond or a few. It holds no lock there, because other work
-//! may run meanwhile on another pool.
+//! A computation gives way in three ways. It is cancelled, it pauses while urgent work
+//! runs, or it is throttled beside work that needs the memory bandwidth. A [`Checkpoint`]
+//! carries all three. A computation calls [`Checkpoint::check`] between pieces of work that
+//! take a thread a millisecond or a few. It holds no lock there, because other work may run
+//! meanwhile on another pool.
 //!
 //! Invariant: a thread that waits for others (for a lock, for memory, for a value that
 //! another thread makes) asks [`Checkpoint::is_cancelled`] and never pauses. It has no
@@ -103,9 +103,9 @@ impl<'a> Checkpoint<'a> {
 
     /// Returns a checkpoint that stops a computation when `is_cancelled` returns true.
     ///
-    /// `is_cancelled` is called exactly once by [`Self::is_cancelled`] and by
-    /// [`Self::check`] (more often while a thread is paused), so that tests can count the
-    /// calls or block in them. It may be called on every thread that computes.
+    /// [`Self::is_cancelled`] calls it once, and so does [`Self::check`], unless a thread
+    /// is paused. So tests can count the calls or block in them. It may be called on every
+    /// thread that computes.
     #[must_use]
     pub fn asking(is_cancelled: impl Fn() -> bool + Send + Sync + 'a) -> Self {
         Self {
@@ -132,9 +132,9 @@ impl<'a> Checkpoint<'a> {
         }
     }
 
-    /// Returns this checkpoint with a throttle in place of the one it has, if any:
+    /// Returns this checkpoint with another throttle in place of its own, if it has one.
     /// [`Self::check`] sleeps while `raised` is above zero, in all no longer than
-    /// [`wait_max`](crate::wait_max) of a circuit of `rows` rows. `None` never sleeps.
+    /// [`wait_max`](crate::wait_max) of `rows` rows. With `None` it never sleeps.
     #[must_use]
     pub fn throttled(&self, raised: Option<&'a AtomicI32>, rows: usize) -> Self {
         Self {

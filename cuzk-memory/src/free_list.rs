@@ -5,9 +5,13 @@
 //! use together, and not how often each size was in use at once. The extents need not be
 //! memory: [`VirtualExtent`](crate::VirtualExtent) tells what a pool will map.
 //!
-//! Invariants: nothing is lent twice; extents that lie side by side are joined; an extent
-//! that was of no use for long is given up; the mapped memory is never more than
-//! twice the most that was in use together, however it was cut.
+//! Invariants:
+//!
+//! * Nothing is lent twice.
+//! * Extents that lie side by side are joined.
+//! * An extent that was of no use for long is given up.
+//! * The mapped memory is never more than twice the most that was in use together, however
+//!   it was cut.
 
 use std::cmp::Reverse;
 use std::{io, mem};

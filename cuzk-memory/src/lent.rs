@@ -1,9 +1,9 @@
 //! Working memory on loan.
 //!
-//! The MSMs of a proof need megabytes of buckets each. Mapping them anew for each MSM
-//! costs page faults, and unmapping them stalls every core; a caller that keeps the
-//! [`Block`]s for the next MSM ([`Memory`]) spares both. Not an allocator: small values
-//! live on the heap.
+//! The MSMs of a proof need megabytes of buckets each. Mapping them anew for each MSM costs
+//! page faults, and unmapping them stalls every core. A caller avoids both if its
+//! [`Memory`] keeps the [`Block`]s for the next MSM. A [`Memory`] is not an allocator:
+//! small values live on the heap.
 //!
 //! Invariant: a loan goes back to the memory that it came from.
 

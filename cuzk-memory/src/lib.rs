@@ -1,8 +1,8 @@
 //! The ground of the workspace: memory that is recycled, and one way to stop.
 //!
-//! A long computation needs two things from its surroundings. It takes working memory from a
-//! [`Memory`], such as a [`BufferPool`], and it asks a [`Checkpoint`] between pieces of its
-//! work if it may go on:
+//! A long computation needs two things from its surroundings. It takes working memory from
+//! a [`Memory`], such as a [`BufferPool`]. Between pieces of its work it asks a
+//! [`Checkpoint`] if it may go on:
 //!
 //! ```
 //! use cuzk_memory::{Cancellation, Checkpoint, Lent, Mapped, Memory, Stopped};
@@ -35,10 +35,13 @@
 //!
 //! # Reading order
 //!
-//! `block` (mapped memory, in parts) and `plain` (the values in it) → `lent` (a source of
-//! blocks) → `extent`, `free_list` (blocks that nobody uses) → `leaving` (memory on its way
-//! to be freed) → `block_allocator`, `array` (vectors in blocks) → `pool`. Apart from these:
-//! `pause`, `throttle` and `checkpoint`, which combines the two with cancellation.
+//! * `block`: mapped memory, in parts; `plain`: the values in it.
+//! * `lent`: a source of blocks.
+//! * `extent`, `free_list`: blocks that nobody uses.
+//! * `leaving`: memory on its way to be freed.
+//! * `block_allocator`, `array`: vectors in blocks.
+//! * `pool`: all of these together.
+//! * `pause`, `throttle`, and `checkpoint`, which combines the two with cancellation.
 
 #![deny(unsafe_code)]
 

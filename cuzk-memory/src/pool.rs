@@ -7,8 +7,8 @@
 //! the system grants it.
 //!
 //! The memory is not zeroed: its user overwrites it. Invariants: a block belongs to one
-//! owner; the pool never keeps more than it is allowed to; at rest it keeps no more than one
-//! partition takes.
+//! owner. The pool never keeps more than it is allowed to. At rest it keeps no more than
+//! one partition takes.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -213,8 +213,9 @@ impl BufferPool {
     }
 
     /// Drops a value of `bytes` bytes, in [`Self::array_memory`] or on the heap, in the way
-    /// of this pool's blocks. A pool that recycles blocks drops the value at once: the next
-    /// partition may want them, and the threads that free memory give way to all others.
+    /// of this pool's blocks. A pool that recycles blocks drops the value at once, because
+    /// the next partition may want its blocks. The threads that free memory give way to all
+    /// others.
     pub fn drop_later<T: Send + 'static>(&self, value: T, bytes: u64) {
         let leaving = |value| self.leaving.count(value, bytes);
         match self.dealloc {

@@ -3,8 +3,8 @@
 //! A throttle is a count. Work that needs the memory system to itself (the MSM in G2 beside
 //! a device that proves) raises it by one while it runs. Evaluation looks at the count now
 //! and then. While it is above zero, the thread that looks *sleeps*. A yield to another
-//! runnable thread would free no bandwidth when the run queue is empty, and rayon's own
-//! yield would run the next chunk of the same work.
+//! runnable thread would free no bandwidth when the run queue is empty. Rayon's own yield
+//! would run the next chunk of the same work.
 //!
 //! Invariant: a count that never falls again slows one call by at most [`wait_max`] in all,
 //! however many threads and checks the call has.
@@ -26,12 +26,12 @@ use std::{
 /// further run would starve the device of witnesses.
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// The time that each row adds to [`wait_max`]. On two cores the MSM in G2 of a circuit takes
-/// 0.07 µs a row (PoRep) to 3 µs (PoSt), and its evaluation takes 0.01 to 0.17 µs.
+/// The time that each row adds to [`wait_max`]. On two cores the MSM in G2 of a circuit
+/// takes 0.07 µs a row (PoRep) to 3 µs (PoSt). Its evaluation takes 0.01 to 0.17 µs a row.
 const WAIT_PER_ROW: Duration = Duration::from_micros(1);
 
-/// Returns the longest time that a call over `rows` rows stands aside: about as long as the
-/// MSM of a circuit of that size may take, and never more than [`WAIT_MAX`]. A small circuit
+/// Returns the longest time that a call over `rows` rows stands aside. It is about as long
+/// as the MSM of a circuit of that size may take, and at most [`WAIT_MAX`]. A small circuit
 /// moves little memory, and must not be held up by the MSM of a large one.
 #[must_use]
 pub fn wait_max(rows: usize) -> Duration {
@@ -40,8 +40,9 @@ pub fn wait_max(rows: usize) -> Duration {
 }
 
 /// One sleep. It is short compared with the work that raises the count, and long compared
-/// with a wake-up, which takes time from that work. Beside sleeps of 100 µs the MSM in G2 took
-/// 6 to 17 % longer than alone on two cores; beside sleeps of this length 3 to 4 %.
+/// with a wake-up, which takes time from that work. On two cores, the MSM in G2 took 6 to
+/// 17 % longer beside sleeps of 100 µs than alone. Beside sleeps of this length it took 3
+/// to 4 % longer.
 const NAP: Duration = Duration::from_micros(500);
 
 /// One call's view of a throttle. Each thread of the call passes it between pieces of its

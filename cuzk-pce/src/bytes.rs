@@ -1,9 +1,9 @@
 //! Words in memory or in a mapped file.
 //!
-//! Invariant: [`Words::as_slice`] is always the same words. A mapped file is
-//! one that this crate wrote and renamed into place, never to be written
-//! again; who truncates it in place while it is mapped breaks that promise,
-//! and the process with it, as with any mapped file.
+//! Invariant: [`Words::as_slice`] is always the same words. A mapped file was written by
+//! this crate, renamed into place, and is never written again. A program that truncates it
+//! in place while it is mapped breaks that promise, and the process, as with any mapped
+//! file.
 #![allow(unsafe_code)] // Mapping a file, and viewing its bytes as words.
 
 use memmap2::Mmap;
@@ -25,9 +25,9 @@ impl From<Vec<u32>> for Words {
 }
 
 impl Words {
-    /// Words from these little-endian bytes of a mapped file: in place if the
-    /// machine is little-endian and they are aligned, copied if not; `None` if
-    /// the file has no such bytes.
+    /// Returns words from these little-endian bytes of a mapped file. They stay in place if
+    /// the machine is little-endian and they are aligned. Otherwise they are copied.
+    /// Returns `None` if the file has no such bytes.
     pub(crate) fn from_file(map: Mmap, bytes: Range<usize>) -> Option<Self> {
         let view = map.get(bytes.clone())?;
         let in_place = cfg!(target_endian = "little")

@@ -47,7 +47,7 @@ pub struct Relocatable {
     pub offset: u64,
 }
 
-/// What a cell that is not empty holds.
+/// The content of a cell that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<F> {
     /// An address.
@@ -64,18 +64,18 @@ pub trait MemoryCell: Clone {
     /// An empty cell that was not accessed.
     const NONE: Self;
 
-    /// What is in the cell.
+    /// Returns the content of the cell.
     fn value(&self) -> Option<Value<Self::Int>>;
 
     /// Replaces what is in the cell; whether it was accessed stays.
     fn write(&mut self, value: Value<Self::Int>);
 
-    /// Whether the cell is empty.
+    /// Returns true if the cell is empty.
     fn is_none(&self) -> bool;
 
     /// Remembers an access, for an empty cell as well.
     fn mark_accessed(&mut self);
 
-    /// Whether an access was remembered.
+    /// Returns true if an access was recorded.
     fn is_accessed(&self) -> bool;
 }

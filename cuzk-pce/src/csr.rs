@@ -3,9 +3,9 @@
 //! This is the interchange form and the oracle of everything faster: it says
 //! what the rows are and nothing else. It is not compact (36 bytes a nonzero).
 //!
-//! Invariant, established by [`CsrMatrix::new`] and kept by having no mutator:
-//! `row_ptrs` starts at 0, never decreases and ends at the number of nonzeros;
-//! `cols` and `values` have that length; every column is below `num_cols`.
+//! Invariant, established by [`CsrMatrix::new`], and kept because nothing changes a matrix:
+//! `row_ptrs` starts at 0, never decreases and ends at the number of nonzeros. `cols` and
+//! `values` have that length. Every column is below `num_cols`.
 
 use ff::PrimeField;
 
@@ -64,7 +64,7 @@ pub enum CsrError {
     /// A count does not fit the 32 bits that this form gives it.
     #[error("{what}: {got} is more than the {limit} that 32-bit indices can name")]
     TooLarge {
-        /// What was counted.
+        /// The things that were counted.
         what: &'static str,
         /// The count.
         got: usize,
@@ -93,7 +93,7 @@ pub enum CsrError {
 /// A sparse `rows × num_cols` matrix over a prime field.
 ///
 /// Values may be zero and a column may occur twice in a row (the terms add
-/// up); what [`crate::record`] builds has neither.
+/// up); [`crate::record()`] builds neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsrMatrix<S> {
     num_cols: u32,

@@ -1,7 +1,7 @@
-//! What may become of a file, for the tests of both formats.
+//! Damage to files, for the tests of both formats.
 //!
-//! Both begin alike: magic (8 bytes), version (4), length of the label (4),
-//! field (32), fingerprint (32); and both end with a checksum of all before.
+//! Both formats begin with magic (8 bytes), version (4), length of the label (4), field
+//! (32) and fingerprint (32). Both end with a checksum of all bytes before it.
 
 use crate::disk::{CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX};
 use std::{fs, ops::Range, path::Path};
@@ -34,9 +34,9 @@ pub(crate) fn replace(path: &Path, good: &[u8], at: usize, bytes: &[u8]) {
     fs::write(path, &bad).unwrap();
 }
 
-/// Flips a bit of every byte, cuts the good file at `path` everywhere and makes
-/// it longer: each time the error is the one that says what happened. `counts`
-/// is where the header says how long the sections are.
+/// Flips a bit of every byte, cuts the good file at `path` everywhere, and makes it longer.
+/// Checks that each error names the damage. `counts` is the place of the sections' lengths
+/// in the header.
 pub(crate) fn every_damage_is_an_error(read: Read, path: &Path, counts: Range<usize>) {
     let good = fs::read(path).unwrap();
     for i in 0..good.len() {
@@ -74,8 +74,8 @@ pub(crate) fn another_version_is_an_error(read: Read, path: &Path, expected: u32
     }
 }
 
-/// A label that is too long, or a folder that is not there, is an error and
-/// leaves nothing behind; `write` writes to a path with a label.
+/// Checks that a label that is too long, or a missing folder, is an error and leaves
+/// nothing behind. `write` writes to a path with a label.
 pub(crate) fn what_cannot_be_written_leaves_nothing(
     read: Read,
     write: impl Fn(&Path, &str) -> Result<(), DiskError>,

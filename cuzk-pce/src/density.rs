@@ -1,9 +1,9 @@
 //! Query densities: which variables the A and B queries range over.
 //!
-//! A Groth16 parameter file holds bases only for the variables that appear in
-//! A (the `a` query) and in B (`b_g1`, `b_g2`); a prover must pick the same
-//! variables, in the same order. Public inputs are always in the A query,
-//! because every one has a row `inputᵢ · 0 = 0`; no density is kept for them.
+//! A Groth16 parameter file holds bases only for the variables that appear in A (the `a`
+//! query) and in B (`b_g1`, `b_g2`). A prover must pick the same variables, in the same
+//! order. Public inputs are always in the A query, because every one has a row `inputᵢ · 0
+//! = 0`. No density is kept for them.
 //!
 //! Invariant: a variable is in a density exactly if some row has it with a
 //! coefficient other than zero, which is what bellperson's prover counts.
@@ -68,7 +68,7 @@ impl Density {
         self.len
     }
 
-    /// Whether there are no variables at all.
+    /// Returns true if there are no variables at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -78,7 +78,7 @@ impl Density {
         self.count
     }
 
-    /// Whether a variable is in the set.
+    /// Returns true if a variable is in the set.
     pub fn contains(&self, index: usize) -> bool {
         let word = self.words.get(index / 64).copied().unwrap_or(0);
         word >> (index % 64) & 1 == 1
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// What bellperson's prover would count, from its own rows.
+    /// Returns the densities that bellperson's prover counts in its own rows.
     fn theirs(
         rows: &[LinearCombination<Scalar>],
         index: impl Fn(Index) -> Option<usize>,

@@ -1,9 +1,10 @@
 //! Constraint evaluation: a = A·w and b = B·w, in parallel, under a throttle.
 //!
-//! Work runs on rayon's current pool, in chunks of [`CHUNK_ROWS`] rows; every
-//! [`THROTTLE_CHUNKS`]th chunk passes the throttle first (see
-//! [`cuzk_memory::Gate`]). c is never computed for a proof: for a witness that
-//! satisfies the system it is a∘b. [`check`] is where C is used.
+//! Work runs on rayon's current pool, in chunks of [`CHUNK_ROWS`] rows. Every
+//! [`THROTTLE_CHUNKS`]th chunk passes the throttle first (see [`cuzk_memory::Gate`]).
+//!
+//! The vector c is never computed for a proof: for a witness that satisfies the system it
+//! is a∘b. Only [`check`] uses C.
 
 use crate::{csr::CsrMatrix, r1cs::R1cs, witness::Witness};
 use cuzk_memory::{Gate, Stopped};
@@ -46,7 +47,7 @@ pub enum EvalError {
         /// Length of the buffer.
         got: usize,
     },
-    /// The caller wanted no more of it. What the buffers hold is unspecified.
+    /// The checkpoint stopped the evaluation. The content of the buffers is unspecified.
     #[error("stopped")]
     Stopped,
 }

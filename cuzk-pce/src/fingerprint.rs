@@ -1,10 +1,9 @@
 //! The identity of a circuit: a blake3 hash of its dimensions and every row.
 //!
-//! A row is hashed on its own first, with auxiliary columns relative to the
-//! row's greatest one (its *base*) and inputs absolute; the fingerprint is
-//! the hash of the rows' digests and bases in order, then of the dimensions.
-//! A form that keeps each distinct row once can so compute the same
-//! fingerprint and hash each of them once.
+//! A row is hashed on its own first. Its auxiliary columns are relative to the row's
+//! greatest one (its *base*), and its inputs are absolute. The fingerprint is the hash of
+//! the rows' digests and bases in order, then of the dimensions. So a form that keeps each
+//! distinct row once can hash each of them once, and compute an equal fingerprint.
 //!
 //! Invariant: two systems have the same fingerprint exactly if they have the
 //! same dimensions and the same terms in the same order, collisions aside.
@@ -83,9 +82,9 @@ fn base_of<S>(rows: &[Row<'_, S>; 3], num_inputs: usize) -> u64 {
         .unwrap_or(0) as u64
 }
 
-/// Appends one matrix's part of a row: the number of terms, then for each
-/// whether it is an input, its index (inputs absolute, auxiliaries back from
-/// the base) and its coefficient.
+/// Appends one matrix's part of a row: the number of terms, then the terms. A term is a
+/// flag for inputs, an index and a coefficient. Indices of inputs are absolute, and those
+/// of auxiliaries count back from the base.
 pub(crate) fn push_part<S: PrimeField>(
     bytes: &mut Vec<u8>,
     terms: impl ExactSizeIterator<Item = (bool, u64, S)>,

@@ -1,20 +1,54 @@
 //! Circuits as data: recorded once, evaluated many times.
 //!
-//! Reading order: [`record()`] takes the rows out of a blank circuit,
-//! [`CsrMatrix`] and [`R1cs`] hold them, [`witness()`] computes a circuit
-//! instance's values, [`evaluate`] multiplies the two under a throttle, and
-//! [`disk`] keeps rows in a file. [`naive`] is the slow twin of the
-//! evaluation. [`Densities`] and [`Fingerprint`] are what a prover asks about
-//! a circuit. [`program`] is the same as [`R1cs`], compiled: a thousandth of
-//! the size and quicker to evaluate, made by [`compile`] without the plain
-//! form ever existing.
+//! * [`compile`] makes a [`Program`] of a blank circuit: its rows, compiled. It is a
+//!   thousandth of the size of the plain rows, and faster to evaluate. The plain rows never
+//!   exist side by side.
+//! * [`witness()`] computes the values of a circuit instance, and [`packed_witness`] packs
+//!   them.
+//! * [`Program::evaluate_satisfied`] multiplies the two, under a checkpoint.
+//! * [`Densities`] and [`Fingerprint`] are the properties of a circuit that a prover needs.
+//! * [`record()`] takes the plain rows out of a blank circuit. [`CsrMatrix`] and [`R1cs`]
+//!   hold them, [`evaluate`] multiplies them, and [`disk`] keeps them in a file.
+//! * [`naive`] is the slow twin of the evaluation.
+//!
+//! ```
+//! use bellperson::{Circuit, ConstraintSystem, SynthesisError};
+//! use blstrs::Scalar;
+//! use cuzk_memory::NEVER_STOP;
+//! use cuzk_pce::{compile, packed_witness};
+//!
+//! /// Knows the square root of a public number.
+//! struct Root(Option<Scalar>);
+//!
+//! impl Circuit<Scalar> for Root {
+//!     fn synthesize<CS>(self, cs: &mut CS) -> Result<(), SynthesisError>
+//!     where
+//!         CS: ConstraintSystem<Scalar>,
+//!     {
+//!         let value = || self.0.ok_or(SynthesisError::AssignmentMissing);
+//!         let root = cs.alloc(|| "root", value)?;
+//!         let square = cs.alloc_input(|| "square", || Ok(value()? * value()?))?;
+//!         cs.enforce(|| "root²", |lc| lc + root, |lc| lc + root, |lc| lc + square);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let program = compile(Root(None))?;
+//! let witness = packed_witness(Root(Some(Scalar::from(3))))?;
+//! let len = program.rows() + program.num_inputs();
+//! let mut a = vec![Scalar::from(0); len];
+//! let mut b = a.clone();
+//! program.evaluate_satisfied(&witness, [&mut a, &mut b], &NEVER_STOP)?;
+//! assert_eq!(a[0] * b[0], Scalar::from(9));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! This crate knows prime fields and threads, nothing of curves, proofs,
 //! Filecoin or configuration. Work runs on rayon's current pool.
 //!
-//! Invariant: rows, variables and densities are those that bellperson's
-//! prover and parameter generator see, in the same order, so parameters made
-//! for a circuit fit what is recorded here.
+//! Invariant: rows, variables and densities are those that bellperson's prover and
+//! parameter generator see, in the same order. So parameters made for a circuit fit the
+//! rows here.
 
 #![deny(unsafe_code)]
 

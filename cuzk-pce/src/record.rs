@@ -9,9 +9,9 @@
 //! - the constant ONE is input 0;
 //! - it is extensible, and [`ConstraintSystem::extend`] drops the child's
 //!   first input, its temporary ONE, in favour of its own;
-//! - terms of one variable are already added up by `LinearCombination`, and
-//!   a term whose sum is zero is no term: the prover skips it when it counts
-//!   densities, and the generator finds nothing at its column.
+//! - `LinearCombination` has already added up the terms of one variable. A term whose sum
+//!   is zero is no term: the prover skips it when it counts densities, and the generator
+//!   finds nothing at its column.
 //!
 //! The number of inputs is known only at the end, because inputs and rows
 //! interleave. Until then a column is a [`Tagged`] index.
@@ -49,9 +49,9 @@ impl From<Stopped> for RecordError {
 /// The rows `inputᵢ · 0 = 0` that Groth16 appends are not among them.
 ///
 /// # Errors
-/// [`RecordError::Synthesis`] if the circuit fails, [`RecordError::Rows`] if
-/// it has more variables or nonzeros than 32 bits can number, or names a
-/// variable that it did not allocate.
+/// [`RecordError::Synthesis`] if the circuit fails. [`RecordError::Rows`] if it has more
+/// variables or nonzeros than 32 bits can number, or names a variable that it did not
+/// allocate.
 pub fn record<S: PrimeField, C: Circuit<S>>(circuit: C) -> Result<R1cs<S>, RecordError> {
     let mut cs = Recorder::new();
     cs.alloc_input(|| "ONE", || Ok(S::ONE))?;
@@ -65,7 +65,7 @@ struct Tagged(u32);
 
 const AUX_BIT: u32 = 1 << 31;
 
-/// What 31 bits can number.
+/// The greatest index of 31 bits.
 const INDEX_MAX: usize = (AUX_BIT - 1) as usize;
 
 impl Tagged {

@@ -1,9 +1,9 @@
 //! Stores that pass the caches by.
 //!
-//! Results far larger than a cache need not be in one, and an ordinary store
-//! reads the line it writes to first. Where the processor has stores without
-//! that (every x86-64 does), and places are aligned for them, these are used;
-//! elsewhere the copy is an ordinary one. The values are the same.
+//! Results far larger than a cache need not be in one, and an ordinary store reads the line
+//! it writes to first. Every x86-64 processor has stores that do not. They are used where
+//! places are aligned for them. Elsewhere the copy is an ordinary one. The values are the
+//! same.
 //!
 //! Invariant: what was copied is visible, to this thread and every other, once
 //! the [`Stream`] is dropped; until then it is borrowed.
@@ -54,7 +54,7 @@ impl Drop for Stream<'_> {
     }
 }
 
-/// What is stored at a time, and its alignment.
+/// The bytes that are stored at a time, and their alignment.
 const BLOCK_BYTES: usize = 16;
 
 /// `S` has no padding and is a whole number of blocks; `to` is aligned to

@@ -1,6 +1,6 @@
 //! The error of a program's tables.
 
-/// What is wrong with a program's tables.
+/// The problem of a program's tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
     /// The block is not as long as its sections.

@@ -1,10 +1,10 @@
 //! Random circuits for this crate's property tests.
 //!
-//! They do what real circuits do to a constraint system: allocate inputs and
-//! auxiliaries in any order between rows, repeat and cancel terms, use zero
-//! coefficients, compute on bits, pack them, do the same again, and synthesise
-//! independent groups on child systems where
-//! those are extensible and in place where they are not.
+//! They do the things that real circuits do to a constraint system. They allocate inputs
+//! and auxiliaries in any order between rows, repeat and cancel terms, and use zero
+//! coefficients. They compute on bits, pack them, and repeat steps. They synthesise
+//! independent groups, on child systems where these are extensible and in place where they
+//! are not.
 
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError, Variable};
 use blstrs::Scalar;
@@ -34,14 +34,14 @@ pub(crate) enum Op {
         gap: usize,
         lowest_first: bool,
     },
-    /// The same steps several times over.
+    /// Steps that are done several times over.
     Loop(Vec<Op>, usize),
     /// Steps that see no variable but ONE and their own.
     Group(Vec<Op>),
     Fail,
 }
 
-/// What a gate computes.
+/// The function of a gate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Gate {
     And,
@@ -75,7 +75,7 @@ pub(crate) struct RandomCircuit {
 }
 
 impl RandomCircuit {
-    /// The same circuit without a witness; every value closure fails.
+    /// Returns the circuit without a witness: every value closure fails.
     pub(crate) fn blank(&self) -> Self {
         RandomCircuit {
             ops: self.ops.clone(),
@@ -152,7 +152,7 @@ impl RandomCircuit {
 /// A variable in scope and its value, absent in a blank circuit.
 type Known = (Variable, Option<Scalar>);
 
-/// What the steps of a group have allocated.
+/// The variables that the steps of a group have allocated.
 struct Scope {
     variables: Vec<Known>,
     bits: Vec<(Variable, Option<bool>)>,

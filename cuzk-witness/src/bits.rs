@@ -1,8 +1,8 @@
 //! Bits on their way into a witness, gathered in a register.
 //!
-//! Not a growing buffer: whoever gathers bits lends room for the most there
-//! can be, so that the loop over the rounds of a hash holds nothing but a
-//! word, a shift and a pointer. The run goes to the builder as a whole.
+//! A run is not a growing buffer. Its user lends room for the most bits that there can be.
+//! So the loop over the rounds of a hash holds only a word, a shift and a pointer. The run
+//! goes to the builder as a whole.
 //!
 //! Invariant: `pending` holds the `pending_bits` (less than 64) bits after
 //! the full words, and nothing above them.
@@ -46,7 +46,7 @@ impl<'a> BitRun<'a> {
         }
         self.words[self.full] = self.pending;
         self.full += 1;
-        // What did not fit; shifting by 64 takes two steps.
+        // The bits that did not fit. A shift by 64 takes two steps.
         self.pending = bits >> 1 >> (63 - self.pending_bits);
         self.pending_bits = filled - 64;
     }

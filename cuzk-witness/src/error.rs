@@ -1,5 +1,4 @@
-//! What a writer refuses, inputs of another shape than its circuit's, and that it was
-//! stopped.
+//! The errors of writers: inputs of another shape than the circuit's, and a stop.
 
 use std::fmt;
 
@@ -45,7 +44,7 @@ impl ShapeError {
         }
     }
 
-    /// The same error, of a part of `outer`.
+    /// Returns the error as one of a part of `outer`.
     pub fn within(mut self, outer: impl fmt::Display) -> ShapeError {
         self.part = format!("{outer}, {}", self.part);
         self

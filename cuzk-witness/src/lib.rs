@@ -1,15 +1,27 @@
 //! Witnesses of the Filecoin circuits without the circuits.
 //!
-//! A writer takes the values of a decoded vanilla proof and writes every
-//! auxiliary variable in the order in which the circuit of `storage-proofs-*`
-//! allocates them, as bits where the native computation has words.
+//! A writer takes the values of a decoded vanilla proof. It writes every auxiliary
+//! variable, in the order in which the circuit of `storage-proofs-*` allocates them. Where
+//! the native computation has words, it writes words of bits.
 //!
-//! What it is not: it synthesises no circuit, verifies no statement and reads
-//! no request. Work runs on rayon's current pool.
+//! ```
+//! use blstrs::Scalar;
+//! use cuzk_witness::{Builder, num::write_bits};
 //!
-//! Invariant: for any inputs of the right shape, satisfying or not, what a
-//! writer gives is bit for bit what bellperson's witness constraint system
-//! gives for the same circuit instance.
+//! let mut builder = Builder::default();
+//! builder.push_input(Scalar::from(1));
+//! write_bits(&Scalar::from(5), &mut builder);
+//! let witness = builder.finish()?.to_plain();
+//! assert_eq!(witness.aux()[..3], [1, 0, 1].map(Scalar::from));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate synthesises no circuit, verifies no statement and reads no request. Work runs
+//! on rayon's current pool.
+//!
+//! Invariant: a writer's witness is bit for bit that of bellperson's witness constraint
+//! system for the same circuit instance. That holds for any inputs of the right shape,
+//! satisfying or not.
 //!
 //! Reading order: [`mod@poseidon`] and [`insertion`], [`por`] which is made
 //! of them, [`sha256_path`] with the hash below it, then one kind: [`post`]

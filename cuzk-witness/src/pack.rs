@@ -1,8 +1,8 @@
 //! Field elements as the words of a message, and digests as field elements.
 //!
-//! A field element stands in a message as its 32 bytes, the lowest first, of
-//! whose 256 bits the circuit has 255 as variables; the last is a constant
-//! zero. A digest is read the same way, less its two highest bits.
+//! In a message, a field element is its 32 bytes, the lowest first. Of their 256 bits, 255
+//! are variables of the circuit, and the last is a constant zero. A digest is read in the
+//! same way, without its two highest bits.
 
 use crate::uint32::Word;
 use blstrs::Scalar;

@@ -9,8 +9,9 @@ use crate::poseidon::{Hash, Hashes};
 use crate::{Builder, Isa, ShapeError};
 use blstrs::Scalar;
 
-/// How a tree branches, leaf to root: `base_levels` levels of `base` children
-/// a node, then one of `sub` and one of `top` children, unless that is 0.
+/// The branching of a tree, from leaf to root. There are `base_levels` levels of `base`
+/// children a node, then one level of `sub` and one of `top` children, unless that number
+/// is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeShape {
     base: usize,
@@ -63,7 +64,7 @@ impl TreeShape {
         self.arities().map(usize::trailing_zeros).sum()
     }
 
-    /// Whether these are the siblings, by level, of one of the tree's leaves.
+    /// Checks that these are the siblings, by level, of one of the tree's leaves.
     ///
     /// # Errors
     /// For more or fewer levels, or siblings on one of them.
@@ -100,7 +101,7 @@ pub struct MerklePath {
 }
 
 impl MerklePath {
-    /// Whether the path is one of such a tree.
+    /// Checks that the path is one of such a tree.
     ///
     /// # Errors
     /// For a path that is too long or too short, another number of siblings,
@@ -156,8 +157,7 @@ impl<'a> Climb<'a> {
         Climb::from_leaves(isa, shape, leaves, paths)
     }
 
-    /// The same from other leaves than the paths have: those that the circuit
-    /// computes.
+    /// Climbs from other leaves than the paths have: those that the circuit computes.
     ///
     /// # Errors
     /// As [`MerklePath::check`], or if there are more or fewer leaves.

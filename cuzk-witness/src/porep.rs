@@ -1,13 +1,12 @@
 //! PoRep: a sector was sealed as its commitments say.
 //!
-//! The circuit is `storage_proofs_porep::stacked::StackedCircuit`. Its
-//! challenges share only the commitments and the replica's id, so they are
-//! written apart and joined in order; and within one, the path of the data,
-//! eight of the parents, and everything else. A challenge's sixteen paths in
-//! the replica's trees fill the lanes of the hash twice.
+//! The circuit is `storage_proofs_porep::stacked::StackedCircuit`. Its challenges share
+//! only the commitments and the replica's id, so they are written apart and joined in
+//! order. Within a challenge, three pieces are written apart: the path of the data, eight
+//! of the parents, and everything else. A challenge's sixteen paths in the replica's trees
+//! fill the lanes of the hash twice.
 //!
-//! What it is not: it does not ask whether a label is one, or a root the
-//! right one. That the circuit's rows say.
+//! A writer does not check labels or roots: the circuit's rows do.
 
 use crate::error::expect_len;
 use crate::label;
@@ -28,7 +27,7 @@ const DRG_PARENTS: usize = 6;
 const EXP_PARENTS: usize = 8;
 const PARENTS: usize = DRG_PARENTS + EXP_PARENTS;
 
-/// What all proofs of a sector size have in common.
+/// The shape that all proofs of a sector size share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PorepShape {
     /// The binary tree over the data.
@@ -41,10 +40,10 @@ pub struct PorepShape {
     pub challenges: usize,
 }
 
-/// What a partition proves, and what all its challenges share.
+/// The statement of a partition, which all its challenges share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Who sealed what; public.
+    /// The identity of the replica, which is public.
     pub replica_id: Scalar,
     /// Root of the tree over the data; public.
     pub comm_d: Scalar,
@@ -87,8 +86,8 @@ pub struct Column {
 /// Writes the witness of one partition.
 ///
 /// # Errors
-/// If it is stopped, there are more or fewer challenges, parents, labels or nodes than the
-/// shape says, or a leaf's index is out of range.
+/// [`WriteError::Stopped`]. [`WriteError::Shape`] if there are more or fewer challenges,
+/// parents, labels or nodes than the shape has, or if a leaf's index is out of range.
 pub fn write(
     context: Context<'_>,
     shape: PorepShape,

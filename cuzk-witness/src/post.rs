@@ -1,9 +1,8 @@
 //! WinningPoSt and WindowPoSt: sectors are still stored.
 //!
-//! The circuit is `storage_proofs_post::fallback::FallbackPoStCircuit`. Its
-//! sectors share nothing, so they are written apart, in groups that fill the
-//! lanes of the hash, and joined in order, their values on all threads: of a
-//! partition of full size they are gigabytes.
+//! The circuit is `storage_proofs_post::fallback::FallbackPoStCircuit`. Its sectors share
+//! nothing, so they are written apart, in groups that fill the lanes of the hash. They are
+//! joined in order, on all threads: the values of a partition of full size are gigabytes.
 
 use crate::error::expect_len;
 use crate::por::{Climb, MerklePath, TreeShape};
@@ -16,7 +15,7 @@ use rayon::prelude::*;
 /// Paths whose hashes are held at once on a thread.
 const GROUP_PATHS: usize = 5 * HASHES_AT_ONCE;
 
-/// What all proofs of a kind and a sector size have in common.
+/// The shape that all proofs of a kind and a sector size share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostShape {
     /// The tree over a sector's replica.

@@ -1,10 +1,9 @@
 //! SHA-256 as the gadget of bellperson allocates it, computed on words.
 //!
-//! The hash is that of FIPS 180-4; every intermediate word of it is a run of
-//! bits of the witness. Constants (the initial state, padding, known bits of
-//! the message) allocate less: [`crate::uint32`] follows them until, within
-//! four rounds, all that is left are variables, and from there on a round is
-//! plain arithmetic and six writes.
+//! The hash is that of FIPS 180-4. Every intermediate word of it is a run of bits of the
+//! witness. Constants allocate less: the initial state, padding, and known bits of the
+//! message. [`crate::uint32`] follows them until only variables are left, within four
+//! rounds. From there on a round is plain arithmetic and six writes.
 //!
 //! Not a hash for other uses, and not constant-time.
 //!
@@ -42,9 +41,9 @@ const ROUND: [u32; 64] = [
 /// Bits of a sum of six, seven or eight words.
 const SUM_BITS: u32 = 35;
 
-/// No compression allocates more: 48 words of the schedule (four exclusive
-/// ors, a sum), 64 rounds (two sums, four exclusive ors, a choice, a majority
-/// of two variables a bit) and eight sums.
+/// The most bits that a compression allocates. There are 48 words of the schedule, with
+/// four exclusive ors and a sum each. There are 64 rounds, with two sums, four exclusive
+/// ors, a choice, and a majority of two variables a bit. Eight sums come last.
 pub(crate) const COMPRESSION_BITS_AT_MOST: usize =
     48 * (4 * 32 + 34) + 64 * (2 * 35 + 4 * 32 + 32 + 64) + 8 * 35;
 
@@ -140,8 +139,8 @@ fn big_sigma(word: Word, by: [u32; 3], run: &mut BitRun<'_>) -> Word {
     turned.xor(word.rotr(by[2]), run)
 }
 
-/// A new value of `a` or `e`: the circuit allocates a round's sums only when
-/// the next round needs them, or adds the state to them at the end.
+/// A new value of `a` or `e`. The circuit allocates a round's sums only when the next round
+/// needs them, or when it adds the state to them at the end.
 #[derive(Clone, Copy)]
 enum Pending {
     Word(Word),
@@ -199,8 +198,8 @@ impl Working {
         }
     }
 
-    /// Is everything that a round combines bit by bit a variable? It stays
-    /// so. What is only added does not matter.
+    /// Returns true if everything that a round combines bit by bit is a variable. It stays
+    /// so. Words that are only added do not matter.
     fn is_variables(&self) -> bool {
         let words = [self.b, self.c, self.f, self.g];
         words.into_iter().all(Word::is_variables)

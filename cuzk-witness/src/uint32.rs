@@ -138,7 +138,7 @@ impl Word {
     }
 }
 
-/// What an operation gives, and for which bits it allocates a variable.
+/// The result of an operation, and the bits for which it allocates a variable.
 #[derive(Clone, Copy)]
 struct Outcome {
     word: Word,
@@ -154,7 +154,7 @@ impl Outcome {
         }
     }
 
-    /// What there was before.
+    /// Returns a word that was there before.
     fn same(word: Word) -> Self {
         Outcome { word, allocated: 0 }
     }

@@ -67,7 +67,7 @@ impl Addition {
         (self.source_and_sign >> 1) as usize
     }
 
-    /// Whether the source is subtracted.
+    /// Returns true if the source is subtracted.
     #[inline]
     pub(crate) fn negative(self) -> bool {
         self.source_and_sign & 1 != 0

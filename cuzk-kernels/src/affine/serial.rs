@@ -33,10 +33,10 @@ pub(crate) trait Coordinates: PrimeCurveAffine<Scalar = Scalar> + Plain {
     fn x(&self) -> Self::Base;
     fn y(&self) -> Self::Base;
     fn from_xy(x: Self::Base, y: Self::Base) -> Self;
-    /// Whether a coordinate is zero. (`is_zero` and `==` of the field compare
-    /// in constant time, which costs a tenth of an addition.)
+    /// Returns true if a coordinate is zero. (`is_zero` and `==` of the field compare in
+    /// constant time, which costs a tenth of an addition.)
     fn vanishes(value: &Self::Base) -> bool;
-    /// Whether a point of the curve is in the subgroup of prime order.
+    /// Returns true if a point of the curve is in the subgroup of prime order.
     fn is_in_subgroup(&self) -> bool;
 }
 
@@ -167,9 +167,9 @@ where
     C: Coordinates,
     A: Arithmetic + Operations<C::Base>,
 {
-    /// Carries out the additions that need no slope, lists the others in
-    /// `steps`, and returns how many there are and the products of their denominators,
-    /// none of which is zero, one for each chain.
+    /// Carries out the additions that need no slope, and lists the others in `steps`.
+    /// Returns the number of the others, and for each chain the product of their
+    /// denominators. No product is zero.
     fn prepare(
         self,
         targets: &mut [C],
@@ -333,7 +333,7 @@ where
     }
 }
 
-/// Whether a point is infinity.
+/// Returns true if a point is infinity.
 #[inline]
 fn is_infinity<C: Coordinates>(point: &C) -> bool {
     C::vanishes(&point.x()) && C::vanishes(&point.y())

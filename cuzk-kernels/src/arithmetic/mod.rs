@@ -1,11 +1,11 @@
 //! Arithmetic in the three fields of BLS12-381, one element at a time.
 //!
-//! The kernels that take one element after the other are written once, over an
-//! [`Arithmetic`]: blst's assembly, or plain Rust. Both work on blstrs' values
-//! as they are (Montgomery form, radix 2^256 in the scalar field and 2^384 in
-//! the base field) and give the same words, so that what one leaves the other
-//! takes. What is done once and not per element (roots of unity, the last sums
-//! of a few points, checks of single points) is blstrs' own everywhere.
+//! The kernels that compute one element after the other are written once, over an
+//! [`Arithmetic`]: blst's assembly, or plain Rust. Both work on blstrs' values as they are:
+//! in Montgomery form, with radix 2^256 in the scalar field and 2^384 in the base field.
+//! They give equal words, so each can go on with the results of the other. Work that is
+//! done once, and not for each element, uses blstrs itself. Examples are roots of unity,
+//! the last additions of a few points, and checks of single points.
 
 mod blst;
 mod portable;
@@ -18,8 +18,8 @@ use blstrs::{Fp, Fp2, Scalar};
 
 use crate::isa::Isa;
 
-/// Operations on elements of a field, in place where it matters: results of
-/// blst that are copied while still on their way to memory stall the processor.
+/// Operations on elements of a field, in place where it matters. A copy of a result of blst
+/// that is still on its way to memory stalls the processor.
 pub(crate) trait Operations<F> {
     /// `a *= b`.
     fn multiply(a: &mut F, b: &F);

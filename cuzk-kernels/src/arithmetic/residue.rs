@@ -51,9 +51,9 @@ pub(super) fn sum_of_products<M: Modulus<N>, const N: usize, const TERMS: usize>
     subtract_once::<M, N>(sums)
 }
 
-/// Adds products with a word, clears the lowest word with a multiple of the
-/// modulus, and drops it. What is kept stays below TERMS + 1 times the modulus,
-/// so that carries out of the words come to one word.
+/// Adds products with a word, clears the lowest word with a multiple of the modulus, and
+/// drops it. The rest stays below TERMS + 1 times the modulus, so carries out of the words
+/// fit one word.
 #[inline(always)]
 fn round<M: Modulus<N>, const N: usize, const TERMS: usize>(
     mut sums: Words<N>,
@@ -128,10 +128,10 @@ pub(super) fn negate_if<M: Modulus<N>, const N: usize>(a: &Words<N>, negative: b
 /// `radix² / a`, which is the inverse in Montgomery form, if a is not 0 and
 /// the modulus is prime.
 ///
-/// The binary Euclidean algorithm (Knuth, "The Art of Computer Programming",
-/// volume 2, 4.5.2). Throughout, modulo the modulus, `u · radix² = x · a` and
-/// `v · radix² = y · a`; u and v are odd when they are compared, and their
-/// greatest common divisor is that of a and the modulus.
+/// The binary Euclidean algorithm (Knuth, "The Art of Computer Programming", volume 2,
+/// 4.5.2). Throughout, modulo the modulus, `u · radix² = x · a` and `v · radix² = y · a`. u
+/// and v are odd when they are compared. Their greatest common divisor is that of a and the
+/// modulus.
 pub(super) fn invert<M: Modulus<N>, const N: usize>(a: &Words<N>) -> Option<Words<N>> {
     if *a == [0; N] {
         return None;

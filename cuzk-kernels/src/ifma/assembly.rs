@@ -1,16 +1,16 @@
 //! Products and squares in the base field, in assembly: eight elements at a
 //! time, operands and results in registers.
 //!
-//! What [`product`](super::product) says in Rust, written out because here the
-//! compiler's choice of registers decides the speed. A store costs a Zen 4 more
-//! than a multiply-add, so no intermediate value may leave the registers; and
-//! inlined into its callers the Rust form has its instructions reordered until
-//! they wait for each other. As written out they run at the bound, one
-//! multiply-add a cycle, even where each product waits for the one before.
+//! This is the algorithm of [`product`](super::product), written out because here the
+//! choice of registers decides the speed. A store costs a Zen 4 more than a multiply-add,
+//! so no intermediate value may leave the registers. The compiler inlines the Rust form
+//! into its callers, and reorders its instructions until they wait for each other. As
+//! written out they run at the bound, one multiply-add a cycle, even where each product
+//! waits for the one before.
 //!
-//! Registers: `a` is in zmm0 to zmm7, columns are in zmm8 to zmm23 and
-//! multiples of the modulus in zmm24 and zmm25; zmm26 is what a column carries,
-//! and limbs of `b` are in zmm27 and zmm28. Results have limbs that are not carried.
+//! Registers: `a` is in zmm0 to zmm7, columns are in zmm8 to zmm23, and multiples of the
+//! modulus are in zmm24 and zmm25. The carry of a column is in zmm26. Limbs of `b` are in
+//! zmm27 and zmm28. Results have limbs that are not carried.
 
 #![allow(unsafe_code)] // assembly that reads memory
 
@@ -19,7 +19,7 @@ use std::arch::x86_64::*;
 
 use super::element::LIMB_MASK;
 
-/// What the instructions read of a modulus: its limbs, −1 / modulus modulo
+/// The constants of a modulus that the instructions read: its limbs, −1 / modulus modulo
 /// 2^52, and the mask of a limb.
 #[repr(C, align(64))]
 pub(super) struct Constants {
@@ -62,8 +62,8 @@ macro_rules! add_products {
     };
 }
 
-/// Adds a multiple of the modulus to columns, but for the one below them, which it
-/// clears; what is to be done as soon as the first is whole comes among the others.
+/// Adds a multiple of the modulus to columns, but not to the one below them, which it
+/// clears. Instructions that need only the first column are placed among the others.
 macro_rules! add_modulus {
     ($factor:literal; $c1:literal $c2:literal $c3:literal $c4:literal $c5:literal $c6:literal $c7:literal $c8:literal; $($then:tt)*) => {
         concat!(
@@ -100,7 +100,7 @@ macro_rules! factor {
     };
 }
 
-/// What a column carries that a multiple of the modulus clears, to zmm26.
+/// Writes the carry of a column that a multiple of the modulus clears to zmm26.
 macro_rules! carried {
     ($column:literal) => {
         concat!(
@@ -123,8 +123,8 @@ macro_rules! first_round {
     };
 }
 
-/// Clears the lowest column, which becomes the highest, and adds the high
-/// halves of the products with a limb of `b`, and the low ones with the next.
+/// Clears the lowest column, which becomes the highest. Adds the high halves of the
+/// products with a limb of `b`, and the low halves of those with the next.
 macro_rules! round {
     ($b:literal, $next:literal, $factor:literal, $next_factor:literal; $lowest:literal $c1:literal $($column:literal)+) => {
         concat!(

@@ -4,9 +4,9 @@ use super::fr::Fr;
 use super::passes::Lanes;
 use super::twiddles::Table;
 
-/// All layers of a pass on rows below 1.01 r. A layer adds at most 2 r, but for
-/// those of [`unit_quarters`], which leave at most 9.1 r and are followed by at
-/// most eight others: rows stay below 26 r.
+/// All layers of a pass on rows below 1.01 r. A layer adds at most 2 r, except those of
+/// [`unit_quarters`]. These leave at most 9.1 r, and at most eight layers follow them, so
+/// rows stay below 26 r.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
 pub(super) fn scatter_rows<const INVERSE: bool>(
     rows: &mut [Fr],

@@ -1,8 +1,8 @@
-//! What the coordinates of eight points can do.
+//! Coordinates of eight points, and their operations.
 //!
-//! Three kinds of values are told apart, all in limbs of 52 bits: *stored*
-//! ones, below 2.25 p in each component, are what points in memory have;
-//! *products* are below 4.2 p; every result is a *factor*, below 32 p.
+//! There are three kinds of values, all in limbs of 52 bits. *Stored* values, below 2.25 p
+//! in each component, are the coordinates of points in memory. *Products* are below 4.2 p.
+//! Every result is a *factor*, below 32 p.
 //!
 //! Montgomery's radix is 2^416. Instead of multiplying x and y by that, points
 //! move to the isomorphic curve of (u²x, u³y) with u = 2^-208. There the number
@@ -74,11 +74,11 @@ pub(crate) trait Coordinate: Copy + Send + Sync + 'static {
 
     /// The x that marks infinity.
     fn infinity() -> Self::Stored;
-    /// Whether a stored x marks infinity.
+    /// Returns true if a stored x marks infinity.
     fn is_infinity(x: &Self::Stored) -> bool;
     /// The lanes of an x that mark infinity.
     fn infinite(&self) -> u8;
-    /// Whether two stored values are equal modulo p.
+    /// Returns true if two stored values are equal modulo p.
     fn equal(a: &Self::Stored, b: &Self::Stored) -> bool;
     /// The negative of a stored value.
     fn negative(a: &Self::Stored) -> Self::Stored;

@@ -1,9 +1,10 @@
 //! The quotient's pointwise work, done on rows of transforms while they are at hand.
 //!
-//! With n layers of which the last L are the last pass's, row r of block β is value
-//! i = 2^L·β + r, and rev(i) = 2^(n−L)·rev(r) + rev(β). So the shift of that value to the
-//! coset of g, g^rev(i), is that of its row times that of its lane: entry r of the table
-//! of twiddles, and a power of g that all rows of a task have in common.
+//! Let there be n layers, the last L of which form the last pass. Then row r of block β is
+//! value i = 2^L·β + r, and rev(i) = 2^(n−L)·rev(r) + rev(β). The shift of that value to
+//! the coset of g is g^rev(i), the product of two factors. The factor of its row is entry r
+//! of the table of twiddles. The factor of its lane is a power of g that all rows of a task
+//! share.
 //!
 //! Factors are sixteen times as large as their value, as [`Fr`] wants them.
 
@@ -27,9 +28,9 @@ const TASK: usize = 1 << 12;
 
 /// `to[i] *= by[i]`, of as many, a multiple of eight.
 ///
-/// Products are a sweep of their own: the first pass of a transform reads values that
-/// are far from each other, and waits longer for two or three vectors of them than
-/// a sweep takes.
+/// Products are computed in a sweep of their own. The first pass of a transform reads
+/// values that are far apart. It would wait longer for two or three vectors of them than a
+/// sweep takes.
 pub(crate) fn multiply(to: &mut [Words], by: &[Words], work: Work<'_>) -> Result<(), KernelError> {
     to.par_chunks_mut(TASK)
         .zip(by.par_chunks(TASK))
@@ -174,8 +175,8 @@ unsafe fn difference_pass(
     })
 }
 
-/// The lanes' part of the shifts of a task, or of the negative inverse shifts, times the
-/// factor of the half that a lane is in.
+/// Returns the lanes' factors of the shifts of a task, or of the negative inverse shifts.
+/// Each is multiplied by the factor of the half of the indices that its lane is in.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
 fn shift_of_lanes<const INVERSE: bool>(
     pass: &Pass,

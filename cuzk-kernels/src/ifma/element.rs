@@ -41,7 +41,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         }
     }
 
-    /// The same element in every lane.
+    /// Returns one element in every lane.
     #[inline(always)]
     pub(super) fn splat(token: Ifma, limbs: [u64; N]) -> Self {
         // SAFETY: the token proves the instructions.

@@ -31,7 +31,7 @@ impl Modulus<8> for P {
     const NEGATIVE_INVERSE: u64 = 0x3_fffc_fffc_fffd;
 }
 
-/// What products read of the modulus.
+/// The constants of the modulus that products read.
 pub(super) static CONSTANTS: Constants = Constants::new(P::LIMBS, P::NEGATIVE_INVERSE);
 
 /// Eight elements of the base field.
@@ -50,8 +50,8 @@ const INVERSE: [u64; 8] = power_of_two(480);
 /// G1 and each component of that in G2.
 const MINUS_B: [u64; 8] = to_limbs(&negated(&words_of_inverse_power_of_two(6 * 208 - 416 - 2)));
 
-/// What [`Fp::reduce`] adds, by the quotient of the last limb by 2^17 modulo
-/// eight: limb j of the multiples 1, −1, −2, −3, 5, 4, 3 and 2 of p.
+/// The corrections that [`Fp::reduce`] adds, by the quotient of the last limb by 2^17,
+/// modulo eight. Row j holds limb j of the multiples 1, −1, −2, −3, 5, 4, 3 and 2 of p.
 const CORRECTIONS: [[i64; 8]; 8] = {
     let factors = [1i64, -1, -2, -3, 5, 4, 3, 2];
     let mut table = [[0; 8]; 8];

@@ -34,7 +34,7 @@ impl Fp2 {
 
 /// Karatsuba's three products, and one reduction for each component.
 ///
-/// What is reduced is far below the radix times p, so the first component is
+/// The operand of the reduction is far below the radix times p, so the first component is
 /// above −p even where the difference is negative.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]

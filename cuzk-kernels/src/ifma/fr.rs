@@ -1,8 +1,8 @@
 //! The scalar field of BLS12-381, eight elements at a time.
 //!
-//! In memory scalars stay as blst has them, with radix 2^256. A factor 16
-//! times as large makes up for this module's radix 2^260, so that the product
-//! with it is again in blst's form: tables of factors are kept like that.
+//! In memory scalars stay as blst has them, with radix 2^256. This module has the radix
+//! 2^260. A factor that is 16 times as large makes up for the difference: the product with
+//! it is in blst's form again. Tables of factors are kept in that form.
 //!
 //! Values may be up to 35 r, and between products their limbs need not be
 //! carried.
@@ -57,7 +57,7 @@ pub(crate) fn word(scalar: &Scalar) -> &Words {
     &words(slice::from_ref(scalar))[0]
 }
 
-/// The words of scalars. What is written must be below r.
+/// Returns the words of scalars for writing. Written values must be below r.
 pub(crate) fn words_mut(scalars: &mut [Scalar]) -> &mut [Words] {
     // SAFETY: as in `words`; a `Scalar` has no invalid bit patterns, only
     // values that arithmetic does not expect.
@@ -100,7 +100,7 @@ impl Fr {
         self.with(unsafe { square(&self.limbs) })
     }
 
-    /// The same value with limbs carried.
+    /// Returns the value with limbs carried.
     #[inline(always)]
     pub(super) fn carried(&self) -> Fr {
         // SAFETY: `self` exists, which proves the instructions.
@@ -139,8 +139,9 @@ impl Fr {
         unsafe { from_lanes(subtract_once(self.limbs), to) }
     }
 
-    /// Σ `elements[i]` · `factors[i]`, limbs not carried, of elements below 31 r with
-    /// carried limbs: 35 at most, whose sum stays below the 32 r that can be reduced.
+    /// Returns Σ `elements[i]` · `factors[i]`, limbs not carried. The elements are below 31
+    /// r and have carried limbs. There are at most 35 of them, so that the result stays
+    /// below 32 r and can be reduced.
     #[inline(always)]
     pub(super) fn dot(token: Ifma, elements: &[Fr], factors: &[[u64; 5]]) -> Fr {
         Fr::dot2(token, (elements, factors), (&[], &[]))

@@ -22,7 +22,7 @@ pub(crate) struct Group<C> {
     pub(super) active: u8,
     /// Lanes that double a point.
     pub(super) doubles: u8,
-    /// What is left of a register.
+    /// The rest of a register.
     _rest: [u8; REGISTER_BYTES - 2],
 }
 

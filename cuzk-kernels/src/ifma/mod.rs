@@ -17,27 +17,25 @@
 //! | product in its extension | 640 | 770 |
 //! | square in its extension | 512 | 561 |
 //!
-//! A transform of 2^k points has k·2^(k − 1) butterflies of one product, of
-//! which the first pass saves those of 1.75 layers. An affine addition is five
-//! products and a square: 1480 multiply-adds for eight in G1, 3712 in G2. What
-//! kernels take on top is loading, transposing, carrying and storing, choosing
-//! buckets, and waiting for memory:
+//! A transform of 2^k points has k·2^(k − 1) butterflies of one product, of which the first
+//! pass saves those of 1.75 layers. An affine addition is five products and a square: 1480
+//! multiply-adds for eight in G1, 3712 in G2. The other costs of kernels are loading,
+//! transposing, carrying and storing, choosing buckets, and waiting for memory:
 //!
 //! | one of | bound, cycles | cycles |
 //! |---|---|---|
 //! | butterfly of a transform of 2^22 points | 12.5 | 19 |
 //! | addition in G1, points in the second-level cache | 185 | 240 |
-//! | addition of a sum in G1, 2^20 random scalars | 185 | 300 |
-//! | addition of a sum in G2, 2^17 random scalars | 464 | 765 |
+//! | addition of an MSM in G1, 2^20 random scalars | 185 | 300 |
+//! | addition of an MSM in G2, 2^17 random scalars | 464 | 765 |
 //!
 //! The other kernels and instruction sets are in `benches/README.md`, measured by
 //! `cargo bench -p benches --bench bounds`.
 //!
-//! How safety is kept: a value of [`Ifma`] exists only where the processor
-//! has the instructions, every constructor of a vector type asks for one, and
-//! so every operation on vectors may use them. Operations are
-//! `inline(always)` around functions that enable the instructions, and meet
-//! again inside the kernels' entry points, which enable them too.
+//! Safety: a value of [`Ifma`] exists only where the processor has the instructions. Every
+//! constructor of a vector type takes such a value, so every operation on vectors may use
+//! the instructions. Operations are `inline(always)` around functions that enable the
+//! instructions, and meet again inside the kernels' entry points, which enable them too.
 
 mod affine;
 mod assembly;

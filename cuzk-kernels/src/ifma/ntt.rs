@@ -43,7 +43,7 @@ fn opened(_: Ifma, places: &mut [LentValues]) -> &mut [Fr] {
     unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), len) }
 }
 
-/// What tasks hold their rows in.
+/// The memory of the rows of all tasks.
 pub(crate) type Area<'m> = rows::Area<'m, LentValues>;
 
 /// The same, of all threads.
@@ -54,7 +54,7 @@ pub(crate) fn rows_bytes(len: usize) -> usize {
     rows_max(&passes(len)) * size_of::<LentValues>()
 }
 
-/// What these passes have their rows in.
+/// Borrows the memory of the rows of these passes.
 ///
 /// # Errors
 /// [`KernelError::Memory`].
@@ -62,7 +62,7 @@ pub(super) fn area<'m>(passes: &[Pass], work: Work<'m>) -> Result<Area<'m>, Kern
     Area::take(work.context.memory, rows_max(passes))
 }
 
-/// What transforms work with.
+/// The twiddles and the context of a transform.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub(crate) table: Table<'a>,

@@ -78,7 +78,7 @@ pub(super) fn decode<C: Coordinate>(
 }
 
 /// Reads encoded points. Returns true if they are on the curve. One in 2^49 points that are
-/// not on the curve is accepted by accident, and a forger can make such a point: verify
+/// not on the curve is accepted by accident, and a forger can make such a point. Verify
 /// every result that is computed from untrusted points.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
 fn decode_group<C: Coordinate>(

@@ -1,14 +1,13 @@
 //! Poseidon, eight permutations at a time.
 //!
-//! A sum of products is reduced once. Partial rounds go in blocks: within
-//! one, an S-box's input is a sum over the state at the block's beginning and
-//! the S-boxes since, and the rest of the state is brought up to date at its
-//! end.
+//! A sum of products is reduced once. Partial rounds are computed in blocks. Within a
+//! block, an S-box's input is a sum over the state at the block's beginning and the S-boxes
+//! since. The rest of the state is updated at the block's end.
 //!
-//! Bounds: an S-box's input is reduced, so below 1.01 r; its square is below
-//! 1.5 r, its fourth power below 2 r. The state besides the first element
-//! grows by less than 1.2 r a block, and there is room for 31 r; it is
-//! reduced once in [`BLOCKS_TO_REDUCTION`] blocks.
+//! Bounds: an S-box's input is reduced, so it is below 1.01 r. Its square is below 1.5 r,
+//! and its fourth power is below 2 r. The state besides the first element grows by less
+//! than 1.2 r a block, and there is room for 31 r. It is reduced once in
+//! [`BLOCKS_TO_REDUCTION`] blocks.
 
 #![allow(unsafe_code)] // enters functions that enable the instructions
 
@@ -96,7 +95,7 @@ impl Block {
             .collect();
         let rounds = rounds.iter().map(|&k| {
             let column = &schedule.sparse[k].column;
-            // What an earlier S-box added to the elements counts too.
+            // The additions of earlier S-boxes to the elements count too.
             let through = |earlier: usize| -> Scalar {
                 let products = column[1..].iter().zip(row(earlier)).map(|(a, b)| a * b);
                 products.sum()

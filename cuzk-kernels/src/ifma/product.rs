@@ -1,7 +1,7 @@
 //! Montgomery products of eight elements at a time.
 //!
-//! A product of N limbs takes 4N² multiply-adds, one a cycle on current
-//! processors, so 256 for the base field and 100 for the scalar field.
+//! A product of N limbs takes 4N² multiply-adds, one a cycle on current processors. That is
+//! 256 for the base field and 100 for the scalar field.
 
 use std::arch::x86_64::*;
 
@@ -144,9 +144,9 @@ fn reduced_sum<const N: usize>(
     _mm512_madd52hi_epu64(sum, p[i], columns.factor)
 }
 
-/// What a lowest column carries into the next when a multiple of the modulus
-/// clears its 52 low bits: they come to 0 or 2^52, so there is no need to add
-/// that multiple's lowest half. Signed.
+/// Returns the carry of a lowest column into the next, when a multiple of the modulus
+/// clears its 52 low bits. The low bits come to 0 or 2^52, so the multiple's lowest half
+/// need not be added. Signed.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn carried(lowest: __m512i) -> __m512i {

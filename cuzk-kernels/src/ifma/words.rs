@@ -55,7 +55,7 @@ unsafe fn columns(from: [*const i64; LANES]) -> Columns {
     [w0, w1, w2, w3, w4, w5]
 }
 
-/// The same numbers, of which all bytes stood the other way round.
+/// Returns the numbers with the order of their bytes reversed.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn swapped([w5, w4, w3, w2, w1, w0]: Columns) -> Columns {

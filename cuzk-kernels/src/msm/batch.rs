@@ -42,7 +42,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// What it has on the heap, but for what marks buckets.
+    /// The bytes that a batch has on the heap, without the marks of buckets.
     pub(super) const HEAP_BYTES: usize = (ADDITIONS_MAX + 2 * DEFERRED_MAX) * size_of::<Addition>()
         + Collapse::heap_bytes(TERMS_MAX);
 

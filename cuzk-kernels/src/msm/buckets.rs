@@ -73,7 +73,7 @@ impl<'m, K: Kernel> Buckets<'m, K> {
         }
     }
 
-    /// What is in the buckets.
+    /// Returns the points in the buckets.
     pub(super) fn sums(&mut self) -> Vec<K::Affine> {
         self.complete();
         let mut sums = vec![K::Affine::identity(); self.points.len()];
@@ -203,7 +203,7 @@ impl<K: Kernel> Filling<'_, '_, '_, K> {
     }
 }
 
-/// What running sums take.
+/// The working memory of running sums.
 struct Running<'r, K: Kernel> {
     steps: &'r mut [K::Step],
     /// Two for each segment, and for each of the segments of those.

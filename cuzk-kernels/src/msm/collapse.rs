@@ -1,9 +1,9 @@
 //! Additions of many terms to few buckets.
 //!
-//! The additions of a batch have different targets, so where digits repeat,
-//! terms of the same bucket are added to each other first, in rounds of pairs:
-//! however many they are, that takes a logarithmic number of batches. The
-//! invariant: buckets ascend, and there is a point for each.
+//! The additions of a batch have different targets. So where digits repeat, terms of one
+//! bucket are added to each other first, in rounds of pairs. That takes a number of batches
+//! that is logarithmic in the number of terms. Invariant: buckets ascend, and there is a
+//! point for each.
 
 use crate::affine::{Addition, Kernel};
 
@@ -28,7 +28,7 @@ impl Collapse {
         }
     }
 
-    /// What that takes on the heap.
+    /// Returns the bytes that it has on the heap.
     pub(super) const fn heap_bytes(terms: usize) -> usize {
         terms * (size_of::<u32>() + size_of::<Addition>())
     }

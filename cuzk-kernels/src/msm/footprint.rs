@@ -1,6 +1,6 @@
-//! How much memory a sum takes, from how many terms it has.
+//! The memory of an MSM, computed from the sizes of its terms.
 //!
-//! Not an allocator: a caller reserves what this says before it starts a sum.
+//! A caller reserves this memory before it starts an MSM. Nothing is allocated here.
 
 use blstrs::{G1Affine, G2Affine};
 
@@ -16,31 +16,32 @@ use crate::digits::Recoded;
 use crate::ifma;
 use crate::isa::{Implementation, Isa};
 
-/// The terms of a sum, or of a part of it that fills the same buckets.
+/// The size of a term of an MSM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsmTermSize {
-    /// Those whose scalars are neither 0 nor ±1.
+    /// The number of scalars that are neither 0 nor ±1.
     pub wide: usize,
-    /// Whether its scalars are plain, and have to be told apart first.
+    /// True if the scalars are plain, so that the MSM has to sort them first.
     pub is_plain: bool,
-    /// In which shape all of them have multiples of their bases that are used, if
-    /// they have.
+    /// The shape of the multiples, if all of these scalars have multiples of their bases
+    /// that are used.
     pub multiples: Option<Shape>,
 }
 
-/// What a sum takes, in bytes.
+/// The memory of an MSM, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MsmMemory {
-    /// Of each block that it takes from its [`Memory`](cuzk_memory::Memory), in order.
-    /// It holds all of them until it ends where all parts have multiples of one shape, or
-    /// none has; else those of one shape after those of another.
+    /// The size of each block that the MSM takes from its [`Memory`](cuzk_memory::Memory),
+    /// in order. If all terms have multiples of one shape, or none has multiples, it holds
+    /// all blocks until it ends. Otherwise it holds those of one shape after those of
+    /// another.
     pub blocks: Vec<usize>,
-    /// On the heap, at most, but for a few kilobytes.
+    /// The most bytes on the heap, except for a few kilobytes.
     pub heap_bytes: usize,
 }
 
 impl MsmMemory {
-    /// Of a sum in G1 over these parts on `threads` threads.
+    /// Returns the memory of an MSM in G1 over terms of these sizes, on `threads` threads.
     #[must_use]
     pub fn of_g1(isa: Isa, parts: &[MsmTermSize], threads: usize) -> Self {
         match isa.implementation() {
@@ -51,7 +52,7 @@ impl MsmMemory {
         }
     }
 
-    /// The same in G2.
+    /// Returns the memory of an MSM in G2 over terms of these sizes, on `threads` threads.
     #[must_use]
     pub fn of_g2(isa: Isa, parts: &[MsmTermSize], threads: usize) -> Self {
         match isa.implementation() {
@@ -83,12 +84,13 @@ fn plans(parts: &[MsmTermSize], threads: usize) -> impl Iterator<Item = Plan> {
         .chain((wide > 0).then(|| plan(wide, threads)))
 }
 
-/// What marks buckets: the filled ones of all sets, and on each thread those of a batch.
+/// Returns the bytes of the marks of buckets: those that are filled, in all sets, and on
+/// each thread those of a batch.
 fn marks_bytes(plan: &Plan, threads: usize) -> usize {
     (plan.sets() + threads) * plan.set_len().div_ceil(64) * size_of::<u64>()
 }
 
-/// Bytes of the buckets of a sum in G2 with `wide` scalars that are neither 0
+/// Returns the bytes of the buckets of an MSM in G2 with `wide` scalars that are neither 0
 /// nor ±1, on `threads` threads.
 pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
     if wide == 0 {

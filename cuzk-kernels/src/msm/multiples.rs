@@ -1,16 +1,14 @@
-//! Bases with precomputed multiples, for sums over the same bases again and
-//! again.
+//! Bases with precomputed multiples, for MSMs that use the same bases again and again.
 //!
-//! A scalar's digit for the window at bit b wants 2^b times the base. Where
-//! that is at hand, windows share their buckets: Brickell, Gordon, McCurley and
-//! Wilson, "Fast exponentiation with precomputation", Eurocrypt 1992, with
-//! Pippenger's buckets. With rows of multiples 2^(g·j) for a few j only, the
-//! windows are dealt out to as many sets of buckets as there are windows from
-//! one row to the next.
+//! A scalar's digit for the window at bit b multiplies 2^b times the base. Where that
+//! multiple is precomputed, windows share their buckets. This is the method of Brickell,
+//! Gordon, McCurley and Wilson ("Fast exponentiation with precomputation", Eurocrypt 1992)
+//! with Pippenger's buckets. There may be rows of multiples 2^(g·j) for a few j only. Then
+//! there are as many sets of buckets as there are windows from one row to the next.
 //!
-//! Rows are in the form of an implementation's points, so that a sum reads them
-//! where they lie. The invariant: what a row holds is what its base gives;
-//! nothing checks it again, and whoever keeps rows in a file keeps a checksum.
+//! Rows are in the form of an implementation's points, so that an MSM reads them where they
+//! lie. Invariant: a row holds the multiples of its bases. Nothing checks that again: keep
+//! a checksum with rows in a file.
 
 use std::marker::PhantomData;
 
@@ -31,7 +29,7 @@ use crate::isa::{Implementation, Isa};
 use cuzk_memory::Checkpoint;
 use cuzk_memory::Lent;
 
-/// Some of a sum's bases: those that have multiples.
+/// Some of an MSM's bases: those that have multiples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     len: usize,
@@ -42,7 +40,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Those of `len` bases for which `is_chosen` says so. A sum has at most
+    /// Chooses those of `len` bases for which `is_chosen` returns true. An MSM has at most
     /// 2^31 bases.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 bases")]
@@ -68,13 +66,13 @@ impl Chosen {
         }
     }
 
-    /// How many are chosen.
+    /// Returns the number of chosen bases.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many chosen ones are before this one, if it is chosen.
+    /// Returns the number of chosen bases before this one, if it is chosen.
     #[inline]
     pub(super) fn rank(&self, index: u32) -> Option<u32> {
         let (at, shift) = ((index / 64) as usize, index % 64);
@@ -83,14 +81,14 @@ impl Chosen {
         (word >> shift & 1 == 1).then(|| self.ranks[at] + before.count_ones())
     }
 
-    /// Whether all of these are chosen: bit i of word i / 64 is base i.
+    /// Returns true if all of these bases are chosen: bit i of word i / 64 is base i.
     pub(super) fn covers(&self, bases: &[u64]) -> bool {
         let absent = |(at, word): (usize, &u64)| word & !self.words.get(at).unwrap_or(&0);
         bases.iter().enumerate().all(|base| absent(base) == 0)
     }
 }
 
-/// Rows of multiples of a sum's chosen bases, in memory.
+/// Rows of multiples of an MSM's chosen bases, in memory.
 pub struct Multiples<'a, P> {
     isa: Isa,
     shape: Shape,
@@ -117,13 +115,13 @@ impl<P> std::fmt::Debug for Multiples<'_, P> {
 }
 
 impl<'a, P: WithMultiples> Multiples<'a, P> {
-    /// Rows that [`write_rows`] made for the same instructions, shape and chosen
-    /// bases.
+    /// Takes rows that [`WithMultiples::write_rows`] made for the same instructions, shape
+    /// and chosen bases.
     ///
     /// # Errors
-    /// [`KernelError::Multiples`] for instructions that have no such form, and
-    /// for rows of another length or out of alignment; [`KernelError::TooManyTerms`]
-    /// for more than 2^31 points in all rows.
+    /// [`KernelError::Multiples`] for instructions that have no such form, and for rows
+    /// that are out of alignment. [`KernelError::LengthMismatch`] for rows of another
+    /// length. [`KernelError::TooManyTerms`] for more than 2^31 points in all rows.
     pub fn new(
         isa: Isa,
         shape: Shape,
@@ -179,7 +177,7 @@ pub trait WithMultiples: Sized {
     /// of their own.
     fn row_bytes(isa: Isa, points: usize) -> Option<usize>;
 
-    /// Whether points can be read where these bytes lie.
+    /// Returns true if points can be read where these bytes lie.
     fn is_aligned(isa: Isa, bytes: &[u8]) -> bool;
 
     /// Computes the rows, and hands each over as bytes, first to last.

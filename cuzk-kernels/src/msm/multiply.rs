@@ -118,8 +118,8 @@ where
     g2_of_terms(context, &[MsmTerm::new(&bases, *scalars)])
 }
 
-/// The sum of the sums of all parts, in G1. It takes less than the sums one by
-/// one, because they fill the same buckets.
+/// Computes the sum of the MSMs of all terms, in G1. It takes less time than the MSMs one
+/// by one, because all terms fill the same buckets.
 ///
 /// # Errors
 /// As [`g1_with`].
@@ -130,7 +130,7 @@ pub fn g1_of_terms<'a>(
     g1_planned(context.into(), parts, &plan)
 }
 
-/// The sum of the sums of all parts, in G2.
+/// Computes the sum of the MSMs of all terms, in G2.
 ///
 /// # Errors
 /// As [`g1_with`].
@@ -141,8 +141,8 @@ pub fn g2_of_terms<'a>(
     g2_planned(context.into(), parts, &plan)
 }
 
-/// How wide the windows are, in bits, into which a sum cuts `wide` scalars that are
-/// neither 0 nor ±1 on `threads` threads: what the cost model says.
+/// Returns the width of the windows, in bits, into which an MSM cuts `wide` scalars that
+/// are neither 0 nor ±1, on `threads` threads. The cost model chooses it.
 pub fn window_bits(wide: usize, threads: usize) -> u32 {
     plan(wide, threads.max(1)).windows.bits()
 }

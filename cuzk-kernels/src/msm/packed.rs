@@ -4,15 +4,15 @@
 //! the witness was made, they need neither 32 bytes each nor to be told apart
 //! again.
 //!
-//! Invariant: `ones` and `wide` have a bit for each scalar and none set past
-//! the last, none is set in both, and there is a value for each bit of `wide`.
+//! Invariant: `ones` and `wide` have a bit for each scalar, and no bit is set past the
+//! last. No bit is set in both. There is a value for each bit of `wide`.
 
 use blstrs::Scalar;
 
 use crate::error::{KernelError, expect_len};
 
-/// The scalars of a sum: 1 where `ones` has a bit, the next of `values` where
-/// `wide` has one, 0 elsewhere. Bit i of word i / 64 is scalar i.
+/// The scalars of an MSM: 1 where `ones` has a bit, the next of `values` where `wide` has
+/// one, 0 elsewhere. Bit i of word i / 64 is scalar i.
 #[derive(Debug, Clone, Copy)]
 pub struct PackedScalars<'a> {
     len: usize,
@@ -26,9 +26,9 @@ impl<'a> PackedScalars<'a> {
     /// they are zero.
     ///
     /// # Errors
-    /// [`KernelError::LengthMismatch`] for too few words, or for another number
-    /// of values than there are bits in `wide`; [`KernelError::PackedScalars`]
-    /// for a bit in both or past the end.
+    /// [`KernelError::LengthMismatch`] for too few words, or if there are not as many
+    /// values as bits in `wide`. [`KernelError::PackedScalars`] for a bit that is set in
+    /// both, or past the end.
     pub fn new(
         len: usize,
         ones: &'a [u64],
@@ -59,7 +59,7 @@ impl<'a> PackedScalars<'a> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no scalars.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -98,7 +98,7 @@ pub(super) struct SetBits<'a> {
     words: &'a [u64],
     /// The number of the first bit of the next of the words.
     next: u32,
-    /// What is left of the word before.
+    /// The bits that are left of the word before.
     left: u64,
 }
 

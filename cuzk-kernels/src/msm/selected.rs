@@ -1,4 +1,4 @@
-//! Sums of selected bases: the terms whose scalars are ±1.
+//! Selected bases added up: those whose scalars are ±1.
 
 use blstrs::Scalar;
 use group::Group;
@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::KernelError;
 use cuzk_memory::Lent;
 
-/// The sum over a part's scalars that are ±1, and the terms that take a
+/// Returns the sum over a term's scalars that are ±1, and the scalars that take a
 /// multiplication.
 ///
 /// # Errors
@@ -42,8 +42,8 @@ pub(super) fn sum_ones<'a, K: Kernel>(
     }
 }
 
-/// The sum over the scalars that are ±1, and how many are neither that nor 0,
-/// which `marks` gets the bits of.
+/// Returns the sum over the scalars that are ±1, and the number of those that are neither
+/// ±1 nor 0. `marks` gets the bits of the latter.
 fn sum_plain<K: Kernel>(
     kernel: K,
     bases: &dyn Bases<K::Affine>,
@@ -72,7 +72,7 @@ fn sum_plain<K: Kernel>(
         )
 }
 
-/// The sum of the bases whose bit is set.
+/// Returns the sum of the bases whose bit is set.
 fn sum_bits<K: Kernel>(
     kernel: K,
     bases: &dyn Bases<K::Affine>,
@@ -97,8 +97,8 @@ fn sum_bits<K: Kernel>(
         .try_reduce(CurveOf::<K>::identity, |a, b| Ok(a + b))
 }
 
-/// The sum of the bases with these indices: as many as there is room for, to which the
-/// others are added in turn, and then to each other.
+/// Adds up the bases with these indices. It reads as many as there is room for, adds the
+/// others to them in turn, and then adds the results to each other.
 fn sum_selected<K: Kernel>(
     kernel: K,
     bases: &dyn Bases<K::Affine>,

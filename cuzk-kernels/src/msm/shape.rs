@@ -25,9 +25,9 @@ impl Shape {
         ((1..=windows).contains(&rows) && needed(rows) == rows).then_some(Self { bits, rows })
     }
 
-    /// The shape with which a sum of `terms` terms takes the fewest additions on
-    /// the busiest of `threads` threads, or a few more than those and fewer
-    /// rows; at most `rows_max` rows, but at least one.
+    /// Returns the shape with which an MSM of `terms` terms takes the fewest additions on
+    /// the busiest of `threads` threads. A shape with fewer rows is preferred if it takes
+    /// only a few additions more. It has at least one row and at most `rows_max`.
     #[must_use]
     pub fn choose(terms: usize, threads: usize, rows_max: usize) -> Self {
         let threads = threads.max(1);
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Whoever says no threads, or no rows, gets what one gives.
+    /// No threads, or no rows, count as one.
     #[test]
     fn a_shape_is_chosen_for_no_threads_and_no_rows() {
         for terms in [0, 1, 500, 1 << 18] {

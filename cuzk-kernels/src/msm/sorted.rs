@@ -5,7 +5,7 @@ use ff::Field;
 
 use super::pieces::TASK;
 
-/// Words of packed scalars that one task sums: some 4096 ones.
+/// Words of packed scalars whose bases one task adds up: some 4096 ones.
 pub(super) const TASK_WORDS: usize = 128;
 
 /// Some plain scalars, by what has to be done.
@@ -35,7 +35,7 @@ impl Sorted {
         TASK
     };
 
-    /// What it has on the heap.
+    /// The bytes that it has on the heap.
     pub(super) const HEAP_BYTES: usize = (Self::PLUS_MAX + TASK) * size_of::<u32>();
 
     /// Sorts scalars, the first of which has index `start`. `marks` gets a bit for

@@ -1,11 +1,11 @@
-//! Whether points are in the subgroup of prime order, many at a time.
+//! The check that points are in the subgroup of prime order, many at a time.
 //!
-//! One point is checked with a multiplication by a 64-bit number. Of many, each
-//! round throws every point into one of some buckets at random and checks the
-//! buckets' sums, which costs an addition a point. Take a point outside and fix
-//! where the others fall: at most one bucket for it makes all sums come out
-//! inside, so a round overlooks it with a chance of at most 1 / buckets, however
-//! the points were chosen, as long as they were chosen before the seed.
+//! One point is checked with a multiplication by a 64-bit number. Many points are checked
+//! in rounds. A round adds every point to a bucket that is chosen at random, and checks the
+//! buckets' sums: one addition a point. Take a point outside the subgroup, and fix the
+//! buckets of the others. At most one choice of its bucket leaves all sums inside. So a
+//! round overlooks it with a chance of at most 1 / buckets, however the points were chosen,
+//! if they were chosen before the seed.
 
 use blstrs::{G1Affine, G2Affine};
 use group::prime::PrimeCurveAffine;
@@ -31,8 +31,8 @@ const BUCKETS: usize = 1 << 11;
 /// A set with a point outside is accepted with a chance of 2^-64, as its seed has 64 bits.
 const ROUNDS: usize = 6;
 
-/// Whether all points are in G1. They must be on the curve and not infinite,
-/// as [`Bases`] promises. `seed` is drawn after the points were fixed.
+/// Returns true if all points are in G1. They must be on the curve and not infinite, as
+/// [`Bases`] promises. `seed` is drawn after the points were fixed.
 ///
 /// # Errors
 /// When a base cannot be read, or there are more than 2^31.
@@ -48,7 +48,7 @@ where
     }
 }
 
-/// Whether all points are in G2; otherwise as [`all_in_g1`].
+/// Returns true if all points are in G2; otherwise as [`all_in_g1`].
 ///
 /// # Errors
 /// As [`all_in_g1`].

@@ -1,4 +1,4 @@
-//! What a sum is over: parts, each of them bases and as many scalars.
+//! The terms of an MSM: bases, and as many scalars.
 
 use blstrs::Scalar;
 
@@ -9,7 +9,7 @@ use crate::bases::Bases;
 use crate::error::{KernelError, expect_len};
 use cuzk_memory::Lent;
 
-/// Bases and scalars of a sum, or of a part of it.
+/// A term of an MSM: bases, and as many scalars. The MSM is the sum over all its terms.
 #[derive(Clone, Copy)]
 pub struct MsmTerm<'a, P> {
     pub(super) bases: &'a dyn Bases<P>,
@@ -27,9 +27,9 @@ impl<'a, P> MsmTerm<'a, P> {
         }
     }
 
-    /// The same with multiples of some of the bases, or none: used if they are for the
-    /// sum's instructions, and if every scalar that takes a multiplication is
-    /// one of theirs.
+    /// Adds multiples of some of the bases, or none. The MSM uses them if they are for its
+    /// instructions, and if they cover the base of every scalar that takes a
+    /// multiplication.
     #[must_use]
     pub fn with_multiples(self, multiples: impl Into<Option<Multiples<'a, P>>>) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<'a, P> MsmTerm<'a, P> {
     }
 
     /// # Errors
-    /// As the sum's.
+    /// As those of the MSM.
     pub(super) fn check(&self) -> Result<(), KernelError> {
         check_terms(self.bases.len(), self.scalars.len())
     }
@@ -66,7 +66,7 @@ impl<P> std::fmt::Debug for MsmTerm<'_, P> {
     }
 }
 
-/// The scalars of a part.
+/// The scalars of a term.
 #[derive(Clone, Copy, Debug)]
 pub enum Scalars<'a> {
     /// One after the other.
@@ -96,7 +96,7 @@ impl<'a> From<PackedScalars<'a>> for Scalars<'a> {
     }
 }
 
-/// A part's terms that take a multiplication.
+/// A term's scalars that take a multiplication, with their bases.
 pub(super) struct Wide<'a, P> {
     pub(super) bases: &'a dyn Bases<P>,
     pub(super) multiples: Option<Multiples<'a, P>>,

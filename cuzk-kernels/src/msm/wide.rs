@@ -1,4 +1,4 @@
-//! Sums over full-size scalars: Pippenger's bucket method.
+//! The MSM over full-size scalars: Pippenger's bucket method.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ use crate::digits::{Recoded, Window, Windows};
 use crate::error::KernelError;
 use cuzk_memory::{Lent, Memory};
 
-/// The sum over the wide scalars of all parts, whose buckets are the same, by the plan
-/// that `choose` has for a number of terms and of threads.
+/// Computes the MSM over the wide scalars of all terms, which share their buckets. `choose`
+/// returns the plan for the numbers of scalars and of threads.
 ///
 /// # Errors
 /// [`KernelError::Bases`], [`KernelError::Memory`], [`KernelError::Stopped`].
@@ -83,8 +83,8 @@ impl<'a, K: Kernel> InRows<'a, K> {
     }
 }
 
-/// The sum over the wide scalars of parts whose bases have multiples, all of
-/// one shape.
+/// Computes the MSM over the wide scalars of terms whose bases have multiples, all of one
+/// shape.
 ///
 /// # Errors
 /// [`KernelError::Memory`], [`KernelError::Stopped`].
@@ -132,7 +132,7 @@ struct Chunk<'m> {
     recoded: Lent<'m, Recoded>,
 }
 
-/// What [`Chunk::load`] loaded.
+/// The terms that [`Chunk::load`] loaded.
 struct Loaded<'a> {
     indices: &'a mut [u32],
     recoded: &'a [Recoded],
@@ -189,7 +189,7 @@ fn decode<K: Kernel>(
         })
 }
 
-/// The buckets of a sum.
+/// The buckets of an MSM.
 struct BucketSets<'m, 'w, K: Kernel> {
     sets: Vec<BucketSet<'m, K>>,
     workspaces: &'m Workspaces<'w, K>,
@@ -202,7 +202,7 @@ struct BucketSet<'m, K: Kernel> {
     buckets: Buckets<'m, K>,
 }
 
-/// What the digits of one window are added to, and from where.
+/// The buckets to which the digits of one window are added, and the digits' place.
 struct Cut {
     window: Window,
     /// The bucket of the digit 1, less one.

@@ -1,9 +1,9 @@
-//! What the threads of a sum work with.
+//! The working memory of the threads of an MSM.
 //!
-//! Tasks of a sum need points and batches of their own, but only as many at a time as
-//! there are threads, and hand them on to each other. What is large is lent by whoever
-//! started the sum, for all threads at once and before the first task; lists of numbers
-//! are on the heap. The invariant: a workspace belongs to one task at a time.
+//! A task of an MSM needs points and a batch of its own. Only as many tasks run at a time
+//! as there are threads, so tasks hand these on to each other. The caller of the MSM lends
+//! the large memory, for all threads at once and before the first task. Lists of numbers
+//! are on the heap. Invariant: a workspace belongs to one task at a time.
 
 use super::batch::{Batch, TERMS_MAX};
 use super::collapse::points_for;
@@ -19,7 +19,7 @@ pub(super) const POINTS: usize = points_for(TERMS_MAX);
 /// Half of them, that the other half is added to.
 pub(super) const SUMS: usize = POINTS / 2;
 
-/// What is lent to the threads of a sum.
+/// The memory that is lent to the threads of an MSM.
 pub(super) struct Area<'m, K: Kernel> {
     memory: &'m dyn Memory,
     steps: Lent<'m, K::Step>,
@@ -59,7 +59,7 @@ impl<'m, K: Kernel> Area<'m, K> {
     }
 }
 
-/// The workspaces of a sum.
+/// The workspaces of an MSM.
 pub(super) struct Workspaces<'a, K: Kernel> {
     memory: &'a dyn Memory,
     spares: Spares<Workspace<'a, K>>,
@@ -85,7 +85,7 @@ impl<K: Kernel> Workspaces<'_, K> {
     }
 }
 
-/// What one task works with.
+/// The working memory of one task.
 pub(super) struct Workspace<'a, K: Kernel> {
     pub(super) scratch: Scratch<'a, K>,
     pub(super) batch: Batch,
@@ -117,6 +117,6 @@ impl<'a, K: Kernel> Workspace<'a, K> {
     }
 }
 
-/// What a workspace has on the heap, but for what marks the buckets of a set.
+/// The bytes that a workspace has on the heap, without the marks of a set's buckets.
 pub(super) const HEAP_BYTES: usize =
     SUMS * size_of::<Addition>() + Batch::HEAP_BYTES + Sorted::HEAP_BYTES;

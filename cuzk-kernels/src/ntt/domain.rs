@@ -85,9 +85,9 @@ impl Domain {
         self.size_inverse
     }
 
-    /// Bytes of the block in which a transform or a quotient over 2^`log_size` points,
-    /// on `threads` threads, holds what it works on: one after the other, and given back
-    /// when it ends. It has some 64 KiB a thread on the heap.
+    /// Returns the bytes of the block that a transform or a quotient over 2^`log_size`
+    /// points works in, on `threads` threads. It takes one block at a time, and gives it
+    /// back when it ends. It has some 64 KiB a thread on the heap.
     #[must_use]
     pub fn rows_bytes(isa: Isa, log_size: u32, threads: usize) -> usize {
         threads.max(1) * Engine::rows_bytes(isa, 1 << log_size)
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// What sums the largest values that lazy reductions meet.
+    /// Inputs that lead to the largest values that lazy reductions meet.
     #[test]
     fn extreme_values_are_reduced() {
         let minus_one = -Scalar::ONE;

@@ -1,5 +1,4 @@
-//! Who computes: the twiddles in the form that an implementation wants, and
-//! the choice between implementations.
+//! The choice between implementations, with the twiddles in the form that each wants.
 
 use blstrs::Scalar;
 use ff::Field;
@@ -113,10 +112,10 @@ impl Engine {
     /// From a polynomial's values on the domain to those on its coset of `generator`,
     /// whose square is the domain's root, times the domain's size.
     ///
-    /// With rev over the whole domain, generator^rev(i) for i in the lower half of
-    /// the indices is entry i of the table of twiddles, and an index of the upper half
-    /// has one more factor. That is how coefficients in bit-reversed order are shifted
-    /// without a table of their own.
+    /// Let rev reverse the bits of an index into the whole domain. For i in the lower half
+    /// of the indices, generator^rev(i) is entry i of the table of twiddles. An index of
+    /// the upper half has one more factor. So coefficients in bit-reversed order are
+    /// shifted without a table of their own.
     pub(crate) fn move_to_coset(
         &self,
         values: &mut [Scalar],

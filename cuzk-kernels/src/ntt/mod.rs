@@ -1,10 +1,9 @@
 //! Number-theoretic transforms over the scalar field.
 //!
-//! The public transforms take and give natural order and agree with
-//! bellperson's `EvaluationDomain`, coset included. Inside the crate there are
-//! those that need no reordering (natural order in, bit-reversed out, and the
-//! other way), which the quotient combines without a pass of its own for
-//! reversing bits, for shifts to the coset or for products.
+//! The public transforms take and give natural order and agree with bellperson's
+//! `EvaluationDomain`, coset included. Inside the crate there are transforms that reorder
+//! nothing: from natural order to bit-reversed, and back. The quotient combines these. It
+//! needs no pass of its own for reversing bits, for shifts to the coset, or for products.
 
 pub(crate) mod columns;
 mod direction;

@@ -1,10 +1,9 @@
 //! A transform as few passes over memory.
 //!
-//! A layer l of the transform has 2^l blocks, each with one twiddle. A pass
-//! takes several consecutive layers at once: within a block of its first
-//! layer, columns of elements do not interact, so a task copies a few columns
-//! into a cache-sized buffer, does all layers of the pass there, and copies
-//! them back.
+//! A layer l of the transform has 2^l blocks, each with one twiddle. A pass computes
+//! several consecutive layers at once. Within a block of its first layer, columns of
+//! elements do not interact. So a task copies a few columns into a cache-sized buffer,
+//! computes all layers of the pass there, and copies them back.
 
 use std::ops::Range;
 
@@ -21,8 +20,8 @@ use crate::error::KernelError;
 /// Most layers in a pass: 2^10 rows of eight columns are 256 KiB.
 const LAYERS_MAX: u32 = 10;
 
-/// Elements, at least, that are multiplied before the first of them is added: a product
-/// that is still on its way to memory stalls who reads it.
+/// The least number of elements that are multiplied before the first of them is added. A
+/// read of a product that is still on its way to memory stalls the processor.
 const RUN: usize = 16;
 
 /// Natural order in, bit-reversed order out (Cooley–Tukey butterflies).

@@ -1,9 +1,9 @@
 //! Bit reversal, in place, in tiles that use whole cache lines.
 //!
-//! An index is read as (high, middle, low) with `q` high and low bits. Its
-//! reversal is (rev low, rev middle, rev high): a tile, the 2^q runs of 2^q
-//! elements that share a middle, is transposed (with rows and columns
-//! reversed) and changes place with the tile of the reversed middle.
+//! An index is read as (high, middle, low) with `q` high and low bits. Its reversal is (rev
+//! low, rev middle, rev high). A tile consists of the 2^q runs of 2^q elements that share a
+//! middle. It is transposed, with rows and columns reversed, and changes place with the
+//! tile of the reversed middle.
 //!
 //! The runs of a tile are far apart, at distances that share a set of every cache.
 //! So a tile is copied run by run, and transposed where its copy lies together.

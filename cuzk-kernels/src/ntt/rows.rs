@@ -1,15 +1,14 @@
 //! Where the tasks of a transform have their rows.
 //!
-//! A task copies some columns of a transform together, which takes no more than fits a
-//! second-level cache, and tasks hand that on to each other. It is lent by whoever
-//! started the transform, for all threads at once. The invariant: rows belong to one task
-//! at a time.
+//! A task copies some columns of a transform together. They fit a second-level cache, and
+//! tasks hand the memory on to each other. The caller of the transform lends it, for all
+//! threads at once. Invariant: rows belong to one task at a time.
 
 use crate::error::KernelError;
 use crate::spares::Spares;
 use cuzk_memory::{Lent, Memory, Plain};
 
-/// What is lent to the threads of a transform.
+/// The memory that is lent to the threads of a transform.
 pub(crate) struct Area<'m, T> {
     memory: &'m dyn Memory,
     /// Values of a task.

@@ -13,8 +13,8 @@ use crate::arithmetic::Arithmetic;
 use crate::context::Context;
 use crate::error::KernelError;
 
-/// Twiddles for the arithmetic `A`. What the operations do is said at
-/// [`Engine`](super::Engine).
+/// Twiddles for the arithmetic `A`. The operations are documented at
+/// [`Engine`](super::engine::Engine).
 pub(crate) struct Serial<A> {
     twiddles: Twiddles,
     arithmetic: PhantomData<A>,

@@ -1,9 +1,8 @@
 //! Roots of unity in the order the transforms use them.
 //!
-//! `T[i] = root^rev(i)`, where rev reverses the bits of an index into half the
-//! domain. With blocks numbered in this order, block i of every layer uses
-//! the same entry i, so one table of half the size serves all layers, each a
-//! prefix of it.
+//! `T[i] = root^rev(i)`, where rev reverses the bits of an index into half the domain. With
+//! blocks numbered in this order, block i of every layer uses entry i. So one table of half
+//! the size serves all layers: each uses a prefix of it.
 
 use blstrs::Scalar;
 use ff::Field;
@@ -57,8 +56,8 @@ impl Twiddles {
 
     /// `root^rev(i)`, or its inverse, of a table whose scale is one.
     ///
-    /// The inverse needs no table: within [m, 2m), flipping all bits of i
-    /// below m negates the exponent but for half a turn, which is −1.
+    /// The inverse needs no table. For i in [m, 2m), flipping all bits of i below m negates
+    /// the exponent, except for half a turn, which is −1.
     #[inline]
     pub(crate) fn get(&self, i: usize, direction: Direction) -> Scalar {
         match direction {

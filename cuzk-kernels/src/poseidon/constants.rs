@@ -12,13 +12,14 @@ pub struct PoseidonConstants {
     pub domain_tag: Scalar,
     /// Full rounds, half of them before the partial rounds; even, at least 4.
     pub full_rounds: usize,
-    /// What is added, in order: before the first S-boxes, a key an element;
-    /// behind the S-boxes of every round but the last, a key an S-box.
+    /// The keys, in the order in which they are added. Before the first S-boxes there is a
+    /// key for each element. Behind the S-boxes of every round but the last there is a key
+    /// for each S-box.
     pub round_keys: Vec<Scalar>,
     /// The matrix of the full rounds: element j of the new state is
     /// Σᵢ `matrix[i][j]`·stateᵢ.
     pub matrix: Vec<Vec<Scalar>>,
-    /// The same for the last full round before the partial ones.
+    /// The matrix of the last full round before the partial rounds, as `matrix`.
     pub pre_sparse: Vec<Vec<Scalar>>,
     /// Matrices of the partial rounds.
     pub sparse: Vec<SparseMatrix>,

@@ -42,8 +42,9 @@ impl Poseidon {
         self.schedule.width - 1
     }
 
-    /// Values of a trace: with arity a, 3·a of the first round, 4·(a + 1) of
-    /// each further full round, 4 of each partial round, and the digest.
+    /// Returns the number of values of a trace. With arity a there are 3·a values of the
+    /// first round, and 4·(a + 1) of each further full round. Then there are 4 of each
+    /// partial round, and the digest.
     pub fn trace_len(&self) -> usize {
         self.schedule.trace_len()
     }
@@ -58,14 +59,14 @@ impl Poseidon {
         Ok(serial::permute::<Blst>(&self.schedule, preimage, |_| ()))
     }
 
-    /// Hashes as many preimages as `traces` has room for, one after the other
-    /// in `preimages`, and writes their traces in the same order; a trace's
-    /// last value is the digest.
+    /// Hashes as many preimages as `traces` has room for. The preimages lie one after the
+    /// other in `preimages`, and their traces are written in the same order. A trace's last
+    /// value is the digest.
     ///
-    /// A trace is, round by round and element by element, the S-box's input,
-    /// its square, its fourth power, and its fifth power plus the round key.
-    /// The first round's inputs are the preimage and not repeated, and the
-    /// tag's S-box is a constant that leaves nothing.
+    /// For each element of each round, a trace has four values. They are the S-box's input,
+    /// its square, its fourth power, and its fifth power plus the round key. The first
+    /// round's inputs are the preimage, and are not repeated. The tag's S-box is a
+    /// constant, and adds nothing to the trace.
     ///
     /// # Errors
     /// [`KernelError::LengthMismatch`] if `traces` is not a whole number of

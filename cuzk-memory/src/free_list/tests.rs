@@ -38,8 +38,8 @@ impl Model {
         assert!(self.list.give_back(place).is_empty());
     }
 
-    /// What is mapped is no more than twice the most that was taken at once, and what
-    /// the smallest mapping has left.
+    /// Checks that the mapped memory is at most twice the most that was taken at once, and
+    /// the rest of the smallest mapping.
     fn check_bound(&self) {
         let taken = bytes_of(&self.taken);
         assert_eq!(self.list.in_use_bytes(), taken as u64);
@@ -169,7 +169,7 @@ fn the_largest_go_first_where_that_is_asked_for() {
     let given_up = list.give_up_largest_beyond(11 * MB as u64);
     let given_up = given_up.iter().map(|place| (place.mapping, place.bytes));
     assert_eq!(given_up.collect::<Vec<_>>(), [(2, 16 * MB), (4, 3 * MB)]);
-    // What was kept longest is in front again.
+    // The extents kept longest are in front again.
     let front = list.free.iter().map(|free| free.extent.mapping);
     assert_eq!(front.collect::<Vec<_>>(), [1, 3, 4]);
 }

@@ -100,7 +100,7 @@ fn what_the_next_will_take_stays_and_others_make_room() {
     assert_eq!(kept(&pool), 350);
     drop(pool.take(250 * PART).unwrap());
     assert_eq!(kept(&pool), 350);
-    // What suits nobody is not a reason to keep more than there is room for.
+    // A demand that no block suits is no reason to keep more than there is room for.
     keep();
     pool.make_room(&[2000 * PART_BYTES], 1400 * PART_BYTES as u64, &NEVER_STOP);
     assert_eq!(kept(&pool), 1400);

@@ -1,9 +1,9 @@
 //! Any prime field's elements in a cell, through their canonical bytes.
 //!
-//! Slow (into and out of Montgomery form at every access) and general: it
-//! needs nothing that [`PrimeField`] does not promise, but for a modulus that
-//! is written in hexadecimal. Fields whose limbs can be had directly should
-//! implement [`CellField`] themselves.
+//! This form is general: it needs only the promises of [`PrimeField`], and a modulus that
+//! is written in hexadecimal. It is slow, because every access converts into or out of
+//! Montgomery form. Fields whose limbs can be had directly should implement [`CellField`]
+//! themselves.
 
 use super::CellField;
 use ff::PrimeField;
@@ -12,10 +12,9 @@ use ff::PrimeField;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Canonical<S>(pub S);
 
-/// The greatest top limb of a field with this modulus, given as `0x` and 64
-/// digits. Of a modulus written otherwise only the number of bits is used,
-/// which is right for all but fields of 255 bits: those are then refused when
-/// the cell is compiled.
+/// The greatest top limb of a field with this modulus, given as `0x` and 64 digits. For a
+/// modulus in another form only the number of bits is used. That is right for all fields
+/// but those of 255 bits, which are refused when the cell is compiled.
 const fn top_limb_max(modulus: &str, num_bits: u32) -> u64 {
     assert!(num_bits > 192 && num_bits < 256);
     let all_ones = u64::MAX >> (256 - num_bits);
@@ -38,7 +37,7 @@ const fn top_limb_max(modulus: &str, num_bits: u32) -> u64 {
     top
 }
 
-/// Whether the field's bytes start with the least significant.
+/// Returns true if the field's bytes start with the least significant one.
 fn is_little_endian<S: PrimeField>() -> bool {
     S::ONE.to_repr().as_ref().first() == Some(&1)
 }

@@ -1,11 +1,10 @@
 //! A witness in cells, to check a circuit while it is being synthesised.
 //!
-//! The empty flag says which variables have a value: reading one without is a
-//! violation, and so is giving one a second value. The accessed flag says
-//! which variables the rows read, which is what a density is. A density is of
-//! one matrix and a cell has one flag, so a variable is two cells, one for A
-//! and one for B: a cache line. C is read without leaving a mark, because no
-//! query is made of it.
+//! The empty flag says which variables have a value: reading one without is a violation,
+//! and so is giving one a second value. The accessed flag says which variables the rows
+//! read, which is what a density is. A density belongs to one matrix, and a cell has one
+//! flag. So a variable has two cells, one for A and one for B, which fill a cache line.
+//! Reads by C leave no mark, because no query is made of C.
 //!
 //! It is a tool for who writes circuits or witnesses, and for tests. It is no
 //! way to make a witness: it evaluates every row, and converts every value
@@ -28,7 +27,7 @@ pub enum Query {
     B,
 }
 
-/// What a circuit did that no circuit may do.
+/// An action that no circuit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A variable's value is used and it has none.
@@ -189,7 +188,7 @@ fn accessed<S: PrimeField>(cells: &[Pair<S>], query: Query) -> Density {
     density
 }
 
-/// What [`check_circuit`] saw.
+/// The result of [`check_circuit`].
 #[derive(Debug, Clone)]
 pub struct CheckedCircuit {
     /// Rows enforced.
@@ -201,12 +200,12 @@ pub struct CheckedCircuit {
     pub violation: Option<(usize, Violation)>,
 }
 
-/// Synthesises `circuit` in a [`CheckedMemory`] and evaluates each row as it
-/// is enforced. A variable whose value is missing is left without one, which
-/// is no violation until a row reads it; so a blank circuit has densities too.
+/// Synthesises `circuit` in a [`CheckedMemory`] and evaluates each row as it is enforced. A
+/// variable whose value is missing is left without one. That is no violation until a row
+/// reads it, so a blank circuit has densities too.
 ///
 /// # Errors
-/// What the circuit itself fails with.
+/// The circuit's own error.
 pub fn check_circuit<S: PrimeField, C: Circuit<S>>(
     circuit: C,
 ) -> Result<CheckedCircuit, SynthesisError> {

@@ -1,7 +1,7 @@
 //! The slow twin of the packed cell: what it means, written down as types.
 //!
-//! 48 bytes for a field element of 32: 8 to tell values from addresses and
-//! from nothing, and 8 for one bit of whether it was accessed.
+//! A cell takes 48 bytes for a field element of 32. Eight bytes tell values from addresses
+//! and from nothing. Another eight hold one bit: the element was accessed.
 
 use super::{MemoryCell, Value};
 

@@ -9,12 +9,12 @@
 //! | 3 and more | bit 62 | bit 63 | bit 61 |
 //! | 1 or 2 | bit 63 | the other 63 bits all ones | one less than that |
 //!
-//! In the second row the first limb is one that no element has: the values
-//! between the modulus and the next power of two are a niche. An address is
-//! its segment in the third limb and its offset in the fourth.
+//! In the second row, no element has this first limb: the values between the modulus and
+//! the next power of two are a niche. An address is its segment in the third limb and its
+//! offset in the fourth.
 //!
-//! Invariant: with the accessed bit cleared, the first limb is exactly that
-//! of an empty cell, exactly that of an address, or that of an element.
+//! Invariant: with the accessed bit cleared, the first limb is that of an empty cell, that
+//! of an address, or that of an element.
 
 use super::{CellField, MemoryCell, Relocatable, Value};
 use std::marker::PhantomData;

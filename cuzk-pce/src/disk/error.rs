@@ -15,11 +15,11 @@ pub const LABEL_BYTES_MAX: usize = 255;
 pub struct DiskError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub fault: DiskFault,
 }
 
-/// What is wrong with a file.
+/// The problem of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskFault {
     /// The operating system refused.

@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 1;
 /// Magic, version, label length, field, fingerprint, six dimensions.
 pub(super) const HEADER_BYTES: usize = 8 + 4 + 4 + 32 + 32 + 6 * 8;
 
-/// What a file says about the circuit in it.
+/// The description of the circuit in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The writer's name for the circuit.
@@ -75,8 +75,8 @@ pub(crate) fn scalar_bytes<S: PrimeField>() -> usize {
     S::Repr::default().as_ref().len()
 }
 
-/// Returns the size of a file of plain rows without a label, from the numbers of public
-/// inputs, auxiliary variables and rows, and from the nonzeros of A, B and C.
+/// Returns the size of a file of plain rows without a label. The dimensions are the numbers
+/// of public inputs, auxiliary variables and rows. `nnz` counts the nonzeros of A, B and C.
 pub(crate) fn plain_bytes<S: PrimeField>(
     [num_inputs, num_aux, rows]: [usize; 3],
     nnz: [u64; 3],

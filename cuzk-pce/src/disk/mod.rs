@@ -1,14 +1,13 @@
 //! A constraint system in a file.
 //!
-//! Little-endian throughout: a fixed header (magic, version, field, circuit
-//! fingerprint, dimensions), a label, the three matrices as row pointers,
-//! columns and scalars, and a blake3 checksum of all that came before.
+//! A file is little-endian throughout. It has a fixed header (magic, version, field,
+//! circuit fingerprint, dimensions) and a label. Then come the three matrices as row
+//! pointers, columns and scalars, and a blake3 checksum of everything before it.
 //!
-//! Invariant: nothing from a file is used before it is checked. The size that
-//! the header announces must be the size of the file before anything is
-//! allocated, the checksum must hold before a row is decoded, and the rows
-//! must pass the checked constructors and have the fingerprint announced. A
-//! file appears under its name complete or not at all.
+//! Invariant: nothing from a file is used before it is checked. The size that the header
+//! announces must be the size of the file before anything is allocated. The checksum must
+//! hold before a row is decoded. The rows must pass the checked constructors, and have the
+//! announced fingerprint. A file appears under its name complete or not at all.
 
 mod error;
 mod header;

@@ -47,7 +47,7 @@ pub(crate) fn inspect_file<S: PrimeField>(path: &Path) -> Result<Header, DiskFau
     verified::<S>(&mut File::open(path)?)
 }
 
-/// Whether a file begins as files of plain rows do.
+/// Returns true if a file begins as files of plain rows do.
 pub(crate) fn is_plain(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     let file = File::open(path)?;

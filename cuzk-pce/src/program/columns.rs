@@ -1,8 +1,7 @@
 //! Which columns the rows have: densities, and what is proved to be boolean.
 //!
-//! The columns of a row that is repeated, or that drifts, go forward by the same
-//! number of variables from turn to turn, so they are added a stretch at a time
-//! and not row by row.
+//! The columns of a row that is repeated, or that drifts, go forward by a fixed number of
+//! variables from turn to turn. So they are added a stretch at a time, and not row by row.
 //!
 //! Invariant: the sets are those of the unfolded rows.
 

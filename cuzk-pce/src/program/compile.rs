@@ -5,9 +5,9 @@
 //! The rows themselves never exist side by side, so memory grows with what is
 //! distinct in a circuit, not with its length.
 //!
-//! Unlike [`crate::record()`] this system is not extensible: a circuit then
-//! takes its sequential branch, as it does for bellperson's parameter
-//! generator, and rows come in their final order.
+//! Unlike that of [`crate::record()`], this system is not extensible. So a circuit takes
+//! its sequential branch, as it does for bellperson's parameter generator, and rows come in
+//! their final order.
 //!
 //! Invariant: rows, variables and fingerprint are those of the recorded
 //! system.
@@ -24,9 +24,9 @@ use ff::PrimeField;
 /// The rows `inputᵢ · 0 = 0` that Groth16 appends are not among the rows.
 ///
 /// # Errors
-/// [`RecordError::Synthesis`] if the circuit fails, [`RecordError::Rows`] if
-/// it has more variables, rows or distinct parts than 31 bits can number, or
-/// names a variable that it has not allocated yet.
+/// [`RecordError::Synthesis`] if the circuit fails. [`RecordError::Rows`] if it has more
+/// variables, rows or distinct parts than 31 bits can number, or names a variable that it
+/// has not allocated yet.
 pub fn compile<S: PrimeField, C: Circuit<S>>(circuit: C) -> Result<Program<S>, RecordError> {
     compile_while(circuit, &NEVER_STOP)
 }

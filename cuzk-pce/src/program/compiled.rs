@@ -97,7 +97,7 @@ impl<S> Program<S> {
         }
     }
 
-    /// What the bytes are made of.
+    /// Returns the numbers of entries that make up the bytes.
     pub fn sizes(&self) -> Sizes {
         let Body::Folded(folded) = &self.body else {
             return Sizes::default();
@@ -242,7 +242,7 @@ impl<S: PrimeField> Program<S> {
     /// not matter. Each has `rows + num_inputs` places: the circuit's rows,
     /// then the rows `inputᵢ · 0 = 0` that Groth16 appends, where a is the
     /// input and b is zero. Each thread passes `checkpoint` before every block of
-    /// [`CHUNK_ROWS`] rows, without a lock.
+    /// [`CHUNK_ROWS`](crate::CHUNK_ROWS) rows, without a lock.
     ///
     /// # Errors
     /// [`EvalError`] if the witness or a buffer has other dimensions than the
@@ -260,10 +260,9 @@ impl<S: PrimeField> Program<S> {
     /// Evaluates A and B over a witness that satisfies the circuit. This is several
     /// times faster than [`Program::evaluate_into`] where rows are long sums.
     ///
-    /// On a row that does not hold, a may be what C comes to (b, if A is the
-    /// constant): whoever proves with such a witness gets a proof that no verifier
-    /// accepts, as they would with the exact values, since what the proof commits
-    /// to is the witness itself.
+    /// On a row that does not hold, a may be the value of C (or b, if A is the constant).
+    /// Every verifier rejects a proof with such a witness, as it would with the exact
+    /// values. The proof commits to the witness itself.
     ///
     /// # Errors
     /// As [`Program::evaluate_into`].

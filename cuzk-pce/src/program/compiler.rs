@@ -76,7 +76,7 @@ const FIXED_LEN: usize = 64;
 /// How many rows are compiled between two questions whether to go on.
 const STRETCH_ROWS: u32 = 4096;
 
-/// The constraint system that [`compile`] hands to a circuit.
+/// The constraint system that [`compile`](super::compile::compile) hands to a circuit.
 struct Compiler<'a, S> {
     checkpoint: &'a Checkpoint<'a>,
     num_inputs: u32,
@@ -93,8 +93,8 @@ struct Compiler<'a, S> {
     /// Bit i of word i / 64: auxiliary i is known to be boolean.
     boolean: Vec<u64>,
     fixed: [Option<Fixed>; FIXED_LEN],
-    /// Whether a shape is boolean given that a variable of it is fixed by an
-    /// earlier one: (shape, earlier shape, distance of their cursors).
+    /// True if a shape is boolean, given that an earlier shape fixes one of its variables.
+    /// The key is (shape, earlier shape, distance of their cursors).
     linked: HashMap<(u32, u32, u32), bool>,
     scratch: Vec<u32>,
     /// `enforce` cannot fail, so the first failure waits here for the end.
@@ -220,7 +220,7 @@ impl<'a, S: PrimeField> Compiler<'a, S> {
         Ok(())
     }
 
-    /// Whether this row proves its shape's column boolean; remembers it.
+    /// Returns true if this row proves its shape's column boolean, and records that.
     fn proves(&mut self, shape: u32) -> bool {
         let z = match &self.known[shape as usize].rule {
             Rule::Nothing => return false,
@@ -245,8 +245,8 @@ impl<'a, S: PrimeField> Compiler<'a, S> {
         true
     }
 
-    /// Whether an earlier row fixes a variable of this one so that the
-    /// column in question is boolean.
+    /// Returns true if an earlier row fixes a variable of this one so that the column in
+    /// question is boolean.
     fn is_linked(&mut self, shape: u32) -> bool {
         let cursor = self.num_aux;
         let known = &self.known[shape as usize];

@@ -1,15 +1,15 @@
 //! Shapes that drift: neighbours that differ only in how far back their
 //! columns are, and always by the same.
 //!
-//! Columns count back from the cursor. Where rows allocate more variables, or
-//! fewer, than the word they read has between its bits (a majority allocates
-//! two for each bit), every bit's row is another shape. A grammar sees no
-//! repetition there. An evaluation does: the columns still go forward by the
-//! same number of variables from row to row, their *stride*.
+//! Columns count back from the cursor. A row may allocate more variables, or fewer, than
+//! lie between the bits of the word that it reads. A majority, for example, allocates two
+//! for each bit. Then every bit's row is another shape. A grammar sees no repetition there.
+//! An evaluation does: the columns still go forward by the same number of variables from
+//! row to row, their *stride*.
 //!
-//! [`Drifts`] is a second reading of a grammar, made when a program is: the
-//! words of each node, with stretches of drifting shapes (or of two that take
-//! turns) put together into one symbol.
+//! [`Drifts`] is a second reading of a grammar, made together with the program. It has the
+//! words of each node. Stretches of drifting shapes, or of two that take turns, are one
+//! symbol.
 //!
 //! Invariant: unfolded it is the grammar itself.
 
@@ -103,7 +103,7 @@ impl Drifts {
         self.symbols.get(start..end)
     }
 
-    /// What a symbol stands for, if it is a drift.
+    /// Returns the stretch that a symbol stands for, if it is a drift.
     #[inline]
     pub(super) fn stretch<'a>(&self, symbol: u32, grammar: Grammar<'a>) -> Option<Stretch<'a>> {
         if symbol & DRIFT_BIT == 0 {

@@ -1,18 +1,17 @@
 //! A compiled circuit in a file, used where it lies.
 //!
-//! Little-endian throughout: a fixed header (magic, version, field, circuit
-//! fingerprint, dimensions, section counts), a label, the coefficients, the
-//! words of the tables at a multiple of four bytes, and a blake3 checksum of
-//! all that came before.
+//! A file is little-endian throughout. It has a fixed header (magic, version, field,
+//! circuit fingerprint, dimensions, section counts) and a label. Then come the
+//! coefficients, the words of the tables at a multiple of four bytes, and a blake3 checksum
+//! of everything before it.
 //!
 //! A program that keeps its rows plain is written and read as [`crate::disk`]
 //! does it, and told from the others by the first bytes.
 //!
-//! Invariant: nothing from a file is used before it is checked. The size that
-//! the header announces must be that of the file, the checksum must hold, and
-//! the tables must pass their own check before a program is made of them. A
-//! file appears under its name complete or not at all, so two processes that
-//! build at once end with one good file.
+//! Invariant: nothing from a file is used before it is checked. The size that the header
+//! announces must be that of the file. The checksum must hold. The tables must pass their
+//! own check before a program is made of them. A file appears under its name complete or
+//! not at all. So two processes that build at once end with one good file.
 
 use super::{
     body::Body,

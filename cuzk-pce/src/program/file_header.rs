@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 2;
 /// numbers of nonzeros, six counts.
 pub(super) const HEADER_BYTES: usize = 8 + 4 + 4 + 32 + 32 + 4 * 4 + 3 * 8 + 6 * 4;
 
-/// What a file says about the circuit in it.
+/// The description of the circuit in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramHeader {
     /// The writer's name for the circuit.

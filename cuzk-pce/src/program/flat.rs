@@ -1,13 +1,13 @@
-//! A program in flat tables that any row can be looked up in without a walk:
-//! the form for a device that evaluates a row a thread.
+//! A program in flat tables, in which any row can be looked up without a walk. This is the
+//! form for a device that evaluates a row on each thread.
 //!
-//! Rows that repeat are kept once, as *units*: stretches of at most some
-//! hundreds of rows, each with its shape and its cursor from the unit's start.
-//! *References* say which unit's rows come where. So a row is found by a search
-//! among the references of its block, and costs no more than its own terms.
+//! Rows that repeat are kept once, as *units*: stretches of at most some hundreds of rows.
+//! Each row of a unit has its shape, and its cursor from the unit's start. *References*
+//! give the places of the units' rows. So a row is found by a search among the references
+//! of its block, and costs no more than its own terms.
 //!
 //! Not a file format and not for the host, whose evaluation is that of
-//! [`Program::evaluate_into`].
+//! [`Program::evaluate_into`](crate::Program::evaluate_into).
 //!
 //! Invariant: unfolded, it has the rows of the program it was made of.
 
@@ -45,12 +45,13 @@ pub struct Flat<S> {
     pub halves: Vec<S>,
     /// By part (one matrix's share of a row): the end of its items.
     pub part_ends: Vec<u32>,
-    /// Two words an item: a column (absolute with its highest bit set if it is
-    /// a public input, else counted back from the cursor), and the name of a
-    /// coefficient; or with the highest bit of the second word set a run of
-    /// auxiliary columns towards the cursor: then follow one bit that is set if
-    /// it is every second, two bits of how its coefficients go on (0 stay,
-    /// 1 double, 2 halve), eight of length and twenty of the first one's name.
+    /// Two words for each item. The first is a column. A public input is absolute, with its
+    /// highest bit set. An auxiliary variable is counted back from the cursor. The second
+    /// word is the name of a coefficient. If its highest bit is set, the item is a run of
+    /// auxiliary columns towards the cursor. Then follows one bit that is set if the run
+    /// has every second column. Two bits tell how the coefficients go on: 0 stay, 1 double,
+    /// 2 halve. Eight bits of length and twenty bits of the first coefficient's name come
+    /// last.
     pub items: Vec<u32>,
     /// Two words a shape: its parts in A and in B.
     pub shapes: Vec<u32>,

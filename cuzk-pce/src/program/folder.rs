@@ -1,16 +1,14 @@
 //! Repetition: the order of rows as a grammar.
 //!
-//! A sequence of *symbols* is folded level by level. On each level equal
-//! neighbours become one *repeat*, and what remains is cut into *chunks* where
-//! a hash of the last few symbols says so: the cut depends on content alone,
-//! so equal stretches are cut equally wherever they stand, and each distinct
-//! chunk is kept once. Repeats and chunks are *nodes*, and the sequence of
-//! nodes is the next level's input, until one node is left: the root.
+//! A sequence of *symbols* is folded level by level. On each level equal neighbours become
+//! one *repeat*. The rest is cut into *chunks*, at places that a hash of the last few
+//! symbols decides. The cut depends on content alone, so equal stretches are cut equally
+//! wherever they stand. Each distinct chunk is kept once. Repeats and chunks are *nodes*,
+//! and the sequence of nodes is the next level's input, until one node is left: the root.
 //!
-//! A symbol is either a terminal (a row, see [`super::rows`]) or, with
-//! [`NODE_BIT`] set, a node. Every node knows how many rows and auxiliary
-//! variables it stands for, so a walk can start at any row without reading
-//! what comes before: that is the index, and there is no other.
+//! A symbol is either a terminal (a row, see [`super::rows`]) or, with [`NODE_BIT`] set, a
+//! node. Every node has the numbers of rows and auxiliary variables that it stands for. So
+//! a walk can start at any row without reading the rows before it. That is the only index.
 //!
 //! Invariant: a node's children are terminals and nodes of smaller number;
 //! its totals are the sums over them; only the root may be empty.
@@ -21,12 +19,12 @@ use super::{
 };
 use crate::csr::CsrError;
 
-/// A chunk ends where four bits of its hash are zero, every 16 symbols or so;
-/// twice as many save little, half as many double the walk's depth.
+/// A chunk ends where four bits of its hash are zero, every 16 symbols or so. Chunks twice
+/// as long save little. Chunks half as long double the walk's depth.
 const CUT_BITS: u32 = 4;
 
-/// No chunk is shorter but the last of a level, so that every level is at most
-/// half as long as the one below and there is a last one.
+/// Only the last chunk of a level is shorter. So every level is at most half as long as the
+/// one below, and there is a last level.
 const CHUNK_SYMBOLS_MIN: usize = 2;
 
 /// No chunk is longer, so that a search in one is short.
@@ -67,7 +65,7 @@ pub(super) struct Folder {
 pub(super) struct FoldedSequence {
     /// The words of every node, by number.
     pub(super) nodes: Interner,
-    /// What each node stands for.
+    /// The rows and variables that each node stands for.
     pub(super) totals: Vec<Totals>,
     /// The symbol that stands for the whole sequence.
     pub(super) root: u32,

@@ -31,7 +31,7 @@ impl<'a> Grammar<'a> {
         self.children.get(start..end)
     }
 
-    /// What a symbol stands for.
+    /// Returns the rows and variables that a symbol stands for.
     pub(super) fn totals(&self, symbol: u32) -> Option<Totals> {
         if symbol & NODE_BIT == 0 {
             let [aux, ..] = *self.shapes.get((symbol >> 1) as usize)?;

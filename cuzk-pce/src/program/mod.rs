@@ -1,17 +1,23 @@
 //! A compiled circuit: the same rows, as small as their repetition allows.
 //!
-//! Reading order: `rows` (distinct rows in relative form), `sequence` (their
-//! order as a grammar that can be entered at any row), `tables` (both as one
-//! checked block of words), `compile` (from a blank circuit, streaming),
-//! `folded` (these, ready to run), `types` (which columns are boolean), `columns`
-//! (which columns there are), `drift` and `run` (evaluation), `flat` (for a device), `file`.
+//! Reading order:
+//!
+//! * `rows`: distinct rows in relative form.
+//! * `symbol`, `folder`, `grammar`, `walk`: the order of the rows, as a grammar that can be
+//!   entered at any row.
+//! * `tables`, `check_tables`: both as one checked block of words.
+//! * `types`: the columns that are boolean; `columns`: the columns that there are.
+//! * `compiler`, `compile`: from a blank circuit, row by row.
+//! * `folded`, `body`, `compiled`: the program.
+//! * `part`, `stretch`, `drift` and `run`: evaluation.
+//! * `flat`: the form for a device; `file`: the form in a file.
 //!
 //! Rows without repetition would be larger folded than plain. Such a circuit's
 //! program keeps them plain, so none is larger than the plain form.
 //!
-//! Invariant: a program unfolds to exactly the rows that [`crate::record()`]
-//! records of the same circuit, terms in the same order; it is immutable and
-//! checked, whether compiled or read from a file.
+//! Invariant: a program unfolds to exactly the rows that [`crate::record()`] records of the
+//! same circuit, with terms in the same order. It is immutable and checked, whether it was
+//! compiled or read from a file.
 
 mod body;
 mod check_tables;

@@ -1,17 +1,15 @@
 //! The distinct rows of a circuit, in relative form.
 //!
-//! The *cursor* of a row is the number of auxiliary variables allocated when
-//! it was enforced. A *part* is one matrix's share of a row: terms whose
-//! auxiliary columns count back from the cursor (1 is the variable allocated
-//! last) and whose inputs are absolute. A *shape* is a whole row: three parts
-//! and how far the cursor advanced since the row before. Distinct parts and
-//! shapes are kept once; a *terminal* names a shape.
+//! The *cursor* of a row is the number of auxiliary variables allocated when it was
+//! enforced. A *part* is one matrix's share of a row. The auxiliary columns of its terms
+//! count back from the cursor (1 is the variable allocated last), and inputs are absolute.
+//! A *shape* is a whole row: three parts, and the advance of the cursor since the row
+//! before. Distinct parts and shapes are kept once. A *terminal* names a shape.
 //!
-//! In the finished form the terms of a part are *items* of two words: a
-//! column, and either one coefficient, or a run: columns that follow each
-//! other, or every second one, whose coefficients stay, double or halve from
-//! each to the next. Items keep the order of the terms, so a row decodes to
-//! exactly what was recorded.
+//! In the finished form the terms of a part are *items* of two words: a column, and either
+//! one coefficient or a run. A run has columns that follow each other, or every second one.
+//! Its coefficients stay, double or halve from each to the next. Items keep the order of
+//! the terms, so a row decodes to exactly what was recorded.
 
 use super::interner::Interner;
 use ff::PrimeField;
@@ -19,9 +17,9 @@ use ff::PrimeField;
 /// Marks a column that is a public input.
 pub(super) const INPUT_BIT: u32 = 1 << 31;
 
-/// Marks an item that is a run: then follow one bit that is set if its gap is
-/// 2, two of [`Step`], eight of length and twenty of the first coefficient's
-/// name.
+/// Marks an item that is a run. Then follow one bit that is set if its gap is 2, and two
+/// bits of [`Step`]. Eight bits of length and twenty bits of the first coefficient's name
+/// come last.
 const RUN_BIT: u32 = 1 << 31;
 const WIDE_GAP_BIT: u32 = 1 << 30;
 const STEP_SHIFT: u32 = 28;
@@ -183,8 +181,8 @@ pub(super) struct Shape {
     pub(super) advance: u32,
     /// Names of its parts in A, B and C.
     pub(super) parts: [u32; 3],
-    /// The column, counted back from the cursor, that this row proves to be 0
-    /// or 1 if [`PROVEN`] is set in the terminal; 0 if it proves none.
+    /// The column that this row proves to be 0 or 1 if [`PROVEN`] is set in the terminal,
+    /// counted back from the cursor. 0 if the row proves none.
     pub(super) boolean: u32,
 }
 

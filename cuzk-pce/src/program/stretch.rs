@@ -52,8 +52,8 @@ pub(super) struct Drift<'a> {
     pub(super) strides: Strides,
 }
 
-/// For each of two shapes that take turns, each matrix and each variable of a
-/// small part, how far the column moves from turn to turn: two bits.
+/// The distances that columns move from turn to turn, two bits each. There is one for each
+/// of two shapes that take turns, each matrix, and each variable of a small part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Strides(u64);
 

@@ -1,15 +1,22 @@
-//! A program's tables: all that is in it but its coefficients, as one block
-//! of words that can be written to a file and used from one in place.
+//! A program's tables: everything in it but its coefficients. They are one block of words,
+//! which can be written to a file and used in place from one.
 //!
-//! Five sections follow each other: the end of each part's items, the items
-//! (two words each), the shapes (five), the nodes (three: the end of its
-//! words, its rows, its auxiliaries), and the nodes' words.
+//! Five sections follow each other:
 //!
-//! Invariant, established by [`check_tables`](super::check_tables::check_tables): every reference leads to
-//! something; a node refers to smaller ones and has their sums; only the root has
-//! no rows, so that a walk takes no more steps than there are rows, times its depth,
-//! which is bounded; and no row, wherever the grammar puts it, reaches
-//! back before the first auxiliary variable.
+//! * the end of each part's items;
+//! * the items, two words each;
+//! * the shapes, five words each;
+//! * the nodes, three words each: the end of its words, its rows, its auxiliaries;
+//! * the nodes' words.
+//!
+//! Invariant, established by [`check_tables`](super::check_tables::check_tables):
+//!
+//! * Every reference leads to something.
+//! * A node refers to smaller ones, and has their totals.
+//! * Only the root may have no rows. So a walk takes no more steps than there are rows,
+//!   times its depth, which is bounded.
+//! * No row, wherever the grammar puts it, reaches back before the first auxiliary
+//!   variable.
 
 use super::{
     folder::FoldedSequence,

@@ -102,8 +102,8 @@ proptest! {
         prop_assert_eq!(check(program, &packed).unwrap(), first_bad);
     }
 
-    /// Who says that a witness satisfies the rows gets the exact values of every
-    /// row that does hold, whatever the others do.
+    /// The evaluation of a satisfied witness is exact on every row that holds, whatever the
+    /// others do.
     #[test]
     fn of_a_satisfied_row_the_short_way_is_exact(circuit in random_circuit(), at in 0..2usize) {
         let program = &programs(&circuit)[at];
@@ -114,8 +114,8 @@ proptest! {
         );
     }
 
-    /// The same where rows say that a long sum is a variable: those that do not
-    /// hold show that it is the variable that is read.
+    /// Where rows say that a long sum is a variable, the variable is read. Rows that do not
+    /// hold show it.
     #[test]
     fn a_long_sum_is_read_from_its_variable(
         terms in prop::collection::vec((any::<u64>(), any::<u64>()), 0..9),
@@ -152,8 +152,9 @@ proptest! {
         prop_assert_eq!(again.to_r1cs().unwrap(), r1cs);
     }
 
-    /// What is called boolean is, in a witness that satisfies the rows; and a
-    /// system with any other value there is not satisfied or not called so.
+    /// A column that is called boolean is 0 or 1 in every witness that satisfies the rows.
+    /// With any other value there, a witness does not satisfy the rows, or the column is
+    /// not called boolean.
     #[test]
     fn boolean_columns_are_boolean(circuit in random_circuit()) {
         let program = compile(circuit.blank()).unwrap();
@@ -203,8 +204,8 @@ impl Circuit<Scalar> for Sums {
     }
 }
 
-/// Rows where the short way's a and b are not the exact ones; they do not hold,
-/// and there the one is what C comes to and the other ONE.
+/// Returns the rows where the short way's a and b are not exact. These rows do not hold:
+/// one of a and b is the value of C there, and the other is ONE.
 fn copied_rows<W: Columns<Scalar>>(program: &Program<Scalar>, w: &W) -> usize {
     let [a, b, c] = run(program, w);
     let (mut a2, mut b2) = (vec![-Scalar::ONE; a.len()], vec![-Scalar::ONE; b.len()]);
@@ -340,8 +341,8 @@ fn other_dimensions_are_an_error() {
     assert!(matches!(run(&moved, &mut b), Err(InputCount { .. })));
 }
 
-/// It is asked every few thousand rows, and once it has said no neither it nor the circuit
-/// is asked for more, though this one has no way to fail.
+/// The checkpoint is asked every few thousand rows. Once it has stopped the work, neither
+/// it nor the circuit is asked for more, although this circuit cannot fail.
 #[test]
 fn compiling_stops_when_it_is_to_go_on_no_more() {
     const ROWS: usize = 100_000;

@@ -1,16 +1,16 @@
 //! Which columns are boolean, told from the rows alone.
 //!
-//! A row proves a column z boolean in one of two ways. Either z is its only
-//! variable and 0 and 1 are exactly the solutions of what it says; or z stands
-//! in C only, every other variable of the row is already known to be boolean,
-//! and z = (A·B − C′) / c_z is 0 or 1 for *every* choice of them (that is how
-//! products, XOR, NOR and choice look). The second proof is by trying all
-//! choices, so it holds for any gadget and needs none to be recognised.
+//! A row proves a column z boolean in one of two ways. In the first, z is its only
+//! variable, and 0 and 1 are exactly the solutions of the row. In the second, z stands in C
+//! only, and every other variable of the row is known to be boolean. Then z = (A·B − C′) /
+//! c_z must be 0 or 1 for *every* choice of them. Products, XOR, NOR and choice look like
+//! that. The second proof tries all choices, so it holds for any gadget, and needs to
+//! recognise none.
 //!
-//! One gadget needs more: SHA-256's majority of x, y, z uses an auxiliary
-//! yz = y·z, and is boolean only because of that. So a variable that an
-//! earlier row fixed may, in place of being chosen, be computed from that
-//! row, if the row's variables are among those chosen.
+//! One gadget needs more: SHA-256's majority of x, y, z uses an auxiliary yz = y·z, and is
+//! boolean only because of that. So a variable that an earlier row fixed may be computed
+//! from that row, instead of being chosen. The row's variables must be among the chosen
+//! ones.
 //!
 //! Invariant: a column that is called boolean is 0 or 1 in every witness that
 //! satisfies the rows. The converse is not promised.
@@ -21,15 +21,15 @@ use ff::PrimeField;
 /// A row of more variables than this is not tried: 2^4 choices at most.
 const VARIABLES_MAX: usize = 5;
 
-/// What a shape says about a column, given the others.
+/// The statement of a shape about a column, given the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rule {
     /// It proves nothing.
     Nothing,
     /// It proves this column, counted back from the cursor, on its own.
     Alone { z: u32 },
-    /// It fixes `z` given `others`, and z is boolean if they all are, unless
-    /// `only_if_linked`: then one of the others must be fixed by the rest.
+    /// It fixes `z` given `others`, and z is boolean if they all are. With
+    /// `only_if_linked`, the rest must also fix one of the others.
     Given {
         z: u32,
         others: Vec<u32>,
@@ -89,7 +89,7 @@ impl RowTerms {
         }
     }
 
-    /// Whether the row is a quadratic equation in `z` with solutions 0 and 1.
+    /// Returns true if the row is a quadratic equation in `z` with solutions 0 and 1.
     fn is_boolean_constraint<S: PrimeField>(&self, z: u32, values: &[S]) -> bool {
         let holds = |value: S| {
             let at = |part: &[Term]| sum(part, values, |col| (col == z).then_some(value));
@@ -125,8 +125,8 @@ impl RowTerms {
         }
     }
 
-    /// Whether `z` is 0 or 1 for every boolean choice of `others`. A `link`
-    /// says that one of them is not chosen but fixed by another row.
+    /// Returns true if `z` is 0 or 1 for every boolean choice of `others`. With a `link`,
+    /// another row fixes one of them.
     pub(super) fn always_boolean<S: PrimeField>(
         &self,
         z: u32,

@@ -7,7 +7,7 @@ use super::{
     symbol::{NODE_BIT, REPEAT},
 };
 
-/// What is left to do in one node.
+/// The rest of the walk in one node.
 #[derive(Debug, Clone, Copy)]
 enum Frame<'a> {
     Chunk(&'a [u32]),
@@ -35,8 +35,8 @@ impl<'a> Walk<'a> {
         (walk, cursor)
     }
 
-    /// Goes down to the row `row` rows after the start of `symbol`; returns
-    /// how many auxiliaries come before it, or `None` if it has fewer rows.
+    /// Goes down to the row `row` rows after the start of `symbol`. Returns the number of
+    /// auxiliaries before it, or `None` if the symbol has fewer rows.
     fn descend(&mut self, mut symbol: u32, mut row: u32) -> Option<u32> {
         if row >= self.grammar.totals(symbol)?.rows {
             return None;

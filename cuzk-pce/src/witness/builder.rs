@@ -1,8 +1,7 @@
 //! A packed witness while it is being written, variable by variable.
 //!
-//! Whoever knows a word of bits gives it as a word; whoever knows one value
-//! gives that, and it is kept as a bit if it is one. Parts that were built
-//! apart are joined in order, so that they can be built at once.
+//! A caller adds a word of bits, or one value, which is kept as a bit if it is one. Parts
+//! that were built apart are joined in order, so that they can be built in parallel.
 //!
 //! Not checked against any circuit: the order of the variables is the
 //! writer's promise. Invariant: `bits`, `wide` and `ranks` have a word for
@@ -37,7 +36,8 @@ impl<S: PrimeField> PackedBuilder<S> {
         Self::with_capacity_in(&ArrayMemory::HEAP, num_aux, num_wide)
     }
 
-    /// The same in `memory`, where its witness and what is chosen from it will be.
+    /// Returns an empty builder as [`Self::with_capacity`], in `memory`. Its witness, and
+    /// the queries of that witness, are in `memory` too.
     pub fn with_capacity_in(memory: &ArrayMemory, num_aux: usize, num_wide: usize) -> Self {
         let words = num_aux / 64 + 2;
         PackedBuilder {
@@ -149,15 +149,14 @@ impl<S: PrimeField> PackedBuilder<S> {
         self.num_aux += 64 * words.len();
     }
 
-    /// What another builder collected, after what this one has: its public
-    /// inputs and its auxiliary variables.
+    /// Appends the public inputs and the auxiliary variables of another builder.
     pub fn append(&mut self, other: &Self) {
         self.append_all_but_values(other, self.wide_values.len());
         self.wide_values.extend_from_slice(&other.wide_values);
     }
 
-    /// What another builder collected, but for the values of its wide variables, before
-    /// which `before` variables are wide.
+    /// Appends another builder without the values of its wide variables. Before these,
+    /// `before` variables are wide.
     fn append_all_but_values(&mut self, other: &Self, before: usize) {
         self.inputs.extend_from_slice(&other.inputs);
         // Variables are numbered with 32 bits.
@@ -203,7 +202,7 @@ impl<S: PrimeField> PackedBuilder<S> {
         }
     }
 
-    /// What other builders collected, in order.
+    /// Appends other builders, in order.
     pub fn append_all(&mut self, others: &[Self]) {
         self.reserve_words(others);
         let values = others.iter().map(|other| other.wide_values.len());
@@ -213,9 +212,9 @@ impl<S: PrimeField> PackedBuilder<S> {
         }
     }
 
-    /// Appends what other builders collected, in order, on all threads of the current pool:
-    /// for parts that are mostly values. Each thread passes `checkpoint` before it copies the
-    /// values of a part.
+    /// Appends other builders, in order, on all threads of the current pool: for parts that
+    /// are mostly values. Each thread passes `checkpoint` before it copies the values of a
+    /// part.
     ///
     /// # Errors
     /// [`Stopped`]; nothing is appended then.

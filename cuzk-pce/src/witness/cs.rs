@@ -1,8 +1,8 @@
 //! A constraint system that keeps values and ignores rows.
 //!
-//! It declares itself a witness generator, so gadgets that can compute their
-//! values natively (Poseidon) write them straight into the space that
-//! [`ConstraintSystem::allocate_empty`] lends, and never build a row.
+//! It declares itself a witness generator. So gadgets that can compute their values
+//! natively, such as Poseidon, build no rows. They write the values into the space that
+//! [`ConstraintSystem::allocate_empty`] lends.
 //!
 //! Invariant: values stand in the order of allocation, inputs and auxiliaries
 //! apart. A new system is empty: whoever makes one allocates ONE first, the
@@ -153,7 +153,7 @@ mod tests {
         cs
     }
 
-    /// What a gadget that writes its own values does.
+    /// A gadget that writes its own values does this.
     #[test]
     fn lends_space_at_the_end() {
         let mut cs = with_one();

@@ -1,9 +1,8 @@
 //! A witness in as many bits as it has: zeros and ones as bits, everything
 //! else at full width.
 //!
-//! Of a real PoRep witness 98 in 100 values are 0 or 1, so this is some
-//! twenty times smaller than the plain form, and a run of bits is read with
-//! two loads.
+//! Of a real PoRep witness 98 in 100 values are 0 or 1. So this form is some twenty times
+//! smaller than the plain one, and a run of bits is read with two loads.
 //!
 //! Invariant: an auxiliary variable is *wide* exactly if it is neither 0 nor
 //! 1. Wide values stand in order, and `ranks` counts those before each word.

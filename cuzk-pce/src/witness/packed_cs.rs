@@ -1,9 +1,8 @@
 //! A constraint system that packs values as they are allocated.
 //!
-//! It is [`super::WitnessCs`] in a twentieth of the memory. A gadget that
-//! writes its own values is lent a staging area, which is packed with the next
-//! operation; nothing else is ever held at full width, unless somebody asks
-//! for all auxiliaries as a slice.
+//! It is [`super::WitnessCs`] in a twentieth of the memory. A gadget that writes its own
+//! values is lent a staging area, which is packed with the next operation. Nothing else is
+//! held at full width, unless a caller asks for all auxiliaries as a slice.
 //!
 //! Invariant: what is packed, followed by what is staged, are the values in
 //! the order of allocation.
@@ -177,7 +176,7 @@ mod tests {
     use ff::Field;
     use proptest::prelude::*;
 
-    /// What a gadget or a circuit may ask of a witness generator.
+    /// An operation of a gadget or a circuit on a witness generator.
     #[derive(Debug, Clone)]
     enum Op {
         Alloc(u64),
@@ -212,7 +211,7 @@ mod tests {
         values.iter().copied().map(Scalar::from).collect()
     }
 
-    /// What the operations that answer have answered.
+    /// Runs the operations, and returns their answers.
     fn run<CS: ConstraintSystem<Scalar>>(ops: &[Op], cs: &mut CS) -> Vec<String> {
         let mut answers = Vec::new();
         cs.alloc_input(|| "ONE", || Ok(Scalar::ONE)).unwrap();

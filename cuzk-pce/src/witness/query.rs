@@ -1,7 +1,7 @@
 //! The scalars of a Groth16 query, chosen from a packed witness.
 //!
-//! A query ranges over some of the variables: those that stand in A, or in B.
-//! What is chosen stays packed, so no value is widened on the way to a sum.
+//! A query ranges over some of the variables: those that stand in A, or in B. The chosen
+//! values stay packed, so no value is widened on the way to an MSM.
 //!
 //! Invariant: scalar k of a query is the value of the k-th variable chosen,
 //! inputs before auxiliaries; `bits` and `wide` are as in [`PackedWitness`].
@@ -55,9 +55,9 @@ impl<S> PackedWitness<S> {
 }
 
 impl<S: PrimeField> PackedWitness<S> {
-    /// The values of the public inputs with these indices, then those of the
-    /// auxiliary variables in `aux`, in the memory that the witness has; where there is
-    /// none, this unwinds with [`NoMemory`](cuzk_memory::NoMemory).
+    /// Returns the values of the public inputs with these indices, then those of the
+    /// auxiliary variables in `aux`. They are in the memory of the witness. If there is
+    /// none left, this unwinds with [`NoMemory`](cuzk_memory::NoMemory).
     ///
     /// # Panics
     /// If an index is not below the number of inputs, or `aux` is over more

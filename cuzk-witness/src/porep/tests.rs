@@ -100,7 +100,7 @@ where
     }
 }
 
-/// What bellperson computes for the circuit with these values.
+/// Returns the witness that bellperson computes for the circuit with these values.
 fn reference<S: PoseidonArity + 'static, T: PoseidonArity + 'static>(
     shape: PorepShape,
     statement: &Statement,

@@ -11,9 +11,9 @@ pub const H_CHOICES: u32 = 6;
 /// Digests have this many bits to draw challenges from.
 pub(super) const DIGEST_BITS: u32 = 254;
 
-/// What all partitions of a sector size have in common. A challenge is as
-/// many bits as `tree_r` has of index; the highest say the partition, those
-/// below them the apex leaf.
+/// The shape that all partitions of a sector size share. A challenge has as many bits as an
+/// index of `tree_r`. The highest bits are the partition, and those below them are the apex
+/// leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpdateShape {
     /// The tree over a replica, old or new.
@@ -89,7 +89,7 @@ impl UpdateShape {
         TreeShape::new(2, self.levels_to_apex() as usize, 0, 0)
     }
 
-    /// The same above the roots of the partitions.
+    /// Returns the shape of the tree above the roots of the partitions.
     pub(super) fn partition_tree(&self) -> Result<TreeShape, ShapeError> {
         TreeShape::new(2, self.partition_bits as usize, 0, 0)
     }

@@ -1,9 +1,9 @@
 //! SnapDeals: a sector's replica now encodes new data.
 //!
-//! The circuit is `storage_proofs_update::EmptySectorUpdateCircuit`. The
-//! partition's own part (commitments, the apex tree over its data, the
-//! randomness) is written beside its challenges, which share nothing else and
-//! go in groups that fill the lanes of the hash.
+//! The circuit is `storage_proofs_update::EmptySectorUpdateCircuit`. The partition's own
+//! part is written beside its challenges: commitments, the apex tree over its data, and the
+//! randomness. The challenges share nothing else, and are written in groups that fill the
+//! lanes of the hash.
 
 mod challenge;
 mod inputs;
@@ -101,7 +101,7 @@ fn write_public(shape: &UpdateShape, update: &Update, builder: &mut Builder) {
     }
 }
 
-/// What all challenges share, and comm_r of the old and the new replica.
+/// Writes the part that all challenges share, and comm_r of the old and the new replica.
 fn write_private(
     isa: Isa,
     shape: &UpdateShape,

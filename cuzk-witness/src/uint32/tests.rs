@@ -40,7 +40,7 @@ pub(crate) fn allocate<CS: ConstraintSystem<Scalar>>(cs: &mut CS, word: Word) ->
     UInt32::from_bits(&(0..32).map(bit).collect::<Vec<_>>())
 }
 
-/// What the gadgets made of a word.
+/// Returns the word that the gadgets made.
 fn describe(word: UInt32) -> Word {
     let mut described = Word::variables(0);
     for (k, bit) in word.into_bits().iter().enumerate() {

@@ -68,8 +68,7 @@ fn sums_take_what_is_said() {
     }
 }
 
-/// Of the blocks that a sum takes its buckets are the first after what threads work
-/// with.
+/// Of the blocks that an MSM takes, its buckets are the first after what threads work with.
 #[test]
 fn buckets_are_of_so_many_bytes() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);

@@ -52,8 +52,8 @@ fn damage_is_an_error() {
     });
 }
 
-/// Whatever a writer of good checksums puts into a file, it is refused or
-/// it is a program: nothing is out of bounds when it runs.
+/// A file with a good checksum and any content is refused, or it is a program. Nothing is
+/// out of bounds when the program runs.
 #[test]
 fn a_hostile_file_with_a_good_checksum_is_an_error_or_a_program() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,8 @@
-//! Whether a witness satisfies a compiled circuit, row by row.
+//! The check of a witness against a compiled circuit, row by row.
 //!
-//! Nothing is stored and, where a row's variables are bits, nothing is
-//! evaluated: a shape whose three parts are small holds or does not for each
-//! choice of its few variables. That is a truth table, made once a check, and
-//! 64 rows of it are a few operations on words.
+//! Nothing is stored, and where a row's variables are bits, nothing is evaluated. A shape
+//! whose three parts are small has a truth table over its few variables. It is made once
+//! for each check, and 64 rows are looked up with a few operations on words.
 //!
 //! Invariant: the verdict is that of [`crate::naive::check`] on the unfolded
 //! rows.

@@ -21,7 +21,7 @@ impl<S: PrimeField, W: Columns<S>> PlainRunner<'_, S, W> {
         }
     }
 
-    /// Whether a row holds.
+    /// Returns true if a row holds.
     pub(super) fn holds(&self, row: usize) -> bool {
         let matrices = [self.r1cs.a(), self.r1cs.b(), self.r1cs.c()];
         let values = matrices.map(|matrix| matrix.row(row).map(|row| self.dot(&row)));

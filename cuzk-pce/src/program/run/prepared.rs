@@ -24,8 +24,8 @@ const INTEGERS: usize = 128;
 /// times 64 bits it still leaves room for a sum of 127.
 const INTEGER_BITS: u32 = 55;
 
-/// Which of A and B is the same as C on a row that holds, and longer than it:
-/// the one whose factor is the constant ONE.
+/// The one of A and B that equals C on a row that holds, and is longer than C: its factor
+/// is the constant ONE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copied {
     Neither,
@@ -33,7 +33,7 @@ enum Copied {
     B,
 }
 
-/// What evaluation knows of a program beyond its tables.
+/// The data of a program that evaluation needs beside its tables.
 #[derive(Debug)]
 pub(in crate::program) struct Prepared<S> {
     parts: Vec<Part>,
@@ -46,7 +46,7 @@ pub(in crate::program) struct Prepared<S> {
     integers: Box<[S; INTEGERS]>,
     /// 2^−k by k.
     halves: Vec<S>,
-    /// Whether canonical bytes have the lowest first.
+    /// True if canonical bytes have the lowest first.
     little_endian: bool,
     drifts: Option<Drifts>,
 }
@@ -181,14 +181,14 @@ fn low_word(integer: u128) -> u64 {
     integer as u64
 }
 
-/// The same by Horner's rule, for a field whose bytes are stranger still.
+/// Converts words by Horner's rule, for a field whose bytes have another order.
 fn by_words<S: PrimeField>(words: [u64; 4]) -> S {
     let word = S::from(u64::MAX) + S::ONE;
     let words = words.iter().rev();
     words.fold(S::ZERO, |sum, &low| sum * word + S::from(low))
 }
 
-/// Whether a field's canonical bytes have the lowest first.
+/// Returns true if a field's canonical bytes have the lowest first.
 pub(in crate::program) fn is_little_endian<S: PrimeField>() -> bool {
     S::ONE.to_repr().as_ref().first() == Some(&1)
 }

@@ -1,8 +1,8 @@
 //! One row of any part, from its items.
 //!
-//! What comes to an integer is summed as one, and converted once: bits with
-//! integer coefficients, and runs over bits whose coefficients double or halve
-//! as the word that the bits are. The rest is field arithmetic.
+//! Terms that come to an integer are added up as integers, and converted once. These are
+//! bits with integer coefficients, and runs over bits whose coefficients double or halve:
+//! such a run is the word of its bits. The rest is field arithmetic.
 
 use super::{lane::every_second, runner::Runner};
 use crate::{
@@ -111,9 +111,8 @@ impl<S: PrimeField, W: Columns<S>> Runner<'_, S, W> {
         }
     }
 
-    /// The bits of a run, the first the lowest, if all its variables (and
-    /// those between them) are bits and the integer they make is below the
-    /// modulus.
+    /// Returns the bits of a run, the first as the lowest. All its variables, and those
+    /// between them, must be bits, and their integer must be below the modulus.
     fn run_bits(&self, run: Run, start: usize) -> Option<[u64; 4]> {
         let (length, gap) = (run.length as usize, run.gap as usize);
         if length > S::CAPACITY as usize {

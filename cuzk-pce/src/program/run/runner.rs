@@ -9,9 +9,9 @@ pub(super) struct Runner<'a, S, W> {
     pub(super) coefficients: &'a [S],
     pub(super) prepared: &'a Prepared<S>,
     pub(super) witness: &'a W,
-    /// Whether results pass the caches by.
+    /// True if results bypass the caches.
     pub(super) past_caches: bool,
-    /// Whether every row may be taken to hold.
+    /// True if every row may be taken to hold.
     pub(super) is_satisfied: bool,
 }
 

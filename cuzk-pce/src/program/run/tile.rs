@@ -1,8 +1,8 @@
 //! Rows of all parts, a tile at a time.
 //!
-//! Results are put together in a tile that stays in the nearest cache, and
-//! leave it all at once: rows of shapes that take turns can so be run shape by
-//! shape, and what leaves can pass the caches by.
+//! Results are collected in a tile that stays in the nearest cache, and leave it all at
+//! once. So rows of shapes that take turns can be run shape by shape, and results can
+//! bypass the caches.
 
 use super::{lane::Lane, runner::Runner};
 use crate::{
