@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM, as something that a command looks at.
+//! SIGINT and SIGTERM, as a value that a command looks at.
 //!
-//! Not a handler that does anything: the command ends by itself, in bounded time. The
-//! invariant: the second signal ends the process at once, whatever it is doing.
+//! The handler only remembers the signal. The command ends by itself, in bounded time. The
+//! invariant: the second signal always ends the process at once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use signal_hook::flag;
 use crate::failure::Failure;
 use crate::signal::Signal;
 
-/// How often it is looked whether a signal came.
+/// The time between two looks for a signal.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Remembers a signal. Until the second, signals have no other effect from now on.
@@ -27,14 +27,14 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     /// # Errors
-    /// When the system takes no handlers.
+    /// If the system takes no handlers.
     pub(crate) fn watch() -> Result<Self, Failure> {
         let number = Arc::new(AtomicUsize::new(0));
         let came = Arc::new(AtomicBool::new(false));
         for signal in Signal::ALL {
             let raw = signal.number();
             let code = i32::from(signal.exit_code());
-            // In this order: what a signal sets is looked at by the next.
+            // The order matters: a signal sets a flag, at which the next signal looks.
             flag::register_conditional_shutdown(raw, code, Arc::clone(&came))
                 .and_then(|_| flag::register(raw, Arc::clone(&came)))
                 .and_then(|_| {
@@ -48,12 +48,12 @@ impl Interrupt {
         Ok(Self { number })
     }
 
-    /// Returns the result of `work`, unless a signal comes before. `left` then says what
-    /// the work leaves.
-    /// The work has a thread of its own, which ends with the process.
+    /// Returns the result of `work`, unless a signal comes before. `left` then describes the
+    /// state in which the work is left. The work has a thread of its own, which ends with the
+    /// process.
     ///
     /// # Errors
-    /// The signal, or a panic in `what`.
+    /// The signal, or a panic in `work`, which `what` names.
     pub(crate) fn unless_it_comes<T: Send + 'static>(
         &self,
         what: &str,
@@ -61,7 +61,7 @@ impl Interrupt {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let (end, ended) = mpsc::channel();
-        // Nobody listens any more after a signal.
+        // The receiver is gone after a signal.
         thread::spawn(move || end.send(work()).ok());
         loop {
             match ended.recv_timeout(POLL) {
@@ -78,7 +78,7 @@ impl Interrupt {
         }
     }
 
-    /// The signal that came, if one did.
+    /// Returns the signal that came, if one did.
     pub(crate) fn signal(&self) -> Option<Signal> {
         let number = i32::try_from(self.number.load(Ordering::SeqCst)).ok()?;
         Signal::ALL

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging. A second call in one process changes nothing.
 pub(crate) fn start(logging: &Logging) {
-    // Ours only: the proofs libraries log through `log`, at length.
+    // Events of this workspace only, because the proofs libraries write very many.
     let level = logging.level.as_str();
     let filter = EnvFilter::new(format!("cuzk={level},cuzk_core={level}"));
     let builder = tracing_subscriber::fmt()
@@ -17,7 +17,7 @@ pub(crate) fn start(logging: &Logging) {
         .with_ansi(is_in_colour(io::stderr().is_terminal(), |name| {
             env::var_os(name)
         }))
-        // It would panic where standard error takes nothing.
+        // It would panic if standard error cannot be written.
         .log_internal_errors(false)
         .with_writer(io::stderr);
     let _ = match logging.format {
@@ -26,8 +26,8 @@ pub(crate) fn start(logging: &Logging) {
     };
 }
 
-/// Files, pipes and terminals without colours get plain text, and so does who asks for it
-/// (<https://no-color.org>).
+/// Returns true if the output has colours. Files, pipes and terminals without colours get
+/// plain text. So do users who ask for it (<https://no-color.org>).
 fn is_in_colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_declined = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = variable("TERM").is_some_and(|value| value == "dumb");

@@ -9,25 +9,28 @@
 
 #![forbid(unsafe_code)]
 
-mod args;
 mod bench;
+mod circuit_args;
+mod cli;
 mod commands;
 mod failure;
+mod failure_report;
 mod interrupt;
 mod logging;
 mod memory;
 mod output;
-mod place;
+mod output_path;
 mod progress;
 mod signal;
 mod timeline;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, Tune};
+use crate::cli::{Cli, Command};
 use crate::commands::Context;
+use crate::commands::tune::Tune;
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
@@ -39,22 +42,23 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.say();
+            failure_report::say(&failure);
             if json {
-                failure.report();
+                failure_report::report(&failure);
             }
             failure.exit_code()
         }
     }
 }
 
-/// The end of arguments that are none, or that ask for help.
+/// Ends the process if the arguments are wrong, or ask for help.
 fn usage(error: &clap::Error) -> ! {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
         let text = error.render().to_string();
         let problem = text.split("\n\n").next().unwrap_or_default();
-        Failure::input(problem.trim_start_matches("error: ").trim_end()).report();
+        let failure = Failure::input(problem.trim_start_matches("error: ").trim_end());
+        failure_report::report(&failure);
     }
     error.exit()
 }
@@ -66,7 +70,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Config(command) => {
             return commands::config::run(command, cli.config.as_deref(), cli.json);
         }
-        Command::Completions(args) => return commands::completions::run(args),
+        Command::Completions(args) => return commands::completions::run(args, Cli::command()),
         _ => {}
     }
     let context = Context::new(cli.config.as_deref(), cli.json)?;
@@ -79,7 +83,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Pce(args) => commands::pce::run(&context, &args),
         Command::Synth(args) => commands::synth::run(&context, &args),
         Command::Config(args) => commands::config::run(&args, cli.config.as_deref(), cli.json),
-        Command::Completions(args) => commands::completions::run(&args),
+        Command::Completions(args) => commands::completions::run(&args, Cli::command()),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Tune(Tune::GpuThreads(args)) => commands::tune::gpu_threads(&context, &args),
     }

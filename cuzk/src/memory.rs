@@ -1,12 +1,12 @@
-//! How much memory this process has used, as the kernel counts it.
+//! The memory of this process, as the kernel counts it.
 
-/// The largest resident set so far, in bytes; none where the kernel does not
-/// say (it does on Linux).
+/// Returns the bytes of the largest resident set so far, if the kernel counts them. Linux
+/// does.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
     of_status("VmHWM:")
 }
 
-/// The resident set now.
+/// Returns the bytes of the resident set now.
 pub(crate) fn rss_bytes() -> Option<u64> {
     of_status("VmRSS:")
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Prints `report` as one line of JSON, or what `text` makes of it.
+/// Prints `report` as one line of JSON, or as `text` writes it.
 pub(crate) fn print<R: Serialize>(
     json: bool,
     report: &R,
@@ -17,7 +17,7 @@ pub(crate) fn print<R: Serialize>(
     print_lines(&line(json, report, text)?)
 }
 
-/// The same, on standard error where a result `is_stdout`.
+/// Prints `report`, on standard error if a result goes to standard output.
 pub(crate) fn print_beside<R: Serialize>(
     is_stdout: bool,
     json: bool,
@@ -34,13 +34,14 @@ pub(crate) fn print_beside<R: Serialize>(
 /// True if a result goes to standard output. Nothing else may then be written there.
 static IS_STDOUT_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// A result goes to standard output: failures are reported on standard error.
+/// Records that a result goes to standard output. Failures are then reported on standard
+/// error.
 pub(crate) fn take_stdout() {
     IS_STDOUT_TAKEN.store(true, Ordering::Relaxed);
 }
 
-/// Prints what stands in a result's place. Nothing fails because it cannot be printed: its
-/// command has failed.
+/// Prints the object that replaces a result. An error while printing is ignored, because the
+/// command has failed already.
 pub(crate) fn print_failure<R: Serialize>(report: &R) {
     let is_stdout = IS_STDOUT_TAKEN.load(Ordering::Relaxed);
     print_beside(is_stdout, true, report, |_| String::new()).ok();
@@ -49,13 +50,13 @@ pub(crate) fn print_failure<R: Serialize>(report: &R) {
 /// Prints lines as they are.
 pub(crate) fn print_lines(lines: &str) -> Result<(), Failure> {
     match writeln!(io::stdout().lock(), "{lines}") {
-        // The reader has seen enough, as `head` does.
+        // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::failed(format!("standard output: {error}"))),
     }
 }
 
-/// Says something on standard error. Nothing fails because nobody hears it.
+/// Prints a line on standard error. An error while printing is ignored.
 pub(crate) fn say(line: impl fmt::Display) {
     io::stderr().write_all(format!("{line}\n").as_bytes()).ok();
 }

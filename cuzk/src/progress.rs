@@ -1,5 +1,5 @@
-//! Bars and spinners on standard error, for long work; they draw nothing when
-//! it is not a terminal.
+//! Bars and spinners on standard error, for long work. They draw nothing if standard error is
+//! not a terminal.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar for work whose length is known.
+/// Returns a bar for work whose length is known.
 pub(crate) fn bar(what: &str) -> ProgressBar {
     let bar = ProgressBar::new(0).with_message(what.to_owned());
     styled(bar, "{msg:<32} {wide_bar} {percent:>3} % {eta:>4}")
 }
 
-/// A spinner for work whose length is not known.
+/// Returns a spinner for work whose length is not known.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
     spinner.enable_steady_tick(TICK);

@@ -12,6 +12,7 @@ pub(crate) enum Signal {
 impl Signal {
     pub(crate) const ALL: [Self; 2] = [Self::Interrupt, Self::Terminate];
 
+    /// Returns its number.
     pub(crate) fn number(self) -> i32 {
         match self {
             Self::Interrupt => SIGINT,
@@ -19,6 +20,7 @@ impl Signal {
         }
     }
 
+    /// Returns its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
@@ -26,7 +28,7 @@ impl Signal {
         }
     }
 
-    /// The exit code of what it ended, as shells have it.
+    /// Returns the exit code of a process that it ended, as in shells.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,

@@ -1,4 +1,4 @@
-//! `--timeline FILE`: when everything ran, as a picture or as a trace.
+//! `--timeline FILE`: the times of all stages, as a picture or as a trace.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use cuzk_core::timeline::{Span, WaterfallOptions, chrome_trace, waterfall_svg};
 
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::output_path::OutputPath;
 
-/// Where a timeline goes, and in which form: the file's extension says.
+/// The file for a timeline. Its extension selects the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TimelineFile {
     path: PathBuf,
@@ -17,14 +17,14 @@ pub(crate) struct TimelineFile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// A waterfall for eyes.
+    /// A waterfall for people.
     Svg,
     /// The Trace Event Format, for Perfetto.
     Trace,
 }
 
 impl TimelineFile {
-    /// How the argument is read.
+    /// Returns the parser of the argument.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
         PathBufValueParser::new().try_map(Self::new)
     }
@@ -40,23 +40,23 @@ impl TimelineFile {
     }
 }
 
-/// A timeline that can be written, as far as can be told before.
+/// A timeline whose file was checked, as far as a file can be checked before it is written.
 #[derive(Debug)]
 pub(crate) struct Drawing {
-    place: Place,
+    out: OutputPath,
     format: Format,
 }
 
 impl Drawing {
     pub(crate) fn new(file: &TimelineFile) -> Result<Self, Failure> {
         Ok(Self {
-            place: Place::new(&file.path)?,
+            out: OutputPath::new(&file.path)?,
             format: file.format,
         })
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    pub(crate) fn out(&self) -> &OutputPath {
+        &self.out
     }
 
     /// Writes `spans` under `title`.
@@ -73,7 +73,7 @@ impl Drawing {
             Format::Trace => serde_json::to_vec(&chrome_trace(spans))
                 .map_err(|error| Failure::failed(error.to_string()))?,
         };
-        self.place.write(&bytes)
+        self.out.write(&bytes)
     }
 }
 

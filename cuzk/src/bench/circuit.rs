@@ -18,8 +18,9 @@ use cuzk_pce::{Columns, PackedWitness};
 use ff::Field;
 use rand::rngs::OsRng;
 
-use super::{Comparison, alternate, differs, engine_config, seconds};
-use crate::args::Bench;
+use super::comparison::{Comparison, alternate, differs, seconds};
+use super::engine::engine_config;
+use crate::bench::args::Bench;
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
 use crate::commands::params::ensure_parameters;
@@ -36,7 +37,7 @@ pub(super) fn bundled_job(args: &Bench) -> Result<Box<dyn Statement>, Failure> {
     Ok(decode(&bundled_request(args.kind)?)?)
 }
 
-/// The bundled request, or one over a sector of the size that is asked for.
+/// Returns the bundled request, or one over a sector of another size.
 fn request(args: &Bench) -> Result<ProofRequest, Failure> {
     match args.sector_size {
         SectorSize::KiB2 => bundled_request(args.kind),
@@ -51,8 +52,8 @@ pub(super) fn of_circuit(comparison: Comparison, args: &Bench) -> Vec<Comparison
     }]
 }
 
-/// Compilation. The peer's bytes are those of the plain matrices, which at full
-/// size exist only on paper.
+/// Measures compilation. The peer's bytes are those of the plain matrices, which do not
+/// fit into memory at full size.
 pub(crate) fn pce(args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let id = args.circuit();
     let mut bytes = (0, 0);
@@ -98,14 +99,15 @@ pub(crate) fn witness(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure
     ))
 }
 
-/// Of the inputs bellperson's system keeps one ONE too many in some kinds.
+/// Returns true if the auxiliary values are the same. The inputs are not compared, because
+/// bellperson's system has an additional ONE in some kinds.
 fn same_aux(witness: &PackedWitness<Scalar>, aux: &[Scalar]) -> bool {
     let equal = |(index, value): (usize, &Scalar)| witness.aux(index) == *value;
     witness.num_aux() == aux.len() && aux.iter().enumerate().all(equal)
 }
 
 pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    /// bellperson's generator, whatever the circuit's type.
+    /// bellperson's generator, for a circuit of any type.
     struct Peer;
 
     impl CircuitVisitor for Peer {
@@ -138,7 +140,7 @@ pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
     Ok(of_circuit(comparison, args))
 }
 
-/// Makes what is quickly made; the rest must be there.
+/// Makes the parameters of 2 KiB, which takes seconds. Those of other sizes must exist.
 fn parameters(context: &Context, id: CircuitId) -> Result<(), Failure> {
     if id.sector_size == SectorSize::KiB2 {
         ensure_parameters(context, id, 0, false)?;
@@ -158,7 +160,8 @@ fn parameters(context: &Context, id: CircuitId) -> Result<(), Failure> {
     )))
 }
 
-/// From the request to the verified proof, against the proof alone.
+/// Measures the engine from the request to the verified proof, against the peer's proof
+/// alone.
 pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     parameters(context, args.circuit())?;
     let request = request(args)?;
@@ -176,14 +179,14 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
     let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let engine = Engine::start(engine_config(context))?;
-    // The pool of gpu_threads is made once a process. An urgent proof does without, all of it on
-    // as many threads as synthesis has.
+    // The pool of gpu_threads is made once a process. A critical proof does not use it, and runs
+    // on the threads of synthesis only.
     let options = JobOptions {
         priority: (args.threads.len() > 1).then_some(Priority::Critical),
         ..JobOptions::default()
     };
     let ours = || Ok(engine.submit_with(&request, options.clone())?.wait()?);
-    // The circuit is compiled once an engine, not once a proof.
+    // The circuit is compiled once per engine, not once per proof.
     ours()?;
     let peer = || {
         let (r, s) = (Scalar::random(OsRng), Scalar::random(OsRng));

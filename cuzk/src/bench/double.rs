@@ -1,8 +1,8 @@
-//! A device whose region is a wait of a stated length: what an engine lets it idle
-//! is the engine's doing alone.
+//! A device whose region is a wait of a stated length. So only the engine decides how long
+//! it is idle.
 //!
-//! It proves the first partition on the CPU, and gives that proof again for every
-//! other, so they must all have the same statement. The engine verifies each.
+//! It proves the first partition on the CPU and returns that proof for every other. So all
+//! partitions must have the same statement. The engine verifies each proof.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -17,7 +17,7 @@ use cuzk_groth16::backend::{
 };
 use cuzk_groth16::params::Shapes;
 
-/// Waits where another device computes.
+/// A device that waits instead of computing.
 pub(super) struct Double {
     region: Duration,
     cpu: Device,
@@ -25,7 +25,7 @@ pub(super) struct Double {
 }
 
 impl Double {
-    /// In the place of `cpu`, with its lock.
+    /// Returns a double that replaces `cpu` and has its lock.
     pub(super) fn device(cpu: Device, region: Duration) -> Device {
         Device {
             resources: Arc::clone(&cpu.resources),

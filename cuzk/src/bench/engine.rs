@@ -1,7 +1,11 @@
-//! The engine around the kernels: what urgent jobs wait, what many jobs at once
-//! cost, and what is spent on neither synthesis nor proving. The peer is the same
-//! engine with one job at a time. And what the engine lets a device idle that does
-//! nothing but wait.
+//! The engine around the kernels:
+//!
+//! * the wait of an urgent job;
+//! * the cost of many jobs at once;
+//! * the time that is spent neither on synthesis nor on proving;
+//! * the idle time of a device that only waits.
+//!
+//! The peer is the same engine with one job at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,26 +14,35 @@ use cuzk_core::config::Devices;
 use cuzk_core::engine::devices;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::timeline::{Span, Stage, device_use};
-use cuzk_core::{Engine, ProofRequest};
+use cuzk_core::{Config, Engine, ProofRequest};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 
+use super::comparison::{Comparison, alternate, median, seconds};
 use super::double::Double;
-use super::{Comparison, alternate, engine_config, median};
-use crate::args::Bench;
+use crate::bench::args::Bench;
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
 use crate::commands::params::ensure_parameters;
 use crate::failure::Failure;
 
-/// Sectors that are being sealed when the urgent job comes.
+/// The number of sectors that are being sealed when the urgent job comes.
 const SEALING: usize = 20;
 
-/// Jobs in flight at once.
+/// The number of jobs in flight at once.
 const IN_FLIGHT: usize = 6;
 
-/// The region of a device that does nothing but wait, and how many of them.
+/// The region of a device that only waits, and the number of these regions.
 const REGION: Duration = Duration::from_millis(50);
 const REGIONS: usize = 60;
+
+/// Returns the configuration of a measured engine, with as many threads as the current
+/// pool. The engine uses existing multiples and makes none: that would slow the peer.
+pub(super) fn engine_config(context: &Context) -> Config {
+    let mut config = context.config.clone();
+    config.synthesis.threads = rayon::current_num_threads();
+    config.srs.multiples = Vec::new();
+    config
+}
 
 pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     for kind in [ProofKind::Porep, ProofKind::WinningPost, args.kind] {
@@ -48,8 +61,8 @@ pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>,
     Ok(lines)
 }
 
-/// A WinningPoSt alone and one that comes while sectors are being sealed: until
-/// its proof, and until its device region.
+/// Measures a WinningPoSt alone, and one that comes while sectors are being sealed: the
+/// time until its proof, and the time until its device region.
 fn urgent(engine: &Engine, runs: u32) -> Result<Vec<Comparison>, Failure> {
     let winning = bundled_request(ProofKind::WinningPost)?;
     let porep = bundled_request(ProofKind::Porep)?;
@@ -62,10 +75,10 @@ fn urgent(engine: &Engine, runs: u32) -> Result<Vec<Comparison>, Failure> {
         regions[beside].push(until_device(engine, &job));
         Ok(())
     };
-    let alone = super::seconds(&mut || prove(0)).and_then(|first| {
+    let alone = seconds(&mut || prove(0)).and_then(|first| {
         let mut times = vec![first];
         for _ in 1..runs {
-            times.push(super::seconds(&mut || prove(0))?);
+            times.push(seconds(&mut || prove(0))?);
         }
         Ok(median(times))
     })?;
@@ -74,7 +87,7 @@ fn urgent(engine: &Engine, runs: u32) -> Result<Vec<Comparison>, Failure> {
         let sealing = (0..SEALING).map(|_| engine.submit(&porep));
         let sealing = sealing.collect::<Result<Vec<_>, _>>()?;
         wait_for_region(engine, &sealing[0]);
-        beside.push(super::seconds(&mut || prove(1))?);
+        beside.push(seconds(&mut || prove(1))?);
         for job in &sealing {
             job.cancel();
         }
@@ -100,7 +113,7 @@ fn urgent(engine: &Engine, runs: u32) -> Result<Vec<Comparison>, Failure> {
     ])
 }
 
-/// From the submission to the device's lock, in seconds.
+/// Returns the seconds from the submission to the device's lock.
 fn until_device(engine: &Engine, job: &JobHandle) -> f64 {
     let spans = engine.timeline().of_job(job.number());
     let start = spans.iter().map(|span| span.start).min();
@@ -119,10 +132,10 @@ fn wait_for_region(engine: &Engine, job: &JobHandle) {
     }
 }
 
-/// Many jobs in flight, against one after the other.
+/// Measures many jobs in flight, against one after the other.
 fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     let request = bundled_request(args.kind)?;
-    // The usual way, whatever the kind: urgent jobs go one after the other.
+    // Priority `normal` for every kind, because critical jobs run one after the other.
     let submit = |request: &ProofRequest| {
         let options = JobOptions {
             priority: Some(cuzk_core::scheduler::priority::Priority::Normal),
@@ -153,7 +166,8 @@ fn many(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     })
 }
 
-/// Measures the time of a proof beside decoding, synthesis, proving and verifying.
+/// Measures the time of a proof that is none of decoding, synthesis, proving and
+/// verifying.
 fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     let request = bundled_request(args.kind)?;
     let (mut whole, mut rest) = (Vec::new(), Vec::new());
@@ -180,8 +194,8 @@ fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
     })
 }
 
-/// The time that stages of work took: of one partition, which is in one stage at
-/// a time, so their sum.
+/// Returns the time of all stages of work together. One partition is in one stage at a
+/// time, so their durations add up.
 fn working(spans: &[Span]) -> Duration {
     let part_of_another = [
         Stage::Quotient,

@@ -22,12 +22,12 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::circuit::{bundled_job, of_circuit};
-use super::{Comparison, alternate, differs};
-use crate::args::Bench;
+use super::comparison::{Comparison, alternate, differs};
+use crate::bench::args::Bench;
 use crate::commands::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
-/// Scalars that one task fills at a time.
+/// The number of scalars that one task fills at a time.
 const TASK: usize = 1 << 14;
 
 pub(crate) fn eval(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
@@ -40,11 +40,7 @@ pub(crate) fn eval(context: &Context, args: &Bench) -> Result<Vec<Comparison>, F
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string())
-}
-
-/// Vectors as the engine lends them: of huge pages, written before.
+/// Returns vectors like those of the engine: on huge pages that were written before.
 fn buffers<const N: usize>(program: &Program<Scalar>) -> Result<[Buffer; N], Failure> {
     let pool = buffer_pool(Dealloc::Recycle, 0);
     let len = program.rows() + program.num_inputs();
@@ -65,7 +61,7 @@ fn fill(values: &mut [Scalar], value: Scalar) {
         .for_each(|task| task.fill(value));
 }
 
-/// A, B and C times the witness, plainly.
+/// Returns A, B and C times the witness, by plain products.
 fn plain(r1cs: &R1cs<Scalar>, values: &[Scalar]) -> Result<[Vec<Scalar>; 3], Failure> {
     let product = |matrix| spmv_parallel(matrix, values, None).map_err(failed);
     Ok([product(r1cs.a())?, product(r1cs.b())?, product(r1cs.c())?])
@@ -156,7 +152,7 @@ fn against_filling(program: &Program<Scalar>, args: &Bench) -> Result<Vec<Compar
     ))
 }
 
-/// A witness of the right mix, which satisfies nothing.
+/// Returns a witness with the usual share of bits, which satisfies no row.
 fn made_up(program: &Program<Scalar>) -> Result<PackedWitness<Scalar>, Failure> {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let boolean = program.boolean_columns();

@@ -23,15 +23,15 @@ use group::prime::{PrimeCurve, PrimeCurveAffine};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Comparison, alternate, differs};
-use crate::args::Bench;
-use crate::failure::Failure;
+use super::comparison::{Comparison, alternate, differs};
+use crate::bench::args::Bench;
+use crate::failure::{Failure, failed};
 
 /// The bits of a scalar, for blst.
 const SCALAR_BITS: usize = 255;
 
-/// How many bases are distinct. Drawing a point costs as much as adding a
-/// hundred, and a sum over repeated bases costs what any other does.
+/// The number of distinct bases. Drawing a point costs as much as adding a hundred, and an
+/// MSM over repeated bases costs as much as any other.
 const DISTINCT_BASES_MAX: usize = 1 << 14;
 
 fn scalars(log_size: u32) -> Vec<Scalar> {
@@ -53,10 +53,6 @@ fn bases<G: PrimeCurve>(log_size: u32) -> Vec<G::Affine> {
         .cycle()
         .take(size)
         .collect()
-}
-
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string())
 }
 
 /// Ours are in huge pages, as the engine's vectors are.

@@ -1,12 +1,26 @@
 //! `cuzk config check [FILE]`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand};
 use cuzk_core::Config;
 
-use crate::args::ConfigCommand;
 use crate::failure::Failure;
 use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the configuration that a file resolves to, or every error in it. Without
+    /// FILE it is the file of --config, and without both it is the defaults.
+    Check(ConfigCheck),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheck {
+    /// The configuration file, if --config does not name it.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
 
 /// `given` is the file that `--config` names.
 pub(crate) fn run(

@@ -1,5 +1,8 @@
-//! `cuzk demo`: the whole way, on the bundled sector, from an empty cache.
+//! `cuzk demo`: all steps from an empty cache to a proof, on the bundled sector.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use cuzk_core::ProofRequest;
 use cuzk_core::job::JobOptions;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
@@ -7,19 +10,33 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use super::Context;
 use super::params::ensure_parameters;
 use super::prove::{Order, prove};
-use crate::args::Demo;
-use crate::failure::{Failure, Said};
+use crate::failure::Failure;
+use crate::failure_report::Failures;
 use crate::interrupt::Interrupt;
-use crate::place::Place;
-use crate::timeline::Drawing;
+use crate::output_path::OutputPath;
+use crate::timeline::{Drawing, TimelineFile};
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// The kind of proof: porep, winning-post, window-post or snap-deals.
+    #[arg(long, default_value_t = ProofKind::Porep)]
+    pub(crate) kind: ProofKind,
+    /// Keep the proof in FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the times of all stages into FILE: .svg is a waterfall with the devices'
+    /// idle gaps, .json a trace for Perfetto.
+    #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
+    pub(crate) timeline: Option<TimelineFile>,
+}
 
 /// The seed of the demo's parameters, which is as good as any other.
 const SEED: u64 = 0;
 
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
-    let out = args.out.as_deref().map(Place::new).transpose()?;
+    let out = args.out.as_deref().map(OutputPath::new).transpose()?;
     let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
-    Place::check_distinct(out.iter().chain(drawing.as_ref().map(Drawing::place)))?;
+    OutputPath::check_distinct(out.iter().chain(drawing.as_ref().map(Drawing::out)))?;
     let request = bundled_request(args.kind)?;
     let circuit = CircuitId {
         kind: args.kind,
@@ -33,8 +50,8 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
         out,
         options: JobOptions::default(),
     };
-    let said = Said::new(context.json);
-    prove(context, &[order], drawing.as_ref(), &interrupt, said)
+    let failures = Failures::new(context.json);
+    prove(context, &[order], drawing.as_ref(), &interrupt, failures)
 }
 
 /// Makes the parameters unless they are there, or a signal comes.
@@ -52,7 +69,7 @@ fn make_parameters(
     made.map(drop)
 }
 
-/// A request for a proof of the bundled 2 KiB sector.
+/// Returns a request for a proof of the bundled 2 KiB sector.
 pub(crate) fn bundled_request(kind: ProofKind) -> Result<ProofRequest, Failure> {
     let json: &[u8] = match kind {
         ProofKind::Porep => include_bytes!("../../../data/sector-2kib/porep.json"),

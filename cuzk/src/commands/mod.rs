@@ -1,4 +1,4 @@
-//! One file a command, and what they share.
+//! The commands, one file each, and their common input.
 
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -38,10 +38,10 @@ impl Context {
     }
 }
 
-/// No request is as large; one of 32 GiB sectors has 50 MB.
+/// The largest request that is read. A request of 32 GiB sectors has 50 MB.
 const REQUEST_MAX_BYTES: u64 = 512 << 20;
 
-/// No proof is as large; 16 partitions have 3 kB.
+/// The largest proof that is read. A proof of 16 partitions has 3 kB.
 pub(crate) const PROOF_MAX_BYTES: u64 = 1 << 20;
 
 /// Reads the request in `path`.

@@ -2,19 +2,72 @@
 
 use std::time::Instant;
 
+use bytesize::ByteSize;
+use clap::{Args, Subcommand};
 use cuzk_core::circuits;
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::params::{
-    GenerateOptions, MappedParams, Outcome, ParamCache, WrittenMultiples, check_points,
+    GenerateOptions, LIMIT_BYTES, MappedParams, Outcome, ParamCache, WrittenMultiples, check_points,
 };
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::Context;
-use crate::args::{Params, ParamsGenerate, ParamsPrepare, ParamsVerify};
+use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
 use crate::{output, progress};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Params {
+    /// Make insecure test parameters, under the names the proofs libraries use.
+    Generate(ParamsGenerate),
+    /// Check every point of the parameters in the cache, the key and both queries of B
+    /// against each other, and the lengths against the circuit.
+    Verify(ParamsVerify),
+    /// Compute multiples of the parameters' points and keep them beside the
+    /// parameters, so that proofs on the CPU take less time. Worth it for PoSts.
+    Prepare(ParamsPrepare),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsGenerate {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// The seed from which the toxic waste is drawn; the same seed gives the
+    /// same parameters.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Needed for 512MiB and larger, because real parameters have the same name.
+    #[arg(long)]
+    pub(crate) i_know_these_are_insecure: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsVerify {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsPrepare {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// The largest size of the file, on the disk and in memory. A smaller size keeps
+    /// fewer multiples.
+    #[arg(long, value_name = "BYTES", default_value_t = ByteSize(LIMIT_BYTES), value_parser = size)]
+    pub(crate) limit: ByteSize,
+}
+
+/// Parses a size: a number of bytes, or a number with a unit.
+fn size(text: &str) -> Result<ByteSize, String> {
+    let size = text
+        .parse()
+        .ok()
+        .filter(|size: &ByteSize| size.as_u64() > 0);
+    // The parser's own error speaks of its internals.
+    size.ok_or_else(|| "expected a size such as 2GiB, or a number of bytes".to_owned())
+}
 
 #[derive(Debug, Serialize)]
 struct GenerateReport {
@@ -81,8 +134,9 @@ fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
     })
 }
 
-/// Before the circuit, which may take a minute to be compiled, and which belongs into no
-/// folder without its parameters.
+/// Checks that the parameters exist. The caller does this before it gets the circuit. A
+/// circuit may take a minute to compile, and does not belong into a folder without its
+/// parameters.
 fn check_there(context: &Context, id: CircuitId) -> Result<(), Failure> {
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let params = MappedParams::open(&cache.params_path(&circuits::parameter_files(id)?));
@@ -195,7 +249,7 @@ pub(crate) fn ensure_parameters(
     let cache = ParamCache::new(&context.config.srs.param_cache);
     let files = circuits::parameter_files(id)?;
     if cache.has(&files) {
-        // Not against the circuit, which may take its time to be compiled.
+        // They are not checked against the circuit, which may take long to compile.
         let there = MappedParams::open(&cache.params_path(&files))
             .and_then(|params| params.check_key(&cache.vk_path(&files)));
         there.map_err(cuzk_core::Error::from)?;
@@ -207,11 +261,11 @@ pub(crate) fn ensure_parameters(
         isa: context.config.cpu.isa,
     };
     let sector_size_bytes = id.sector_size.bytes();
-    // Before the circuit, which takes its time.
+    // The check comes before the circuit, which takes long to compile.
     let checked = options.check(sector_size_bytes);
     checked.map_err(cuzk_core::Error::from)?;
     output::say(format_args!(
-        "warning: making INSECURE test parameters for {id} in {}: whoever knows the seed can \
+        "warning: making INSECURE test parameters for {id} in {}: anyone who knows the seed can \
          forge proofs",
         context.config.srs.param_cache.display()
     ));

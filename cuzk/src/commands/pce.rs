@@ -1,9 +1,10 @@
 //! `cuzk pce build` and `cuzk pce inspect`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use blstrs::Scalar;
+use clap::{Args, Subcommand};
 use cuzk_core::circuits;
 use cuzk_files::Scratch;
 use cuzk_groth16::Circuit;
@@ -11,10 +12,34 @@ use cuzk_pce::{Program, program};
 use serde::Serialize;
 
 use super::Context;
-use crate::args::{Pce, PceBuild, PceInspect};
+use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::output_path::OutputPath;
 use crate::{output, progress};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pce {
+    /// Compile a circuit into a file.
+    Build(PceBuild),
+    /// Check a compiled circuit's file and describe its content.
+    Inspect(PceInspect),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PceBuild {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// The file for the compiled circuit.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PceInspect {
+    /// A compiled circuit.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
 
 #[derive(Debug, Serialize)]
 struct PceReport {
@@ -43,7 +68,7 @@ pub(crate) fn run(context: &Context, command: &Pce) -> Result<(), Failure> {
 }
 
 fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
-    let out = Place::new(&args.out)?;
+    let out = OutputPath::new(&args.out)?;
     let spinner = progress::spinner("compiling the circuit");
     let started = Instant::now();
     let circuit = circuits::compile(args.circuit.id())?;
@@ -61,8 +86,8 @@ fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
     output::print_beside(out.is_stdout(), context.json, &report, text)
 }
 
-/// Writes the circuit to what is no file, by way of one.
-fn pour(circuit: &Circuit, out: &Place, build_s: f64) -> Result<PceReport, Failure> {
+/// Writes the circuit to a pipe or a device, by way of a file.
+fn pour(circuit: &Circuit, out: &OutputPath, build_s: f64) -> Result<PceReport, Failure> {
     let folder = Scratch::new().map_err(|error| Failure::failed(error.to_string()))?;
     let file = folder.path().join("circuit");
     circuit.write(&file)?;
@@ -76,7 +101,7 @@ fn inspect(context: &Context, args: &PceInspect) -> Result<(), Failure> {
 }
 
 impl PceReport {
-    /// Of the compiled circuit in `file`.
+    /// Returns the report of the compiled circuit in `file`.
     fn of(file: &Path, build_s: Option<f64>) -> Result<Self, Failure> {
         let started = Instant::now();
         let (header, program) =
@@ -102,8 +127,8 @@ impl PceReport {
     }
 }
 
-/// Three matrices of a row pointer for each row and one more, and of a column
-/// and a coefficient for each nonzero.
+/// Returns the bytes of three plain matrices. Each has a row pointer for each row and one
+/// more, and a column and a coefficient for each nonzero.
 pub(crate) fn plain_bytes(program: &Program<Scalar>) -> u64 {
     let nonzero_bytes = (size_of::<u32>() + size_of::<Scalar>()) as u64;
     let row_pointers = 3 * (program.rows() as u64 + 1);

@@ -1,8 +1,10 @@
 //! `cuzk synth --request FILE --partition N [--check]`
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use blstrs::Scalar;
+use clap::Args;
 use cuzk_core::circuits;
 use cuzk_filecoin::decode;
 use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
@@ -14,20 +16,32 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Context, read_request};
-use crate::args::Synth;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
 use crate::{output, progress};
 
-/// Scalars that one task touches.
+#[derive(Debug, Args)]
+pub(crate) struct Synth {
+    /// The request.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: PathBuf,
+    /// The partition, counted from 0.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) partition: usize,
+    /// Check every constraint, and name the first that does not hold.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// The number of scalars that one task touches.
 const TOUCH_TASK: usize = 1 << 16;
 
 #[derive(Debug, Serialize)]
 struct SynthReport {
     rows: usize,
     witness_s: f64,
-    /// Mapping the vectors and touching every page of them, which an engine
-    /// does for its first partition only.
+    /// The time to map the vectors and to touch all their pages. An engine does that for its
+    /// first partition only.
     buffers_s: f64,
     evaluate_s: f64,
     witness_bytes: usize,
@@ -46,13 +60,7 @@ struct Check {
 pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let job = decode(&request)?;
-    if args.partition >= job.partitions() {
-        return Err(Failure::input(format!(
-            "--partition: {} is out of range; this request has {} partition(s), counted from 0",
-            args.partition,
-            job.partitions()
-        )));
-    }
+    check_partition(args.partition, job.partitions())?;
     let spinner = progress::spinner("getting the compiled circuit");
     let circuit = circuits::cached(job.circuit(), &context.config.srs.param_cache)?;
     spinner.finish_and_clear();
@@ -103,6 +111,16 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
             Err(Failure::from(error).reported())
         }
     }
+}
+
+fn check_partition(partition: usize, partitions: usize) -> Result<(), Failure> {
+    if partition < partitions {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "--partition: {partition} is out of range; this request has {partitions} partition(s), \
+         counted from 0"
+    )))
 }
 
 /// Writes to every page, so that none is mapped while the evaluation is timed.

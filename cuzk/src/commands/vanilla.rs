@@ -1,23 +1,37 @@
 //! `cuzk vanilla --kind KIND --sector-size SIZE --out FILE`
 
+use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::Args;
 use cuzk_filecoin::vanilla;
 use serde::Serialize;
 
 use super::Context;
-use crate::args::Vanilla;
+use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
-use crate::place::Place;
+use crate::output_path::OutputPath;
 use crate::{output, progress};
+
+#[derive(Debug, Args)]
+pub(crate) struct Vanilla {
+    #[command(flatten)]
+    pub(crate) circuit: CircuitArgs,
+    /// The file for the request.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// The seed from which the sector's data and randomness are drawn.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
 
 #[derive(Debug, Serialize)]
 struct VanillaReport {
     circuit: String,
     request: String,
     request_bytes: usize,
-    /// How the sector came about: `sealed` or `sparse`.
+    /// The way in which the sector was made: `sealed` or `sparse`.
     sector: &'static str,
     make_s: f64,
     peak_rss_bytes: Option<u64>,
@@ -25,7 +39,7 @@ struct VanillaReport {
 
 pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let id = args.circuit.id();
-    let out = Place::new(&args.out)?;
+    let out = OutputPath::new(&args.out)?;
     let (sector, doing) = if id.sector_size > vanilla::LARGEST_SEALED {
         ("sparse", "writing down a sparse sector")
     } else {

@@ -1,5 +1,8 @@
 //! `cuzk verify --request FILE --proof PROOF`
 
+use std::path::PathBuf;
+
+use clap::Args;
 use cuzk_core::circuits;
 use cuzk_filecoin::verify::{Verdict, verify};
 use cuzk_filecoin::{decode, reference};
@@ -7,9 +10,22 @@ use cuzk_groth16::params::ParamCache;
 use serde::Serialize;
 
 use super::{Context, PROOF_MAX_BYTES, read, read_request};
-use crate::args::Verify;
 use crate::failure::Failure;
 use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The request that was proved.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: PathBuf,
+    /// The proof, as raw bytes.
+    #[arg(long, value_name = "PROOF")]
+    pub(crate) proof: PathBuf,
+    /// Ask filecoin-proofs-api's own verifier too. It finds the verifying key
+    /// only through FIL_PROOFS_PARAMETER_CACHE.
+    #[arg(long)]
+    pub(crate) reference: bool,
+}
 
 #[derive(Debug, Serialize)]
 struct VerifyReport {

@@ -105,11 +105,6 @@ pub(super) struct Circle {
 
 pub(super) const CIRCLES: &[Circle] = &[
     Circle {
-        of: "cuzk",
-        modules: &["failure", "output"],
-        reason: "A failure is printed, and printing can fail.",
-    },
-    Circle {
         of: "cuzk_kernels",
         modules: &[
             "affine",

@@ -1,4 +1,4 @@
-//! How far a proof is from what the card could do at best.
+//! The distance of a proof from the card's best possible time.
 //!
 //! The least work of each part, against the card's wide multiply-adds and the
 //! bandwidth of its memory. The comments of the kernels have the counts: products of
@@ -10,23 +10,23 @@ use supraseal_sys::device::{DeviceInfo, ProofFigures};
 
 use super::subject::Subject;
 
-/// Wide multiply-adds of a multiprocessor in a cycle.
+/// The number of wide multiply-adds of a multiprocessor in a cycle.
 const MULTIPLY_ADDS: f64 = 32.0;
 
-/// Products of limbs: of a multiplication in Fr, and of an addition in G1.
+/// The numbers of products of limbs of a multiplication in Fr and of an addition in G1.
 const FR_PRODUCTS: f64 = 136.0;
 const G1_PRODUCTS: f64 = 2856.0;
 
-/// Passes over a vector in the six transforms, and bytes of a scalar there and
-/// back.
+/// The number of passes over a vector in the six transforms, and the bytes of a scalar
+/// that is read and written.
 const PASSES: f64 = 15.0;
 const SCALAR_BYTES: f64 = 64.0;
 const G1_BYTES: f64 = 96.0;
 
-/// Digits of a scalar in a long multiplication.
+/// The number of digits of a scalar in a long MSM.
 const DIGITS: f64 = 15.0;
 
-/// One part of a proof: what it took, and what it would take at least.
+/// One part of a proof: its time, and the least time that it could take.
 #[derive(Debug, Serialize)]
 pub(super) struct Bound {
     part: &'static str,

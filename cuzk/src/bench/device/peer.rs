@@ -1,93 +1,56 @@
-//! supraseal-c2's prover on the same circuit, witness and parameters.
+//! The peer, or nothing in a build without it.
 
-// Linked for the C++ and CUDA side that the crate calls.
-use blst as _;
-use sppark as _;
+#[cfg(feature = "peer-supraseal")]
+use std::time::Instant;
 
-use bellperson::groth16::Proof;
-use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
-use cuzk_memory::NEVER_STOP;
-use cuzk_pce::Columns;
-use ff::Field;
-use group::prime::PrimeCurveAffine;
-use supraseal_c2::{SRS, generate_groth16_proof};
+#[cfg(feature = "peer-supraseal")]
+use blstrs::Scalar;
 
-use super::failed;
 use super::subject::Subject;
+#[cfg(feature = "peer-supraseal")]
+use super::supraseal::Supraseal;
+#[cfg(feature = "peer-supraseal")]
+use crate::bench::comparison::differs;
 use crate::failure::Failure;
+#[cfg(not(feature = "peer-supraseal"))]
+use crate::output;
 
-/// As the C++ side has it.
-#[repr(C)]
-struct Points {
-    a: G1Affine,
-    b: G2Affine,
-    c: G1Affine,
+/// r and s of the proofs that are compared.
+pub(super) const R: u64 = 0x5eed;
+pub(super) const S: u64 = 0x0dd5;
+
+pub(super) struct Peer {
+    #[cfg(feature = "peer-supraseal")]
+    supraseal: Supraseal,
 }
 
-pub(super) struct Supraseal {
-    srs: SRS,
-    a: Vec<Scalar>,
-    b: Vec<Scalar>,
-    c: Vec<Scalar>,
-    inputs: Vec<Scalar>,
-    aux: Vec<Scalar>,
-    densities: cuzk_pce::Densities,
-}
-
-impl Supraseal {
-    pub(super) fn new(subject: &Subject) -> Result<Self, Failure> {
-        let srs = SRS::try_new(subject.params.path().to_owned(), false)
-            .map_err(|error| failed(String::from(error)))?;
-        let program = subject.circuit.program();
-        let rows = program.rows() + program.num_inputs();
-        let [mut a, mut b, mut c] = [(); 3].map(|()| vec![Scalar::ZERO; rows]);
-        let out = [&mut a[..], &mut b, &mut c];
-        program
-            .evaluate_abc_into(&subject.witness, out, &NEVER_STOP)
-            .map_err(failed)?;
-        let inputs = subject.witness.inputs().to_vec();
-        let aux = (0..subject.witness.num_aux()).map(|aux| subject.witness.aux(aux));
-        Ok(Self {
-            srs,
-            a,
-            b,
-            c,
-            inputs,
-            aux: aux.collect(),
-            densities: subject.circuit.densities().clone(),
-        })
+impl Peer {
+    /// Starts the peer, and checks that it makes `proof`, too.
+    #[cfg(feature = "peer-supraseal")]
+    pub(super) fn new(subject: &Subject, proof: [u8; 192]) -> Result<Self, Failure> {
+        let supraseal = Supraseal::new(subject)?;
+        let peers = supraseal.prove(Scalar::from(R), Scalar::from(S));
+        if subject.verify(&peers)? != proof {
+            return Err(differs("device"));
+        }
+        Ok(Self { supraseal })
     }
 
-    pub(super) fn prove(&self, r: Scalar, s: Scalar) -> Proof<Bls12> {
-        let infinity = G1Affine::identity();
-        let mut proofs = [Points {
-            a: infinity,
-            b: G2Affine::identity(),
-            c: infinity,
-        }];
-        let densities = &self.densities;
-        generate_groth16_proof(
-            &[self.a.as_ptr()],
-            &[self.b.as_ptr()],
-            &[self.c.as_ptr()],
-            self.a.len(),
-            &[self.inputs.as_ptr()],
-            &[self.aux.as_ptr()],
-            self.inputs.len(),
-            self.aux.len(),
-            densities.a_aux.words(),
-            densities.b_input.words(),
-            densities.b_aux.words(),
-            densities.a_aux.count(),
-            densities.b_input.count(),
-            densities.b_aux.count(),
-            1,
-            &[r],
-            &[s],
-            &mut proofs,
-            &self.srs,
-        );
-        let [Points { a, b, c }] = proofs;
-        Proof { a, b, c }
+    #[cfg(not(feature = "peer-supraseal"))]
+    pub(super) fn new(_: &Subject, _: [u8; 192]) -> Result<Self, Failure> {
+        output::say("without a peer: build with --features peer-supraseal to compare");
+        Ok(Self {})
+    }
+
+    #[cfg(feature = "peer-supraseal")]
+    pub(super) fn time(&mut self) -> Result<Option<f64>, Failure> {
+        let started = Instant::now();
+        self.supraseal.prove(Scalar::from(3), Scalar::from(5));
+        Ok(Some(started.elapsed().as_secs_f64()))
+    }
+
+    #[cfg(not(feature = "peer-supraseal"))]
+    pub(super) fn time(&mut self) -> Result<Option<f64>, Failure> {
+        Ok(None)
     }
 }

@@ -1,44 +1,27 @@
-//! The subject of a proof: a circuit with its parameters and a witness, of a bundled
-//! request or made up.
-//!
-//! The made-up circuit has what storage proofs have: hashes bit by bit, and a few
-//! values that are not bits. Its parameters are real ones, kept in the parameter
-//! cache under a name that no other program looks for.
+//! The subject of a proof: a circuit with its parameters and a witness.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bellperson::gadgets::boolean::{AllocatedBit, Boolean};
-use bellperson::gadgets::sha256::sha256;
 use bellperson::groth16::{PreparedVerifyingKey, Proof, prepare_verifying_key};
-use bellperson::{Circuit as BellpersonCircuit, ConstraintSystem, SynthesisError};
 use blstrs::{Bls12, Scalar};
 use cuzk_core::circuits;
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{Evaluation, Randomness, Synthesized};
 use cuzk_groth16::memory::buffer_pool;
-use cuzk_groth16::params::{MappedParams, ParamCache, ToxicWaste, generate};
+use cuzk_groth16::params::{MappedParams, ParamCache};
 use cuzk_groth16::verify::verify;
-use cuzk_kernels::Isa;
-use cuzk_memory::Checkpoint;
-use cuzk_memory::{BufferPool, Dealloc};
-use cuzk_pce::{Columns, PackedWitness, Program, packed_witness, program};
-use ff::PrimeField;
+use cuzk_memory::{BufferPool, Checkpoint, Dealloc};
+use cuzk_pce::{Columns, PackedWitness};
 
-use super::failed;
-use crate::args::Bench;
+use super::made_up::MadeUp;
+use crate::bench::args::Bench;
 use crate::bench::circuit::bundled_job;
 use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
-use crate::failure::Failure;
-use crate::output;
+use crate::failure::{Failure, failed};
 
-/// Rows of a hash and of the values beside it, at least.
-const BLOCK_ROWS: usize = 44_000;
-
-/// Values beside each hash that are not bits: as large a share as PoRep's.
-const WIDE: usize = 700;
-
+/// The inputs of a prover, and the key that verifies its proofs.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) circuit: Arc<Circuit>,
@@ -50,6 +33,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
+    /// Returns the first partition of the bundled request of a kind.
     pub(super) fn of_kind(context: &Context, args: &Bench) -> Result<Self, Failure> {
         let job = bundled_job(args)?;
         let id = job.circuit();
@@ -61,28 +45,12 @@ impl Subject {
         Self::new(id.to_string(), circuit, &path, job.witness(0)?, inputs)
     }
 
+    /// Returns a made-up circuit that fills the domain.
     pub(super) fn of_size(context: &Context, log_domain: u32) -> Result<Self, Failure> {
-        let cache = &context.config.srs.param_cache;
-        std::fs::create_dir_all(cache).map_err(|error| Failure::file(cache, &error))?;
-        let program = largest_in(1 << log_domain)?;
-        let name = format!("bench-device-{log_domain}");
-        let [program_path, params_path] =
-            ["circuit", "params"].map(|kind| cache.join(format!("{name}.{kind}")));
-        program::write(&program_path, &program.1, &name).map_err(failed)?;
-        make_parameters(&program.1, &params_path)?;
-        let circuit = Circuit::open(&name, &program_path).map_err(cuzk_core::Error::from)?;
-        let witness = packed_witness(Hashes {
-            count: program.0,
-            blank: false,
-        });
+        let made_up = MadeUp::new(&context.config.srs.param_cache, log_domain)?;
         let name = format!("2^{log_domain}");
-        Self::new(
-            name,
-            circuit,
-            &params_path,
-            witness.map_err(failed)?,
-            Vec::new(),
-        )
+        let (circuit, params) = (made_up.circuit, made_up.params_path);
+        Self::new(name, circuit, &params, made_up.witness, Vec::new())
     }
 
     fn new(
@@ -107,6 +75,7 @@ impl Subject {
         })
     }
 
+    /// Returns a partition for the device, with its witness copied.
     pub(super) fn synthesized(&self, randomness: Randomness) -> Synthesized {
         Synthesized {
             circuit: Arc::clone(&self.circuit),
@@ -118,7 +87,7 @@ impl Subject {
         }
     }
 
-    /// The proof's bytes, if it verifies.
+    /// Returns the proof's bytes, if it verifies.
     pub(super) fn verify(&self, proof: &Proof<Bls12>) -> Result<[u8; 192], Failure> {
         let verified = verify(&self.key, proof, &self.inputs).map_err(failed)?;
         Ok(*verified.as_bytes())
@@ -128,103 +97,5 @@ impl Subject {
     pub(super) fn peer_bytes(&self) -> u64 {
         let rows = self.circuit.program().rows() + self.witness.num_inputs();
         (size_of::<Scalar>() * (3 * rows + self.witness.num_aux())) as u64
-    }
-}
-
-/// The circuit of most hashes whose rows, with those for the inputs, fit the
-/// domain, and more than half of it.
-fn largest_in(domain_len: usize) -> Result<(usize, Program<Scalar>), Failure> {
-    let blank = |count| Hashes { count, blank: true };
-    let one = cuzk_pce::compile::<Scalar, _>(blank(1)).map_err(failed)?;
-    let count = (domain_len - one.num_inputs()) / one.rows().max(BLOCK_ROWS);
-    if count == 0 {
-        return Err(Failure::input("--size: at least 16 for a whole hash"));
-    }
-    let program = cuzk_pce::compile(blank(count)).map_err(failed)?;
-    Ok((count, program))
-}
-
-fn make_parameters(program: &Program<Scalar>, path: &Path) -> Result<(), Failure> {
-    let fits = |params: MappedParams| {
-        let expected = cuzk_groth16::params::QueryLengths::of(program, &program.densities());
-        params.check_circuit(&expected).is_ok()
-    };
-    if MappedParams::open(path).is_ok_and(fits) {
-        return Ok(());
-    }
-    output::say(format_args!("making test parameters in {}", path.display()));
-    // Under another name, so that what is interrupted is made again.
-    let unfinished = path.with_extension("unfinished");
-    let file = std::fs::File::create(&unfinished);
-    let file = file.map_err(|error| Failure::file(&unfinished, &error))?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-    let waste = ToxicWaste::from_seed(0);
-    generate(program, &waste, Isa::best(), &mut out, |_, _| ()).map_err(failed)?;
-    std::fs::rename(&unfinished, path).map_err(|error| Failure::file(path, &error))
-}
-
-/// Independent hashes of 64 bytes, each with values that are not bits beside it.
-struct Hashes {
-    count: usize,
-    /// True if values are unknown.
-    blank: bool,
-}
-
-impl<S: PrimeField> BellpersonCircuit<S> for Hashes {
-    fn synthesize<CS: ConstraintSystem<S>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
-        for hash in 0..self.count {
-            let mut cs = cs.namespace(|| format!("hash {hash}"));
-            let preimage = (0..512usize)
-                .map(|bit| {
-                    let value = (!self.blank).then_some((bit * 7 + hash) % 3 == 0);
-                    let name = || format!("bit {bit}");
-                    AllocatedBit::alloc(cs.namespace(name), value).map(Boolean::from)
-                })
-                .collect::<Result<Vec<_>, _>>()?;
-            sha256(cs.namespace(|| "sha256"), &preimage)?;
-            let first = (!self.blank).then(|| S::from(hash as u64 + 2));
-            squares(&mut cs.namespace(|| "squares"), first)?;
-        }
-        Ok(())
-    }
-}
-
-/// `WIDE` values, each the square of the one before.
-fn squares<S: PrimeField, CS: ConstraintSystem<S>>(
-    cs: &mut CS,
-    first: Option<S>,
-) -> Result<(), SynthesisError> {
-    let known = |value: Option<S>| value.ok_or(SynthesisError::AssignmentMissing);
-    let mut value = first;
-    let mut variable = cs.alloc(|| "first", || known(first))?;
-    for index in 0..WIDE {
-        value = value.map(|value| value.square());
-        let square = cs.alloc(|| format!("square {index}"), || known(value))?;
-        let name = || format!("squared {index}");
-        cs.enforce(
-            name,
-            |lc| lc + variable,
-            |lc| lc + variable,
-            |lc| lc + square,
-        );
-        variable = square;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_made_up_circuit_fills_its_domain_and_is_satisfied() {
-        let (count, program) = largest_in(1 << 18).unwrap();
-        assert!(program.rows() + program.num_inputs() <= 1 << 18);
-        assert!(program.rows() > 1 << 17);
-        let blank = false;
-        let witness = packed_witness::<Scalar, _>(Hashes { count, blank }).unwrap();
-        assert_eq!(program::check(&program, &witness).unwrap(), None);
-        let wide = witness.num_wide() * 1000 / witness.num_aux();
-        assert!((10..30).contains(&wide), "{wide} in a thousand");
     }
 }

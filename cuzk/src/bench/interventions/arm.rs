@@ -11,19 +11,18 @@ use cuzk_memory::Dealloc;
 use cuzk_tune::counters::Counters;
 use serde::{Deserialize, Serialize};
 
-use super::failed;
-use crate::args::Bench;
-use crate::bench::engine_config;
+use crate::bench::args::Bench;
+use crate::bench::engine::engine_config;
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
-/// Proofs that each caller asks for, one after the other: enough that most of
-/// the time as many are in flight as there are callers.
+/// The number of proofs that each caller asks for, one after the other. It is large enough
+/// that all callers have a proof in flight for most of the time.
 const PROOFS_A_CALLER: usize = 2;
 
-/// The keys of the interventions. The first arm has all of them off: vectors
-/// are unmapped at once, the MSM in G2 has every core, nothing gives way.
+/// The keys of the interventions. The first arm has all of them off: vectors are unmapped at
+/// once, the MSM in G2 has every core, and no work gives way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Arm {
     pub(super) name: String,
@@ -35,7 +34,8 @@ pub(super) struct Arm {
 }
 
 impl Arm {
-    /// All off, each key on alone, and all as the configuration has them.
+    /// Returns the arms: all keys off, each key on alone, and all keys as in the
+    /// configuration.
     pub(super) fn all(config: &Config, args: &Bench) -> Vec<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let off = Self {
@@ -102,11 +102,11 @@ pub(super) struct Sample {
     /// Processor time of the engine in the kernel.
     pub(super) system_s: f64,
     pub(super) page_faults: f64,
-    /// The whole machine's; none where it does not count them.
+    /// The count of the whole machine, if the machine counts them.
     pub(super) tlb_shootdowns: Option<f64>,
 }
 
-/// An engine, and what it proves.
+/// An engine, and the request that it proves.
 pub(super) struct Running {
     engine: Engine,
     request: ProofRequest,
@@ -114,7 +114,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the engine of an arm and has it load what it loads once.
+    /// Starts the engine of an arm and proves once, so that circuit and parameters are loaded.
     pub(super) fn start(arm: &Arm, context: &Context, args: &Bench) -> Result<Self, Failure> {
         let counters = Counters::open();
         let running = Self {
@@ -127,7 +127,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Proofs of `in_flight` callers, each of which has one proof in flight.
+    /// Measures proofs of `in_flight` callers, each of which has one proof in flight.
     pub(super) fn sample(&mut self, in_flight: usize) -> Result<Sample, Failure> {
         let mut counters = std::mem::replace(&mut self.counters, Counters::open());
         let started = Instant::now();
@@ -154,9 +154,9 @@ impl Running {
         })
     }
 
-    /// `each` proofs for each of `callers`; their spans.
+    /// Makes `each` proofs for each of `callers` and returns their spans.
     fn prove(&self, callers: usize, each: usize) -> Result<Vec<Span>, Failure> {
-        // The usual way, whatever the kind: urgent jobs go one after the other.
+        // Priority `normal` for every kind, because critical jobs run one after the other.
         let options = || JobOptions {
             priority: Some(Priority::Normal),
             ..JobOptions::default()

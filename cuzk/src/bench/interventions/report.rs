@@ -6,10 +6,11 @@ use cuzk_tune::plot::{self, Line};
 use cuzk_tune::sweep::{is_better, median};
 use serde::Serialize;
 
-use super::{Measured, Sample, failed};
-use crate::args::Bench;
+use super::arm::Sample;
+use super::child::Measured;
+use crate::bench::args::Bench;
 use crate::commands::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// Medians over the rounds, of one proof.
 #[derive(Debug, Serialize)]
@@ -48,7 +49,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// `None` if nothing was measured.
+    /// Returns the report, or `None` if nothing was measured.
     pub(super) fn new(context: &Context, args: &Bench, arms: &[Measured]) -> Option<Self> {
         let mut rows = Vec::new();
         for (at, &in_flight) in args.in_flight.iter().enumerate() {
@@ -113,7 +114,7 @@ impl Report {
         )
     }
 
-    /// A line for each arm: seconds a proof over proofs in flight.
+    /// Returns a picture with a line for each arm: seconds a proof over proofs in flight.
     pub(super) fn svg(&self) -> Result<String, Failure> {
         let mut lines: Vec<Line> = Vec::new();
         for row in &self.rows {

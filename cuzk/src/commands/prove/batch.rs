@@ -14,23 +14,24 @@ use cuzk_core::Engine;
 use cuzk_core::engine::Status;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome, ProofOutput};
 
-use super::Order;
-use crate::failure::{Failure, Said};
+use super::order::Order;
+use crate::failure::Failure;
+use crate::failure_report::Failures;
 use crate::interrupt::Interrupt;
-use crate::place::Place;
+use crate::output_path::OutputPath;
 use crate::progress;
 use crate::signal::Signal;
 
-/// How often the progress line looks at the jobs, and for a signal.
+/// The time between two looks at the jobs, and for a signal.
 const POLL: Duration = Duration::from_millis(100);
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) outcome: Outcome,
     /// The result of writing the proof.
-    pub(super) kept: Result<(), Failure>,
-    /// Since the first was submitted.
+    pub(super) written: Result<(), Failure>,
+    /// The time since the first job was submitted.
     prove_s: f64,
 }
 
@@ -39,24 +40,24 @@ impl End {
     fn failure(self) -> Option<Failure> {
         match self.outcome {
             Err(error) => Some(error.into()),
-            Ok(_) => self.kept.err(),
+            Ok(_) => self.written.err(),
         }
     }
 
     pub(super) fn is_good(&self) -> bool {
-        self.outcome.is_ok() && self.kept.is_ok()
+        self.outcome.is_ok() && self.written.is_ok()
     }
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Debug)]
 pub(super) enum State {
-    /// Not with the engine yet.
+    /// The engine has not got it yet.
     Waits,
     Runs(JobHandle),
     /// Its proof is where it belongs.
     Proved(JobHandle, End),
-    /// Why has been said. The job, if it became one.
+    /// The failure has been reported. The job is there if the engine accepted it.
     Failed(Option<JobHandle>),
 }
 
@@ -74,8 +75,8 @@ impl Entry<'_> {
         }
     }
 
-    fn fail(&mut self, failure: Failure, said: &mut Said) {
-        said.add_request(self.order.name(), &self.order.failed(failure));
+    fn fail(&mut self, failure: Failure, failures: &mut Failures) {
+        failures.add_request(self.order.name(), &self.order.failed(failure));
         self.state = State::Failed(self.job().cloned());
     }
 }
@@ -89,7 +90,7 @@ pub(super) struct Proved<'a> {
 }
 
 impl<'a> Proved<'a> {
-    /// None if the job has ended without a proof.
+    /// Returns none if the job has ended without a proof.
     pub(super) fn new(order: &'a Order, job: &'a JobHandle, end: &'a End) -> Option<Self> {
         Some(Self {
             order,
@@ -100,7 +101,7 @@ impl<'a> Proved<'a> {
     }
 }
 
-/// The work of an engine: while it is the same, there is no more room than before.
+/// The work of an engine. While it stays the same, there is no more room than before.
 type Load = (usize, usize);
 
 pub(super) struct Batch<'a> {
@@ -130,12 +131,12 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Until all have ended, or a signal comes, which is returned.
+    /// Proves until all jobs have ended, or a signal comes. Returns the signal.
     pub(super) fn prove(
         &mut self,
         engine: &Engine,
         interrupt: &Interrupt,
-        said: &mut Said,
+        failures: &mut Failures,
     ) -> Option<Signal> {
         let spinner = progress::spinner("proving");
         self.started = Instant::now();
@@ -143,7 +144,7 @@ impl<'a> Batch<'a> {
             if let Some(signal) = interrupt.signal() {
                 break Some(signal);
             }
-            if spinner.suspend(|| self.submit_next(engine, said)) {
+            if spinner.suspend(|| self.submit_next(engine, failures)) {
                 continue;
             }
             let is_open = |entry: &Entry<'_>| matches!(entry.state, State::Waits | State::Runs(_));
@@ -151,7 +152,7 @@ impl<'a> Batch<'a> {
                 break None;
             }
             if let Ok((at, end)) = self.ends.recv_timeout(POLL) {
-                spinner.suspend(|| self.ended(at, end, said));
+                spinner.suspend(|| self.ended(at, end, failures));
             }
             spinner.set_message(self.progress());
         };
@@ -159,9 +160,9 @@ impl<'a> Batch<'a> {
         signal
     }
 
-    /// Submits the next request. Whether there was one and it needs no more room than
-    /// there is.
-    fn submit_next(&mut self, engine: &Engine, said: &mut Said) -> bool {
+    /// Submits the next request. Returns true if there was one and the engine had room for
+    /// it.
+    fn submit_next(&mut self, engine: &Engine, failures: &mut Failures) -> bool {
         let waits = |entry: &Entry<'_>| matches!(entry.state, State::Waits);
         let Some(at) = self.entries.iter().position(waits) else {
             return false;
@@ -180,25 +181,25 @@ impl<'a> Batch<'a> {
             Ok(job) => {
                 entry.state = State::Runs(job.clone());
                 let (out, started, end) = (entry.order.out.clone(), self.started, self.end.clone());
-                // Not looked at when a signal comes, and so not waited for.
+                // After a signal the command does not wait for this thread.
                 thread::spawn(move || {
-                    let ended = wait_and_keep(&job, out.as_ref(), started);
-                    // Nobody listens any more after a signal.
+                    let ended = wait_and_write(&job, out.as_ref(), started);
+                    // The receiver is gone after a signal.
                     end.send((at, ended)).ok();
                 });
             }
-            // Room comes when a job ends; without any it never would.
+            // Room comes when a job ends. Without any job it would never come.
             Err(error) if error.is_busy() && !status.jobs.is_empty() => {
                 self.full_at = Some(load(&status));
                 return false;
             }
-            Err(error) => entry.fail(error.into(), said),
+            Err(error) => entry.fail(error.into(), failures),
         }
         self.full_at = None;
         true
     }
 
-    fn ended(&mut self, at: usize, end: End, said: &mut Said) {
+    fn ended(&mut self, at: usize, end: End, failures: &mut Failures) {
         let entry = &mut self.entries[at];
         match &entry.state {
             State::Runs(job) if end.is_good() => {
@@ -206,7 +207,7 @@ impl<'a> Batch<'a> {
             }
             _ => {
                 if let Some(failure) = end.failure() {
-                    entry.fail(failure, said);
+                    entry.fail(failure, failures);
                 }
             }
         }
@@ -243,7 +244,7 @@ impl<'a> Batch<'a> {
         format!("cuzk prove: {}", circuits.join(", "))
     }
 
-    /// Partitions done and partitions, of all jobs.
+    /// Returns the number of partitions that are done, and of all, over all jobs.
     fn progress(&self) -> String {
         let each = self.entries.iter().filter_map(Entry::job);
         let (done, all) = each.fold((0, 0), |(done, all), job| {
@@ -258,16 +259,16 @@ fn load(status: &Status) -> Load {
     (status.partitions_waiting, status.jobs.len())
 }
 
-fn wait_and_keep(job: &JobHandle, out: Option<&Place>, started: Instant) -> End {
+fn wait_and_write(job: &JobHandle, out: Option<&OutputPath>, started: Instant) -> End {
     let outcome = job.wait();
     let prove_s = started.elapsed().as_secs_f64();
-    let kept = match (&outcome, out) {
+    let written = match (&outcome, out) {
         (Ok(proof), Some(out)) => out.write(proof.as_bytes()),
         _ => Ok(()),
     };
     End {
         outcome,
-        kept,
+        written,
         prove_s,
     }
 }

@@ -1,5 +1,5 @@
-//! `cuzk prove --request FILE --out PROOF`, as many of both as one likes: one engine
-//! proves them side by side.
+//! `cuzk prove --request FILE --out PROOF`, each any number of times: one engine proves all
+//! requests side by side.
 //!
 //! The invariant: each request has its own end. An error is reported as soon as it is
 //! known, under the request's name. Each proof is written when its own job ends. With
@@ -9,71 +9,81 @@
 //! SIGINT or SIGTERM stops what runs at its next chunk; see [`stopped`].
 
 mod batch;
+mod order;
 mod report;
 mod stopped;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
+use cuzk_core::Engine;
 use cuzk_core::job::JobOptions;
-use cuzk_core::{Engine, ProofRequest};
+use cuzk_core::scheduler::priority::Priority;
 
 use self::batch::Batch;
+pub(crate) use self::order::Order;
 use self::report::Reports;
 use super::{Context, read_request};
-use crate::args::Prove;
-use crate::failure::{Failure, Name, Said};
+use crate::failure::Failure;
+use crate::failure_report::{Failures, Name};
 use crate::interrupt::Interrupt;
-use crate::place::Place;
-use crate::timeline::Drawing;
+use crate::output_path::OutputPath;
+use crate::timeline::{Drawing, TimelineFile};
 
-/// A request, where its proof goes, and how it is to be treated.
-#[derive(Debug)]
-pub(crate) struct Order {
-    /// The request's file, if it came from one.
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) request: ProofRequest,
-    pub(crate) out: Option<Place>,
-    pub(crate) options: JobOptions,
-}
-
-impl Order {
-    fn name(&self) -> Name<'_> {
-        Name::new(self.path.as_deref(), self.options.id.as_deref())
-    }
-
-    /// `failure`, of this request.
-    fn failed(&self, failure: Failure) -> Failure {
-        match &self.path {
-            Some(path) => failure.of(path.display()),
-            None => failure,
-        }
-    }
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    /// A request, a bare C1 output or a C1 wrapper, as JSON. One engine proves several
+    /// requests side by side. An error in one costs no other its proof; the exit code is
+    /// the highest of all.
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) request: Vec<PathBuf>,
+    /// The file for the proof, as the raw bytes that the chain expects; one for each
+    /// request, in the same order. If one is /dev/stdout, reports go to standard error.
+    #[arg(long, value_name = "PROOF", required = true)]
+    pub(crate) out: Vec<PathBuf>,
+    /// The name of the job, one for each request or none. If the configuration names a
+    /// journal, an interrupted command that is given again proves only the missing
+    /// partitions. The command answers SIGINT and SIGTERM within ten seconds.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Vec<String>,
+    /// The priority of all requests: critical, high, normal or low. By default each kind
+    /// has its own.
+    #[arg(long)]
+    pub(crate) priority: Option<Priority>,
+    /// Seconds after which the proofs are useless. A partition that has not begun by then
+    /// is not proved.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) deadline_s: Option<u64>,
+    /// Write the times of all stages into FILE: .svg is a waterfall with the devices'
+    /// idle gaps, .json a trace for Perfetto.
+    #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
+    pub(crate) timeline: Option<TimelineFile>,
 }
 
 pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     check_counts(args)?;
-    let outs = args.out.iter().map(|out| Place::new(out));
+    let outs = args.out.iter().map(|out| OutputPath::new(out));
     let outs = outs.collect::<Result<Vec<_>, _>>()?;
     let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
-    let places = outs.iter().chain(drawing.as_ref().map(Drawing::place));
-    Place::check_distinct(places.clone())?;
-    Place::check_no_request(places, &args.request)?;
+    let paths = outs.iter().chain(drawing.as_ref().map(Drawing::out));
+    OutputPath::check_distinct(paths.clone())?;
+    OutputPath::check_no_request(paths, &args.request)?;
     let interrupt = Interrupt::watch()?;
-    let mut said = Said::new(context.json);
-    let orders = read(args, outs, &interrupt, &mut said)?;
+    let mut failures = Failures::new(context.json);
+    let orders = read(args, outs, &interrupt, &mut failures)?;
     if orders.is_empty() {
-        return said.end();
+        return failures.end();
     }
-    prove(context, &orders, drawing.as_ref(), &interrupt, said)
+    prove(context, &orders, drawing.as_ref(), &interrupt, failures)
 }
 
 /// Reads the requests. Reports the error of each bad one; a signal ends all of them.
 fn read(
     args: &Prove,
-    outs: Vec<Place>,
+    outs: Vec<OutputPath>,
     interrupt: &Interrupt,
-    said: &mut Said,
+    failures: &mut Failures,
 ) -> Result<Vec<Order>, Failure> {
     let ids = args.id.iter().map(|id| Some(id.as_str()));
     let ids = ids.chain(std::iter::repeat(None));
@@ -83,13 +93,13 @@ fn read(
     for (at, (path, out)) in args.request.iter().zip(outs).enumerate() {
         let left = format!("{} was not read, and nothing is proved", path.display());
         let file = path.clone();
-        // It may be a pipe into which nobody writes.
+        // It may be a pipe without a writer.
         let read = match interrupt.unless_it_comes("reading", left, move || read_request(&file)) {
             Ok(read) => read,
             Err(failure) => {
                 let read = orders.iter().map(Order::name);
                 let unread = names[at..].iter().copied();
-                return Err(said.end_all(read.chain(unread), failure));
+                return Err(failures.end_all(read.chain(unread), failure));
             }
         };
         match read {
@@ -103,7 +113,7 @@ fn read(
                     deadline: args.deadline_s.map(Duration::from_secs),
                 },
             }),
-            Err(failure) => said.add_request(names[at], &failure),
+            Err(failure) => failures.add_request(names[at], &failure),
         }
     }
     Ok(orders)
@@ -127,21 +137,21 @@ fn check_counts(args: &Prove) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Proves what is ordered, keeps the proofs, prints a report each, and writes the
-/// timeline of all; `said` is what failed before. Whatever fails, the rest goes on.
+/// Proves the orders, writes the proofs, prints a report of each, and writes the timeline of
+/// all. `failures` has the failures before. After a failure the other orders go on.
 pub(crate) fn prove(
     context: &Context,
     orders: &[Order],
     drawing: Option<&Drawing>,
     interrupt: &Interrupt,
-    mut said: Said,
+    mut failures: Failures,
 ) -> Result<(), Failure> {
     let engine = match start(context, interrupt) {
         Ok(engine) => engine,
-        Err(failure) => return Err(said.end_all(orders.iter().map(Order::name), failure)),
+        Err(failure) => return Err(failures.end_all(orders.iter().map(Order::name), failure)),
     };
     let mut batch = Batch::new(orders);
-    if let Some(signal) = batch.prove(&engine, interrupt, &mut said) {
+    if let Some(signal) = batch.prove(&engine, interrupt, &mut failures) {
         return Err(stopped::stop(context, engine, batch, drawing, signal));
     }
     let timeline = engine.timeline().clone();
@@ -150,26 +160,21 @@ pub(crate) fn prove(
     let reports = Reports::new(&timeline, &spans, orders);
     for proved in batch.proved() {
         if let Err(failure) = reports.print(context.json, &proved) {
-            said.add(&failure);
+            failures.add(&failure);
         }
     }
     let drawn = drawing.map(|drawing| drawing.write(&spans, &batch.title()));
     if let Some(Err(failure)) = drawn {
-        said.add(&failure);
+        failures.add(&failure);
     }
-    said.end()
+    failures.end()
 }
 
 /// Starts the engine, unless a signal comes.
 fn start(context: &Context, interrupt: &Interrupt) -> Result<Engine, Failure> {
     let config = context.config.clone();
     let left = "the engine has not started, and nothing is proved";
-    // A journal is checked first, which takes its time.
+    // A journal is checked first, which may take long.
     let start = interrupt.unless_it_comes("starting", left, || Engine::start(config));
     Ok(start??)
-}
-
-/// A file's name, as reports have it.
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -4,11 +4,11 @@ use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
 use serde::Serialize;
 
 use super::batch::Proved;
-use super::{Order, shown};
+use super::order::{Order, shown};
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
 use crate::output;
-use crate::place::Place;
+use crate::output_path::OutputPath;
 
 /// The result of proving a request.
 #[derive(Debug, Serialize)]
@@ -16,7 +16,7 @@ struct ProveReport {
     /// The request's file, if it came from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<String>,
-    /// Where the proof is, if it is kept.
+    /// The file of the proof, if it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     out: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ struct ProveReport {
     prove_s: f64,
     peak_rss_bytes: Option<u64>,
     timeline: Vec<Span>,
-    /// Over all that this command proves.
+    /// The use of each device over all proofs of this command.
     devices: Vec<DeviceUse>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Reports<'a> {
 impl<'a> Reports<'a> {
     /// `spans` are those of `timeline`.
     pub(super) fn new(timeline: &'a Timeline, spans: &[Span], orders: &[Order]) -> Self {
-        let is_stdout = |order: &Order| order.out.as_ref().is_some_and(Place::is_stdout);
+        let is_stdout = |order: &Order| order.out.as_ref().is_some_and(OutputPath::is_stdout);
         Self {
             timeline,
             devices: device_use(spans),
@@ -64,7 +64,7 @@ impl ProveReport {
         let order = proved.order;
         Self {
             request: order.path.as_deref().map(shown),
-            out: order.out.as_ref().map(Place::path).map(shown),
+            out: order.out.as_ref().map(OutputPath::path).map(shown),
             id: order.options.id.clone(),
             kind: circuit.kind.to_string(),
             sector_size: circuit.sector_size.to_string(),

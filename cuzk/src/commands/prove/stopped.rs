@@ -13,21 +13,22 @@ use cuzk_core::job::JobHandle;
 use cuzk_core::{Engine, Error};
 
 use super::batch::{Batch, End, Entry, Proved, State};
+use super::order::{Order, shown};
 use super::report::Reports;
-use super::{Order, shown};
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::failure_report::report_of;
 use crate::signal::Signal;
 use crate::timeline::Drawing;
 
-/// How long a signal waits for the engine's end. A partition stops within
+/// The longest wait for the engine's end after a signal. A partition stops within
 /// milliseconds; a circuit that is being compiled does not.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The fate of a request.
 enum Fate {
     Proved(JobHandle, End),
-    /// It was not proved, or nobody took the proof, because the signal came.
+    /// It was not proved, or its proof was not written, because the signal came.
     Stopped(String),
     Failed(Failure),
 }
@@ -52,7 +53,7 @@ pub(super) fn stop(
         let order = entry.order;
         let report_failure = |failure: &Failure| {
             if context.json {
-                failure.report_of(order.name());
+                report_of(failure, order.name());
             }
         };
         match fate(entry, end, journal) {
@@ -83,13 +84,14 @@ pub(super) fn stop(
     Failure::stopped(signal, lines.join("\n")).reported()
 }
 
-/// Ends the engine, and waits for that and for proofs to be written as long as it may.
+/// Ends the engine. Waits for that, and for proofs to be written, for `STOP_LIMIT` at
+/// most.
 fn end<'a>(engine: Engine, batch: Batch<'a>) -> Vec<(Entry<'a>, Option<End>)> {
     let until = Instant::now() + STOP_LIMIT;
     let (end, ended) = mpsc::channel();
     thread::spawn(move || {
         drop(engine.shutdown_within(Duration::ZERO));
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         end.send(()).ok();
     });
     let rest = batch.rest(STOP_LIMIT);
@@ -113,12 +115,12 @@ fn fate(entry: Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<Fa
             },
         )),
         (State::Runs(job), Some(end)) if end.is_good() => Some(Fate::Proved(job, end)),
-        (State::Runs(job), Some(end)) => Some(match (end.outcome, end.kept) {
+        (State::Runs(job), Some(end)) => Some(match (end.outcome, end.written) {
             (Err(error), _) if matches!(*error, Error::ShuttingDown) => {
                 Fate::Stopped(left(order, &job, journal))
             }
             (Err(error), _) => Fate::Failed(Failure::from(error).of(name)),
-            (Ok(_), kept) => Fate::Failed(kept.err()?.of(not_written)),
+            (Ok(_), written) => Fate::Failed(written.err()?.of(not_written)),
         }),
         (State::Runs(job), None) => Some(Fate::Stopped(match job.poll() {
             Some(Ok(_)) => not_written,
@@ -127,7 +129,7 @@ fn fate(entry: Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<Fa
     }
 }
 
-/// Where a proof is.
+/// Describes the file of a proof.
 fn proved(order: &Order, job: &JobHandle) -> String {
     let name = name(order, Some(job));
     match &order.out {

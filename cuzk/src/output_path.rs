@@ -1,7 +1,7 @@
-//! Where results go: files that the user names, looked at before the work begins.
+//! The paths of results, which the user names. They are checked before the work begins.
 //!
-//! Not the work. The invariants: a regular file is whole or as it was. Everything else that
-//! has a name stays as it is: a link, a pipe, a device.
+//! The invariants: a regular file is written whole or stays as it was. A link, a pipe and a
+//! device stay what they are.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,33 +12,36 @@ use cuzk_files::{check_folder, write_whole};
 use crate::failure::Failure;
 use crate::output;
 
-/// How many links lead from one to the next at most, as on Linux.
+/// The largest number of links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
 
-/// Folders of a process's own open files, of which links do not tell a path.
+/// The folders of a process's own open files. Their links are not paths.
 const DESCRIPTORS: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
 
-/// A place that can be written, as far as can be told before.
+/// The path of a result. It can be written, as far as this can be checked before.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    /// As the user has it.
+pub(crate) struct OutputPath {
+    /// As the user wrote it.
     path: PathBuf,
     target: Target,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
-    /// A regular file, there or not, without links on the way.
+    /// A regular file, which need not exist. The path has no links.
     File(PathBuf),
-    /// This process's own: opened again it would have another position.
+    /// This process's standard output. It is not opened again, because it would then have
+    /// another position.
     Stdout,
     /// A pipe or a device.
     Stream(PathBuf),
 }
 
-impl Place {
+impl OutputPath {
+    /// Checks the path.
+    ///
     /// # Errors
-    /// A folder, and a file in a folder that is not there or takes none.
+    /// If it is a folder, or if its folder does not exist or takes no files.
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
         let target = Target::of(path).map_err(|error| Failure::file(path, &error))?;
         if target == Target::Stdout {
@@ -50,11 +53,12 @@ impl Place {
         })
     }
 
+    /// Returns the path as the user wrote it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The regular file, if it is or is to be one.
+    /// Returns the regular file, unless it is another kind of output.
     pub(crate) fn file(&self) -> Option<&Path> {
         match &self.target {
             Target::File(file) => Some(file),
@@ -67,7 +71,7 @@ impl Place {
         self.target == Target::Stdout
     }
 
-    /// Waits for whoever reads a pipe.
+    /// Writes the result. A write to a pipe waits for its reader.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         let written = match &self.target {
             Target::File(file) => write_whole(file, bytes),
@@ -83,40 +87,44 @@ impl Place {
         written.map_err(|error| Failure::file(&self.path, &error))
     }
 
+    /// Checks that no two results have the same file, because one would be lost.
+    ///
     /// # Errors
-    /// Two results that would go to one file, of which one would be lost.
+    /// The first two that have.
     pub(crate) fn check_distinct<'a>(
-        places: impl IntoIterator<Item = &'a Self>,
+        outs: impl IntoIterator<Item = &'a Self>,
     ) -> Result<(), Failure> {
         let mut before: Vec<&Self> = Vec::new();
-        for place in places.into_iter().filter(|place| place.file().is_some()) {
-            if let Some(same) = before.iter().find(|other| other.target == place.target) {
+        for out in outs.into_iter().filter(|out| out.file().is_some()) {
+            if let Some(same) = before.iter().find(|other| other.target == out.target) {
                 return Err(Failure::input(format!(
                     "{} and {} are one file: each result needs its own",
                     same.path.display(),
-                    place.path.display()
+                    out.path.display()
                 )));
             }
-            before.push(place);
+            before.push(out);
         }
         Ok(())
     }
 
+    /// Checks that no result replaces one of these requests.
+    ///
     /// # Errors
-    /// A result that would take the place of one of these requests.
+    /// The first that does.
     pub(crate) fn check_no_request<'a>(
-        places: impl IntoIterator<Item = &'a Self>,
+        outs: impl IntoIterator<Item = &'a Self>,
         requests: &[PathBuf],
     ) -> Result<(), Failure> {
         // A path that cannot be followed cannot be read; reading it reports that.
         let requests = requests.iter().filter_map(|path| followed(path).ok());
         let requests: Vec<_> = requests.collect();
-        let mut files = places.into_iter().filter(|place| place.file().is_some());
-        let lost = files.find(|place| requests.iter().any(|path| place.file() == Some(path)));
-        lost.map_or(Ok(()), |place| {
+        let mut files = outs.into_iter().filter(|out| out.file().is_some());
+        let lost = files.find(|out| requests.iter().any(|path| out.file() == Some(path)));
+        lost.map_or(Ok(()), |out| {
             Err(Failure::input(format!(
                 "{} is a request's file: write the result to another",
-                place.path.display()
+                out.path.display()
             )))
         })
     }
@@ -144,7 +152,7 @@ impl Target {
     }
 }
 
-/// Where `path` leads, with links followed also where nothing is at their end.
+/// Returns `path` with its links followed, also if there is no file at their end.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -187,32 +195,32 @@ mod tests {
         symlink("elsewhere/proof", at("first")).unwrap();
         symlink(at("first"), at("second")).unwrap();
         for (link, bytes) in [("second", b"one"), ("first", b"two")] {
-            Place::new(&at(link)).unwrap().write(bytes).unwrap();
+            OutputPath::new(&at(link)).unwrap().write(bytes).unwrap();
             assert_eq!(std::fs::read(at("elsewhere/proof")).unwrap(), bytes);
         }
         assert!(at("first").is_symlink() && at("second").is_symlink());
     }
 
     #[test]
-    fn what_cannot_be_a_file_is_said_under_the_name_it_was_given() {
+    fn a_bad_path_is_reported_as_the_user_wrote_it() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         symlink(at("loop"), at("loop")).unwrap();
         for path in [at("no/proof"), at("loop"), at(""), at("..")] {
-            let failure = Place::new(&path).unwrap_err().to_string();
+            let failure = OutputPath::new(&path).unwrap_err().to_string();
             assert!(failure.starts_with(path.to_str().unwrap()), "{failure}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
-    fn one_file_has_many_names_and_a_device_takes_all_there_is() {
+    fn a_file_takes_one_result_and_a_device_takes_several() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         symlink("a", at("link")).unwrap();
         let distinct = |paths: [PathBuf; 2]| {
-            let places = paths.map(|path| Place::new(&path).unwrap());
-            Place::check_distinct(&places)
+            let paths = paths.map(|path| OutputPath::new(&path).unwrap());
+            OutputPath::check_distinct(&paths)
         };
         assert!(distinct([at("a"), at("b")]).is_ok());
         std::fs::create_dir(at("folder")).unwrap();
@@ -224,8 +232,11 @@ mod tests {
     #[test]
     fn standard_output_is_known_by_any_name() {
         for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
-            assert!(Place::new(Path::new(name)).unwrap().is_stdout(), "{name}");
+            assert!(
+                OutputPath::new(Path::new(name)).unwrap().is_stdout(),
+                "{name}"
+            );
         }
-        assert!(!Place::new(Path::new("/dev/null")).unwrap().is_stdout());
+        assert!(!OutputPath::new(Path::new("/dev/null")).unwrap().is_stdout());
     }
 }
