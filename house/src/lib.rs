@@ -4,6 +4,7 @@
 //! that
 //!
 //! * the public API of each library is the one that is committed in `house/api`;
+//! * imports point down, from crate to crate and from module to module;
 //! * files, functions, tests and the engine's types keep their limits;
 //! * the methods of a type are in one file.
 //!
@@ -13,8 +14,9 @@
 //!
 //! [`workspace`] (members and files) → [`sources`] (where text comes from) →
 //! [`conditions`] (`#[cfg]`) → [`modules`] (the modules of a crate) → [`names`] (paths
-//! to definitions) → [`api`] (the listing). [`functions`] and [`impls`] measure.
-//! [`exceptions`] and [`listing`] compare with committed files.
+//! to definitions) → [`api`] (the listing). [`imports`] has the paths of a module.
+//! [`functions`] and [`impls`] measure. [`exceptions`] and [`listing`] compare with
+//! committed files.
 //!
 //! # What it is not
 //!
@@ -35,6 +37,7 @@ mod error;
 pub mod exceptions;
 pub mod functions;
 pub mod impls;
+pub mod imports;
 pub mod listing;
 pub mod modules;
 pub mod names;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cuzk_core::config::SECTIONS;
 
-pub(super) fn root() -> PathBuf {
+fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 

@@ -8,4 +8,3 @@
 
 mod architecture;
 mod config;
-mod layers;

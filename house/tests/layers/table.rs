@@ -15,7 +15,7 @@ pub(super) const LAYERS: &[&[&str]] = &[
     &["cuzk-witness"],
     &["cuzk-groth16", "cuzk-filecoin"],
     &["cuzk-core", "cuzk-testing"],
-    &["cuzk", "benches"],
+    &["cuzk", "benches", "house"],
 ];
 
 /// The children of a module from the bottom up: each imports only those before it.
@@ -110,54 +110,17 @@ pub(super) const CIRCLES: &[Circle] = &[
             "affine",
             "arithmetic",
             "context",
-            "error",
             "ifma",
             "isa",
-            "msm",
             "ntt",
             "poseidon",
         ],
-        reason: "Errors and instructions name types of the kernels that use them. To be \
-                 cut: what is shared can move below the kernels.",
-    },
-    Circle {
-        of: "cuzk_kernels::msm",
-        modules: &[
-            "buckets",
-            "multiples",
-            "part",
-            "selected",
-            "window",
-            "workspace",
-        ],
-        reason: "An MSM's pieces share small types. To be cut: they can have a file of their own.",
-    },
-    Circle {
-        of: "cuzk_kernels::ntt",
-        modules: &["pass", "twiddles"],
-        reason: "Twiddles are made for a direction, which the passes define. To be cut: the direction can move down.",
-    },
-    Circle {
-        of: "cuzk_pce",
-        modules: &["density", "fingerprint", "r1cs"],
-        reason: "Plain matrices have a fingerprint and densities, which are computed from them. \
-                 To be cut: both can be functions of the matrices.",
-    },
-    Circle {
-        of: "cuzk_pce",
-        modules: &["disk", "program"],
-        reason: "The format of files names the parts of a program. To be cut: what is common to \
-                 all files can move down.",
+        reason: "A choice of instructions holds the token of IFMA, whose kernels are one half of \
+                 each transform, curve and hash. The other half calls them by that choice.",
     },
     Circle {
         of: "cuzk_pce::program",
-        modules: &["compile", "drift", "folded", "run", "sequence", "tables"],
-        reason: "The grammar's parts are defined where each is made. To be cut: their types can \
-                 have a file of their own.",
-    },
-    Circle {
-        of: "cuzk_pce::witness",
-        modules: &["builder", "packed"],
-        reason: "A builder makes a packed witness, whose queries are made by a builder.",
+        modules: &["body", "folded", "run"],
+        reason: "A folded program keeps what a run prepares, and a run goes over its body.",
     },
 ];

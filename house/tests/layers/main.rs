@@ -1,26 +1,28 @@
 //! Imports point down: from crate to crate, and from module to module.
 //!
-//! Read from the sources, tests apart. `table` has the order that they are held to, and
-//! the circles that remain, each with its reason.
+//! The sources say which imports there are; those of tests do not count. `table` has the
+//! order that the imports must keep, and the remaining circles with their reasons.
 //!
-//! A crate's modules are a tree. At each module of it, what its children import from each
-//! other, each child taken with all that is below it, must have no circle. A module and
-//! those below it are one noun, and may import each other.
+//! The modules of a crate are a tree. The children of each module must not import each
+//! other in a circle, where a child counts with all modules below it. A module and those
+//! below it are one noun, and may import each other.
 
-mod source;
+#![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
+
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
-use source::Source;
+use house::imports::Imports;
+use house::modules::Crate;
+use house::workspace::{members, top};
+
 use table::{CIRCLES, Circle, LAYERS, ORDERS};
 
 /// A module: its crate's name, then the names on the way to it.
 type Module = Vec<String>;
 
-/// What a workspace's sources are held to.
+/// The rules that the sources of a workspace keep.
 struct Rules<'a> {
     /// Crates, from the bottom up. Those of one layer do not import each other.
     layers: &'a [&'a [&'a str]],
@@ -29,35 +31,33 @@ struct Rules<'a> {
     circles: &'a [Circle],
 }
 
-/// The sources of a workspace by module, tests apart.
+/// The imports of a workspace by module, tests apart.
 #[derive(Default)]
-struct Workspace(BTreeMap<Module, Source>);
+struct Workspace(BTreeMap<Module, Imports>);
 
 impl Workspace {
-    /// Adds the sources of the crate `name` in `folder`.
-    fn add_folder(&mut self, module: &Module, folder: &Path) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_str().unwrap();
-            let mut module = module.clone();
-            if !matches!(name, "lib" | "main" | "mod") {
-                module.push(name.to_owned());
-            }
-            if name == "tests" {
-            } else if path.is_dir() {
-                self.add_folder(&module, &path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                self.add(module, &fs::read_to_string(&path).unwrap());
-            }
+    /// Adds the modules of a crate.
+    fn add_crate(&mut self, modules: &Crate) {
+        let needed = modules
+            .modules
+            .iter()
+            .filter(|m| !m.conditions.needs_test());
+        for module in needed {
+            let below = module.path.split("::").filter(|name| !name.is_empty());
+            let names = [modules.name.as_str()].into_iter().chain(below);
+            let imports = Imports::of(&module.items);
+            self.0.insert(names.map(str::to_owned).collect(), imports);
         }
     }
 
+    /// Adds a made-up module.
     fn add(&mut self, module: Module, text: &str) {
-        self.0.insert(module, Source::read(text));
+        let file = syn::parse_file(text).unwrap();
+        self.0.insert(module, Imports::of(&file.items));
     }
 
-    /// The module that `path` leads to from `from`, through all imports on its way; none
-    /// for what is not of this workspace.
+    /// Returns the module that `path` leads to from `from`, through all imports on its way.
+    /// None if the path leads out of this workspace.
     fn resolve(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
         let (first, mut rest) = path.split_first()?;
         let mut at = match first.as_str() {
@@ -86,7 +86,7 @@ impl Workspace {
             .then(|| self.walk(at, rest, depth))?
     }
 
-    /// The module that `rest` leads to from `at`: the last on the way that there is.
+    /// Returns the module that `rest` leads to from `at`: the last one on the way.
     fn walk(&self, mut at: Module, rest: &[String], depth: usize) -> Option<Module> {
         for name in rest {
             let Some(next) = self.step(&at, name, depth) else {
@@ -97,7 +97,7 @@ impl Workspace {
         Some(at)
     }
 
-    /// The module that `name` is, or is imported from, in `at`.
+    /// Returns the module that `name` is in `at`, or that it is imported from.
     fn step(&self, at: &Module, name: &str, depth: usize) -> Option<Module> {
         let mut child = at.clone();
         child.push(name.to_owned());
@@ -111,7 +111,7 @@ impl Workspace {
         self.resolve(at, path, deeper)
     }
 
-    /// Each module with the modules that it imports from.
+    /// Returns each module with the modules that it imports from.
     fn arrows(&self) -> BTreeSet<(Module, Module)> {
         const DEPTH: usize = 8;
         let mut arrows = BTreeSet::new();
@@ -196,7 +196,7 @@ fn name(module: &Module) -> String {
     module.join("::")
 }
 
-/// What the children of `parent` import from each other, each with all that is below it.
+/// Returns the imports between the children of `parent`, each with all modules below it.
 fn inside(parent: &Module, arrows: &BTreeSet<(Module, Module)>) -> BTreeSet<(String, String)> {
     let child = |module: &Module| {
         let is_below = module.len() > parent.len() && module.starts_with(parent);
@@ -207,7 +207,7 @@ fn inside(parent: &Module, arrows: &BTreeSet<(Module, Module)>) -> BTreeSet<(Str
     inside.filter(|(from, to)| from != to).collect()
 }
 
-/// The circles of a graph: those that reach each other.
+/// Returns the circles of a graph: the sets of nodes that reach each other.
 fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<BTreeSet<String>> {
     let reached = |from: &String| {
         let mut reached = BTreeSet::new();
@@ -237,15 +237,13 @@ fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<BTreeSet<String>> {
 
 #[test]
 fn imports_point_down() {
-    let root = super::architecture::root();
-    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
-    let members = manifest
-        .lines()
-        .find_map(|line| line.strip_prefix("members = "));
+    let top = top();
     let mut workspace = Workspace::default();
-    for member in members.unwrap().split('"').skip(1).step_by(2) {
-        let module = vec![member.replace('-', "_")];
-        workspace.add_folder(&module, &root.join(member).join("src"));
+    for member in members(&top).unwrap() {
+        for root in member.roots(&top) {
+            let modules = Crate::read(&member.name, &root, &top).unwrap();
+            workspace.add_crate(&modules);
+        }
     }
     assert!(workspace.0.len() > 200, "{}", workspace.0.len());
     assert!(workspace.arrows().len() > 500);
