@@ -45,4 +45,3 @@ pub mod verify;
 
 pub use circuit::Circuit;
 pub use error::{Culprit, Error, Result};
-pub use query_lengths::QueryLengths;
