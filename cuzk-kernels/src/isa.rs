@@ -19,7 +19,7 @@ pub(crate) enum Implementation {
     Scalar,
     /// AVX-512 with 52-bit multiply-add, eight lanes.
     #[cfg(target_arch = "x86_64")]
-    Ifma(crate::ifma::Ifma),
+    Ifma(crate::token::Ifma),
 }
 
 impl Isa {
@@ -34,7 +34,7 @@ impl Isa {
     /// AVX-512 IFMA, if this machine has it.
     pub fn ifma() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
-        return crate::ifma::Ifma::detect().map(|token| Isa(Implementation::Ifma(token)));
+        return crate::token::Ifma::detect().map(|token| Isa(Implementation::Ifma(token)));
         #[cfg(not(target_arch = "x86_64"))]
         None
     }
@@ -68,8 +68,8 @@ impl Isa {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl From<crate::ifma::Ifma> for Isa {
-    fn from(token: crate::ifma::Ifma) -> Isa {
+impl From<crate::token::Ifma> for Isa {
+    fn from(token: crate::token::Ifma) -> Isa {
         Isa(Implementation::Ifma(token))
     }
 }

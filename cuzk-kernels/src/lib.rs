@@ -56,13 +56,17 @@ pub mod fixed_base;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod isa;
+mod matrix;
 pub mod msm;
 pub mod naive;
 pub mod ntt;
 mod plain;
 pub mod poseidon;
 pub mod quotient;
+mod rounds;
 mod spares;
+#[cfg(target_arch = "x86_64")]
+mod token;
 
 pub use context::Context;
 pub use error::KernelError;

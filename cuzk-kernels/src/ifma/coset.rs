@@ -20,8 +20,8 @@ use super::ntt::{Rows, Work, area, for_each_task, gather_pass, load, scatter_pas
 use super::passes::{Lanes, Pass, passes};
 use super::twiddles::Table;
 use crate::error::{KernelError, expect_len};
-use crate::ntt::columns::Shared;
-use crate::ntt::reverse::reverse;
+use crate::matrix::columns::Shared;
+use crate::matrix::reverse::reverse;
 
 /// Scalars per task of a product.
 const TASK: usize = 1 << 12;

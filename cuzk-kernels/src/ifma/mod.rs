@@ -58,21 +58,6 @@ pub(crate) mod twiddles;
 mod wide;
 mod words;
 
+pub(crate) use crate::token::Ifma;
 pub(crate) use affine::{G1, G2};
 pub(crate) use fr::{word, words, words_mut};
-
-/// Proof that this processor has the instructions this module uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ifma(());
-
-impl Ifma {
-    /// The proof, if there is one.
-    pub(crate) fn detect() -> Option<Ifma> {
-        let detected = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512ifma")
-            && is_x86_feature_detected!("avx512vbmi2");
-        detected.then_some(Ifma(()))
-    }
-}

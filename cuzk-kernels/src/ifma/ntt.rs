@@ -18,8 +18,8 @@ use super::passes::{Lanes, Pass, passes, rows_max};
 use super::twiddles::Table;
 use crate::context::Context;
 use crate::error::KernelError;
-use crate::ntt::columns::Shared;
-use crate::ntt::rows;
+use crate::matrix::columns::Shared;
+use crate::matrix::rows;
 use cuzk_memory::Plain;
 
 /// Smallest transform: both kinds of passes need eight lanes.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::lanes::{LANES, each_lane};
-use crate::ntt::reverse::reverse;
+use crate::matrix::reverse::reverse;
 
 /// Most layers in a pass: 2^11 rows of 320 bytes fit a second-level cache.
 const LAYERS_MAX: u32 = 11;

@@ -17,8 +17,8 @@ use ff::Field;
 use super::Ifma;
 use super::fr::{Fr, Words, word, words, words_mut};
 use super::lanes::{LANES, to_limbs};
-use crate::poseidon::MAX_WIDTH;
-use crate::poseidon::schedule::Schedule;
+use crate::rounds::MAX_WIDTH;
+use crate::rounds::schedule::Schedule;
 
 /// Partial rounds of a block.
 const BLOCK: usize = 4;

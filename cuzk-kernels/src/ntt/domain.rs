@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use super::direction::Direction;
 use super::engine::Engine;
 use super::pieces::TASK;
-use super::reverse::reverse_bits_in_place;
 use super::root::root_of_unity;
 use crate::context::Context;
 use crate::error::{KernelError, expect_len};
 use crate::isa::Isa;
+use crate::matrix::reverse::reverse_bits_in_place;
 use cuzk_memory::NEVER_STOP;
 
 /// The subgroup of 2^k-th roots of unity, ready to transform over.

@@ -5,16 +5,13 @@
 //! nothing: from natural order to bit-reversed, and back. The quotient combines these. It
 //! needs no pass of its own for reversing bits, for shifts to the coset, or for products.
 
-pub(crate) mod columns;
 mod direction;
 mod domain;
 mod engine;
 mod pass;
 mod pieces;
 mod pointwise;
-pub(crate) mod reverse;
 mod root;
-pub(crate) mod rows;
 mod serial;
 mod twiddles;
 

@@ -9,13 +9,13 @@ use std::ops::Range;
 
 use blstrs::Scalar;
 
-use super::columns::{Shape, for_each_column_group};
 use super::direction::Direction;
-use super::rows::Area;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Arithmetic, sum_and_difference};
 use crate::context::Context;
 use crate::error::KernelError;
+use crate::matrix::columns::{Shape, for_each_column_group};
+use crate::matrix::rows::Area;
 
 /// Most layers in a pass: 2^10 rows of eight columns are 256 KiB.
 const LAYERS_MAX: u32 = 10;

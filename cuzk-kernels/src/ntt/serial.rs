@@ -7,11 +7,11 @@ use blstrs::Scalar;
 use super::direction::Direction;
 use super::pass;
 use super::pointwise;
-use super::reverse::reverse_bits_in_place;
 use super::twiddles::Twiddles;
 use crate::arithmetic::Arithmetic;
 use crate::context::Context;
 use crate::error::KernelError;
+use crate::matrix::reverse::reverse_bits_in_place;
 
 /// Twiddles for the arithmetic `A`. The operations are documented at
 /// [`Engine`](super::engine::Engine).

@@ -2,12 +2,12 @@
 
 use blstrs::Scalar;
 
-use super::constants::PoseidonConstants;
-use super::schedule::Schedule;
 use super::serial;
 use crate::arithmetic::{Blst, Portable};
 use crate::error::{KernelError, expect_len};
 use crate::isa::{Implementation, Isa};
+use crate::rounds::PoseidonConstants;
+use crate::rounds::schedule::Schedule;
 
 /// Hashes that are computed at once: batches of a multiple of it waste
 /// nothing.
@@ -102,8 +102,8 @@ impl Poseidon {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::constants::{MAX_WIDTH, SparseMatrix};
     use super::*;
+    use crate::rounds::{MAX_WIDTH, SparseMatrix};
     use ff::Field;
     use proptest::prelude::*;
     use rand::SeedableRng;

@@ -12,10 +12,8 @@
 //! Invariant: a trace is the same whatever the instructions, the batch's
 //! length, and the place in it.
 
-mod constants;
 mod hash;
-pub(crate) mod schedule;
 mod serial;
 
-pub use constants::{MAX_WIDTH, PoseidonConstants, SparseMatrix};
+pub use crate::rounds::{MAX_WIDTH, PoseidonConstants, SparseMatrix};
 pub use hash::{BATCH, Poseidon};

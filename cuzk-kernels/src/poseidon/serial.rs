@@ -3,9 +3,9 @@
 
 use std::marker::PhantomData;
 
-use super::constants::MAX_WIDTH;
-use super::schedule::Schedule;
 use crate::arithmetic::Arithmetic;
+use crate::rounds::MAX_WIDTH;
+use crate::rounds::schedule::Schedule;
 use blstrs::Scalar;
 use ff::Field;
 

@@ -2,6 +2,7 @@
 
 use super::{
     body::Body,
+    columns,
     compiler::boolean_columns,
     dimensions::{Dimensions, RowTerm},
     flat::{Flat, flatten},
@@ -213,7 +214,7 @@ impl<S: PrimeField> Program<S> {
     /// are looked through anew.
     pub fn boolean_columns(&self) -> Density {
         match &self.body {
-            Body::Folded(folded) => folded.boolean_columns(),
+            Body::Folded(folded) => columns::boolean_columns(folded),
             Body::Plain(r1cs) => boolean_columns(r1cs),
         }
     }
@@ -221,7 +222,7 @@ impl<S: PrimeField> Program<S> {
     /// Which variables the A and B queries of a Groth16 prover range over.
     pub fn densities(&self) -> Densities {
         match &self.body {
-            Body::Folded(folded) => folded.densities(),
+            Body::Folded(folded) => columns::densities(folded),
             Body::Plain(r1cs) => r1cs.densities(),
         }
     }

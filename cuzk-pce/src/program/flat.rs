@@ -17,8 +17,8 @@ use super::{
     dimensions::Dimensions,
     folded::Folded,
     grammar::Grammar,
+    prepared::{integer, is_little_endian},
     rows::{INPUT_BIT, Item, Term, items},
-    run::{integer, is_little_endian},
     symbol::{NODE_BIT, REPEAT},
 };
 use crate::{csr::CsrError, r1cs::R1cs};

@@ -5,8 +5,8 @@
 
 use super::{
     dimensions::{Dimensions, RowTerm},
+    prepared::Prepared,
     rows::{INPUT_BIT, Item, Run, Shape, Step, Term},
-    run::Prepared,
     stretch::Stretch,
     tables::{Tables, View},
     walk::Walk,

@@ -9,7 +9,7 @@
 //! * `types`: the columns that are boolean; `columns`: the columns that there are.
 //! * `compiler`, `compile`: from a blank circuit, row by row.
 //! * `folded`, `body`, `compiled`: the program.
-//! * `part`, `stretch`, `drift` and `run`: evaluation.
+//! * `part`, `prepared`, `stretch`, `drift` and `run`: evaluation.
 //! * `flat`: the form for a device; `file`: the form in a file.
 //!
 //! Rows without repetition would be larger folded than plain. Such a circuit's
@@ -37,6 +37,7 @@ mod grammar;
 mod interner;
 mod known_shape;
 mod part;
+mod prepared;
 mod rows;
 mod run;
 mod stretch;

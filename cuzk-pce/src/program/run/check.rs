@@ -7,13 +7,14 @@
 //! Invariant: the verdict is that of [`crate::naive::check`] on the unfolded
 //! rows.
 
-use super::{evaluation::Evaluation, lane::Lane, prepared::Prepared, runner::Runner};
+use super::{evaluation::Evaluation, lane::Lane, runner::Runner};
 use crate::{
     eval::{CHUNK_ROWS, EvalError},
     program::{
         body::Body,
         dimensions::Dimensions,
         part::{GENERAL, Part},
+        prepared::Prepared,
         rows::Shape,
         stretch::Stretch,
         walk::Walk,

@@ -3,7 +3,6 @@
 //!
 //! Reading order:
 //!
-//! * `prepared`: parts as they are run.
 //! * `lane`: one part on rows that follow a pattern; `row`: one row of any part.
 //! * `tile`: many rows of all parts; `plain`: rows that are not folded.
 //! * `runner`, `evaluation`, `check`.
@@ -27,11 +26,9 @@ mod check;
 mod evaluation;
 mod lane;
 mod plain;
-mod prepared;
 mod row;
 mod runner;
 mod tile;
 
 pub(super) use check::check;
 pub(super) use evaluation::{evaluate_ab, evaluate_abc};
-pub(super) use prepared::{Prepared, integer, is_little_endian};

@@ -1,7 +1,6 @@
 //! Folded rows with a witness, ready to be evaluated.
 
-use super::prepared::Prepared;
-use crate::program::{rows::Shape, tables::View};
+use crate::program::{prepared::Prepared, rows::Shape, tables::View};
 
 /// Folded rows and a witness of their dimensions.
 pub(super) struct Runner<'a, S, W> {

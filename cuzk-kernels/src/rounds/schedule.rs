@@ -27,7 +27,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn new(constants: &PoseidonConstants) -> Result<Schedule, KernelError> {
+    pub(crate) fn new(constants: &PoseidonConstants) -> Result<Schedule, KernelError> {
         let width = constants.matrix.len();
         if !(2..=MAX_WIDTH).contains(&width) {
             return Err(KernelError::PoseidonWidth {
@@ -61,7 +61,7 @@ impl Schedule {
         })
     }
 
-    pub(super) fn trace_len(&self) -> usize {
+    pub(crate) fn trace_len(&self) -> usize {
         let later_full_rounds = 2 * self.half_full_rounds - 1;
         3 * (self.width - 1) + 4 * (later_full_rounds * self.width + self.sparse.len()) + 1
     }

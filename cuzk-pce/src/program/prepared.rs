@@ -8,7 +8,7 @@
 //!
 //! Invariant: a small part says the same as its items.
 
-use crate::program::{
+use super::{
     drift::Drifts,
     part::{GENERAL, GENERAL_PART, Part, SMALL_MAX, VARIABLES_MAX},
     rows::{INPUT_BIT, Item, RUN_TERMS_MAX, Shape},
@@ -35,7 +35,7 @@ enum Copied {
 
 /// The data of a program that evaluation needs beside its tables.
 #[derive(Debug)]
-pub(in crate::program) struct Prepared<S> {
+pub(super) struct Prepared<S> {
     parts: Vec<Part>,
     /// By shape: which part C stands for where the row holds.
     copies: Vec<Copied>,
@@ -52,7 +52,7 @@ pub(in crate::program) struct Prepared<S> {
 }
 
 impl<S> Prepared<S> {
-    pub(in crate::program) fn resident_bytes(&self) -> usize {
+    pub(super) fn resident_bytes(&self) -> usize {
         size_of_val(&self.parts[..])
             + size_of_val(&self.copies[..])
             + size_of_val(&self.integer_coefficients[..])
@@ -63,13 +63,13 @@ impl<S> Prepared<S> {
 
     /// The grammar's drifts.
     #[inline]
-    pub(in crate::program) fn drifts(&self) -> Option<&Drifts> {
+    pub(super) fn drifts(&self) -> Option<&Drifts> {
         self.drifts.as_ref()
     }
 
     /// A part, in the form in which it is run.
     #[inline]
-    pub(in crate::program) fn part(&self, part: u32) -> &Part {
+    pub(super) fn part(&self, part: u32) -> &Part {
         self.parts.get(part as usize).unwrap_or(&GENERAL_PART)
     }
 
@@ -97,7 +97,7 @@ impl<S> Prepared<S> {
 }
 
 impl<S: PrimeField> Prepared<S> {
-    pub(in crate::program) fn new(coefficients: &[S], view: &View<'_>) -> Self {
+    pub(super) fn new(coefficients: &[S], view: &View<'_>) -> Self {
         let little_endian = is_little_endian::<S>();
         let integer = |value| integer(value, little_endian);
         let integer_coefficients: Vec<i64> = coefficients.iter().map(integer).collect();
@@ -189,12 +189,12 @@ fn by_words<S: PrimeField>(words: [u64; 4]) -> S {
 }
 
 /// Returns true if a field's canonical bytes have the lowest first.
-pub(in crate::program) fn is_little_endian<S: PrimeField>() -> bool {
+pub(super) fn is_little_endian<S: PrimeField>() -> bool {
     S::ONE.to_repr().as_ref().first() == Some(&1)
 }
 
 /// The coefficient as an integer of at most [`INTEGER_BITS`] bits, or 0.
-pub(in crate::program) fn integer<S: PrimeField>(value: &S, little_endian: bool) -> i64 {
+pub(super) fn integer<S: PrimeField>(value: &S, little_endian: bool) -> i64 {
     let magnitude = |value: S| {
         let mut repr = value.to_repr();
         let bytes = repr.as_mut();

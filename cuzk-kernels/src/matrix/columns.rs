@@ -10,9 +10,9 @@ use std::slice;
 
 use rayon::prelude::*;
 
+use super::rows::Rows;
 use crate::context::Context;
 use crate::error::KernelError;
-use crate::ntt::rows::Rows;
 use cuzk_memory::Plain;
 
 /// Columns that a task takes at a time: 256 bytes of scalars a row, so that
@@ -22,9 +22,9 @@ const GROUP: usize = 8;
 /// How a slice is cut: consecutive matrices of `rows` × `columns` elements,
 /// row by row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+pub(crate) struct Shape {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
 }
 
 impl Shape {
@@ -34,7 +34,7 @@ impl Shape {
     }
 
     /// Elements that a task copies together: none where a column is all there is.
-    pub(super) fn copied(self) -> usize {
+    pub(crate) fn copied(self) -> usize {
         match self.columns {
             1 => 0,
             _ => self.rows * self.width(),
@@ -51,7 +51,7 @@ impl Shape {
 ///
 /// # Errors
 /// [`KernelError::Stopped`], [`KernelError::Memory`].
-pub(super) fn for_each_column_group<T, F>(
+pub(crate) fn for_each_column_group<T, F>(
     values: &mut [T],
     shape: Shape,
     (rows, context): (&Rows<'_, T>, Context<'_>),
