@@ -148,314 +148,323 @@ fn truncated_files() {
     check("C1 output", &bytes[..bytes.len() / 2], "request");
 }
 
+/// Fields that a request of any kind has.
+const FIELDS: &[Case] = &[
+    Case(
+        "no kind",
+        "porep.json",
+        |r| r["proof_kind"] = Value::Null,
+        "proof_kind",
+    ),
+    Case(
+        "unknown kind",
+        "porep.json",
+        |r| r["proof_kind"] = json!("POREP"),
+        "proof_kind",
+    ),
+    Case(
+        "kind 0",
+        "porep.json",
+        |r| r["proof_kind"] = json!(0),
+        "proof_kind",
+    ),
+    Case(
+        "kind 5",
+        "porep.json",
+        |r| r["proof_kind"] = json!(5),
+        "proof_kind",
+    ),
+    Case(
+        "unknown key",
+        "porep.json",
+        |r| r["vanila_proof"] = json!(""),
+        "vanila_proof",
+    ),
+    Case(
+        "other's key",
+        "porep.json",
+        |r| r["randomness"] = json!(""),
+        "randomness",
+    ),
+    Case(
+        "wrong kind",
+        "winning-post.json",
+        |r| r["proof_kind"] = json!("WINDOW_POST_PARTITION"),
+        "registered_proof",
+    ),
+    Case(
+        "wrong kind",
+        "window-post.json",
+        |r| r["proof_kind"] = json!("WINNING_POST"),
+        "registered_proof",
+    ),
+    Case(
+        "wrong kind",
+        "snap-deals.json",
+        |r| r["proof_kind"] = json!("POREP_SEAL_COMMIT"),
+        "comm_d_new",
+    ),
+    Case(
+        "no registered proof",
+        "porep.json",
+        |r| r["registered_proof"] = Value::Null,
+        "registered_proof",
+    ),
+    Case(
+        "a negative registered proof",
+        "porep.json",
+        |r| r["registered_proof"] = json!(-1),
+        "registered_proof",
+    ),
+    Case(
+        "unknown registered proof",
+        "porep.json",
+        |r| r["registered_proof"] = json!(20),
+        "registered_proof",
+    ),
+    Case(
+        "unknown registered proof",
+        "window-post.json",
+        |r| r["registered_proof"] = json!(15),
+        "registered_proof",
+    ),
+    Case(
+        "unknown registered proof",
+        "snap-deals.json",
+        |r| r["registered_proof"] = json!(u64::MAX),
+        "registered_proof",
+    ),
+    Case(
+        "another's size",
+        "porep.json",
+        |r| r["sector_size"] = json!(8 << 20),
+        "sector_size",
+    ),
+    Case(
+        "odd size",
+        "snap-deals.json",
+        |r| r["sector_size"] = json!(2047),
+        "sector_size",
+    ),
+    Case(
+        "size as text",
+        "porep.json",
+        |r| r["sector_size"] = json!("2KiB"),
+        "sector_size",
+    ),
+    Case(
+        "miner as text",
+        "porep.json",
+        |r| r["miner_id"] = json!("f01001"),
+        "miner_id",
+    ),
+    Case(
+        "no miner",
+        "window-post.json",
+        |r| r["miner_id"] = Value::Null,
+        "miner_id",
+    ),
+];
+
 #[test]
 fn fields_of_any_request() {
-    run(&[
-        Case(
-            "no kind",
-            "porep.json",
-            |r| r["proof_kind"] = Value::Null,
-            "proof_kind",
-        ),
-        Case(
-            "unknown kind",
-            "porep.json",
-            |r| r["proof_kind"] = json!("POREP"),
-            "proof_kind",
-        ),
-        Case(
-            "kind 0",
-            "porep.json",
-            |r| r["proof_kind"] = json!(0),
-            "proof_kind",
-        ),
-        Case(
-            "kind 5",
-            "porep.json",
-            |r| r["proof_kind"] = json!(5),
-            "proof_kind",
-        ),
-        Case(
-            "unknown key",
-            "porep.json",
-            |r| r["vanila_proof"] = json!(""),
-            "vanila_proof",
-        ),
-        Case(
-            "other's key",
-            "porep.json",
-            |r| r["randomness"] = json!(""),
-            "randomness",
-        ),
-        Case(
-            "wrong kind",
-            "winning-post.json",
-            |r| r["proof_kind"] = json!("WINDOW_POST_PARTITION"),
-            "registered_proof",
-        ),
-        Case(
-            "wrong kind",
-            "window-post.json",
-            |r| r["proof_kind"] = json!("WINNING_POST"),
-            "registered_proof",
-        ),
-        Case(
-            "wrong kind",
-            "snap-deals.json",
-            |r| r["proof_kind"] = json!("POREP_SEAL_COMMIT"),
-            "comm_d_new",
-        ),
-        Case(
-            "no registered proof",
-            "porep.json",
-            |r| r["registered_proof"] = Value::Null,
-            "registered_proof",
-        ),
-        Case(
-            "a negative registered proof",
-            "porep.json",
-            |r| r["registered_proof"] = json!(-1),
-            "registered_proof",
-        ),
-        Case(
-            "unknown registered proof",
-            "porep.json",
-            |r| r["registered_proof"] = json!(20),
-            "registered_proof",
-        ),
-        Case(
-            "unknown registered proof",
-            "window-post.json",
-            |r| r["registered_proof"] = json!(15),
-            "registered_proof",
-        ),
-        Case(
-            "unknown registered proof",
-            "snap-deals.json",
-            |r| r["registered_proof"] = json!(u64::MAX),
-            "registered_proof",
-        ),
-        Case(
-            "another's size",
-            "porep.json",
-            |r| r["sector_size"] = json!(8 << 20),
-            "sector_size",
-        ),
-        Case(
-            "odd size",
-            "snap-deals.json",
-            |r| r["sector_size"] = json!(2047),
-            "sector_size",
-        ),
-        Case(
-            "size as text",
-            "porep.json",
-            |r| r["sector_size"] = json!("2KiB"),
-            "sector_size",
-        ),
-        Case(
-            "miner as text",
-            "porep.json",
-            |r| r["miner_id"] = json!("f01001"),
-            "miner_id",
-        ),
-        Case(
-            "no miner",
-            "window-post.json",
-            |r| r["miner_id"] = Value::Null,
-            "miner_id",
-        ),
-    ]);
+    run(FIELDS);
 }
+
+/// A PoRep request, and the wrapper inside it.
+const POREP: &[Case] = &[
+    Case(
+        "no proof",
+        "porep.json",
+        |r| r["vanilla_proof"] = Value::Null,
+        "vanilla_proof",
+    ),
+    Case(
+        "empty proof",
+        "porep.json",
+        |r| r["vanilla_proof"] = json!(""),
+        "vanilla_proof",
+    ),
+    Case(
+        "not base64",
+        "porep.json",
+        |r| r["vanilla_proof"] = json!("@@@@"),
+        "vanilla_proof",
+    ),
+    Case(
+        "not text",
+        "porep.json",
+        |r| r["vanilla_proof"] = json!([1, 2]),
+        "vanilla_proof",
+    ),
+    Case(
+        "URL-safe base64",
+        "porep.json",
+        |r| r["vanilla_proof"] = json!("_-8="),
+        "vanilla_proof",
+    ),
+    Case(
+        "not JSON",
+        "porep.json",
+        |r| r["vanilla_proof"] = encode(b"hello"),
+        "vanilla_proof",
+    ),
+    Case(
+        "another version",
+        "porep.json",
+        |r| r["registered_proof"] = json!(0),
+        "registered_proof",
+    ),
+    Case(
+        "non-interactive",
+        "porep.json",
+        |r| r["registered_proof"] = json!(15),
+        "registered_proof",
+    ),
+    Case(
+        "another miner",
+        "porep.json",
+        |r| r["miner_id"] = json!(1002),
+        "vanilla_proof.replica_id",
+    ),
+    Case(
+        "another sector",
+        "porep.json",
+        |r| r["sector_number"] = json!(1),
+        "vanilla_proof.SectorNum",
+    ),
+    Case(
+        "another sector, wrapped alike",
+        "porep.json",
+        |r| {
+            r["sector_number"] = json!(1);
+            edit_wrapper(r, |w| w["SectorNum"] = json!(1));
+        },
+        "vanilla_proof.replica_id",
+    ),
+    Case(
+        "wrapper's base64",
+        "porep.json",
+        |r| edit_wrapper(r, |w| w["Phase1Out"] = json!("====")),
+        "vanilla_proof.Phase1Out",
+    ),
+    Case(
+        "wrapper's content",
+        "porep.json",
+        |r| edit_wrapper(r, |w| w["Phase1Out"] = encode(b"{}")),
+        "vanilla_proof",
+    ),
+    Case(
+        "wrapper's size",
+        "porep.json",
+        |r| edit_wrapper(r, |w| w["SectorSize"] = json!(8 << 20)),
+        "vanilla_proof.SectorSize",
+    ),
+    Case(
+        "wrapper without size",
+        "porep.json",
+        |r| edit_wrapper(r, |w| w["SectorSize"] = Value::Null),
+        "vanilla_proof",
+    ),
+];
 
 #[test]
 fn porep_requests() {
-    run(&[
-        Case(
-            "no proof",
-            "porep.json",
-            |r| r["vanilla_proof"] = Value::Null,
-            "vanilla_proof",
-        ),
-        Case(
-            "empty proof",
-            "porep.json",
-            |r| r["vanilla_proof"] = json!(""),
-            "vanilla_proof",
-        ),
-        Case(
-            "not base64",
-            "porep.json",
-            |r| r["vanilla_proof"] = json!("@@@@"),
-            "vanilla_proof",
-        ),
-        Case(
-            "not text",
-            "porep.json",
-            |r| r["vanilla_proof"] = json!([1, 2]),
-            "vanilla_proof",
-        ),
-        Case(
-            "URL-safe base64",
-            "porep.json",
-            |r| r["vanilla_proof"] = json!("_-8="),
-            "vanilla_proof",
-        ),
-        Case(
-            "not JSON",
-            "porep.json",
-            |r| r["vanilla_proof"] = encode(b"hello"),
-            "vanilla_proof",
-        ),
-        Case(
-            "another version",
-            "porep.json",
-            |r| r["registered_proof"] = json!(0),
-            "registered_proof",
-        ),
-        Case(
-            "non-interactive",
-            "porep.json",
-            |r| r["registered_proof"] = json!(15),
-            "registered_proof",
-        ),
-        Case(
-            "another miner",
-            "porep.json",
-            |r| r["miner_id"] = json!(1002),
-            "vanilla_proof.replica_id",
-        ),
-        Case(
-            "another sector",
-            "porep.json",
-            |r| r["sector_number"] = json!(1),
-            "vanilla_proof.SectorNum",
-        ),
-        Case(
-            "another sector, wrapped alike",
-            "porep.json",
-            |r| {
-                r["sector_number"] = json!(1);
-                edit_wrapper(r, |w| w["SectorNum"] = json!(1));
-            },
-            "vanilla_proof.replica_id",
-        ),
-        Case(
-            "wrapper's base64",
-            "porep.json",
-            |r| edit_wrapper(r, |w| w["Phase1Out"] = json!("====")),
-            "vanilla_proof.Phase1Out",
-        ),
-        Case(
-            "wrapper's content",
-            "porep.json",
-            |r| edit_wrapper(r, |w| w["Phase1Out"] = encode(b"{}")),
-            "vanilla_proof",
-        ),
-        Case(
-            "wrapper's size",
-            "porep.json",
-            |r| edit_wrapper(r, |w| w["SectorSize"] = json!(8 << 20)),
-            "vanilla_proof.SectorSize",
-        ),
-        Case(
-            "wrapper without size",
-            "porep.json",
-            |r| edit_wrapper(r, |w| w["SectorSize"] = Value::Null),
-            "vanilla_proof",
-        ),
-    ]);
+    run(POREP);
 }
+
+/// The output of the first commit phase, inside a request and by itself.
+const C1_OUTPUTS: &[Case] = &[
+    Case(
+        "zero comm_r",
+        "porep.json",
+        |r| edit_c1(r, |c| c["comm_r"] = Value::from(vec![0; 32])),
+        "vanilla_proof.comm_r",
+    ),
+    Case(
+        "zero comm_d",
+        "porep.json",
+        |r| edit_c1(r, |c| c["comm_d"] = Value::from(vec![0; 32])),
+        "vanilla_proof.comm_d",
+    ),
+    Case(
+        "comm_r not in the field",
+        "porep.json",
+        |r| edit_c1(r, |c| c["comm_r"] = json!(MODULUS)),
+        "vanilla_proof.comm_r",
+    ),
+    Case(
+        "replica_id not in the field",
+        "porep.json",
+        |r| edit_c1(r, |c| c["replica_id"] = Value::from(vec![255; 32])),
+        "vanilla_proof.replica_id",
+    ),
+    Case(
+        "zero seed",
+        "porep.json",
+        |r| edit_c1(r, |c| c["seed"] = Value::from(vec![0; 32])),
+        "vanilla_proof.seed",
+    ),
+    Case(
+        "another seed",
+        "porep.json",
+        |r| {
+            edit_c1(r, |c| {
+                c["seed"][0] = json!(c["seed"][0].as_u64().unwrap() ^ 1)
+            })
+        },
+        "vanilla_proof",
+    ),
+    Case(
+        "another ticket",
+        "porep.json",
+        |r| edit_c1(r, |c| c["ticket"] = Value::from(vec![7; 32])),
+        "vanilla_proof.replica_id",
+    ),
+    Case(
+        "short comm_r",
+        "porep.json",
+        |r| edit_c1(r, |c| c["comm_r"] = Value::from(vec![1; 31])),
+        "vanilla_proof",
+    ),
+    Case(
+        "unknown proof",
+        "porep.json",
+        |r| edit_c1(r, |c| c["registered_proof"] = json!("StackedDrg4KiBV1")),
+        "vanilla_proof",
+    ),
+    Case(
+        "another version",
+        "porep-c1.json",
+        |c| c["registered_proof"] = json!("StackedDrg2KiBV1"),
+        "vanilla_proof",
+    ),
+    Case(
+        "another size",
+        "porep-c1.json",
+        |c| c["registered_proof"] = json!("StackedDrg8MiBV1_1"),
+        "vanilla_proof.vanilla_proofs",
+    ),
+    Case(
+        "non-interactive",
+        "porep-c1.json",
+        |c| c["registered_proof"] = json!("StackedDrg2KiBV1_2_Feat_NonInteractivePoRep"),
+        "registered_proof",
+    ),
+    Case(
+        "another size's proofs",
+        "porep-c1.json",
+        |c| {
+            let proofs = c["vanilla_proofs"]["StackedDrg2KiBV1"].take();
+            c["vanilla_proofs"] = json!({ "StackedDrg32GiBV1": proofs });
+        },
+        "vanilla_proof.vanilla_proofs",
+    ),
+];
 
 #[test]
 fn c1_outputs() {
-    run(&[
-        Case(
-            "zero comm_r",
-            "porep.json",
-            |r| edit_c1(r, |c| c["comm_r"] = Value::from(vec![0; 32])),
-            "vanilla_proof.comm_r",
-        ),
-        Case(
-            "zero comm_d",
-            "porep.json",
-            |r| edit_c1(r, |c| c["comm_d"] = Value::from(vec![0; 32])),
-            "vanilla_proof.comm_d",
-        ),
-        Case(
-            "comm_r not in the field",
-            "porep.json",
-            |r| edit_c1(r, |c| c["comm_r"] = json!(MODULUS)),
-            "vanilla_proof.comm_r",
-        ),
-        Case(
-            "replica_id not in the field",
-            "porep.json",
-            |r| edit_c1(r, |c| c["replica_id"] = Value::from(vec![255; 32])),
-            "vanilla_proof.replica_id",
-        ),
-        Case(
-            "zero seed",
-            "porep.json",
-            |r| edit_c1(r, |c| c["seed"] = Value::from(vec![0; 32])),
-            "vanilla_proof.seed",
-        ),
-        Case(
-            "another seed",
-            "porep.json",
-            |r| {
-                edit_c1(r, |c| {
-                    c["seed"][0] = json!(c["seed"][0].as_u64().unwrap() ^ 1)
-                })
-            },
-            "vanilla_proof",
-        ),
-        Case(
-            "another ticket",
-            "porep.json",
-            |r| edit_c1(r, |c| c["ticket"] = Value::from(vec![7; 32])),
-            "vanilla_proof.replica_id",
-        ),
-        Case(
-            "short comm_r",
-            "porep.json",
-            |r| edit_c1(r, |c| c["comm_r"] = Value::from(vec![1; 31])),
-            "vanilla_proof",
-        ),
-        Case(
-            "unknown proof",
-            "porep.json",
-            |r| edit_c1(r, |c| c["registered_proof"] = json!("StackedDrg4KiBV1")),
-            "vanilla_proof",
-        ),
-        Case(
-            "another version",
-            "porep-c1.json",
-            |c| c["registered_proof"] = json!("StackedDrg2KiBV1"),
-            "vanilla_proof",
-        ),
-        Case(
-            "another size",
-            "porep-c1.json",
-            |c| c["registered_proof"] = json!("StackedDrg8MiBV1_1"),
-            "vanilla_proof.vanilla_proofs",
-        ),
-        Case(
-            "non-interactive",
-            "porep-c1.json",
-            |c| c["registered_proof"] = json!("StackedDrg2KiBV1_2_Feat_NonInteractivePoRep"),
-            "registered_proof",
-        ),
-        Case(
-            "another size's proofs",
-            "porep-c1.json",
-            |c| {
-                let proofs = c["vanilla_proofs"]["StackedDrg2KiBV1"].take();
-                c["vanilla_proofs"] = json!({ "StackedDrg32GiBV1": proofs });
-            },
-            "vanilla_proof.vanilla_proofs",
-        ),
-    ]);
+    run(C1_OUTPUTS);
 }
 
 /// What would make the proofs library panic, were it to see it.
@@ -553,77 +562,79 @@ fn path<'a>(challenge: &'a mut Value, name: &str) -> &'a mut Value {
 
 /// The challenge and its part are named, whether the library's verifier sees
 /// what is wrong, only the circuit would, or neither gets to see it.
+/// A challenge of a C1 output with something altered, and the words that name the part.
+const NAMED_PARTS: &[(&str, Edit)] = &[
+    ("comm_d_proofs: the leaf is not a field element", |c| {
+        c["comm_d_proofs"]["data"]["Single"]["leaf"] = json!(MODULUS);
+    }),
+    (
+        "comm_r_last_proof: a sibling in the Merkle path is not a field element",
+        |c| {
+            path(c, "comm_r_last_proof")[1]["hashes"][6] = json!(MODULUS);
+        },
+    ),
+    (
+        "exp_parents 7: a label in the column is not a field element",
+        |c| {
+            c["replica_column_proofs"]["exp_parents"][7]["column"]["rows"][1] = json!(MODULUS);
+        },
+    ),
+    ("comm_d_proofs: the Merkle path does not lead", |c| {
+        flip(&mut path(c, "comm_d_proofs")[2]["hashes"][0]);
+    }),
+    ("comm_r_last_proof: the Merkle path does not lead", |c| {
+        flip(&mut path(c, "comm_r_last_proof")[0]["hashes"][3]);
+    }),
+    ("comm_d_proofs: the Merkle path does not lead", |c| {
+        flip(&mut c["comm_d_proofs"]["data"]["Single"]["leaf"]);
+    }),
+    ("comm_d_proofs: its root", |c| {
+        flip(&mut c["comm_d_proofs"]["data"]["Single"]["root"]);
+    }),
+    ("comm_d_proofs: expected node", |c| {
+        let index = &mut path(c, "comm_d_proofs")[0]["index"];
+        *index = json!(1 - index.as_u64().unwrap());
+    }),
+    ("comm_r_last_proof: expected node", |c| {
+        let index = &mut path(c, "comm_r_last_proof")[1]["index"];
+        *index = json!(7 - index.as_u64().unwrap());
+    }),
+    ("labeling_proofs 1: expected node", |c| {
+        c["labeling_proofs"][1]["node"] = json!(1u64 << 40);
+    }),
+    ("labeling_proofs 0: expected layer 1, got 2", |c| {
+        c["labeling_proofs"][0]["layer_index"] = json!(2);
+    }),
+    (
+        "labeling_proofs 1: parent 36 is not labeled as in its column",
+        |c| {
+            flip(&mut c["labeling_proofs"][1]["parents"][36]);
+        },
+    ),
+    (
+        "labeling_proofs 0: parent 2 is not labeled as in its column",
+        |c| {
+            flip(&mut c["replica_column_proofs"]["drg_parents"][2]["column"]["rows"][0]);
+        },
+    ),
+    ("encoding_proof: is not the label of the last layer", |c| {
+        flip(&mut c["encoding_proof"]["parents"][0]);
+    }),
+    ("c_x: not the column of node", |c| {
+        flip(&mut c["replica_column_proofs"]["c_x"]["column"]["rows"][0]);
+    }),
+    ("exp_parents: not the column of node", |c| {
+        let proof = &mut c["replica_column_proofs"]["exp_parents"][4]["inclusion_proof"];
+        flip(&mut proof["data"]["Single"]["path"]["path"][1]["hashes"][5]);
+    }),
+    ("drg_parents 5: expected node", |c| {
+        c["replica_column_proofs"]["drg_parents"][5]["column"]["index"] = json!(1u32 << 31);
+    }),
+];
+
 #[test]
 fn a_challenge_and_its_part_are_named() {
-    let edits: &[(&str, Edit)] = &[
-        ("comm_d_proofs: the leaf is not a field element", |c| {
-            c["comm_d_proofs"]["data"]["Single"]["leaf"] = json!(MODULUS);
-        }),
-        (
-            "comm_r_last_proof: a sibling in the Merkle path is not a field element",
-            |c| {
-                path(c, "comm_r_last_proof")[1]["hashes"][6] = json!(MODULUS);
-            },
-        ),
-        (
-            "exp_parents 7: a label in the column is not a field element",
-            |c| {
-                c["replica_column_proofs"]["exp_parents"][7]["column"]["rows"][1] = json!(MODULUS);
-            },
-        ),
-        ("comm_d_proofs: the Merkle path does not lead", |c| {
-            flip(&mut path(c, "comm_d_proofs")[2]["hashes"][0]);
-        }),
-        ("comm_r_last_proof: the Merkle path does not lead", |c| {
-            flip(&mut path(c, "comm_r_last_proof")[0]["hashes"][3]);
-        }),
-        ("comm_d_proofs: the Merkle path does not lead", |c| {
-            flip(&mut c["comm_d_proofs"]["data"]["Single"]["leaf"]);
-        }),
-        ("comm_d_proofs: its root", |c| {
-            flip(&mut c["comm_d_proofs"]["data"]["Single"]["root"]);
-        }),
-        ("comm_d_proofs: expected node", |c| {
-            let index = &mut path(c, "comm_d_proofs")[0]["index"];
-            *index = json!(1 - index.as_u64().unwrap());
-        }),
-        ("comm_r_last_proof: expected node", |c| {
-            let index = &mut path(c, "comm_r_last_proof")[1]["index"];
-            *index = json!(7 - index.as_u64().unwrap());
-        }),
-        ("labeling_proofs 1: expected node", |c| {
-            c["labeling_proofs"][1]["node"] = json!(1u64 << 40);
-        }),
-        ("labeling_proofs 0: expected layer 1, got 2", |c| {
-            c["labeling_proofs"][0]["layer_index"] = json!(2);
-        }),
-        (
-            "labeling_proofs 1: parent 36 is not labeled as in its column",
-            |c| {
-                flip(&mut c["labeling_proofs"][1]["parents"][36]);
-            },
-        ),
-        (
-            "labeling_proofs 0: parent 2 is not labeled as in its column",
-            |c| {
-                flip(&mut c["replica_column_proofs"]["drg_parents"][2]["column"]["rows"][0]);
-            },
-        ),
-        ("encoding_proof: is not the label of the last layer", |c| {
-            flip(&mut c["encoding_proof"]["parents"][0]);
-        }),
-        ("c_x: not the column of node", |c| {
-            flip(&mut c["replica_column_proofs"]["c_x"]["column"]["rows"][0]);
-        }),
-        ("exp_parents: not the column of node", |c| {
-            let proof = &mut c["replica_column_proofs"]["exp_parents"][4]["inclusion_proof"];
-            flip(&mut proof["data"]["Single"]["path"]["path"][1]["hashes"][5]);
-        }),
-        ("drg_parents 5: expected node", |c| {
-            c["replica_column_proofs"]["drg_parents"][5]["column"]["index"] = json!(1u32 << 31);
-        }),
-    ];
-    for (named, edit) in edits {
+    for (named, edit) in NAMED_PARTS {
         for i in [0, 1] {
             let mut output: Value = serde_json::from_slice(&bundled("porep-c1.json")).unwrap();
             edit(&mut output["vanilla_proofs"]["StackedDrg2KiBV1"][0][i]);
@@ -678,129 +689,166 @@ fn the_challenge_of_a_bincode_proof_is_named() {
     }
 }
 
+/// A request of either PoSt with something altered, and the field at fault.
+const EITHER_POST: &[(&str, Edit, &str)] = &[
+    (
+        "no randomness",
+        |r| r["randomness"] = Value::Null,
+        "randomness",
+    ),
+    (
+        "short randomness",
+        |r| r["randomness"] = encode(&[1; 31]),
+        "randomness",
+    ),
+    (
+        "randomness not in the field",
+        |r| r["randomness"] = encode(&MODULUS),
+        "randomness",
+    ),
+    (
+        "another randomness",
+        |r| r["randomness"] = encode(&[1; 32]),
+        "vanilla_proofs",
+    ),
+    (
+        "no proofs",
+        |r| r["vanilla_proofs"] = Value::Null,
+        "vanilla_proofs",
+    ),
+    (
+        "no list",
+        |r| r["vanilla_proofs"] = json!("AAAA"),
+        "vanilla_proofs",
+    ),
+    (
+        "an empty list",
+        |r| {
+            r["vanilla_proofs"] = json!([]);
+            r["public_sectors"] = json!([]);
+        },
+        "vanilla_proofs",
+    ),
+    (
+        "too many proofs",
+        |r| {
+            let proof = r["vanilla_proofs"][0].clone();
+            r["vanilla_proofs"] = json!([proof, proof, proof]);
+        },
+        "vanilla_proofs",
+    ),
+    (
+        "an empty proof",
+        |r| r["vanilla_proofs"][0] = json!(""),
+        "vanilla_proofs[0]",
+    ),
+    (
+        "not base64",
+        |r| r["vanilla_proofs"][0] = json!("AAA"),
+        "vanilla_proofs[0]",
+    ),
+    (
+        "a truncated proof",
+        |r| edit_bytes(&mut r["vanilla_proofs"][0], |b| b.truncate(b.len() - 1)),
+        "vanilla_proofs[0]",
+    ),
+    (
+        "a byte too many",
+        |r| edit_bytes(&mut r["vanilla_proofs"][0], |b| b.push(0)),
+        "vanilla_proofs[0]",
+    ),
+    (
+        "a hostile length",
+        |r| edit_bytes(&mut r["vanilla_proofs"][0], |b| b[40..48].fill(0xff)),
+        "vanilla_proofs[0]",
+    ),
+    (
+        "a node not in the field",
+        |r| {
+            edit_bytes(&mut r["vanilla_proofs"][0], |b| {
+                let end = b.len();
+                b[end - 32..].copy_from_slice(&MODULUS);
+            });
+        },
+        "vanilla_proofs[0]",
+    ),
+    (
+        "another sector",
+        |r| {
+            r["public_sectors"] = Value::Null;
+            edit_bytes(&mut r["vanilla_proofs"][0], |b| b[0] ^= 1);
+        },
+        "vanilla_proofs",
+    ),
+    (
+        "another comm_r",
+        |r| {
+            r["public_sectors"] = Value::Null;
+            edit_bytes(&mut r["vanilla_proofs"][0], |b| b[8] ^= 1);
+        },
+        "vanilla_proofs",
+    ),
+    (
+        "another public sector",
+        |r| r["public_sectors"][0]["sector_number"] = json!(1),
+        "public_sectors[0]",
+    ),
+    (
+        "a zero public comm_r",
+        |r| r["public_sectors"][0]["comm_r"] = encode(&[0; 32]),
+        "public_sectors[0].comm_r",
+    ),
+    (
+        "no public sectors",
+        |r| r["public_sectors"] = json!([]),
+        "public_sectors",
+    ),
+    (
+        "a public sector of nothing",
+        |r| r["public_sectors"] = json!([{}]),
+        "public_sectors[0].sector_number",
+    ),
+];
+
+/// A request of one PoSt.
+const ONE_POST: &[Case] = &[
+    Case(
+        "a second partition",
+        "winning-post.json",
+        |r| r["partition_index"] = json!(1),
+        "partition_index",
+    ),
+    Case(
+        "a huge partition",
+        "window-post.json",
+        |r| r["partition_index"] = json!(1u64 << 32),
+        "partition_index",
+    ),
+    Case(
+        "a sector twice",
+        "window-post.json",
+        |r| {
+            r["public_sectors"] = Value::Null;
+            let proof = r["vanilla_proofs"][0].clone();
+            r["vanilla_proofs"] = json!([proof, proof]);
+        },
+        "vanilla_proofs[1]",
+    ),
+    Case(
+        "a WinningPoSt's proof",
+        "window-post.json",
+        |r| {
+            let other: Value = serde_json::from_slice(&bundled("winning-post.json")).unwrap();
+            r["vanilla_proofs"] = other["vanilla_proofs"].clone();
+        },
+        "vanilla_proofs[0]",
+    ),
+];
+
 #[test]
 fn post_requests() {
     for file in ["winning-post.json", "window-post.json"] {
-        let cases: &[(&str, Edit, &str)] = &[
-            (
-                "no randomness",
-                |r| r["randomness"] = Value::Null,
-                "randomness",
-            ),
-            (
-                "short randomness",
-                |r| r["randomness"] = encode(&[1; 31]),
-                "randomness",
-            ),
-            (
-                "randomness not in the field",
-                |r| r["randomness"] = encode(&MODULUS),
-                "randomness",
-            ),
-            (
-                "another randomness",
-                |r| r["randomness"] = encode(&[1; 32]),
-                "vanilla_proofs",
-            ),
-            (
-                "no proofs",
-                |r| r["vanilla_proofs"] = Value::Null,
-                "vanilla_proofs",
-            ),
-            (
-                "no list",
-                |r| r["vanilla_proofs"] = json!("AAAA"),
-                "vanilla_proofs",
-            ),
-            (
-                "an empty list",
-                |r| {
-                    r["vanilla_proofs"] = json!([]);
-                    r["public_sectors"] = json!([]);
-                },
-                "vanilla_proofs",
-            ),
-            (
-                "too many proofs",
-                |r| {
-                    let proof = r["vanilla_proofs"][0].clone();
-                    r["vanilla_proofs"] = json!([proof, proof, proof]);
-                },
-                "vanilla_proofs",
-            ),
-            (
-                "an empty proof",
-                |r| r["vanilla_proofs"][0] = json!(""),
-                "vanilla_proofs[0]",
-            ),
-            (
-                "not base64",
-                |r| r["vanilla_proofs"][0] = json!("AAA"),
-                "vanilla_proofs[0]",
-            ),
-            (
-                "a truncated proof",
-                |r| edit_bytes(&mut r["vanilla_proofs"][0], |b| b.truncate(b.len() - 1)),
-                "vanilla_proofs[0]",
-            ),
-            (
-                "a byte too many",
-                |r| edit_bytes(&mut r["vanilla_proofs"][0], |b| b.push(0)),
-                "vanilla_proofs[0]",
-            ),
-            (
-                "a hostile length",
-                |r| edit_bytes(&mut r["vanilla_proofs"][0], |b| b[40..48].fill(0xff)),
-                "vanilla_proofs[0]",
-            ),
-            (
-                "a node not in the field",
-                |r| {
-                    edit_bytes(&mut r["vanilla_proofs"][0], |b| {
-                        let end = b.len();
-                        b[end - 32..].copy_from_slice(&MODULUS);
-                    });
-                },
-                "vanilla_proofs[0]",
-            ),
-            (
-                "another sector",
-                |r| {
-                    r["public_sectors"] = Value::Null;
-                    edit_bytes(&mut r["vanilla_proofs"][0], |b| b[0] ^= 1);
-                },
-                "vanilla_proofs",
-            ),
-            (
-                "another comm_r",
-                |r| {
-                    r["public_sectors"] = Value::Null;
-                    edit_bytes(&mut r["vanilla_proofs"][0], |b| b[8] ^= 1);
-                },
-                "vanilla_proofs",
-            ),
-            (
-                "another public sector",
-                |r| r["public_sectors"][0]["sector_number"] = json!(1),
-                "public_sectors[0]",
-            ),
-            (
-                "a zero public comm_r",
-                |r| r["public_sectors"][0]["comm_r"] = encode(&[0; 32]),
-                "public_sectors[0].comm_r",
-            ),
-            (
-                "no public sectors",
-                |r| r["public_sectors"] = json!([]),
-                "public_sectors",
-            ),
-            (
-                "a public sector of nothing",
-                |r| r["public_sectors"] = json!([{}]),
-                "public_sectors[0].sector_number",
-            ),
-        ];
-        for (what, edit, field) in cases {
+        for (what, edit, field) in EITHER_POST {
             let mut request: Value = serde_json::from_slice(&bundled(file)).unwrap();
             edit(&mut request);
             check(
@@ -810,39 +858,7 @@ fn post_requests() {
             );
         }
     }
-    run(&[
-        Case(
-            "a second partition",
-            "winning-post.json",
-            |r| r["partition_index"] = json!(1),
-            "partition_index",
-        ),
-        Case(
-            "a huge partition",
-            "window-post.json",
-            |r| r["partition_index"] = json!(1u64 << 32),
-            "partition_index",
-        ),
-        Case(
-            "a sector twice",
-            "window-post.json",
-            |r| {
-                r["public_sectors"] = Value::Null;
-                let proof = r["vanilla_proofs"][0].clone();
-                r["vanilla_proofs"] = json!([proof, proof]);
-            },
-            "vanilla_proofs[1]",
-        ),
-        Case(
-            "a WinningPoSt's proof",
-            "window-post.json",
-            |r| {
-                let other: Value = serde_json::from_slice(&bundled("winning-post.json")).unwrap();
-                r["vanilla_proofs"] = other["vanilla_proofs"].clone();
-            },
-            "vanilla_proofs[0]",
-        ),
-    ]);
+    run(ONE_POST);
 }
 
 #[test]

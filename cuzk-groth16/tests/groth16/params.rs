@@ -260,67 +260,20 @@ fn unusable_circuits_and_waste_are_refused() {
     assert!(out.is_empty());
 
     let program = cuzk_pce::compile(Chain::of(3)).unwrap();
-    let good = waste(1);
-    let cases = [
-        (
-            "the generator of G1",
-            ToxicWaste {
-                g1: G1Affine::identity(),
-                ..good
-            },
-        ),
-        (
-            "the generator of G2",
-            ToxicWaste {
-                g2: G2Affine::identity(),
-                ..good
-            },
-        ),
-        (
-            "alpha",
-            ToxicWaste {
-                alpha: Scalar::ZERO,
-                ..good
-            },
-        ),
-        (
-            "beta",
-            ToxicWaste {
-                beta: Scalar::ZERO,
-                ..good
-            },
-        ),
-        (
-            "gamma",
-            ToxicWaste {
-                gamma: Scalar::ZERO,
-                ..good
-            },
-        ),
-        (
-            "delta",
-            ToxicWaste {
-                delta: Scalar::ZERO,
-                ..good
-            },
-        ),
-        (
-            "tau",
-            ToxicWaste {
-                tau: Scalar::ZERO,
-                ..good
-            },
-        ),
+    let cases: [(&str, fn(&mut ToxicWaste)); 8] = [
+        ("the generator of G1", |w| w.g1 = G1Affine::identity()),
+        ("the generator of G2", |w| w.g2 = G2Affine::identity()),
+        ("alpha", |w| w.alpha = Scalar::ZERO),
+        ("beta", |w| w.beta = Scalar::ZERO),
+        ("gamma", |w| w.gamma = Scalar::ZERO),
+        ("delta", |w| w.delta = Scalar::ZERO),
+        ("tau", |w| w.tau = Scalar::ZERO),
         // A point of every domain.
-        (
-            "tau",
-            ToxicWaste {
-                tau: Scalar::ONE,
-                ..good
-            },
-        ),
+        ("tau", |w| w.tau = Scalar::ONE),
     ];
-    for (expected, waste) in cases {
+    for (expected, spoil) in cases {
+        let mut waste = waste(1);
+        spoil(&mut waste);
         match generate(&program, &waste, Isa::best(), &mut out, |_, _| {}) {
             Err(GenerateError::DegenerateWaste { what }) => assert_eq!(what, expected),
             other => assert!(other.is_err(), "{expected}: {other:?}"),
