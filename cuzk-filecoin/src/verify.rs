@@ -1,6 +1,6 @@
 //! Proof bytes against a statement's public inputs.
 //!
-//! Not for proofs of our own making, which [`cuzk_groth16::verify`] lets out or not.
+//! Not for proofs of our own making, which `cuzk_groth16::verify` lets out or not.
 //! The invariant: [`Verdict::Valid`] means that bellperson's verifier accepted
 //! every partition over inputs computed from the statement alone.
 
