@@ -237,6 +237,9 @@ fn the_seed_alone_decides() {
     assert!(seeded(7) != seeded(8));
 }
 
+/// Makes toxic waste unusable.
+type Spoil = fn(&mut ToxicWaste);
+
 #[test]
 fn unusable_circuits_and_waste_are_refused() {
     struct Unconstrained;
@@ -260,7 +263,7 @@ fn unusable_circuits_and_waste_are_refused() {
     assert!(out.is_empty());
 
     let program = cuzk_pce::compile(Chain::of(3)).unwrap();
-    let cases: [(&str, fn(&mut ToxicWaste)); 8] = [
+    let cases: [(&str, Spoil); 8] = [
         ("the generator of G1", |w| w.g1 = G1Affine::identity()),
         ("the generator of G2", |w| w.g2 = G2Affine::identity()),
         ("alpha", |w| w.alpha = Scalar::ZERO),
