@@ -64,9 +64,9 @@ fn submit(engine: &Engine, request: &ProofRequest) -> Result<JobHandle> {
 fn make_parameters(request: &ProofRequest, config: &Config) -> Result<()> {
     let id = decode(request)?.circuit();
     let circuit = circuits::cached(id, &config.srs.param_cache)?;
-    let (files, sector_bytes) = (circuits::parameter_files(id)?, id.sector_size.bytes());
+    let files = circuits::parameter_files(id)?;
     let (program, options) = (circuit.program(), GenerateOptions::default());
     let params = ParamCache::new(&config.srs.param_cache);
-    params.ensure_generated(&files, sector_bytes, program, options, |_, _| ())?;
+    params.ensure_generated(&files, program, options, |_, _| ())?;
     Ok(())
 }

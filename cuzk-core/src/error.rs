@@ -25,16 +25,16 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A compiled circuit cannot be used.
-    #[error(transparent)]
+    #[error("{0}{advice}", advice = of_circuit(.0))]
     Groth16(cuzk_groth16::Error),
     /// Groth16 parameters are missing or not what the circuit needs.
-    #[error(transparent)]
-    Params(#[from] ParamsError),
+    #[error("{0}{advice}", advice = of_params(.0))]
+    Params(ParamsError),
     /// The request needs more memory than the configuration allows.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// The system had no memory for a witness, though the budget allowed it.
-    #[error("witness: {0}; lower [memory] total_budget, or leave more memory to the engine")]
+    #[error("witness: {0}; {advice}", advice = MORE_MEMORY)]
     NoMemory(#[from] NoMemory),
     /// The statement is false: the vanilla proof does not satisfy the circuit.
     #[error(
@@ -130,6 +130,16 @@ pub enum Error {
         /// The time it was given.
         after_s: u64,
     },
+    /// A circuit cannot be let go of, because partitions use it.
+    #[error(
+        "circuit {circuit}: in use by {partitions} partition(s); let go of it when they have ended"
+    )]
+    InUse {
+        /// The circuit.
+        circuit: String,
+        /// The partitions that use it.
+        partitions: usize,
+    },
     /// The engine no longer accepts or runs jobs.
     #[error("the engine is shutting down; the job was not proved")]
     ShuttingDown,
@@ -141,6 +151,39 @@ pub enum Error {
         /// The panic's message.
         problem: String,
     },
+}
+
+/// Advice to an operator whose memory is too small for a vector.
+pub(crate) const MORE_MEMORY: &str =
+    "lower [memory] total_budget, or leave more memory to the engine";
+
+/// Returns what an operator can do about a circuit's error, if its text does not say it.
+fn of_circuit(error: &cuzk_groth16::Error) -> String {
+    match error {
+        cuzk_groth16::Error::Memory(_) => format!("; {MORE_MEMORY}"),
+        _ => String::new(),
+    }
+}
+
+/// Returns what an operator can do about an error of parameters, if its text does not say
+/// it.
+fn of_params(error: &ParamsError) -> &'static str {
+    match error {
+        ParamsError::Missing { .. } => {
+            "; for small sectors make test parameters with `cuzk params generate`, for production \
+             sectors fetch the network's, or point srs.param_cache or \
+             FIL_PROOFS_PARAMETER_CACHE at the folder that has them"
+        }
+        ParamsError::Multiples { .. } => " (`cuzk params prepare` makes it)",
+        ParamsError::NoMultiples { .. } => " (`cuzk params prepare --limit` sets the limit)",
+        _ => "",
+    }
+}
+
+impl From<ParamsError> for Error {
+    fn from(error: ParamsError) -> Self {
+        Self::Params(error)
+    }
 }
 
 impl From<Stopped> for Error {
@@ -192,6 +235,7 @@ impl Error {
             | Self::Stopped
             | Self::Cancelled
             | Self::Stalled { .. }
+            | Self::InUse { .. }
             | Self::ShuttingDown
             | Self::Internal { .. } => false,
         }
@@ -225,3 +269,26 @@ impl From<DiskError> for Error {
 
 /// A result whose error is the engine's.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn missing_parameters_and_missing_memory_come_with_advice() {
+        let path = "v28.params".into();
+        let missing = Error::from(ParamsError::Missing { path }).to_string();
+        let memory = cuzk_groth16::Error::Memory(io::ErrorKind::OutOfMemory.into());
+        let memory = Error::from(memory).to_string();
+        for (told, part) in [
+            (&missing, "v28.params"),
+            (&missing, "cuzk params generate"),
+            (&missing, "FIL_PROOFS_PARAMETER_CACHE"),
+            (&memory, "[memory] total_budget"),
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}

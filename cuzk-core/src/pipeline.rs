@@ -30,6 +30,7 @@ use cuzk_memory::{BufferPool, Checkpoint};
 use cuzk_pce::PackedWitness;
 use rayon::ThreadPool;
 
+use crate::error::MORE_MEMORY;
 use crate::panics::catch_panic;
 use crate::timeline::{Stage, Trace};
 use crate::{Error, Result};
@@ -296,7 +297,10 @@ fn backend_error(backend: &'static str, partition: usize, error: BackendError) -
         error => Error::Backend {
             partition,
             backend,
-            problem: error.to_string(),
+            problem: match error {
+                BackendError::Memory(_) => format!("{error}; {MORE_MEMORY}"),
+                _ => error.to_string(),
+            },
             culprit: error.culprit(),
         },
     }

@@ -18,14 +18,14 @@ use crate::tree::{ReplicaTree, with_tree};
 /// The structure that all proofs of one kind and sector size share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CircuitId {
-    /// What is proved.
+    /// The kind of proof.
     pub kind: ProofKind,
     /// For sectors of this size.
     pub sector_size: SectorSize,
 }
 
 impl CircuitId {
-    /// The file of the circuit's parameters, as the proofs libraries name it.
+    /// Returns the file name of the circuit's parameters, as the proofs libraries name it.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl CircuitId {
         Ok(parameter_id(&self.cache_identifier()?))
     }
 
-    /// The file of the circuit's verifying key.
+    /// Returns the file name of the circuit's verifying key.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl CircuitId {
         Ok(verifying_key_id(&self.cache_identifier()?))
     }
 
-    /// The file that the compiled circuit is kept in: the parameters' name, which changes
+    /// Returns the file name of the compiled circuit: the parameters' name, which changes
     /// whenever the circuit does, with an extension of its own.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What can go wrong, as types.
+//! The errors of requests and of their circuits.
 //!
 //! The invariant: [`Error::is_input`] is true exactly when the caller can mend the problem
 //! by changing a request or a file.
@@ -19,9 +19,9 @@ pub enum Error {
     InvalidRequest {
         /// The field, as the request spells it.
         field: String,
-        /// What is wrong with it: expected and got.
+        /// The problem: expected and got.
         problem: String,
-        /// What to do.
+        /// The remedy.
         advice: String,
     },
     /// The system had no memory for a witness.

@@ -1,9 +1,9 @@
-//! The settings of the proofs libraries, which read the environment and a file of the
-//! working directory by themselves, the first time that they need one, and panic where
-//! they cannot.
+//! The settings of the proofs libraries. These read the environment and a file of the
+//! working directory by themselves, the first time that they need one. They panic if they
+//! cannot.
 //!
-//! Not the engine's configuration. The invariant: they are looked at here before a
-//! library does, and what would end in its panic is an error.
+//! Not the engine's configuration. The invariant: settings are read here before a library
+//! reads them, and settings at which it would panic are an error.
 
 use std::env;
 use std::sync::OnceLock;
@@ -13,11 +13,11 @@ use storage_proofs_core::settings::{SETTINGS, Settings};
 
 use crate::Error;
 
-/// Where the libraries look.
+/// The file and the variables that the libraries read.
 const FILE: &str = "./rust-fil-proofs.config.toml";
 const PREFIX: &str = "FIL_PROOFS";
 
-/// The settings as the libraries have them.
+/// Returns the settings of the libraries.
 ///
 /// # Errors
 /// [`Error::InvalidRequest`] if they cannot be read, in this process's lifetime.
@@ -29,7 +29,7 @@ pub(crate) fn library_settings() -> Result<&'static Settings, Error> {
     }
 }
 
-/// Does what they do. What is wrong, in what, and what to do about it.
+/// Reads the settings as they do. An error is the field, its problem and the advice.
 fn check() -> Result<(), [String; 3]> {
     let odd = env::vars_os().find(|(name, value)| name.to_str().and(value.to_str()).is_none());
     if let Some((name, _)) = odd {

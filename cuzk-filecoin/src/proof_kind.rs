@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// What is proved.
+/// The kind of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProofKind {
     /// A sector was sealed.

@@ -34,14 +34,13 @@ struct Phase1Public {
     ticket: [u8; 32],
 }
 
-/// Whether filecoin-proofs-api accepts `proof` for what `request` asks.
+/// Verifies with filecoin-proofs-api that `proof` is one of the statement of `request`.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] when the request does not say enough for the
-/// chain's verifier (a bare C1 output has no miner, a V1 WindowPoSt after the
-/// first partition needs the partitions before it), [`Error::Io`] when there
-/// is no verifying key.
+/// [`Error::InvalidRequest`] if the request does not say enough for the chain's verifier. A
+/// bare C1 output has no miner. A V1 WindowPoSt after the first partition needs the
+/// partitions before it. [`Error::Io`] if there is no verifying key.
 pub fn verify(request: &ProofRequest, proof: &[u8]) -> Result<Verdict, Error> {
     let partitions = partitions(request);
     if proof.len() != partitions * PARTITION_PROOF_BYTES {

@@ -1,11 +1,12 @@
-//! What is asked of the engine: one statement to prove, and the vanilla proof
-//! that it is true.
+//! A request to a prover: one statement to prove, and the vanilla proof that it is true.
 //!
 //! Not a wire format: every kind has exactly the fields its proof needs, typed
-//! and already checked one by one. What only a decoded vanilla proof can tell
-//! is checked by [`decode`](crate::kinds::decode). The invariant: a request that
-//! exists names a registered proof of its own kind, agrees with it on the
-//! sector size, and holds commitments that are nonzero field elements.
+//! and already checked one by one. [`decode`](crate::kinds::decode) checks the rest, which
+//! takes a decoded vanilla proof. The invariants of a request:
+//!
+//! * It names a registered proof of its own kind.
+//! * It agrees with that proof on the sector size.
+//! * Its commitments are nonzero field elements.
 
 mod field;
 mod json;
@@ -39,9 +40,9 @@ pub enum ProofRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PorepC2 {
     pub(crate) registered_proof: RegisteredSealProof,
-    /// Who sealed the sector, where the request says so.
+    /// The miner that sealed the sector, if the request says so.
     pub(crate) miner_id: Option<u64>,
-    /// Which sector, where the request says so.
+    /// The sector, if the request says so.
     pub(crate) sector_number: Option<u64>,
     /// JSON of the proofs library's `SealCommitPhase1Output`.
     pub(crate) phase1_output: Vec<u8>,
@@ -81,11 +82,12 @@ pub struct SnapDeals {
 }
 
 impl ProofRequest {
-    /// Reads a request file: an object whose keys are the field names of
-    /// `SubmitProofRequest` (bytes in standard base64), a bare
-    /// `SealCommitPhase1Output`, or the wrapper
-    /// `{"SectorNum", "Phase1Out", "SectorSize"}` around one. Which of the
-    /// three it is follows from its keys.
+    /// Reads a request file. Its keys tell which of these it is:
+    ///
+    /// * An object whose keys are the field names of `SubmitProofRequest`. Bytes are in
+    ///   standard base64.
+    /// * A bare `SealCommitPhase1Output`.
+    /// * The wrapper `{"SectorNum", "Phase1Out", "SectorSize"}` around one.
     ///
     /// # Errors
     ///
@@ -94,22 +96,22 @@ impl ProofRequest {
         json::parse(bytes)
     }
 
-    /// The kind that a request file asks for, if it says so plainly: for deciding
-    /// in which order to read requests. No WinningPoSt is as large as a file that
+    /// Returns the kind that a request file asks for, if it says so plainly. It is for a
+    /// decision on the order in which requests are read. No WinningPoSt is as large as a file that
     /// is not looked at.
     #[must_use]
     pub fn peek_kind(bytes: &[u8]) -> Option<ProofKind> {
         json::peek_kind(bytes)
     }
 
-    /// The request file that [`from_json`](Self::from_json) reads back as this
+    /// Returns the request file that [`from_json`](Self::from_json) reads back as this
     /// request.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         json::write(self)
     }
 
-    /// What kind of proof is asked for.
+    /// Returns the kind of the proof.
     #[must_use]
     pub fn kind(&self) -> ProofKind {
         match self {
@@ -122,10 +124,10 @@ impl ProofRequest {
 }
 
 impl PorepC2 {
-    /// A request as a client sends it: `registered_proof` is 0 to 14,
-    /// `sector_size` its size in bytes or 0, and `vanilla_proof` the JSON
-    /// wrapper around a `SealCommitPhase1Output` (or that output itself, which
-    /// is not copied if it is given away).
+    /// Checks the fields that a client sends and makes them a request. `registered_proof`
+    /// is 0 to 14. `sector_size` is its size in bytes or 0. `vanilla_proof` is the JSON
+    /// wrapper around a `SealCommitPhase1Output`, or that output itself. An output that is
+    /// owned is not copied.
     ///
     /// # Errors
     ///
@@ -166,9 +168,9 @@ impl PorepC2 {
 }
 
 impl WinningPost {
-    /// A request as a client sends it: `registered_proof` is 0 to 4,
-    /// `sector_size` its size in bytes or 0, `randomness` 32 bytes, and
-    /// `vanilla_proofs` one sector's.
+    /// Checks the fields that a client sends and makes them a request. `registered_proof`
+    /// is 0 to 4. `sector_size` is its size in bytes or 0. `randomness` has 32 bytes, and
+    /// `vanilla_proofs` are those of one sector.
     ///
     /// # Errors
     ///
@@ -200,9 +202,9 @@ impl WinningPost {
 }
 
 impl WindowPost {
-    /// A request as a client sends it: `registered_proof` is 5 to 14,
-    /// `sector_size` its size in bytes or 0, `randomness` 32 bytes, and
-    /// `vanilla_proofs` those of the sectors of partition `partition_index`.
+    /// Checks the fields that a client sends and makes them a request. `registered_proof`
+    /// is 5 to 14. `sector_size` is its size in bytes or 0. `randomness` has 32 bytes, and
+    /// `vanilla_proofs` are those of the sectors of partition `partition_index`.
     ///
     /// # Errors
     ///
@@ -236,9 +238,9 @@ impl WindowPost {
 }
 
 impl SnapDeals {
-    /// A request as a client sends it: `registered_proof` is 0 to 4,
-    /// `sector_size` its size in bytes or 0, the commitments 32 bytes each,
-    /// and `vanilla_proofs` one per partition.
+    /// Checks the fields that a client sends and makes them a request. `registered_proof`
+    /// is 0 to 4. `sector_size` is its size in bytes or 0. The commitments have 32 bytes
+    /// each, and there is one of the `vanilla_proofs` for each partition.
     ///
     /// # Errors
     ///

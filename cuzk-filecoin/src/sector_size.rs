@@ -45,6 +45,13 @@ impl SectorSize {
         }
     }
 
+    /// Returns true if networks use sectors of this size. Insecure parameters for them do
+    /// harm.
+    #[must_use]
+    pub const fn is_for_networks(self) -> bool {
+        matches!(self, Self::MiB512 | Self::GiB32 | Self::GiB64)
+    }
+
     /// The number of 32-byte nodes in a sector, a power of two.
     #[must_use]
     pub(crate) const fn nodes(self) -> usize {
@@ -102,5 +109,16 @@ impl FromStr for SectorSize {
                     "use one of 2KiB, 8MiB, 512MiB, 32GiB, 64GiB",
                 )
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_use_sectors_of_512_mib_and_more() {
+        let used = SectorSize::ALL.map(SectorSize::is_for_networks);
+        assert_eq!(used, [false, false, true, true, true]);
     }
 }

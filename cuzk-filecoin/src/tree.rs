@@ -24,25 +24,25 @@ pub(crate) type TopTree = SectorShapeTop2;
 
 /// Calls `$function::<Tree, $more>($arguments)` with the replica tree of a size.
 macro_rules! with_tree {
-    ($size:expr, $function:ident $(::<$($more:ty),*>)? ($($argument:expr),* $(,)?)) => {
+    ($size:expr, $($function:ident)::+ $(::<$($more:ty),*>)? ($($argument:expr),* $(,)?)) => {
         match $size {
             $crate::sector_size::SectorSize::KiB2
             | $crate::sector_size::SectorSize::MiB8
             | $crate::sector_size::SectorSize::MiB512 => {
-                $function::<$crate::tree::BaseTree $(, $($more),*)?>($($argument),*)
+                $($function)::+::<$crate::tree::BaseTree $(, $($more),*)?>($($argument),*)
             }
             $crate::sector_size::SectorSize::GiB32 => {
-                $function::<$crate::tree::SubTree $(, $($more),*)?>($($argument),*)
+                $($function)::+::<$crate::tree::SubTree $(, $($more),*)?>($($argument),*)
             }
             $crate::sector_size::SectorSize::GiB64 => {
-                $function::<$crate::tree::TopTree $(, $($more),*)?>($($argument),*)
+                $($function)::+::<$crate::tree::TopTree $(, $($more),*)?>($($argument),*)
             }
         }
     };
 }
 pub(crate) use with_tree;
 
-/// How a path from leaf to root branches: `base` levels of `arity` children,
+/// The branching of a path from leaf to root. It has `base` levels of `arity` children,
 /// then one of `sub` and one of `top` children, where those are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branching {

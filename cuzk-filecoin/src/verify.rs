@@ -14,7 +14,7 @@ use crate::kinds::Statement;
 /// Bytes of one partition's proof: two G1 points and one of G2, compressed.
 pub const PARTITION_PROOF_BYTES: usize = 192;
 
-/// What the verifier says.
+/// The verdict of the verifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
@@ -25,7 +25,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the proof was accepted.
+    /// Returns true if the proof was accepted.
     pub fn is_valid(&self) -> bool {
         *self == Self::Valid
     }
@@ -38,9 +38,9 @@ pub enum Rejection {
     /// There are too few or too many bytes.
     #[error("expected {expected} bytes, {PARTITION_PROOF_BYTES} a partition, got {got}")]
     Length {
-        /// What the number of partitions asks for.
+        /// The length for the number of partitions.
         expected: usize,
-        /// What there is.
+        /// The length found.
         got: usize,
     },
     /// The bytes are not points of the right groups.
@@ -48,13 +48,13 @@ pub enum Rejection {
     Encoding {
         /// The partition.
         partition: usize,
-        /// What the decoder found.
+        /// The problem that the decoder found.
         problem: String,
     },
     /// The verifying key does not take as many inputs as the statement has.
     #[error("the verifying key is of another circuit, not for {inputs} public inputs")]
     VerifyingKey {
-        /// What the statement has.
+        /// The public inputs of the statement.
         inputs: usize,
     },
     /// The pairing equation does not hold.
@@ -66,7 +66,7 @@ pub enum Rejection {
     /// The proofs library refused to look at it.
     #[error("filecoin-proofs-api: {problem}")]
     Reference {
-        /// What it says.
+        /// Its message.
         problem: String,
     },
 }

@@ -110,27 +110,27 @@ impl Circuit {
         self.write(path)
     }
 
-    /// The circuit's name, which its file says.
+    /// Returns the circuit's name, which its file says.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The constraints.
+    /// Returns the constraints.
     #[must_use]
     pub fn program(&self) -> &Program<Scalar> {
         &self.program
     }
 
-    /// Which variables the queries of a proof run over. Counted when first
-    /// asked for, which takes a second or two at 32 GiB.
+    /// Returns the variables that the queries of a proof run over. The first call counts
+    /// them, which takes a second or two at 32 GiB.
     #[must_use]
     pub fn densities(&self) -> &Densities {
         self.densities.get_or_init(|| self.program.densities())
     }
 
-    /// How many auxiliary variables the rows do not prove to be bits. Counted when first
-    /// asked for, as the densities are.
+    /// Returns how many auxiliary variables the rows do not prove to be bits. The first
+    /// call counts them, like the densities.
     #[must_use]
     pub fn wide(&self) -> Wide {
         let count = || {
@@ -150,30 +150,29 @@ impl Circuit {
         *self.wide.get_or_init(count)
     }
 
-    /// A digest of the constraints.
+    /// Returns a digest of the constraints.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.program.fingerprint()
     }
 
-    /// How many points each query of the circuit's parameters has.
+    /// Returns the number of points of each query of the circuit's parameters.
     #[must_use]
     pub fn query_lengths(&self) -> QueryLengths {
         QueryLengths::of(&self.program, self.densities())
     }
 
-    /// The size of the domain of a proof's polynomials: the constraints, one row
-    /// more for each public input, and what is missing to a power of two.
+    /// Returns the size of the domain of a proof's polynomials. That is the constraints
+    /// and one row more for each public input, rounded up to a power of two.
     #[must_use]
     pub fn domain_len(&self) -> usize {
         (self.program.rows() + self.program.num_inputs()).next_power_of_two()
     }
 
-    /// The domain, with its table of roots for these instructions. It is made when
-    /// first asked for, on as many threads as `pool` has, which are there only meanwhile:
-    /// those of a pool may all stand still for urgent work, and that may be waiting for
-    /// this domain. Where the system has no such threads it is `pool`'s that make it; the
-    /// caller does not belong to it.
+    /// Returns the domain, with its table of roots for these instructions. The first call
+    /// makes it, on as many new threads as `pool` has. The pool's own threads may all stand
+    /// still for urgent work, and that work may be waiting for this domain. They make it
+    /// only if the system has no other threads. The caller must not belong to the pool.
     ///
     /// # Errors
     /// A circuit that is larger than any domain.
@@ -191,7 +190,7 @@ impl Circuit {
             })
     }
 
-    /// The first row that `witness` does not satisfy, if there is one.
+    /// Returns the first row that `witness` does not satisfy, if there is one.
     ///
     /// # Errors
     /// A witness of another circuit's shape.
@@ -205,7 +204,7 @@ impl Circuit {
     /// Writes the circuit to `path`, whole or not at all.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn write(&self, path: &Path) -> Result<()> {
         Ok(program::write(path, &self.program, &self.name)?)
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, as types.
+//! The errors of circuits, and the causes of a backend's failure.
 //!
 //! The invariant: [`Error::is_input`] is true exactly when the caller can mend the problem
 //! by changing a file.
@@ -36,6 +36,9 @@ pub enum Error {
         /// Why.
         problem: String,
     },
+    /// The system had no memory for a vector over the domain.
+    #[error("no memory for a vector over the domain: {0}")]
+    Memory(io::Error),
     /// Work stopped half-way, as its checkpoint said.
     #[error("stopped")]
     Stopped,
@@ -49,14 +52,14 @@ pub enum Error {
     },
 }
 
-/// What may be to blame where a backend fails.
+/// The possible cause of a backend's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Culprit {
     /// The device.
     Device,
     /// The circuit, which does not fit on this device.
     Size,
-    /// What it was given, with which no device could do better.
+    /// The input, with which no device could do better.
     Input,
 }
 
@@ -74,7 +77,7 @@ impl Error {
     pub fn is_input(&self) -> bool {
         match self {
             Self::CircuitFile(_) | Self::OtherCircuit { .. } | Self::Io { .. } => true,
-            Self::Evaluation { .. } | Self::Stopped => false,
+            Self::Evaluation { .. } | Self::Memory(_) | Self::Stopped => false,
         }
     }
 }

@@ -18,19 +18,12 @@ use crate::{Error, Result};
 /// Scalars that one task zeroes at a time.
 const FILL_TASK: usize = 1 << 14;
 
-/// Two vectors over the circuit's domain, of unspecified values.
+/// Returns two vectors over the circuit's domain, of unspecified values.
 ///
 /// # Errors
-/// When the system has no memory.
+/// [`Error::Memory`].
 pub fn domain_buffers(circuit: &Circuit, buffers: &Arc<BufferPool>) -> Result<[Buffer; 2]> {
-    let take = || {
-        buffers
-            .take(circuit.domain_len())
-            .map_err(|error| Error::Evaluation {
-                stage: "buffers",
-                problem: format!("{error}; lower memory.total_budget"),
-            })
-    };
+    let take = || buffers.take(circuit.domain_len()).map_err(Error::Memory);
     Ok([take()?, take()?])
 }
 

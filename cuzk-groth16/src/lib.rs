@@ -4,8 +4,9 @@
 //! [`params`]. A [`backend`] makes a proof of a witness, on the CPU or on a GPU, and
 //! [`verify`] lets it out.
 //!
-//! This crate knows nothing of Filecoin, of jobs and queues, or of a configuration: a
-//! circuit has a name, files have paths, and what a backend needs comes by value.
+//! This crate knows nothing of Filecoin, of jobs and queues, of a configuration or of a
+//! command line. A circuit has a name, files have paths, and a backend gets its needs by
+//! value.
 //!
 //! # Reading order
 //!

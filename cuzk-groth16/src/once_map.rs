@@ -1,10 +1,12 @@
 //! Values that are expensive to make, made once each and shared.
 //!
-//! Not a cache: nothing goes by itself. The invariants: of several threads that ask
-//! for a key at once one makes the value and the others wait for it, each as long as
-//! it likes; what could not be made, with an error or a panic, leaves nothing, so that
-//! the next to ask tries again, who waited already among them; and a value that was
-//! removed or replaced while it was made is its maker's alone.
+//! Not a cache: nothing goes by itself. The invariants:
+//!
+//! * If several threads ask for a key at once, one makes the value. The others wait for
+//!   it, each as long as it likes.
+//! * A making that ends with an error or a panic leaves nothing. The next thread to ask
+//!   tries again; a thread that waited already may be the next.
+//! * A value that was removed or replaced while it was made is its maker's alone.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -103,7 +105,7 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         }
     }
 
-    /// The value of `key`, if someone has made it or is about to.
+    /// Returns the value of `key`, if a thread has made it or is about to.
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
         let is_being_made =
             |state: &mut State<K, V>| matches!(state.slots.get(key), Some(Slot::Making(_)));
@@ -112,7 +114,7 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         state.slots.get(key).and_then(Slot::made)
     }
 
-    /// The value of `key`, if someone has made it.
+    /// Returns the value of `key`, if a thread has made it.
     pub fn made(&self, key: &K) -> Option<Arc<V>> {
         self.lock().slots.get(key).and_then(Slot::made)
     }
@@ -134,7 +136,7 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         slot.made()
     }
 
-    /// The same for all keys of which `which` holds.
+    /// Takes out the values of all keys for which `which` is true, like [`Self::remove`].
     pub fn remove_all(&self, which: impl Fn(&K) -> bool) {
         let mut state = self.lock();
         let removed: Vec<_> = state.slots.extract_if(|key, _| which(key)).collect();
@@ -144,7 +146,7 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         drop(removed);
     }
 
-    /// Whose turn it is to see to `key`, after a moment if another makes it.
+    /// Returns the next step for `key`, after a moment if another thread makes it.
     fn made_or_begun(&self, key: &K) -> Turn<V> {
         let mut state = self.lock();
         match state.slots.get(key) {
@@ -162,7 +164,7 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         }
     }
 
-    // What a panic leaves is whole: every change is one step.
+    // The state is whole after a panic, because every change is one step.
     fn lock(&self) -> MutexGuard<'_, State<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,7 +179,7 @@ impl<V> Slot<V> {
     }
 }
 
-/// What is to be done about a key.
+/// The next step for a key.
 enum Turn<V> {
     Made(Arc<V>),
     /// To make it, under this number.
@@ -252,7 +254,7 @@ mod tests {
         assert_eq!(made.into_inner(), 1);
     }
 
-    /// What `during` returns, and what is made of "slow", which is not before that.
+    /// Returns the result of `during`, and the value of "slow", which is made after it.
     fn while_slow_is_made<R>(
         map: &OnceMap<&'static str, u8>,
         during: impl FnOnce() -> R,
@@ -293,7 +295,7 @@ mod tests {
             map.make_unless("slow", third_time, || Ok(2))
         });
         assert_eq!((left, asked.into_inner()), (Err("left"), 3));
-        // What is there is not waited for.
+        // A value that exists is returned at once.
         let value = map.make_unless("slow", || Some("left"), || Ok(2));
         assert_eq!(value.as_deref(), Ok(&1));
     }
@@ -346,7 +348,7 @@ mod tests {
         assert_eq!(map.get_or_make(1, || Ok::<_, &str>(2)).as_deref(), Ok(&2));
     }
 
-    /// Who waited for what could not be made tries next.
+    /// A thread that waited for a failed making tries next.
     #[test]
     fn who_waited_tries_again() {
         let map = OnceMap::default();

@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::heartbeat::Heartbeat;
 use crate::pause::Pause;
 use crate::sync::{Arc, AtomicBool};
 use crate::throttle::Gate;
@@ -67,6 +68,7 @@ pub struct Checkpoint<'a> {
     pause: Option<Arc<Pause>>,
     /// Shared by the clones, so that its bound holds for all of them together.
     throttle: Option<StdArc<Gate<'a>>>,
+    heartbeat: Option<Heartbeat>,
 }
 
 /// A checkpoint that lets everything go on, for work that nothing stops.
@@ -89,6 +91,7 @@ impl<'a> Checkpoint<'a> {
             stop: Stop::Never,
             pause: None,
             throttle: None,
+            heartbeat: None,
         }
     }
 
@@ -111,6 +114,15 @@ impl<'a> Checkpoint<'a> {
         Self {
             stop: Stop::Asked(StdArc::new(is_cancelled)),
             ..Self::never()
+        }
+    }
+
+    /// Has each [`Self::check`] counted as a sign of life.
+    #[must_use]
+    pub fn counted_by(self, heartbeat: &Heartbeat) -> Self {
+        Self {
+            heartbeat: Some(heartbeat.clone()),
+            ..self
         }
     }
 
@@ -158,12 +170,16 @@ impl<'a> Checkpoint<'a> {
     /// Lets the computation go on, after a sleep while the throttle is raised and after a
     /// pause while urgent work runs. Call it on every thread that computes, between pieces
     /// of its work; all threads of a pool may be blocked in here. Costs one load each for
-    /// throttle, pause and cancellation where nothing is raised.
+    /// throttle, pause and cancellation where nothing is raised, and one atomic addition
+    /// where it is counted.
     ///
     /// # Errors
     /// [`Stopped`] if the computation was cancelled, even while it was paused.
     #[inline]
     pub fn check(&self) -> Result<(), Stopped> {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.beat();
+        }
         if let Some(gate) = &self.throttle {
             gate.pass();
         }
@@ -228,6 +244,20 @@ mod tests {
         assert_eq!(checks, [Ok(()), Ok(()), Err(Stopped)]);
         assert!(checkpoint.is_cancelled());
         assert_eq!(asked.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn each_check_is_a_sign_of_life_also_of_clones() {
+        let heartbeat = Heartbeat::default();
+        let checkpoint = Checkpoint::asking(|| true).counted_by(&heartbeat);
+        assert_eq!(checkpoint.check(), Err(Stopped));
+        assert_eq!(checkpoint.unpaused().check(), Err(Stopped));
+        assert_eq!(checkpoint.throttled(None, 1).check(), Err(Stopped));
+        assert!(
+            checkpoint.is_cancelled(),
+            "a thread that waits is no sign of life"
+        );
+        assert_eq!(heartbeat.count(), 3);
     }
 
     #[test]

@@ -41,7 +41,8 @@
 //! * `leaving`: memory on its way to be freed.
 //! * `block_allocator`, `array`: vectors in blocks.
 //! * `pool`: all of these together.
-//! * `pause`, `throttle`, and `checkpoint`, which combines the two with cancellation.
+//! * `pause`, `throttle`, `heartbeat`, and `checkpoint`, which combines the three with
+//!   cancellation.
 
 #![deny(unsafe_code)]
 
@@ -51,6 +52,7 @@ mod block_allocator;
 mod checkpoint;
 mod extent;
 mod free_list;
+mod heartbeat;
 mod leaving;
 mod lent;
 mod pause;
@@ -66,6 +68,7 @@ pub use block_allocator::BlockAllocator;
 pub use checkpoint::{Cancellation, Checkpoint, NEVER_STOP, Stopped};
 pub use extent::{Extent, VirtualExtent};
 pub use free_list::{FreeList, Taken};
+pub use heartbeat::Heartbeat;
 pub use lent::{Lent, Mapped, Memory};
 pub use pause::{Pause, Urgent};
 pub use plain::Plain;

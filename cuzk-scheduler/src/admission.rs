@@ -21,11 +21,13 @@
 //!   charged while nobody uses it. When work waits, idle things are evicted, least
 //!   recently used first, and things that critical work used last of all.
 //! * An evicted thing is charged anew only after it is freed.
+//! * Work that is held has no turn, keeps no memory for itself, and delays nobody.
 
 mod memory;
 mod monitor;
 mod need;
 mod reservation;
+mod survey;
 mod work;
 
 use std::collections::BTreeMap;
@@ -41,6 +43,7 @@ use crate::sync::{Arc, MutexGuard, lock, wait};
 pub use self::monitor::KeepOpen;
 pub use self::need::{Limits, Need, OverBudget};
 pub use self::reservation::{Evicted, Reservation};
+pub use self::survey::{LetGo, SharedThing, WaitingWork};
 pub use self::work::{Entrance, Lane, Refused, Ticket, Turn};
 
 /// The numbers of pieces of work and of bytes at one moment.
@@ -162,10 +165,11 @@ where
 
     fn turn(&self, state: &mut State<T, K>, lane: Lane) -> Option<Turn<T, K>> {
         let limits = &self.limits;
-        let (&(rank, _), first) = state.waiting[lane as usize].first_key_value()?;
+        let (place, first) = state.first(lane)?;
+        let (rank, _) = place;
         let (critical, ticket) = (rank.is_critical(), Ticket { rank });
         if let Err(over) = state.memory.check(&first.need, critical, limits) {
-            let (_, Waiting { item, .. }) = state.waiting[lane as usize].pop_first()?;
+            let Waiting { item, .. } = state.waiting[lane as usize].remove(&place)?;
             let nothing = Need::own(0);
             state.memory.charge(&nothing, critical, &[]);
             return Some(Turn::Impossible {
@@ -183,7 +187,7 @@ where
         if state.would_delay(|other| other < rank, &memory, limits) {
             return None;
         }
-        let (_, Waiting { item, need }) = state.waiting[lane as usize].pop_first()?;
+        let Waiting { item, need } = state.waiting[lane as usize].remove(&place)?;
         state.memory = memory;
         Some(Turn::Admitted {
             item,
@@ -211,19 +215,110 @@ where
     /// reservation would succeed as long as any work waits for memory.
     #[must_use]
     pub fn reserve(&self, need: &Need<K>) -> Option<Reservation<K>> {
+        let (memory, _) = self.reserve_if(need, |evicted| evicted.is_empty())?;
+        Some(memory)
+    }
+
+    /// Charges memory like [`Self::reserve`], and evicts idle things for it. Free what was
+    /// evicted before the memory is used.
+    #[must_use]
+    pub fn reserve_evicting(&self, need: &Need<K>) -> Option<(Reservation<K>, Evicted<K>)> {
+        self.reserve_if(need, |_| true)
+    }
+
+    fn reserve_if(
+        &self,
+        need: &Need<K>,
+        may_evict: impl FnOnce(&[K]) -> bool,
+    ) -> Option<(Reservation<K>, Evicted<K>)> {
         let mut state = self.lock();
-        match state.memory.room(need, false, &self.limits) {
-            Room::Now(evicted) if evicted.is_empty() && !state.closed => {}
-            Room::Now(_) | Room::Later => return None,
+        let Room::Now(evicted) = state.memory.room(need, false, &self.limits) else {
+            return None;
+        };
+        if state.closed || !may_evict(&evicted) {
+            return None;
         }
         let mut memory = state.memory.clone();
-        memory.charge(need, false, &[]);
+        memory.charge(need, false, &evicted);
         if state.would_delay(|other| other.is_critical(), &memory, &self.limits) {
             return None;
         }
         state.memory = memory;
         drop(state);
-        Some(self.reservation(need.clone(), false))
+        let memory = self.reservation(need.clone(), false);
+        Some((memory, Evicted::new(self.charges(), evicted)))
+    }
+
+    /// Lets go of a shared thing that nobody uses.
+    #[must_use]
+    pub fn let_go(&self, key: &K) -> LetGo<K> {
+        let mut state = self.lock();
+        let let_go = state.memory.let_go(key);
+        drop(state);
+        match let_go {
+            None => LetGo::Absent,
+            Some(Err(users)) => LetGo::InUse(users),
+            Some(Ok(bytes)) => LetGo::Evicted {
+                evicted: Evicted::new(self.charges(), vec![key.clone()]),
+                bytes,
+            },
+        }
+    }
+
+    /// Returns the things that are charged for sharing.
+    #[must_use]
+    pub fn shared_things(&self) -> Vec<SharedThing<K>> {
+        self.lock().memory.shared_things()
+    }
+
+    /// Holds the work for which `holds` returns true, now and when it comes: it has no
+    /// turn. With none, all work has its turn again.
+    pub fn hold(&self, holds: Option<fn(&T) -> bool>) {
+        self.lock().holds = holds;
+        self.monitor.changed.notify_all();
+    }
+
+    /// Calls `visit` with each piece of work that waits, in the order of each lane. It is
+    /// called under the lock.
+    pub fn visit_waiting(&self, mut visit: impl FnMut(&T, WaitingWork)) {
+        let state = self.lock();
+        for lane in &state.waiting {
+            let mut ahead = 0;
+            for Waiting { item, need } in lane.values() {
+                let is_held = state.is_held(item);
+                let needed_bytes = state.memory.missing_bytes(need);
+                visit(
+                    item,
+                    WaitingWork {
+                        ahead,
+                        needed_bytes,
+                        is_held,
+                    },
+                );
+                ahead += usize::from(!is_held);
+            }
+        }
+    }
+
+    /// Gives the waiting work for which `is_moved` returns true the place of another
+    /// priority and time of arrival. Among itself it keeps its order. Critical work stays
+    /// critical, and other work does not become critical, because their memory is charged
+    /// apart.
+    pub fn rerank(&self, priority: Priority, since: Instant, is_moved: impl Fn(&T) -> bool) {
+        let mut state = self.lock();
+        for lane in &mut state.waiting {
+            let placed = std::mem::take(lane).into_iter();
+            let placed = placed.map(|((rank, number), waiting)| {
+                let rank = match is_moved(&waiting.item) {
+                    true => rank.moved(priority, since, self.limits.patience),
+                    false => rank,
+                };
+                ((rank, number), waiting)
+            });
+            *lane = placed.collect();
+        }
+        drop(state);
+        self.monitor.changed.notify_all();
     }
 
     /// Returns the reservation of memory that was charged.

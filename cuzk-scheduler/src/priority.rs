@@ -94,6 +94,17 @@ impl Rank {
         }
     }
 
+    /// Returns the place of the same work with another priority and time of arrival.
+    /// Critical work stays critical, and other work does not become critical: it is then
+    /// as urgent as [`Priority::High`].
+    #[must_use]
+    pub fn moved(self, priority: Priority, since: Instant, patience: Patience) -> Self {
+        Self {
+            critical_first: self.critical_first,
+            ..Self::new(priority, since, self.sequence, patience)
+        }
+    }
+
     /// Returns true if only critical work comes before it.
     #[must_use]
     pub fn is_critical(&self) -> bool {
@@ -132,5 +143,22 @@ mod tests {
         assert!(low < rank(Priority::High, 601, 1));
         assert!(rank(Priority::Critical, 100_000, 1) < low);
         assert!(rank(Priority::Low, 0, 0) < rank(Priority::Low, 0, 1));
+    }
+
+    #[test]
+    fn a_moved_rank_stays_on_its_side_of_the_critical_ones() {
+        let since = Instant::now();
+        let rank = |priority| Rank::new(priority, since, 7, PATIENCE);
+        for priority in Priority::ALL {
+            let low = rank(Priority::Low).moved(priority, since, PATIENCE);
+            let same = if priority == Priority::Critical {
+                Priority::High
+            } else {
+                priority
+            };
+            assert_eq!(low, rank(same));
+            let critical = rank(Priority::Critical).moved(priority, since, PATIENCE);
+            assert!(critical.is_critical());
+        }
     }
 }

@@ -154,6 +154,20 @@ impl<T> Queue<T> {
         out.into_values().collect()
     }
 
+    /// Gives each item the rank that `rank_of` returns for it; none leaves it where it is.
+    /// Items of one rank keep their order.
+    pub fn rerank(&self, mut rank_of: impl FnMut(&mut T) -> Option<Rank>) {
+        let mut state = self.lock();
+        let items = std::mem::take(&mut state.items);
+        let ranked = items.into_iter().map(|((rank, number), mut item)| {
+            let rank = rank_of(&mut item).unwrap_or(rank);
+            ((rank, number), item)
+        });
+        state.items = ranked.collect();
+        drop(state);
+        self.not_empty.notify_all();
+    }
+
     /// Wakes all consumers if the queue is closed and empty. A consumer that takes none
     /// of the remaining items waits until they are gone.
     fn wake_if_over(&self, state: &State<T>) {
@@ -270,6 +284,16 @@ mod tests {
         assert_eq!(queue.pop_if(even), Some(4));
         queue.close();
         assert_eq!(queue.pop(), Some(1));
+    }
+
+    #[test]
+    fn items_are_ranked_anew() {
+        let queue = Queue::new(4);
+        for item in 1..=3 {
+            queue.push(rank(Priority::Low), item).unwrap();
+        }
+        queue.rerank(|item| (*item == 2).then(|| rank(Priority::High)));
+        assert_eq!([(); 3].map(|()| queue.pop()), [Some(2), Some(1), Some(3)]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_scheduler::admission::{
-    Admission, Entrance, Lane, Limits, Need, Refused, Reservation, Turn,
+    Admission, Entrance, Lane, LetGo, Limits, Need, Refused, Reservation, Turn,
 };
 use cuzk_scheduler::priority::{Patience, Priority};
 use proptest::prelude::*;
@@ -703,4 +703,68 @@ fn given_up_critical_memory_is_lost_once() {
         drop(memory);
         assert!(check(Priority::Critical, 100));
     }
+}
+
+#[test]
+fn held_work_has_no_turn_and_delays_nobody() {
+    let admission = Admission::new(limits(100, 0));
+    submit(&admission, Priority::High, 2, Need::own(100));
+    submit(&admission, Priority::Low, 1, Need::own(60));
+    admission.hold(Some(|item| item.is_multiple_of(2)));
+    submit(&admission, Priority::High, 4, Need::own(10));
+    let (item, memory, _) = admitted(&admission, Lane::Common);
+    assert_eq!(item, 1);
+    let mut seen = Vec::new();
+    admission.visit_waiting(|item, work| seen.push((*item, work.ahead, work.is_held)));
+    assert_eq!(seen, [(2, 0, true), (4, 0, true)]);
+    admission.hold(None);
+    drop(memory);
+    assert_eq!(admitted(&admission, Lane::Common).0, 2);
+}
+
+#[test]
+fn waiting_work_is_ranked_anew() {
+    let admission = Admission::new(limits(100, 0));
+    let since = Instant::now();
+    for (item, priority) in [
+        (1, Priority::Normal),
+        (2, Priority::Low),
+        (3, Priority::Low),
+    ] {
+        submit(&admission, priority, item, Need::own(10));
+    }
+    admission.rerank(Priority::High, since, |item| *item > 1);
+    let order = [(); 3].map(|()| admitted(&admission, Lane::Common).0);
+    assert_eq!(order, [2, 3, 1]);
+}
+
+#[test]
+fn a_thing_that_nobody_uses_is_let_go_of() {
+    let admission: Admission<u32, Key> = Admission::new(limits(100, 0));
+    assert!(matches!(admission.let_go(&1), LetGo::Absent));
+    let need = sharing(10, 1, 40);
+    let memory = admission.reserve(&need).unwrap();
+    assert!(matches!(admission.let_go(&1), LetGo::InUse(1)));
+    assert_eq!(admission.shared_things()[0].idle, None);
+    drop(memory);
+    let thing = &admission.shared_things()[0];
+    assert_eq!((thing.key, thing.bytes, thing.users), (1, 40, 0));
+    assert!(thing.idle.is_some());
+    let LetGo::Evicted { evicted, bytes } = admission.let_go(&1) else {
+        panic!("nobody uses it");
+    };
+    assert_eq!((bytes, admission.usage().used_bytes), (40, 0));
+    assert!(admission.reserve(&need).is_none(), "it is not freed yet");
+    drop(evicted);
+    assert!(admission.reserve(&need).is_some());
+}
+
+#[test]
+fn a_reservation_can_evict_what_is_idle() {
+    let admission: Admission<u32, Key> = Admission::new(limits(100, 0));
+    drop(admission.reserve(&sharing(10, 1, 60)));
+    let need = sharing(10, 2, 60);
+    assert!(admission.reserve(&need).is_none());
+    let (memory, evicted) = admission.reserve_evicting(&need).unwrap();
+    assert_eq!((evicted.to_vec(), memory.own_bytes()), (vec![1], 10));
 }

@@ -1,9 +1,12 @@
-//! What the tests of several crates share: the bundled requests, and one cache of
-//! insecure parameters of the smallest circuits, made when first needed.
+//! The common part of the tests of several crates: the bundled requests, and one cache of
+//! insecure parameters of the smallest circuits, made when first needed. [`fuzz`] tries
+//! decoders.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+#![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
+
+pub mod fuzz;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,9 +84,8 @@ pub fn circuit(kind: ProofKind, cache: &Path) -> Circuit {
 pub fn circuit_with_params(kind: ProofKind, cache: &Path) -> Arc<Circuit> {
     let circuit = circuit(kind, cache);
     let options = GenerateOptions::default();
-    let bytes = id(kind).sector_size.bytes();
     ParamCache::new(cache)
-        .ensure_generated(&files(kind), bytes, circuit.program(), options, |_, _| ())
+        .ensure_generated(&files(kind), circuit.program(), options, |_, _| ())
         .unwrap();
     Arc::new(circuit)
 }

@@ -5,6 +5,7 @@
 //! * [`Stage`] lists the steps that a partition passes.
 //! * A [`Span`] is one stage that has ended.
 //! * A [`Timeline`] keeps the spans that a [`Trace`] records.
+//! * A [`LiveJob`] shows the stages that a job's partitions are in now.
 //! * [`device_use`] computes from spans how busy each device was, and its idle gaps.
 //! * [`waterfall_svg`] draws spans as a picture.
 //! * [`chrome_trace`] makes a file of them that Perfetto opens.
@@ -37,6 +38,7 @@
 
 mod chrome;
 mod device_use;
+mod live;
 pub mod metrics;
 mod rows;
 mod span;
@@ -50,9 +52,10 @@ mod waterfall;
 
 pub use chrome::{ChromeTrace, chrome_trace};
 pub use device_use::{DeviceUse, Gap, device_use};
+pub use live::{LiveJob, LivePartition, StageTimes};
 pub use span::{Lane, Span};
 pub use stage::Stage;
 pub use tally::DeviceTally;
-pub use timeline::{SPANS_MAX, TimedDrop, Timeline, Trace};
+pub use timeline::{SPANS_MAX, Shown, TimedDrop, Timeline, Trace};
 pub use wait::Wait;
 pub use waterfall::{WaterfallOptions, waterfall_svg};

@@ -40,8 +40,10 @@ pub const STAGE_SECONDS: &str = "cuzk_stage_seconds";
 pub const PROOFS_REJECTED: &str = "cuzk_proofs_rejected_total";
 /// Partitions under the device's lock now, 0 or 1. Label: `device`.
 pub const DEVICE_BUSY: &str = "cuzk_device_busy";
-/// Time under the device's lock. Its rate is the device's utilisation. Label: `device`.
-pub const DEVICE_BUSY_MICROSECONDS: &str = "cuzk_device_busy_microseconds_total";
+/// Time under the device's lock. Its rate is the device's utilisation. It only grows, but
+/// it is a gauge: counters of the `metrics` facade count whole numbers, and seconds have
+/// fractions. Label: `device`.
+pub const DEVICE_BUSY_SECONDS: &str = "cuzk_device_busy_seconds_total";
 /// Faults of a device. Labels: `device`, `fault`.
 pub const DEVICE_FAULTS: &str = "cuzk_device_faults_total";
 /// 1 for a device that gets no work after too many faults, otherwise 0. Label:
@@ -58,7 +60,7 @@ pub const EVICTIONS: &str = "cuzk_evictions_total";
 
 /// Describes each metric and its unit to the installed recorder.
 pub fn describe() {
-    use Unit::{Bytes, Count, Microseconds, Seconds};
+    use Unit::{Bytes, Count, Seconds};
     describe_counter!(JOBS_ACCEPTED, Count, "Jobs accepted");
     describe_counter!(JOBS_REFUSED, Count, "Jobs refused at submission");
     describe_counter!(JOBS_ENDED, Count, "Accepted jobs that have ended");
@@ -75,10 +77,10 @@ pub fn describe() {
         "Proofs that the verifier rejected; none of them was returned"
     );
     describe_gauge!(DEVICE_BUSY, Count, "Partitions under the device's lock now");
-    describe_counter!(
-        DEVICE_BUSY_MICROSECONDS,
-        Microseconds,
-        "Time under the device's lock; its rate is the device's utilisation"
+    describe_gauge!(
+        DEVICE_BUSY_SECONDS,
+        Seconds,
+        "Time under the device's lock; it only grows, and its rate is the device's utilisation"
     );
     describe_counter!(DEVICE_FAULTS, Count, "Faults of a device");
     describe_gauge!(
@@ -156,8 +158,8 @@ pub(crate) fn stage_ended(span: &Span) {
     guarded(|| {
         histogram!(STAGE_SECONDS, "stage" => span.stage.name()).record(span.length());
         if let (Stage::Device, Some(device)) = (span.stage, span.device) {
-            let busy_us = u64::try_from(span.length().as_micros()).unwrap_or(u64::MAX);
-            counter!(DEVICE_BUSY_MICROSECONDS, of_device(device)).increment(busy_us);
+            let busy_s = span.length().as_secs_f64();
+            gauge!(DEVICE_BUSY_SECONDS, of_device(device)).increment(busy_s);
         }
     });
 }

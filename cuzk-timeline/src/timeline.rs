@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::live::{LiveJob, LiveJobs};
 use crate::metrics::{self, InStage};
 use crate::tally::DeviceTally;
 use crate::wait::Wait;
@@ -23,6 +24,7 @@ pub const SPANS_MAX: usize = 16_384;
 pub struct Timeline {
     epoch: Instant,
     spans: Arc<Mutex<VecDeque<Span>>>,
+    live: Arc<LiveJobs>,
 }
 
 impl Default for Timeline {
@@ -30,6 +32,7 @@ impl Default for Timeline {
         Self {
             epoch: Instant::now(),
             spans: Arc::default(),
+            live: Arc::default(),
         }
     }
 }
@@ -70,6 +73,22 @@ impl Timeline {
         self.lock().iter().cloned().collect()
     }
 
+    /// Notes the stages of a job in `live` from now on, until [`Timeline::unfollow`].
+    pub fn follow(&self, job: u64, live: Arc<LiveJob>) {
+        self.live.follow(job, live);
+    }
+
+    /// Follows a job no more, because it has ended.
+    pub fn unfollow(&self, job: u64) {
+        self.live.unfollow(job);
+    }
+
+    /// Returns a number that grows whenever a stage of any job begins or ends.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.live.changes()
+    }
+
     fn push(&self, span: Span) {
         let dropped = {
             let mut spans = self.lock();
@@ -104,6 +123,26 @@ impl<'a> Trace<'a> {
         let tally = Some(tally);
         Self { tally, ..self }
     }
+
+    /// Shows the partition in `stage` until the guard is dropped, and records nothing. For
+    /// a stage whose times become known only after it has ended.
+    #[must_use]
+    pub fn shows(&self, stage: Stage) -> Shown<'a> {
+        let Trace {
+            timeline,
+            job,
+            partition,
+            device,
+            ..
+        } = *self;
+        timeline.live.enter(job, partition, stage, device);
+        Shown {
+            live: &timeline.live,
+            job,
+            partition,
+            stage,
+        }
+    }
 }
 
 impl Trace<'_> {
@@ -131,6 +170,7 @@ impl Trace<'_> {
             trace: *self,
             start: self.timeline.epoch.elapsed(),
             inside: InStage::enter(stage, self.device),
+            _shown: self.shows(stage),
         };
         work()
     }
@@ -189,6 +229,9 @@ impl Trace<'_> {
             start,
             end,
         };
+        timeline
+            .live
+            .add(job, partition, stage, end.saturating_sub(start));
         metrics::stage_ended(&span);
         timeline.push(span);
     }
@@ -199,6 +242,23 @@ struct OpenSpan<'a> {
     trace: Trace<'a>,
     start: Duration,
     inside: InStage,
+    // Dropped after the span was recorded.
+    _shown: Shown<'a>,
+}
+
+/// The presence of a partition in a stage, as [`LiveJob`] shows it.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    live: &'a LiveJobs,
+    job: u64,
+    partition: Option<usize>,
+    stage: Stage,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.live.leave(self.job, self.partition, self.stage);
+    }
 }
 
 impl Drop for OpenSpan<'_> {

@@ -24,7 +24,9 @@ impl Wait {
         }
     }
 
-    pub(crate) fn stage(&self) -> Stage {
+    /// Returns the stage that waits.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
         self.inside.stage()
     }
 

@@ -6,13 +6,24 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::commands::await_::Await;
+use crate::commands::cancel::Cancel;
 use crate::commands::completions::Completions;
 use crate::commands::config::ConfigCommand;
 use crate::commands::demo::Demo;
+use crate::commands::drain::Drain;
+use crate::commands::evict::Evict;
 use crate::commands::params::Params;
 use crate::commands::pce::Pce;
+use crate::commands::preload::Preload;
 use crate::commands::prove::Prove;
+use crate::commands::proxy::ProxyArgs;
+use crate::commands::reload::Reload;
+use crate::commands::serve::Serve;
+use crate::commands::status::Status;
+use crate::commands::submit::Submit;
 use crate::commands::synth::Synth;
+use crate::commands::top::Top;
 use crate::commands::tune::Tune;
 use crate::commands::vanilla::Vanilla;
 use crate::commands::verify::Verify;
@@ -55,6 +66,26 @@ pub(crate) enum Command {
     Prove(Prove),
     /// Verify a proof against its request.
     Verify(Verify),
+    /// Run the engine as a daemon, until Ctrl-C or SIGTERM.
+    Serve(Serve),
+    /// Have a daemon prove a request, and wait for the proof.
+    Submit(Submit),
+    /// Wait for a job of a daemon, and write its proof.
+    Await(Await),
+    /// Print the state of a daemon.
+    Status(Status),
+    /// Show the state of a daemon, again every second, until Ctrl-C.
+    Top(Top),
+    /// End jobs of a daemon.
+    Cancel(Cancel),
+    /// Make a daemon load circuits and parameters before they are needed.
+    Preload(Preload),
+    /// Make a daemon free the memory of circuits and parameters that nothing uses.
+    Evict(Evict),
+    /// Make a daemon finish what runs, and keep new PoRep and SnapDeals for later.
+    Drain(Drain),
+    /// Make a daemon read its configuration again.
+    Reload(Reload),
     /// Make and check Groth16 parameters.
     #[command(subcommand)]
     Params(Params),
@@ -65,6 +96,8 @@ pub(crate) enum Command {
     Pce(Pce),
     /// Compute the witness and the constraint evaluations of one partition.
     Synth(Synth),
+    /// Give a client without TLS a unix socket, and take its calls to a daemon over TLS.
+    Proxy(ProxyArgs),
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -30,12 +30,25 @@ extern "C" cuzk_status cuzk_gpu_lock(gpu_resources *resources,
                               "first guard before locking again");
         }
         std::unique_lock<std::mutex> waiting(resources->waiting_mtx);
-        const auto is_ours = [&] { return resources->gpu_mtx.try_lock(); };
-        while (!resources->freed.wait_for(waiting, cuzk::kCheckpointEvery, is_ours)) {
-            waiting.unlock();
-            cuzk::pass(checkpoint);
+        auto &line = resources->line;
+        const auto place = line.insert(line.end(), std::this_thread::get_id());
+        const auto is_ours = [&] {
+            return line.begin() == place && resources->gpu_mtx.try_lock();
+        };
+        try {
+            while (!resources->freed.wait_for(waiting, cuzk::kCheckpointEvery, is_ours)) {
+                waiting.unlock();
+                cuzk::pass(checkpoint);
+                waiting.lock();
+            }
+        } catch (...) {
+            // It stopped while it did not hold the mutex. The next thread has its turn.
             waiting.lock();
+            line.erase(place);
+            resources->freed.notify_all();
+            throw;
         }
+        line.erase(place);
         resources->gpu_owner.store(std::this_thread::get_id());
     });
 }
@@ -44,5 +57,5 @@ extern "C" void cuzk_gpu_unlock(gpu_resources *resources) noexcept {
     const std::lock_guard<std::mutex> waiting(resources->waiting_mtx);
     resources->gpu_owner.store(std::thread::id());
     resources->gpu_mtx.unlock();
-    resources->freed.notify_one();
+    resources->freed.notify_all();
 }

@@ -3,14 +3,15 @@
 //
 // Invariants: one thread locks and unlocks gpu_mtx, and gpu_owner names it in
 // between. Both happen under waiting_mtx, so that a waiting thread learns that the
-// lock is free. membw_throttle is the number of bandwidth-bound sections that run
-// now, so each raise is matched by one lowering on every exit. It is shared by
-// devices that were created beside each other, and lives as long as the last of
-// them.
+// lock is free. Threads get the lock in the order in which they came.
+// membw_throttle is the number of bandwidth-bound sections that run now, so each
+// raise is matched by one lowering on every exit. It is shared by devices that were
+// created beside each other, and lives as long as the last of them.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -28,6 +29,9 @@ struct gpu_resources {
     // know its timed lock.)
     std::mutex waiting_mtx;
     std::condition_variable freed;
+    // The threads that wait, the first to come in front. Only that one takes the lock, so
+    // that a worker that comes back at once does not pass one that waits.
+    std::list<std::thread::id> line;
     const std::shared_ptr<std::atomic<int>> throttle_count;
     std::atomic<int> &membw_throttle = *throttle_count;
     std::atomic<std::thread::id> gpu_owner{};

@@ -235,6 +235,33 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_waits_is_not_passed_by_one_that_comes_back() {
+        let resources = GpuResources::new().unwrap();
+        for _ in 0..20 {
+            let held = resources.lock_gpu().unwrap();
+            let (waits, turns) = (AtomicI32::new(0), AtomicI32::new(0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // It is asked while it waits.
+                    let never = Checkpoint::asking(|| {
+                        waits.store(1, Ordering::Release);
+                        false
+                    });
+                    let lock = resources.lock_gpu_while(&never).unwrap();
+                    turns.fetch_add(1, Ordering::AcqRel);
+                    drop(lock);
+                });
+                while waits.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                drop(held);
+                let _again = resources.lock_gpu().unwrap();
+                assert_eq!(turns.load(Ordering::Acquire), 1);
+            });
+        }
+    }
+
+    #[test]
     fn a_wait_for_the_lock_can_be_stopped() {
         let resources = GpuResources::new().unwrap();
         let held = resources.lock_gpu().unwrap();

@@ -130,6 +130,36 @@ pub struct JobsSection {
     pub journal: Field<String>,
 }
 
+/// `[server]`: the daemon.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSection {
+    /// Addresses of the gRPC service.
+    pub listen: Field<Vec<String>>,
+    /// Address of the HTTP pages, or nothing for none.
+    pub http: Field<String>,
+    /// Permissions of unix sockets, octal.
+    pub socket_mode: Field<String>,
+    /// Group of unix sockets, or nothing for the process's.
+    pub socket_group: Field<String>,
+    /// Certificate of the server, or nothing for none.
+    pub tls_certificate: Field<String>,
+    /// Key of the certificate, or nothing for none.
+    pub tls_key: Field<String>,
+    /// Authority of the clients' certificates, or nothing for none.
+    pub client_ca: Field<String>,
+    /// File of tokens, or nothing for none.
+    pub tokens: Field<String>,
+    /// Networks whose clients need no TLS.
+    pub plaintext_from: Field<Vec<String>>,
+    /// Memory of requests.
+    pub request_memory: Field<SizeText>,
+    /// Seconds that work goes on after a request to stop.
+    pub drain_s: Field<i64>,
+    /// Folder of what the daemon keeps, or nothing for the environment's.
+    pub state_dir: Field<String>,
+}
+
 /// `[logging]`: the log on stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -158,6 +188,8 @@ pub struct FileConfig {
     pub pipeline: PipelineSection,
     /// `[jobs]`
     pub jobs: JobsSection,
+    /// `[server]`
+    pub server: ServerSection,
     /// `[logging]`
     pub logging: LoggingSection,
 }

@@ -26,6 +26,8 @@ pub struct Host {
     pub cuda: bool,
     /// The value of [`PARAM_CACHE_VARIABLE`], unless unset or empty.
     pub param_cache: Option<PathBuf>,
+    /// The folder in which a daemon keeps its state, unless the environment names none.
+    pub state_dir: Option<PathBuf>,
 }
 
 impl Host {
@@ -36,15 +38,29 @@ impl Host {
             cores: thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_limit_bytes(Path::new("/")),
             cuda: PROVES_ON_GPU,
-            param_cache: param_cache_variable(),
+            param_cache: variable(PARAM_CACHE_VARIABLE),
+            state_dir: state_dir(variable),
         }
     }
 }
 
-fn param_cache_variable() -> Option<PathBuf> {
+fn variable(name: &str) -> Option<PathBuf> {
     // Any name of a folder: one that was set and is not used would be elsewhere, silently.
-    let path = env::var_os(PARAM_CACHE_VARIABLE).filter(|path| !path.is_empty());
+    let path = env::var_os(name).filter(|path| !path.is_empty());
     path.map(PathBuf::from)
+}
+
+/// Returns the folder of systemd's service, else that of the user. `variable` reads the
+/// environment.
+fn state_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    if let Some(list) = variable("STATE_DIRECTORY") {
+        // A service can have several folders. systemd puts colons between them.
+        return env::split_paths(&list).find(|path| path.is_absolute());
+    }
+    // The specification of these folders ignores relative paths.
+    let of_user = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let home = || Some(variable("HOME")?.join(".local/state"));
+    Some(of_user.or_else(home)?.join("cuzk"))
 }
 
 /// How many hardware queues CUDA gives the streams of a device; eight where it is unset.
@@ -124,6 +140,34 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_state_folder_is_the_services_and_else_the_users() {
+        let in_environment = |set: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = set.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| PathBuf::from(value))
+            };
+            state_dir(variable).map(|path| path.display().to_string())
+        };
+        let home = ("HOME", "/home/a");
+        let xdg = ("XDG_STATE_HOME", "/state");
+        for (set, expected) in [
+            (&[][..], None),
+            (&[home], Some("/home/a/.local/state/cuzk")),
+            (
+                &[home, ("XDG_STATE_HOME", "state")],
+                Some("/home/a/.local/state/cuzk"),
+            ),
+            (&[home, xdg], Some("/state/cuzk")),
+            (
+                &[home, xdg, ("STATE_DIRECTORY", "/var/lib/cuzk:/b")],
+                Some("/var/lib/cuzk"),
+            ),
+        ] {
+            assert_eq!(in_environment(set).as_deref(), expected, "{set:?}");
+        }
+    }
 
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();

@@ -90,6 +90,41 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
         ],
     ),
     (
+        "server",
+        &[
+            (
+                "listen",
+                "a list of addresses such as \"unix:///run/cuzk/cuzk.sock\" or \"tcp://127.0.0.1:9820\"",
+            ),
+            ("http", "\"HOST:PORT\", or \"\" for no HTTP"),
+            (
+                "socket_mode",
+                "octal permissions in quotes such as \"0660\"",
+            ),
+            ("socket_group", "the name of a group in quotes, or \"\""),
+            ("tls_certificate", "a path in quotes, or \"\" for no TLS"),
+            ("tls_key", "a path in quotes, or \"\" for no TLS"),
+            (
+                "client_ca",
+                "a path in quotes, or \"\" for no client certificates",
+            ),
+            ("tokens", "a path in quotes, or \"\" for no tokens"),
+            (
+                "plaintext_from",
+                "a list of networks such as \"10.0.0.0/8\" or \"fd00::/8\"",
+            ),
+            (
+                "request_memory",
+                "a size such as \"1GiB\", a number of bytes, or \"auto\"",
+            ),
+            ("drain_s", "a whole number of seconds, at least 1"),
+            (
+                "state_dir",
+                "a path in quotes, or \"\" for the environment's",
+            ),
+        ],
+    ),
+    (
         "logging",
         &[
             (

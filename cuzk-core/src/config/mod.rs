@@ -6,18 +6,22 @@
 //! * `host`: the machine and its environment.
 //! * `resolve`: from both to the configuration, section by section; `values` checks single
 //!   values, and `problem` is a value that failed.
-//! * `resolved`: the configuration that the engine sees.
+//! * `resolved`: the configuration that the engine sees, `server` that of the daemon, and
+//!   `address` where a daemon is. `printed` is the way back to a file.
 //!
-//! Nothing here watches a file or changes at run time. The invariant: an unknown key, a
-//! value out of range or a value of the wrong type never resolves, and all problems of a
-//! file are reported at once.
+//! Nothing here watches a file or changes at run time. The invariants: an unknown key, a
+//! value out of range or a value of the wrong type never resolves. All problems of a file
+//! are reported at once.
 
+mod address;
 mod file;
 mod host;
 mod keys;
+mod printed;
 mod problem;
 mod resolve;
 mod resolved;
+mod server;
 mod values;
 
 use std::path::Path;
@@ -25,9 +29,10 @@ use std::path::Path;
 use cuzk_files::read_bounded;
 use serde::{Serialize, Serializer};
 
+pub use address::{Address, AddressError};
 pub use file::{
     CpuSection, DevicesText, Field, FileConfig, GpusSection, JobsSection, LoggingSection,
-    MemorySection, PipelineSection, SizeText, SrsSection, SynthesisSection,
+    MemorySection, PipelineSection, ServerSection, SizeText, SrsSection, SynthesisSection,
 };
 pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
@@ -38,6 +43,7 @@ pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,
 };
+pub use server::{REQUEST_MEMORY_MIN_BYTES, Server};
 pub use supraseal_sys::device::BG2;
 pub use values::{COUNT_MAX, SECONDS_MAX, SIZE_MAX_BYTES};
 

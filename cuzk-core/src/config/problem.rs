@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use rayon::ThreadPoolBuildError;
 
+use super::address::AddressError;
+
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +38,17 @@ pub enum ConfigError {
         origin: String,
         /// What is wrong, never empty.
         problems: Vec<Problem>,
+    },
+    /// The requests of a daemon leave no memory for the engine.
+    #[error(
+        "server.request_memory ({request_bytes} bytes) leaves nothing of memory.total_budget \
+         without safety_margin ({usable_bytes} bytes); lower it or raise total_budget"
+    )]
+    RequestMemory {
+        /// The budget of requests, bytes.
+        request_bytes: u64,
+        /// The budget without its margin, bytes.
+        usable_bytes: u64,
     },
     /// The threads that the configuration asks for cannot be had.
     #[error("cannot start {threads} threads: {source}; lower synthesis.threads")]
@@ -94,7 +107,7 @@ pub enum ProblemKind {
     /// A value of another type.
     #[error("expected {expected}, got {got}")]
     WrongType {
-        /// What the key takes.
+        /// The values that the key takes.
         expected: &'static str,
         /// The TOML type found.
         got: &'static str,
@@ -102,7 +115,7 @@ pub enum ProblemKind {
     /// A word that is none of the key's values.
     #[error("expected {expected}, got {got:?}")]
     UnknownValue {
-        /// What the key takes.
+        /// The values that the key takes.
         expected: &'static str,
         /// The word found.
         got: String,
@@ -110,7 +123,7 @@ pub enum ProblemKind {
     /// A size that cannot be read.
     #[error("expected {expected}, got {got:?}")]
     BadSize {
-        /// What the key takes.
+        /// The values that the key takes.
         expected: &'static str,
         /// The text found.
         got: String,
@@ -118,13 +131,13 @@ pub enum ProblemKind {
     /// A zero where zero means nothing.
     #[error("expected {expected}, got 0")]
     Zero {
-        /// What the key takes.
+        /// The values that the key takes.
         expected: &'static str,
     },
     /// A negative number.
     #[error("expected {expected}, got {got}")]
     Negative {
-        /// What the key takes.
+        /// The values that the key takes.
         expected: &'static str,
         /// The number found.
         got: i64,
@@ -137,10 +150,27 @@ pub enum ProblemKind {
         /// The number found.
         got: u64,
     },
+    /// A size that is too small to be of use.
+    #[error("expected at least {min} bytes, got {got}")]
+    TooSmall {
+        /// The smallest value taken, bytes.
+        min: u64,
+        /// The number found, bytes.
+        got: u64,
+    },
+    /// A text that is no address.
+    #[error(transparent)]
+    BadAddress(AddressError),
+    /// A key that has no effect without another one.
+    #[error("it has no effect without `{needs}`; set both keys or neither")]
+    Needs {
+        /// The other key.
+        needs: &'static str,
+    },
     /// An empty text.
     #[error("expected {expected}, got an empty text; leave the key out for its default")]
     Empty {
-        /// What the key takes.
+        /// The values that the key takes.
         expected: &'static str,
     },
     /// A margin that leaves nothing of the budget.

@@ -39,14 +39,16 @@ const RESERVE_AUTO_MAX_BYTES: u64 = 1792 << 20;
 /// Problems go to `findings`; where there is any, the result must not be used.
 pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding>) -> Config {
     let mut check = Check { host, findings };
+    let memory = memory(&mut check, &file.memory);
     Config {
+        server: server::server(&mut check, &file.server, memory.usable_bytes()),
         srs: srs(&mut check, &file.srs),
         synthesis: synthesis(&mut check, &file.synthesis),
         gpus: gpus(&mut check, &file.gpus),
         cpu: Cpu {
             isa: isa(&mut check, &file.cpu.isa),
         },
-        memory: memory(&mut check, &file.memory),
+        memory,
         pipeline: pipeline(&mut check, &file.pipeline),
         jobs: jobs(&mut check, &file.jobs),
         logging: logging(&mut check, &file.logging),
@@ -315,5 +317,6 @@ fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
     Ok(ordinals)
 }
 
+mod server;
 #[cfg(test)]
 mod tests;

@@ -12,10 +12,9 @@ use cuzk_kernels::Isa;
 use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::device::BG2;
-use toml::Spanned;
 
-use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::problem::ConfigError;
+use super::server::Server;
 use cuzk_filecoin::ProofKind;
 use cuzk_memory::Dealloc;
 
@@ -36,6 +35,8 @@ pub struct Config {
     pub pipeline: Pipeline,
     /// What is accepted, in which order, and what is kept.
     pub jobs: Jobs,
+    /// The daemon.
+    pub server: Server,
     /// What is written to stderr.
     pub logging: Logging,
 }
@@ -49,6 +50,32 @@ impl Config {
             threads: self.synthesis.threads,
             b_g2_threads: self.gpus.gpu_threads,
         }
+    }
+
+    /// Returns the configuration of an engine inside a daemon. The memory of the daemon's
+    /// requests is taken off what the engine may use, so that both together stay within
+    /// `memory.total_budget`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::RequestMemory`] if nothing is left for the engine.
+    pub fn beside_requests(&self) -> Result<Self, ConfigError> {
+        let request_bytes = self.server.request_memory_bytes;
+        let usable_bytes = self.memory.usable_bytes();
+        if request_bytes >= usable_bytes {
+            return Err(ConfigError::RequestMemory {
+                request_bytes,
+                usable_bytes,
+            });
+        }
+        let mut config = self.clone();
+        // The engine takes the margin off what the machine has left at the start, too.
+        config.memory.safety_margin_bytes += request_bytes;
+        // Other jobs keep some room.
+        let reserve_max_bytes = (usable_bytes - request_bytes) / 2;
+        let reserve_bytes = &mut config.memory.critical_reserve_bytes;
+        *reserve_bytes = (*reserve_bytes).min(reserve_max_bytes);
+        Ok(config)
     }
 }
 
@@ -108,7 +135,7 @@ pub struct Gpus {
     /// How long a device that gets no more work rests before it is tried again;
     /// twice as long each time.
     pub rest: Duration,
-    /// Where the sum in G2 of a GPU's proofs runs.
+    /// The place of the MSM in G2 of a GPU's proofs.
     pub b_g2: BG2,
     /// The most memory to take of each GPU, bytes, above zero; all that is free
     /// where there is no limit.
@@ -157,6 +184,15 @@ pub struct Memory {
     pub critical_reserve_bytes: u64,
     /// What becomes of the vectors of a partition that is done.
     pub dealloc: Dealloc,
+}
+
+impl Memory {
+    /// Returns the budget without its margin, bytes.
+    #[must_use]
+    pub fn usable_bytes(&self) -> u64 {
+        self.total_budget_bytes
+            .saturating_sub(self.safety_margin_bytes)
+    }
 }
 
 /// How far stages run ahead and when they yield.
@@ -255,106 +291,6 @@ impl LogFormat {
         match self {
             Self::Text => "text",
             Self::Json => "json",
-        }
-    }
-}
-
-/// The shortest exact spelling of a size: `"24GiB"`, `"1023KiB"`, `"7B"`.
-fn size_text(bytes: u64) -> SizeText {
-    const UNITS: [(u64, &str); 4] = [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
-    let unit = UNITS
-        .iter()
-        .find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
-    let (unit, name) = unit.copied().unwrap_or((1, "B"));
-    SizeText::Text(format!("{}{name}", bytes / unit))
-}
-
-fn limit_text(bytes: Option<u64>) -> SizeText {
-    bytes.map_or_else(|| SizeText::Text("auto".to_owned()), size_text)
-}
-
-fn journal_text(jobs: &Jobs) -> String {
-    let path = jobs.journal.as_deref();
-    path.map_or(String::new(), |path| path.to_string_lossy().into_owned())
-}
-
-/// A value that stands in no file.
-fn written<T>(value: T) -> Field<T> {
-    Some(Spanned::new(0..0, value))
-}
-
-fn seconds(value: Duration) -> Field<i64> {
-    written(i64::try_from(value.as_secs()).unwrap_or(i64::MAX))
-}
-
-fn count(value: usize) -> Field<i64> {
-    written(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
-fn names(kinds: &[ProofKind]) -> Vec<String> {
-    kinds.iter().map(ToString::to_string).collect()
-}
-
-impl From<&Config> for FileConfig {
-    /// The file that resolves to this configuration, every key written.
-    fn from(config: &Config) -> Self {
-        let devices = match &config.gpus.devices {
-            Devices::Cpu => DevicesText::Keyword("cpu".to_owned()),
-            Devices::Auto => DevicesText::Keyword("auto".to_owned()),
-            Devices::Ordinals(list) => {
-                DevicesText::Ordinals(list.iter().map(|&ordinal| ordinal.into()).collect())
-            }
-        };
-        Self {
-            srs: file::SrsSection {
-                param_cache: written(config.srs.param_cache.to_string_lossy().into_owned()),
-                multiples: written(names(&config.srs.multiples)),
-            },
-            synthesis: file::SynthesisSection {
-                threads: count(config.synthesis.threads),
-                partition_workers: count(config.synthesis.partition_workers),
-            },
-            gpus: file::GpusSection {
-                devices: written(devices),
-                gpu_threads: count(config.gpus.gpu_threads),
-                gpu_workers_per_device: count(config.gpus.gpu_workers_per_device),
-                faults_max: written(config.gpus.faults_max.into()),
-                stall_s: seconds(config.gpus.stall),
-                rest_s: seconds(config.gpus.rest),
-                b_g2: written(config.gpus.b_g2.as_str().to_owned()),
-                memory_limit: written(limit_text(config.gpus.memory_limit_bytes)),
-            },
-            cpu: file::CpuSection {
-                isa: written(config.cpu.isa.name().to_owned()),
-            },
-            memory: file::MemorySection {
-                total_budget: written(size_text(config.memory.total_budget_bytes)),
-                safety_margin: written(size_text(config.memory.safety_margin_bytes)),
-                critical_reserve: written(size_text(config.memory.critical_reserve_bytes)),
-                dealloc: written(config.memory.dealloc.as_str().to_owned()),
-            },
-            pipeline: file::PipelineSection {
-                synthesis_lookahead: count(config.pipeline.synthesis_lookahead),
-                finish_workers: count(config.pipeline.finish_workers),
-                throttle: written(config.pipeline.throttle),
-            },
-            jobs: file::JobsSection {
-                queued_partitions: count(config.jobs.queued_partitions),
-                results_kept: count(config.jobs.results_kept),
-                results_kept_s: seconds(config.jobs.results_kept_for),
-                normal_patience_s: seconds(config.jobs.patience.normal),
-                low_patience_s: seconds(config.jobs.patience.low),
-                journal: written(journal_text(&config.jobs)),
-            },
-            logging: file::LoggingSection {
-                level: written(config.logging.level.as_str().to_owned()),
-                format: written(config.logging.format.as_str().to_owned()),
-            },
         }
     }
 }

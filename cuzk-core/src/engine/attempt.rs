@@ -15,10 +15,8 @@ use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{Footprint, Pending, Randomness, Synthesized};
 use cuzk_groth16::params::LoadedParams;
-use cuzk_memory::{Checkpoint, Pause};
 use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::health::Trial;
-use cuzk_scheduler::priority::Priority;
 
 use super::assets::cost::Charge;
 use crate::Error;
@@ -115,7 +113,7 @@ impl Attempt {
     }
 
     pub(super) fn is_critical(&self) -> bool {
-        self.job.priority() == Priority::Critical
+        self.job.is_critical()
     }
 
     /// Returns the recorder of its stages, and records its wait, if it waited.
@@ -127,14 +125,10 @@ impl Attempt {
         trace
     }
 
-    /// Returns the checkpoint of its work: it stops with its job, and pauses for critical
-    /// work unless it is critical itself.
-    pub(super) fn checkpoint(&self, pause: &Arc<Pause>) -> Checkpoint<'static> {
-        let checkpoint = Checkpoint::new(self.job.cancellation());
-        if self.is_critical() {
-            checkpoint
-        } else {
-            checkpoint.paused_by(pause)
+    /// Shows the wait that it is in among the stages of its job.
+    pub(super) fn show_wait(&self) {
+        if let Some(wait) = &self.wait {
+            self.job.live().waits(self.partition, wait.stage());
         }
     }
 

@@ -5,7 +5,7 @@
 //! for it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::Isa;
@@ -31,6 +31,8 @@ pub(super) struct Compute {
     /// For decoding and verification, which must not wait for synthesis.
     auxiliary: ThreadPool,
     auxiliary_critical: ThreadPool,
+    /// The requests that are decoded now.
+    decoding: AtomicUsize,
 }
 
 impl Compute {
@@ -51,6 +53,7 @@ impl Compute {
             synthesis,
             auxiliary: auxiliary_pool(config, "aux")?,
             auxiliary_critical: auxiliary_pool(config, "urgent")?,
+            decoding: AtomicUsize::new(0),
         })
     }
 
@@ -75,7 +78,15 @@ impl Compute {
         decode: impl FnOnce() -> Result<T> + Send,
     ) -> Result<T> {
         let pool = self.auxiliary_pool(critical);
-        catch_panic("decode", || pool.install(decode))
+        self.decoding.fetch_add(1, Ordering::Relaxed);
+        let decoded = catch_panic("decode", || pool.install(decode));
+        self.decoding.fetch_sub(1, Ordering::Relaxed);
+        decoded
+    }
+
+    /// Returns true if a request is decoded now.
+    pub(super) fn is_decoding(&self) -> bool {
+        self.decoding.load(Ordering::Relaxed) > 0
     }
 
     /// What synthesis of a partition runs with, on `pool`. A critical partition ignores

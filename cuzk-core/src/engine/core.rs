@@ -15,6 +15,7 @@ use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::{Entrance, Lane, Ticket};
 use cuzk_scheduler::health::Trial;
+use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use super::Decoder;
@@ -25,12 +26,11 @@ use super::dispatch::{Dispatcher, limits};
 use super::fleet::Fleet;
 use super::jobs::Jobs;
 use super::reverify::verify_again;
-use super::route::{self, Failure, Record, Route};
+use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
-use crate::job::{Canceller, JobState, Settled};
+use crate::job::{JobState, Owner, Settled};
 use crate::metrics::{self, Fault};
 use crate::panics::catch_panic;
-use crate::pipeline::Step;
 use crate::timeline::Timeline;
 use crate::{Error, Result};
 
@@ -87,8 +87,7 @@ impl Core {
         entrance: Entrance,
     ) -> Result<()> {
         let excluded = self.fleet.too_small_for(job.circuit());
-        // The partitions differ in nothing that a lane depends on.
-        let critical = job.rank().is_critical();
+        let critical = job.is_critical();
         let lane = self.fleet.view().lane(critical, &excluded);
         let lane = lane.unwrap_or(Lane::Common);
         let attempt = |partition| {
@@ -149,7 +148,7 @@ impl Core {
     fn unite(&self, job: &Arc<JobState>, params: Arc<LoadedParams>) {
         let Some(statement) = job.input() else { return };
         let params = self.assets.loaded_params(job.circuit()).unwrap_or(params);
-        let pool = self.compute.auxiliary_pool(job.rank().is_critical());
+        let pool = self.compute.auxiliary_pool(job.is_critical());
         let holds = |partition, proof: &VerifiedProof| {
             let key = params.prepared_key();
             verify_again(&*statement, partition, proof.as_bytes(), key, pool).is_ok()
@@ -189,31 +188,23 @@ impl Core {
     }
 
     fn job_ended(&self, job: &Arc<JobState>) {
-        self.jobs.ended(job);
+        self.jobs.note_end(job);
+        self.timeline.unfollow(job.number());
         // Its partitions that are paused are to stop.
         self.dispatch.pause.wake();
         self.jobs.notify();
         self.dispatch.drop_ended();
     }
 
-    /// Carries out what becomes of an attempt that failed in `step` on the device of a slot;
-    /// [`route`] decides it. `is_checked` is true if its proof was rejected and its
-    /// statement was checked since.
-    pub(super) fn failed(
-        &self,
-        (step, device, is_checked): (Step, usize, bool),
-        mut attempt: Attempt,
-        ticket: Ticket,
-        error: Error,
-    ) {
+    /// Carries out what becomes of an attempt that failed. [`route`] decides it.
+    pub(super) fn failed(&self, at: FailedAt, mut attempt: Attempt, ticket: Ticket, error: Error) {
         let failure = Failure {
-            step,
+            at,
             error: &error,
-            device,
             critical: attempt.is_critical(),
             excluded: &attempt.excluded_devices,
-            is_checked,
         };
+        let device = at.device;
         let record = route::record(&failure);
         // The failure of a job that has ended is of no use, but for a silent device.
         if attempt.job.has_ended() && record != Record::Silence {
@@ -378,9 +369,15 @@ impl Core {
     }
 }
 
-impl Canceller for Core {
+impl Owner for Core {
     fn cancel(&self, job: &Arc<JobState>) -> bool {
         self.end(job, Error::Cancelled)
+    }
+
+    fn set_priority(&self, job: &Arc<JobState>, priority: Priority) {
+        job.set_priority(priority);
+        self.dispatch.rerank(job);
+        self.jobs.notify();
     }
 }
 

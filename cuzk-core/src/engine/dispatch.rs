@@ -5,39 +5,38 @@
 //! does so while a partition is on its way.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuzk_filecoin::CircuitId;
-use cuzk_memory::{Pause, Urgent};
+use cuzk_memory::{Checkpoint, Heartbeat, Pause, Urgent};
 use cuzk_scheduler::admission::{
-    Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Reservation, Ticket, Turn, Usage,
+    Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Ticket, Turn, Usage,
 };
-use cuzk_scheduler::estimate::{Estimates, Times, Width};
 use cuzk_scheduler::priority::{Priority, Rank};
 use cuzk_scheduler::queue::{Closed, Queue};
 use cuzk_scheduler::turnstile::Turnstile;
 
 use super::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use super::cannot_start;
+use super::deadlines::Deadlines;
 use crate::config::{Config, available_memory_bytes};
 use crate::job::JobState;
 use crate::metrics;
 use crate::{Error, Result};
-
-/// The key of a duration estimate. Partitions of one circuit take equally long; critical
-/// ones, which run alone, are estimated apart.
-pub(super) type EstimateKey = (CircuitId, bool);
 
 pub(super) struct Dispatcher {
     /// Raised while critical work runs; everything else on the cores waits.
     pub(super) pause: Arc<Pause>,
     /// Bounds how many requests are decoded at a time.
     pub(super) decoding: Turnstile,
-    admission: Admission<Attempt, CircuitId>,
+    /// Counts the signs of life of all that computes.
+    pub(super) heartbeat: Heartbeat,
+    /// The measured durations, for deadlines.
+    pub(super) deadlines: Deadlines,
+    pub(super) admission: Admission<Attempt, CircuitId>,
     ready: Queue<SynthesizedAttempt>,
     finishing: Queue<FinishingAttempt>,
-    estimates: Estimates<EstimateKey>,
-    partition_workers: usize,
+    draining: AtomicBool,
 }
 
 impl Dispatcher {
@@ -46,17 +45,30 @@ impl Dispatcher {
         Self {
             pause: Arc::default(),
             decoding: Turnstile::new(config.synthesis.threads),
+            heartbeat: Heartbeat::default(),
+            deadlines: Deadlines::new(config.synthesis.partition_workers),
             admission: Admission::new(limits),
             ready: Queue::new(config.pipeline.synthesis_lookahead),
             finishing: Queue::new(config.pipeline.finish_workers),
-            estimates: Estimates::default(),
-            partition_workers: config.synthesis.partition_workers,
+            draining: AtomicBool::new(false),
         }
     }
 
     /// Pauses other work until the guard is dropped, if the lane is the critical one.
     pub(super) fn pause_for(&self, lane: Lane) -> Option<Urgent<'_>> {
         (lane == Lane::Critical).then(|| self.pause.raise())
+    }
+
+    /// Returns the checkpoint of an attempt's work. It stops with its job, and pauses for
+    /// critical work unless it is critical itself. Each check is a sign of life.
+    pub(super) fn checkpoint(&self, attempt: &Attempt) -> Checkpoint<'static> {
+        let checkpoint = Checkpoint::new(attempt.job.cancellation());
+        let checkpoint = checkpoint.counted_by(&self.heartbeat);
+        if attempt.is_critical() {
+            checkpoint
+        } else {
+            checkpoint.paused_by(&self.pause)
+        }
     }
 
     /// Returns an error for a job that an empty queue could not hold.
@@ -76,15 +88,15 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Returns an error for a job that cannot be queued now, so that it is not written to
-    /// the journal first.
+    /// Returns an error for a job of which so many partitions cannot be queued now, so that
+    /// it is not written to the journal first.
     pub(super) fn check_room(&self, partitions: usize) -> Result<()> {
         let capacity = self.admission.limits().capacity;
         if self.admission.is_closed() {
             return Err(Error::ShuttingDown);
         }
         let waiting = self.admission.usage().waiting;
-        if waiting.saturating_add(partitions) > capacity {
+        if partitions > 0 && waiting.saturating_add(partitions) > capacity {
             return Err(Error::Busy { capacity });
         }
         Ok(())
@@ -95,60 +107,6 @@ impl Dispatcher {
         Ok(self.admission.check(priority, need)?)
     }
 
-    /// Returns an error for a deadline that cannot be met, as far as durations are known.
-    /// `live` are the jobs that have not ended.
-    pub(super) fn check_deadline(
-        &self,
-        id: CircuitId,
-        partitions: usize,
-        rank: Rank,
-        deadline: Duration,
-        (live, num_devices): (&[Arc<JobState>], usize),
-    ) -> Result<()> {
-        let ahead = live.iter().filter(|job| job.rank() <= rank);
-        let ahead = ahead.flat_map(|job| {
-            let progress = job.progress();
-            let missing = progress.partitions - progress.partitions_done;
-            let key = (job.circuit(), job.rank().is_critical());
-            std::iter::repeat_n(key, missing)
-        });
-        let critical = rank.is_critical();
-        let width = Width {
-            // Critical work has a worker of its own.
-            workers: if critical { 1 } else { self.partition_workers },
-            devices: num_devices,
-        };
-        let key = (id, critical);
-        match self.estimates.until_end(&key, partitions, ahead, width) {
-            Some(estimate) if estimate > deadline => Err(Error::TooLate {
-                deadline_ms: whole_ms(deadline),
-                estimate_ms: whole_ms(estimate),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Notes how long a partition took, unless it was paused meanwhile. `whole_way` is true
-    /// if one worker took it all the way.
-    pub(super) fn record_times(&self, attempt: &Attempt, on_device: Duration, whole_way: bool) {
-        let critical = attempt.is_critical();
-        let quiet = attempt.quiet_at.is_some() && attempt.quiet_at == self.pause.quiet();
-        if critical || quiet {
-            let on_worker = if whole_way {
-                attempt.spent
-            } else {
-                attempt.synthesized_in
-            };
-            let times = Times {
-                total: attempt.spent,
-                on_worker,
-                on_device,
-            };
-            let key = (attempt.job.circuit(), critical);
-            self.estimates.measured(key, times);
-        }
-    }
-
     /// Queues attempts of one job, each with its need, all or none.
     pub(super) fn submit(
         &self,
@@ -157,7 +115,8 @@ impl Dispatcher {
         job: &JobState,
         attempts: Vec<(Attempt, Need<CircuitId>)>,
     ) -> Result<()> {
-        let (priority, since) = (job.priority(), job.accepted());
+        let (priority, since) = (job.placed_as(), job.accepted());
+        attempts.iter().for_each(|(attempt, _)| attempt.show_wait());
         let admission = &self.admission;
         let queued = admission.submit(entrance, lane, priority, since, attempts);
         queued.map_err(|refused| match refused {
@@ -177,6 +136,7 @@ impl Dispatcher {
         attempt: Attempt,
         need: Need<CircuitId>,
     ) {
+        attempt.show_wait();
         self.admission.put_back(lane, ticket, attempt, need);
     }
 
@@ -190,11 +150,6 @@ impl Dispatcher {
         self.admission.keep_open()
     }
 
-    /// Reserves memory for work that has no place in the order, if it is free now.
-    pub(super) fn reserve(&self, need: &Need<CircuitId>) -> Option<Reservation<CircuitId>> {
-        self.admission.reserve(need)
-    }
-
     /// Queues an attempt for the devices. Critical work does not wait for room.
     ///
     /// # Errors
@@ -203,6 +158,7 @@ impl Dispatcher {
         &self,
         ready: SynthesizedAttempt,
     ) -> std::result::Result<(), Box<Closed<SynthesizedAttempt>>> {
+        ready.attempt.show_wait();
         push(&self.ready, ready.ticket.rank(), ready)
     }
 
@@ -235,6 +191,7 @@ impl Dispatcher {
         &self,
         finishing: FinishingAttempt,
     ) -> std::result::Result<(), Box<Closed<FinishingAttempt>>> {
+        finishing.attempt.show_wait();
         push(&self.finishing, finishing.ticket.rank(), finishing)
     }
 
@@ -248,6 +205,33 @@ impl Dispatcher {
         let goes_on = |attempt: &Attempt| !attempt.job.has_ended();
         drop(self.admission.retain(goes_on));
         drop(self.ready.retain(|ready| goes_on(&ready.attempt)));
+    }
+
+    /// Gives the waiting partitions of a job the place of its present priority.
+    pub(super) fn rerank(&self, job: &JobState) {
+        let (priority, since) = (job.placed_as(), job.accepted());
+        let is_of_job = |attempt: &Attempt| attempt.job.number() == job.number();
+        self.admission.rerank(priority, since, is_of_job);
+        let patience = self.admission.limits().patience;
+        self.ready.rerank(|ready| {
+            let of_job = is_of_job(&ready.attempt);
+            of_job.then(|| {
+                ready.ticket = ready.ticket.moved(priority, since, patience);
+                ready.ticket.rank()
+            })
+        });
+    }
+
+    /// Begins no partition of a job that can wait, or begins them again.
+    pub(super) fn drain(&self, draining: bool) {
+        self.draining.store(draining, Ordering::SeqCst);
+        let holds: fn(&Attempt) -> bool = |attempt| attempt.job.is_deferrable();
+        self.admission.hold(draining.then_some(holds));
+    }
+
+    /// Returns true if no partition of a job that can wait is begun.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
     }
 
     /// Accepts nothing more. Queued attempts are still admitted.
@@ -312,8 +296,4 @@ fn push<T>(queue: &Queue<T>, rank: Rank, item: T) -> std::result::Result<(), Box
         queue.push(rank, item)
     };
     pushed.map_err(Box::new)
-}
-
-fn whole_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -39,10 +39,13 @@ mod assets;
 mod attempt;
 mod compute;
 mod core;
+mod deadlines;
 mod devices;
 mod dispatch;
+mod entrance;
 mod fleet;
 mod jobs;
+mod preload;
 mod reverify;
 mod route;
 mod signal;
@@ -54,14 +57,18 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use cuzk_filecoin::ProofRequest;
-use cuzk_filecoin::{Statement, decode};
+use cuzk_filecoin::{CircuitId, Statement, decode};
 use cuzk_groth16::backend::Device;
 use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use self::core::Core;
 pub use self::devices::{devices, warn_of_few_queues};
-pub use self::status::{DeviceStatus, JobStatus, MemoryStatus, Status};
+pub use self::preload::{EvictedAssets, Preloaded};
+pub use self::status::{
+    AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
+    PartitionStatus, Status,
+};
 use self::submission::{priority_of, refusal, submit_request, submit_statement};
 use self::workers::Workers;
 use crate::config::Config;
@@ -205,8 +212,8 @@ impl Engine {
     }
 
     fn handle(&self, job: Arc<JobState>) -> JobHandle {
-        let canceller: Weak<Core> = Arc::downgrade(&self.core);
-        JobHandle::new(job, canceller)
+        let owner: Weak<Core> = Arc::downgrade(&self.core);
+        JobHandle::new(job, owner)
     }
 
     /// Returns the job of this id, while it runs and for as long as its result is kept.
@@ -244,6 +251,62 @@ impl Engine {
         self.core.reinstate(device)
     }
 
+    /// Loads a circuit and its parameters before a job needs them, and leaves them idle.
+    /// They are charged, and are evicted when partitions need the memory. Blocks until they
+    /// are loaded. A circuit of 32 GiB that was never compiled takes minutes.
+    ///
+    /// # Errors
+    /// Missing or wrong parameters, [`Error::OverBudget`], [`Error::ShuttingDown`].
+    pub fn preload(&self, circuit: CircuitId) -> Result<Preloaded> {
+        preload::preload(&self.core, circuit)
+    }
+
+    /// Lets go of a circuit and its parameters.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] while partitions use them.
+    pub fn evict(&self, circuit: CircuitId) -> Result<EvictedAssets> {
+        preload::evict(&self.core, circuit)
+    }
+
+    /// Begins no partition of a job of priority normal or low from now on; running ones
+    /// finish. New jobs of these priorities wait in the journal if they can
+    /// ([`JobOptions::waits`]), and are refused with [`Error::ShuttingDown`] otherwise. Jobs
+    /// of higher priority are accepted and proved. A shutdown ends the jobs that wait with
+    /// [`Error::ShuttingDown`]; those in the journal go on at the next start.
+    pub fn drain(&self) {
+        self.core.dispatch.drain(true);
+    }
+
+    /// Begins partitions of all jobs again.
+    pub fn resume(&self) {
+        self.core.dispatch.drain(false);
+        self.core.jobs.notify();
+    }
+
+    /// Returns true between [`Engine::drain`] and [`Engine::resume`].
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.core.dispatch.is_draining()
+    }
+
+    /// Returns a number that grows while work goes on. It grows with each checkpoint of a
+    /// kernel or a writer, and with each stage that begins or ends. It also grows while a
+    /// device computes that is within its stall time. An engine hangs if it is not idle and
+    /// its number stays. Some steps have no checkpoint; reading parameters and
+    /// decoding a request take seconds.
+    #[must_use]
+    pub fn checkpoints(&self) -> u64 {
+        let changes = self.core.timeline.changes();
+        changes.wrapping_add(self.core.dispatch.heartbeat.count())
+    }
+
+    /// Returns true if nothing is to be done now. Work that a drain holds is not counted.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        entrance::is_idle(&self.core)
+    }
+
     /// Accepts no more jobs from now on: submissions end with [`Error::ShuttingDown`]. The
     /// jobs that it has go on, except those of the journal that were not read again yet:
     /// these go on at the next start. For callers that share the engine, before it is shut
@@ -254,27 +317,44 @@ impl Engine {
 
     /// Accepts no more jobs, finishes those it has, and ends the threads. A device
     /// that does not answer is waited for until it counts as stalled.
+    /// Jobs that a drain holds end with [`Error::ShuttingDown`].
     pub fn shutdown(self) {
-        self.workers.end(&self.core);
+        if self.is_draining() {
+            drop(self.shutdown_within(Duration::MAX));
+        } else {
+            self.workers.end(&self.core);
+        }
     }
 
     /// Accepts no more jobs and finishes those it has, for as long as `patience`. The jobs
     /// that are left then end with [`Error::ShuttingDown`] and are returned; a job in the
     /// journal goes on at the next start. Running work stops at its next checkpoint. A
-    /// device has ten seconds to answer; then the thread that waits for it is left behind,
+    /// device has ten seconds to answer. Then the thread that waits for it is left behind,
     /// which the log says, and ends when the device answers.
     #[must_use]
     pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
+        self.end_within(patience)
+    }
+
+    /// Ends the engine as [`Engine::shutdown_within`] does, for callers that share it.
+    /// Afterwards it accepts nothing.
+    #[must_use]
+    pub fn end_within(&self, patience: Duration) -> Vec<JobHandle> {
         self.core.close();
         // None for a patience without an end.
         let until = Instant::now().checked_add(patience);
         let mut left = Vec::new();
-        for job in self.core.jobs.registry.all_live() {
+        for job in entrance::held_last(&self.core) {
+            let is_held = entrance::is_held(&self.core, &job);
+            if is_held {
+                entrance::await_running(&self.core, until);
+            }
             let handle = self.handle(Arc::clone(&job));
             let remaining = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())
             });
-            let is_left = match handle.wait_for(remaining) {
+            let patience = if is_held { Duration::ZERO } else { remaining };
+            let is_left = match handle.wait_for(patience) {
                 None => self.core.end(&job, Error::ShuttingDown),
                 // A job of the journal that was not read again before this.
                 Some(outcome) => outcome.is_err_and(|error| matches!(*error, Error::ShuttingDown)),

@@ -14,18 +14,35 @@ use crate::metrics::Fault;
 use crate::pipeline::Step;
 use crate::{Culprit, Error};
 
+/// Where an attempt failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FailedAt {
+    pub(super) step: Step,
+    /// The slot of the device.
+    pub(super) device: usize,
+    /// True if the statement of a rejected proof was checked, and holds.
+    pub(super) is_checked: bool,
+}
+
+impl FailedAt {
+    /// A failure in `step` on the device of a slot, whose statement was not checked.
+    pub(super) fn new(step: Step, device: usize) -> Self {
+        Self {
+            step,
+            device,
+            is_checked: false,
+        }
+    }
+}
+
 /// A partition that failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure<'a> {
-    pub(super) step: Step,
+    pub(super) at: FailedAt,
     pub(super) error: &'a Error,
-    /// The slot where it failed.
-    pub(super) device: usize,
     pub(super) critical: bool,
     /// The slots that had failed it before.
     pub(super) excluded: &'a [usize],
-    /// True if the statement of a rejected proof was checked, and holds.
-    pub(super) is_checked: bool,
 }
 
 /// What a failure is recorded as.
@@ -83,20 +100,20 @@ pub(super) fn route(failure: &Failure<'_>, fleet: &FleetView) -> Route {
         });
     }
     let mut excluded = failure.excluded.to_vec();
-    excluded.push(failure.device);
+    excluded.push(failure.at.device);
     let lane = fleet.lane(failure.critical, &excluded);
     lane.map_or(Route::Settle, Route::Requeue)
 }
 
 /// Returns true if another device could not do better.
 fn is_final(failure: &Failure<'_>) -> bool {
-    failure.step == Step::Synthesis || failure.error.is_input()
+    failure.at.step == Step::Synthesis || failure.error.is_input()
 }
 
 /// Returns true if it has to be seen first whether the statement is false. A witness of
 /// it shows that, and takes memory, which the partition has given back.
 fn needs_check(failure: &Failure<'_>) -> bool {
-    matches!(failure.error, Error::Rejected { .. }) && !failure.is_checked
+    matches!(failure.error, Error::Rejected { .. }) && !failure.at.is_checked
 }
 
 #[cfg(test)]

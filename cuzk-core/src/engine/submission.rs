@@ -12,10 +12,11 @@ use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 use cuzk_filecoin::{CircuitId, ProofKind, Statement};
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
-use cuzk_scheduler::admission::{Entrance, Lane};
+use cuzk_scheduler::admission::Lane;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::core::Core;
+use super::entrance::enter;
 use super::jobs::recorder::{JobRecord, JobRecorder};
 use super::jobs::registry::{Begin, Digest};
 use super::jobs::stored::stored_options;
@@ -56,7 +57,8 @@ pub(super) fn submit_request(
         return Ok(job);
     }
     // Nothing is decoded that could not be queued even with one partition.
-    core.dispatch.check_room(1)?;
+    core.dispatch
+        .check_room(usize::from(!can_wait(core, &options)))?;
     let number = core.jobs.registry.next_number();
     let trace = core.timeline.trace(number, None);
     let asked = Instant::now();
@@ -107,8 +109,9 @@ fn accept(
     request: Option<StorableRequest<'_>>,
 ) -> Result<Arc<JobState>> {
     let circuit = statement.circuit();
+    let can_wait = request.is_some() && can_wait(core, &options);
     let priority = options.priority.unwrap_or(Priority::Normal);
-    check(core, &*statement, (priority, rank), options.deadline)?;
+    check(core, &*statement, (priority, rank), &options)?;
     let accepted = Instant::now();
     let deadline = options.deadline.and_then(|left| accepted.checked_add(left));
     let mut new = NewJob {
@@ -117,25 +120,22 @@ fn accept(
         circuit,
         partitions: statement.partitions(),
         priority,
-        rank,
+        patience: core.config.jobs.patience,
         accepted,
         deadline,
         record: None,
     };
     let recorder = core.jobs.recorder();
     let (done, is_new) = match (&recorder, request) {
-        (Some(recorder), Some(request)) => keep(
-            core,
-            recorder,
-            &mut new,
-            &*statement,
-            request,
-            options.deadline,
-        )?,
+        (Some(recorder), Some(request)) => {
+            let kept = (request, options.deadline);
+            keep(core, recorder, &mut new, &*statement, kept)?
+        }
         _ => (Vec::new(), false),
     };
     let job = Arc::new(JobState::new(new));
     job.set_input(statement);
+    core.timeline.follow(number, Arc::clone(job.live()));
     core.jobs.registry.add_live(&job);
     for (partition, proof) in done {
         core.restore(&job, partition, proof);
@@ -144,10 +144,11 @@ fn accept(
     let queued = if job.has_ended() {
         Ok(())
     } else {
-        core.queue(&job, job.missing(), Entrance::IfRoom)
+        enter(core, &job, can_wait)
     };
     if let Err(error) = queued {
         core.jobs.registry.ended(&job);
+        core.timeline.unfollow(number);
         // Only the row of this submission: another job may have the id.
         if let (true, Some(recorder), Some(id)) = (is_new, &recorder, job.id()) {
             recorder.forget(id);
@@ -163,18 +164,28 @@ fn check(
     core: &Core,
     statement: &dyn Statement,
     (priority, rank): (Priority, Rank),
-    deadline: Option<Duration>,
+    options: &JobOptions,
 ) -> Result<()> {
     let (circuit, partitions) = (statement.circuit(), statement.partitions());
     core.dispatch.check_partitions(partitions)?;
     core.assets.check_present(circuit)?;
     check_memory(core, circuit, priority)?;
-    if let Some(deadline) = deadline {
+    if let Some(deadline) = options.deadline {
         let fleet = (&*core.jobs.registry.all_live(), core.fleet.num_trusted());
-        core.dispatch
-            .check_deadline(circuit, partitions, rank, deadline, fleet)?;
+        let deadlines = &core.dispatch.deadlines;
+        deadlines.check(circuit, partitions, rank, deadline, fleet)?;
     }
-    core.dispatch.check_room(partitions)
+    let queued = if can_wait(core, options) {
+        0
+    } else {
+        partitions
+    };
+    core.dispatch.check_room(queued)
+}
+
+/// Returns true if a job with these options waits in the journal where there is no room.
+fn can_wait(core: &Core, options: &JobOptions) -> bool {
+    options.waits && options.id.is_some() && core.config.jobs.journal.is_some()
 }
 
 /// Returns an error for a circuit whose partitions can never have their memory, where
@@ -207,8 +218,7 @@ fn keep(
     recorder: &Arc<JobRecorder>,
     new: &mut NewJob,
     statement: &dyn Statement,
-    request: StorableRequest<'_>,
-    deadline: Option<Duration>,
+    (request, deadline): (StorableRequest<'_>, Option<Duration>),
 ) -> Result<(Vec<StoredProof>, bool)> {
     let Some(id) = &new.id else {
         return Ok((Vec::new(), false));

@@ -13,7 +13,7 @@ use cuzk_filecoin::CircuitId;
 use cuzk_scheduler::priority::Priority;
 
 use super::state::JobState;
-use super::{Canceller, Outcome, Progress};
+use super::{JobTimes, Outcome, Owner, Progress};
 
 /// A caller's handle on a job. Dropping it does not stop the job.
 ///
@@ -22,7 +22,7 @@ use super::{Canceller, Outcome, Progress};
 #[derive(Clone)]
 pub struct JobHandle {
     state: Arc<JobState>,
-    canceller: Weak<dyn Canceller>,
+    owner: Weak<dyn Owner>,
 }
 
 impl std::fmt::Debug for JobHandle {
@@ -32,8 +32,8 @@ impl std::fmt::Debug for JobHandle {
 }
 
 impl JobHandle {
-    pub(crate) fn new(state: Arc<JobState>, canceller: Weak<dyn Canceller>) -> Self {
-        Self { state, canceller }
+    pub(crate) fn new(state: Arc<JobState>, owner: Weak<dyn Owner>) -> Self {
+        Self { state, owner }
     }
 
     /// Returns the job's number in the engine's timeline.
@@ -48,7 +48,7 @@ impl JobHandle {
         self.state.id()
     }
 
-    /// Returns the job's priority.
+    /// Returns the job's priority, as it was set last.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.state.priority()
@@ -78,8 +78,19 @@ impl JobHandle {
     /// are dropped; running ones stop at their next checkpoint, and their memory is free
     /// then. Returns true if this ended the job.
     pub fn cancel(&self) -> bool {
-        let canceller = self.canceller.upgrade();
-        canceller.is_some_and(|canceller| canceller.cancel(&self.state))
+        let owner = self.owner.upgrade();
+        owner.is_some_and(|owner| owner.cancel(&self.state))
+    }
+
+    /// Gives the job another priority. Its waiting partitions take the place that they
+    /// would have if the job had been submitted with it; running ones go on as they are. A
+    /// job that was accepted as critical keeps its worker, its memory and its place before
+    /// all others. A job that was not is at most as urgent as [`Priority::High`] ones. The
+    /// journal keeps the first priority: a restart begins with that again.
+    pub fn set_priority(&self, priority: Priority) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.set_priority(&self.state, priority);
+        }
     }
 
     /// Returns the circuit that every partition of the job instantiates.
@@ -92,6 +103,12 @@ impl JobHandle {
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.state.progress()
+    }
+
+    /// Returns where the job's time went so far. They are kept with its end.
+    #[must_use]
+    pub fn times(&self) -> JobTimes {
+        self.state.times()
     }
 }
 

@@ -22,10 +22,13 @@ use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 pub use handle::{Ended, JobHandle};
 pub(crate) use state::{JobState, NewJob, Record, Settled};
 
-/// Ends jobs for their handles: the engine, which drops what a job still has in queues.
-pub(crate) trait Canceller: Send + Sync {
+/// Changes jobs for their handles: the engine, which has what a job has in queues.
+pub(crate) trait Owner: Send + Sync {
     /// Cancels a job, unless it has ended. Returns true if this ended it.
     fn cancel(&self, job: &Arc<JobState>) -> bool;
+
+    /// Gives a job another priority, and its waiting partitions another place.
+    fn set_priority(&self, job: &Arc<JobState>, priority: Priority);
 }
 
 /// How a job ended. Shared, since a handle can be asked more than once.
@@ -43,6 +46,11 @@ pub struct JobOptions {
     /// The time from now after which the proof is of no use. A job that cannot
     /// make it is refused, as far as that is known.
     pub deadline: Option<Duration>,
+    /// True if the job waits in the journal where the queue has no room for it, or the
+    /// engine is draining. It needs an id and an engine with a journal; otherwise this has
+    /// no effect. Such a job is never refused with [`Error::Busy`] for want of room in the
+    /// queue. It takes a small record of memory until its turn comes.
+    pub waits: bool,
 }
 
 /// A verified proof of all of a job's partitions.
@@ -71,6 +79,22 @@ impl ProofOutput {
     pub fn partitions(&self) -> usize {
         self.bytes.len() / PARTITION_PROOF_BYTES
     }
+}
+
+/// The times of a job. The stages are sums over its partitions, which run beside each
+/// other, so a stage can be longer than the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobTimes {
+    /// The time from acceptance to the first work on a partition.
+    pub queue_wait: Duration,
+    /// Loading the circuit and the parameters.
+    pub srs_load: Duration,
+    /// Witnesses and their evaluation.
+    pub synthesis: Duration,
+    /// Transforms and MSMs: the device regions, and the MSMs in G2 after them.
+    pub device: Duration,
+    /// The time from acceptance to the end; to this moment, if the job has not ended.
+    pub total: Duration,
 }
 
 /// How far a job is.

@@ -4,16 +4,18 @@
 //! proofs only if all were verified with the same key; its input is dropped with its end,
 //! also if handles still hold the job; the end is recorded before anyone is told.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use cuzk_groth16::params::Loading;
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Cancellation;
-use cuzk_scheduler::priority::{Priority, Rank};
+use cuzk_scheduler::priority::{Patience, Priority, Rank};
+use cuzk_timeline::LiveJob;
 
 use super::outcome_cell::OutcomeCell;
-use super::{Outcome, Progress, ProofOutput};
+use super::{JobTimes, Outcome, Progress, ProofOutput};
 use crate::Result;
 use cuzk_filecoin::{CircuitId, Statement};
 
@@ -30,10 +32,16 @@ pub(crate) struct JobState {
     number: u64,
     id: Option<String>,
     circuit: CircuitId,
-    priority: Priority,
-    rank: Rank,
+    /// True if it was accepted as critical. It stays on its lane, whatever its priority
+    /// becomes, because its memory is charged to the reserve.
+    critical: bool,
+    /// A [`Priority`]. It is read without a lock.
+    priority: AtomicU8,
+    patience: Patience,
     accepted: Instant,
     deadline: Option<Instant>,
+    ended: OnceLock<Instant>,
+    live: Arc<LiveJob>,
     /// Dropped with the end, so that no handle keeps a journal open.
     record: Mutex<Option<Arc<dyn Record>>>,
     input: Mutex<Option<Arc<dyn Statement>>>,
@@ -78,7 +86,7 @@ pub(crate) struct NewJob {
     pub(crate) circuit: CircuitId,
     pub(crate) partitions: usize,
     pub(crate) priority: Priority,
-    pub(crate) rank: Rank,
+    pub(crate) patience: Patience,
     pub(crate) accepted: Instant,
     pub(crate) deadline: Option<Instant>,
     pub(crate) record: Option<Arc<dyn Record>>,
@@ -105,10 +113,13 @@ impl JobState {
             number: job.number,
             id: job.id,
             circuit: job.circuit,
-            priority: job.priority,
-            rank: job.rank,
+            critical: job.priority == Priority::Critical,
+            priority: AtomicU8::new(job.priority as u8),
+            patience: job.patience,
             accepted: job.accepted,
             deadline: job.deadline,
+            ended: OnceLock::new(),
+            live: Arc::new(LiveJob::new(job.partitions)),
             record: Mutex::new(job.record),
             input: Mutex::default(),
             stopped: Cancellation::default(),
@@ -129,12 +140,58 @@ impl JobState {
         self.circuit
     }
 
+    /// Returns its priority, as it was set last.
     pub(crate) fn priority(&self) -> Priority {
-        self.priority
+        let priority = usize::from(self.priority.load(Ordering::Relaxed));
+        *Priority::ALL.get(priority).unwrap_or(&Priority::Normal)
     }
 
+    pub(crate) fn set_priority(&self, priority: Priority) {
+        self.priority.store(priority as u8, Ordering::Relaxed);
+    }
+
+    /// Returns true if it was accepted as critical, for which there are workers, threads
+    /// and memory of their own.
+    pub(crate) fn is_critical(&self) -> bool {
+        self.critical
+    }
+
+    /// Returns the priority that its place follows from: critical exactly if the job was
+    /// accepted so.
+    pub(crate) fn placed_as(&self) -> Priority {
+        match self.priority() {
+            _ if self.critical => Priority::Critical,
+            Priority::Critical => Priority::High,
+            priority => priority,
+        }
+    }
+
+    /// Returns true if its partitions are not begun while the engine is draining.
+    pub(crate) fn is_deferrable(&self) -> bool {
+        matches!(self.placed_as(), Priority::Normal | Priority::Low)
+    }
+
+    /// Returns its place among all jobs.
     pub(crate) fn rank(&self) -> Rank {
-        self.rank
+        Rank::new(self.placed_as(), self.accepted, self.number, self.patience)
+    }
+
+    /// Returns the stages of its partitions.
+    pub(crate) fn live(&self) -> &Arc<LiveJob> {
+        &self.live
+    }
+
+    pub(crate) fn times(&self) -> JobTimes {
+        let ended = self.ended.get().copied().unwrap_or_else(Instant::now);
+        let stages = self.live.times();
+        let begun = stages.first_work.unwrap_or(ended).min(ended);
+        JobTimes {
+            queue_wait: begun.saturating_duration_since(self.accepted),
+            srs_load: stages.srs_load,
+            synthesis: stages.synthesis,
+            device: stages.device,
+            total: ended.saturating_duration_since(self.accepted),
+        }
     }
 
     pub(crate) fn accepted(&self) -> Instant {
@@ -164,6 +221,11 @@ impl JobState {
         }
     }
 
+    /// Returns for each partition whether it is proved.
+    pub(crate) fn done(&self) -> Vec<bool> {
+        self.lock().proofs.iter().map(Option::is_some).collect()
+    }
+
     /// Returns the partitions that are not proved yet.
     pub(crate) fn missing(&self) -> Vec<usize> {
         let parts = self.lock();
@@ -180,6 +242,11 @@ impl JobState {
         if self.has_ended() {
             *lock(&self.input) = None;
         }
+    }
+
+    /// Lets go of the input, which is read again when the job's turn has come.
+    pub(crate) fn drop_input(&self) {
+        *lock(&self.input) = None;
     }
 
     /// Returns the input, unless the job has ended.
@@ -294,6 +361,7 @@ impl JobState {
         }
         self.stopped.cancel();
         *lock(&self.input) = None;
+        self.ended.get_or_init(Instant::now);
         // It is on disk before anyone is told.
         let record = lock(&self.record).take();
         if let Some(record) = record {

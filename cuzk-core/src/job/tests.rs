@@ -11,7 +11,7 @@ use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_groth16::params::Loading;
 use cuzk_groth16::verify::VerifiedProof;
-use cuzk_scheduler::priority::{Patience, Priority, Rank};
+use cuzk_scheduler::priority::{Patience, Priority};
 
 use super::*;
 use crate::Error;
@@ -21,7 +21,11 @@ const MOMENTS: Duration = Duration::from_secs(60);
 
 struct NoEngine;
 
-impl Canceller for NoEngine {
+impl Owner for NoEngine {
+    fn set_priority(&self, state: &Arc<JobState>, priority: Priority) {
+        state.set_priority(priority);
+    }
+
     fn cancel(&self, state: &Arc<JobState>) -> bool {
         state.end(Err(Arc::new(Error::Cancelled)))
     }
@@ -46,7 +50,7 @@ fn recorded(partitions: usize, record: Option<Arc<dyn Record>>) -> Arc<JobState>
         },
         partitions,
         priority: Priority::Normal,
-        rank: Rank::new(Priority::Normal, accepted, 0, patience),
+        patience,
         accepted,
         deadline: None,
         record,

@@ -91,7 +91,7 @@ pub(crate) fn generate(kind: ProofKind, directory: &Path, options: GenerateOptio
     program::write(&path, &program, &id.to_string()).unwrap();
     let files = circuits::parameter_files(id).unwrap();
     ParamCache::new(directory)
-        .ensure_generated(&files, 2048, &program, options, |_, _| ())
+        .ensure_generated(&files, &program, options, |_, _| ())
         .unwrap();
 }
 

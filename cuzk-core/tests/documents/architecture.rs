@@ -18,6 +18,7 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
 fn has_test(source: &str, name: &str) -> bool {
     let lines: Vec<_> = source.lines().map(str::trim).collect();
     let is_it = |line: &&str| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
         let name_on = line
             .strip_prefix("fn ")
             .and_then(|on| on.strip_prefix(name));
@@ -28,8 +29,8 @@ fn has_test(source: &str, name: &str) -> bool {
     };
     let attributes = lines[..at].iter().rev();
     let mut attributes = attributes.take_while(|line| line.starts_with("#["));
-    attributes.clone().any(|line| *line == "#[test]")
-        && !attributes.any(|line| line.starts_with("#[ignore"))
+    let is_test = |line: &&str| *line == "#[test]" || line.starts_with("#[tokio::test");
+    attributes.clone().any(is_test) && !attributes.any(|line| line.starts_with("#[ignore"))
 }
 
 /// Each row of the table names tests that there are.
@@ -108,13 +109,13 @@ fn sources(folder: &Path, out: &mut String) {
 #[test]
 fn every_setting_is_read() {
     let mut text = String::new();
-    for folder in ["cuzk-core/src", "cuzk/src"] {
+    for folder in ["cuzk-core/src", "cuzk-server/src", "cuzk/src"] {
         sources(&root().join(folder), &mut text);
     }
     // By the name of the field, in which units and what is resolved stand apart.
     let field = |section: &str, key: &str| match (section, key) {
         ("memory", "total_budget" | "safety_margin" | "critical_reserve") => format!("{key}_bytes"),
-        ("gpus", "memory_limit") => format!("{key}_bytes"),
+        ("gpus", "memory_limit") | ("server", "request_memory") => format!("{key}_bytes"),
         ("jobs", "results_kept_s") => "results_kept_for".to_owned(),
         ("jobs", "normal_patience_s" | "low_patience_s") => "patience".to_owned(),
         (_, key) => key.trim_end_matches("_s").to_owned(),

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cuzk_core::config::{
-    BG2, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel, Logging, Memory,
-    Pipeline, ProblemKind, SECTIONS, Srs, Synthesis,
+    Address, BG2, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel,
+    Logging, Memory, Pipeline, ProblemKind, REQUEST_MEMORY_MIN_BYTES, SECTIONS, Server, Srs,
+    Synthesis,
 };
 
 use cuzk_core::scheduler::priority::Patience;
@@ -23,6 +24,7 @@ fn host() -> Host {
         memory_bytes: Some(128 << 30),
         cuda: true,
         param_cache: None,
+        state_dir: Some("/state/cuzk".into()),
     }
 }
 
@@ -223,10 +225,48 @@ const GOOD_VALUES: &str = r#"
         normal_patience_s = 600
         low_patience_s = 6000
         journal = "jobs.redb"
+        [server]
+        listen = ["unix:/run/cuzk.sock", "[::1]:1", "unix:///run/cuzk.sock"]
+        http = "0.0.0.0:80"
+        socket_mode = "666"
+        socket_group = "storage"
+        tls_certificate = "server.pem"
+        tls_key = "key.pem"
+        client_ca = "ca.pem"
+        tokens = "tokens.txt"
+        plaintext_from = ["10.1.2.3/16", "fd00::1"]
+        request_memory = "1GiB"
+        drain_s = 5
+        state_dir = "state"
         [logging]
         level = "debug"
         format = "json"
     "#;
+
+fn tcp(host: &str, port: u16) -> Address {
+    let host = host.to_owned();
+    Address::Tcp { host, port }
+}
+
+fn good_server() -> Server {
+    Server {
+        listen: vec![Address::Unix("/run/cuzk.sock".into()), tcp("::1", 1)],
+        http: Some(tcp("0.0.0.0", 80)),
+        socket_mode: 0o666,
+        socket_group: Some("storage".to_owned()),
+        tls_certificate: Some("server.pem".into()),
+        tls_key: Some("key.pem".into()),
+        client_ca: Some("ca.pem".into()),
+        tokens: Some("tokens.txt".into()),
+        plaintext_from: vec![
+            "10.1.0.0/16".parse().unwrap(),
+            "fd00::1/128".parse().unwrap(),
+        ],
+        request_memory_bytes: 1 << 30,
+        drain: Duration::from_secs(5),
+        state_dir: Some("state".into()),
+    }
+}
 
 #[test]
 fn good_values_resolve() {
@@ -271,12 +311,55 @@ fn good_values_resolve() {
             },
             journal: Some("jobs.redb".into()),
         },
+        server: good_server(),
         logging: Logging {
             level: LogLevel::Debug,
             format: LogFormat::Json,
         },
     };
     assert_eq!(parse(GOOD_VALUES).unwrap(), expected);
+}
+
+#[test]
+fn a_daemon_listens_on_loopback_by_itself() {
+    let server = parse("").unwrap().server;
+    assert_eq!(server.listen, [tcp("127.0.0.1", 9820)]);
+    assert_eq!(server.http, Some(tcp("127.0.0.1", 9821)));
+    assert_eq!(server.state_dir.unwrap(), Path::new("/state/cuzk"));
+    let nowhere = parse("[server]\nlisten = []\nhttp = \"\"\n")
+        .unwrap()
+        .server;
+    assert_eq!((nowhere.listen, nowhere.http), (Vec::new(), None));
+}
+
+#[test]
+fn the_memory_of_requests_is_an_eighth_between_its_bounds() {
+    let bytes = |budget: &str| {
+        let text = format!("[memory]\ntotal_budget = {budget}\nsafety_margin = 1\n");
+        parse(&text).unwrap().server.request_memory_bytes
+    };
+    assert_eq!(bytes("1000"), REQUEST_MEMORY_MIN_BYTES);
+    assert_eq!(bytes("17179869185"), 2 << 30);
+    assert_eq!(bytes("\"1TiB\""), 4 << 30);
+}
+
+#[test]
+fn the_engine_does_without_the_memory_of_requests() {
+    let memory = "[memory]\ntotal_budget = \"2GiB\"\nsafety_margin = \"512MiB\"\n";
+    let text =
+        format!("{memory}critical_reserve = \"1GiB\"\n[server]\nrequest_memory = \"512MiB\"\n");
+    let config = parse(&text).unwrap();
+    let engines = config.beside_requests().unwrap();
+    assert_eq!(engines.memory.usable_bytes(), 1 << 30);
+    assert_eq!(engines.memory.total_budget_bytes, 2 << 30);
+    assert_eq!(engines.memory.critical_reserve_bytes, 512 << 20);
+    let all = text.replace("\"512MiB\"\n", "\"1536MiB\"\n");
+    let all = all.replace("safety_margin = \"1536MiB\"", "safety_margin = \"512MiB\"");
+    let error = parse(&all).unwrap().beside_requests().unwrap_err();
+    assert!(
+        error.to_string().starts_with("server.request_memory"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -528,6 +611,43 @@ const BAD_INPUT: &[BadInput] = &[
         "[gpus]\ndevices = [5000000000]\n",
         &["expected at most 4096"],
     ),
+    // The daemon.
+    (
+        "[server]\nlisten = [\"localhost\", \"unix:a\"]\nhttp = \"unix:///a\"\n",
+        &[
+            "line 2: [server] listen: \"localhost\" is not an address: the port is missing; write",
+            "line 2: [server] listen: \"unix:a\" is not an address: the path",
+            "line 3: [server] http: expected \"HOST:PORT\", or \"\" for no HTTP, got \"unix:///a\"",
+        ],
+    ),
+    (
+        "[server]\nlisten = \"tcp://127.0.0.1:1\"\nhttp = \"9821\"\n",
+        &["expected a list of addresses", "the port is missing"],
+    ),
+    (
+        "[server]\nsocket_mode = \"0o660\"\nplaintext_from = [\"10.0.0.0/8\", \"lan\"]\n",
+        &[
+            "line 2: [server] socket_mode: expected octal permissions in quotes such as \"0660\"",
+            "line 3: [server] plaintext_from: expected a list of networks such as \"10.0.0.0/8\"",
+        ],
+    ),
+    ("[server]\nsocket_mode = \"1777\"\n", &["got \"1777\""]),
+    ("[server]\nsocket_mode = \"+660\"\n", &["got \"+660\""]),
+    (
+        "[server]\ntls_certificate = \"a\"\nclient_ca = \"b\"\n",
+        &["line 2: [server] tls_certificate: it has no effect without `tls_key`; set both"],
+    ),
+    (
+        "[server]\ntls_key = \"a\"\ntokens = \"b\"\n",
+        &[
+            "line 2: [server] tls_key: it has no effect without `tls_certificate`",
+            "line 3: [server] tokens: it has no effect without `tls_certificate`",
+        ],
+    ),
+    (
+        "[server]\nrequest_memory = \"256MiB\"\n",
+        &["line 2: [server] request_memory: expected at least 335544320 bytes, got 268435456"],
+    ),
     // Not TOML.
     ("[srs\n", &["line 1: "]),
     ("[srs]\nparam_cache = /tmp\n", &["line 2: "]),
@@ -625,6 +745,51 @@ fn any_memory() -> impl Strategy<Value = Memory> {
     })
 }
 
+fn any_address() -> impl Strategy<Value = Address> {
+    prop_oneof![
+        "/[a-z/]{0,30}[a-zß]".prop_map(|path| Address::Unix(path.into())),
+        ("[a-z0-9.-]{1,20}", any::<u16>()).prop_map(|(host, port)| Address::Tcp { host, port }),
+        (any::<std::net::Ipv6Addr>(), any::<u16>()).prop_map(|(host, port)| Address::Tcp {
+            host: host.to_string(),
+            port
+        }),
+    ]
+}
+
+prop_compose! {
+    fn any_server()(
+        listen in proptest::collection::hash_set(any_address(), 0..4),
+        http in proptest::option::of("[a-z0-9.-]{1,20}"),
+        socket_mode in 1u32..=0o777,
+        tls: bool,
+        paths in proptest::collection::vec(proptest::option::of("[ -~ä]{1,20}"), 4),
+        networks in proptest::collection::hash_set((any::<u32>(), 0u8..=32), 0..3),
+        request_memory_bytes in REQUEST_MEMORY_MIN_BYTES..1 << 40,
+        drain_s in 1u64..=1 << 20,
+        state_dir in "[a-z/]{1,20}",
+    ) -> Server {
+        let path = |index: usize| paths[index].clone().map(PathBuf::from).filter(|_| tls);
+        let network = |(address, prefix): &(u32, u8)| {
+            ipnet::IpNet::new(std::net::Ipv4Addr::from(*address).into(), *prefix).unwrap().trunc()
+        };
+        let networks: std::collections::HashSet<_> = networks.iter().map(network).collect();
+        Server {
+            listen: listen.into_iter().collect(),
+            http: http.map(|host| tcp(&host, 80)),
+            socket_mode,
+            socket_group: paths[3].clone(),
+            tls_certificate: tls.then(|| "certificate".into()),
+            tls_key: tls.then(|| "key".into()),
+            client_ca: path(0),
+            tokens: path(1),
+            plaintext_from: networks.into_iter().collect(),
+            request_memory_bytes,
+            drain: Duration::from_secs(drain_s),
+            state_dir: Some(state_dir.into()),
+        }
+    }
+}
+
 prop_compose! {
     fn any_config()(
         param_cache in "[ -~äß]{1,30}",
@@ -632,6 +797,7 @@ prop_compose! {
         seconds in proptest::collection::vec(1u64..=1 << 28, 5),
         devices in any_devices(),
         memory in any_memory(),
+        server in any_server(),
         throttle: bool,
         level in 0usize..LogLevel::ALL.len(),
         format in 0usize..LogFormat::ALL.len(),
@@ -669,6 +835,7 @@ prop_compose! {
                 },
                 journal: throttle.then(|| "jobs.redb".into()),
             },
+            server,
             logging: Logging { level: LogLevel::ALL[level], format: LogFormat::ALL[format] },
         }
     }
@@ -689,7 +856,7 @@ proptest! {
     #[test]
     fn no_value_panics(
         section in 0usize..SECTIONS.len(),
-        key in 0usize..6,
+        key in 0usize..12,
         value in "(true|-?[0-9]{1,19}|[0-9]\\.[0-9]e[0-9]{1,3}|\"[0-9]{0,30}[a-zA-Z ]{0,5}\"|\\[-?[0-9]{1,12}\\]|\\{\\})",
     ) {
         let (section, keys) = SECTIONS[section];

@@ -8,6 +8,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod daemon;
 mod faults;
 mod jobs;
 mod journal;

@@ -1,7 +1,7 @@
 //! What an engine tells the recorder of its process.
 
 use std::collections::HashMap;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,9 +36,30 @@ fn look(snapshotter: &Snapshotter) -> HashMap<String, f64> {
         .collect()
 }
 
-/// One job of each end: proved after a fault, false, cancelled, and refused.
+/// Runs an ignored test of this module in a process of its own, because a recorder is the
+/// whole process's: it would hear the other tests, too. Returns the output.
+fn in_a_process_of_its_own(test: &str) -> Output {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--ignored", "--exact", test, "--nocapture"]);
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{failed}"
+    );
+    output
+}
+
 #[test]
 fn an_engine_tells_how_it_is_doing() {
+    in_a_process_of_its_own("metrics::child_that_counts");
+}
+
+/// One job of each end: proved after a fault, false, cancelled, and refused.
+#[test]
+#[ignore = "it is the other test's child"]
+fn child_that_counts() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     recorder.install().unwrap();
@@ -130,7 +151,7 @@ impl Recorder for Panics {
 /// In a process of its own, which has this recorder.
 #[test]
 #[ignore = "it is the other test's child"]
-fn child() {
+fn child_with_a_defect() {
     ::metrics::set_global_recorder(Panics).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let config = tiny::config(directory.path());
@@ -153,14 +174,7 @@ fn child() {
 /// Between turns, and where a stage panics, too, or a device is given up.
 #[test]
 fn a_recorder_that_panics_costs_no_job_and_no_thread() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--ignored", "--exact", "metrics::child", "--nocapture"]);
-    let output = child.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
-    );
+    let output = in_a_process_of_its_own("metrics::child_with_a_defect");
     let panics = String::from_utf8_lossy(&output.stderr);
     assert!(panics.contains("a recorder's defect"), "{panics}");
 }

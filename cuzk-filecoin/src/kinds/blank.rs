@@ -1,4 +1,4 @@
-//! The circuits of the kinds without values: what is compiled, and recorded.
+//! The circuits of the kinds without values, for compiling and recording.
 
 use bellperson::Circuit;
 use blstrs::Scalar;
@@ -10,6 +10,7 @@ use super::{porep, snap_deals, window_post, winning_post};
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
+use crate::tree::with_tree;
 
 /// Hands the circuit of `id`, without values, to `visitor`.
 ///
@@ -17,11 +18,14 @@ use crate::proof_kind::ProofKind;
 ///
 /// The visitor's, or [`Error::Synthesis`] when there is no circuit.
 pub fn with_blank<V: CircuitVisitor>(id: CircuitId, visitor: V) -> Result<V::Output, Error> {
+    let size = id.sector_size;
     match id.kind {
-        ProofKind::Porep => porep::with_blank(id.sector_size, visitor),
-        ProofKind::WinningPost => winning_post::with_blank(id.sector_size, visitor),
-        ProofKind::WindowPost => window_post::with_blank(id.sector_size, visitor),
-        ProofKind::SnapDeals => snap_deals::with_blank(id.sector_size, visitor),
+        ProofKind::Porep => with_tree!(size, porep::visit_blank::<V>(size, visitor)),
+        ProofKind::WinningPost => {
+            with_tree!(size, winning_post::visit_blank::<V>(size, visitor))
+        }
+        ProofKind::WindowPost => with_tree!(size, window_post::visit_blank::<V>(size, visitor)),
+        ProofKind::SnapDeals => with_tree!(size, snap_deals::visit_blank::<V>(size, visitor)),
     }
 }
 
@@ -56,8 +60,8 @@ pub fn compile_while(id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<Progr
     with_blank(id, Compile(checkpoint))
 }
 
-/// Records the rows of the circuit of `id` in plain form, a thousand times the size of
-/// the compiled one: 570 MB for a PoRep of 2 KiB, 27.6 GB at 32 GiB.
+/// Records the rows of the circuit of `id` in plain form. It has a thousand times the size
+/// of the compiled form: 570 MB for a PoRep of 2 KiB, 27.6 GB at 32 GiB.
 ///
 /// # Errors
 ///

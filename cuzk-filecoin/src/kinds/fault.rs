@@ -16,7 +16,7 @@ use storage_proofs_update as update;
 
 use crate::tree::ReplicaTree;
 
-/// What is wrong, from the outside in.
+/// The place of a fault, from the outside in, and the fault.
 pub(super) type Fault = String;
 
 type PorepInputs = stacked::PublicInputs<DefaultTreeDomain, DefaultPieceDomain>;

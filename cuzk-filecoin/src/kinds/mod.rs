@@ -1,14 +1,17 @@
-//! The four kinds of proof: what each proves.
+//! The four kinds of proof and their statements.
 //!
 //! Not a prover: a kind turns a request into circuits, witnesses and public
-//! inputs. The invariant: a [`Statement`] that was [decoded](decode) holds a vanilla proof
-//! that was checked for shape and verified, so nothing that a client sends reaches a
-//! circuit unchecked.
+//! inputs. The invariant: the vanilla proof of a [decoded](decode) [`Statement`] was checked
+//! for shape and verified. So nothing that a client sends reaches a circuit unchecked.
 //!
-//! Reading order: [`decode`] here, then one kind (`porep` is the largest),
-//! `shape` for what is checked before the proofs library sees a byte, `fault`
-//! for what its verifiers do not say, `native` for what the writers of
-//! witnesses take, and [`blank`] for circuits without values.
+//! Reading order: [`decode`] here, then one kind; `porep` is the largest. Then:
+//!
+//! | module | content |
+//! |---|---|
+//! | `shape` | the checks before the proofs library sees a byte |
+//! | `fault` | the faults that the library's verifiers do not name |
+//! | `native` | the input of the writers of witnesses |
+//! | [`blank`] | circuits without values |
 
 pub mod blank;
 mod fault;

@@ -48,7 +48,7 @@ struct Porep<Tree: ReplicaTree> {
     params: stacked::PublicParams<Tree>,
     inputs: PublicInputs,
     vanilla: Vec<VanillaProof<Tree>>,
-    /// The same, for the writer.
+    /// The vanilla proofs in the form of the writer.
     challenges: Vec<Vec<Challenge>>,
 }
 
@@ -140,8 +140,8 @@ fn decode_tree<Tree: ReplicaTree>(
     })
 }
 
-/// The statement's own fields: what they are, and that they are of the sector
-/// that the request names.
+/// Checks the statement's own fields, and that they are of the sector that the request
+/// names.
 fn check_statement(request: &PorepC2, output: &Phase1) -> Result<(), Error> {
     if output.registered_proof != request.registered_proof {
         return Err(Error::request(
@@ -216,7 +216,7 @@ fn params<Tree: ReplicaTree>(
         .map_err(|problem| Error::synthesis("PoRep parameters", &problem))
 }
 
-/// The job, if the vanilla proofs verify against the statement.
+/// Returns the statement, if the vanilla proofs verify against it.
 fn verified<Tree: ReplicaTree>(porep: Porep<Tree>) -> Result<Box<dyn ReferenceStatement>, Error> {
     let Porep {
         params,
@@ -244,8 +244,8 @@ fn verified<Tree: ReplicaTree>(porep: Porep<Tree>) -> Result<Box<dyn ReferenceSt
     ))
 }
 
-/// What the library's verifier takes on trust: that these paths lead from leaf
-/// to root.
+/// Returns true if these paths lead from leaf to root, which the library's verifier takes on
+/// trust.
 fn paths_verify<Tree: ReplicaTree>(proof: &stacked::Proof<Tree, DefaultPieceHasher>) -> bool {
     proof.comm_d_proofs.verify() && proof.comm_r_last_proof.verify()
 }
@@ -309,18 +309,11 @@ impl<Tree: ReplicaTree> Native for Porep<Tree> {
     }
 }
 
-/// The circuit without values.
-pub(super) fn with_blank<V: CircuitVisitor>(
+/// Hands the circuit without values to `visitor`.
+pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
     size: SectorSize,
     visitor: V,
 ) -> Result<V::Output, Error> {
-    fn visit<Tree: ReplicaTree, V: CircuitVisitor>(
-        size: SectorSize,
-        visitor: V,
-    ) -> Result<V::Output, Error> {
-        visitor.visit(Compound::<Tree>::blank_circuit(&params::<Tree>(
-            seal_proof(size),
-        )?))
-    }
-    with_tree!(size, visit::<V>(size, visitor))
+    let params = params::<Tree>(seal_proof(size))?;
+    visitor.visit(Compound::<Tree>::blank_circuit(&params))
 }

@@ -1,4 +1,5 @@
-//! Proof of spacetime: sectors are still stored. What both kinds share.
+//! Proof of spacetime: sectors are still stored. This module has the common part of both
+//! kinds.
 //!
 //! Circuit and challenges are those of `storage_proofs_post::fallback`. A
 //! proof covers one partition: sectors, each with the same number of
@@ -46,7 +47,7 @@ struct Post<Tree: ReplicaTree> {
     vanilla: fallback::Proof<Tree::Proof>,
 }
 
-/// What a kind knows about its partition before looking at sectors.
+/// A partition as its kind knows it before the sectors.
 pub(super) struct Partition {
     pub(super) id: CircuitId,
     pub(super) params: fallback::PublicParams,
@@ -117,7 +118,7 @@ fn check_settings() -> Result<(), Error> {
     Ok(())
 }
 
-/// The job, if the vanilla proofs verify. `sectors` are at least one and at
+/// Returns the statement, if the vanilla proofs verify. `sectors` are at least one and at
 /// most as many as the circuit has room for.
 pub(super) fn verified<Tree: ReplicaTree>(
     partition: Partition,
@@ -279,8 +280,8 @@ impl<Tree: ReplicaTree> Native for Post<Tree> {
     }
 }
 
-/// The circuit without values.
-pub(super) fn blank<Tree: ReplicaTree, V: CircuitVisitor>(
+/// Hands the circuit without values to `visitor`.
+pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
     params: &fallback::PublicParams,
     visitor: V,
 ) -> Result<V::Output, Error> {

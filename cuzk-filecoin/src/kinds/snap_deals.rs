@@ -92,7 +92,7 @@ fn decode_partition<Tree: ReplicaTree>(
     )
 }
 
-/// The job, if every partition's vanilla proof verifies.
+/// Returns the statement, if every partition's vanilla proof verifies.
 fn verified<Tree: ReplicaTree>(update: Update<Tree>) -> Result<Box<dyn ReferenceStatement>, Error> {
     update
         .vanilla
@@ -216,17 +216,11 @@ fn challenge<Tree: ReplicaTree>(proof: &ChallengeProof<Tree>) -> Challenge {
     }
 }
 
-/// The circuit without values.
-pub(super) fn with_blank<V: CircuitVisitor>(
+/// Hands the circuit without values to `visitor`.
+pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
     size: SectorSize,
     visitor: V,
 ) -> Result<V::Output, Error> {
-    fn visit<Tree: ReplicaTree, V: CircuitVisitor>(
-        size: SectorSize,
-        visitor: V,
-    ) -> Result<V::Output, Error> {
-        let params = PublicParams::from_sector_size(size.bytes());
-        visitor.visit(EmptySectorUpdateCompound::<Tree>::blank_circuit(&params))
-    }
-    with_tree!(size, visit::<V>(size, visitor))
+    let params = PublicParams::from_sector_size(size.bytes());
+    visitor.visit(EmptySectorUpdateCompound::<Tree>::blank_circuit(&params))
 }

@@ -36,10 +36,10 @@ pub trait Statement: Send + Sync {
     /// How many proofs make up the whole.
     fn partitions(&self) -> usize;
 
-    /// What [`witness_in`](Self::witness_in) does.
+    /// Returns how [`witness_in`](Self::witness_in) makes a witness.
     fn writer(&self) -> Writer;
 
-    /// The partition's witness, with this machine's fastest instructions, on the heap.
+    /// Returns the partition's witness, made with this machine's fastest instructions, on the heap.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ pub trait Statement: Send + Sync {
         self.witness_in(partition, Isa::best().into())
     }
 
-    /// The same as `context` says, as far as its [`writer`](Self::writer) is a native
-    /// one.
+    /// Returns the partition's witness. A native [`writer`](Self::writer) takes its
+    /// instructions, memory and checkpoint from `context`.
     ///
     /// # Errors
     ///
@@ -70,29 +70,29 @@ pub trait Statement: Send + Sync {
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error>;
 }
 
-/// A statement that bellperson can prove, too: what [`Statement`]'s answers are held
-/// against in tests, and compared with in benchmarks.
+/// A statement that bellperson can prove, too. Tests hold [`Statement`]'s answers against
+/// its own, and benchmarks compare them.
 pub trait ReferenceStatement: Statement {
-    /// The partition's witness as bellperson computes it, the peer of
-    /// [`witness`](Statement::witness). Its inputs start with ONE, and a PoSt's have
-    /// another before each group of sectors, since [`WitnessCS`] starts every
-    /// extension with a ONE of its own.
+    /// Returns the partition's witness as bellperson computes it, the peer of
+    /// [`witness`](Statement::witness). Its inputs start with ONE. A PoSt's inputs have
+    /// another ONE before each group of sectors, since [`WitnessCS`] starts every
+    /// extension with one.
     ///
     /// # Errors
     ///
     /// As [`witness`](Statement::witness).
     fn reference_witness(&self, partition: usize) -> Result<WitnessCS<Scalar>, Error>;
 
-    /// The partition's circuit, synthesised with its values in a memory that finds
-    /// what is read before it is written, or written twice; what its rows read. For
-    /// tests: 64 bytes a variable, and a circuit's whole synthesis.
+    /// Returns the partition's circuit, synthesised with its values in a checked memory.
+    /// That memory finds variables that are read before they are written, or written
+    /// twice. For tests: it takes 64 bytes a variable, and a circuit's whole synthesis.
     ///
     /// # Errors
     ///
     /// As [`witness`](Statement::witness).
     fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error>;
 
-    /// The partition's proof as bellperson makes it with the given randomness:
+    /// Returns the partition's proof as bellperson makes it with the given randomness:
     /// the known answer for the whole prover, and the peer in benchmarks.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ pub trait ReferenceStatement: Statement {
     ) -> Result<groth16::Proof<Bls12>, Error>;
 }
 
-/// What a kind has to say for the rest to follow.
+/// The part of a statement that each kind implements.
 pub(super) trait Kind: Send + Sync {
     type Circuit: Circuit<Scalar> + Send;
 
@@ -121,7 +121,7 @@ pub(super) trait Kind: Send + Sync {
     /// The public inputs of a partition below `partitions()`.
     fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>>;
 
-    /// What writes a witness without the circuit, if there is such a thing.
+    /// Returns the writer of witnesses without the circuit, if there is one.
     fn native(&self) -> Option<&dyn Native> {
         None
     }

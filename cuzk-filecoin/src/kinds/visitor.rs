@@ -1,16 +1,16 @@
-//! Something to do with a circuit of any type.
+//! Work on a circuit of any type.
 
 use bellperson::Circuit;
 use blstrs::Scalar;
 
 use crate::Error;
 
-/// Something to do with a circuit whatever its type.
+/// Work on a circuit of any type.
 pub trait CircuitVisitor {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it.
+    /// Does the work.
     ///
     /// # Errors
     ///

@@ -68,16 +68,10 @@ fn params<Tree: ReplicaTree>(size: SectorSize) -> Result<fallback::PublicParams,
         .map_err(|problem| Error::synthesis("WinningPoSt parameters", &problem))
 }
 
-/// The circuit without values.
-pub(super) fn with_blank<V: CircuitVisitor>(
+/// Hands the circuit without values to `visitor`.
+pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
     size: SectorSize,
     visitor: V,
 ) -> Result<V::Output, Error> {
-    fn visit<Tree: ReplicaTree, V: CircuitVisitor>(
-        size: SectorSize,
-        visitor: V,
-    ) -> Result<V::Output, Error> {
-        post::blank::<Tree, _>(&params::<Tree>(size)?, visitor)
-    }
-    with_tree!(size, visit::<V>(size, visitor))
+    post::visit_blank::<Tree, _>(&params::<Tree>(size)?, visitor)
 }

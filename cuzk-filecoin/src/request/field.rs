@@ -185,7 +185,7 @@ fn bytes32(field: &str, bytes: &[u8]) -> Result<[u8; 32], Error> {
     })
 }
 
-/// Whether 32 bytes, little endian, are below the field's modulus.
+/// Returns true if 32 bytes, little endian, are below the field's modulus.
 pub(crate) fn field_element(bytes: [u8; 32]) -> bool {
     Option::<Scalar>::from(Scalar::from_repr(bytes)).is_some()
 }

@@ -1,8 +1,8 @@
 //! Requests as JSON files.
 //!
 //! Not the proving service's messages, though the keys are its field names.
-//! The invariant: what [`write()`] writes, [`parse`] reads back as the same
-//! request; and a key that is unknown, or belongs to another kind, is an error.
+//! The invariants: [`parse`] reads the output of [`write()`] back as the same request. A key
+//! that is unknown, or belongs to another kind, is an error.
 
 use serde_json::{Value, json};
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// What is left of an object.
+/// The unread members of an object.
 pub(super) struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {

@@ -1,9 +1,9 @@
 //! Merkle trees over more leaves than there is memory for: all but a few
 //! leaves repeat.
 //!
-//! Not a store: nothing is kept but the nodes above the leaves that do not
-//! repeat, and one copy of those above the leaves that do. The invariant: root
-//! and paths are those of the full tree over the same leaves.
+//! Not a store: it keeps the nodes above the leaves that do not repeat, and one copy of
+//! those above the leaves that do. The invariant: root and paths are those of the full tree
+//! over the same leaves.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct SparseTree<H: Hasher> {
     arities: Vec<usize>,
     /// Equal parts of the leaves, in order, each repeating a pattern.
     blocks: Vec<Block<H::Domain>>,
-    /// What does not repeat, leaves first, the root last.
+    /// The nodes that do not repeat, leaves first, the root last.
     single: Vec<Nodes<H::Domain>>,
 }
 

@@ -30,8 +30,8 @@ pub const LARGEST_SEALED: SectorSize = SectorSize::MiB8;
 /// Makes a request for a proof of `kind` over a sector of `size`, with data
 /// drawn from `seed`, on the current rayon pool.
 ///
-/// Up to 8 MiB the sector is sealed: a tenth of a second for 2 KiB, a quarter
-/// of a minute for 8 MiB, both in some 50 MB of memory. Those above
+/// Up to 8 MiB the sector is sealed. That takes a tenth of a second for 2 KiB, a quarter of
+/// a minute for 8 MiB, and some 50 MB of memory. Those above
 /// [`LARGEST_SEALED`] are [sparse](make_sparse).
 ///
 /// # Errors
@@ -47,8 +47,8 @@ pub fn make(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest
 }
 
 /// Makes a request for a proof of `kind` over a sector of any `size` that was
-/// never sealed: its data and replica repeat, except where a challenge asks,
-/// so that the trees over them are known without a sector. The circuit and the
+/// never sealed. Its data and replica repeat, except at challenged leaves. So the trees
+/// over them are known without a sector. The circuit and the
 /// proofs library's verifiers accept it, since neither sees how the parents of
 /// a challenged node got their labels. Full-size sectors take a second or two
 /// and some 60 MB of memory; a WindowPoSt is of the first few sectors of its

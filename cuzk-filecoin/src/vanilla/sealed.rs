@@ -1,9 +1,11 @@
 //! A sector that is really sealed, as far as every kind's vanilla proof.
 //!
-//! The sector lives in a temporary directory and is gone when the request is
-//! returned, or, if the process is killed before, when the next sector is made. The proofs library keeps the parents of a sector's graph, 56 bytes
-//! a node, in the directory that `FIL_PROOFS_PARENT_CACHE` names (by default
-//! under `/var/tmp`), and reads them from there the next time.
+//! The sector lives in a temporary directory, which is removed when the request is
+//! returned. If the process is killed before, the next sector removes it.
+//!
+//! The proofs library keeps the parents of a sector's graph, 56 bytes a node, and reads
+//! them the next time. They are in the directory that `FIL_PROOFS_PARENT_CACHE` names, by
+//! default under `/var/tmp`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -467,7 +467,7 @@ fn c1_outputs() {
     run(C1_OUTPUTS);
 }
 
-/// What would make the proofs library panic, were it to see it.
+/// The proofs library would panic on each of these.
 #[test]
 fn c1_outputs_of_another_shape() {
     let edits: &[(&str, Edit)] = &[
@@ -652,8 +652,7 @@ fn a_challenge_and_its_part_are_named() {
     assert!(problem.contains(named), "{problem:?}");
 }
 
-/// The same of bincode, whose last path ends where the proof does, but for as
-/// many bytes as are `after` it.
+/// A bincode proof's last path ends `after` bytes before the proof does.
 #[test]
 fn the_challenge_of_a_bincode_proof_is_named() {
     for (file, part, after) in [
@@ -932,7 +931,7 @@ fn snap_deals_requests() {
     ]);
 }
 
-/// What arrives without a file is checked the same.
+/// A request without a file gets the same checks.
 #[test]
 fn requests_made_of_fields() {
     let field = |result: Result<(), Error>| match result {

@@ -57,8 +57,8 @@ fn a_request_survives_its_file() {
     }
 }
 
-/// A memory that finds what is read before it is written, or written twice, finds
-/// nothing in circuits that are right; and what their rows read is what is compiled.
+/// The checked memory finds nothing in circuits that are right. Their rows read the
+/// variables that the compiled circuit reads.
 #[test]
 fn posts_read_what_was_written_once() {
     for name in ["winning-post.json", "window-post.json"] {

@@ -1,5 +1,5 @@
-//! Compiled circuits are the recorded ones, row by row: for the smallest
-//! sectors of every kind in full, for the largest by a hash of the rows.
+//! Compiled circuits are the recorded ones, row by row. For the smallest sectors of every
+//! kind the rows are compared in full, for the largest by a hash.
 
 use bellperson::Circuit;
 use blstrs::Scalar;
@@ -70,7 +70,7 @@ fn small_circuits_unfold_to_the_recorded_rows() {
 }
 
 /// A program's fingerprint is the hash of its rows as they came from the
-/// circuit, before they were folded; what they unfold to must have the same.
+/// circuit, before they were folded. The unfolded rows must have the same hash.
 fn assert_unfolds_to_what_was_compiled(kind: ProofKind) {
     let program = compiled(kind, SectorSize::GiB32);
     assert_eq!(

@@ -127,8 +127,8 @@ fn altered_c1_outputs() {
     assert!(decoded < 60, "{decoded} of 600 altered outputs decoded");
 }
 
-/// Every length and position in the encoding, which are the words with small
-/// values, becomes one that overflows what it counts or falls short of it.
+/// Every length and position in the encoding becomes one that is too large or too small.
+/// They are the words with small values.
 #[test]
 fn every_length_in_a_window_post() {
     let request = json("window-post.json");

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what fails in a test fails the test"
+    reason = "a failure here fails the test"
 )]
 
 mod bad_input;
@@ -13,6 +13,5 @@ mod hostile;
 mod sparse;
 mod vanilla;
 mod verify;
-mod witness_porep;
-mod witness_posts;
+mod witnesses;
 mod zero;

@@ -1,6 +1,5 @@
-//! Full-size sectors without a sector: over a replica of zeros every sibling
-//! is the root of a tree of zeros, so vanilla proofs of any size can be written
-//! down. They reach the trees that the bundled sector does not have.
+//! Full-size sectors without a sector. Over a replica of zeros every sibling is the root of
+//! a tree of zeros. So vanilla proofs of any size can be written down. They reach the trees that the bundled sector does not have.
 
 use cuzk_filecoin::ProofRequest;
 use cuzk_filecoin::blank;

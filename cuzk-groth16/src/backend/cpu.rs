@@ -1,11 +1,13 @@
 //! The backend that every machine has.
 //!
 //! It keeps the same stages, locks and pools as a device would, so that the
-//! engine is exercised whole without one. The invariant: `gpu_mtx` is held
-//! while the transforms and the sums in G1 run, and by nothing else; the
-//! throttle is raised while the sum in G2 runs. A partition's checkpoint pauses
-//! and stops all of them; a paused one keeps the lock and the throttle, so that
-//! what preempts it runs on a backend with resources and pools of its own.
+//! engine is exercised whole without one. The invariants:
+//!
+//! * `gpu_mtx` is held while the transforms and the MSMs in G1 run, and by nothing else.
+//! * The throttle is raised while the MSM in G2 runs.
+//! * A partition's checkpoint pauses and stops all of them. A paused one keeps the lock
+//!   and the throttle. The work that preempts it therefore runs on a backend with
+//!   resources and pools of its own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,8 +50,8 @@ impl fmt::Debug for CpuBackend {
 }
 
 impl CpuBackend {
-    /// A backend that runs on `pool` with the best instructions there are, its
-    /// device region under the lock of `resources`.
+    /// Returns a backend that runs on `pool` with the best instructions of this machine.
+    /// Its device region runs under the lock of `resources`.
     #[must_use]
     pub fn new(resources: Arc<GpuResources>, pool: Arc<ThreadPool>) -> Self {
         Self {
@@ -60,19 +62,19 @@ impl CpuBackend {
         }
     }
 
-    /// The same with a pool of its own for the sum in G2.
+    /// Returns the backend with a pool of its own for the MSM in G2.
     #[must_use]
     pub fn with_b_g2_pool(self, b_g2_pool: Arc<ThreadPool>) -> Self {
         Self { b_g2_pool, ..self }
     }
 
-    /// The same with these instructions.
+    /// Returns the backend with these instructions.
     #[must_use]
     pub fn with_isa(self, isa: Isa) -> Self {
         Self { isa, ..self }
     }
 
-    /// All that the device region needs besides the partition.
+    /// Makes all that the device region needs besides the partition.
     fn prepare(&self, partition: &Synthesized) -> Result<Prepared, BackendError> {
         let Synthesized {
             circuit,
@@ -86,12 +88,12 @@ impl CpuBackend {
             domain: circuit.domain(self.isa, &self.pool)?,
             multiples: params.multiples(circuit, self.isa, &self.pool),
             scratch: evaluation.buffers().take(circuit.domain_len())?,
-            a_scalars: witness.query(0..witness.num_inputs(), &densities.a_aux),
-            b_scalars: witness.query(densities.b_input.iter(), &densities.b_aux),
+            a_scalars: PackedQuery::new(witness, 0..witness.num_inputs(), &densities.a_aux),
+            b_scalars: PackedQuery::new(witness, densities.b_input.iter(), &densities.b_aux),
         })
     }
 
-    /// A and B on a witness, for who left that to the backend.
+    /// Evaluates A and B on a witness, if synthesis left that to the backend.
     fn evaluate(
         &self,
         circuit: &Circuit,
@@ -118,7 +120,7 @@ impl CpuBackend {
         }
     }
 
-    /// Σ wᵢ·Bᵢ in G2. Synthesis gives way while it runs.
+    /// Computes Σ wᵢ·Bᵢ in G2. Synthesis gives way while it runs.
     fn sum_in_g2(
         &self,
         (params, multiples): (&MappedParams, Option<&MappedMultiples>),
@@ -135,31 +137,31 @@ impl CpuBackend {
     }
 }
 
-/// What the device region is given besides the partition, all of it made
-/// before the device's lock is taken.
+/// The input of the device region besides the partition, made before the device's lock
+/// is taken.
 struct Prepared {
     domain: Arc<Domain>,
     multiples: Arc<SharedFile>,
     /// As long as the domain.
     scratch: Buffer,
     a_scalars: PackedQuery<Scalar>,
-    /// For every sum over B.
+    /// For every MSM over B.
     b_scalars: PackedQuery<Scalar>,
 }
 
-/// What the device region computes from.
+/// The input of the device region.
 struct Region<'a> {
     domain: &'a Domain,
     bases: (&'a MappedParams, Option<&'a MappedMultiples>),
-    /// What the sums over L, A and B take.
+    /// The scalars of the MSMs over L, A and B.
     scalars: [PackedSlice<'a, Scalar>; 3],
     randomness: Randomness,
     context: Context<'a>,
 }
 
 impl Region<'_> {
-    /// The quotient of A and B on the witness, which takes the place of A, and the
-    /// sums in G1.
+    /// Computes the quotient of A and B on the witness, which takes the place of A, and
+    /// the MSMs in G1.
     fn run(
         self,
         a: &mut [Scalar],
@@ -180,8 +182,8 @@ impl Region<'_> {
     }
 }
 
-/// The sums in G1, one after the other: each is cut evenly for all threads, in pieces
-/// so large that two sums beside each other would end with idle threads. `h` is the
+/// Computes the MSMs in G1, one after the other. Each is cut evenly for all threads, in
+/// large pieces: two of them beside each other would end with idle threads. `h` is the
 /// quotient.
 fn sums_in_g1(
     context: Context<'_>,

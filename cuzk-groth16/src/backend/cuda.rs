@@ -1,5 +1,5 @@
-//! The backend of a CUDA device: the compiled circuit and the parameters' points
-//! stay there, a packed witness goes up, five sums come down.
+//! The backend of a CUDA device. The compiled circuit and the parameters' points stay on
+//! it. A packed witness goes up, and the results of five MSMs come down.
 //!
 //! Not the device (`supraseal_sys::device`), and not the choice of devices. The
 //! invariant: a device that fails fails its partition and never the process.
@@ -11,43 +11,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bellperson::groth16::Proof;
-use blstrs::{Bls12, G2Affine, G2Projective, Scalar};
+use blstrs::{Bls12, Scalar};
 use cuzk_memory::Checkpoint;
 use cuzk_pce::PackedWitness;
 use cuzk_pce::program::Flat;
 use cuzk_timeline::{Stage, Trace};
+use supraseal_sys::Status;
 use supraseal_sys::device::{
     CircuitArrays, CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver,
     DeviceSums, Intermediates, ProofFigures, Queries, RanProof, StagedProof, WitnessArrays,
     WitnessSource,
 };
-use supraseal_sys::{Status, b_g2_msm_scratch_bytes};
 
 use super::assemble::{Blinding, Sums, assemble};
-use super::footprint::{Footprint, SynthesisShare};
+use super::footprint::{DeviceWorkspace, Footprint, SynthesisShare};
 use super::{Backend, BackendError, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::once_map::OnceMap;
 use crate::params::{MappedParams, Shapes};
-
-/// The pinned buffers through which points go to a device: two of 2²² points in
-/// G1, the longest piece of its plan.
-const PINNED_PIECES_BYTES: u64 = 2 * (96 << 22);
-
-/// The variables of one task of the MSM in G2 on the host.
-const B_G2_TASK_VARIABLES: usize = 64 * 64;
-
-/// What a worker's results take of pinned memory, at most.
-const RESULTS_BYTES_MAX: u64 = 16 << 20;
 
 /// Proves on a device.
 pub struct CudaBackend {
     device: Arc<DeviceProver>,
     circuits: OnceMap<Known, DeviceCircuit>,
     last: Mutex<Option<ProofFigures>>,
-    workers: u64,
-    /// The threads of the host's pool for the MSM in G2; none if the device makes it.
-    host_b_g2_threads: Option<u32>,
+    workspace: DeviceWorkspace,
 }
 
 impl fmt::Debug for CudaBackend {
@@ -59,54 +47,36 @@ impl fmt::Debug for CudaBackend {
 }
 
 impl CudaBackend {
-    /// A backend that proves on `device`.
+    /// Returns a backend that proves on `device`.
     #[must_use]
     pub fn new(device: Arc<DeviceProver>) -> Self {
         Self {
             device,
             circuits: OnceMap::default(),
             last: Mutex::default(),
-            workers: 1,
-            host_b_g2_threads: Some(1),
+            workspace: DeviceWorkspace {
+                workers: 1,
+                b_g2_threads: Some(1),
+            },
         }
     }
 
-    /// The same for a device that was opened for so many workers.
+    /// Returns the backend for a device that was opened for so many workers.
     #[must_use]
-    pub fn with_workers(self, workers: u32) -> Self {
-        Self {
-            workers: workers.into(),
-            ..self
-        }
+    pub fn with_workers(mut self, workers: u32) -> Self {
+        self.workspace.workers = workers.into();
+        self
     }
 
     /// Returns the backend with the MSM in G2 on a pool of so many threads on the host;
     /// `None` if the device makes it.
     #[must_use]
-    pub fn with_host_b_g2(self, threads: Option<u32>) -> Self {
-        Self {
-            host_b_g2_threads: threads,
-            ..self
-        }
+    pub fn with_host_b_g2(mut self, threads: Option<u32>) -> Self {
+        self.workspace.b_g2_threads = threads;
+        self
     }
 
-    /// Returns the most that the MSM in G2 holds on the host, in bytes: the decoded bases
-    /// and the scalars of the wide terms, a task's decoded bases for each thread, and what
-    /// Pippenger's algorithm takes. See `csrc/b_g2_packed.cpp`.
-    fn host_b_g2_bytes(&self, circuit: &Circuit) -> u64 {
-        let Some(threads) = self.host_b_g2_threads else {
-            return 0;
-        };
-        let wide = circuit.wide().in_b + circuit.program().num_inputs();
-        let terms = wide * (size_of::<G2Affine>() + size_of::<Scalar>());
-        let tasks = circuit.program().num_aux().div_ceil(B_G2_TASK_VARIABLES);
-        let task_sums = tasks * (size_of::<G2Projective>() + size_of::<usize>());
-        let task_bases = B_G2_TASK_VARIABLES * (size_of::<G2Affine>() + size_of::<usize>());
-        let scratch = b_g2_msm_scratch_bytes(wide, threads).total();
-        (terms + task_sums + threads as usize * task_bases + scratch) as u64
-    }
-
-    /// How a device of these options uses its memory for a circuit.
+    /// Returns how a device of these options uses its memory for a circuit.
     ///
     /// # Errors
     /// A circuit that does not fit.
@@ -119,14 +89,15 @@ impl CudaBackend {
         Ok(DevicePlan::new(&shape, options)?)
     }
 
-    /// What the proof took whose device region ended last, if one did.
+    /// Returns the figures of the proof whose device region ended last, if one did.
     #[must_use]
     pub fn figures(&self) -> Option<ProofFigures> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The circuit on the device. Made with the first partition of each, while the
-    /// circuit's others wait unless they are stopped; those of other circuits do not.
+    /// Returns the circuit on the device. The first partition of a circuit makes it. The
+    /// circuit's other partitions wait, unless they are stopped; those of other circuits
+    /// do not.
     fn circuit(&self, partition: &Partition) -> Result<Arc<DeviceCircuit>, BackendError> {
         let known = Known {
             circuit: Arc::clone(&partition.circuit),
@@ -143,8 +114,9 @@ impl CudaBackend {
             .get_or_make_unless_stopped(known, &partition.checkpoint, make)
     }
 
-    /// What a partition comes to on the device, from A and B on its witness to the five
-    /// sums, to be compared with what it comes to elsewhere. No proof: nothing is added.
+    /// Returns the intermediate values of a partition on the device, from A and B on its
+    /// witness to the results of the five MSMs. Tests compare them with those of another
+    /// backend. No proof is assembled.
     ///
     /// # Errors
     /// As of a proof, and of [`StagedProof::run_inspected`].
@@ -177,7 +149,7 @@ impl CudaBackend {
         let ran = staged.run(b_g1, &partition.checkpoint)?;
         let figures = *ran.figures();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
-        // What comes after, such as adding up the results, is no use of the device.
+        // Later work, such as adding up the results, does not use the device.
         let (locked, ended) = (figures.locked_at, figures.locked_at + figures.region);
         trace.between(Stage::LockWait, asked, locked);
         trace.between(Stage::Device, locked, ended);
@@ -225,7 +197,7 @@ fn ms(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
 
-/// What of a synthesized partition a device needs.
+/// The parts of a synthesized partition that a device needs.
 struct Partition {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
@@ -234,7 +206,8 @@ struct Partition {
 }
 
 impl Partition {
-    /// With what else its proof takes. Vectors, if there are any, are of no use here.
+    /// Returns the partition, and the randomness of its proof. Vectors, if there are any,
+    /// are of no use here.
     fn new(synthesized: Synthesized) -> (Self, Randomness) {
         let Synthesized {
             circuit,
@@ -260,22 +233,11 @@ impl Backend for CudaBackend {
     }
 
     fn footprint(&self, circuit: &Circuit, _: &Shapes, share: SynthesisShare) -> Footprint {
-        let on_host = share.footprint(circuit);
-        let b_g2_bytes = self.host_b_g2_bytes(circuit);
-        Footprint {
-            peak_bytes: on_host.peak_bytes + b_g2_bytes,
-            finish_bytes: on_host.finish_bytes + b_g2_bytes,
-            kept_blocks: on_host.kept_blocks,
-        }
+        self.workspace.footprint(circuit, share)
     }
 
     fn kept_bytes(&self, circuit: &Circuit) -> u64 {
-        let program = circuit.program();
-        let values = circuit.wide().all + program.num_inputs();
-        // Two bits a variable and a rank for 64 of them, and 32 bytes where wide.
-        let witness = program.num_aux() * 3 / 8 + values * 32;
-        let flat = program.resident_bytes();
-        PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
+        self.workspace.kept_bytes(circuit)
     }
 
     fn evaluates(&self) -> bool {

@@ -7,11 +7,12 @@
 
 use std::io;
 
-use blstrs::Scalar;
+use blstrs::{G2Affine, G2Projective, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{MsmMemory, MsmTermSize, Shape};
 use cuzk_kernels::ntt::Domain;
 use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
+use supraseal_sys::b_g2_msm_scratch_bytes;
 
 use crate::circuit::Circuit;
 use crate::params::Shapes;
@@ -20,13 +21,23 @@ use crate::params::Shapes;
 /// 0.3 MB a thread were measured on 16.
 const THREAD_BYTES: u64 = 1 << 18;
 
-/// What the writer of a witness has on the heap, in sizes of the packed witness: the data
-/// that it hashes, and what the heaps of its threads keep of that.
+/// Memory of the writer of a witness on the heap, in sizes of the packed witness. It is the
+/// hashed data, and the part of it that the heaps of the threads keep.
 const HEAP_COPIES: u64 = 2;
 
 /// The most that reading or compiling a circuit holds: 52 MB were measured for the
 /// largest.
 pub const READING_BYTES: u64 = 64 << 20;
+
+/// The pinned buffers through which points go to a device: two of 2²² points in
+/// G1, the longest piece of its plan.
+const PINNED_PIECES_BYTES: u64 = 2 * (96 << 22);
+
+/// The variables of one task of a device's MSM in G2 on the host.
+const B_G2_TASK_VARIABLES: usize = 64 * 64;
+
+/// The most that the results of a device's worker take of pinned memory.
+const RESULTS_BYTES_MAX: u64 = 16 << 20;
 
 const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
 
@@ -88,7 +99,8 @@ impl CpuWorkspace {
         threads_bytes(self.threads.max(self.b_g2_threads))
     }
 
-    /// The sums in G1, one after the other: over the quotient and L as one, and over A.
+    /// Returns the memory of the MSMs in G1, which run one after the other: over the
+    /// quotient and L as one, and over A.
     fn g1(&self, circuit: &Circuit, shapes: &Shapes) -> [MsmMemory; 2] {
         let quotient = MsmTermSize {
             wide: circuit.domain_len(),
@@ -109,13 +121,13 @@ impl CpuWorkspace {
         MsmMemory::of_g2(self.isa, &[terms], self.b_g2_threads)
     }
 
-    /// What the transforms' threads hold.
+    /// Returns the memory of the transforms' threads, in bytes.
     fn rows_bytes(&self, circuit: &Circuit) -> usize {
         let log_size = circuit.domain_len().ilog2();
         Domain::rows_bytes(self.isa, log_size, self.threads)
     }
 
-    /// What the sum that has most on the heap has there.
+    /// Returns the memory on the heap of the MSM that has most there, in bytes.
     fn heap_bytes(&self, circuit: &Circuit, shapes: &Shapes) -> u64 {
         let [h_and_l, a] = self.g1(circuit, shapes);
         let sums = [h_and_l, a, self.g2(circuit, shapes)];
@@ -131,7 +143,7 @@ impl CpuWorkspace {
 #[derive(Default)]
 struct Replay {
     free: FreeList<VirtualExtent>,
-    /// What is mapped, in bytes each.
+    /// The sizes of the mapped blocks, in bytes.
     mapped: Vec<usize>,
     /// The most that was mapped at once.
     mapped_bytes_max: usize,
@@ -173,7 +185,7 @@ impl Replay {
         }
     }
 
-    /// What is mapped in the end, in bytes of each block.
+    /// Returns the sizes of the blocks that are mapped in the end, in bytes.
     fn into_blocks(self) -> Vec<usize> {
         self.mapped.into_iter().filter(|bytes| *bytes > 0).collect()
     }
@@ -183,7 +195,7 @@ fn threads_bytes(threads: usize) -> u64 {
     threads as u64 * THREAD_BYTES
 }
 
-/// The terms of a sum over the witness, or over a query of it.
+/// Returns the terms of an MSM over the witness, or over a query of it.
 fn wide_terms(wide: usize, multiples: Option<Shape>) -> MsmTermSize {
     MsmTermSize {
         wide,
@@ -192,15 +204,16 @@ fn wide_terms(wide: usize, multiples: Option<Shape>) -> MsmTermSize {
     }
 }
 
-/// A packed witness, or a query of it.
+/// Returns the bytes of a packed witness, or of a query of it.
 fn packed_bytes(circuit: &Circuit) -> u64 {
     packed_arrays(circuit, circuit.program().num_aux())
         .iter()
         .sum::<usize>() as u64
 }
 
-/// Bytes of each vector of a packed witness, or of a query of it over so many variables:
-/// bits, which of them are wide, ranks of both, and room for all that are wide.
+/// Returns the bytes of each vector of a packed witness, or of a query of it over so many
+/// variables. The vectors are the bits, the marks of wide ones, the ranks, and room for
+/// all wide values.
 fn packed_arrays(circuit: &Circuit, variables: usize) -> [usize; 4] {
     let words = variables / 64 + 2;
     let [bits, ranks] = [size_of::<u64>(), size_of::<u32>()].map(|bytes| words * bytes);
@@ -227,8 +240,8 @@ pub fn partition_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Sha
     pool_bytes(circuit, workspace, shapes) + heap_bytes
 }
 
-/// Returns what the pool maps for partitions of a circuit one after the other, in bytes: for
-/// the witness, the vectors over the domain, the queries, and the workspace of the MSMs.
+/// Returns the bytes that the pool maps for partitions of a circuit one after the other. The
+/// blocks are for the witness, the vectors over the domain, the queries and the MSMs.
 /// Blocks that were given back before are used again where they suit.
 #[must_use]
 pub fn pool_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
@@ -266,6 +279,55 @@ impl SynthesisShare {
     }
 }
 
+/// The workspace on the host of the proofs that a device makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceWorkspace {
+    /// The partitions that are on their way at once.
+    pub(super) workers: u64,
+    /// The threads of the MSM in G2 on the host; none if the device makes it.
+    pub(super) b_g2_threads: Option<u32>,
+}
+
+impl DeviceWorkspace {
+    /// Returns the footprint of a partition.
+    pub(super) fn footprint(self, circuit: &Circuit, share: SynthesisShare) -> Footprint {
+        let on_host = share.footprint(circuit);
+        let b_g2_bytes = self.b_g2_bytes(circuit);
+        Footprint {
+            peak_bytes: on_host.peak_bytes + b_g2_bytes,
+            finish_bytes: on_host.finish_bytes + b_g2_bytes,
+            kept_blocks: on_host.kept_blocks,
+        }
+    }
+
+    /// Returns the bytes that are kept for a circuit on the device: pinned memory, and the
+    /// circuit in the form that was uploaded.
+    pub(super) fn kept_bytes(self, circuit: &Circuit) -> u64 {
+        let program = circuit.program();
+        let values = circuit.wide().all + program.num_inputs();
+        // Two bits a variable and a rank for 64 of them, and 32 bytes where wide.
+        let witness = program.num_aux() * 3 / 8 + values * 32;
+        let flat = program.resident_bytes();
+        PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
+    }
+
+    /// Returns the most that the MSM in G2 holds on the host, in bytes. That is: the
+    /// decoded bases and the scalars of the wide terms, a task's decoded bases for each
+    /// thread, and the scratch of Pippenger's algorithm. See `csrc/b_g2_packed.cpp`.
+    fn b_g2_bytes(self, circuit: &Circuit) -> u64 {
+        let Some(threads) = self.b_g2_threads else {
+            return 0;
+        };
+        let wide = circuit.wide().in_b + circuit.program().num_inputs();
+        let terms = wide * (size_of::<G2Affine>() + size_of::<Scalar>());
+        let tasks = circuit.program().num_aux().div_ceil(B_G2_TASK_VARIABLES);
+        let task_sums = tasks * (size_of::<G2Projective>() + size_of::<usize>());
+        let task_bases = B_G2_TASK_VARIABLES * (size_of::<G2Affine>() + size_of::<usize>());
+        let scratch = b_g2_msm_scratch_bytes(wide, threads).total();
+        (terms + task_sums + threads as usize * task_bases + scratch) as u64
+    }
+}
+
 /// Takes a witness's blocks, and what is given back when its parts are one.
 fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<VirtualExtent> {
     let variables = circuit.program().num_aux();
@@ -295,8 +357,8 @@ fn replay(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> Repla
     pool
 }
 
-/// Returns what a partition holds once its device region is over, in bytes: the scalars of
-/// the B query, and what the MSM over them takes.
+/// Returns the bytes that a partition holds after its device region: the scalars of the B
+/// query, and the workspace of the MSM over them.
 fn finish_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
     let sum = workspace.g2(circuit, shapes);
     let sum_bytes = sum.blocks.iter().sum::<usize>() + sum.heap_bytes;

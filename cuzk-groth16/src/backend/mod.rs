@@ -1,15 +1,16 @@
 //! Where a synthesized partition becomes a proof.
 //!
-//! A backend is a value, opened by whoever starts an engine. It is not told of
-//! jobs, queues or requests. The invariants: [`Backend::prove_start`] holds the
-//! device's lock for the device region only, [`Pending::finish`] runs outside
-//! it, and what a backend returns has not been verified yet.
+//! A backend is a value, opened by the caller that starts an engine. It is not told of
+//! jobs, queues or requests. The invariants:
+//!
+//! * [`Backend::prove_start`] holds the device's lock for the device region only.
+//! * [`Pending::finish`] runs outside of it.
+//! * The proof that a backend returns has not been verified yet.
 
 mod assemble;
 mod cpu;
 mod cuda;
 pub mod footprint;
-mod randomness;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,18 +28,18 @@ use crate::params::{MappedParams, ParamsError, Shapes};
 use crate::{Culprit, Error};
 use cuzk_memory::{Buffer, BufferPool};
 
+pub use assemble::{Randomness, Scaling};
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
 pub use footprint::{CpuWorkspace, Footprint, SynthesisShare};
-pub use randomness::{Randomness, Scaling};
 
-/// One device of an engine: what proves on it, and the C++ side's resources that
-/// guard it.
+/// One device of an engine: the backend that proves on it, and the C++ side's resources
+/// that guard it.
 pub struct Device {
     /// The device's lock and throttle. The devices of an engine were made
     /// [beside](GpuResources::beside) each other, since it looks at one throttle.
     pub resources: Arc<GpuResources>,
-    /// What proves on it.
+    /// The backend that proves on it.
     pub backend: Arc<dyn Backend>,
 }
 
@@ -56,9 +57,9 @@ pub struct Synthesized {
     pub params: Arc<MappedParams>,
     /// The value of every variable.
     pub witness: PackedWitness<Scalar>,
-    /// What A and B are on it, or that the backend is to see to that.
+    /// A and B on it, or the order to evaluate them.
     pub evaluation: Evaluation,
-    /// What will make its proof zero-knowledge.
+    /// The randomness that makes its proof zero-knowledge.
     pub randomness: Randomness,
     /// Pauses or stops the backend's work on it. A backend passes it every millisecond
     /// or a few while it computes, and only asks if it is cancelled while it waits.
@@ -75,7 +76,7 @@ pub enum Evaluation {
 }
 
 impl Evaluation {
-    /// Where vectors over the domain come from.
+    /// Returns the pool that vectors over the domain come from.
     #[must_use]
     pub fn buffers(&self) -> &Arc<BufferPool> {
         match self {
@@ -129,8 +130,8 @@ pub trait Backend: Send + Sync {
     /// Lets go of what is kept for parameters in whose place are others.
     fn evict_params(&self, _params: &MappedParams) {}
 
-    /// Runs the device region: the quotient and the sums in G1. What is left to
-    /// do keeps the backend, so that another thread may finish it.
+    /// Runs the device region: the quotient and the MSMs in G1. The returned rest keeps the
+    /// backend, so that another thread may finish it.
     ///
     /// # Errors
     /// Parameters with an undecodable point, a failing device, or
@@ -144,7 +145,7 @@ pub trait Backend: Send + Sync {
 
 /// A proof whose device region is over.
 pub trait Pending: Send {
-    /// Runs what is left, outside the device's lock, and assembles the proof.
+    /// Runs the rest, outside the device's lock, and assembles the proof.
     ///
     /// # Errors
     /// As [`Backend::prove_start`].
@@ -156,7 +157,7 @@ pub trait Pending: Send {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// A transform or a sum on the CPU.
+    /// A transform or an MSM on the CPU.
     #[error(transparent)]
     Kernel(KernelError),
     /// The partition's checkpoint said so.
@@ -172,7 +173,7 @@ pub enum BackendError {
     #[error(transparent)]
     Evaluation(Box<Error>),
     /// Memory for a vector over the domain.
-    #[error("no memory for a vector over the domain: {0}; lower memory.total_budget")]
+    #[error("no memory for a vector over the domain: {0}")]
     Memory(#[from] std::io::Error),
     /// The verifying key's δ is the identity: whoever made the parameters can
     /// learn the witness from a proof.
@@ -184,7 +185,7 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// What is to blame.
+    /// Returns the cause, as far as the error tells.
     #[must_use]
     pub fn culprit(&self) -> Culprit {
         match self {
@@ -203,6 +204,7 @@ impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
         match error {
             Error::Stopped => Self::Stopped,
+            Error::Memory(error) => Self::Memory(error),
             error => Self::Evaluation(Box::new(error)),
         }
     }

@@ -5,9 +5,9 @@
 //! parameters and wants to know before a proof is due. Not a proof that the
 //! parameters are this circuit's: that takes the toxic waste.
 //!
-//! The invariant: what passes here is in the right groups, with a chance of
-//! 2^-64 that a point outside was overlooked, and both queries over B are of the
-//! same scalars, with one of 2^-127 that they are not.
+//! The invariant: points that pass are in the right groups, and both queries over B are of
+//! the same scalars. A point outside of its group is overlooked with a chance of 2^-64, and
+//! other scalars with one of 2^-127.
 
 use bellperson::groth16::VerifyingKey;
 use blstrs::{Bls12, G1Affine, G1Projective, G2Projective, Scalar};
@@ -129,10 +129,10 @@ fn random_half(rng: &mut ChaCha8Rng) -> Scalar {
     Option::from(Scalar::from_u64s_le(&words)).unwrap_or_default()
 }
 
-/// Consecutive bases of others. Their encodings are not shown: kernels that read
-/// those are content with a test of the curve's equation that a forger could
-/// pass, because a proof from a wrong point does not verify. Here nothing is
-/// verified afterwards.
+/// Consecutive bases of others. Their encodings are not shown. A kernel that reads
+/// encodings is content with a weak test of the curve's equation, which a forger could
+/// pass. A proof from a wrong point does not verify, but nothing is verified after this
+/// check.
 struct Part<'a, B: ?Sized> {
     all: &'a B,
     start: usize,

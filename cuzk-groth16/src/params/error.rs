@@ -1,7 +1,7 @@
-//! What can be wrong with parameters, and how it is told.
+//! The errors of parameters.
 //!
-//! No checking happens here. The invariant: an error about a file names it and
-//! says how to get a good one.
+//! Nothing is checked here, and no command or configuration key is named: callers know
+//! those. The invariant: an error about a file names the file.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,11 +16,7 @@ use super::query::QueryName;
 #[non_exhaustive]
 pub enum ParamsError {
     /// A file is not there.
-    #[error(
-        "the Groth16 parameter file {path} is missing; for small sectors make test parameters \
-         with `cuzk params generate`, for production sectors fetch the network's, or point \
-         srs.param_cache or FIL_PROOFS_PARAMETER_CACHE at the folder that has them"
-    )]
+    #[error("the Groth16 parameter file {path} is missing")]
     Missing {
         /// The file.
         path: PathBuf,
@@ -69,8 +65,8 @@ pub enum ParamsError {
     },
     /// A file of multiples that cannot be used or made.
     #[error(
-        "{path} cannot be used: {problem}; make it anew with `cuzk params prepare`, or delete it: \
-         proofs take longer without it"
+        "{path} cannot be used: {problem}; make it anew, or delete it: proofs take longer \
+         without it"
     )]
     Multiples {
         /// The file.
@@ -81,12 +77,12 @@ pub enum ParamsError {
     /// Multiples that cannot be made.
     #[error(
         "no multiples: {limit_bytes} bytes leave no room for any, or the instructions ({isa}) have \
-         no form for them; raise --limit, or prove without them, which takes longer"
+         no form for them; raise the limit, or prove without them, which takes longer"
     )]
     NoMultiples {
         /// The most that the file may take, bytes.
         limit_bytes: u64,
-        /// What they were to be made for.
+        /// The instructions of the machine.
         isa: Isa,
     },
     /// The making of a file was stopped; nothing is left of it.
@@ -158,15 +154,6 @@ pub enum ParamsError {
         /// Which.
         problem: &'static str,
     },
-    /// Insecure parameters for sectors of real networks.
-    #[error(
-        "test parameters are insecure, and sectors of {sector_size_bytes} bytes are in use on \
-         networks: fetch the network's parameters, or give --i-know-these-are-insecure"
-    )]
-    InsecureNotAcknowledged {
-        /// The sector size, bytes.
-        sector_size_bytes: u64,
-    },
     /// A verifying key whose parameters are absent, which new ones would not fit.
     #[error(
         "{vk} is there without its parameters, and generated parameters have another key; fetch \
@@ -229,11 +216,11 @@ pub enum GenerateError {
     /// A query longer than the format can say.
     #[error("expected at most {max} {what}, got {got}")]
     TooLarge {
-        /// What there is too much of.
+        /// The things of which there are too many.
         what: &'static str,
         /// The most that the format or the field takes.
         max: u64,
-        /// How many there are.
+        /// Their number.
         got: u64,
     },
 }

@@ -1,8 +1,8 @@
 //! bellperson's parameter files, mapped into memory.
 //!
-//! A `.params` file is a verifying key (which is all of a `.vk` file) followed
-//! by five queries, each a big-endian 32-bit count and that many uncompressed
-//! points: H, L, A, B in G1, B in G2. The key is six points (α₁ β₁ β₂ γ₂ δ₁ δ₂)
+//! A `.vk` file is a verifying key. A `.params` file is a verifying key and five queries:
+//! H, L, A, B in G1, B in G2. Each query is a big-endian 32-bit count and that many
+//! uncompressed points. The key is six points (α₁ β₁ β₂ γ₂ δ₁ δ₂)
 //! and the query IC in the same form. Points keep the names of Groth, "On the
 //! Size of Pairing-based Non-interactive Arguments", eprint 2016/260.
 //!
@@ -109,8 +109,8 @@ impl ParamsFile {
         self.map.bytes().get(..self.key_end).unwrap_or_default()
     }
 
-    /// A digest by which to tell these parameters from others: of the verifying
-    /// key, which depends on all of the toxic waste, and the file's size.
+    /// Returns a digest that tells these parameters from others. It is of the file's size
+    /// and of the verifying key, which depends on all of the toxic waste.
     pub(super) fn digest(&self) -> blake3::Hash {
         blake3::Hasher::new()
             .update(&(self.file_bytes() as u64).to_le_bytes())

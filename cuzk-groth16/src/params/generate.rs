@@ -27,7 +27,7 @@ const CHUNK: usize = 1 << 16;
 /// Scalars that one task computes at a time.
 const TASK: usize = 1 << 12;
 
-/// What was generated.
+/// The result of [`generate`].
 #[derive(Debug)]
 pub struct Generated {
     /// The verifying key, as it opens the parameters.
@@ -78,7 +78,7 @@ pub fn generate(
     })
 }
 
-/// What the generators are multiplied by, query by query.
+/// The multipliers of the generators, query by query.
 struct Scalars {
     ic: Vec<Scalar>,
     l: Vec<Scalar>,

@@ -1,8 +1,10 @@
 //! The parameter cache: a folder of `.params` and `.vk` files.
 //!
-//! Knows files by the names it is given, not circuits. The invariants: each
-//! file is opened at most once and shared, and a file comes into the folder
-//! whole, by renaming, in one process at a time, and never over another.
+//! It knows files by the names that it is given, not circuits. The invariants:
+//!
+//! * Each file is opened at most once, and shared.
+//! * A file comes into the folder whole, by renaming, and never over another.
+//! * One process at a time makes a file.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -27,10 +29,6 @@ use super::toxic_waste::ToxicWaste;
 use crate::once_map::OnceMap;
 use crate::query_lengths::QueryLengths;
 
-/// Sectors from this size on, bytes, are in use on networks, where insecure
-/// parameters do harm.
-const NETWORK_SECTOR_MIN_BYTES: u64 = 512 << 20;
-
 /// The files of one circuit, by name within the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ParameterFiles {
@@ -40,39 +38,22 @@ pub struct ParameterFiles {
     pub vk: String,
 }
 
-/// How test parameters are made. The default is seed 0, no acknowledgement, and this
-/// machine's fastest instructions.
+/// How test parameters are made. The default is seed 0 and this machine's fastest
+/// instructions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GenerateOptions {
     /// Seed of the toxic waste; see [`ToxicWaste::from_seed`].
     pub seed: u64,
-    /// Whether the caller knows that anyone can forge proofs for them. Needed
-    /// for sectors of 512 MiB and more.
-    pub acknowledge_insecure: bool,
     /// The instructions to compute with.
     pub isa: Isa,
 }
 
-impl GenerateOptions {
-    /// Whether test parameters for sectors of this size may be made.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamsError::InsecureNotAcknowledged`] for sectors of 512 MiB and more.
-    pub fn check(&self, sector_size_bytes: u64) -> Result<(), ParamsError> {
-        if sector_size_bytes >= NETWORK_SECTOR_MIN_BYTES && !self.acknowledge_insecure {
-            return Err(ParamsError::InsecureNotAcknowledged { sector_size_bytes });
-        }
-        Ok(())
-    }
-}
-
-/// What [`ParamCache::ensure_generated`] did.
+/// The outcome of [`ParamCache::ensure_generated`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Usable parameters were there, from whichever seed or source.
+    /// Usable parameters existed, from whichever seed or source.
     AlreadyThere,
-    /// The same, but for the file of their key, which was written again.
+    /// Usable parameters existed without the file of their key, which was written again.
     KeyRestored,
     /// They were made, from the seed.
     Made,
@@ -85,8 +66,8 @@ pub struct LoadedParams {
     loading: Loading,
 }
 
-/// One of the times that this process loaded parameters: what is verified under one key
-/// has the same.
+/// One of the times that this process loaded parameters. Proofs that are verified under
+/// one key have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loading(u64);
 
@@ -117,7 +98,7 @@ impl LoadedParams {
         &self.mapped
     }
 
-    /// Which loading of parameters these are of.
+    /// Returns the loading that these parameters are of.
     #[must_use]
     pub fn loading(&self) -> Loading {
         self.loading
@@ -159,10 +140,9 @@ impl ParamCache {
         }
     }
 
-    /// The same, with verifying keys prepared on so many threads, which are there only
-    /// meanwhile; without it on rayon's current pool. That happens once a key, and who
-    /// does it holds what others wait for: with threads that have other work as well it
-    /// could come to wait for them.
+    /// Returns the cache with verifying keys prepared on so many new threads. Without this
+    /// call, rayon's current pool prepares them. A key is prepared once, while other
+    /// threads wait for it: a pool with other work could come to wait for those.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         let threads = Some(threads);
@@ -187,13 +167,13 @@ impl ParamCache {
         self.dir.join(&files.vk)
     }
 
-    /// Whether both files are there. Says nothing of what is in them.
+    /// Returns true if both files exist. It does not look into them.
     #[must_use]
     pub fn has(&self, files: &ParameterFiles) -> bool {
         self.params_path(files).is_file() && self.vk_path(files).is_file()
     }
 
-    /// The parameters of a circuit, mapped by the first who asks.
+    /// Returns the parameters of a circuit. The first thread that asks maps them.
     ///
     /// # Errors
     ///
@@ -232,12 +212,12 @@ impl ParamCache {
         self.loaded.made(files)
     }
 
-    /// Loads the parameters of a circuit anew, in place of those that are loaded, which
-    /// live on with whoever uses them.
+    /// Loads the parameters of a circuit anew. The parameters that were loaded live on with
+    /// their users.
     ///
     /// # Errors
     ///
-    /// As [`Self::load`]; what is loaded stays then.
+    /// As [`Self::load`]; the loaded parameters stay then.
     pub fn reload(
         &self,
         files: &ParameterFiles,
@@ -250,8 +230,7 @@ impl ParamCache {
         Ok(())
     }
 
-    /// Lets go of the parameters of a circuit; whoever uses them keeps them until
-    /// then.
+    /// Lets go of the parameters of a circuit. Their users keep them until they end.
     pub fn evict(&self, files: &ParameterFiles) {
         self.loaded.remove(files);
         self.keys.remove(&files.vk);
@@ -297,19 +276,18 @@ impl ParamCache {
         Ok(pool.install(|| prepare_verifying_key(key)))
     }
 
-    /// Makes insecure test parameters for `circuit` unless there are some. Several
-    /// processes may ask at once: one makes them, the others wait. `progress`
-    /// is told points done and points in all.
+    /// Makes insecure test parameters for `circuit`, unless the files exist. Anyone who
+    /// knows the seed can forge proofs for them, so the caller decides whether these
+    /// names may stand for insecure parameters. Several processes may ask at once: one
+    /// makes them, the others wait. `progress` gets the points done and all points.
     ///
     /// # Errors
     ///
-    /// [`ParamsError::InsecureNotAcknowledged`] for sectors of 512 MiB and
-    /// more; what is wrong with files that are there; what writing says. No
-    /// file is left half written, and none is replaced.
+    /// An existing file that cannot be used, and a failure to write. No file is left half
+    /// written, and none is replaced.
     pub fn ensure_generated(
         &self,
         files: &ParameterFiles,
-        sector_size_bytes: u64,
         circuit: &Program<Scalar>,
         options: GenerateOptions,
         progress: impl FnMut(u64, u64),
@@ -318,7 +296,6 @@ impl ParamCache {
         if self.has(files) {
             return self.load(files, &lengths).map(|_| Outcome::AlreadyThere);
         }
-        options.check(sector_size_bytes)?;
         fs::create_dir_all(&self.dir).map_err(|source| created(&self.dir, source))?;
         let _lock = self.lock(files)?;
         let outcome = if self.has(files) {
@@ -339,7 +316,7 @@ impl ParamCache {
         Ok(file)
     }
 
-    /// Makes what is not there, under the lock.
+    /// Makes the missing files, under the lock.
     fn make(
         &self,
         files: &ParameterFiles,

@@ -16,7 +16,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error of the operating system.
     pub(super) fn new(file: &File) -> io::Result<Self> {
         // SAFETY: nobody may shorten or rewrite the file while it is mapped.
         // The generator never does: it writes under another name and renames,

@@ -17,8 +17,8 @@ use super::file::ParamsFile;
 use super::multiples::{SharedFile, SharedMultiples};
 use crate::circuit::Circuit;
 
-/// The parameters of one circuit, mapped into memory, with their multiples once someone
-/// asked for them.
+/// The parameters of one circuit, mapped into memory, with their multiples once they were
+/// asked for.
 ///
 /// The files must not be changed or shortened while they are open; replace them by
 /// renaming others over them.
@@ -54,8 +54,8 @@ impl MappedParams {
         })
     }
 
-    /// The multiples of these parameters' bases, if there are any to be used;
-    /// opened, in `pool`, by the first who asks.
+    /// Returns the multiples of these parameters' bases, if there are any to be used. The
+    /// first thread that asks opens them, in `pool`.
     pub fn multiples(&self, circuit: &Circuit, isa: Isa, pool: &ThreadPool) -> Arc<SharedFile> {
         loop {
             // Nothing stops it, so the first turn returns.
@@ -83,12 +83,14 @@ impl MappedParams {
             .open_unless_stopped(&self.file, circuit, isa, pool, checkpoint)
     }
 
-    /// Opens the file of multiples again, after it was made anew if it is of something
-    /// else or damaged, or made if there is none and it is `wanted`: for sums on
-    /// `threads` threads, within the limit that its maker had set. Takes seconds to
-    /// minutes, in the current pool. Whoever asks for the multiples from then on is given
-    /// these. Returns true if a file was made: none while there are others in use, so that
-    /// two processes which disagree do not write over each other's for ever.
+    /// Makes the file of multiples if that is due, and opens it again. It is due if the
+    /// file is damaged or of something else, or if there is none and it is `wanted`. The
+    /// multiples are for MSMs on `threads` threads, within the limit that the file's maker
+    /// had set. Making takes seconds to minutes, in the current pool. Later calls for the
+    /// multiples return these.
+    ///
+    /// Returns true if a file was made. While usable multiples are in use, none is made.
+    /// Two processes which disagree therefore do not write over each other's for ever.
     ///
     /// # Errors
     /// As [`write_multiples`](super::write_multiples). But for [`ParamsError::Stopped`], it

@@ -1,13 +1,21 @@
 //! Groth16 parameters: the proving and verifying keys of a circuit, in
 //! bellperson's `.params` and `.vk` formats.
 //!
-//! `file` maps and checks them, `query` decodes their points, `check` checks
-//! every one, `mapped` is a file in use with its multiples, `manager` knows where they are and opens each once, `multiples` keeps
-//! multiples of points beside them, `generate` makes insecure ones for tests
-//! (`toxic_waste` → `qap` → points). Nothing here fetches anything or knows a circuit by name. The
-//! invariants: a file's lengths are checked against its real size before any of
-//! it is used, a parameter file is never copied whole, and one that is there is
-//! never overwritten.
+//! | module | content |
+//! |---|---|
+//! | `file` | maps a file and checks its lengths |
+//! | `query` | decodes points |
+//! | `check` | checks every point |
+//! | `mapped` | a file in use, with its multiples |
+//! | `multiples` | multiples of points, in a file beside the parameters |
+//! | `manager` | the folder of the files; opens each once |
+//! | `generate` | makes insecure parameters for tests (`toxic_waste` → `qap` → points) |
+//!
+//! Nothing here fetches anything or knows a circuit by name. The invariants:
+//!
+//! * A file's lengths are checked against its real size before any of it is used.
+//! * A parameter file is never copied whole.
+//! * An existing parameter file is never overwritten.
 
 mod check;
 mod error;

@@ -1,16 +1,14 @@
 //! Multiples of a circuit's bases, in a file beside its parameters.
 //!
-//! Sums over the same bases again and again take a fifth fewer additions with
+//! MSMs over the same bases again and again take a fifth fewer additions with
 //! them (`cuzk_kernels::msm::Multiples`), and none of their bases has to be
 //! decoded. The file is larger than the parameters, so it is made for circuits
-//! that someone waits for: PoSts. Only variables that are not bits have
+//! whose proofs are urgent. Only variables that are not bits have
 //! multiples; a bit that is one is an addition anyway.
 //!
-//! Not who makes them: a file is used if it is there, and made when somebody asks, at
-//! the command line or in the configuration; one that somebody had asked for, and that
-//! is of something else by now, is made anew unasked.
-//! The invariant: what is opened was made from these parameters for this circuit
-//! and these instructions, byte for byte.
+//! A file is used if it exists. Callers decide when one is made. The invariant: multiples
+//! that are opened were made from these parameters for this circuit and these
+//! instructions, byte for byte.
 //!
 //! A header, in the first 4 KiB: magic, the length of what follows, JSON, its
 //! BLAKE3. Then the rows of H, L, A and B in G2, each from a multiple of 4 KiB on.
@@ -64,8 +62,8 @@ pub struct MappedMultiples {
     b_g2: Rows,
 }
 
-/// In which shapes there are multiples of each query's bases: what a sum needs memory
-/// for depends on it. By default there are none.
+/// The shapes of the multiples of each query's bases. The memory of an MSM depends on
+/// them. By default there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shapes {
     /// Of H.
@@ -205,7 +203,7 @@ impl MappedMultiples {
         self.map.bytes().len()
     }
 
-    /// Those of the query H. What is opened has those of every query.
+    /// Returns the multiples of the query H. An opened file has those of every query.
     #[must_use]
     pub fn h(&self) -> Option<Multiples<'_, G1Affine>> {
         self.of(&self.h)

@@ -50,10 +50,9 @@ impl fmt::Display for QueryName {
 
 /// The points of one query, decoded from the file as they are read.
 ///
-/// Every point read is checked to be on the curve and not at infinity. That it
-/// is in the subgroup of prime order is not: bellperson does not check it
-/// either, it would take longer than the proof, and a proof made from another
-/// point does not verify.
+/// Every point is checked to be on the curve and not at infinity. It is not checked to be
+/// in the subgroup of prime order, as in bellperson. The check would take longer than the
+/// proof, and a proof from another point does not verify.
 #[derive(Clone, Copy)]
 pub struct Query<'a, P> {
     path: &'a Path,

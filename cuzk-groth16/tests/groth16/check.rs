@@ -1,4 +1,4 @@
-//! What `params verify` finds in a parameter file, and in a damaged one.
+//! Errors that `check_points` finds in a parameter file, and in a damaged one.
 
 use std::fs;
 use std::ops::Range;

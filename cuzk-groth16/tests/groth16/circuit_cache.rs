@@ -84,7 +84,7 @@ fn compiling_stops_and_leaves_nothing() {
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
     }
     cached_while(WINNING, cache.path(), &NEVER_STOP).unwrap();
-    // What is there is mapped, whoever asks.
+    // An existing file is mapped, whoever asks.
     let none = AtomicUsize::new(0);
     cached_while(WINNING, cache.path(), &patience(&none)).unwrap();
 }

@@ -1,7 +1,7 @@
 //! Files of circuits, parameters and multiples: what is opened is what was written, and
 //! nothing else is.
 
-#![allow(clippy::unwrap_used, reason = "what fails in a test fails the test")]
+#![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 mod check;
 mod circuit_cache;

@@ -61,11 +61,11 @@ impl Case {
         let error = self.open(isa).unwrap_err();
         assert!(matches!(error, ParamsError::Multiples { .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains("cuzk params prepare"), "{text}");
+        assert!(text.contains("make it anew"), "{text}");
         text
     }
 
-    /// Whether who proves with the parameters has multiples, and could have others.
+    /// Returns whether a prover has multiples, and whether it could have others.
     fn shared(&self, isa: Isa) -> (bool, bool) {
         let params = self.params.mapped();
         let shared = params.multiples(&self.circuit, isa, &pool());
@@ -164,7 +164,7 @@ fn a_file_of_something_else_is_refused() {
     };
     let program = case.circuit.program();
     cache
-        .ensure_generated(&files, 2048, program, options, |_, _| ())
+        .ensure_generated(&files, program, options, |_, _| ())
         .unwrap();
     let params = cache.load(&files, &case.circuit.query_lengths()).unwrap();
     let moved = Case {

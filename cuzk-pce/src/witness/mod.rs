@@ -15,9 +15,9 @@ mod query;
 pub use builder::PackedBuilder;
 pub use columns::Columns;
 pub use cs::WitnessCs;
-pub use packed::PackedWitness;
+pub use packed::{PackedSlice, PackedWitness};
 pub use packed_cs::PackedWitnessCs;
-pub use query::{PackedQuery, PackedSlice};
+pub use query::PackedQuery;
 
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use ff::PrimeField;

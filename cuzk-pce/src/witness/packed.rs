@@ -26,7 +26,31 @@ pub struct PackedWitness<S> {
     pub(super) wide_values: Array<S>,
 }
 
+/// Values in order: bit i of word i / 64 of `bits`, or the next of `values`
+/// where `wide` has a bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedSlice<'a, S> {
+    /// Number of values.
+    pub len: usize,
+    /// The values that are 1.
+    pub bits: &'a [u64],
+    /// The values that are neither 0 nor 1.
+    pub wide: &'a [u64],
+    /// Those values.
+    pub values: &'a [S],
+}
+
 impl<S: PrimeField> PackedWitness<S> {
+    /// Returns all auxiliary variables: the scalars of the query L.
+    pub fn aux_slice(&self) -> PackedSlice<'_, S> {
+        PackedSlice {
+            len: self.num_aux,
+            bits: &self.bits,
+            wide: &self.wide,
+            values: &self.wide_values,
+        }
+    }
+
     /// The plain form, twenty times as large or so.
     pub fn to_plain(&self) -> Witness<S> {
         let aux = (0..self.num_aux).map(|index| self.aux(index));

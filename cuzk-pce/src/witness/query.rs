@@ -6,72 +6,36 @@
 //! Invariant: scalar k of a query is the value of the k-th variable chosen,
 //! inputs before auxiliaries; `bits` and `wide` are as in [`PackedWitness`].
 
-use super::{PackedBuilder, PackedWitness};
+use super::{PackedBuilder, PackedSlice, PackedWitness};
 use crate::Density;
 use ff::PrimeField;
-
-/// Values in order: bit i of word i / 64 of `bits`, or the next of `values`
-/// where `wide` has a bit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackedSlice<'a, S> {
-    /// Number of values.
-    pub len: usize,
-    /// The values that are 1.
-    pub bits: &'a [u64],
-    /// The values that are neither 0 nor 1.
-    pub wide: &'a [u64],
-    /// Those values.
-    pub values: &'a [S],
-}
 
 /// The scalars of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedQuery<S>(PackedWitness<S>);
 
 impl<S: PrimeField> PackedQuery<S> {
-    /// Bytes held.
-    pub fn resident_bytes(&self) -> usize {
-        self.0.resident_bytes()
-    }
-}
-
-impl<S> PackedQuery<S> {
-    /// The scalars.
-    pub fn as_slice(&self) -> PackedSlice<'_, S> {
-        self.0.aux_slice()
-    }
-}
-
-impl<S> PackedWitness<S> {
-    /// All auxiliary variables: the scalars of the query L.
-    pub fn aux_slice(&self) -> PackedSlice<'_, S> {
-        PackedSlice {
-            len: self.num_aux,
-            bits: &self.bits,
-            wide: &self.wide,
-            values: &self.wide_values,
-        }
-    }
-}
-
-impl<S: PrimeField> PackedWitness<S> {
-    /// Returns the values of the public inputs with these indices, then those of the
-    /// auxiliary variables in `aux`. They are in the memory of the witness. If there is
-    /// none left, this unwinds with [`NoMemory`](cuzk_memory::NoMemory).
+    /// Returns the values of the public inputs of `witness` with these indices, then those
+    /// of its auxiliary variables in `aux`. They are in the memory of the witness. If there
+    /// is none left, this unwinds with [`NoMemory`](cuzk_memory::NoMemory).
     ///
     /// # Panics
     /// If an index is not below the number of inputs, or `aux` is over more
     /// variables than there are.
-    pub fn query(&self, inputs: impl Iterator<Item = usize>, aux: &Density) -> PackedQuery<S> {
-        let memory = self.bits.allocator();
+    pub fn new(
+        witness: &PackedWitness<S>,
+        inputs: impl Iterator<Item = usize>,
+        aux: &Density,
+    ) -> Self {
+        let memory = witness.bits.allocator();
         let mut query =
-            PackedBuilder::with_capacity_in(memory, aux.count(), self.wide_values.len());
+            PackedBuilder::with_capacity_in(memory, aux.count(), witness.wide_values.len());
         for index in inputs {
-            query.push(self.inputs[index]);
+            query.push(witness.inputs[index]);
         }
         for (at, &mask) in aux.words().iter().enumerate() {
-            let (bits, wide) = (self.bits[at], self.wide[at]);
-            let values = &self.wide_values[self.ranks[at] as usize..];
+            let (bits, wide) = (witness.bits[at], witness.wide[at]);
+            let values = &witness.wide_values[witness.ranks[at] as usize..];
             let chosen = set_bits(wide)
                 .zip(values)
                 .filter(|(place, _)| mask >> place & 1 == 1);
@@ -81,7 +45,19 @@ impl<S: PrimeField> PackedWitness<S> {
                 chosen.map(|(_, value)| *value),
             );
         }
-        PackedQuery(query.into_witness())
+        Self(query.into_witness())
+    }
+
+    /// Returns the bytes held.
+    pub fn resident_bytes(&self) -> usize {
+        self.0.resident_bytes()
+    }
+}
+
+impl<S: PrimeField> PackedQuery<S> {
+    /// Returns the scalars.
+    pub fn as_slice(&self) -> PackedSlice<'_, S> {
+        self.0.aux_slice()
     }
 }
 
@@ -142,7 +118,7 @@ mod tests {
                     density.insert(index);
                 }
             }
-            let query = witness.query(inputs.iter().copied(), &density);
+            let query = PackedQuery::new(&witness, inputs.iter().copied(), &density);
             let expected: Vec<_> = inputs
                 .iter()
                 .map(|&index| witness.input(index))

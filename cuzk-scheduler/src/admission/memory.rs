@@ -5,9 +5,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
+use std::time::Instant;
 
 use super::need::{Limits, Need, OverBudget};
 use super::reservation::Ended;
+use super::survey::SharedThing;
 
 #[derive(Clone)]
 pub(super) struct Memory<K> {
@@ -34,6 +36,8 @@ struct Shared {
     /// again.
     abandoned: usize,
     last_used: u64,
+    /// The end of the last use; none before the first one ended.
+    used_at: Option<Instant>,
 }
 
 /// The answer to a need for memory.
@@ -74,6 +78,37 @@ impl<K: Eq + Hash + Clone> Memory<K> {
     pub(super) fn idle_bytes(&self) -> u64 {
         let idle = self.shared.values().filter(|shared| shared.users == 0);
         idle.map(|shared| shared.bytes).sum()
+    }
+
+    /// Returns the things that are shared.
+    pub(super) fn shared_things(&self) -> Vec<SharedThing<K>> {
+        let thing = |(key, shared): (&K, &Shared)| SharedThing {
+            key: key.clone(),
+            bytes: shared.bytes,
+            users: shared.users,
+            idle: (shared.users == 0)
+                .then(|| shared.used_at.map(|at| at.elapsed()))
+                .flatten(),
+        };
+        self.shared.iter().map(thing).collect()
+    }
+
+    /// Returns the bytes that a charge of this need would add.
+    pub(super) fn missing_bytes(&self, need: &Need<K>) -> u64 {
+        self.used_with(need).saturating_sub(self.used_bytes())
+    }
+
+    /// Evicts a thing that nobody uses. Returns its bytes, or the number of its users; none
+    /// if it is not charged.
+    pub(super) fn let_go(&mut self, key: &K) -> Option<Result<u64, usize>> {
+        let shared = self.shared.get(key)?;
+        if shared.users > 0 {
+            return Some(Err(shared.users));
+        }
+        let bytes = shared.bytes;
+        self.shared.remove(key);
+        self.unfreed.insert(key.clone());
+        Some(Ok(bytes))
     }
 
     /// Returns the shared bytes of abandoned work that work of this need cannot use.
@@ -173,6 +208,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
                 critical: false,
                 abandoned: 0,
                 last_used: 0,
+                used_at: None,
             });
             shared.bytes = shared.charged_for(*bytes);
             shared.critical |= critical;
@@ -212,6 +248,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             shared.users -= 1;
             shared.abandoned -= usize::from(ended.abandoned);
             shared.last_used = self.clock;
+            shared.used_at = Some(Instant::now());
         }
     }
 

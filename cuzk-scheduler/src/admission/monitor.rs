@@ -7,7 +7,7 @@ use std::hash::Hash;
 use super::memory::{Memory, Room};
 use super::need::{Limits, Need};
 use super::reservation::{Charges, Ended};
-use super::work::{LANES, Lane};
+use super::work::{LANE_LIST, LANES, Lane};
 use crate::priority::Rank;
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
@@ -23,6 +23,7 @@ impl<T, K> Monitor<T, K> {
             next_sequence: 0,
             closed: false,
             kept_open: 0,
+            holds: None,
             memory: Memory::default(),
         };
         Self {
@@ -32,14 +33,18 @@ impl<T, K> Monitor<T, K> {
     }
 }
 
+/// A place in a lane. The number distinguishes work that was put back from a copy of it.
+pub(super) type Place = (Rank, u64);
+
 pub(super) struct State<T, K> {
-    /// Waiting work, by lane. The number distinguishes work that was put back from a
-    /// copy of it.
-    pub(super) waiting: [BTreeMap<(Rank, u64), Waiting<T, K>>; LANES],
+    /// Waiting work, by lane.
+    pub(super) waiting: [BTreeMap<Place, Waiting<T, K>>; LANES],
     pub(super) next_sequence: u64,
     pub(super) closed: bool,
     /// The number of [`KeepOpen`]s.
     pub(super) kept_open: usize,
+    /// Decides which work has no turn.
+    pub(super) holds: Option<fn(&T) -> bool>,
     pub(super) memory: Memory<K>,
 }
 
@@ -59,13 +64,24 @@ impl<T, K: Eq + Hash + Clone> State<T, K> {
         memory: &Memory<K>,
         limits: &Limits,
     ) -> bool {
-        let firsts = self.waiting.iter().filter_map(BTreeMap::first_key_value);
+        let firsts = LANE_LIST.into_iter().filter_map(|lane| self.first(lane));
         let mut firsts = firsts.filter(|((rank, _), _)| before(*rank));
         firsts.any(|((rank, _), Waiting { need, .. })| {
             let critical = rank.is_critical();
             self.memory.check(need, critical, limits).is_ok()
                 && matches!(memory.room(need, critical, limits), Room::Later)
         })
+    }
+
+    /// Returns the work of a lane that has the next turn, with its place.
+    pub(super) fn first(&self, lane: Lane) -> Option<(Place, &Waiting<T, K>)> {
+        let mut waiting = self.waiting[lane as usize].iter();
+        let first = waiting.find(|(_, waiting)| !self.is_held(&waiting.item));
+        first.map(|(place, waiting)| (*place, waiting))
+    }
+
+    pub(super) fn is_held(&self, item: &T) -> bool {
+        self.holds.is_some_and(|holds| holds(item))
     }
 
     pub(super) fn insert(&mut self, lane: Lane, rank: Rank, waiting: Waiting<T, K>) {

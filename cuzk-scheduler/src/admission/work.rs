@@ -1,8 +1,10 @@
 //! A piece of work on its way through an admission.
 
+use std::time::Instant;
+
 use super::need::OverBudget;
 use super::reservation::{Evicted, Reservation};
-use crate::priority::Rank;
+use crate::priority::{Patience, Priority, Rank};
 
 /// The workers that take a piece of work. Each piece of work belongs to one lane, and
 /// so does each worker.
@@ -18,6 +20,7 @@ pub enum Lane {
 }
 
 pub(super) const LANES: usize = 3;
+pub(super) const LANE_LIST: [Lane; LANES] = [Lane::Common, Lane::Critical, Lane::Retry];
 
 /// The conditions under which new work enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,15 @@ impl Ticket {
     #[must_use]
     pub fn rank(&self) -> Rank {
         self.rank
+    }
+
+    /// Returns the place of the same work with another priority and time of arrival, as
+    /// [`Rank::moved`] does.
+    #[must_use]
+    pub fn moved(self, priority: Priority, since: Instant, patience: Patience) -> Self {
+        Self {
+            rank: self.rank.moved(priority, since, patience),
+        }
     }
 }
 

@@ -1,12 +1,26 @@
 //! The commands, one file each, and their common input.
 
+pub(crate) mod await_;
+pub(crate) mod cancel;
+mod client;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod daemon_report;
 pub(crate) mod demo;
+pub(crate) mod drain;
+pub(crate) mod evict;
+mod job_end;
 pub(crate) mod params;
 pub(crate) mod pce;
+pub(crate) mod preload;
 pub(crate) mod prove;
+pub(crate) mod proxy;
+pub(crate) mod reload;
+pub(crate) mod serve;
+pub(crate) mod status;
+pub(crate) mod submit;
 pub(crate) mod synth;
+pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
@@ -17,13 +31,15 @@ use cuzk_core::{Config, ProofRequest};
 use cuzk_files::read_bounded;
 
 use crate::failure::Failure;
-use crate::logging;
+use crate::logging::{self, LevelHandle};
 
 /// The common input of all commands.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) config: Config,
     pub(crate) json: bool,
+    /// The log's level, which a daemon can change.
+    pub(crate) log_level: LevelHandle,
 }
 
 impl Context {
@@ -33,13 +49,17 @@ impl Context {
             Some(path) => Config::load(path).map_err(cuzk_core::Error::from)?,
             None => Config::default(),
         };
-        logging::start(&config.logging);
-        Ok(Self { config, json })
+        let log_level = logging::start(&config.logging);
+        Ok(Self {
+            config,
+            json,
+            log_level,
+        })
     }
 }
 
 /// The largest request that is read. A request of 32 GiB sectors has 50 MB.
-const REQUEST_MAX_BYTES: u64 = 512 << 20;
+pub(crate) const REQUEST_MAX_BYTES: u64 = 512 << 20;
 
 /// The largest proof that is read. A proof of 16 partitions has 3 kB.
 pub(crate) const PROOF_MAX_BYTES: u64 = 1 << 20;

@@ -255,15 +255,18 @@ pub(crate) fn ensure_parameters(
         there.map_err(cuzk_core::Error::from)?;
         return Ok(Outcome::AlreadyThere);
     }
+    // The check comes before the circuit, which takes long to compile.
+    if id.sector_size.is_for_networks() && !acknowledge_insecure {
+        return Err(Failure::input(format!(
+            "test parameters are insecure, and sectors of {} are in use on networks: fetch the \
+             network's parameters, or give --i-know-these-are-insecure",
+            id.sector_size
+        )));
+    }
     let options = GenerateOptions {
         seed,
-        acknowledge_insecure,
         isa: context.config.cpu.isa,
     };
-    let sector_size_bytes = id.sector_size.bytes();
-    // The check comes before the circuit, which takes long to compile.
-    let checked = options.check(sector_size_bytes);
-    checked.map_err(cuzk_core::Error::from)?;
     output::say(format_args!(
         "warning: making INSECURE test parameters for {id} in {}: anyone who knows the seed can \
          forge proofs",
@@ -276,16 +279,10 @@ pub(crate) fn ensure_parameters(
     let pool = context.config.synthesis.pool()?;
     let result = pool.install(|| {
         let program = circuit.program();
-        cache.ensure_generated(
-            &files,
-            sector_size_bytes,
-            program,
-            options,
-            |done, total| {
-                bar.set_length(total);
-                bar.set_position(done);
-            },
-        )
+        cache.ensure_generated(&files, program, options, |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        })
     });
     bar.finish_and_clear();
     Ok(result.map_err(cuzk_core::Error::from)?)

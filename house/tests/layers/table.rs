@@ -15,6 +15,7 @@ pub(super) const LAYERS: &[&[&str]] = &[
     &["cuzk-witness"],
     &["cuzk-groth16", "cuzk-filecoin"],
     &["cuzk-core", "cuzk-testing"],
+    &["cuzk-server"],
     &["cuzk", "benches", "house"],
 ];
 
@@ -33,6 +34,7 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "jobs",
             "assets",
             "attempt",
+            "deadlines",
             "dispatch",
             "fleet",
             "route",
@@ -40,7 +42,9 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "devices",
             "reverify",
             "core",
+            "entrance",
             "workers",
+            "preload",
             "submission",
             "status",
         ],

@@ -120,6 +120,14 @@ impl CostTable {
         Some((id, self.lock().get(&id)?.shared_bytes))
     }
 
+    /// Returns the bytes of a circuit's parameters with their multiples, as they are on
+    /// disk, and of the rest that its partitions share.
+    pub(in crate::engine) fn parts(&self, id: CircuitId) -> Option<(u64, u64)> {
+        let costs = self.lock();
+        let cost = costs.get(&id)?;
+        Some((cost.files.bytes, cost.shared_bytes - cost.files_bytes))
+    }
+
     /// Forgets a circuit's cost. Its next partition reads the files, which may have
     /// changed, before it is refused for want of memory.
     pub(in crate::engine) fn forget(&self, id: CircuitId) {

@@ -272,6 +272,15 @@ impl Watchdog {
         stalled.collect()
     }
 
+    /// Returns true if a device computes and has time left to answer.
+    pub(in crate::engine) fn any_computes(&self) -> bool {
+        let state = self.lock();
+        state.running.values().any(|running| {
+            let is_awaited = matches!(running.standing, Standing::Awaited(_));
+            running.call.is_watched && is_awaited && running.since.elapsed() <= self.limit
+        })
+    }
+
     /// The time that a device is given to answer.
     pub(in crate::engine) fn limit(&self) -> Duration {
         self.limit

@@ -4,15 +4,19 @@
 //! a job with an id is in the journal before its submission returns; a job ends once,
 //! and its end is written before anyone is told.
 
+pub(super) mod ended;
 pub(super) mod recorder;
 pub(super) mod registry;
 pub(super) mod stored;
+pub(super) mod waiting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use self::ended::EndedJobs;
 use self::recorder::JobRecorder;
 use self::registry::Registry;
+use self::waiting::WaitingJobs;
 use super::signal::Signal;
 use crate::config;
 use crate::job::JobState;
@@ -21,6 +25,10 @@ use crate::{Error, Result};
 
 pub(super) struct Jobs {
     pub(super) registry: Registry,
+    /// Jobs that wait in the journal for their turn.
+    pub(super) waiting: WaitingJobs,
+    /// The last jobs that ended.
+    pub(super) ended: EndedJobs,
     /// Let go of when the engine ends, even if a thread that was left behind keeps the rest.
     recorder: Mutex<Option<Arc<JobRecorder>>>,
     /// Notified when a job has ended and when the engine closes.
@@ -33,6 +41,8 @@ impl Jobs {
     pub(super) fn new(config: &config::Jobs) -> Result<Self> {
         Ok(Self {
             registry: Registry::new(config.results_kept, config.results_kept_for),
+            waiting: WaitingJobs::default(),
+            ended: EndedJobs::default(),
             recorder: Mutex::new(JobRecorder::open(config)?),
             changed: Signal::default(),
         })
@@ -51,8 +61,9 @@ impl Jobs {
     }
 
     /// Moves a job that has ended to the kept results, and counts it.
-    pub(super) fn ended(&self, job: &Arc<JobState>) {
+    pub(super) fn note_end(&self, job: &Arc<JobState>) {
         self.registry.ended(job);
+        self.waiting.remove(job.number());
         let outcome = match job.outcome() {
             Some(Ok(_)) | None => Outcome::Proved,
             Some(Err(error)) => match &*error {
@@ -61,6 +72,7 @@ impl Jobs {
                 _ => Outcome::Failed,
             },
         };
+        self.ended.note(job, outcome);
         let kind = job.circuit().kind.name();
         metrics::job_ended(kind, outcome, job.accepted().elapsed());
     }

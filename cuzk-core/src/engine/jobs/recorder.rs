@@ -26,6 +26,13 @@ pub(in crate::engine) trait Store {
     fn forget(&self, id: &str) -> StoreResult<bool>;
 }
 
+/// The jobs that the journal holds at most.
+const JOBS_MAX: u64 = 100_000;
+
+/// The length of all requests that the journal holds at most, before compression: over a
+/// thousand PoReps of 32 GiB.
+const REQUEST_BYTES_MAX: u64 = 64 << 30;
+
 type StoreResult<T> = std::result::Result<T, JournalError>;
 
 impl Store for Journal {
@@ -54,10 +61,11 @@ impl JobRecorder {
     /// Opens the journal that the configuration names, if it names one.
     pub(super) fn open(jobs: &config::Jobs) -> Result<Option<Arc<Self>>> {
         let limits = Limits {
-            jobs_max: jobs.queued_partitions as u64,
+            // Jobs may wait here for which the queue has no room: the bytes are the bound.
+            jobs_max: JOBS_MAX,
+            request_bytes_max: REQUEST_BYTES_MAX,
             results_max: jobs.results_kept as u64,
             result_age: jobs.results_kept_for,
-            ..Limits::default()
         };
         let open = |path: &Path| {
             let journal = Journal::open(path, limits)?;

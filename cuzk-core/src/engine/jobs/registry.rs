@@ -232,7 +232,7 @@ fn check_id(id: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use cuzk_scheduler::priority::{Patience, Priority, Rank};
+    use cuzk_scheduler::priority::{Patience, Priority};
 
     use super::*;
     use crate::job::NewJob;
@@ -254,7 +254,7 @@ mod tests {
             },
             partitions: 1,
             priority: Priority::Normal,
-            rank: Rank::new(Priority::Normal, accepted, number, patience),
+            patience,
             accepted,
             deadline: None,
             record: None,

@@ -27,6 +27,14 @@ const COMMON: Route = Route::Requeue(Lane::Common);
 const CRITICAL: Route = Route::Requeue(Lane::Critical);
 const RETRY: Route = Route::Requeue(Lane::Retry);
 
+fn at(step: Step, is_checked: bool) -> FailedAt {
+    FailedAt {
+        step,
+        device: 0,
+        is_checked,
+    }
+}
+
 /// Returns the route of a failure on device 0, for normal and for critical priority.
 fn routes(
     (step, error, is_checked): (Step, &Error, bool),
@@ -38,12 +46,10 @@ fn routes(
     };
     [false, true].map(|critical| {
         let failure = Failure {
-            step,
+            at: at(step, is_checked),
             error,
-            device: 0,
             critical,
             excluded,
-            is_checked,
         };
         route(&failure, &fleet)
     })
@@ -51,12 +57,10 @@ fn routes(
 
 fn recorded((step, error, is_checked): (Step, &Error, bool)) -> Record {
     record(&Failure {
-        step,
+        at: at(step, is_checked),
         error,
-        device: 0,
         critical: false,
         excluded: &[],
-        is_checked,
     })
 }
 

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::engine::assets::cost::{Charge, KeyFiles};
 use crate::engine::attempt::{AdmittedAttempt, Attempt};
 use crate::engine::core::Core;
+use crate::engine::route::FailedAt;
 use crate::panics::catch_panic;
 use crate::pipeline::Step;
 use crate::timeline::{Stage, Wait};
@@ -28,6 +29,8 @@ pub(super) fn next_admitted(core: &Core, lane: Lane) -> Option<AdmittedAttempt> 
     loop {
         core.report_memory();
         let turn = core.dispatch.next(lane)?;
+        // The queue may have room for a job that waits in the journal.
+        core.jobs.notify();
         let (Turn::Admitted { item, .. } | Turn::Impossible { item, .. }) = &turn;
         let job = Arc::clone(&item.job);
         let begun = core.guarded("admission", &job, || begin(core, turn, lane));
@@ -87,7 +90,7 @@ fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<Admi
 }
 
 /// Notes what partitions of a circuit need: from now on they are admitted with that.
-fn learn(core: &Core, id: CircuitId, circuit: &Circuit, files: KeyFiles) {
+pub(in crate::engine) fn learn(core: &Core, id: CircuitId, circuit: &Circuit, files: KeyFiles) {
     let on_devices = core.fleet.footprint(circuit, files.shapes());
     let kept_bytes = core.fleet.kept_bytes(circuit);
     let costs = &core.assets.costs;
@@ -111,7 +114,7 @@ fn load_assets(
         settle(Error::DeadlinePassed);
         return None;
     }
-    let checkpoint = attempt.checkpoint(&core.dispatch.pause);
+    let checkpoint = core.dispatch.checkpoint(attempt);
     let load = || {
         let id = job.circuit();
         let circuit = trace.time(Stage::Circuit, || core.assets.circuit(id, &checkpoint))?;
@@ -140,7 +143,7 @@ fn make_room(core: &Core, footprint: &Footprint, attempt: &Attempt, lane: Lane) 
     // Memory on its way out is freed by threads that give way to all others.
     let _urgent = core.dispatch.pause_for(lane);
     let own = &footprint.kept_blocks;
-    core.make_room(own, &attempt.checkpoint(&core.dispatch.pause));
+    core.make_room(own, &core.dispatch.checkpoint(attempt));
     core.report_memory();
 }
 
@@ -165,7 +168,10 @@ pub(super) fn check_rejected(
     match checked {
         Some(error) => core.settle(&attempt.job, attempt.partition, Err(error)),
         None => {
-            let at = (Step::Finish, rejected.device, true);
+            let at = FailedAt {
+                is_checked: true,
+                ..FailedAt::new(Step::Finish, rejected.device)
+            };
             core.failed(at, attempt, ticket, rejected.error);
         }
     }

@@ -15,6 +15,7 @@ use super::synthesis::{hand_over, synthesize};
 use crate::engine::attempt::AdmittedAttempt;
 use crate::engine::core::Core;
 use crate::engine::fleet::DedicatedWorker;
+use crate::engine::route::FailedAt;
 use crate::pipeline::{ProvingResources, StepError, SynthesisResources, prove_partition};
 use crate::timeline::DeviceTally;
 
@@ -42,7 +43,7 @@ fn take(core: &Core, lane: Lane, admitted: AdmittedAttempt) {
     let view = core.fleet.view();
     let to_device = critical && view.takes_critical(&attempt.excluded_devices);
     let evaluate = !to_device || core.fleet.wants_evaluated();
-    let checkpoint = attempt.checkpoint(&core.dispatch.pause);
+    let checkpoint = core.dispatch.checkpoint(attempt);
     let resources = core
         .compute
         .synthesis_resources(&worker.pool, critical, evaluate, checkpoint);
@@ -92,7 +93,7 @@ fn prove(
             settle_proof(core, attempt, at, (proof, &params), memory);
         }
         Err(StepError { step, error }) => {
-            core.failed((step, slot, false), attempt, ticket, *error);
+            core.failed(FailedAt::new(step, slot), attempt, ticket, *error);
             drop(memory);
         }
     }

@@ -12,6 +12,7 @@ use crate::engine::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::{CallPart, DeviceCall};
 use crate::engine::fleet::{Claim, DeviceSlot};
+use crate::engine::route::FailedAt;
 use crate::pipeline::{Step, prove_start};
 use crate::timeline::{DeviceTally, Stage, Wait};
 use crate::{Error, Result};
@@ -74,6 +75,9 @@ fn start(
         return None;
     }
     let call = slot.call(device, CallPart::Start);
+    // A GPU tells the times of its region only afterwards.
+    let is_gpu = !slot.device.backend.is_this_cpu();
+    let shown = is_gpu.then(|| trace.shows(Stage::Device));
     let started = watched(
         core,
         (slot, call),
@@ -82,6 +86,7 @@ fn start(
         memory,
         |attempt| prove_start(&slot.device.backend, synthesized, attempt.partition, trace),
     );
+    drop(shown);
     attempt.spent = attempt.spent.saturating_sub(tally.waited());
     // The device made something for parameters that were replaced meanwhile.
     if !core.assets.are_current(attempt.job.circuit(), &params) {
@@ -101,7 +106,7 @@ fn start(
             memory,
         }),
         Err(error) => {
-            core.failed((Step::Start, device, false), attempt, ticket, error);
+            core.failed(FailedAt::new(Step::Start, device), attempt, ticket, error);
             drop(memory);
             None
         }

@@ -15,6 +15,7 @@ use crate::Error;
 use crate::engine::attempt::{Attempt, FinishingAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::CallPart;
+use crate::engine::route::FailedAt;
 use crate::pipeline::{ProvingResources, Step, prove_finish};
 
 /// Finishes attempts, until the queue behind the devices is closed and empty. A worker
@@ -73,7 +74,7 @@ fn finish(core: &Core, finishing: FinishingAttempt) -> bool {
     match proof {
         Ok(proof) => settle_proof(core, attempt, (device, on_device), (proof, &params), memory),
         Err(error) => {
-            core.failed((Step::Finish, device, false), attempt, ticket, error);
+            core.failed(FailedAt::new(Step::Finish, device), attempt, ticket, error);
             drop(memory);
         }
     }
@@ -92,7 +93,9 @@ pub(super) fn settle_proof(
     // What was proved by the retry worker says nothing about the devices.
     if device != view.dedicated(Lane::Retry) {
         let whole_way = device == view.dedicated(Lane::Critical);
-        core.dispatch.record_times(&attempt, on_device, whole_way);
+        let quiet = core.dispatch.pause.quiet();
+        let deadlines = &core.dispatch.deadlines;
+        deadlines.record(&attempt, quiet, on_device, whole_way);
     }
     core.proved(device, &mut attempt);
     // The memory is free before anyone is told. The workers stay meanwhile, because the

@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 
 use cuzk_scheduler::admission::Lane;
 
+pub(super) use self::admission::learn;
 use super::cannot_start;
 use super::core::Core;
 use super::fleet::watchdog::Watchdog;
@@ -85,8 +86,8 @@ impl Workers {
         let Some(recorder) = core.jobs.recorder() else {
             return Ok(());
         };
-        let left = resume::find_left(core, &recorder)?;
-        let work = move |core: &Core| resume::run(core, &recorder, left);
+        resume::find_left(core, &recorder)?;
+        let work = move |core: &Core| resume::run(core, &recorder);
         self.resume.spawn(core, "cuzk-resume".to_owned(), work)
     }
 

@@ -69,11 +69,13 @@ fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
         Err(over) if queue.has_no_room(id) => return Err(over),
         Err(_) => return Ok(Looked::Done),
     }
-    let Some(_memory) = core.dispatch.reserve(&need) else {
+    let Some(_memory) = core.dispatch.admission.reserve(&need) else {
         return Ok(Looked::NoMemory);
     };
     // Memory that is kept for partitions gives way, as it does for them.
-    let checkpoint = Checkpoint::new(queue.cancellation()).paused_by(&core.dispatch.pause);
+    let checkpoint = Checkpoint::new(queue.cancellation())
+        .paused_by(&core.dispatch.pause)
+        .counted_by(&core.dispatch.heartbeat);
     core.make_room(&[], &checkpoint);
     renew(core, id, &checkpoint)?;
     Ok(Looked::Done)

@@ -1,5 +1,5 @@
-//! The jobs that an earlier engine left in the journal, and the thread that goes on
-//! with them.
+//! The thread that takes jobs out of the journal when their turn has come. An earlier
+//! engine left them, or the queue had no room for them.
 //!
 //! Not what happens to them afterwards. The invariants: whoever asks for the id of such a
 //! job finds it before its request was read; a proof that was read from the journal is
@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use cuzk_filecoin::Statement;
 use cuzk_journal::{Journal, JournalError, PendingJob};
 use cuzk_scheduler::admission::Entrance;
-use cuzk_scheduler::priority::{Priority, Rank};
+use cuzk_scheduler::priority::Priority;
 
 use crate::engine::core::Core;
+use crate::engine::entrance::may_go;
 use crate::engine::jobs::recorder::{JobRecord, JobRecorder};
 use crate::engine::jobs::stored::{instant_of, parse_kind};
+use crate::engine::jobs::waiting::WaitingJob;
 use crate::engine::reverify::verify_stored;
 use crate::job::{JobState, NewJob};
 use crate::panics::catch_panic;
@@ -25,38 +27,32 @@ use crate::{Error, Result};
 /// opened again sooner.
 const JOURNAL_POLL: Duration = Duration::from_secs(1);
 
-/// A job that an earlier engine left.
-pub(super) struct LeftJob {
-    job: Arc<JobState>,
-    pending: PendingJob,
-}
-
 /// Takes the jobs that were left into the registry. A job that cannot be resumed is taken
 /// out of the journal, so that it can be submitted again.
 ///
 /// # Errors
 /// When the journal cannot be read.
-pub(super) fn find_left(core: &Core, recorder: &Arc<JobRecorder>) -> Result<Vec<LeftJob>> {
+pub(super) fn find_left(core: &Core, recorder: &Arc<JobRecorder>) -> Result<()> {
     let journal = &recorder.journal;
     let resumable = journal.pending()?;
     for damaged in &resumable.damaged {
         tracing::error!(id = damaged.id, error = %damaged.error, "a job cannot be resumed");
         journal.forget(&damaged.id)?;
     }
-    let left = resumable.jobs.into_iter();
-    let left = left.filter_map(|pending| match restore(core, recorder, &pending) {
-        Some(job) => Some(LeftJob { job, pending }),
-        None => {
+    for pending in resumable.jobs {
+        if let Some(job) = restore(core, recorder, &pending) {
+            let finished = pending.finished;
+            core.jobs.waiting.add(WaitingJob { job, finished });
+        } else {
             tracing::error!(
                 id = pending.id,
                 "a job of another version cannot be resumed; submit it again"
             );
             // Nobody could ask for it by its id, and it would keep a place.
             recorder.forget(&pending.id);
-            None
         }
-    });
-    Ok(left.collect())
+    }
+    Ok(())
 }
 
 fn restore(
@@ -72,54 +68,59 @@ fn restore(
     // meanwhile, the job has not waited less than nothing.
     let accepted = instant_of(pending.accepted_unix_ms).min(Instant::now());
     let record = JobRecord::new(Arc::clone(recorder), pending.id.clone());
+    let partitions = usize::try_from(pending.options.partitions).ok()?;
     let job = Arc::new(JobState::new(NewJob {
         number,
         id: Some(pending.id.clone()),
         circuit,
-        partitions: usize::try_from(pending.options.partitions).ok()?,
+        partitions,
         priority,
-        rank: Rank::new(priority, accepted, number, core.config.jobs.patience),
+        patience: core.config.jobs.patience,
         accepted,
         deadline: pending.options.deadline_unix_ms.map(instant_of),
         record: Some(Arc::new(record)),
     }));
     registry.restore(&pending.id, digest, &job);
+    core.timeline.follow(number, Arc::clone(job.live()));
     registry.add_live(&job);
     Some(job)
 }
 
-/// Goes on with the jobs that were left, the most urgent first. Jobs that a closing engine
-/// has not come to end here, and go on at the next start.
-pub(super) fn run(core: &Core, recorder: &JobRecorder, mut left: Vec<LeftJob>) {
-    left.sort_by_key(|left| left.job.rank());
-    for LeftJob { job, pending } in left {
-        if core.dispatch.is_closed() {
-            core.end(&job, Error::ShuttingDown);
+/// Goes on with the jobs that wait in the journal, the most urgent first, each when the
+/// queue has room for it. Jobs that a closing engine has not come to end here, and go on
+/// at the next start.
+pub(super) fn run(core: &Core, recorder: &JobRecorder) {
+    let waiting = &core.jobs.waiting;
+    while !core.dispatch.is_closed() {
+        let Some(next) = waiting.take(|job| may_go(core, job)) else {
+            let is_next = || core.dispatch.is_closed() || waiting.any(|job| may_go(core, job));
+            core.jobs.wait(JOURNAL_POLL, is_next);
             continue;
-        }
-        if let Err(error) = resume_when_readable(core, &recorder.journal, &job, &pending) {
+        };
+        let job = &next.job;
+        if let Err(error) = resume_when_readable(core, &recorder.journal, &next) {
             if !matches!(error, Error::ShuttingDown) {
-                tracing::error!(id = pending.id, %error, "a job cannot be resumed");
+                tracing::error!(id = job.id(), %error, "a job cannot be resumed");
             }
-            core.end(&job, error);
+            core.end(job, error);
         }
+    }
+    while let Some(left) = waiting.take(|_| true) {
+        core.end(&left.job, Error::ShuttingDown);
     }
 }
 
 /// Resumes a job. While the journal cannot be read, the job waits.
-fn resume_when_readable(
-    core: &Core,
-    journal: &Journal,
-    job: &Arc<JobState>,
-    pending: &PendingJob,
-) -> Result<()> {
+fn resume_when_readable(core: &Core, journal: &Journal, waiting: &WaitingJob) -> Result<()> {
+    let job = &waiting.job;
     let mut is_logged = false;
     loop {
-        let resumed = || resume(core, journal, job, pending);
+        core.dispatch.heartbeat.beat();
+        let resumed = || resume(core, journal, waiting);
         match catch_panic("resumption", resumed) {
             Err(Error::Journal(error @ JournalError::Store { .. })) => {
                 if !std::mem::replace(&mut is_logged, true) {
-                    tracing::error!(id = pending.id, %error, "a job waits for the journal");
+                    tracing::error!(id = job.id(), %error, "a job waits for the journal");
                 }
             }
             resumed => return resumed,
@@ -135,22 +136,30 @@ fn resume_when_readable(
     }
 }
 
-fn resume(core: &Core, journal: &Journal, job: &Arc<JobState>, pending: &PendingJob) -> Result<()> {
-    let request = journal.request(&pending.id)?;
-    let critical = job.rank().is_critical();
+fn resume(core: &Core, journal: &Journal, waiting: &WaitingJob) -> Result<()> {
+    let WaitingJob { job, finished } = waiting;
+    if job.has_ended() {
+        return Ok(());
+    }
+    if job.deadline_has_passed() {
+        return Err(Error::DeadlinePassed);
+    }
+    let id = job.id().unwrap_or_default();
+    let request = journal.request(id)?;
+    let critical = job.is_critical();
     let statement = core.compute.decode(critical, || (core.decoder)(&request))?;
     drop(request);
     check_is_same(&*statement, job)?;
-    for (partition, proof) in &pending.finished {
+    for (partition, proof) in finished {
         let partition = usize::try_from(*partition).unwrap_or(usize::MAX);
         let services = (&core.assets, &core.compute);
         match verify_stored(services, &*statement, critical, partition, proof) {
             Ok(proof) => core.restore(job, partition, proof),
-            Err(error) => tracing::warn!(id = pending.id, %error, "a partition is proved again"),
+            Err(error) => tracing::warn!(id, %error, "a partition is proved again"),
         }
     }
     job.set_input(statement);
-    // The job was accepted before those that wait, and the journal bounds such jobs.
+    // There was room for it a moment ago, and other jobs may have taken some since.
     core.queue(job, job.missing(), Entrance::AtOnce)
 }
 

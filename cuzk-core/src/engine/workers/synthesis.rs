@@ -33,7 +33,7 @@ fn take(core: &Core, admitted: AdmittedAttempt) {
         return;
     }
     let evaluate = core.fleet.wants_evaluated();
-    let checkpoint = attempt.checkpoint(&core.dispatch.pause);
+    let checkpoint = core.dispatch.checkpoint(attempt);
     let critical = attempt.is_critical();
     let resources = core
         .compute

@@ -11,6 +11,7 @@ use supraseal_sys::dealloc::trim_heap;
 
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::{REST, StalledCall};
+use crate::engine::route::FailedAt;
 use crate::pipeline::Step;
 use crate::{Error, Result};
 
@@ -21,6 +22,9 @@ pub(super) fn run(core: &Core, replace: impl Fn(usize) -> Result<()>) {
     let mut looked = Instant::now();
     let watchdog = &core.fleet.watchdog;
     while watchdog.next_look() {
+        if watchdog.any_computes() {
+            core.dispatch.heartbeat.beat();
+        }
         let stalled = watchdog.stalled();
         lost += stalled.iter().filter(|call| call.is_of_all()).count();
         while replaced < lost && is_replaced(core, &replace, replaced) {
@@ -67,5 +71,10 @@ fn give_up(core: &Core, stalled: StalledCall) {
         partition: again.partition,
         after_s: core.fleet.watchdog.limit().as_secs(),
     };
-    core.failed((Step::Start, call.device, false), again, ticket, error);
+    core.failed(
+        FailedAt::new(Step::Start, call.device),
+        again,
+        ticket,
+        error,
+    );
 }

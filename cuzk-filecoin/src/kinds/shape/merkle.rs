@@ -74,7 +74,7 @@ struct Flat {
 }
 
 impl MerkleProof {
-    /// The same as the library's type, if it is of the given tree and leaf.
+    /// Returns it as the library's type, if it is of the given tree and leaf.
     pub(super) fn open<H, A, B, C>(
         self,
         tree: Branching,
@@ -91,7 +91,7 @@ impl MerkleProof {
         flat.into_proof()
     }
 
-    /// The same as the library's type, if it is of the given tree.
+    /// Returns it as the library's type, if it is of the given tree.
     pub(super) fn check<H, A, B, C>(
         self,
         tree: Branching,

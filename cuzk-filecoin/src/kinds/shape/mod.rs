@@ -1,14 +1,18 @@
 //! Vanilla proofs as they come, and the checks they pass on the way to the
 //! proofs library's own types.
 //!
-//! Not verification, which hashes: only what can be seen without a hash. These
-//! types mirror the library's serialised ones field by field, because the
-//! library panics on a value that is not a field element, on a path with the
-//! wrong number of siblings, on a missing column, and so on; and because its
-//! own types hide what a circuit trusts. A proof is read once, checked, and
-//! moved over. The invariant: a vanilla proof that comes out has exactly the
-//! shape of its circuit's blank instance, every node in it is a field element,
-//! and what it says twice it says alike.
+//! Not verification, which hashes: these checks need no hash. The types mirror the
+//! library's serialised ones field by field, for two reasons:
+//!
+//! * The library panics on a proof of another shape: a value that is not a field element,
+//!   a path with the wrong number of siblings, a missing column.
+//! * Its own types hide values that a circuit trusts.
+//!
+//! A proof is read once, checked, and moved over. The invariants of a checked proof:
+//!
+//! * It has exactly the shape of its circuit's blank instance.
+//! * Every node in it is a field element.
+//! * Values that it contains twice are equal.
 
 mod merkle;
 mod porep;
@@ -46,7 +50,7 @@ fn elements<D: Domain>(nodes: Vec<Node>, what: &str) -> Result<Vec<D>, Mismatch>
     nodes.into_iter().map(|node| node.element(what)).collect()
 }
 
-/// What does not match, from the outside in.
+/// The place of a mismatch, from the outside in, and the mismatch.
 pub(super) type Mismatch = String;
 
 /// Prefixes a mismatch with where it is.

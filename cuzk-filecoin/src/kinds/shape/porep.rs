@@ -47,7 +47,7 @@ struct LabelingProof {
     node: u64,
 }
 
-/// What the circuit asks of one challenged node.
+/// The vanilla proof of one challenged node.
 #[derive(Deserialize)]
 pub(in crate::kinds) struct PorepChallenge {
     comm_d_proofs: MerkleProof,
@@ -254,8 +254,8 @@ fn twice<P: MerkleProofTrait>(proof: Result<P, Mismatch>) -> Result<(P, MerklePa
     Ok((proof, path))
 }
 
-/// What the label of a layer, counted from 0, is the hash of, over and over:
-/// the labels of the parents in the same layer, and of those in the one below.
+/// Returns the labels that the label of a layer, counted from 0, is the hash of, over and
+/// over. They are of the parents in the same layer, and of those in the layer below.
 fn parents_labels(columns: &ReplicaColumnProof, layer: usize) -> impl Iterator<Item = Node> {
     let row = |proof: &ColumnProof, layer: usize| proof.column.rows.get(layer).copied();
     let same = columns.drg_parents.iter().filter_map(|p| row(p, layer));

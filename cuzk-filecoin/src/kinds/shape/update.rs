@@ -14,7 +14,7 @@ struct UpdateChallenge {
     proof_r_new: MerkleProof,
 }
 
-/// What the circuit asks of one partition.
+/// The vanilla proof of one partition.
 #[derive(Deserialize)]
 pub(in crate::kinds) struct UpdatePartition {
     comm_c: Node,

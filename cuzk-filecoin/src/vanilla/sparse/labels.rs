@@ -82,8 +82,8 @@ impl Labels {
         &self.parents[&challenge]
     }
 
-    /// What a challenged node's label in a layer, counted from 1, is the hash
-    /// of: its parents' labels, repeated. The first layer has none below it.
+    /// Returns the labels that a challenged node's label in a layer, counted from 1, is the
+    /// hash of: its parents' labels, repeated. The first layer has none below it.
     pub(super) fn parents_labels(&self, layer: u32, challenge: u32) -> Vec<DefaultTreeDomain> {
         let label = |layer: u32| {
             // A u32 always fits.

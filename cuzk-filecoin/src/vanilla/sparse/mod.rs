@@ -4,10 +4,10 @@
 //! and no replica exists. The invariant: whatever a circuit can see is as in a
 //! sealed sector, namely paths, columns, challenged labels and encodings.
 //!
-//! What a challenge asks for must not change the challenges. Those of a PoRep
-//! follow from the data's root, and those of an update from the new replica's,
-//! so these two trees only repeat; the others hold values of their own for the
-//! challenged leaves.
+//! The values of challenged leaves must not change the challenges. The challenges of a
+//! PoRep follow from the data's root, and those of an update from the new replica's. So
+//! these two trees only repeat. The others hold values of their own for the challenged
+//! leaves.
 
 mod labels;
 mod porep;

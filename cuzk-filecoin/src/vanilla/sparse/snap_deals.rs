@@ -2,8 +2,8 @@
 //!
 //! The challenges follow from the new replica's root, so nothing may depend on
 //! them. It need not: a node's encoding depends on its data, its old value and
-//! the highest bits of its number, so where data and old replica repeat, so
-//! does the new replica, in as many blocks as those bits have values.
+//! the highest bits of its number. Where data and old replica repeat, the new replica
+//! therefore repeats too, in as many blocks as those bits have values.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! What a file of multiples is said to be.
+//! The header of a file of multiples: its parameters, circuit and instructions.
 //!
-//! The invariant: what [`Section::check`] accepted is as it was written, byte for
+//! The invariant: a section that [`Section::check`] accepted is as it was written, byte for
 //! byte.
 
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub(super) struct Header {
     circuit: String,
     /// A digest of the parameters' verifying key and size.
     params: String,
-    /// The most that the file was allowed to take, for whoever makes it anew.
+    /// The most that the file was allowed to take, for the next that makes it.
     pub(super) limit_bytes: u64,
     pub(super) sections: [Section; 4],
 }
@@ -85,7 +85,7 @@ impl Header {
         to.write_all(blake3::hash(&json).as_bytes())
     }
 
-    /// Whether the file is for this circuit, these parameters and instructions.
+    /// Checks that the file is for this circuit, these parameters and instructions.
     pub(super) fn expect(&self, expected: &Self) -> Result<(), String> {
         let parts = [
             ("instructions", &self.isa, &expected.isa),

@@ -5,11 +5,11 @@ use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{Chosen, Shape, WithMultiples};
 use cuzk_pce::{Densities, Density, Program};
 
-/// More rows than any sum of a circuit's is faster with.
+/// More rows than any MSM of a circuit is faster with.
 const ROWS_MAX: usize = 32;
 
-/// The bases of H, L, A and B in G2 that have multiples: all, or those of the
-/// inputs and of the variables that are not bits.
+/// The bases of H, L, A and B in G2 that have multiples. In H they are all. In the others
+/// they are those of the inputs and of the variables that are not bits.
 pub(super) struct Queries(pub(super) [Chosen; 4]);
 
 impl Queries {
@@ -32,8 +32,8 @@ impl Queries {
         ])
     }
 
-    /// What a row of the longest takes while it is computed, bytes: points, and
-    /// which bases they are. `None` for instructions that have no form for rows.
+    /// Returns the memory of the longest query's row while it is computed, in bytes: points,
+    /// and the indices of their bases. `None` for instructions that have no form for rows.
     pub(super) fn row_bytes(&self, isa: Isa) -> Option<u64> {
         let [h, l, a, b_g2] = &self.0;
         let g1 = [h, l, a].map(|chosen| G1Affine::row_bytes(isa, chosen.count()));
@@ -44,9 +44,8 @@ impl Queries {
         bytes.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// The shapes with which the sums take the fewest additions on `threads`
-    /// threads and the file is no longer than `limit_bytes`; `None` if not even two
-    /// rows fit.
+    /// Returns the shapes with which the MSMs take the fewest additions on `threads`
+    /// threads, in a file of at most `limit_bytes`. `None` if not even two rows fit.
     pub(super) fn shapes(&self, isa: Isa, threads: usize, limit_bytes: u64) -> Option<[Shape; 4]> {
         let [h, l, a, b_g2] = &self.0;
         let shapes = |rows_max| {
@@ -60,7 +59,7 @@ impl Queries {
         })
     }
 
-    /// What rows of these shapes take in all, bytes.
+    /// Returns the size of all rows of these shapes, in bytes.
     pub(super) fn rows_bytes(&self, isa: Isa, shapes: &[Shape; 4]) -> Option<u64> {
         let [h, l, a, b_g2] = &self.0;
         let g1 = [h, l, a].into_iter().zip(shapes).map(|(chosen, shape)| {

@@ -1,9 +1,8 @@
 //! The multiples of parameters that are in use: opened once, and made when there is no
 //! file, or one of something else.
 //!
-//! Not who makes them, and when: a proof never does. The invariant: what is shared is
-//! what was in the file when it was opened, and stays whole for those who have it when
-//! another takes its place.
+//! A proof never makes them. The invariant: shared multiples are those of the file when it
+//! was opened. They stay whole for their users when another file takes its place.
 
 use std::fs::File;
 use std::path::Path;
@@ -29,7 +28,7 @@ use cuzk_files::FileIdentity;
 #[derive(Debug, Default)]
 pub(in crate::params) struct SharedMultiples(OnceMap<&'static str, SharedFile>);
 
-/// What there is of multiples for parameters in use.
+/// The multiples for parameters in use, or the reason why there are none.
 #[derive(Debug)]
 pub struct SharedFile {
     found: Found,
@@ -97,15 +96,15 @@ impl SharedFile {
         }
     }
 
-    /// Whether there was no file, though there could be one.
+    /// Returns true if there was no file, though there could be one.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self.found, Found::Absent)
     }
 
-    /// Whether [`renew_multiples`](crate::params::MappedParams::renew_multiples) would find or make others unasked: the
-    /// file is of something else, or another is there now. A file that is gone is no reason
-    /// to let go of what it held.
+    /// Returns true if the file is of something else, or if there is another now. Then
+    /// [`renew_multiples`](crate::params::MappedParams::renew_multiples) finds or makes
+    /// others. A file that is gone is no reason to let go of its multiples.
     #[must_use]
     pub fn is_outdated(&self, params: &ParamsFile) -> bool {
         let now = FileIdentity::of(&multiples_path(params));
@@ -113,26 +112,26 @@ impl SharedFile {
     }
 }
 
-/// Within which limit a file was made, if that can still be read.
+/// Returns the limit within which a file was made, if that can still be read.
 fn limit_bytes(path: &Path) -> Option<u64> {
     let map = Map::new(&File::open(path).ok()?).ok()?;
     Some(Header::read(map.bytes()).ok()?.limit_bytes)
 }
 
-/// What a thread needs to double points, and its stack: as measured.
+/// The memory of a thread that doubles points, with its stack: as measured.
 const THREAD_BYTES: u64 = 5 << 19;
 
-/// What making the multiples of a circuit's bases takes in memory on one thread, bytes;
-/// `None` for instructions that have no form for them.
+/// Returns the memory that making the multiples of a circuit's bases takes on one thread,
+/// in bytes. `None` for instructions that have no form for them.
 #[must_use]
 pub fn writing_bytes(circuit: &Circuit, isa: Isa) -> Option<u64> {
     let queries = Queries::new(circuit.program(), circuit.densities());
     Some(queries.row_bytes(isa)? + THREAD_BYTES)
 }
 
-/// In which shapes [`write_multiples`] makes multiples of a circuit's bases, for sums on
-/// `threads` threads and within `limit_bytes`, and what their rows take, bytes; `None` if
-/// it makes none.
+/// Returns the shapes in which [`write_multiples`] makes multiples of a circuit's bases, for
+/// MSMs on `threads` threads and within `limit_bytes`. The second figure is the size of
+/// their rows, in bytes. `None` if it makes none.
 #[must_use]
 pub fn planned_multiples(
     circuit: &Circuit,

@@ -21,7 +21,7 @@ use crate::params::file::ParamsFile;
 /// Bytes before the first rows, and what rows are aligned to.
 const PAGE: usize = 4096;
 
-/// What [`write_multiples`] made.
+/// The file that [`write_multiples`] made.
 #[derive(Debug)]
 pub struct WrittenMultiples {
     /// The file.
@@ -32,15 +32,15 @@ pub struct WrittenMultiples {
     pub rows: [usize; 4],
 }
 
-/// Computes the multiples of a circuit's bases for sums on `threads` threads, in
-/// the current pool, and writes them beside the parameters, whole or not at all
-/// and over what was there. `progress` is told how many queries of four are
-/// done.
+/// Computes the multiples of a circuit's bases for MSMs on `threads` threads, in
+/// the current pool. It writes them beside the parameters, whole or not at all, in place
+/// of a file that exists. `progress` gets the number of queries done, of four.
 ///
 /// # Errors
-/// [`ParamsError::NoMultiples`] if the limit leaves room for none or the
-/// instructions have no form for them, [`ParamsError::Points`] for a base that
-/// is no point, [`ParamsError::Stopped`], and [`ParamsError::Io`].
+/// * [`ParamsError::NoMultiples`] if the limit leaves room for none, or the
+///   instructions have no form for them.
+/// * [`ParamsError::Points`] for a base that is no point.
+/// * [`ParamsError::Stopped`], and [`ParamsError::Io`].
 pub fn write_multiples(
     params: &ParamsFile,
     program: &Program<Scalar>,
@@ -92,7 +92,7 @@ enum WriteError {
 }
 
 impl WriteError {
-    /// What it is to whoever asked for the file at `path`.
+    /// Returns it as the error of a caller that asked for the file at `path`.
     fn told(self, path: &Path, params: &ParamsFile) -> ParamsError {
         match self {
             Self::Io(source) | Self::Kernel(KernelError::Memory(source)) => ParamsError::Io {

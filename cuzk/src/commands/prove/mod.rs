@@ -111,6 +111,7 @@ fn read(
                     id: names[at].id.map(str::to_owned),
                     priority: args.priority,
                     deadline: args.deadline_s.map(Duration::from_secs),
+                    ..JobOptions::default()
                 },
             }),
             Err(failure) => failures.add_request(names[at], &failure),

@@ -52,7 +52,7 @@ impl Work {
         let synthesis_pool = config.synthesis.pool()?;
         let witness = synthesis_pool.install(|| job.witness(0))?;
         let densities = circuit.densities();
-        let scalars = witness.query(densities.b_input.iter(), &densities.b_aux);
+        let scalars = PackedQuery::new(&witness, densities.b_input.iter(), &densities.b_aux);
         let memory = buffer_pool(config.memory.dealloc, u64::MAX);
         Ok(Self {
             kind,

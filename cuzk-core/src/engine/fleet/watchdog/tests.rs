@@ -2,7 +2,7 @@
 
 use cuzk_filecoin::{ProofKind, SectorSize};
 use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
-use cuzk_scheduler::priority::{Priority, Rank};
+use cuzk_scheduler::priority::Priority;
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, CircuitId>) {
         circuit,
         partitions: 1,
         priority,
-        rank: Rank::new(priority, now, 0, patience),
+        patience,
         accepted: now,
         deadline: None,
         record: None,

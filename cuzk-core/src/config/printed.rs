@@ -1,0 +1,136 @@
+//! The way from the configuration back to a file.
+//!
+//! Not its text: that is serde's. The invariant: every key is written, and reading the file
+//! gives the same configuration.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::address::Address;
+use super::file::{self, DevicesText, Field, FileConfig, SizeText};
+use super::resolved::{Config, Devices};
+use super::server::Server;
+
+/// The shortest exact spelling of a size: `"24GiB"`, `"1023KiB"`, `"7B"`.
+fn size_text(bytes: u64) -> SizeText {
+    const UNITS: [(u64, &str); 4] = [
+        (1 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    let unit = UNITS
+        .iter()
+        .find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
+    let (unit, name) = unit.copied().unwrap_or((1, "B"));
+    SizeText::Text(format!("{}{name}", bytes / unit))
+}
+
+fn limit_text(bytes: Option<u64>) -> SizeText {
+    bytes.map_or_else(|| SizeText::Text("auto".to_owned()), size_text)
+}
+
+/// A path, or an empty text for none.
+fn path(path: &Option<PathBuf>) -> Field<String> {
+    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+    written(path.as_ref().map(text).unwrap_or_default())
+}
+
+fn texts<T: ToString>(values: &[T]) -> Field<Vec<String>> {
+    written(values.iter().map(ToString::to_string).collect())
+}
+
+/// The section of a daemon.
+fn server(server: &Server) -> file::ServerSection {
+    // `HOST:PORT` is how the key is written.
+    let bare = |address: &Address| address.to_string().replacen("tcp://", "", 1);
+    file::ServerSection {
+        listen: texts(&server.listen),
+        http: written(server.http.as_ref().map(bare).unwrap_or_default()),
+        socket_mode: written(format!("{:04o}", server.socket_mode)),
+        socket_group: written(server.socket_group.clone().unwrap_or_default()),
+        tls_certificate: path(&server.tls_certificate),
+        tls_key: path(&server.tls_key),
+        client_ca: path(&server.client_ca),
+        tokens: path(&server.tokens),
+        plaintext_from: texts(&server.plaintext_from),
+        request_memory: written(size_text(server.request_memory_bytes)),
+        drain_s: seconds(server.drain),
+        state_dir: path(&server.state_dir),
+    }
+}
+
+/// A value that stands in no file.
+fn written<T>(value: T) -> Field<T> {
+    Some(Spanned::new(0..0, value))
+}
+
+fn seconds(value: Duration) -> Field<i64> {
+    written(i64::try_from(value.as_secs()).unwrap_or(i64::MAX))
+}
+
+fn count(value: usize) -> Field<i64> {
+    written(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+impl From<&Config> for FileConfig {
+    /// The file that resolves to this configuration, every key written.
+    fn from(config: &Config) -> Self {
+        let devices = match &config.gpus.devices {
+            Devices::Cpu => DevicesText::Keyword("cpu".to_owned()),
+            Devices::Auto => DevicesText::Keyword("auto".to_owned()),
+            Devices::Ordinals(list) => {
+                DevicesText::Ordinals(list.iter().map(|&ordinal| ordinal.into()).collect())
+            }
+        };
+        Self {
+            srs: file::SrsSection {
+                param_cache: written(config.srs.param_cache.to_string_lossy().into_owned()),
+                multiples: texts(&config.srs.multiples),
+            },
+            synthesis: file::SynthesisSection {
+                threads: count(config.synthesis.threads),
+                partition_workers: count(config.synthesis.partition_workers),
+            },
+            gpus: file::GpusSection {
+                devices: written(devices),
+                gpu_threads: count(config.gpus.gpu_threads),
+                gpu_workers_per_device: count(config.gpus.gpu_workers_per_device),
+                faults_max: written(config.gpus.faults_max.into()),
+                stall_s: seconds(config.gpus.stall),
+                rest_s: seconds(config.gpus.rest),
+                b_g2: written(config.gpus.b_g2.as_str().to_owned()),
+                memory_limit: written(limit_text(config.gpus.memory_limit_bytes)),
+            },
+            cpu: file::CpuSection {
+                isa: written(config.cpu.isa.name().to_owned()),
+            },
+            memory: file::MemorySection {
+                total_budget: written(size_text(config.memory.total_budget_bytes)),
+                safety_margin: written(size_text(config.memory.safety_margin_bytes)),
+                critical_reserve: written(size_text(config.memory.critical_reserve_bytes)),
+                dealloc: written(config.memory.dealloc.as_str().to_owned()),
+            },
+            pipeline: file::PipelineSection {
+                synthesis_lookahead: count(config.pipeline.synthesis_lookahead),
+                finish_workers: count(config.pipeline.finish_workers),
+                throttle: written(config.pipeline.throttle),
+            },
+            jobs: file::JobsSection {
+                queued_partitions: count(config.jobs.queued_partitions),
+                results_kept: count(config.jobs.results_kept),
+                results_kept_s: seconds(config.jobs.results_kept_for),
+                normal_patience_s: seconds(config.jobs.patience.normal),
+                low_patience_s: seconds(config.jobs.patience.low),
+                journal: path(&config.jobs.journal),
+            },
+            server: server(&config.server),
+            logging: file::LoggingSection {
+                level: written(config.logging.level.as_str().to_owned()),
+                format: written(config.logging.format.as_str().to_owned()),
+            },
+        }
+    }
+}

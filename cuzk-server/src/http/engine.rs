@@ -1,0 +1,57 @@
+//! The engine as the source of everything that HTTP shows.
+
+use std::sync::Arc;
+
+use cuzk_core::Engine;
+use cuzk_core::engine::Status;
+use cuzk_core::timeline::Timeline;
+use cuzk_filecoin::CircuitId;
+
+use super::Sources;
+use super::metrics::Metrics;
+use super::readiness::{Readiness, missing_parameters};
+
+/// The sources of a daemon that runs an engine.
+#[derive(Debug)]
+pub struct EngineSources {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// The phase of the daemon.
+    pub readiness: Readiness,
+    /// The recorder of metrics of the process.
+    pub metrics: Metrics,
+}
+
+impl Sources for EngineSources {
+    fn status(&self) -> Status {
+        self.engine.status()
+    }
+
+    fn timeline(&self) -> Timeline {
+        self.engine.timeline().clone()
+    }
+
+    fn synthesis_workers(&self) -> usize {
+        self.engine.config().synthesis.partition_workers
+    }
+
+    fn missing(&self, circuit: Option<CircuitId>) -> Vec<String> {
+        let mut missing: Vec<_> = self
+            .readiness
+            .missing()
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        if self.engine.is_draining() {
+            missing.push("the engine is draining; resume it to begin new work".to_owned());
+        }
+        let cache = &self.engine.config().srs.param_cache;
+        let parameters = circuit.map(|circuit| missing_parameters(circuit, cache));
+        missing.extend(parameters.into_iter().flatten());
+        missing
+    }
+
+    fn recorded_metrics(&self) -> String {
+        self.metrics.recorded()
+    }
+}

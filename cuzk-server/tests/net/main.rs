@@ -1,0 +1,7 @@
+//! Listeners, access and the budget, together under a real service and real clients.
+
+#![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
+
+mod handed;
+mod service;
+mod trust;

@@ -1,0 +1,73 @@
+//! `cuzk serve`: the engine as a daemon.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use cuzk_core::Config;
+use cuzk_core::config::{Address, ConfigError};
+use cuzk_server::{Hooks, ServeError};
+
+use super::Context;
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Serve {
+    /// Listen for clients here: unix:///PATH or tcp://HOST:PORT. The option may be given
+    /// several times, and takes the place of [server] listen.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Vec<Address>,
+    /// Serve the page, the metrics and the health of the daemon here. The option takes the
+    /// place of [server] http. A daemon with --listen and without --config serves no HTTP
+    /// unless this option is given.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) http: Option<Address>,
+}
+
+impl Serve {
+    /// Gives the options precedence over the file.
+    fn apply(&self, config: &mut Config, has_file: bool) {
+        if !self.listen.is_empty() {
+            config.server.listen.clone_from(&self.listen);
+            if !has_file {
+                config.server.http = None;
+            }
+        }
+        if let Some(http) = &self.http {
+            config.server.http = Some(http.clone());
+        }
+    }
+}
+
+/// Serves until a signal ends the process. `path` is the file of the configuration, which a
+/// reload reads again.
+pub(crate) fn run(context: &Context, args: &Serve, path: Option<PathBuf>) -> Result<(), Failure> {
+    if let Some(http @ Address::Unix(_)) = &args.http {
+        let problem = format!("--http {http}: HTTP is served over TCP only; give HOST:PORT");
+        return Err(Failure::input(problem));
+    }
+    let mut config = context.config.clone();
+    args.apply(&mut config, path.is_some());
+    let args = args.clone();
+    let load = move || -> Result<Config, ConfigError> {
+        let mut config = match &path {
+            Some(path) => Config::load(path)?,
+            None => Config::default(),
+        };
+        args.apply(&mut config, path.is_some());
+        Ok(config)
+    };
+    let level = context.log_level.clone();
+    let hooks = Hooks {
+        load: Box::new(load),
+        set_log_level: Box::new(move |to| level.set(to)),
+    };
+    cuzk_server::serve(config, hooks).map_err(|error| failure(&error))
+}
+
+fn failure(error: &ServeError) -> Failure {
+    if error.is_input() {
+        Failure::input(error.to_string())
+    } else {
+        Failure::failed(error.to_string())
+    }
+}

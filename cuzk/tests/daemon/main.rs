@@ -1,0 +1,20 @@
+//! `cuzk serve` as clients meet it: the real program, real sockets, real proofs.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failure in a test fails the test"
+)]
+
+mod figures;
+mod files;
+mod fixture;
+mod gone;
+mod identity;
+mod killed;
+mod kinds;
+mod malformed;
+mod refused;
+mod reload;
+mod stopping;
