@@ -84,9 +84,14 @@ impl CpuBackend {
             ..
         } = partition;
         let densities = circuit.densities();
+        let multiples = params.multiples(circuit, self.isa, &self.pool);
+        // An engine has told it, with its advice.
+        if let Some(error) = multiples.take_problem() {
+            tracing::warn!(%error, "this file of multiples is not used");
+        }
         Ok(Prepared {
             domain: circuit.domain(self.isa, &self.pool)?,
-            multiples: params.multiples(circuit, self.isa, &self.pool),
+            multiples,
             scratch: evaluation.buffers().take(circuit.domain_len())?,
             a_scalars: PackedQuery::new(witness, 0..witness.num_inputs(), &densities.a_aux),
             b_scalars: PackedQuery::new(witness, densities.b_input.iter(), &densities.b_aux),

@@ -240,6 +240,13 @@ fn a_stale_file_is_made_anew_within_its_makers_limit() {
     fs::write(other.path(), &bad).unwrap();
     assert_eq!(other.shared(Isa::SCALAR), (false, false), "no form for it");
     assert_eq!(other.shared(best), (false, true));
+    let shared = other
+        .params
+        .mapped()
+        .multiples(&other.circuit, best, &pool());
+    let problem = shared.take_problem().unwrap().to_string();
+    assert!(problem.contains("make it anew"), "{problem}");
+    assert!(shared.take_problem().is_none(), "it is told once");
     let stopped = other.renew(Context {
         checkpoint: &stop(),
         ..best.into()

@@ -27,10 +27,10 @@ use rayon::ThreadPool;
 use self::cost::{CostTable, KeyFiles};
 use self::files_in_use::FilesInUse;
 pub(super) use self::multiples_queue::MultiplesQueue;
-use crate::Result;
 use crate::circuits::{Circuits, cached_while, parameter_files};
 use crate::config::Config;
 use crate::metrics::{self, Evicted};
+use crate::{Error, Result};
 
 pub(super) struct Assets {
     pub(super) costs: CostTable,
@@ -156,6 +156,9 @@ impl Assets {
     ) -> Result<KeyFiles> {
         let params = params.mapped();
         let shared = params.multiples_unless_stopped(circuit, self.isa, pool, checkpoint)?;
+        if let Some(error) = shared.take_problem().map(Error::from) {
+            tracing::warn!(%error, "this file of multiples is not used");
+        }
         let wanted = shared.is_absent() && self.wants_multiples(id);
         if wanted || shared.is_outdated(params) {
             self.multiples.ask(id);

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use blstrs::G1Affine;
 use cuzk_kernels::msm::WithMultiples;
@@ -32,6 +32,8 @@ pub(in crate::params) struct SharedMultiples(OnceMap<&'static str, SharedFile>);
 #[derive(Debug)]
 pub struct SharedFile {
     found: Found,
+    /// The reason why the file is not used, until it is taken.
+    problem: Mutex<Option<ParamsError>>,
     /// The file as it was when it was opened.
     file: Option<FileIdentity>,
 }
@@ -51,8 +53,8 @@ enum Found {
 }
 
 impl SharedFile {
-    /// Opens the file beside the parameters, in the current pool. One that cannot be
-    /// used is warned about.
+    /// Opens the file beside the parameters, in the current pool. The reason why a file
+    /// cannot be used is kept for [`Self::take_problem`].
     ///
     /// # Errors
     /// [`Stopped`].
@@ -68,14 +70,15 @@ impl SharedFile {
         let (program, densities) = (circuit.program(), circuit.densities());
         let could_be_made = G1Affine::row_bytes(isa, 1).is_some();
         let opened = MappedMultiples::open_while(params, program, densities, isa, checkpoint);
+        let mut problem = None;
         let found = match opened {
             Err(ParamsError::Stopped) => return Err(Stopped),
             Ok(Some(multiples)) => Found::Usable(Arc::new(multiples)),
             Ok(None) if could_be_made => Found::Absent,
             Ok(None) => Found::Nothing,
             Err(error) => {
-                tracing::warn!(%error, "this file of multiples is not used");
                 let is_stale = matches!(error, ParamsError::Multiples { .. });
+                problem = Some(error);
                 if is_stale && could_be_made {
                     let limit_bytes = limit_bytes(&path).unwrap_or(LIMIT_BYTES);
                     Found::Stale { limit_bytes }
@@ -84,7 +87,20 @@ impl SharedFile {
                 }
             }
         };
-        Ok(Self { found, file })
+        let problem = Mutex::new(problem);
+        Ok(Self {
+            found,
+            problem,
+            file,
+        })
+    }
+
+    /// Returns the reason why the file is not used. Only the first call gets it, so that
+    /// an operator is told once.
+    #[must_use]
+    pub fn take_problem(&self) -> Option<ParamsError> {
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        problem.take()
     }
 
     /// The multiples, if there are any to be used.
@@ -180,22 +196,20 @@ impl SharedMultiples {
         wanted: bool,
     ) -> Result<bool, ParamsError> {
         let name = context.isa.name();
-        let share = |found, file| {
-            let file = SharedFile { found, file };
-            self.0.replace(name, file);
-        };
+        let share = |file| self.0.replace(name, file);
         let open = || SharedFile::open(params, circuit, context.isa, context.checkpoint);
-        let SharedFile { found, file } = open()?;
+        let opened = open()?;
         let in_use = self.0.get(&name);
-        let limit_bytes = match (&found, in_use.as_deref().map(|in_use| &in_use.found)) {
+        let limit_bytes = match (&opened.found, in_use.as_deref().map(|in_use| &in_use.found)) {
             (Found::Usable(multiples), _) | (_, Some(Found::Usable(multiples))) => {
-                share(Found::Usable(Arc::clone(multiples)), file);
+                let found = Found::Usable(Arc::clone(multiples));
+                share(SharedFile { found, ..opened });
                 return Ok(false);
             }
             (Found::Stale { limit_bytes }, _) => *limit_bytes,
             (Found::Absent, _) if wanted => LIMIT_BYTES,
             (Found::Absent | Found::Nothing, _) => {
-                share(found, file);
+                share(opened);
                 return Ok(false);
             }
         };
@@ -203,13 +217,17 @@ impl SharedMultiples {
         let limits = (threads, limit_bytes);
         match write_multiples(params, program, densities, context, limits, |_| ()) {
             Ok(_) => {
-                let SharedFile { found, file } = open()?;
-                share(found, file);
+                share(open()?);
                 Ok(true)
             }
             Err(ParamsError::Stopped) => Err(ParamsError::Stopped),
             Err(error) => {
-                share(Found::Nothing, file);
+                // The caller tells the reason.
+                share(SharedFile {
+                    found: Found::Nothing,
+                    problem: Mutex::default(),
+                    file: opened.file,
+                });
                 Err(error)
             }
         }
