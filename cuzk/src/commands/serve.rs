@@ -13,11 +13,11 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Serve {
     /// Listen for clients here: unix:///PATH or tcp://HOST:PORT. The option may be given
-    /// several times, and takes the place of [server] listen.
+    /// several times, and takes the place of server.listen.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Vec<Address>,
     /// Serve the page, the metrics and the health of the daemon here. The option takes the
-    /// place of [server] http. A daemon with --listen and without --config serves no HTTP
+    /// place of server.http. A daemon with --listen and without --config serves no HTTP
     /// unless this option is given.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) http: Option<Address>,
