@@ -148,7 +148,7 @@ fn engine(config: &Config) -> Result<Engine, ServeError> {
     let pool = config.synthesis.pool().map_err(cuzk_core::Error::from)?;
     let pool = Arc::new(pool);
     let devices = devices(&config, &pool)?;
-    let decoder = Arc::new(crate::request::decode);
+    let decoder = crate::request::decoder();
     Ok(Engine::start_with(config, pool, devices, decoder)?)
 }
 
