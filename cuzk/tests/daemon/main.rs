@@ -7,6 +7,7 @@
     reason = "a failure in a test fails the test"
 )]
 
+mod activation;
 mod figures;
 mod files;
 mod fixture;
