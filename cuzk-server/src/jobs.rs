@@ -12,11 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cuzk_core::{Engine, JobHandle, JobOptions, Priority, ProofKind};
 use tokio::sync::Semaphore;
 
-use crate::request::Submission;
+use crate::request::{Input, Submission};
 
-/// Requests that are taken at a time, of each class. The engine decodes them in the order
-/// of their urgency; this bounds the threads that wait for it.
-const TAKEN_AT_A_TIME: usize = 32;
+/// PoSts that are taken at a time. The engine decodes them in the order of their urgency;
+/// this bounds the threads that wait for it.
+const POSTS_AT_A_TIME: usize = 32;
+
+/// PoReps and SnapDeals that are taken at a time. Each has a copy of up to 256 MiB meanwhile.
+const SEALING_AT_A_TIME: usize = 4;
 
 /// Entries of jobs that have ended are looked for when there are as many.
 const SWEEP_AT: usize = 1024;
@@ -64,8 +67,8 @@ impl Jobs {
             engine,
             waited: Mutex::default(),
             places: [
-                Semaphore::new(TAKEN_AT_A_TIME),
-                Semaphore::new(TAKEN_AT_A_TIME),
+                Semaphore::new(SEALING_AT_A_TIME),
+                Semaphore::new(POSTS_AT_A_TIME),
             ],
         }
     }
@@ -92,13 +95,15 @@ impl Jobs {
         };
         let jobs = Arc::clone(self);
         let taken = tokio::task::spawn_blocking(move || {
+            let (waits, priority) = (submission.may_wait(), submission.priority);
+            let Input { job_id, bytes } = submission.into_input();
             let options = JobOptions {
-                waits: submission.may_wait(),
-                id: Some(submission.job_id),
-                priority: submission.priority,
+                waits,
+                id: Some(job_id),
+                priority,
                 deadline: None,
             };
-            let job = jobs.engine.submit_bytes(&submission.input, options)?;
+            let job = jobs.engine.submit_bytes(&bytes, options)?;
             drop(held);
             Ok(jobs.attach(job, manner))
         });

@@ -25,4 +25,5 @@ pub mod tls;
 pub mod wire;
 
 pub use daemon::SetLogLevel;
+pub use request::decoder;
 pub use server::{Hooks, ServeError, serve};

@@ -50,11 +50,14 @@ impl Operator for OperatorService {
     ) -> Result<Response<wire::DrainResponse>, Status> {
         let status = self
             .blocking(|daemon| {
+                // An operator who waits asks every second.
+                if !daemon.engine.is_draining() {
+                    tracing::info!("the engine drains, because an operator asked for it");
+                }
                 daemon.engine.drain();
                 daemon.engine.status()
             })
             .await?;
-        tracing::info!("the engine drains, because an operator asked for it");
         let running = status.jobs.iter().filter(|job| job.state == "running");
         let jobs_running = u32::try_from(running.count()).unwrap_or(u32::MAX);
         let jobs = u32::try_from(status.jobs.len()).unwrap_or(u32::MAX);

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use cuzk_core::engine::Decoder;
 use cuzk_core::{Priority, ProofKind, ProofRequest};
 use cuzk_filecoin::request::{PorepC2, SnapDeals, WindowPost, WinningPost};
 use cuzk_filecoin::{Error, Statement};
@@ -24,32 +25,45 @@ const DIGEST_BYTES: usize = 16;
 /// A request that names a kind. Nothing else of it was checked.
 #[derive(Debug)]
 pub(crate) struct Submission {
-    /// The name of its job.
-    pub(crate) job_id: String,
     pub(crate) kind: ProofKind,
     /// The urgency that the client asked for; by the kind if it asked for none.
     pub(crate) priority: Option<Priority>,
-    /// The input: the message without what is not input. [`decode`] reads it.
-    pub(crate) input: Vec<u8>,
+    request: v1::SubmitProofRequest,
+}
+
+/// The input of a job, and the name that follows from it.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// The name of the job.
+    pub(crate) job_id: String,
+    /// The message without what is not input. [`decode`] reads it.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Submission {
-    /// Takes a message apart.
+    /// Looks at the kind and the priority of a message.
     ///
     /// # Errors
     /// A kind or a priority that does not exist.
-    pub(crate) fn new(mut request: v1::SubmitProofRequest) -> Result<Self, Error> {
-        let kind = kind_of(request.proof_kind)?;
-        let priority = priority_of(request.priority)?;
+    pub(crate) fn new(request: v1::SubmitProofRequest) -> Result<Self, Error> {
+        Ok(Self {
+            kind: kind_of(request.proof_kind)?,
+            priority: priority_of(request.priority)?,
+            request,
+        })
+    }
+
+    /// Returns the input. A large one is copied and digested for a tenth of a second, so
+    /// async code calls it where it may block.
+    pub(crate) fn into_input(self) -> Input {
+        let mut request = self.request;
         let request_id = std::mem::take(&mut request.request_id);
         request.priority = 0;
-        let input = request.encode_to_vec();
-        Ok(Self {
-            job_id: job_id(&request_id, kind, &input),
-            kind,
-            priority,
-            input,
-        })
+        let bytes = request.encode_to_vec();
+        Input {
+            job_id: job_id(&request_id, self.kind, &bytes),
+            bytes,
+        }
     }
 
     /// Returns true if the job may wait in the journal for as long as it takes. A PoSt is
@@ -59,7 +73,7 @@ impl Submission {
     }
 }
 
-/// Reads what a [`Submission`] has as its input, or a request file in JSON.
+/// Reads the bytes of an [`Input`], or a request file in JSON.
 ///
 /// # Errors
 /// Everything that is wrong with the request.
@@ -75,6 +89,12 @@ pub(crate) fn decode(input: &[u8]) -> cuzk_core::Result<Arc<dyn Statement>> {
         typed(message)?
     };
     Ok(Arc::from(cuzk_filecoin::decode(&request)?))
+}
+
+/// Returns the decoder of an engine that gets requests as messages of the wire.
+#[must_use]
+pub fn decoder() -> Decoder {
+    Arc::new(decode)
 }
 
 /// Checks the fields of a message for its kind.

@@ -148,7 +148,7 @@ fn engine(config: &Config) -> Result<Engine, ServeError> {
     let pool = config.synthesis.pool().map_err(cuzk_core::Error::from)?;
     let pool = Arc::new(pool);
     let devices = devices(&config, &pool)?;
-    let decoder = Arc::new(crate::request::decode);
+    let decoder = crate::request::decoder();
     Ok(Engine::start_with(config, pool, devices, decoder)?)
 }
 
@@ -204,7 +204,12 @@ async fn stop(daemon: &Arc<Daemon>, signals: &mut Signals) {
     tokio::pin!(stopped);
     loop {
         tokio::select! {
-            _ = &mut stopped => return,
+            stopped = &mut stopped => {
+                if !stopped.is_replied {
+                    tracing::warn!("ends without a reply to calls whose clients do not read");
+                }
+                return;
+            }
             request = signals.next() => {
                 if let Request::StopNow(signal) = request {
                     std::process::exit(i32::from(signal.exit_code()));

@@ -3,7 +3,7 @@
 //! Not the steps themselves, which are the server's. The invariants:
 //!
 //! * Clients learn that the daemon stops before it does less for them.
-//! * Each call that runs gets a reply.
+//! * Each call that runs gets a reply, and a PoSt's is its proof if there is time for it.
 //! * Each wait has an end.
 
 use std::future::Future;
@@ -48,6 +48,10 @@ pub struct Stopped {
 /// The time between two looks at whether the drain has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The time in which clients learn that they may begin no more calls. Calls that they begin
+/// meanwhile are answered as before.
+const SETTLE: Duration = Duration::from_millis(250);
+
 /// The time for replies after the engine has ended. All of them are ready then, so only
 /// slow clients need it.
 const REPLY_MAX: Duration = Duration::from_secs(5);
@@ -62,13 +66,20 @@ pub fn stop_max(drain_max: Duration) -> Duration {
 }
 
 /// Stops the daemon, and waits for at most `drain_max` until PoSts and running partitions
-/// are finished. The caller drops the future to end at once.
+/// are finished. In the last quarter of it no calls begin. The caller drops the future to
+/// end at once.
 pub async fn stop(server: Arc<impl Stoppable>, drain_max: Duration) -> Stopped {
     notify::stopping("finishes what runs, then stops", stop_max(drain_max));
     server.end_readiness();
     server.drain();
-    let is_drained = drained(&*server, drain_max).await;
+    let until = Instant::now() + drain_max;
+    // PoSts may come without a pause. The last quarter is for those that are there by then.
+    drained(&*server, drain_max - drain_max / 4).await;
     server.refuse_calls();
+    let settle = SETTLE.min(until.saturating_duration_since(Instant::now()));
+    tokio::time::timeout(settle, server.replied()).await.ok();
+    let left = until.saturating_duration_since(Instant::now());
+    let is_drained = drained(&*server, left).await;
     notify::status("ends the jobs that are left; the journal keeps its own");
     let ending = Arc::clone(&server);
     let ended = tokio::task::spawn_blocking(move || ending.shut_down()).await;

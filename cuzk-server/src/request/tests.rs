@@ -14,7 +14,7 @@ fn request(request_id: &str, randomness: &'static [u8]) -> v1::SubmitProofReques
 }
 
 fn id(request: v1::SubmitProofRequest) -> String {
-    Submission::new(request).unwrap().job_id
+    Submission::new(request).unwrap().into_input().job_id
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn mutated_requests_are_decoded_or_errors_of_the_input() {
             let message = crate::client::read_request(file.clone()).unwrap();
             corpus
                 .with(file)
-                .with(Submission::new(message).unwrap().input)
+                .with(Submission::new(message).unwrap().into_input().bytes)
         });
     let (mut good, mut bad) = (0, 0);
     let count = corpus.fuzz(2_000, |input| match decode(input) {

@@ -31,6 +31,12 @@ pub(crate) enum BenchStage {
     /// The whole engine with each intervention's key on alone: dealloc,
     /// gpu_threads, throttle.
     Interventions,
+    /// A job through `cuzk serve`, against one of an engine in this process, with
+    /// WinningPoSt and with a PoRep request of 52 MB. Both sides have the same
+    /// configuration and get the same bytes, and each has a journal in a temporary folder.
+    /// The PoRep request is the bundled one, with spaces in the JSON of its C1 output. So
+    /// both sides decode and keep 52 MB.
+    Server,
     /// A proof on a GPU, from its witness on.
     Device,
     /// A proof on a GPU of a made-up circuit that fills a domain of 2^LOG2.
@@ -75,6 +81,13 @@ pub(crate) struct Bench {
     /// Draw the result of interventions into FILE; no other stage draws.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    /// Measure WinningPoSts of a daemon alone and under a flood, as many as --runs each: the
+    /// median, the 99th percentile and the resident memory. 1,000 connections send a byte a
+    /// second, 64 clients send 200 MiB each again and again, and 20 PoReps queue. The
+    /// senders have the lowest priority for the processor, because they stand for other
+    /// machines. For server only.
+    #[arg(long)]
+    pub(crate) flood: bool,
     /// This process is an arm of another one.
     #[arg(long, hide = true)]
     pub(crate) child: bool,

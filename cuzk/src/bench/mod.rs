@@ -14,6 +14,7 @@ mod engine;
 mod eval;
 mod interventions;
 mod kernel;
+mod server;
 
 pub(crate) use self::args::Bench;
 use self::args::BenchStage;
@@ -26,6 +27,10 @@ use crate::output;
 pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     if args.svg.is_some() && args.stage != BenchStage::Interventions {
         let problem = "--svg: only `cuzk bench interventions` draws what it measured";
+        return Err(Failure::input(problem));
+    }
+    if args.flood && args.stage != BenchStage::Server {
+        let problem = "--flood: only `cuzk bench server` has a daemon to flood";
         return Err(Failure::input(problem));
     }
     let mut first: Vec<f64> = Vec::new();
@@ -64,7 +69,8 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::MsmG1 => kernel::msm_g1(isa, args),
         BenchStage::MsmG2 => kernel::msm_g2(isa, args),
         BenchStage::SumG1 => kernel::sum_g1(isa, args),
-        // It has arms instead of a peer, so it prints its own report.
+        // They have more than a peer, so they print their own reports.
         BenchStage::Interventions => interventions::run(context, args).map(|()| Vec::new()),
+        BenchStage::Server => server::run(context, args).map(|()| Vec::new()),
     })
 }

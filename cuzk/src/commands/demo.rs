@@ -71,11 +71,15 @@ fn make_parameters(
 
 /// Returns a request for a proof of the bundled 2 KiB sector.
 pub(crate) fn bundled_request(kind: ProofKind) -> Result<ProofRequest, Failure> {
-    let json: &[u8] = match kind {
+    Ok(ProofRequest::from_json(bundled_json(kind))?)
+}
+
+/// Returns the file of the same request.
+pub(crate) fn bundled_json(kind: ProofKind) -> &'static [u8] {
+    match kind {
         ProofKind::Porep => include_bytes!("../../data/porep.json"),
         ProofKind::WinningPost => include_bytes!("../../data/winning-post.json"),
         ProofKind::WindowPost => include_bytes!("../../data/window-post.json"),
         ProofKind::SnapDeals => include_bytes!("../../data/snap-deals.json"),
-    };
-    Ok(ProofRequest::from_json(json)?)
+    }
 }

@@ -1,6 +1,8 @@
 //! A daemon in a process of its own, and a client of it.
 
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -62,6 +64,8 @@ pub(crate) struct Daemon {
     arguments: Vec<String>,
     /// The most files that it may have open, if that is limited.
     files_max: Option<u32>,
+    /// The socket that it gets as from systemd. Without it the daemon makes its own.
+    handed: Option<UnixListener>,
 }
 
 impl Daemon {
@@ -78,16 +82,32 @@ impl Daemon {
         arguments: &[&str],
         files_max: Option<u32>,
     ) -> Self {
+        let mut daemon = Self::not_started(config);
+        let arguments = arguments.iter().map(|&argument| argument.into());
+        daemon.arguments = arguments.collect();
+        daemon.files_max = files_max;
+        daemon.start_again();
+        daemon
+    }
+
+    /// Starts a daemon on a socket that stays open when it ends.
+    pub(crate) fn start_handed(config: &str) -> Self {
+        let mut daemon = Self::not_started(Some(config));
+        daemon.handed = Some(UnixListener::bind(daemon.socket()).unwrap());
+        daemon.start_again();
+        daemon
+    }
+
+    fn not_started(config: Option<&str>) -> Self {
         make_parameters();
-        let mut daemon = Self {
+        Self {
             folder: tempfile::tempdir().unwrap(),
             process: None,
             config: config.map(str::to_owned),
-            arguments: arguments.iter().map(|&argument| argument.into()).collect(),
-            files_max,
-        };
-        daemon.start_again();
-        daemon
+            arguments: Vec::new(),
+            files_max: None,
+            handed: None,
+        }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -106,16 +126,7 @@ impl Daemon {
             .append(true)
             .open(self.folder.path().join("log"))
             .unwrap();
-        let program = env!("CARGO_BIN_EXE_cuzk");
-        let mut command = match self.files_max {
-            None => Command::new(program),
-            Some(files_max) => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", "ulimit -n \"$0\"; exec \"$@\""]);
-                shell.args([&files_max.to_string(), program]);
-                shell
-            }
-        };
+        let mut command = self.program();
         command
             .args(["serve", "--listen", &self.address()])
             .args(["--http", "127.0.0.1:0"])
@@ -131,6 +142,27 @@ impl Daemon {
             .stderr(log)
             .spawn();
         self.process = Some(process.unwrap());
+    }
+
+    /// Returns the program, with its limit of files or the socket that it is given.
+    fn program(&self) -> Command {
+        let program = env!("CARGO_BIN_EXE_cuzk");
+        let shell = |script: &str, zeroth: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script, zeroth, program]);
+            shell
+        };
+        if let Some(files_max) = self.files_max {
+            return shell("ulimit -n \"$0\"; exec \"$@\"", &files_max.to_string());
+        }
+        let Some(handed) = &self.handed else {
+            return Command::new(program);
+        };
+        let script = "export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=grpc
+            exec \"$@\" 3<&0 < /dev/null";
+        let mut shell = shell(script, "sh");
+        shell.stdin(OwnedFd::from(handed.try_clone().unwrap()));
+        shell
     }
 
     fn config_path(&self) -> PathBuf {
@@ -204,6 +236,34 @@ impl Daemon {
         }
     }
 
+    /// Returns the path of a file about the process.
+    fn process_path(&self, name: &str) -> PathBuf {
+        let id = self.process.as_ref().unwrap().id();
+        Path::new("/proc").join(id.to_string()).join(name)
+    }
+
+    /// Returns the number of files and sockets that it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(self.process_path("fd")).unwrap().count()
+    }
+
+    /// Returns its resident memory.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// Returns the most resident memory that it has had.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, key: &str) -> u64 {
+        let text = std::fs::read_to_string(self.process_path("status")).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(key));
+        let kib = line.unwrap().trim().strip_suffix(" kB").unwrap();
+        kib.parse().unwrap()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -212,17 +272,10 @@ impl Daemon {
     pub(crate) async fn client(&mut self) -> Client {
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Ok(channel) = Endpoint::from_shared(self.address())
-                .unwrap()
-                .connect()
-                .await
+            if let Ok(mut client) = connect(&self.address()).await
+                && client.get_status(v1::GetStatusRequest {}).await.is_ok()
             {
-                let mut client = ProvingEngineClient::new(channel)
-                    .max_decoding_message_size(256 << 20)
-                    .max_encoding_message_size(256 << 20);
-                if client.get_status(v1::GetStatusRequest {}).await.is_ok() {
-                    return client;
-                }
+                return client;
             }
             let ended = self
                 .process
@@ -242,6 +295,15 @@ impl Drop for Daemon {
             process.wait().ok();
         }
     }
+}
+
+/// Returns a client with a connection of its own.
+pub(crate) async fn connect(address: &str) -> Result<Client, tonic::transport::Error> {
+    let endpoint = Endpoint::from_shared(address.to_owned()).unwrap();
+    let client = ProvingEngineClient::new(endpoint.connect().await?);
+    Ok(client
+        .max_decoding_message_size(256 << 20)
+        .max_encoding_message_size(256 << 20))
 }
 
 /// Reads a bundled request as a client sends it.

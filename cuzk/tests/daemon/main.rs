@@ -7,9 +7,11 @@
     reason = "a failure in a test fails the test"
 )]
 
+mod activation;
 mod figures;
 mod files;
 mod fixture;
+mod flood;
 mod gone;
 mod identity;
 mod killed;
@@ -17,4 +19,5 @@ mod kinds;
 mod malformed;
 mod refused;
 mod reload;
+mod soak;
 mod stopping;

@@ -60,11 +60,14 @@ impl Stoppable for Double {
     }
 }
 
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 8] = [
     "end_readiness",
     "drain",
     "is_drained",
     "refuse_calls",
+    // Calls that began before their clients knew are finished, too.
+    "replied",
+    "is_drained",
     "shut_down",
     "replied",
 ];

@@ -1,0 +1,65 @@
+//! `cuzk bench server`: a daemon in a process of its own, as its clients meet it.
+//!
+//! The invariants: the daemon has the configuration of this process, and nothing of it is
+//! left on disk.
+
+mod added;
+mod daemon;
+mod flood;
+mod requests;
+mod senders;
+
+use std::path::Path;
+
+use cuzk_core::config::Config;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+
+use super::engine::engine_config;
+use crate::bench::args::Bench;
+use crate::commands::Context;
+use crate::commands::params::ensure_parameters;
+use crate::failure::{Failure, failed};
+
+/// Measures, or sends the flood for the process that does.
+pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
+    if args.child {
+        return senders::run();
+    }
+    for kind in [ProofKind::Porep, ProofKind::WinningPost] {
+        let id = CircuitId {
+            kind,
+            sector_size: SectorSize::KiB2,
+        };
+        ensure_parameters(context, id, 0, false)?;
+    }
+    let folder = tempfile::tempdir().map_err(failed)?;
+    if args.flood {
+        flood::run(context, args, folder.path())
+    } else {
+        added::run(context, args, folder.path())
+    }
+}
+
+/// Returns the configuration of the engines, with a journal in `folder`.
+fn config_with_journal(context: &Context, folder: &Path, journal: &str) -> Config {
+    let mut config = engine_config(context);
+    config.jobs.journal = Some(folder.join(journal));
+    config
+}
+
+/// Returns the name of the processor, as the system knows it.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let value = |key: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        lines
+            .find(|(name, _)| name.trim() == key)
+            .map_or("unknown", |(_, value)| value.trim())
+    };
+    format!(
+        "{}, family {}, model {}",
+        value("model name"),
+        value("cpu family"),
+        value("model")
+    )
+}

@@ -1,0 +1,139 @@
+//! Many jobs: the daemon keeps neither memory nor descriptors of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cuzk_server::wire::v1::{self, await_proof_response::Status as JobStatus};
+
+use crate::fixture::{Daemon, PATIENCE, connect, prove, request};
+
+/// Clients that call at a time.
+const CLIENTS: usize = 4;
+
+/// Jobs that a client has on one connection.
+const JOBS_A_CONNECTION: u64 = 10;
+
+/// The number of WindowPoSts. The nightly run has more.
+fn posts() -> u64 {
+    let posts = std::env::var("CUZK_TEST_SOAK").ok();
+    posts.map_or(60, |posts| posts.parse().unwrap())
+}
+
+/// The ways in which a client leaves a job.
+#[derive(Clone, Copy)]
+enum Manner {
+    /// It waits for the proof.
+    Wait,
+    /// It goes away.
+    Leave,
+    /// It cancels the job.
+    Cancel,
+}
+
+/// Returns the kind of a job and what becomes of it, by its number.
+fn job(number: u64) -> (&'static str, Manner) {
+    let kind = match number % 100 {
+        17 => "winning-post",
+        42 => "snap-deals",
+        83 => "porep",
+        _ => "window-post",
+    };
+    let manner = match number % 20 {
+        5 => Manner::Leave,
+        11 => Manner::Cancel,
+        _ => Manner::Wait,
+    };
+    (kind, manner)
+}
+
+/// Has jobs `from` to `until` proved. Every client takes the next one.
+async fn jobs(address: &str, next: Arc<AtomicU64>, until: u64) {
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| tokio::spawn(client(address.to_owned(), Arc::clone(&next), until)))
+        .collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+}
+
+async fn client(address: String, next: Arc<AtomicU64>, until: u64) {
+    loop {
+        let mut client = connect(&address).await.unwrap();
+        for _ in 0..JOBS_A_CONNECTION {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= until {
+                return;
+            }
+            let (kind, manner) = job(number);
+            let input = v1::SubmitProofRequest {
+                request_id: format!("{kind}-{number}"),
+                ..request(kind)
+            };
+            match manner {
+                Manner::Wait => {
+                    let response = prove(&mut client, input).await.unwrap();
+                    assert_eq!(response.status(), JobStatus::Completed, "{response:?}");
+                }
+                Manner::Leave => {
+                    let patience = Duration::from_millis(number % 50);
+                    let call = prove(&mut client, input);
+                    tokio::time::timeout(patience, call).await.ok();
+                }
+                Manner::Cancel => {
+                    let submitted = client.submit_proof(input).await.unwrap();
+                    let job_id = submitted.into_inner().job_id;
+                    let cancel = v1::CancelProofRequest { job_id };
+                    client.cancel_proof(cancel).await.unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// Waits until nothing is left to do, and no descriptors are open beyond `most`. Returns the
+/// resident memory, in KiB.
+async fn settled(daemon: &Daemon, most: usize) -> u64 {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut client = connect(&daemon.address()).await.unwrap();
+        let status = client.get_status(v1::GetStatusRequest {}).await.unwrap();
+        let queues = status.into_inner().queues;
+        drop(client);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let descriptors = daemon.descriptors();
+        if descriptors <= most && queues.iter().all(|q| q.pending + q.in_progress == 0) {
+            return daemon.resident_kib();
+        }
+        assert!(
+            Instant::now() < until,
+            "{descriptors} descriptors are open, at most {most} are needed: {queues:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_and_descriptors_stay() {
+    let config = "[jobs]\nresults_kept = 100\n";
+    let mut daemon = Daemon::start(config);
+    daemon.client().await;
+    let posts = posts();
+    // One job in twenty is cancelled, and some are of other kinds.
+    let warm = (posts / 2).max(100);
+    let all = warm + posts * 11 / 10;
+    let next = Arc::new(AtomicU64::new(0));
+    jobs(&daemon.address(), Arc::clone(&next), warm).await;
+    let before_kib = settled(&daemon, usize::MAX).await;
+    let descriptors = daemon.descriptors();
+    // Each client takes one number in vain.
+    next.store(warm, Ordering::Relaxed);
+    jobs(&daemon.address(), next, all).await;
+    let after_kib = settled(&daemon, descriptors).await;
+    println!("resident memory: {before_kib} KiB after {warm} jobs, {after_kib} after {all}");
+    // A short run ends before all that is bounded is full.
+    let most_percent = if posts >= 2000 { 102 } else { 125 };
+    assert!(
+        after_kib * 100 <= before_kib * most_percent,
+        "resident memory: {before_kib} KiB after {warm} jobs, {after_kib} after {all}"
+    );
+}
