@@ -18,23 +18,30 @@
 //! * [`activity`]: the stages that run, and the next one to end.
 //! * [`run`] and [`outcome`]: the question and the answer.
 //! * [`pipeline`]: workers, queues, locks and memory.
+//! * [`capacity`], [`load`] and [`fleet`]: one machine, and many under a load.
+//! * [`report`]: the answers.
 //! * [`seed`]: the published measurements that the model is held against.
 
 #![forbid(unsafe_code)]
 
 pub mod activity;
+pub mod capacity;
 pub mod contention;
 pub mod costs;
 mod devices;
 mod entrance;
 mod error;
+pub mod fleet;
 mod freeing;
 pub mod kind;
 mod line;
+pub mod load;
 pub mod machine;
 pub mod outcome;
+pub mod picture;
 pub mod pipeline;
 pub mod recipe;
+pub mod report;
 pub mod run;
 pub mod seed;
 mod slots;

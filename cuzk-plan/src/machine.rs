@@ -163,6 +163,17 @@ impl Machine {
         Ok(machine)
     }
 
+    /// Returns the text of a file that describes this machine.
+    ///
+    /// # Errors
+    /// [`PlanError::Syntax`] if a value cannot be written.
+    pub fn to_toml(&self) -> Result<String, PlanError> {
+        toml::to_string(self).map_err(|error| PlanError::Syntax {
+            file: self.name.clone(),
+            problem: error.to_string(),
+        })
+    }
+
     fn check(&self, file: &str) -> Result<(), PlanError> {
         let ranges = self.hardware_ranges().into_iter();
         for (key, value, range) in ranges.chain(self.engine_ranges()) {

@@ -51,6 +51,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Adds the outcome of another machine of the same fleet.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.proofs.extend(other.proofs);
+        self.end_s = self.end_s.max(other.end_s);
+        self.partitions += other.partitions;
+        self.impossible += other.impossible;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+        let (busy, more) = (&mut self.busy, other.busy);
+        busy.synthesis_s += more.synthesis_s;
+        busy.blocked_s += more.blocked_s;
+        busy.locked_s += more.locked_s;
+        busy.device_workers_s += more.device_workers_s;
+        busy.devices_s += more.devices_s;
+        busy.memory_wait_s += more.memory_wait_s;
+        busy.used.thread_s += more.used.thread_s;
+        busy.used.gb += more.used.gb;
+    }
+
     /// Returns the wall time a proof, from the first request to the last end, in seconds.
     #[must_use]
     pub fn s_per_proof(&self) -> f64 {

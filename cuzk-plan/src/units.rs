@@ -20,3 +20,12 @@ pub(crate) fn bytes(size: f64) -> u64 {
 pub(crate) fn in_gib(bytes: u64) -> f64 {
     bytes as f64 / GIB
 }
+
+/// Returns a number of things without its fraction.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the cast saturates, and counts are checked to be small"
+)]
+pub(crate) fn count(number: f64) -> u32 {
+    number as u32
+}
