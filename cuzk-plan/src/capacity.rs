@@ -15,9 +15,10 @@ use crate::pipeline::simulate;
 use crate::run::{Request, Run};
 
 /// The requests of a run: enough that its middle half is a full pipeline.
-const REQUESTS: usize = 24;
+const REQUESTS: usize = 48;
 
-/// The numbers of partition workers that are tried.
+/// The numbers of partition workers that are tried. Workers of a device are one or two:
+/// the inputs of a third have no room in a card's memory.
 const WORKERS: [u32; 14] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32];
 
 /// A configuration with fewer workers is preferred to one that is this much faster.
@@ -123,7 +124,7 @@ pub fn recommend(machine: &Machine, kind: Kind, size: SectorSize) -> Result<Mach
     let mut best = machine.clone();
     let mut best_s = pace(&best, kind, size)?;
     for partition_workers in WORKERS {
-        for workers_per_device in [1, 2, 3] {
+        for workers_per_device in [1, 2] {
             for gpu_threads in gpu_threads(machine) {
                 let mut tried = machine.clone();
                 tried.engine.partition_workers = partition_workers;

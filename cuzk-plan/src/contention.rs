@@ -6,10 +6,6 @@
 
 use crate::machine::{Machine, Throttle};
 
-/// The largest use of the memory bandwidth for which waits are computed. Above it, the
-/// stages' own traffic is what they wait for, and it is divided among them.
-const USE_MAX: f64 = 0.95;
-
 /// The share of time that a yielding thread is away if another thread waits. It loses a
 /// time slice of 100 us for every 64 chunks, which take 500 us.
 const YIELD_SHARE: f64 = 1.0 / 6.0;
@@ -125,7 +121,7 @@ impl Shared {
             return 0.0;
         }
         let oversubscription = (load.threads / self.hardware_threads).max(1.0);
-        let mut time = oversubscription * (1.0 + self.memory_wait(load));
+        let mut time = oversubscription * (1.0 + self.memory_wait(load, oversubscription));
         time *= 1.0 + self.shootdown_share * load.freeing;
         if demand.role == Role::Synthesis {
             let filled = (load.cache_mib / self.l3_mib).min(1.0);
@@ -135,14 +131,17 @@ impl Shared {
         1.0 / time
     }
 
-    /// Returns the growth of a stage's time by waiting for memory. A queue of random
-    /// arrivals at a server that is busy for a share u of the time waits u / (1 - u)
-    /// services. Above the bandwidth the stages take turns.
-    fn memory_wait(&self, load: &Load) -> f64 {
-        let used = load.gb_per_s / self.gb_per_s;
-        let queued = used.min(USE_MAX);
-        let wait = self.memory_wait_share * queued / (1.0 - queued);
-        wait.max(used - 1.0)
+    /// Returns the growth of a stage's time by waiting for memory.
+    ///
+    /// A queue of random arrivals at a server that is busy for a share u of the time waits
+    /// u / (1 - u) services. Stages that wait also ask for less. So the time t, as a
+    /// multiple of that alone, solves t = 1 + m u / (1 - u) with u = U / t. Here m is the
+    /// share of waits alone, and U is the use at the speed that the cores allow. Far above
+    /// the bandwidth, t is U: the stages take turns.
+    fn memory_wait(&self, load: &Load, oversubscription: f64) -> f64 {
+        let full = load.gb_per_s / oversubscription / self.gb_per_s;
+        let root = ((1.0 - full).powi(2) + 4.0 * self.memory_wait_share * full).sqrt();
+        ((1.0 + full + root) / 2.0 - 1.0).max(0.0)
     }
 
     /// Returns the speed of synthesis that gives way to the MSM in G2.
@@ -155,5 +154,54 @@ impl Shared {
             Throttle::Yield => 1.0 - YIELD_SHARE,
             Throttle::Nap => NAP_SPEED,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::MACHINE;
+
+    fn shared() -> Shared {
+        Shared::new(
+            &Machine::parse("seed", MACHINE).unwrap(),
+            Interference::Real,
+        )
+    }
+
+    fn work(threads: f64, gb_per_s: f64) -> Demand {
+        Demand {
+            role: Role::Processor,
+            threads,
+            gb_per_s,
+            cache_mib: 0.0,
+            critical: false,
+        }
+    }
+
+    #[test]
+    fn more_work_never_does_less_in_all() {
+        let shared = shared();
+        let mut last = 0.0;
+        for count in 1..200 {
+            let running = vec![work(4.0, 9.0); count];
+            let load = shared.load(running.iter());
+            let done = count as f64 * shared.speed(&running[0], &load);
+            assert!(done >= last - 1e-9, "{count}: {done} after {last}");
+            assert!(
+                done * 9.0 <= 333.0 && done * 4.0 <= 192.0,
+                "{count}: {done}"
+            );
+            last = done;
+        }
+    }
+
+    #[test]
+    fn work_on_no_core_waits_for_nothing() {
+        let shared = shared();
+        let busy = work(500.0, 500.0);
+        let load = shared.load([&busy].into_iter());
+        assert_eq!(shared.speed(&work(0.0, 0.0), &load), 1.0);
+        assert!(shared.speed(&busy, &load) < 0.5);
     }
 }

@@ -60,7 +60,7 @@ const MACHINES: [(&str, &str, &str); 19] = [
     ("budget_gib = 700", "budget_gib = 7000", "engine.budget_gib"),
     ("dealloc = \"serial\"", "dealloc = \"lazy\"", "lazy"),
     (
-        "memory_wait_share = 0.367",
+        "memory_wait_share = 0.425",
         "memory_wait_share = 2",
         "contention.memory_wait_share",
     ),

@@ -3,7 +3,8 @@
 //! It proves the bundled request of each kind alone, by the engine as it is configured.
 //! Costs are processor time, because that is disturbed least by other programs. The time
 //! is divided among the stages by the timeline. The width of a stage is processor time
-//! over wall time, so this should run while nothing else does.
+//! over wall time, so this should run while nothing else does. If other programs have most
+//! of the cores, all threads are assumed, and the file says so.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -83,6 +84,7 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     }
     let engine = Engine::start(config.clone())?;
     let mut costs = Costs::default();
+    let mut assumed = ASSUMED.map(str::to_owned).to_vec();
     for (kind, plan_kind) in KINDS {
         spinner.set_message(format!("measuring {kind}"));
         // The first proof loads the circuit and maps the parameters.
@@ -94,11 +96,15 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
                 best = next;
             }
         }
+        if best.is_disturbed() {
+            let of = |stage| format!("costs.{}.{stage}_threads", plan_kind.name());
+            assumed.extend([of("synthesis"), of("cpu_kernels")]);
+        }
         costs.set(plan_kind, best.costs(plan_kind, config.synthesis.threads));
     }
     engine.shutdown();
     spinner.finish_and_clear();
-    let machine = describe(&config, costs);
+    let machine = describe(&config, costs, assumed);
     let text = toml_text(&machine)?;
     // The written text must read back.
     Machine::parse(&args.out.display().to_string(), &text).map_err(failed)?;
@@ -143,14 +149,25 @@ impl Measured {
         self.synthesis_s + self.device_s + self.finish_s
     }
 
+    /// Returns true if other programs had most of the cores: the stages, which have all
+    /// threads, had less than one. The width of a stage is then unknown.
+    fn is_disturbed(&self) -> bool {
+        self.thread_s < self.busy_s()
+    }
+
     fn costs(&self, kind: Kind, threads: usize) -> KindCosts {
         let shape = kind.shape(kind::SectorSize::KiB2);
-        // Decoding and finishing have one thread; the rest of the processor's time is of
-        // the two other stages, which have all.
-        let wide_s = self.synthesis_s + self.device_s;
-        let thread_s = (self.thread_s - self.finish_s).max(wide_s);
-        let width = (thread_s / wide_s.max(1e-9)).clamp(1.0, threads as f64);
-        let ns_per = |part_s: f64, count: u64| part_s * width * 1e9 / count as f64;
+        let (wide_s, busy_s) = (self.synthesis_s + self.device_s, self.busy_s().max(1e-9));
+        // Decoding and finishing have one thread. The rest of the processor's time is of
+        // the other stages, which have all.
+        let finish_s = self.finish_s * (self.thread_s / busy_s).min(1.0);
+        let width = if self.is_disturbed() {
+            threads as f64
+        } else {
+            ((self.thread_s - finish_s) / wide_s.max(1e-9)).clamp(1.0, threads as f64)
+        };
+        let share = (self.thread_s - finish_s).max(0.0) / wide_s.max(1e-9);
+        let ns_per = |part_s: f64, count: u64| part_s * share * 1e9 / count as f64;
         KindCosts {
             synthesis_thread_ns_per_constraint: ns_per(self.synthesis_s, shape.constraints),
             synthesis_threads: width,
@@ -158,7 +175,7 @@ impl Measured {
             cpu_kernels_thread_ns_per_point: ns_per(self.device_s, shape.points()),
             cpu_kernels_threads: width,
             cpu_kernels_bytes_per_point: KERNELS_BYTES_PER_POINT,
-            finish_ms_per_partition: self.finish_s * 1e3,
+            finish_ms_per_partition: finish_s * 1e3,
             own_bytes_per_constraint: OWN_BYTES_PER_CONSTRAINT,
             circuit_bytes_per_constraint: 0.2,
             ..KindCosts::default()
@@ -166,7 +183,7 @@ impl Measured {
     }
 }
 
-fn describe(config: &Config, costs: Costs) -> Machine {
+fn describe(config: &Config, costs: Costs, assumed: Vec<String>) -> Machine {
     const GIB: f64 = (1_u64 << 30) as f64;
     let host = Host::detect();
     let total = host.memory_bytes.or_else(available_memory_bytes);
@@ -174,7 +191,7 @@ fn describe(config: &Config, costs: Costs) -> Machine {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Machine {
         name: format!("{} cores, {total_gib:.0} GiB, measured", host.cores),
-        assumed: ASSUMED.map(str::to_owned).to_vec(),
+        assumed,
         cpu: Cpu {
             hardware_threads: count(host.cores),
             l3_mib: 32.0,
@@ -207,7 +224,7 @@ fn describe(config: &Config, costs: Costs) -> Machine {
             critical_reserve_gib: config.memory.critical_reserve_bytes as f64 / GIB,
         },
         contention: Contention {
-            memory_wait_share: 0.367,
+            memory_wait_share: 0.425,
             l3_share: 0.0,
             shootdown_share_per_freeing_thread: 0.01,
             freeing_gb_per_s: 10.0,
