@@ -163,6 +163,18 @@ where
         }
     }
 
+    /// Takes the next work of `lane` if it has its memory now. Returns none if nothing
+    /// waits, or if the next work must wait for memory. A simulation calls it, which has
+    /// one thread and must not wait.
+    #[must_use]
+    pub fn try_next(&self, lane: Lane) -> Option<Turn<T, K>> {
+        let mut state = self.lock();
+        let turn = self.turn(&mut state, lane)?;
+        drop(state);
+        self.monitor.changed.notify_all();
+        Some(turn)
+    }
+
     fn turn(&self, state: &mut State<T, K>, lane: Lane) -> Option<Turn<T, K>> {
         let limits = &self.limits;
         let (place, first) = state.first(lane)?;

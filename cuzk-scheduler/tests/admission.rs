@@ -57,6 +57,25 @@ fn submit_to(
         .unwrap();
 }
 
+#[test]
+fn a_try_takes_what_has_its_memory_and_waits_for_nothing() {
+    let admission = Admission::new(limits(100, 0));
+    assert!(admission.try_next(Lane::Common).is_none());
+    for item in [1, 2] {
+        submit(&admission, Priority::Normal, item, Need::own(60));
+    }
+    let Some(Turn::Admitted {
+        item: 1, memory, ..
+    }) = admission.try_next(Lane::Common)
+    else {
+        panic!("the first has its memory");
+    };
+    assert!(admission.try_next(Lane::Common).is_none());
+    drop(memory);
+    let second = admission.try_next(Lane::Common);
+    assert!(matches!(second, Some(Turn::Admitted { item: 2, .. })));
+}
+
 /// Returns the work that is admitted now, without waiting.
 fn admitted(admission: &Admission<u32, Key>, lane: Lane) -> (u32, Reservation<Key>, Vec<Key>) {
     match admission.next(lane).unwrap() {

@@ -15,6 +15,7 @@ use crate::commands::drain::Drain;
 use crate::commands::evict::Evict;
 use crate::commands::params::Params;
 use crate::commands::pce::Pce;
+use crate::commands::plan::Plan;
 use crate::commands::preload::Preload;
 use crate::commands::prove::Prove;
 use crate::commands::proxy::ProxyArgs;
@@ -105,6 +106,8 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Measure a stage and its peer, alternating, in one run.
     Bench(Bench),
+    /// Say what machines will do, by simulation of their pipeline.
+    Plan(Plan),
     /// Measure this machine, and print the line to configure.
     #[command(subcommand)]
     Tune(Tune),

@@ -92,6 +92,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Vanilla(args) => commands::vanilla::run(&context, &args),
         Command::Pce(args) => commands::pce::run(&context, &args),
         Command::Synth(args) => commands::synth::run(&context, &args),
+        Command::Plan(args) => commands::plan::run(&context, &args),
         Command::Proxy(args) => commands::proxy::run(&context, args),
         Command::Config(args) => commands::config::run(&args, cli.config.as_deref(), cli.json),
         Command::Completions(args) => commands::completions::run(&args, Cli::command()),

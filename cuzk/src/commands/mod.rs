@@ -12,6 +12,7 @@ pub(crate) mod evict;
 mod job_end;
 pub(crate) mod params;
 pub(crate) mod pce;
+pub(crate) mod plan;
 pub(crate) mod preload;
 pub(crate) mod prove;
 pub(crate) mod proxy;
