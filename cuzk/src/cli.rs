@@ -27,6 +27,7 @@ use crate::commands::top::Top;
 use crate::commands::tune::Tune;
 use crate::commands::vanilla::Vanilla;
 use crate::commands::verify::Verify;
+use crate::sweep::Sweep;
 
 /// The version, and the features of the build.
 const LONG_VERSION: &str = if cfg!(feature = "peer-supraseal") {
@@ -105,6 +106,8 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Measure a stage and its peer, alternating, in one run.
     Bench(Bench),
+    /// Measure the whole engine under c proofs with j in flight, with each intervention.
+    Sweep(Sweep),
     /// Measure this machine, and print the line to configure.
     #[command(subcommand)]
     Tune(Tune),
