@@ -328,14 +328,14 @@ typedef struct {
 } cuzk_dealloc_stats;
 
 /* For a dealloc thread, at its start: it gives way to all other threads from now
- * on, by a nice value that is higher by 0 to 19. This is advice only. If the system
- * has no such value for a thread, or refuses it, the thread competes like any
- * other. */
+ * on, by a nice value that is higher by 0 to 19. This is advice only. A system
+ * without such a value for a thread ignores it. */
 void cuzk_dealloc_give_way(int32_t nice) CUZK_NOEXCEPT;
-/* Waits until all C++ buffers given to the dealloc thread so far are freed. */
+/* If true, C++ buffers are freed at once, each on its own thread. See dealloc.hpp. */
+void cuzk_dealloc_set_unbounded(bool unbounded) CUZK_NOEXCEPT;
+/* Waits until all C++ buffers given to be freed so far are freed. */
 void cuzk_dealloc_flush(void) CUZK_NOEXCEPT;
-/* Makes malloc give back the pages that nobody uses, in its turn. Does nothing if
- * malloc has no such call. */
+/* Makes malloc give back unused pages, in its turn, if malloc has such a call. */
 void cuzk_dealloc_trim_heap(void) CUZK_NOEXCEPT;
 cuzk_dealloc_stats cuzk_dealloc_get_stats(void) CUZK_NOEXCEPT;
 

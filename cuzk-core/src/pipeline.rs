@@ -20,13 +20,15 @@ use std::sync::atomic::AtomicI32;
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::{Bls12, Scalar};
 use cuzk_filecoin::{Statement, WitnessContext, Writer};
-use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
-use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
+use cuzk_groth16::evaluate::{
+    Throttle, domain_buffers, evaluate_partition, evaluate_plain_partition,
+};
 use cuzk_groth16::params::MappedParams;
 use cuzk_groth16::verify::{Rejected, VerifiedProof, verify};
+use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
-use cuzk_memory::{BufferPool, Checkpoint};
+use cuzk_memory::{Buffer, BufferPool, Checkpoint, ThrottleManner};
 use cuzk_pce::PackedWitness;
 use rayon::ThreadPool;
 
@@ -63,6 +65,10 @@ pub struct SynthesisResources<'a> {
     /// memory bandwidth to the work that raised it, each for at most
     /// [`cuzk_memory::wait_max`].
     pub throttle: Option<&'a AtomicI32>,
+    /// How they give way. A witness never yields: it sleeps or goes on.
+    pub manner: ThrottleManner,
+    /// The form of the rows that are evaluated.
+    pub form: CircuitForm,
     /// True if A and B are evaluated here, and not left to the backend.
     pub evaluate: bool,
     /// Pauses or stops the partition, here and on the device.
@@ -176,31 +182,19 @@ fn synthesize(
     trace: Trace<'_>,
 ) -> Result<Synthesized> {
     let witness = write_witness(&partition, &resources, trace)?;
-    let SynthesisResources {
-        pool,
-        buffers,
-        throttle,
-        evaluate,
-        checkpoint,
-        ..
-    } = resources;
     let Partition {
         circuit,
         params,
         randomness,
         ..
     } = partition;
-    checkpoint.check()?;
-    let evaluation = if evaluate {
-        let [mut a, mut b] = domain_buffers(&circuit, buffers)?;
-        let out = [&mut *a, &mut *b];
-        trace.time(Stage::Evaluate, || {
-            pool.install(|| evaluate_partition(&circuit, &witness, out, throttle, &checkpoint))
-        })?;
-        Evaluation::Done([a, b])
+    resources.checkpoint.check()?;
+    let evaluation = if resources.evaluate {
+        Evaluation::Done(evaluate(&circuit, &witness, &resources, trace)?)
     } else {
-        Evaluation::Left(Arc::clone(buffers))
+        Evaluation::Left(Arc::clone(resources.buffers))
     };
+    let checkpoint = resources.checkpoint;
     Ok(Synthesized {
         circuit,
         params,
@@ -209,6 +203,34 @@ fn synthesize(
         randomness,
         checkpoint,
     })
+}
+
+/// Evaluates A and B on a witness, with the rows in the form of `resources`.
+fn evaluate(
+    circuit: &Circuit,
+    witness: &PackedWitness<Scalar>,
+    resources: &SynthesisResources<'_>,
+    trace: Trace<'_>,
+) -> Result<[Buffer; 2]> {
+    let (buffers, checkpoint) = (resources.buffers, &resources.checkpoint);
+    let manner = resources.manner;
+    let throttle = resources.throttle.map(|count| Throttle { count, manner });
+    // Unfolded once for all partitions, outside of any pool and of the time.
+    let plain = match resources.form {
+        CircuitForm::Compiled => None,
+        CircuitForm::Plain => Some(circuit.plain_rows(checkpoint)?),
+    };
+    let [mut a, mut b] = domain_buffers(circuit, buffers)?;
+    let out = [&mut *a, &mut *b];
+    let evaluate = || match &plain {
+        None => evaluate_partition(circuit, witness, out, throttle, checkpoint),
+        Some(rows) => {
+            let lent = (&**buffers, checkpoint);
+            evaluate_plain_partition(circuit, rows, witness, out, throttle, lent)
+        }
+    };
+    trace.time(Stage::Evaluate, || resources.pool.install(evaluate))?;
+    Ok([a, b])
 }
 
 fn write_witness(
@@ -223,7 +245,10 @@ fn write_witness(
     };
     let memory = resources.buffers.array_memory();
     let rows = partition.circuit.program().rows();
-    let throttled = resources.checkpoint.throttled(resources.throttle, rows);
+    let count = resources
+        .throttle
+        .filter(|_| resources.manner == ThrottleManner::Sleep);
+    let throttled = resources.checkpoint.throttled(count, rows);
     let context = WitnessContext {
         isa: resources.isa,
         memory: &memory,

@@ -28,7 +28,6 @@ use cuzk_core::pipeline::{
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_core::{Engine, Error};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, Statement, decode};
-use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::footprint::buffer_bytes;
 use cuzk_groth16::backend::{
     Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Randomness, Scaling,
@@ -36,12 +35,13 @@ use cuzk_groth16::backend::{
 };
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{LoadedParams, ParamCache, Shapes};
+use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{g1_stream, g2_stream};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient;
 use cuzk_memory::Checkpoint;
-use cuzk_memory::Dealloc;
+use cuzk_memory::{Dealloc, ThrottleManner};
 use cuzk_pce::Density;
 use supraseal_sys::device::{
     BG2, CircuitShape, DeviceOptions, DevicePlan, DeviceProver, DeviceSums, Intermediates, Queries,
@@ -110,6 +110,8 @@ impl Case {
             isa: Isa::best(),
             buffers: &buffer_pool(Dealloc::Recycle, 0),
             throttle,
+            manner: ThrottleManner::Sleep,
+            form: CircuitForm::Compiled,
             evaluate,
             checkpoint,
         };
@@ -193,6 +195,8 @@ impl Case {
             isa: Isa::best(),
             buffers: &buffer_pool(Dealloc::Recycle, 0),
             throttle: None,
+            manner: ThrottleManner::Sleep,
+            form: CircuitForm::Compiled,
             evaluate,
             checkpoint: Checkpoint::never(),
         };

@@ -26,13 +26,16 @@ use cuzk_core::pipeline::{
 };
 use cuzk_core::timeline::Timeline;
 use cuzk_filecoin::{ProofKind, ReferenceStatement, decode_reference};
-use cuzk_groth16::Circuit;
-use cuzk_groth16::backend::{Backend, BackendError, CpuBackend, Randomness, Scaling, Synthesized};
+use cuzk_groth16::backend::{
+    Backend, BackendError, CpuBackend, Evaluation, Randomness, Scaling, Synthesized,
+};
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
 use cuzk_groth16::verify::VerifiedProof;
+use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
-use cuzk_memory::{BufferPool, Checkpoint, Dealloc};
+use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
+use cuzk_pce::{PackedWitness, spmv_parallel};
 use ff::Field;
 use group::Curve;
 use rayon::ThreadPool;
@@ -64,6 +67,8 @@ fn synthesis<'a>(
         isa,
         buffers,
         throttle: Some(resources.throttle()),
+        manner: ThrottleManner::Sleep,
+        form: CircuitForm::Compiled,
         evaluate: true,
         checkpoint: Checkpoint::never(),
     }
@@ -233,6 +238,49 @@ fn no_instructions_change_a_proof() {
             "{isa}"
         );
     }
+}
+
+/// The backend takes a∘b for c. It is the plain product with C.
+fn check_c(case: &Case, witness: &PackedWitness<Scalar>, [a, b]: [&[Scalar]; 2]) {
+    let rows = case.circuit.plain_rows(&Checkpoint::never()).unwrap();
+    let c = spmv_parallel(rows.c(), witness.to_plain().values(), None).unwrap();
+    let products = a.iter().zip(b).map(|(a, b)| a * b);
+    assert!(products.zip(&c).all(|(product, c)| product == *c));
+}
+
+/// Both forms of a circuit give one a and one b, and one proof, however they give way.
+#[test]
+fn no_form_of_the_circuit_changes_a_proof() {
+    let case = Case::new(ProofKind::WindowPost);
+    let (resources, pool) = resources();
+    let buffers = buffer_pool(Dealloc::Serial, 0);
+    let timeline = Timeline::default();
+    let trace = timeline.trace(0, Some(0));
+    let backend = backend(&resources, &pool);
+    let mut vectors = Vec::new();
+    for form in CircuitForm::ALL {
+        for manner in ThrottleManner::ALL {
+            let _raised = resources.raise_throttle();
+            let with = SynthesisResources {
+                form,
+                manner,
+                ..synthesis(Isa::best(), (&resources, &pool), &buffers)
+            };
+            let partition = case.partition(added(randomness()));
+            let synthesized = synthesize_partition(partition, with, trace).unwrap();
+            let Evaluation::Done([a, b]) = &synthesized.evaluation else {
+                panic!("it is evaluated")
+            };
+            check_c(&case, &synthesized.witness, [a, b]);
+            vectors.push((a.to_vec(), b.to_vec()));
+            let pending = Arc::clone(&backend).prove_start(synthesized, trace);
+            let mut proof = Vec::new();
+            let finished = pending.unwrap().finish(trace).unwrap();
+            finished.write(&mut proof).unwrap();
+            assert_eq!(hex(&proof), known_answer(ProofKind::WindowPost), "{form:?}");
+        }
+    }
+    assert!(vectors.windows(2).all(|two| two[0] == two[1]));
 }
 
 /// With multiples of the bases the proof is the same; with a file of them that

@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 use blstrs::Scalar;
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Isa, KernelError};
+use cuzk_memory::Checkpoint;
 use cuzk_pce::disk::{DiskError, DiskFault};
-use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, program};
+use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, R1cs, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::once_map::OnceMap;
@@ -28,6 +29,30 @@ pub struct Wide {
     pub in_b: usize,
 }
 
+/// The form in which a circuit's rows are evaluated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CircuitForm {
+    /// Distinct rows, and a grammar of their order.
+    #[default]
+    Compiled,
+    /// Plain sparse matrices (CSR). They are a thousand times as large.
+    Plain,
+}
+
+impl CircuitForm {
+    /// Both forms.
+    pub const ALL: [Self; 2] = [Self::Compiled, Self::Plain];
+
+    /// Returns the name that the configuration uses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compiled => "compiled",
+            Self::Plain => "plain",
+        }
+    }
+}
+
 /// A compiled circuit with what proving needs to know about it.
 #[derive(Debug)]
 pub struct Circuit {
@@ -37,6 +62,7 @@ pub struct Circuit {
     wide: OnceLock<Wide>,
     /// By the instructions that their tables are for.
     domains: OnceMap<&'static str, Domain>,
+    plain: OnceMap<(), R1cs<Scalar>>,
 }
 
 impl Circuit {
@@ -48,6 +74,7 @@ impl Circuit {
             densities: OnceLock::new(),
             wide: OnceLock::new(),
             domains: OnceMap::default(),
+            plain: OnceMap::default(),
         }
     }
 
@@ -148,6 +175,21 @@ impl Circuit {
             }
         };
         *self.wide.get_or_init(count)
+    }
+
+    /// Returns the rows as plain matrices. The first call unfolds them, on its own thread.
+    /// That takes seconds, or minutes at 32 GiB. Other threads wait for it, unless they are
+    /// stopped.
+    ///
+    /// # Errors
+    /// A circuit with more terms than 32 bits can number, and [`Error::Stopped`].
+    pub fn plain_rows(&self, checkpoint: &Checkpoint<'_>) -> Result<Arc<R1cs<Scalar>>> {
+        self.plain.get_or_make_unless_stopped((), checkpoint, || {
+            self.program.to_r1cs().map_err(|error| Error::Evaluation {
+                stage: "plain rows",
+                problem: error.to_string(),
+            })
+        })
     }
 
     /// Returns a digest of the constraints.

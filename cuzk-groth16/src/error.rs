@@ -6,6 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use cuzk_memory::Stopped;
 use cuzk_pce::disk::DiskError;
 
 /// A circuit that cannot be used, or an evaluation that failed. Parameters have
@@ -50,6 +51,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+}
+
+impl From<Stopped> for Error {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 /// The possible cause of a backend's failure.

@@ -44,5 +44,5 @@ pub mod params;
 mod query_lengths;
 pub mod verify;
 
-pub use circuit::Circuit;
+pub use circuit::{Circuit, CircuitForm};
 pub use error::{Culprit, Error, Result};

@@ -149,8 +149,21 @@ impl<'a> Checkpoint<'a> {
     /// [`wait_max`](crate::wait_max) of `rows` rows. With `None` it never sleeps.
     #[must_use]
     pub fn throttled(&self, raised: Option<&'a AtomicI32>, rows: usize) -> Self {
+        match raised {
+            Some(_) => self.gated(Gate::new(raised, rows)),
+            None => Self {
+                throttle: None,
+                ..self.clone()
+            },
+        }
+    }
+
+    /// Returns this checkpoint with another throttle in place of its own, if it has one:
+    /// [`Self::check`] passes `gate`.
+    #[must_use]
+    pub fn gated(&self, gate: Gate<'a>) -> Self {
         Self {
-            throttle: raised.map(|raised| StdArc::new(Gate::new(Some(raised), rows))),
+            throttle: Some(StdArc::new(gate)),
             ..self.clone()
         }
     }

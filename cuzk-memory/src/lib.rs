@@ -73,4 +73,4 @@ pub use lent::{Lent, Mapped, Memory};
 pub use pause::{Pause, Urgent};
 pub use plain::Plain;
 pub use pool::{Buffer, BufferPool, Dealloc, DropInTurn, PoolUse};
-pub use throttle::{Gate, WAIT_MAX, wait_max};
+pub use throttle::{Gate, ThrottleManner, WAIT_MAX, wait_max};

@@ -6,13 +6,15 @@
 //! runnable thread would free no bandwidth when the run queue is empty. Rayon's own yield
 //! would run the next chunk of the same work.
 //!
+//! A gate can also yield instead ([`ThrottleManner::Yield`]), so that the two can be compared.
+//!
 //! Invariant: a count that never falls again slows one call by at most [`wait_max`] in all,
 //! however many threads and checks the call has.
 
 use std::{
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicI32, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -45,6 +47,30 @@ pub fn wait_max(rows: usize) -> Duration {
 /// to 4 % longer.
 const NAP: Duration = Duration::from_micros(500);
 
+/// The way in which a thread gives way to the work that raised a throttle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThrottleManner {
+    /// It sleeps until the count has fallen, at most [`wait_max`] a call.
+    #[default]
+    Sleep,
+    /// It yields its core once. It goes on at once if no other thread wants the core.
+    Yield,
+}
+
+impl ThrottleManner {
+    /// All manners.
+    pub const ALL: [Self; 2] = [Self::Sleep, Self::Yield];
+
+    /// Returns the name that the configuration uses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Yield => "yield",
+        }
+    }
+}
+
 /// One call's view of a throttle. Each thread of the call passes it between pieces of its
 /// work.
 #[derive(Debug)]
@@ -52,6 +78,24 @@ pub struct Gate<'a> {
     raised: Option<&'a AtomicI32>,
     wait_max: Duration,
     waited: Mutex<Waited>,
+    yields: Option<Yields>,
+}
+
+/// The passes of a gate that yields.
+#[derive(Debug)]
+struct Yields {
+    /// Every so many passes look at the count. It is not zero.
+    every: usize,
+    passes: AtomicUsize,
+    yielded: AtomicUsize,
+}
+
+impl Yields {
+    /// Returns true if this pass looks at the count.
+    fn looks(&self) -> bool {
+        let pass = self.passes.fetch_add(1, Ordering::Relaxed);
+        pass.is_multiple_of(self.every)
+    }
 }
 
 /// The wall-clock time in which at least one thread slept.
@@ -84,13 +128,42 @@ impl<'a> Gate<'a> {
             raised,
             wait_max,
             waited: Mutex::default(),
+            yields: None,
         }
     }
 
+    /// Returns a gate that yields instead of sleeping. The first of every `every` passes
+    /// looks at the count. With `None` the gate never yields.
+    #[must_use]
+    pub fn yielding(throttle: Option<&'a AtomicI32>, every: usize) -> Self {
+        Gate {
+            yields: Some(Yields {
+                every: every.max(1),
+                passes: AtomicUsize::new(0),
+                yielded: AtomicUsize::new(0),
+            }),
+            ..Self::with_bound(throttle, Duration::ZERO)
+        }
+    }
+
+    /// Returns how often threads have yielded in this gate.
+    #[must_use]
+    pub fn yielded(&self) -> usize {
+        let yields = self.yields.as_ref();
+        yields.map_or(0, |yields| yields.yielded.load(Ordering::Relaxed))
+    }
+
     /// Sleeps while the count is above zero and the call's bound is not used up. Costs one
-    /// atomic load when the count is zero.
+    /// atomic load when the count is zero. A gate that yields does so once instead.
     pub fn pass(&self) {
         let Some(raised) = self.raised else { return };
+        if let Some(yields) = &self.yields {
+            if yields.looks() && raised.load(Ordering::Acquire) > 0 {
+                yields.yielded.fetch_add(1, Ordering::Relaxed);
+                thread::yield_now();
+            }
+            return;
+        }
         if raised.load(Ordering::Acquire) <= 0 || self.waited() >= self.wait_max {
             return;
         }
@@ -187,6 +260,23 @@ mod tests {
             Gate::new(Some(&count), usize::MAX).pass();
         });
         assert_eq!(count.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn a_gate_that_yields_looks_at_every_so_many_passes_and_never_sleeps() {
+        let count = AtomicI32::new(1);
+        let gate = Gate::yielding(Some(&count), 64);
+        for _ in 0..129 {
+            gate.pass();
+        }
+        assert_eq!((gate.yielded(), gate.waited()), (3, Duration::ZERO));
+        count.store(0, Ordering::Release);
+        let lowered = Gate::yielding(Some(&count), 1);
+        let absent = Gate::yielding(None, 0);
+        for gate in [&lowered, &absent] {
+            gate.pass();
+            assert_eq!(gate.yielded(), 0);
+        }
     }
 
     #[test]

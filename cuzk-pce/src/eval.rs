@@ -7,7 +7,7 @@
 //! is a∘b. Only [`check`] uses C.
 
 use crate::{csr::CsrMatrix, r1cs::R1cs, witness::Witness};
-use cuzk_memory::{Gate, Stopped};
+use cuzk_memory::{Checkpoint, Gate, NEVER_STOP, Stopped};
 use ff::PrimeField;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicI32;
@@ -40,7 +40,7 @@ pub enum EvalError {
     /// A lent buffer has another length than the result.
     #[error("buffer {name}: expected {expected} places, got {got}")]
     BufferLength {
-        /// Which buffer: `a`, `b` or `c`.
+        /// Which buffer: `a`, `b`, `c`, or `out` of one product.
         name: &'static str,
         /// Rows and public inputs of the circuit.
         expected: usize,
@@ -102,15 +102,46 @@ pub fn spmv_parallel<S: PrimeField>(
     witness: &[S],
     throttle: Option<&AtomicI32>,
 ) -> Result<Vec<S>, EvalError> {
-    EvalError::check_length(matrix.num_cols(), witness.len())?;
     let mut out = vec![S::ZERO; matrix.rows()];
-    spmv_into(
-        matrix,
-        witness,
-        &mut out,
-        &Gate::new(throttle, matrix.rows()),
-    );
+    let gate = Gate::new(throttle, matrix.rows());
+    spmv_parallel_into(matrix, witness, &mut out, &gate, &NEVER_STOP)?;
     Ok(out)
+}
+
+/// Writes `matrix · witness` into `out`, on rayon's current pool. `out` has one place a
+/// row. Each thread passes `checkpoint` before every chunk of [`CHUNK_ROWS`] rows, and
+/// `gate` before every [`THROTTLE_CHUNKS`]th.
+///
+/// # Errors
+/// [`EvalError`] if the witness or `out` has another length, and [`EvalError::Stopped`].
+pub fn spmv_parallel_into<S: PrimeField>(
+    matrix: &CsrMatrix<S>,
+    witness: &[S],
+    out: &mut [S],
+    gate: &Gate<'_>,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<(), EvalError> {
+    EvalError::check_length(matrix.num_cols(), witness.len())?;
+    if out.len() != matrix.rows() {
+        return Err(EvalError::BufferLength {
+            name: "out",
+            expected: matrix.rows(),
+            got: out.len(),
+        });
+    }
+    out.par_chunks_mut(CHUNK_ROWS)
+        .enumerate()
+        .try_for_each(|(chunk, out)| {
+            checkpoint.check()?;
+            if chunk % THROTTLE_CHUNKS == 0 {
+                gate.pass();
+            }
+            let rows = matrix.rows_from(chunk * CHUNK_ROWS);
+            for (value, row) in out.iter_mut().zip(rows) {
+                *value = row.dot(witness);
+            }
+            Ok(())
+        })
 }
 
 /// Evaluates A and B over `witness`, with the rows of the public inputs
@@ -129,9 +160,10 @@ pub fn evaluate<S: PrimeField>(
     let mut a = vec![S::ZERO; rows + r1cs.num_inputs()];
     let mut b = vec![S::ZERO; rows + r1cs.num_inputs()];
     let (a_rows, a_inputs) = a.split_at_mut(rows);
-    spmv_into(r1cs.a(), witness.values(), a_rows, &gate);
+    spmv_parallel_into(r1cs.a(), witness.values(), a_rows, &gate, &NEVER_STOP)?;
     a_inputs.copy_from_slice(witness.inputs());
-    spmv_into(r1cs.b(), witness.values(), &mut b[..rows], &gate);
+    let b_rows = &mut b[..rows];
+    spmv_parallel_into(r1cs.b(), witness.values(), b_rows, &gate, &NEVER_STOP)?;
     Ok(Evaluated { a, b })
 }
 
@@ -158,21 +190,6 @@ pub fn check<S: PrimeField>(
         ))
 }
 
-/// `out` has one place a row; `witness` is as long as the matrix is wide.
-fn spmv_into<S: PrimeField>(matrix: &CsrMatrix<S>, witness: &[S], out: &mut [S], gate: &Gate<'_>) {
-    out.par_chunks_mut(CHUNK_ROWS)
-        .enumerate()
-        .for_each(|(chunk, out)| {
-            if chunk % THROTTLE_CHUNKS == 0 {
-                gate.pass();
-            }
-            let rows = matrix.rows_from(chunk * CHUNK_ROWS);
-            for (value, row) in out.iter_mut().zip(rows) {
-                *value = row.dot(witness);
-            }
-        });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +197,7 @@ mod tests {
     use bellpepper_core::Comparable;
     use bellperson::{Circuit, util_cs::test_cs::TestConstraintSystem};
     use blstrs::Scalar;
-    use cuzk_memory::WAIT_MAX;
+    use cuzk_memory::{Gate, WAIT_MAX};
     use ff::Field;
     use proptest::prelude::*;
     use rand::{Rng, SeedableRng};
@@ -262,6 +279,25 @@ mod tests {
             spmv_parallel(&matrix, &witness, Some(&down)).unwrap(),
             expected
         );
+    }
+
+    #[test]
+    fn every_64th_chunk_yields_and_a_stop_ends_the_product() {
+        let (matrix, witness) = large_matrix(130 * CHUNK_ROWS);
+        let expected = naive::spmv(&matrix, &witness).unwrap();
+        let raised = AtomicI32::new(1);
+        let gate = Gate::yielding(Some(&raised), 1);
+        let mut out = vec![Scalar::ZERO; matrix.rows()];
+        spmv_parallel_into(&matrix, &witness, &mut out, &gate, &NEVER_STOP).unwrap();
+        assert_eq!(out, expected);
+        // Chunks 0, 64 and 128.
+        assert_eq!(gate.yielded(), 3);
+        let stopped = Checkpoint::asking(|| true);
+        let result = spmv_parallel_into(&matrix, &witness, &mut out, &gate, &stopped);
+        assert_eq!(result, Err(EvalError::Stopped));
+        let short = &mut out[1..];
+        let result = spmv_parallel_into(&matrix, &witness, short, &gate, &NEVER_STOP);
+        assert!(matches!(result, Err(EvalError::BufferLength { .. })));
     }
 
     #[test]

@@ -73,7 +73,10 @@ mod witness;
 
 pub use csr::{CsrError, CsrMatrix, Row};
 pub use density::{Densities, Density};
-pub use eval::{CHUNK_ROWS, EvalError, Evaluated, THROTTLE_CHUNKS, check, evaluate, spmv_parallel};
+pub use eval::{
+    CHUNK_ROWS, EvalError, Evaluated, THROTTLE_CHUNKS, check, evaluate, spmv_parallel,
+    spmv_parallel_into,
+};
 pub use fingerprint::Fingerprint;
 pub use program::{Program, compile, compile_while};
 pub use r1cs::R1cs;

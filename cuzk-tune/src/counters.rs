@@ -26,12 +26,16 @@ pub struct Usage {
     pub tlb_shootdowns: Option<u64>,
     /// Last-level cache misses of this process, if the machine counts them.
     pub cache_misses: Option<u64>,
+    /// Loads of this process whose address translation was not in the data TLB, if the
+    /// machine counts them.
+    pub dtlb_misses: Option<u64>,
 }
 
 /// The counters of this process and of the threads that it starts later.
 #[derive(Debug)]
 pub struct Counters {
     cache_misses: Option<perf::Misses>,
+    dtlb_misses: Option<perf::Misses>,
 }
 
 impl Counters {
@@ -40,7 +44,8 @@ impl Counters {
     #[must_use]
     pub fn open() -> Self {
         Counters {
-            cache_misses: perf::Misses::open(),
+            cache_misses: perf::Misses::of_cache(),
+            dtlb_misses: perf::Misses::of_dtlb(),
         }
     }
 
@@ -49,7 +54,8 @@ impl Counters {
     /// # Errors
     /// The error of the kernel, if it does not tell this process's use of it.
     pub fn count<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<(R, Usage)> {
-        let (tlb, misses) = (tlb_shootdowns(), self.read_cache_misses());
+        let (tlb, misses) = (tlb_shootdowns(), read(&mut self.cache_misses));
+        let dtlb = read(&mut self.dtlb_misses);
         let before = getrusage(UsageWho::RUSAGE_SELF)?;
         let result = work();
         let after = getrusage(UsageWho::RUSAGE_SELF)?;
@@ -59,14 +65,15 @@ impl Counters {
             page_faults: faults(&after).saturating_sub(faults(&before)),
             preemptions: preemptions(&after).saturating_sub(preemptions(&before)),
             tlb_shootdowns: difference(tlb, tlb_shootdowns()),
-            cache_misses: difference(misses, self.read_cache_misses()),
+            cache_misses: difference(misses, read(&mut self.cache_misses)),
+            dtlb_misses: difference(dtlb, read(&mut self.dtlb_misses)),
         };
         Ok((result, usage))
     }
+}
 
-    fn read_cache_misses(&mut self) -> Option<u64> {
-        self.cache_misses.as_mut()?.read()
-    }
+fn read(misses: &mut Option<perf::Misses>) -> Option<u64> {
+    misses.as_mut()?.read()
 }
 
 fn between(before: &Rusage, after: &Rusage, time: fn(&Rusage) -> TimeVal) -> Duration {
@@ -107,17 +114,27 @@ fn sum_of_line(interrupts: &str, label: &str) -> Option<u64> {
 mod perf {
     //! Hardware counters. A virtual machine often has none.
 
-    use perf_event::{Builder, Counter, events::Hardware};
+    use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
+    use perf_event::{Builder, Counter};
 
     #[derive(Debug)]
     pub(super) struct Misses(Counter);
 
     impl Misses {
-        pub(super) fn open() -> Option<Self> {
-            let mut counter = Builder::new(Hardware::CACHE_MISSES)
-                .inherit(true)
-                .build()
-                .ok()?;
+        pub(super) fn of_cache() -> Option<Self> {
+            Self::open(Hardware::CACHE_MISSES)
+        }
+
+        pub(super) fn of_dtlb() -> Option<Self> {
+            Self::open(Cache {
+                which: CacheId::DTLB,
+                operation: CacheOp::READ,
+                result: CacheResult::MISS,
+            })
+        }
+
+        fn open(event: impl Event) -> Option<Self> {
+            let mut counter = Builder::new(event).inherit(true).build().ok()?;
             counter.enable().ok()?;
             Some(Misses(counter))
         }
@@ -134,7 +151,11 @@ mod perf {
     pub(super) enum Misses {}
 
     impl Misses {
-        pub(super) fn open() -> Option<Self> {
+        pub(super) fn of_cache() -> Option<Self> {
+            None
+        }
+
+        pub(super) fn of_dtlb() -> Option<Self> {
             None
         }
 

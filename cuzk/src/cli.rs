@@ -28,6 +28,7 @@ use crate::commands::top::Top;
 use crate::commands::tune::Tune;
 use crate::commands::vanilla::Vanilla;
 use crate::commands::verify::Verify;
+use crate::sweep::Sweep;
 
 /// The version, and the features of the build.
 const LONG_VERSION: &str = if cfg!(feature = "peer-supraseal") {
@@ -108,6 +109,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Say what machines will do, by simulation of their pipeline.
     Plan(Plan),
+    /// Measure the whole engine under c proofs with j in flight, with each intervention.
+    Sweep(Sweep),
     /// Measure this machine, and print the line to configure.
     #[command(subcommand)]
     Tune(Tune),

@@ -22,6 +22,7 @@ mod output;
 mod output_path;
 mod progress;
 mod signal;
+mod sweep;
 mod timeline;
 
 use std::process::ExitCode;
@@ -97,6 +98,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Config(args) => commands::config::run(&args, cli.config.as_deref(), cli.json),
         Command::Completions(args) => commands::completions::run(&args, Cli::command()),
         Command::Bench(args) => bench::run(&context, &args),
+        Command::Sweep(args) => sweep::run(&context, &args),
         Command::Tune(Tune::GpuThreads(args)) => commands::tune::gpu_threads(&context, &args),
     }
 }

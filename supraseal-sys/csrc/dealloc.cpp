@@ -1,5 +1,6 @@
 #include "dealloc.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -32,8 +33,13 @@ constexpr std::size_t kQueueMax = 64;
 // here, so with less weight it would pile up.
 constexpr int32_t kNice = 10;
 
+// True if each value is freed on a thread of its own.
+std::atomic<bool> &unbounded = *new std::atomic<bool>(false);
+
 class Queue {
 public:
+    // Frees the garbage at once on a new thread, or here if there is none.
+    void free_unbounded(std::unique_ptr<Garbage> garbage) noexcept;
     // Takes the garbage, or leaves it when the caller must free it.
     void push(std::unique_ptr<Garbage> &garbage) noexcept;
     // Frees it on this thread when it is its turn.
@@ -44,6 +50,7 @@ public:
 private:
     void start();
     void work();
+    void unbounded_is_over() noexcept;
 
     std::mutex mtx_; // never held while freeing
     std::condition_variable changed_;
@@ -52,6 +59,7 @@ private:
     uint64_t freed_of_queued_ = 0;
     uint64_t freeing_ = 0;
     uint64_t freed_ = 0;
+    uint64_t unbounded_ = 0; // values that are being freed on their own threads
     bool started_ = false;
 };
 
@@ -75,6 +83,33 @@ void Queue::push(std::unique_ptr<Garbage> &garbage) noexcept {
         }
     } catch (...) {
         // There is no thread or no memory: the garbage still belongs to the caller.
+    }
+    changed_.notify_all();
+}
+
+void Queue::free_unbounded(std::unique_ptr<Garbage> garbage) noexcept {
+    {
+        std::lock_guard<std::mutex> lock(mtx_);
+        ++unbounded_;
+        ++freeing_;
+    }
+    try {
+        std::thread([this, freed = std::move(garbage)]() mutable {
+            freed.reset();
+            unbounded_is_over();
+        }).detach();
+    } catch (...) {
+        // There is no thread, and the garbage was freed here, with the closure.
+        unbounded_is_over();
+    }
+}
+
+void Queue::unbounded_is_over() noexcept {
+    {
+        std::lock_guard<std::mutex> lock(mtx_);
+        --unbounded_;
+        --freeing_;
+        ++freed_;
     }
     changed_.notify_all();
 }
@@ -114,7 +149,7 @@ void Queue::flush() {
     std::unique_lock<std::mutex> lock(mtx_);
     // The queue is first in, first out, so a count tells which values are freed.
     const uint64_t queued_before = queued_ever_;
-    changed_.wait(lock, [&] { return freed_of_queued_ >= queued_before; });
+    changed_.wait(lock, [&] { return freed_of_queued_ >= queued_before && unbounded_ == 0; });
 }
 
 cuzk_dealloc_stats Queue::stats() {
@@ -125,6 +160,10 @@ cuzk_dealloc_stats Queue::stats() {
 } // namespace
 
 void dealloc_async(std::unique_ptr<Garbage> garbage) noexcept {
+    if (unbounded.load(std::memory_order_relaxed)) {
+        queue.free_unbounded(std::move(garbage));
+        return;
+    }
     queue.push(garbage);
     if (garbage != nullptr) {
         queue.free_now(std::move(garbage));
@@ -141,6 +180,10 @@ extern "C" void cuzk_dealloc_give_way(int32_t nice) noexcept {
 #else
     (void)nice;
 #endif
+}
+
+extern "C" void cuzk_dealloc_set_unbounded(bool unbounded) noexcept {
+    cuzk::unbounded.store(unbounded, std::memory_order_relaxed);
 }
 
 extern "C" void cuzk_dealloc_flush(void) noexcept {

@@ -5,7 +5,9 @@
 // Invariants: a thread that frees holds dealloc_mtx, so at most one value is being
 // freed at a time. At most kQueueMax values wait; beyond that the caller frees its
 // own, in its turn, so memory cannot pile up behind a slow free. The thread gives
-// way to all other threads.
+// way to all other threads. None of this holds after
+// cuzk_dealloc_set_unbounded(true): each value then has a thread of its own, which
+// stalls all cores. That is there to be measured, and belongs to the process.
 #pragma once
 
 #include <memory>

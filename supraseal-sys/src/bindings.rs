@@ -667,6 +667,9 @@ unsafe extern "C" {
     pub fn cuzk_dealloc_give_way(nice: i32);
 }
 unsafe extern "C" {
+    pub fn cuzk_dealloc_set_unbounded(unbounded: bool);
+}
+unsafe extern "C" {
     pub fn cuzk_dealloc_flush();
 }
 unsafe extern "C" {

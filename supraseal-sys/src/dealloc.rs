@@ -12,6 +12,7 @@
 //!   freed at a time.
 //! * At most `QUEUE_MAX` values wait. Beyond that the caller frees its own value, in
 //!   its turn.
+//! * C++ frees without a bound after [`set_cpp_unbounded`], and then only.
 //! * Nothing here panics, and a panic in a value's `Drop` ends the freeing of that
 //!   value only.
 #![allow(unsafe_code)] // Calls C functions.
@@ -100,6 +101,14 @@ pub fn dealloc_async<T: Send + 'static>(value: T) {
     } else if let Some(left) = enqueue(Box::new(value)) {
         free(left);
     }
+}
+
+/// Decides for the process how C++ frees its buffers from now on. By default it frees one
+/// after the other on one thread. With `unbounded` it frees each at once on a thread of its
+/// own, which stalls all cores with TLB shootdowns. That is there to be measured.
+pub fn set_cpp_unbounded(unbounded: bool) {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_set_unbounded(unbounded) }
 }
 
 /// Waits until all Rust values and C++ buffers that were given before are freed. Inside

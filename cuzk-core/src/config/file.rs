@@ -54,6 +54,8 @@ pub struct SynthesisSection {
     pub threads: Field<i64>,
     /// Partitions synthesised at a time.
     pub partition_workers: Field<i64>,
+    /// Form of the rows that are evaluated.
+    pub circuit: Field<String>,
 }
 
 /// `[gpus]`: the devices that prove.
@@ -110,6 +112,8 @@ pub struct PipelineSection {
     pub finish_workers: Field<i64>,
     /// True if synthesis yields memory bandwidth.
     pub throttle: Field<bool>,
+    /// How it does.
+    pub throttle_manner: Field<String>,
 }
 
 /// `[jobs]`: the queue and its order, and the results that are kept.

@@ -27,6 +27,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
         &[
             ("threads", "a whole number (0 for all cores)"),
             ("partition_workers", "a whole number, at least 1"),
+            ("circuit", "one of \"compiled\", \"plain\""),
         ],
     ),
     (
@@ -76,6 +77,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ("synthesis_lookahead", "a whole number, at least 1"),
             ("finish_workers", "a whole number, at least 1"),
             ("throttle", "true or false"),
+            ("throttle_manner", "one of \"sleep\", \"yield\""),
         ],
     ),
     (

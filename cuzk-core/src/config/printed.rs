@@ -93,6 +93,7 @@ impl From<&Config> for FileConfig {
             synthesis: file::SynthesisSection {
                 threads: count(config.synthesis.threads),
                 partition_workers: count(config.synthesis.partition_workers),
+                circuit: written(config.synthesis.circuit.as_str().to_owned()),
             },
             gpus: file::GpusSection {
                 devices: written(devices),
@@ -117,6 +118,7 @@ impl From<&Config> for FileConfig {
                 synthesis_lookahead: count(config.pipeline.synthesis_lookahead),
                 finish_workers: count(config.pipeline.finish_workers),
                 throttle: written(config.pipeline.throttle),
+                throttle_manner: written(config.pipeline.throttle_manner.as_str().to_owned()),
             },
             jobs: file::JobsSection {
                 queued_partitions: count(config.jobs.queued_partitions),

@@ -19,7 +19,8 @@ use super::resolved::{
 };
 use super::values::{COUNT_MAX, Check, is_zero};
 use cuzk_filecoin::ProofKind;
-use cuzk_memory::Dealloc;
+use cuzk_groth16::CircuitForm;
+use cuzk_memory::{Dealloc, ThrottleManner};
 
 /// Where the proofs libraries keep parameters unless told otherwise.
 pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
@@ -67,6 +68,15 @@ fn synthesis(check: &mut Check<'_>, section: &file::SynthesisSection) -> Synthes
     Synthesis {
         threads: check.threads(name, "threads", &section.threads),
         partition_workers: check.count(name, "partition_workers", &section.partition_workers, 1),
+        circuit: check
+            .word(
+                name,
+                "circuit",
+                &section.circuit,
+                &CircuitForm::ALL,
+                CircuitForm::as_str,
+            )
+            .unwrap_or_default(),
     }
 }
 
@@ -95,6 +105,15 @@ fn pipeline(check: &mut Check<'_>, section: &file::PipelineSection) -> Pipeline 
         synthesis_lookahead: check.count(name, "synthesis_lookahead", lookahead, 1),
         finish_workers: check.count(name, "finish_workers", &section.finish_workers, 1),
         throttle: throttle.is_some_and(|throttle| *throttle.get_ref()),
+        throttle_manner: check
+            .word(
+                name,
+                "throttle_manner",
+                &section.throttle_manner,
+                &ThrottleManner::ALL,
+                ThrottleManner::as_str,
+            )
+            .unwrap_or_default(),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cuzk_groth16::CircuitForm;
 use cuzk_groth16::backend::CpuWorkspace;
 use cuzk_kernels::Isa;
 use cuzk_scheduler::priority::Patience;
@@ -16,7 +17,7 @@ use supraseal_sys::device::BG2;
 use super::problem::ConfigError;
 use super::server::Server;
 use cuzk_filecoin::ProofKind;
-use cuzk_memory::Dealloc;
+use cuzk_memory::{Dealloc, ThrottleManner};
 
 /// The whole configuration, resolved. Serialised, it has the keys of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub struct Synthesis {
     pub threads: usize,
     /// Partitions synthesised at a time, at least 1.
     pub partition_workers: usize,
+    /// The form of the rows that are evaluated.
+    pub circuit: CircuitForm,
 }
 
 impl Synthesis {
@@ -204,6 +207,8 @@ pub struct Pipeline {
     pub finish_workers: usize,
     /// Whether synthesis yields memory bandwidth while the G2 MSM runs.
     pub throttle: bool,
+    /// How it does.
+    pub throttle_manner: ThrottleManner,
 }
 
 /// What is accepted, in which order, and what is kept.

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
+use cuzk_groth16::CircuitForm;
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::Isa;
-use cuzk_memory::{BufferPool, Checkpoint};
+use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use supraseal_sys::dealloc::set_cpp_unbounded;
 use supraseal_sys::{GpuResources, set_gpu_threads};
 
 use super::cannot_start;
@@ -27,6 +29,8 @@ pub(super) struct Compute {
     pub(super) buffers: Arc<BufferPool>,
     /// The resources whose count synthesis looks at, if the throttle is turned on.
     throttle: Option<Arc<GpuResources>>,
+    manner: ThrottleManner,
+    form: CircuitForm,
     synthesis: Arc<ThreadPool>,
     /// For decoding and verification, which must not wait for synthesis.
     auxiliary: ThreadPool,
@@ -46,10 +50,13 @@ impl Compute {
     ) -> Result<Self> {
         let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
         set_gpu_threads(gpu_threads).map_err(cannot_start)?;
+        set_cpp_unbounded(config.memory.dealloc == Dealloc::Unbounded);
         Ok(Self {
             isa: config.cpu.isa,
             buffers: buffer_pool(config.memory.dealloc, memory_bytes),
             throttle: throttle.filter(|_| config.pipeline.throttle),
+            manner: config.pipeline.throttle_manner,
+            form: config.synthesis.circuit,
             synthesis,
             auxiliary: auxiliary_pool(config, "aux")?,
             auxiliary_critical: auxiliary_pool(config, "urgent")?,
@@ -103,6 +110,8 @@ impl Compute {
             isa: self.isa,
             buffers: &self.buffers,
             throttle: self.throttle().filter(|_| !critical),
+            manner: self.manner,
+            form: self.form,
             evaluate,
             checkpoint,
         }

@@ -13,8 +13,9 @@ use cuzk_core::config::{
 
 use cuzk_core::scheduler::priority::Patience;
 use cuzk_filecoin::ProofKind;
+use cuzk_groth16::CircuitForm;
 use cuzk_kernels::Isa;
-use cuzk_memory::Dealloc;
+use cuzk_memory::{Dealloc, ThrottleManner};
 use proptest::prelude::*;
 
 /// A machine with two GPUs, whatever this one is.
@@ -137,6 +138,26 @@ fn the_gpu_files_name_their_devices() {
     }
 }
 
+#[test]
+fn the_phases_differ_in_their_interventions_only() {
+    for host in [host(), host_without_cuda()] {
+        let nine = shipped_on("phase-9.toml", &host);
+        let eleven = shipped_on("phase-11.toml", &host);
+        assert_eq!(nine.synthesis.circuit, CircuitForm::Plain);
+        assert_eq!(nine.synthesis.partition_workers, 10);
+        assert_eq!(nine.gpus.gpu_workers_per_device, 2);
+        assert_eq!(nine.memory.dealloc, Dealloc::Unbounded);
+        assert_eq!(nine.gpus.gpu_threads, 16);
+        assert!(!nine.pipeline.throttle);
+        let mut with_interventions = nine;
+        with_interventions.memory.dealloc = Dealloc::Serial;
+        with_interventions.gpus.gpu_threads = 32;
+        with_interventions.pipeline.throttle = true;
+        with_interventions.pipeline.throttle_manner = ThrottleManner::Yield;
+        assert_eq!(eleven, with_interventions);
+    }
+}
+
 /// A key that a shipped file does not show is a key that nobody finds.
 #[test]
 fn the_default_file_shows_every_key() {
@@ -198,6 +219,7 @@ const GOOD_VALUES: &str = r#"
         [synthesis]
         threads = 0
         partition_workers = 3
+        circuit = "plain"
         [gpus]
         devices = [2, 0]
         gpu_threads = 32
@@ -218,6 +240,7 @@ const GOOD_VALUES: &str = r#"
         synthesis_lookahead = 4
         finish_workers = 2
         throttle = true
+        throttle_manner = "yield"
         [jobs]
         queued_partitions = 20
         results_kept = 7
@@ -278,6 +301,7 @@ fn good_values_resolve() {
         synthesis: Synthesis {
             threads: 16,
             partition_workers: 3,
+            circuit: CircuitForm::Plain,
         },
         gpus: Gpus {
             devices: Devices::Ordinals(vec![2, 0]),
@@ -300,6 +324,7 @@ fn good_values_resolve() {
             synthesis_lookahead: 4,
             finish_workers: 2,
             throttle: true,
+            throttle_manner: ThrottleManner::Yield,
         },
         jobs: Jobs {
             queued_partitions: 20,
@@ -561,6 +586,14 @@ const BAD_INPUT: &[BadInput] = &[
         ],
     ),
     (
+        "[synthesis]\ncircuit = \"dense\"\n",
+        &["line 2: [synthesis] circuit: expected one of \"compiled\", \"plain\", got \"dense\""],
+    ),
+    (
+        "[pipeline]\nthrottle_manner = \"spin\"\n",
+        &["line 2: [pipeline] throttle_manner: expected one of \"sleep\", \"yield\", got \"spin\""],
+    ),
+    (
         "[memory]\ndealloc = \"never\"\n",
         &["line 2: [memory] dealloc: expected one of \"recycle\""],
     ),
@@ -807,7 +840,11 @@ prop_compose! {
                 param_cache: param_cache.into(),
                 multiples: ProofKind::ALL[counts[1] % 5..].to_vec(),
             },
-            synthesis: Synthesis { threads: counts[0], partition_workers: counts[1] },
+            synthesis: Synthesis {
+                threads: counts[0],
+                partition_workers: counts[1],
+                circuit: CircuitForm::ALL[counts[2] % CircuitForm::ALL.len()],
+            },
             gpus: Gpus {
                 devices,
                 gpu_threads: counts[2],
@@ -824,6 +861,7 @@ prop_compose! {
                 synthesis_lookahead: counts[4],
                 finish_workers: counts[0],
                 throttle,
+                throttle_manner: ThrottleManner::ALL[counts[3] % ThrottleManner::ALL.len()],
             },
             jobs: Jobs {
                 queued_partitions: counts[6],

@@ -27,8 +27,11 @@ use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Stage;
 use cuzk_core::{Config, Engine, Error, ProofRequest};
 use cuzk_filecoin::ProofKind;
+use cuzk_groth16::CircuitForm;
 use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
+use cuzk_groth16::evaluate::form_bytes_of_circuit;
 use cuzk_groth16::params::Shapes;
+use cuzk_memory::{Dealloc, ThrottleManner};
 
 use common::device::{Scripted, cores, engine_on, pool};
 use common::tiny;
@@ -250,6 +253,30 @@ fn what_a_device_keeps_for_a_circuit_is_charged() {
         memory.idle_bytes
     };
     assert_eq!(idle(KEPT_BYTES), idle(0) + KEPT_BYTES);
+}
+
+/// The rows of a plain circuit are memory, too.
+#[test]
+fn a_plain_circuit_is_charged_and_gives_proofs() {
+    let directory = tempfile::tempdir().unwrap();
+    let idle = |form| {
+        let mut config = tiny::config(directory.path());
+        config.synthesis.circuit = form;
+        config.pipeline.throttle = true;
+        config.pipeline.throttle_manner = ThrottleManner::Yield;
+        config.memory.dealloc = Dealloc::Unbounded;
+        let engine = engine_on(&config, &[&Scripted::good(&config)]);
+        let job = tiny::job(ProofKind::Porep, 2);
+        common::submit(&engine, job).wait().unwrap();
+        let memory = engine.status().memory;
+        assert_eq!(memory.used_bytes, memory.idle_bytes);
+        memory.idle_bytes
+    };
+    let compiled = idle(CircuitForm::Compiled);
+    let circuit = circuits::cached(tiny::id(ProofKind::Porep), directory.path()).unwrap();
+    let rows_bytes = form_bytes_of_circuit(&circuit, CircuitForm::Plain);
+    assert!(rows_bytes > 0);
+    assert_eq!(idle(CircuitForm::Plain), compiled + rows_bytes);
 }
 
 /// Whether a file is mapped into this process.

@@ -19,7 +19,7 @@ use cuzk_kernels::msm::{self, MsmTerm, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, Isa, KernelError};
-use cuzk_memory::Checkpoint;
+use cuzk_memory::{Checkpoint, ThrottleManner};
 use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
 use cuzk_timeline::{Stage, Trace};
 use rayon::ThreadPool;
@@ -29,7 +29,7 @@ use super::assemble::{Blinding, Sums, assemble};
 use super::footprint::{CpuWorkspace, Footprint, SynthesisShare};
 use super::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
-use crate::evaluate::{domain_buffers, evaluate_partition};
+use crate::evaluate::{Throttle, domain_buffers, evaluate_partition};
 use crate::params::{MappedMultiples, MappedParams, Shapes, SharedFile};
 use cuzk_memory::{Buffer, BufferPool};
 
@@ -109,7 +109,10 @@ impl CpuBackend {
     ) -> Result<[Buffer; 2], BackendError> {
         let [mut a, mut b] = domain_buffers(circuit, buffers)?;
         let out = [&mut *a, &mut *b];
-        let throttle = Some(self.resources.throttle());
+        let throttle = Some(Throttle {
+            count: self.resources.throttle(),
+            manner: ThrottleManner::Sleep,
+        });
         trace.time(Stage::Evaluate, || {
             self.pool
                 .install(|| evaluate_partition(circuit, witness, out, throttle, checkpoint))

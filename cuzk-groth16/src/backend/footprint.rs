@@ -53,6 +53,16 @@ pub struct Footprint {
 }
 
 impl Footprint {
+    /// Returns the footprint of a partition that holds so many bytes more while it is
+    /// synthesized.
+    #[must_use]
+    pub fn plus(self, bytes: u64) -> Self {
+        Self {
+            peak_bytes: self.peak_bytes + bytes,
+            ..self
+        }
+    }
+
     /// Returns the larger of both in every figure, for a partition that either backend may
     /// prove.
     #[must_use]

@@ -1,5 +1,5 @@
 //! A device whose region is a wait of a stated length. So only the engine decides how long
-//! it is idle.
+//! it is idle. The MSM in G2 after the region can be a wait, too, with the throttle raised.
 //!
 //! It proves the first partition on the CPU and returns that proof for every other. So all
 //! partitions must have the same statement. The engine verifies each proof.
@@ -16,21 +16,24 @@ use cuzk_groth16::backend::{
     Backend, BackendError, Device, Footprint, Pending, SynthesisShare, Synthesized,
 };
 use cuzk_groth16::params::Shapes;
+use supraseal_sys::GpuResources;
 
 /// A device that waits instead of computing.
-pub(super) struct Double {
+pub(crate) struct Double {
     region: Duration,
+    b_g2: Duration,
     cpu: Device,
     proof: Arc<Mutex<Option<Proof<Bls12>>>>,
 }
 
 impl Double {
     /// Returns a double that replaces `cpu` and has its lock.
-    pub(super) fn device(cpu: Device, region: Duration) -> Device {
+    pub(crate) fn device(cpu: Device, region: Duration, b_g2: Duration) -> Device {
         Device {
             resources: Arc::clone(&cpu.resources),
             backend: Arc::new(Self {
                 region,
+                b_g2,
                 cpu,
                 proof: Arc::default(),
             }),
@@ -57,7 +60,11 @@ impl Backend for Double {
             drop(partition);
             let _device = self.cpu.resources.lock_gpu()?;
             trace.time(Stage::Device, || thread::sleep(self.region));
-            return Ok(Box::new(Known(proof)));
+            return Ok(Box::new(Known {
+                proof,
+                b_g2: self.b_g2,
+                resources: Arc::clone(&self.cpu.resources),
+            }));
         }
         let pending = Arc::clone(&self.cpu.backend).prove_start(partition, trace)?;
         Ok(Box::new(First {
@@ -80,11 +87,19 @@ impl Pending for First {
     }
 }
 
-struct Known(Proof<Bls12>);
+struct Known {
+    proof: Proof<Bls12>,
+    b_g2: Duration,
+    resources: Arc<GpuResources>,
+}
 
 impl Pending for Known {
-    fn finish(self: Box<Self>, _: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
-        Ok(self.0)
+    fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        if !self.b_g2.is_zero() {
+            let _raised = self.resources.raise_throttle();
+            trace.time(Stage::BG2, || thread::sleep(self.b_g2));
+        }
+        Ok(self.proof)
     }
 }
 

@@ -224,7 +224,9 @@ fn idle(context: &Context) -> Result<Comparison, Failure> {
     config.gpus.devices = Devices::Cpu;
     let pool = Arc::new(config.synthesis.pool()?);
     let cpu = devices(&config, &pool)?;
-    let devices = cpu.into_iter().map(|cpu| Double::device(cpu, REGION));
+    let devices = cpu
+        .into_iter()
+        .map(|cpu| Double::device(cpu, REGION, Duration::ZERO));
     let engine = Engine::start_on(config, pool, devices.collect())?;
     let request = bundled_request(kind)?;
     let first = engine.submit(&request)?;

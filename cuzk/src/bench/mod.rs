@@ -9,7 +9,7 @@ mod args;
 mod circuit;
 mod comparison;
 mod device;
-mod double;
+pub(crate) mod double;
 mod engine;
 mod eval;
 mod interventions;

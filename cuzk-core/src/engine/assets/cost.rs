@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes};
 use cuzk_groth16::backend::{CpuWorkspace, Footprint};
+use cuzk_groth16::evaluate::{form_bytes_of_circuit, form_bytes_of_partition};
 use cuzk_groth16::params::{MappedMultiples, MappedParams, Shapes};
+use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_scheduler::admission::{Lane, Limits, Need};
 
 use crate::config::Config;
@@ -37,6 +38,7 @@ pub(in crate::engine) struct CostTable {
     /// The memory that everything that is not critical may use together.
     room_bytes: u64,
     dedicated: CpuWorkspace,
+    form: CircuitForm,
     costs: Mutex<HashMap<CircuitId, Cost>>,
 }
 
@@ -93,6 +95,7 @@ impl CostTable {
         Self {
             room_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
             dedicated: config.cpu_workspace(),
+            form: config.synthesis.circuit,
             costs: Mutex::default(),
         }
     }
@@ -156,9 +159,13 @@ impl CostTable {
         on_devices: Footprint,
         kept_bytes: u64,
     ) {
+        let form_bytes = form_bytes_of_partition(circuit, self.form);
+        let on_devices = on_devices.plus(form_bytes);
         let dedicated = self.dedicated.footprint(circuit, &files.shapes);
+        let dedicated = dedicated.plus(form_bytes);
         let own_bytes = on_devices.peak_bytes.max(dedicated.peak_bytes);
-        let circuit_bytes = circuit_bytes(circuit) + kept_bytes;
+        let form_bytes = form_bytes_of_circuit(circuit, self.form);
+        let circuit_bytes = circuit_bytes(circuit) + form_bytes + kept_bytes;
         let files_bytes = charged_of_file(files.bytes, own_bytes + circuit_bytes, self.room_bytes);
         if files_bytes == 0 {
             tracing::warn!(

@@ -13,9 +13,9 @@ pub(super) mod watchdog;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{Device, Footprint, SynthesisShare};
 use cuzk_groth16::params::{MappedParams, Shapes};
+use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_scheduler::admission::Lane;
 use cuzk_scheduler::health::{Health, Trial};
 use supraseal_sys::GpuResources;
@@ -81,11 +81,11 @@ impl Fleet {
         Some(Arc::clone(&first.device.resources))
     }
 
-    /// Returns true if A and B are evaluated before a partition comes to a device: not
-    /// where every device evaluates them by itself.
+    /// Returns true if A and B are evaluated before a partition comes to a device. Where
+    /// every device evaluates them by itself, that is true of plain rows only.
     pub(super) fn wants_evaluated(&self) -> bool {
         let evaluates = |slot: &DeviceSlot| slot.device.backend.evaluates();
-        !self.devices.iter().all(evaluates)
+        self.config.synthesis.circuit == CircuitForm::Plain || !self.devices.iter().all(evaluates)
     }
 
     /// Returns the memory on the host that a partition holds which any of the devices may
