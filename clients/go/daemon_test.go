@@ -30,6 +30,9 @@ type daemon struct {
 	ended chan error
 }
 
+// The daemon makes no multiples, since other tests share its parameters and expect none.
+const withoutMultiples = "[srs]\nmultiples = []\n"
+
 func newDaemon(t *testing.T) *daemon {
 	t.Helper()
 	binary := os.Getenv("CUZK_BINARY")
@@ -52,11 +55,19 @@ func newDaemon(t *testing.T) *daemon {
 	if err := os.MkdirAll(d.parameters, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(d.config(), []byte(withoutMultiples), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		d.stop(t)
 		os.RemoveAll(folder)
 	})
 	return d
+}
+
+// config returns the path of the daemon's configuration.
+func (d *daemon) config() string {
+	return filepath.Join(d.folder, "cuzk.toml")
 }
 
 // run runs another command of the program.
@@ -78,7 +89,7 @@ func (d *daemon) command(arguments ...string) *exec.Cmd {
 
 func (d *daemon) start(t *testing.T, client *cuzk.Client) {
 	t.Helper()
-	process := d.command("serve", "--listen", d.address, "--http", "127.0.0.1:0")
+	process := d.command("serve", "--config", d.config(), "--listen", d.address, "--http", "127.0.0.1:0")
 	process.Stderr = os.Stderr
 	if err := process.Start(); err != nil {
 		t.Fatal(err)

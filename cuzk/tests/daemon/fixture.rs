@@ -169,8 +169,10 @@ impl Daemon {
         self.folder.path().join("cuzk.toml")
     }
 
-    /// Replaces the file of the configuration.
+    /// Replaces the file of the configuration. The daemon makes no multiples, since other
+    /// tests share its parameters and expect none.
     pub(crate) fn write_config(&self, text: &str) {
+        let text = format!("{text}\n[srs]\nmultiples = []\n");
         std::fs::write(self.config_path(), text).unwrap();
     }
 
