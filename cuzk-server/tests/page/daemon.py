@@ -85,7 +85,12 @@ class Daemon:
 
 
 class Load:
-    """Submits jobs of a kind while fewer than four are there."""
+    """Submits jobs of a kind while fewer than four are there.
+
+    A submission fails if the daemon ends just before it: its socket still has a name, and
+    nothing listens there. The same job is then submitted again. `problem` is the last error,
+    if no submission has succeeded since.
+    """
 
     def __init__(self, daemon, kind):
         self.daemon, self.kind = daemon, kind
@@ -100,12 +105,10 @@ class Load:
             jobs = self.daemon.jobs()
             if jobs is not None and jobs < 4:
                 try:
-                    # It waits for a daemon that restarts.
                     self.daemon.submit(self.kind, f"{self.kind}-1000-{submitted}")
+                    submitted, self.problem = submitted + 1, None
                 except subprocess.CalledProcessError as error:
                     self.problem = error
-                    return
-                submitted += 1
             self.is_over.wait(0.1)
 
     def end(self):
