@@ -17,4 +17,5 @@ fi
 if [ "${1:-}" = "--write" ]; then
     export CUZK_WRITE_BINDINGS="$PWD/src/bindings.rs"
 fi
-exec cargo test --release --locked -p supraseal-sys --features bindgen --test bindings
+# With the features of the whole workspace, so that little is built twice.
+exec cargo test --release --locked --workspace --features supraseal-sys/bindgen --test bindings

@@ -9,10 +9,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cuzk_core::job::{RequestBytes, priority_of};
 use cuzk_core::{Engine, JobHandle, JobOptions, Priority, ProofKind};
 use tokio::sync::Semaphore;
 
-use crate::request::{Input, Submission};
+use crate::request::Submission;
 
 /// PoSts that are taken at a time. The engine decodes them in the order of their urgency;
 /// this bounds the threads that wait for it.
@@ -95,15 +96,18 @@ impl Jobs {
         };
         let jobs = Arc::clone(self);
         let taken = tokio::task::spawn_blocking(move || {
-            let (waits, priority) = (submission.may_wait(), submission.priority);
-            let Input { job_id, bytes } = submission.into_input();
+            let waits = submission.may_wait();
+            // The engine decodes in this order. It cannot look into a message for the kind.
+            let priority = submission.priority.unwrap_or(priority_of(submission.kind));
+            let input = submission.into_input();
+            let request = RequestBytes::new(&input.bytes);
             let options = JobOptions {
                 waits,
-                id: Some(job_id),
-                priority,
+                id: Some(input.job_id(&request)),
+                priority: Some(priority),
                 deadline: None,
             };
-            let job = jobs.engine.submit_bytes(&bytes, options)?;
+            let job = jobs.engine.submit_digested(request, options)?;
             drop(held);
             Ok(jobs.attach(job, manner))
         });

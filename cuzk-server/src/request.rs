@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use cuzk_core::engine::Decoder;
+use cuzk_core::job::RequestBytes;
 use cuzk_core::{Priority, ProofKind, ProofRequest};
 use cuzk_filecoin::request::{PorepC2, SnapDeals, WindowPost, WinningPost};
 use cuzk_filecoin::{Error, Statement};
@@ -31,11 +32,11 @@ pub(crate) struct Submission {
     request: v1::SubmitProofRequest,
 }
 
-/// The input of a job, and the name that follows from it.
+/// The input of a job, and what its name needs besides.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// The name of the job.
-    pub(crate) job_id: String,
+    request_id: String,
+    kind: ProofKind,
     /// The message without what is not input. [`decode`] reads it.
     pub(crate) bytes: Vec<u8>,
 }
@@ -53,16 +54,16 @@ impl Submission {
         })
     }
 
-    /// Returns the input. A large one is copied and digested for a tenth of a second, so
-    /// async code calls it where it may block.
+    /// Returns the input. A large one is copied for some hundredths of a second, so async
+    /// code calls it where it may block.
     pub(crate) fn into_input(self) -> Input {
         let mut request = self.request;
         let request_id = std::mem::take(&mut request.request_id);
         request.priority = 0;
-        let bytes = request.encode_to_vec();
         Input {
-            job_id: job_id(&request_id, self.kind, &bytes),
-            bytes,
+            request_id,
+            kind: self.kind,
+            bytes: request.encode_to_vec(),
         }
     }
 
@@ -70,6 +71,30 @@ impl Submission {
     /// of no use later.
     pub(crate) fn may_wait(&self) -> bool {
         matches!(self.kind, ProofKind::Porep | ProofKind::SnapDeals)
+    }
+}
+
+impl Input {
+    /// Returns the name of the job: what people know it by, and a digest of the request id
+    /// and of `bytes`, which are the input's. A client gives one request id to different
+    /// inputs, so the request id alone is no key.
+    pub(crate) fn job_id(&self, bytes: &RequestBytes<'_>) -> String {
+        let mut digest = blake3::Hasher::new();
+        // Of a fixed length, so the two cannot run into each other.
+        digest.update(&bytes.digest());
+        digest.update(self.request_id.as_bytes());
+        let mut short = [0; DIGEST_BYTES];
+        digest.finalize_xof().fill(&mut short);
+        let digest = u128::from_be_bytes(short);
+        let printable = |c: char| if c.is_control() { '?' } else { c };
+        let shown = self.request_id.chars().take(SHOWN_MAX).map(printable);
+        let shown: String = shown.collect();
+        let shown = if shown.is_empty() {
+            self.kind.name()
+        } else {
+            &shown
+        };
+        format!("{shown}/{digest:032x}")
     }
 }
 
@@ -168,27 +193,6 @@ fn priority_of(number: i32) -> Result<Option<Priority>, Error> {
             "send 0 for the priority of the kind",
         )),
     }
-}
-
-/// Returns the name of a job: what people know it by, and a digest of the request id and
-/// the input. A client gives one request id to different inputs, so the request id alone
-/// is no key.
-fn job_id(request_id: &str, kind: ProofKind, input: &[u8]) -> String {
-    let mut digest = blake3::Hasher::new();
-    digest.update(&(request_id.len() as u64).to_le_bytes());
-    digest.update(request_id.as_bytes());
-    digest.update(input);
-    let mut bytes = [0; DIGEST_BYTES];
-    digest.finalize_xof().fill(&mut bytes);
-    let digest = u128::from_be_bytes(bytes);
-    let printable = |c: char| if c.is_control() { '?' } else { c };
-    let shown: String = request_id.chars().take(SHOWN_MAX).map(printable).collect();
-    let shown = if shown.is_empty() {
-        kind.name()
-    } else {
-        &shown
-    };
-    format!("{shown}/{digest:032x}")
 }
 
 #[cfg(test)]

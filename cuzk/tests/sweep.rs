@@ -143,6 +143,18 @@ fn a_double_waits_as_long_as_it_is_told() {
     assert!(rows[0]["stages"]["b_g2"]["s"].as_f64().unwrap() >= 0.01);
 }
 
+/// Proofs of several partitions, each of which the engine verifies.
+#[test]
+fn a_proof_has_as_many_partitions_as_it_is_told() {
+    let load = ["--kind", "window-post", "--c", "1", "--j", "1"];
+    let rounds = ["--rounds", "1", "--arms", "configured", "--json"];
+    let of = |more: &[&str]| rows(&sweep(&[&load[..], &rounds, more].concat())).remove(0);
+    let four = of(&["--partitions", "4", "--double", "50,0"]);
+    // The regions of one device do not overlap.
+    assert!(four["s_per_proof"].as_f64().unwrap() >= 0.2, "{four}");
+    assert!(of(&["--partitions", "2"])["s_per_proof"].is_f64());
+}
+
 fn refused(output: &Output, message: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -152,12 +164,13 @@ fn refused(output: &Output, message: &str) {
 
 #[test]
 fn bad_arguments_are_refused_with_what_is_expected() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--double", "1800"], "1800,500"),
         (&["--arms", "4"], "some of 1, 2 and 3"),
         (&["--arms", "1+1"], "each once"),
         (&["--pipeline", "theirs"], "`seed` or `ours`"),
         (&["--c", "0"], "from 1 to 1000"),
+        (&["--partitions", "0"], "from 1 to 100"),
         (&["--j", "many"], "from 1 to 1000"),
         (&["--gpu-threads", "0"], "from 1 to 4096"),
         (&["--sector-size", "32GiB"], "--request"),

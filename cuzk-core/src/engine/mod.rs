@@ -69,10 +69,10 @@ pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
 };
-use self::submission::{priority_of, refusal, submit_request, submit_statement};
+use self::submission::{refusal, submit_request, submit_statement};
 use self::workers::Workers;
 use crate::config::Config;
-use crate::job::{JobHandle, JobOptions, JobState};
+use crate::job::{JobHandle, JobOptions, JobState, RequestBytes, priority_of};
 use crate::metrics;
 use crate::timeline::Timeline;
 use crate::{Error, Result};
@@ -173,7 +173,8 @@ impl Engine {
             .priority
             .unwrap_or_else(|| priority_of(request.kind()));
         let decode = || Ok(Arc::from(decode(request)?));
-        let job = submit_request(&self.core, &json, options, priority, decode);
+        let request_bytes = RequestBytes::new(&json);
+        let job = submit_request(&self.core, request_bytes, options, priority, decode);
         self.accepted(request.kind().name(), job)
     }
 
@@ -185,11 +186,23 @@ impl Engine {
     /// # Errors
     /// As [`Engine::submit_with`].
     pub fn submit_bytes(&self, request: &[u8], options: JobOptions) -> Result<JobHandle> {
+        self.submit_digested(RequestBytes::new(request), options)
+    }
+
+    /// Submits bytes whose digest the caller needed, too. As [`Engine::submit_bytes`].
+    ///
+    /// # Errors
+    /// As [`Engine::submit_with`].
+    pub fn submit_digested(
+        &self,
+        request: RequestBytes<'_>,
+        options: JobOptions,
+    ) -> Result<JobHandle> {
         let priority = options.priority.unwrap_or_else(|| {
-            let kind = ProofRequest::peek_kind(request);
+            let kind = ProofRequest::peek_kind(request.as_bytes());
             kind.map_or(Priority::Normal, priority_of)
         });
-        let decode = || (self.core.decoder)(request);
+        let decode = || (self.core.decoder)(request.as_bytes());
         let job = submit_request(&self.core, request, options, priority, decode);
         self.accepted(UNDECODED, job)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
-use cuzk_filecoin::{CircuitId, ProofKind, Statement};
+use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
 use cuzk_scheduler::admission::Lane;
@@ -18,39 +18,31 @@ use cuzk_scheduler::priority::{Priority, Rank};
 use super::core::Core;
 use super::entrance::enter;
 use super::jobs::recorder::{JobRecord, JobRecorder};
-use super::jobs::registry::{Begin, Digest};
+use super::jobs::registry::Begin;
 use super::jobs::stored::stored_options;
 use super::reverify::verify_stored;
-use crate::job::{JobOptions, JobState, NewJob};
+use crate::job::{JobOptions, JobState, NewJob, RequestBytes, priority_of};
 use crate::metrics::{self, Refusal};
 use crate::timeline::Stage;
 use crate::{Error, Result};
 
-/// The request of a job that the journal may keep.
-#[derive(Clone, Copy)]
-struct StorableRequest<'a> {
-    digest: Digest,
-    bytes: &'a [u8],
-}
-
 /// A partition with its proof, from an earlier engine.
 type StoredProof = (usize, VerifiedProof);
 
-/// Decodes a request and queues its partitions. `bytes` identify it, where its options
+/// Decodes a request and queues its partitions. Its bytes identify it, where its options
 /// have an id; `priority` is the order in which it is decoded.
 ///
 /// # Errors
 /// As [`super::Engine::submit_with`].
 pub(super) fn submit_request(
     core: &Core,
-    bytes: &[u8],
+    request: RequestBytes<'_>,
     mut options: JobOptions,
     priority: Priority,
     decode: impl FnOnce() -> Result<Arc<dyn Statement>> + Send,
 ) -> Result<Arc<JobState>> {
-    let digest = blake3::hash(bytes).into();
     let begun = match &options.id {
-        Some(id) => core.jobs.registry.begin(id, digest)?,
+        Some(id) => core.jobs.registry.begin(id, request.digest())?,
         None => Begin::Nameless,
     };
     if let Begin::Attached(job) = begun {
@@ -74,7 +66,6 @@ pub(super) fn submit_request(
         .unwrap_or_else(|| priority_of(statement.circuit().kind));
     options.priority = Some(priority);
     let rank = Rank::new(priority, asked, number, patience);
-    let request = StorableRequest { digest, bytes };
     let job = accept(core, statement, options, (number, rank), Some(request))?;
     if let Begin::New(claim) = begun {
         claim.decide(Arc::clone(&job));
@@ -106,7 +97,7 @@ fn accept(
     statement: Arc<dyn Statement>,
     options: JobOptions,
     (number, rank): (u64, Rank),
-    request: Option<StorableRequest<'_>>,
+    request: Option<RequestBytes<'_>>,
 ) -> Result<Arc<JobState>> {
     let circuit = statement.circuit();
     let can_wait = request.is_some() && can_wait(core, &options);
@@ -218,7 +209,7 @@ fn keep(
     recorder: &Arc<JobRecorder>,
     new: &mut NewJob,
     statement: &dyn Statement,
-    (request, deadline): (StorableRequest<'_>, Option<Duration>),
+    (request, deadline): (RequestBytes<'_>, Option<Duration>),
 ) -> Result<(Vec<StoredProof>, bool)> {
     let Some(id) = &new.id else {
         return Ok((Vec::new(), false));
@@ -227,10 +218,10 @@ fn keep(
     new.record = Some(Arc::new(record));
     let journal = &recorder.journal;
     recorder.write_unwritten();
-    let circuit = (new.circuit, request.digest);
+    let circuit = (new.circuit, request.digest());
     let options = stored_options(circuit, new.partitions, new.priority, deadline);
     for _ in 0..2 {
-        let accepted = match recorder.accept(id, &options, request.bytes) {
+        let accepted = match recorder.accept(id, &options, request.as_bytes()) {
             // A job that cannot be read cannot be gone on with.
             Err(JournalError::DamagedJob { .. }) => {
                 journal.forget(id)?;
@@ -287,15 +278,5 @@ pub(super) fn refusal(error: &Error) -> Refusal {
         Error::ShuttingDown => Refusal::ShuttingDown,
         error if error.is_input() => Refusal::Invalid,
         _ => Refusal::Internal,
-    }
-}
-
-/// Returns the priority of a kind: a late WinningPoSt costs a block, a late WindowPoSt a
-/// penalty.
-pub(super) fn priority_of(kind: ProofKind) -> Priority {
-    match kind {
-        ProofKind::WinningPost => Priority::Critical,
-        ProofKind::WindowPost => Priority::High,
-        ProofKind::Porep | ProofKind::SnapDeals => Priority::Normal,
     }
 }

@@ -6,6 +6,7 @@
 
 mod handle;
 mod outcome_cell;
+mod request_bytes;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,11 @@ use cuzk_groth16::verify::VerifiedProof;
 use cuzk_scheduler::priority::Priority;
 
 use crate::Error;
+use cuzk_filecoin::ProofKind;
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 
 pub use handle::{Ended, JobHandle};
+pub use request_bytes::RequestBytes;
 pub(crate) use state::{JobState, NewJob, Record, Settled};
 
 /// Changes jobs for their handles: the engine, which has what a job has in queues.
@@ -51,6 +54,17 @@ pub struct JobOptions {
     /// no effect. Such a job is never refused with [`Error::Busy`] for want of room in the
     /// queue. It takes a small record of memory until its turn comes.
     pub waits: bool,
+}
+
+/// Returns the priority of a job for which nobody names one: a late WinningPoSt costs a
+/// block, a late WindowPoSt a penalty.
+#[must_use]
+pub fn priority_of(kind: ProofKind) -> Priority {
+    match kind {
+        ProofKind::WinningPost => Priority::Critical,
+        ProofKind::WindowPost => Priority::High,
+        ProofKind::Porep | ProofKind::SnapDeals => Priority::Normal,
+    }
 }
 
 /// A verified proof of all of a job's partitions.

@@ -14,7 +14,8 @@ fn request(request_id: &str, randomness: &'static [u8]) -> v1::SubmitProofReques
 }
 
 fn id(request: v1::SubmitProofRequest) -> String {
-    Submission::new(request).unwrap().into_input().job_id
+    let input = Submission::new(request).unwrap().into_input();
+    input.job_id(&RequestBytes::new(&input.bytes))
 }
 
 #[test]

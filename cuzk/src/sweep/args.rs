@@ -8,6 +8,9 @@ use cuzk_filecoin::{ProofKind, SectorSize};
 
 use super::arm::{Arm, Pipeline};
 
+/// The most partitions of a proof. The queue of the engine holds more.
+const PARTITIONS_MAX: usize = 100;
+
 /// The arms without `--arms`: each intervention alone, and all in the order of the design.
 const ARMS: &str = "none,1,2,3,1+2,1+2+3";
 
@@ -23,6 +26,10 @@ pub(crate) struct Sweep {
     /// exist.
     #[arg(long, value_name = "FILE")]
     pub(super) request: Option<PathBuf>,
+    /// Give each proof so many partitions, which are those of the request in turn. Default:
+    /// as the request has. A PoRep of 32 GiB has ten.
+    #[arg(long, value_name = "PARTITIONS", value_parser = partitions)]
+    pub(super) partitions: Option<usize>,
     /// The number of proofs in all. Several numbers are all measured. Default: 10; with
     /// --short 4.
     #[arg(long, value_name = "PROOFS", value_delimiter = ',', value_parser = proofs)]
@@ -46,7 +53,7 @@ pub(crate) struct Sweep {
     pub(super) gpu_threads: Option<usize>,
     /// Prove on a double of a device. Its region is a wait of so many milliseconds. Then the
     /// MSM in G2 is a wait of so many, with the throttle raised. The request has one
-    /// partition. Example: 1800,500.
+    /// partition, which --partitions repeats. Example: 1800,500.
     #[arg(long, value_name = "REGION_MS,B_G2_MS", value_parser = double)]
     pub(super) double: Option<[u64; 2]>,
     /// The number of rounds. Each setting has its turn in every round. Default: 3; with
@@ -88,6 +95,14 @@ impl Sweep {
         distinct(&self.pipeline)
     }
 
+    /// Returns the partitions of a proof, as titles have them.
+    pub(super) fn of_partitions(&self) -> String {
+        match self.partitions {
+            Some(partitions) => format!(" of {partitions} partitions"),
+            None => String::new(),
+        }
+    }
+
     pub(super) fn rounds(&self) -> u32 {
         self.rounds.unwrap_or(if self.short { 1 } else { 3 })
     }
@@ -112,6 +127,14 @@ fn proofs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number @ 1..=1000) => Ok(number),
         _ => Err("expected a number from 1 to 1000".to_owned()),
+    }
+}
+
+/// Parses a number of partitions.
+fn partitions(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=PARTITIONS_MAX) => Ok(number),
+        _ => Err(format!("expected a number from 1 to {PARTITIONS_MAX}")),
     }
 }
 

@@ -15,13 +15,15 @@ use cuzk_core::engine::devices;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::{Span, WaterfallOptions, waterfall_svg};
-use cuzk_core::{Config, Engine, ProofRequest};
+use cuzk_core::{Config, Engine, JobHandle, ProofRequest};
+use cuzk_filecoin::decode;
 use cuzk_tune::child::{self, Child};
 use cuzk_tune::counters::Counters;
 use serde::{Deserialize, Serialize};
 
 use super::args::Sweep;
 use super::arm::Setting;
+use super::repeated::Repeated;
 use super::request;
 use super::sample::Sample;
 use crate::bench::double::Double;
@@ -67,17 +69,25 @@ fn sample(context: &Context, args: &Sweep, order: &Order) -> Result<Sample, Fail
     // Before the engine starts its threads, which are counted, too.
     let mut counters = Counters::open();
     let engine = start(config, args.double)?;
-    let request = request(args)?;
+    let work = Work {
+        request: request(args)?,
+        partitions: args.partitions,
+    };
     // Circuit and parameters are loaded before anything is measured.
-    prove(&engine, &request, 1, 1)?;
+    prove(&engine, &work, 1, 1)?;
     let started = Instant::now();
-    let counted = counters.count(|| prove(&engine, &request, setting.c, setting.j));
+    let counted = counters.count(|| prove(&engine, &work, setting.c, setting.j));
     let (proved, usage) = counted.map_err(failed)?;
     let whole_s = started.elapsed().as_secs_f64();
     let (prove_s, spans) = proved?;
     if let Some(path) = &order.waterfall {
         let options = WaterfallOptions {
-            title: format!("cuzk sweep: {} {}, {setting}", args.kind, args.sector_size),
+            title: format!(
+                "cuzk sweep: {} {}{}, {setting}",
+                args.kind,
+                args.sector_size,
+                args.of_partitions()
+            ),
             ..WaterfallOptions::default()
         };
         let svg = waterfall_svg(&spans, &options);
@@ -99,10 +109,33 @@ fn start(mut config: Config, double: Option<[u64; 2]>) -> Result<Engine, Failure
     Ok(Engine::start_on(config, pool, doubles)?)
 }
 
+/// What is proved again and again.
+struct Work {
+    request: ProofRequest,
+    /// The partitions of a proof; as the request has them if it is not given.
+    partitions: Option<usize>,
+}
+
+impl Work {
+    /// Submits one proof. The request is decoded for each.
+    fn submit(&self, engine: &Engine) -> Result<JobHandle, cuzk_core::Error> {
+        // Priority `normal` for every kind, because critical jobs run one after the other.
+        let options = JobOptions {
+            priority: Some(Priority::Normal),
+            ..JobOptions::default()
+        };
+        let Some(partitions) = self.partitions else {
+            return engine.submit_with(&self.request, options);
+        };
+        let statement = Arc::from(decode(&self.request)?);
+        engine.submit_job(Arc::new(Repeated::new(statement, partitions)), options)
+    }
+}
+
 /// Makes `c` proofs with at most `j` in flight. Returns the seconds of each, and their spans.
 fn prove(
     engine: &Engine,
-    request: &ProofRequest,
+    work: &Work,
     c: usize,
     j: usize,
 ) -> Result<(Vec<f64>, Vec<Span>), Failure> {
@@ -110,13 +143,8 @@ fn prove(
     let caller = || {
         let (mut seconds, mut spans) = (Vec::new(), Vec::new());
         while begun.fetch_add(1, Ordering::Relaxed) < c {
-            // Priority `normal` for every kind, because critical jobs run one after the other.
-            let options = JobOptions {
-                priority: Some(Priority::Normal),
-                ..JobOptions::default()
-            };
             let started = Instant::now();
-            let job = engine.submit_with(request, options)?;
+            let job = work.submit(engine)?;
             job.wait()?;
             seconds.push(started.elapsed().as_secs_f64());
             spans.extend(engine.timeline().of_job(job.number()));

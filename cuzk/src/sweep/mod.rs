@@ -13,6 +13,7 @@ mod arm;
 mod drawings;
 mod gaps;
 mod load;
+mod repeated;
 mod row;
 mod sample;
 mod state;
@@ -67,6 +68,7 @@ pub(crate) fn run(context: &Context, args: &Sweep) -> Result<(), Failure> {
         kind: args.kind.to_string(),
         sector_size: args.sector_size.to_string(),
         request: args.request.clone(),
+        partitions: args.partitions,
         cores,
         gpu_threads: args.gpu_threads,
         double: args.double,
@@ -191,9 +193,10 @@ fn report(
     };
     let rows: Vec<Row> = settings.iter().filter_map(row).collect();
     let title = format!(
-        "{} {}, {} synthesis threads on {cores} cores; medians of {} rounds",
+        "{} {}{}, {} synthesis threads on {cores} cores; medians of {} rounds",
         args.kind,
         args.sector_size,
+        args.of_partitions(),
         context.config.synthesis.threads,
         args.rounds()
     );

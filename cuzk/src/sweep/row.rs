@@ -184,6 +184,7 @@ mod tests {
             kind: String::new(),
             sector_size: String::new(),
             request: None,
+            partitions: None,
             cores: 1,
             gpu_threads: None,
             double: None,

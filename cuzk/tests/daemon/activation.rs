@@ -24,7 +24,7 @@ struct Calls {
 /// The number of restarts. The nightly run has more.
 fn restarts() -> u32 {
     let restarts = std::env::var("CUZK_TEST_RESTARTS").ok();
-    restarts.map_or(2, |restarts| restarts.parse().unwrap())
+    restarts.map_or(1, |restarts| restarts.parse().unwrap())
 }
 
 async fn call(client: &mut Client, name: String, is_prover: bool) -> Result<(), tonic::Status> {
