@@ -107,7 +107,7 @@ impl Jobs {
                 priority: Some(priority),
                 deadline: None,
             };
-            let job = jobs.engine.submit_digested(request, options)?;
+            let job = jobs.engine.submit_bytes(request, options)?;
             drop(held);
             Ok(jobs.attach(job, manner))
         });

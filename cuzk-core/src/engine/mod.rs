@@ -173,8 +173,7 @@ impl Engine {
             .priority
             .unwrap_or_else(|| priority_of(request.kind()));
         let decode = || Ok(Arc::from(decode(request)?));
-        let request_bytes = RequestBytes::new(&json);
-        let job = submit_request(&self.core, request_bytes, options, priority, decode);
+        let job = submit_request(&self.core, (&json).into(), options, priority, decode);
         self.accepted(request.kind().name(), job)
     }
 
@@ -185,19 +184,12 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::submit_with`].
-    pub fn submit_bytes(&self, request: &[u8], options: JobOptions) -> Result<JobHandle> {
-        self.submit_digested(RequestBytes::new(request), options)
-    }
-
-    /// Submits bytes whose digest the caller needed, too. As [`Engine::submit_bytes`].
-    ///
-    /// # Errors
-    /// As [`Engine::submit_with`].
-    pub fn submit_digested(
+    pub fn submit_bytes<'a>(
         &self,
-        request: RequestBytes<'_>,
+        request: impl Into<RequestBytes<'a>>,
         options: JobOptions,
     ) -> Result<JobHandle> {
+        let request = request.into();
         let priority = options.priority.unwrap_or_else(|| {
             let kind = ProofRequest::peek_kind(request.as_bytes());
             kind.map_or(Priority::Normal, priority_of)

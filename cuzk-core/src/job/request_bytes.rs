@@ -30,3 +30,9 @@ impl<'a> RequestBytes<'a> {
         self.digest
     }
 }
+
+impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for RequestBytes<'a> {
+    fn from(bytes: &'a T) -> Self {
+        Self::new(bytes.as_ref())
+    }
+}
