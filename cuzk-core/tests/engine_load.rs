@@ -369,7 +369,7 @@ fn two_hundred_real_jobs(config: &Config) -> Ran {
     ran
 }
 
-/// The same with the real circuits. What is resident at rest does not grow, all of it.
+/// The same with the real circuits. Memory that is resident at rest does not grow, all of it.
 #[test]
 fn two_hundred_real_jobs_end_as_they_should_and_memory_stays_flat() {
     let _alone = alone();
