@@ -20,10 +20,10 @@ use supraseal_sys::{GpuResources, b_g2_msm, b_g2_msm_scratch_bytes};
 /// The kernel that computes the MSM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
-    /// `supraseal_sys::b_g2_msm`, which stands beside a device. Its pool is the
-    /// process's, whose size is decided once.
+    /// `supraseal_sys::b_g2_msm`, the slow twin. Its pool is the process's, whose size is
+    /// decided once.
     Cpp,
-    /// The engine's kernel without a device: `cuzk_kernels::msm::g2_packed` on
+    /// The engine's kernel, with a device and without one: `cuzk_kernels::msm::g2_packed` on
     /// a pool of its own.
     Engine,
 }

@@ -4,7 +4,7 @@
 //! turns and hands the samples to criterion. [`table`] and [`plot`] print. The rest is
 //! the work that is measured:
 //!
-//! * [`vm`] for cells;
+//! * [`vm`], [`sizes`] and [`article`] for cells;
 //! * [`victim`] and [`working_set`] for freeing;
 //! * [`circuit`], [`porep`], [`msm`], [`g2`] and [`throttled`] for the MSM in G2 and the
 //!   work beside it;
@@ -15,6 +15,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod article;
 pub mod bound;
 pub mod circuit;
 pub mod g2;
@@ -22,6 +23,7 @@ pub mod mode;
 pub mod msm;
 pub mod plot;
 pub mod porep;
+pub mod sizes;
 pub mod stage;
 pub mod study;
 pub mod table;

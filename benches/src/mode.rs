@@ -32,7 +32,12 @@ impl Mode {
 
     /// This process's.
     pub fn current() -> Self {
-        Self::of(env::args().skip(1))
+        Self::of(Self::arguments())
+    }
+
+    /// The arguments of this process.
+    pub fn arguments() -> impl Iterator<Item = String> {
+        env::args().skip(1)
     }
 
     /// One of two sizes of the work: when measuring, and otherwise.

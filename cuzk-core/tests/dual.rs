@@ -30,14 +30,14 @@ use cuzk_core::{Engine, Error};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, Statement, decode};
 use cuzk_groth16::backend::footprint::buffer_bytes;
 use cuzk_groth16::backend::{
-    Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, Randomness, Scaling,
-    SynthesisShare, Synthesized,
+    Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, HostBG2, Randomness,
+    Scaling, SynthesisShare, Synthesized,
 };
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{LoadedParams, ParamCache, Shapes};
 use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{g1_stream, g2_stream};
+use cuzk_kernels::msm::{g1_stream, g2_bucket_bytes, g2_stream};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient;
 use cuzk_memory::Checkpoint;
@@ -241,16 +241,24 @@ fn resources() -> Arc<GpuResources> {
     Arc::new(GpuResources::new().unwrap())
 }
 
+/// The MSM in G2 as an engine makes it.
+fn kernel() -> HostBG2 {
+    HostBG2::Kernel {
+        pool: Arc::new(common::config().gpus.pool().unwrap()),
+        isa: Isa::best(),
+    }
+}
+
 /// A double with this much memory.
 fn open(controls: &Arc<Controls>, memory_bytes: u64) -> Arc<dyn Backend> {
     let options = options(BG2::Cpu);
     let device = double::open(memory_bytes, &options, resources(), controls).unwrap();
-    Arc::new(CudaBackend::new(Arc::new(device)))
+    Arc::new(CudaBackend::new(Arc::new(device), kernel()))
 }
 
 /// Compares all that a device computes, and its proofs with each randomness.
-fn assert_equal_to_cpu(case: &Case, device: DeviceProver, randomness: &[Randomness]) {
-    let device = Arc::new(CudaBackend::new(Arc::new(device)));
+fn assert_equal_to_cpu(case: &Case, device: DeviceProver, b_g2: BG2, randomness: &[Randomness]) {
+    let device = Arc::new(CudaBackend::new(Arc::new(device), kernel()));
     let (between, sums) = device.inspect(case.synthesized(false)).unwrap();
     let (expected, expected_sums) = case.on_cpu();
     // Not assert_eq: what differs in megabytes is not printed.
@@ -264,14 +272,16 @@ fn assert_equal_to_cpu(case: &Case, device: DeviceProver, randomness: &[Randomne
         let (proof, stages) = case.prove(&device, randomness);
         assert_eq!(proof, case.prove(&cpu, randomness).0);
         for stage in [
+            Stage::Staging,
             Stage::LockWait,
             Stage::Device,
             Stage::Quotient,
             Stage::Msm,
-            Stage::BG2,
+            Stage::BG2Wait,
         ] {
             assert!(stages.contains(&stage), "{stages:?}");
         }
+        assert_eq!(stages.contains(&Stage::BG2), b_g2 == BG2::Cpu);
     }
 }
 
@@ -330,7 +340,60 @@ fn a_double_proves_what_the_cpu_proves() {
         let controls = Controls::new().unwrap();
         let memory_bytes = options.memory_bytes.unwrap_or(1 << 30);
         let device = double::open(memory_bytes, &options, resources(), &controls).unwrap();
-        assert_equal_to_cpu(&case, device, randomness);
+        assert_equal_to_cpu(&case, device, options.b_g2, randomness);
+    }
+}
+
+/// The MSM in G2 is the same wherever it is made, and the throttle is down afterwards.
+#[test]
+fn every_msm_in_g2_makes_the_same_proof() {
+    let folder = tempfile::tempdir().unwrap();
+    tiny::config(folder.path());
+    let case = Case::tiny(ProofKind::Porep, folder.path());
+    let expected = case.prove(&cpu(), added(5, 6)).0;
+    for (b_g2, host) in [
+        (BG2::Cpu, kernel()),
+        (BG2::Cpu, HostBG2::Cpp { threads: 2 }),
+        (BG2::Device, HostBG2::Absent),
+        (BG2::Device, kernel()),
+    ] {
+        let (controls, resources) = (Controls::new().unwrap(), resources());
+        let opened = double::open(1 << 28, &options(b_g2), Arc::clone(&resources), &controls);
+        let is_kernel = matches!(host, HostBG2::Kernel { .. });
+        let device = Arc::new(CudaBackend::new(Arc::new(opened.unwrap()), host));
+        let (proof, stages) = case.prove(&(device as Arc<dyn Backend>), added(5, 6));
+        assert_eq!(proof, expected, "{b_g2:?}");
+        let on_kernel = is_kernel && b_g2 == BG2::Cpu;
+        assert_eq!(stages.contains(&Stage::BG2), on_kernel, "{b_g2:?}");
+        assert_eq!(resources.throttle().load(Ordering::Acquire), 0);
+    }
+}
+
+/// A device that fails stops the MSM beside it, and waits for its end: nothing of the
+/// partition is left.
+#[test]
+fn a_failing_device_leaves_no_msm_in_g2() {
+    let folder = tempfile::tempdir().unwrap();
+    tiny::config(folder.path());
+    let case = Case::tiny(ProofKind::Porep, folder.path());
+    let controls = Controls::new().unwrap();
+    let resources = resources();
+    let opened = double::open(
+        1 << 28,
+        &options(BG2::Cpu),
+        Arc::clone(&resources),
+        &controls,
+    );
+    let device = CudaBackend::new(Arc::new(opened.unwrap()), kernel());
+    let device: Arc<dyn Backend> = Arc::new(device);
+    case.prove(&device, added(1, 2));
+    let held = Arc::strong_count(case.params.mapped());
+    for call in [20, 40, 60] {
+        controls.fail(call, Fault::Error);
+        drop(case.start(&device, Checkpoint::never()));
+        controls.fail(0, Fault::Nothing);
+        assert_eq!(Arc::strong_count(case.params.mapped()), held);
+        assert_eq!(resources.throttle().load(Ordering::Acquire), 0);
     }
 }
 
@@ -345,7 +408,7 @@ fn a_card_proves_what_the_cpu_proves() {
     for ordinal in 0..count {
         for options in all_options(&case) {
             let device = DeviceProver::open(ordinal, &options, resources()).unwrap();
-            assert_equal_to_cpu(&case, device, &randomness());
+            assert_equal_to_cpu(&case, device, options.b_g2, &randomness());
         }
     }
 }
@@ -370,11 +433,11 @@ fn what_is_evaluated_or_not_does_not_matter() {
 #[test]
 fn a_devices_partition_holds_its_witness_and_no_workspace_of_the_cpu() {
     let circuit = &Case::new().circuit;
-    let device = |threads| {
+    let device = |host| {
         let options = options(BG2::Cpu);
         let controls = Controls::new().unwrap();
         let device = double::open(1 << 30, &options, resources(), &controls).unwrap();
-        CudaBackend::new(Arc::new(device)).with_host_b_g2(threads)
+        CudaBackend::new(Arc::new(device), host)
     };
     let footprint = |backend: &dyn Backend, evaluates| {
         let share = SynthesisShare {
@@ -383,11 +446,12 @@ fn a_devices_partition_holds_its_witness_and_no_workspace_of_the_cpu() {
         };
         backend.footprint(circuit, &Shapes::default(), share)
     };
-    let (alone, with_b_g2) = (device(None), device(Some(2)));
+    let [alone, with_b_g2, with_cpp] =
+        [HostBG2::Absent, kernel(), HostBG2::Cpp { threads: 2 }].map(device);
     let on_cpu = footprint(&*cpu(), true);
     let vectors_bytes = buffer_bytes(circuit);
     let workspace_bytes = on_cpu.peak_bytes - vectors_bytes;
-    for backend in [&alone, &with_b_g2] {
+    for backend in [&alone, &with_b_g2, &with_cpp] {
         let held = footprint(backend, false);
         assert!(held.finish_bytes <= held.peak_bytes);
         assert!(held.peak_bytes < workspace_bytes, "{held:?} {on_cpu:?}");
@@ -396,9 +460,17 @@ fn a_devices_partition_holds_its_witness_and_no_workspace_of_the_cpu() {
         let more_bytes = evaluated.peak_bytes - held.peak_bytes;
         assert_eq!(more_bytes, vectors_bytes / 3 * 2);
     }
-    let b_g2_bytes = b_g2_msm_scratch_bytes(circuit.wide().in_b, 2).total() as u64;
-    let more_bytes = footprint(&with_b_g2, false).peak_bytes - footprint(&alone, false).peak_bytes;
-    assert!(more_bytes > b_g2_bytes, "{more_bytes} {b_g2_bytes}");
+    let wide = circuit.wide().in_b;
+    let cpp_bytes = b_g2_msm_scratch_bytes(wide, 2).total();
+    let threads = common::config().gpus.gpu_threads;
+    let kernel_bytes = g2_bucket_bytes(Isa::best(), wide, threads);
+    for (backend, least_bytes) in [(&with_cpp, cpp_bytes), (&with_b_g2, kernel_bytes)] {
+        let more_bytes = footprint(backend, false).peak_bytes - footprint(&alone, false).peak_bytes;
+        assert!(
+            more_bytes > least_bytes as u64,
+            "{more_bytes} {least_bytes}"
+        );
+    }
 }
 
 /// A device that fails fails its partition; the process lives.
@@ -503,7 +575,7 @@ fn devices(doubles: &[Arc<Controls>]) -> Vec<Device> {
             Arc::clone(&resources),
             controls,
         );
-        let backend = Arc::new(CudaBackend::new(Arc::new(opened.unwrap())));
+        let backend = Arc::new(CudaBackend::new(Arc::new(opened.unwrap()), kernel()));
         Device { resources, backend }
     };
     doubles.iter().map(device).collect()

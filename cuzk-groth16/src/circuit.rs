@@ -11,6 +11,7 @@ use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_memory::Checkpoint;
 use cuzk_pce::disk::{DiskError, DiskFault};
+use cuzk_pce::program::UnfoldError;
 use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, R1cs, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -178,16 +179,20 @@ impl Circuit {
     }
 
     /// Returns the rows as plain matrices. The first call unfolds them, on its own thread.
-    /// That takes seconds, or minutes at 32 GiB. Other threads wait for it, unless they are
-    /// stopped.
+    /// That takes seconds, or minutes at 32 GiB. It ends soon after `checkpoint` is
+    /// cancelled. Then the next thread that asks begins anew, also one that waited.
     ///
     /// # Errors
     /// A circuit with more terms than 32 bits can number, and [`Error::Stopped`].
     pub fn plain_rows(&self, checkpoint: &Checkpoint<'_>) -> Result<Arc<R1cs<Scalar>>> {
         self.plain.get_or_make_unless_stopped((), checkpoint, || {
-            self.program.to_r1cs().map_err(|error| Error::Evaluation {
-                stage: "plain rows",
-                problem: error.to_string(),
+            let rows = self.program.to_r1cs_unless_stopped(checkpoint);
+            rows.map_err(|error| match error {
+                UnfoldError::Stopped(stopped) => stopped.into(),
+                UnfoldError::Csr(error) => Error::Evaluation {
+                    stage: "plain rows",
+                    problem: error.to_string(),
+                },
             })
         })
     }

@@ -8,8 +8,8 @@ use serde::Serialize;
 ///
 /// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions.
 /// [`Quotient`](Self::Quotient) and [`Msm`](Self::Msm) are parts of the first.
-/// [`BG2`](Self::BG2), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify) are
-/// parts of the second.
+/// [`BG2Wait`](Self::BG2Wait), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify)
+/// are parts of the second. So is [`BG2`](Self::BG2), unless a GPU is beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -37,6 +37,9 @@ pub enum Stage {
     /// Making the other inputs of the device, before its lock is taken. On the CPU
     /// these are memory and the scalars of the MSMs over A and B.
     Prepare,
+    /// Bringing the witness to a GPU, before its lock is taken: waiting for a worker of
+    /// the C++ side, and uploading. The circuit goes with it if it is not there.
+    Staging,
     /// Waiting for the device's lock.
     LockWait,
     /// The whole time under the device's lock, in which the device is busy.
@@ -49,7 +52,10 @@ pub enum Stage {
     FinishWait,
     /// All steps from the device's results to a verified proof.
     Finish,
-    /// The MSM over B in G2, outside the device's lock.
+    /// Waiting for the MSM over B in G2, which began beside a GPU's region.
+    BG2Wait,
+    /// The MSM over B in G2 on the host, outside the device's lock. Beside a GPU it begins
+    /// before the lock is taken.
     BG2,
     /// Putting the proof together.
     Assemble,
@@ -61,7 +67,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::DecodeWait,
         Self::Decode,
         Self::QueueWait,
@@ -73,12 +79,14 @@ impl Stage {
         Self::Evaluate,
         Self::ReadyWait,
         Self::Prepare,
+        Self::Staging,
         Self::LockWait,
         Self::Device,
         Self::Quotient,
         Self::Msm,
         Self::FinishWait,
         Self::Finish,
+        Self::BG2Wait,
         Self::BG2,
         Self::Assemble,
         Self::Verify,
@@ -100,12 +108,14 @@ impl Stage {
             Self::Evaluate => "evaluate",
             Self::ReadyWait => "ready_wait",
             Self::Prepare => "prepare",
+            Self::Staging => "staging",
             Self::LockWait => "lock_wait",
             Self::Device => "device",
             Self::Quotient => "quotient",
             Self::Msm => "msm",
             Self::FinishWait => "finish_wait",
             Self::Finish => "finish",
+            Self::BG2Wait => "b_g2_wait",
             Self::BG2 => "b_g2",
             Self::Assemble => "assemble",
             Self::Verify => "verify",
@@ -128,7 +138,7 @@ impl Stage {
     /// Returns true if nothing is computed during this stage.
     #[must_use]
     pub fn is_wait(self) -> bool {
-        self.is_queued() || self == Self::LockWait
+        self.is_queued() || matches!(self, Self::LockWait | Self::BG2Wait)
     }
 }
 

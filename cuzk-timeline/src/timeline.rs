@@ -183,8 +183,13 @@ impl Trace<'_> {
     /// Records that `stage` lasted from `start` to `end`. For times that another clock
     /// measured, for example a device's.
     pub fn between(&self, stage: Stage, start: Instant, end: Instant) {
+        self.between_on(Lane::current(), stage, start, end);
+    }
+
+    /// Records that `stage` lasted from `start` to `end` on the thread of another lane.
+    pub fn between_on(&self, lane: Lane, stage: Stage, start: Instant, end: Instant) {
         let since_epoch = |at: Instant| at.saturating_duration_since(self.timeline.epoch);
-        self.record_between(stage, since_epoch(start), since_epoch(end));
+        self.record_between(lane, stage, [start, end].map(since_epoch));
     }
 
     /// Records `wait`, which ends now.
@@ -206,10 +211,11 @@ impl Trace<'_> {
     }
 
     fn record(&self, stage: Stage, start: Duration) {
-        self.record_between(stage, start, self.timeline.epoch.elapsed());
+        let end = self.timeline.epoch.elapsed();
+        self.record_between(Lane::current(), stage, [start, end]);
     }
 
-    fn record_between(&self, stage: Stage, start: Duration, end: Duration) {
+    fn record_between(&self, lane: Lane, stage: Stage, [start, end]: [Duration; 2]) {
         let Trace {
             timeline,
             job,
@@ -225,7 +231,7 @@ impl Trace<'_> {
             partition,
             device,
             stage,
-            lane: Lane::current(),
+            lane,
             start,
             end,
         };

@@ -7,6 +7,8 @@
     reason = "a failure in a test fails the test"
 )]
 
+#[path = "cli/plan.rs"]
+mod plan;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[cfg(target_os = "linux")]

@@ -90,11 +90,12 @@ extern "C" uint64_t cuzk_clock_ns(void) noexcept {
         std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-extern "C" cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1,
+extern "C" cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1, uint32_t host_b_g2,
                                       const cuzk_intermediates *intermediates,
                                       cuzk_checkpoint checkpoint,
                                       cuzk_proof_figures *figures) noexcept {
-    return cuzk::guard([&] { proof->run(b_g1 != 0, intermediates, checkpoint, *figures); });
+    return cuzk::guard(
+        [&] { proof->run(b_g1 != 0, host_b_g2 != 0, intermediates, checkpoint, *figures); });
 }
 
 extern "C" cuzk_status cuzk_prove_finish(cuzk_proof *proof, cuzk_checkpoint checkpoint,

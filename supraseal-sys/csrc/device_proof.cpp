@@ -105,8 +105,8 @@ void Proof::upload() {
     figures_.uploaded_bytes = bytes;
 }
 
-void Proof::start_b_g2() {
-    if (!plan_.on_device(CUZK_QUERY_B_G2)) {
+void Proof::start_b_g2(bool on_host) {
+    if (on_host && !plan_.on_device(CUZK_QUERY_B_G2)) {
         b_g2_ = std::async(std::launch::async, [this] { return b_g2(); });
     }
 }
@@ -138,7 +138,7 @@ void Proof::end_b_g2() noexcept {
     }
 }
 
-void Proof::run(bool b_g1, const cuzk_intermediates *intermediates,
+void Proof::run(bool b_g1, bool host_b_g2, const cuzk_intermediates *intermediates,
                 const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) {
     expect(State::staged, "run");
     checkpoint_ = checkpoint;
@@ -146,7 +146,7 @@ void Proof::run(bool b_g1, const cuzk_intermediates *intermediates,
         ReadBack read_back(device_, intermediates,
                            uint64_t{1} << circuit_.data_.shape.log_domain);
         Msms msms(circuit_, worker_, wide_ranks_, checkpoint_, figures_);
-        start_b_g2();
+        start_b_g2(host_b_g2);
         device_region(b_g1, read_back, msms);
         read_back.deliver();
         msms.add_results(sums_);

@@ -7,6 +7,8 @@
 //                                    └─▶ b_g2_msm, on its pool ───────────────▶ finish
 // ```
 //
+// A caller may make the MSM in G2 itself. Then b_g2_msm does not run.
+//
 // Invariants: the steps are taken once, in order. gpu_mtx is held neither while the
 // witness is uploaded nor while b_g2_msm is waited for. After any failure, and
 // after a checkpoint stopped the proof, the worker is released and no work of this
@@ -30,7 +32,7 @@ public:
     Proof(Circuit &circuit, const cuzk_witness &witness, const cuzk_checkpoint &checkpoint);
     ~Proof() override;
 
-    void run(bool b_g1, const cuzk_intermediates *intermediates,
+    void run(bool b_g1, bool host_b_g2, const cuzk_intermediates *intermediates,
              const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) override;
     void finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
                 cuzk_proof_figures &figures) override;
@@ -46,7 +48,7 @@ private:
 
     void expect(State state, const char *step);
     void upload();
-    void start_b_g2();
+    void start_b_g2(bool on_host);
     InG2OnCpu b_g2() const;
     void end_b_g2() noexcept;
     void device_region(bool b_g1, ReadBack &read_back, Msms &msms);

@@ -13,7 +13,7 @@
 struct cuzk_proof {
     virtual ~cuzk_proof() = default;
     // `intermediates` may be null.
-    virtual void run(bool b_g1, const cuzk_intermediates *intermediates,
+    virtual void run(bool b_g1, bool host_b_g2, const cuzk_intermediates *intermediates,
                      const cuzk_checkpoint &checkpoint, cuzk_proof_figures &figures) = 0;
     virtual void finish(const cuzk_checkpoint &checkpoint, cuzk_sums &sums,
                         cuzk_proof_figures &figures) = 0;

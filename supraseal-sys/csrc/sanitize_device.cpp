@@ -136,7 +136,7 @@ cuzk_status prove(cuzk_circuit *circuit, const cuzk_witness &witness, int32_t st
     const cuzk_intermediates intermediates{vectors[0].data(), vectors[1].data(),
                                            vectors[2].data(), vectors[0].size()};
     if (status.code == CUZK_OK) {
-        status = cuzk_prove_run(proof, 1, &intermediates, checkpoint, &figures);
+        status = cuzk_prove_run(proof, 1, 1, &intermediates, checkpoint, &figures);
     }
     cuzk_sums sums;
     if (status.code == CUZK_OK) {

@@ -622,6 +622,7 @@ unsafe extern "C" {
     pub fn cuzk_prove_run(
         proof: *mut cuzk_proof,
         b_g1: u32,
+        host_b_g2: u32,
         intermediates: *const cuzk_intermediates,
         checkpoint: cuzk_checkpoint,
         figures: *mut cuzk_proof_figures,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cuzk_groth16::backend::{CpuBackend, CudaBackend, Device};
+use cuzk_groth16::backend::{CpuBackend, CudaBackend, Device, HostBG2};
 use rayon::ThreadPool;
 use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{GpuResources, Status};
@@ -58,8 +58,39 @@ fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {
     Ok(Device { resources, backend })
 }
 
+/// The parts that all GPUs of a machine share.
+struct Machine {
+    /// The resources that those of all its GPUs are beside.
+    resources: GpuResources,
+    host_b_g2: HostBG2,
+}
+
+impl Machine {
+    fn new(config: &Config) -> Result<Self> {
+        Ok(Self {
+            resources: resources()?,
+            host_b_g2: host_b_g2(config)?,
+        })
+    }
+}
+
+/// Returns the place of an MSM in G2 that a GPU leaves to the host. It is made by the
+/// kernel of a CPU's proofs, on `gpu_threads` threads for all GPUs together.
+///
+/// # Errors
+/// If the operating system has no threads left.
+pub fn host_b_g2(config: &Config) -> Result<HostBG2> {
+    Ok(match config.gpus.b_g2 {
+        BG2::Device => HostBG2::Absent,
+        BG2::Cpu | BG2::Auto => HostBG2::Kernel {
+            pool: Arc::new(config.gpus.pool()?),
+            isa: config.cpu.isa,
+        },
+    })
+}
+
 fn named_gpus(config: &Config, ordinals: &[u32]) -> Result<Vec<Device>> {
-    let machine = resources()?;
+    let machine = Machine::new(config)?;
     let gpu = |&ordinal: &u32| {
         open_gpu(config, ordinal, &machine).map_err(|error| Error::Start {
             problem: format!("GPU {ordinal}: {error}"),
@@ -70,11 +101,14 @@ fn named_gpus(config: &Config, ordinals: &[u32]) -> Result<Vec<Device>> {
 
 /// Every GPU that CUDA shows and that can be opened.
 fn all_gpus(config: &Config) -> Result<Vec<Device>> {
-    let machine = resources()?;
     let count = device_count().unwrap_or_else(|error| {
         tracing::warn!(%error, "no GPU is used");
         0
     });
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let machine = Machine::new(config)?;
     let gpu = |ordinal| match open_gpu(config, ordinal, &machine) {
         Ok(device) => Some(device),
         Err(error) => {
@@ -85,11 +119,11 @@ fn all_gpus(config: &Config) -> Result<Vec<Device>> {
     Ok((0..count).filter_map(gpu).collect())
 }
 
-/// A GPU of the machine, whose resources are those that all its GPUs are beside.
+/// A GPU of the machine.
 fn open_gpu(
     config: &Config,
     ordinal: u32,
-    machine: &GpuResources,
+    machine: &Machine,
 ) -> std::result::Result<Device, Status> {
     let workers = u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX);
     let options = DeviceOptions {
@@ -98,15 +132,13 @@ fn open_gpu(
         b_g2: config.gpus.b_g2,
         stall_limit: config.gpus.stall,
     };
-    let resources = Arc::new(machine.beside()?);
+    let resources = Arc::new(machine.resources.beside()?);
     let device = DeviceProver::open(ordinal, &options, Arc::clone(&resources))?;
     if let Ok(info) = device.info() {
         tracing::info!(ordinal, ?info, "a GPU");
     }
-    let b_g2_threads = u32::try_from(config.gpus.gpu_threads).unwrap_or(u32::MAX);
-    let backend = CudaBackend::new(Arc::new(device))
-        .with_workers(workers)
-        .with_host_b_g2((config.gpus.b_g2 != BG2::Device).then_some(b_g2_threads));
+    let backend =
+        CudaBackend::new(Arc::new(device), machine.host_b_g2.clone()).with_workers(workers);
     let backend = Arc::new(backend);
     Ok(Device { resources, backend })
 }

@@ -63,7 +63,7 @@ use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use self::core::Core;
-pub use self::devices::{devices, warn_of_few_queues};
+pub use self::devices::{devices, host_b_g2, warn_of_few_queues};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,

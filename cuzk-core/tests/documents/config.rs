@@ -138,6 +138,30 @@ fn the_gpu_files_name_their_devices() {
     }
 }
 
+/// Each preset resolves with a GPU backend and without one, and changes something.
+#[test]
+fn every_preset_resolves_on_every_build() {
+    let folder = fs::read_dir(shipped("presets")).unwrap();
+    let mut names: Vec<_> = folder
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 6, "{names:?}");
+    for name in names {
+        let path = format!("presets/{name}");
+        let config = shipped_on(&path, &host());
+        assert_eq!(config.gpus.devices == Devices::Cpu, name.starts_with("cpu"));
+        assert_ne!(config, Config::default_for(&host()), "{name}");
+        let alone = shipped_on(&path, &host_without_cuda());
+        assert_eq!(alone.gpus.devices, Devices::Cpu, "{name}");
+        let documented = fs::read_to_string(shipped("../docs/configuration.md")).unwrap();
+        assert!(
+            documented.contains(&format!("configs/presets/{name}")),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn the_phases_differ_in_their_interventions_only() {
     for host in [host(), host_without_cuda()] {

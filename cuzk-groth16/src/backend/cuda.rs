@@ -4,6 +4,8 @@
 //! Not the device (`supraseal_sys::device`), and not the choice of devices. The
 //! invariant: a device that fails fails its partition and never the process.
 
+mod lent;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr;
@@ -12,19 +14,18 @@ use std::time::{Duration, Instant};
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
-use cuzk_memory::Checkpoint;
+use cuzk_memory::{BufferPool, Checkpoint};
 use cuzk_pce::PackedWitness;
-use cuzk_pce::program::Flat;
 use cuzk_timeline::{Stage, Trace};
-use supraseal_sys::Status;
 use supraseal_sys::device::{
-    CircuitArrays, CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver,
-    DeviceSums, Intermediates, ProofFigures, Queries, RanProof, StagedProof, WitnessArrays,
-    WitnessSource,
+    CircuitSource, DeviceCircuit, DeviceOptions, DevicePlan, DeviceProver, DeviceSums,
+    Intermediates, ProofFigures, RanProof, StagedProof, WitnessSource,
 };
 
+use self::lent::{LentCircuit, LentWitness};
 use super::assemble::{Blinding, Sums, assemble};
-use super::footprint::{DeviceWorkspace, Footprint, SynthesisShare};
+use super::footprint::{BG2Workspace, DeviceWorkspace, Footprint, SynthesisShare};
+use super::host_b_g2::{HostBG2, HostInput, RunningMsm};
 use super::{Backend, BackendError, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::once_map::OnceMap;
@@ -35,7 +36,9 @@ pub struct CudaBackend {
     device: Arc<DeviceProver>,
     circuits: OnceMap<Known, DeviceCircuit>,
     last: Mutex<Option<ProofFigures>>,
-    workspace: DeviceWorkspace,
+    /// The partitions that are on their way at once.
+    workers: u64,
+    host_b_g2: HostBG2,
 }
 
 impl fmt::Debug for CudaBackend {
@@ -47,32 +50,23 @@ impl fmt::Debug for CudaBackend {
 }
 
 impl CudaBackend {
-    /// Returns a backend that proves on `device`.
+    /// Returns a backend that proves on `device`, which was opened for one worker.
+    /// `host_b_g2` makes the MSM in G2 of circuits whose MSM in G2 the device does not make.
     #[must_use]
-    pub fn new(device: Arc<DeviceProver>) -> Self {
+    pub fn new(device: Arc<DeviceProver>, host_b_g2: HostBG2) -> Self {
         Self {
             device,
             circuits: OnceMap::default(),
             last: Mutex::default(),
-            workspace: DeviceWorkspace {
-                workers: 1,
-                b_g2_threads: Some(1),
-            },
+            workers: 1,
+            host_b_g2,
         }
     }
 
     /// Returns the backend for a device that was opened for so many workers.
     #[must_use]
     pub fn with_workers(mut self, workers: u32) -> Self {
-        self.workspace.workers = workers.into();
-        self
-    }
-
-    /// Returns the backend with the MSM in G2 on a pool of so many threads on the host;
-    /// `None` if the device makes it.
-    #[must_use]
-    pub fn with_host_b_g2(mut self, threads: Option<u32>) -> Self {
-        self.workspace.b_g2_threads = threads;
+        self.workers = workers.into();
         self
     }
 
@@ -87,6 +81,20 @@ impl CudaBackend {
     ) -> Result<DevicePlan, BackendError> {
         let shape = LentCircuit::new(circuit, params)?.arrays().shape()?;
         Ok(DevicePlan::new(&shape, options)?)
+    }
+
+    fn workspace(&self) -> DeviceWorkspace {
+        DeviceWorkspace {
+            workers: self.workers,
+            b_g2: match &self.host_b_g2 {
+                HostBG2::Kernel { pool, isa } => BG2Workspace::Kernel {
+                    threads: pool.current_num_threads(),
+                    isa: *isa,
+                },
+                HostBG2::Cpp { threads } => BG2Workspace::Cpp { threads: *threads },
+                HostBG2::Absent => BG2Workspace::Absent,
+            },
+        }
     }
 
     /// Returns the figures of the proof whose device region ended last, if one did.
@@ -126,15 +134,50 @@ impl CudaBackend {
     ) -> Result<(Intermediates, DeviceSums), BackendError> {
         let partition = Partition::new(synthesized).0;
         let checkpoint = &partition.checkpoint;
-        let (ran, intermediates) = self.stage(&partition)?.run_inspected(true, checkpoint)?;
-        Ok((intermediates, ran.finish(checkpoint)?.0))
+        let staged = self.stage(&partition)?;
+        let (staged, msm) = self.start_b_g2(staged, &partition)?;
+        let (ran, intermediates) = staged.run_inspected(true, checkpoint)?;
+        let (mut sums, _) = ran.finish(checkpoint)?;
+        if let Some(msm) = msm {
+            sums.b_g2 = msm.join()?.0;
+        }
+        Ok((intermediates, sums))
     }
 
     /// Brings a partition's witness to the device, and its circuit if it is not there.
-    fn stage(&self, partition: &Partition) -> Result<StagedProof, BackendError> {
-        let witness = Arc::clone(&partition.witness) as Arc<dyn WitnessSource>;
+    fn stage(&self, partition: &Partition) -> Result<Staged, BackendError> {
+        let witness: Arc<dyn WitnessSource> = Arc::new(LentWitness(Arc::clone(&partition.witness)));
         let circuit = self.circuit(partition)?;
-        Ok(circuit.stage(witness, &partition.checkpoint)?)
+        let proof = circuit.stage(witness, &partition.checkpoint)?;
+        Ok(Staged {
+            b_g2_on_device: circuit.plan().b_g2_on_device,
+            proof,
+        })
+    }
+
+    /// Starts the MSM in G2 on the host, where the kernels of the host make it. Like the
+    /// C++ side's, it begins before the device's lock is waited for.
+    fn start_b_g2(
+        &self,
+        staged: Staged,
+        partition: &Partition,
+    ) -> Result<(StagedProof, Option<RunningMsm>), BackendError> {
+        let HostBG2::Kernel { pool, isa } = &self.host_b_g2 else {
+            return Ok((staged.proof, None));
+        };
+        if staged.b_g2_on_device {
+            return Ok((staged.proof, None));
+        }
+        let input = HostInput {
+            circuit: Arc::clone(&partition.circuit),
+            params: Arc::clone(&partition.params),
+            witness: Arc::clone(&partition.witness),
+            buffers: Arc::clone(&partition.buffers),
+            checkpoint: partition.checkpoint.clone(),
+        };
+        let resources = Arc::clone(self.device.resources());
+        let msm = RunningMsm::start((pool, *isa), resources, input)?;
+        Ok((staged.proof.leaving_b_g2(), Some(msm)))
     }
 
     /// The device region of a partition.
@@ -143,8 +186,10 @@ impl CudaBackend {
         partition: &Partition,
         b_g1: bool,
         trace: Trace<'_>,
-    ) -> Result<RanProof, BackendError> {
-        let staged = self.stage(partition)?;
+    ) -> Result<(RanProof, Option<RunningMsm>), BackendError> {
+        let staged = trace.time(Stage::Staging, || self.stage(partition))?;
+        // Dropped after a failure of the device, which stops it.
+        let (staged, msm) = self.start_b_g2(staged, partition)?;
         let asked = Instant::now();
         let ran = staged.run(b_g1, &partition.checkpoint)?;
         let figures = *ran.figures();
@@ -160,8 +205,14 @@ impl CudaBackend {
             .unwrap_or(locked);
         trace.between(Stage::Quotient, begin, sums_begin);
         trace.between(Stage::Msm, sums_begin, ended);
-        Ok(ran)
+        Ok((ran, msm))
     }
+}
+
+/// A partition whose witness is on its way to the device.
+struct Staged {
+    proof: StagedProof,
+    b_g2_on_device: bool,
 }
 
 /// A circuit that the device knows or is about to, with its parameters: these ones,
@@ -201,7 +252,8 @@ fn ms(ms: f64) -> Duration {
 struct Partition {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
-    witness: Arc<LentWitness>,
+    witness: Arc<PackedWitness<Scalar>>,
+    buffers: Arc<BufferPool>,
     checkpoint: Checkpoint<'static>,
 }
 
@@ -213,14 +265,15 @@ impl Partition {
             circuit,
             params,
             witness,
-            evaluation: _,
+            evaluation,
             randomness,
             checkpoint,
         } = synthesized;
         let partition = Self {
             circuit,
             params,
-            witness: Arc::new(LentWitness(witness)),
+            witness: Arc::new(witness),
+            buffers: Arc::clone(evaluation.buffers()),
             checkpoint,
         };
         (partition, randomness)
@@ -232,12 +285,12 @@ impl Backend for CudaBackend {
         "cuda"
     }
 
-    fn footprint(&self, circuit: &Circuit, _: &Shapes, share: SynthesisShare) -> Footprint {
-        self.workspace.footprint(circuit, share)
+    fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
+        self.workspace().footprint(circuit, shapes, share)
     }
 
     fn kept_bytes(&self, circuit: &Circuit) -> u64 {
-        self.workspace.kept_bytes(circuit)
+        self.workspace().kept_bytes(circuit)
     }
 
     fn evaluates(&self) -> bool {
@@ -260,12 +313,13 @@ impl Backend for CudaBackend {
         trace: Trace<'_>,
     ) -> Result<Box<dyn Pending>, BackendError> {
         let (partition, randomness) = Partition::new(synthesized);
-        let ran = self.run(&partition, randomness.needs_b_g1(), trace)?;
+        let (ran, msm) = self.run(&partition, randomness.needs_b_g1(), trace)?;
         let Partition {
             params, checkpoint, ..
         } = partition;
         Ok(Box::new(PendingOnDevice {
             ran,
+            msm,
             params,
             randomness,
             checkpoint,
@@ -275,6 +329,7 @@ impl Backend for CudaBackend {
 
 struct PendingOnDevice {
     ran: RanProof,
+    msm: Option<RunningMsm>,
     params: Arc<MappedParams>,
     randomness: Randomness,
     checkpoint: Checkpoint<'static>,
@@ -284,11 +339,21 @@ impl Pending for PendingOnDevice {
     fn finish(self: Box<Self>, trace: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
         let Self {
             ran,
+            msm,
             params,
             randomness,
             checkpoint,
         } = *self;
-        let (sums, figures) = trace.time(Stage::BG2, || ran.finish(&checkpoint))?;
+        let (sums, figures) = trace.time(Stage::BG2Wait, || {
+            let (mut sums, mut figures) = ran.finish(&checkpoint)?;
+            if let Some(msm) = msm {
+                let (sum, ran) = msm.join()?;
+                sums.b_g2 = sum;
+                figures.b_g2_ms = (ran.end - ran.start).as_secs_f64() * 1e3;
+                trace.between_on(ran.lane, Stage::BG2, ran.start, ran.end);
+            }
+            Ok::<_, BackendError>((sums, figures))
+        })?;
         tracing::debug!(?figures, "a proof's device part");
         let blinding = Blinding::new(randomness, || Ok::<_, BackendError>(sums.b_g1))?;
         let sums = Sums {
@@ -297,92 +362,5 @@ impl Pending for PendingOnDevice {
             b_g2: sums.b_g2,
         };
         trace.time(Stage::Assemble, || assemble(params.vk(), &sums, &blinding))
-    }
-}
-
-/// A witness, lent to the device until its proof ends.
-struct LentWitness(PackedWitness<Scalar>);
-
-impl WitnessSource for LentWitness {
-    fn arrays(&self) -> WitnessArrays<'_> {
-        let aux = self.0.aux_slice();
-        WitnessArrays {
-            inputs: self.0.inputs(),
-            bits: aux.bits,
-            wide: aux.wide,
-            wide_values: aux.values,
-        }
-    }
-}
-
-/// A circuit and its parameters, lent to a device as long as it knows them.
-struct LentCircuit {
-    circuit: Arc<Circuit>,
-    params: Arc<MappedParams>,
-    flat: Flat<Scalar>,
-    log_domain: u32,
-    max_wide: u32,
-    b_inputs: Vec<u32>,
-}
-
-impl LentCircuit {
-    fn new(circuit: &Arc<Circuit>, params: &Arc<MappedParams>) -> Result<Self, BackendError> {
-        let too_large = |problem: String| {
-            BackendError::Native(Status::too_large(format!("{}: {problem}", circuit.name())))
-        };
-        let flat = circuit
-            .program()
-            .flatten()
-            .map_err(|error| too_large(error.to_string()))?;
-        let index = |index: usize| {
-            u32::try_from(index).map_err(|_| too_large(format!("{index} is past 32 bits")))
-        };
-        let max_wide = index(circuit.wide().all)?;
-        let b_inputs = circuit.densities().b_input.iter();
-        let b_inputs = b_inputs.map(index).collect::<Result<_, _>>()?;
-        Ok(Self {
-            log_domain: circuit.domain_len().trailing_zeros(),
-            flat,
-            max_wide,
-            b_inputs,
-            circuit: Arc::clone(circuit),
-            params: Arc::clone(params),
-        })
-    }
-}
-
-#[allow(unsafe_code)] // Kernels do not check what they index.
-// SAFETY: the tables are those of `Program::flatten`, whose indices are in
-// range by construction; densities and lengths are those of the same program,
-// and C++ checks them against each other.
-unsafe impl CircuitSource for LentCircuit {
-    fn arrays(&self) -> CircuitArrays<'_> {
-        let densities = self.circuit.densities();
-        let flat = &self.flat;
-        CircuitArrays {
-            log_domain: self.log_domain,
-            rows: flat.rows,
-            num_inputs: flat.num_inputs,
-            num_aux: flat.num_aux,
-            max_wide: self.max_wide,
-            coefficients: &flat.coefficients,
-            integers: &flat.integers,
-            part_ends: &flat.part_ends,
-            items: &flat.items,
-            shapes: &flat.shapes,
-            unit_rows: &flat.unit_rows,
-            references: &flat.references,
-            block_references: &flat.block_references,
-            a_aux: densities.a_aux.words(),
-            b_aux: densities.b_aux.words(),
-            b_inputs: &self.b_inputs,
-            points: Queries {
-                h: self.params.h().bytes(),
-                l: self.params.l().bytes(),
-                a: self.params.a().bytes(),
-                b_g1: self.params.b_g1().bytes(),
-                b_g2: self.params.b_g2().bytes(),
-            },
-        }
     }
 }

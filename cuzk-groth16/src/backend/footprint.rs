@@ -5,15 +5,17 @@
 //! what its own code takes, so that a GPU's partition does not pay for the workspace of a
 //! CPU's.
 
+mod device;
+
 use std::io;
 
-use blstrs::{G2Affine, G2Projective, Scalar};
+use blstrs::Scalar;
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{MsmMemory, MsmTermSize, Shape};
 use cuzk_kernels::ntt::Domain;
 use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
-use supraseal_sys::b_g2_msm_scratch_bytes;
 
+pub(super) use self::device::{BG2Workspace, DeviceWorkspace};
 use crate::circuit::Circuit;
 use crate::params::Shapes;
 
@@ -28,16 +30,6 @@ const HEAP_COPIES: u64 = 2;
 /// The most that reading or compiling a circuit holds: 52 MB were measured for the
 /// largest.
 pub const READING_BYTES: u64 = 64 << 20;
-
-/// The pinned buffers through which points go to a device: two of 2²² points in
-/// G1, the longest piece of its plan.
-const PINNED_PIECES_BYTES: u64 = 2 * (96 << 22);
-
-/// The variables of one task of a device's MSM in G2 on the host.
-const B_G2_TASK_VARIABLES: usize = 64 * 64;
-
-/// The most that the results of a device's worker take of pinned memory.
-const RESULTS_BYTES_MAX: u64 = 16 << 20;
 
 const SCALAR_BYTES: u64 = size_of::<Scalar>() as u64;
 
@@ -274,11 +266,21 @@ impl SynthesisShare {
     #[must_use]
     pub fn footprint(self, circuit: &Circuit) -> Footprint {
         let mut pool = Replay::default();
-        replay_witness(circuit, &mut pool);
+        self.replay(circuit, &mut pool);
+        self.footprint_of(circuit, pool)
+    }
+
+    /// Takes the blocks of the witness, and of the vectors if they are made here.
+    fn replay(self, circuit: &Circuit, pool: &mut Replay) {
+        replay_witness(circuit, pool);
         if self.evaluates {
             let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
             pool.take(&[vector_bytes; 2]);
         }
+    }
+
+    /// Returns the footprint of a partition that took its blocks from `pool`.
+    fn footprint_of(self, circuit: &Circuit, pool: Replay) -> Footprint {
         let heap_bytes = HEAP_COPIES * packed_bytes(circuit) + threads_bytes(self.threads);
         Footprint {
             peak_bytes: pool.mapped_bytes_max as u64 + heap_bytes,
@@ -286,55 +288,6 @@ impl SynthesisShare {
             finish_bytes: packed_bytes(circuit) + threads_bytes(self.threads),
             kept_blocks: pool.into_blocks(),
         }
-    }
-}
-
-/// The workspace on the host of the proofs that a device makes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceWorkspace {
-    /// The partitions that are on their way at once.
-    pub(super) workers: u64,
-    /// The threads of the MSM in G2 on the host; none if the device makes it.
-    pub(super) b_g2_threads: Option<u32>,
-}
-
-impl DeviceWorkspace {
-    /// Returns the footprint of a partition.
-    pub(super) fn footprint(self, circuit: &Circuit, share: SynthesisShare) -> Footprint {
-        let on_host = share.footprint(circuit);
-        let b_g2_bytes = self.b_g2_bytes(circuit);
-        Footprint {
-            peak_bytes: on_host.peak_bytes + b_g2_bytes,
-            finish_bytes: on_host.finish_bytes + b_g2_bytes,
-            kept_blocks: on_host.kept_blocks,
-        }
-    }
-
-    /// Returns the bytes that are kept for a circuit on the device: pinned memory, and the
-    /// circuit in the form that was uploaded.
-    pub(super) fn kept_bytes(self, circuit: &Circuit) -> u64 {
-        let program = circuit.program();
-        let values = circuit.wide().all + program.num_inputs();
-        // Two bits a variable and a rank for 64 of them, and 32 bytes where wide.
-        let witness = program.num_aux() * 3 / 8 + values * 32;
-        let flat = program.resident_bytes();
-        PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
-    }
-
-    /// Returns the most that the MSM in G2 holds on the host, in bytes. That is: the
-    /// decoded bases and the scalars of the wide terms, a task's decoded bases for each
-    /// thread, and the scratch of Pippenger's algorithm. See `csrc/b_g2_packed.cpp`.
-    fn b_g2_bytes(self, circuit: &Circuit) -> u64 {
-        let Some(threads) = self.b_g2_threads else {
-            return 0;
-        };
-        let wide = circuit.wide().in_b + circuit.program().num_inputs();
-        let terms = wide * (size_of::<G2Affine>() + size_of::<Scalar>());
-        let tasks = circuit.program().num_aux().div_ceil(B_G2_TASK_VARIABLES);
-        let task_sums = tasks * (size_of::<G2Projective>() + size_of::<usize>());
-        let task_bases = B_G2_TASK_VARIABLES * (size_of::<G2Affine>() + size_of::<usize>());
-        let scratch = b_g2_msm_scratch_bytes(wide, threads).total();
-        (terms + task_sums + threads as usize * task_bases + scratch) as u64
     }
 }
 

@@ -11,6 +11,7 @@ mod assemble;
 mod cpu;
 mod cuda;
 pub mod footprint;
+mod host_b_g2;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use assemble::{Randomness, Scaling};
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
 pub use footprint::{CpuWorkspace, Footprint, SynthesisShare};
+pub use host_b_g2::HostBG2;
 
 /// One device of an engine: the backend that proves on it, and the C++ side's resources
 /// that guard it.
@@ -189,7 +191,9 @@ impl BackendError {
     #[must_use]
     pub fn culprit(&self) -> Culprit {
         match self {
-            Self::Params(_) | Self::IdentityDelta => Culprit::Input,
+            Self::Params(_) | Self::IdentityDelta | Self::Kernel(KernelError::Bases(_)) => {
+                Culprit::Input
+            }
             Self::Native(status) => match status.code() {
                 Code::CircuitTooLarge => Culprit::Size,
                 Code::InvalidPoint | Code::LengthMismatch | Code::InvalidArgument => Culprit::Input,

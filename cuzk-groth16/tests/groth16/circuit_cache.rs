@@ -172,3 +172,21 @@ fn a_cache_that_cannot_be_written_is_done_without() {
     let circuit = cached(WINDOW, &file).unwrap();
     assert_eq!(circuit.name(), WINDOW.to_string());
 }
+
+/// A thread that is told to stop unfolds no rows, and leaves nothing. The next one begins
+/// anew, and all that follow get the same rows.
+#[test]
+fn plain_rows_that_were_stopped_are_unfolded_anew() {
+    let circuit = compile(WINDOW);
+    let asked = AtomicUsize::new(0);
+    let second = Checkpoint::asking(|| asked.fetch_add(1, Ordering::Relaxed) > 0);
+    for _ in 0..2 {
+        let stopped = circuit.plain_rows(&second);
+        assert!(matches!(stopped, Err(cuzk_groth16::Error::Stopped)));
+    }
+    assert!(asked.load(Ordering::Relaxed) > 1, "it began");
+    let rows = circuit.plain_rows(&NEVER_STOP).unwrap();
+    assert_eq!(*rows, circuit.program().to_r1cs().unwrap());
+    let again = circuit.plain_rows(&NEVER_STOP).unwrap();
+    assert!(Arc::ptr_eq(&rows, &again));
+}

@@ -17,7 +17,7 @@ use crate::{
     r1cs::{R1cs, variables},
     witness::Columns,
 };
-use cuzk_memory::Checkpoint;
+use cuzk_memory::{Checkpoint, Stopped};
 use ff::PrimeField;
 
 /// Returns the first row, from 0, where (A·w)∘(B·w) ≠ C·w, or `None` if the witness
@@ -30,6 +30,21 @@ pub fn check<S: PrimeField, W: Columns<S>>(
     witness: &W,
 ) -> Result<Option<usize>, EvalError> {
     run::check(program.rows_of(), witness)
+}
+
+/// The rows that are unfolded between two looks at a checkpoint: a few milliseconds of
+/// work.
+pub const ROWS_A_LOOK: usize = 1 << 13;
+
+/// The reason why there are no plain rows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnfoldError {
+    /// They do not fit into plain matrices.
+    #[error(transparent)]
+    Csr(#[from] CsrError),
+    /// The checkpoint said so.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// The constraints of one circuit, in compiled form.
@@ -173,9 +188,32 @@ impl<S: PrimeField> Program<S> {
     /// [`CsrError::TooLarge`] if a matrix has more nonzeros than 32 bits can
     /// number.
     pub fn to_r1cs(&self) -> Result<R1cs<S>, CsrError> {
+        self.unfold_while(|| Ok(()))
+    }
+
+    /// Returns the plain form like [`Self::to_r1cs`]. Asks every [`ROWS_A_LOOK`] rows if
+    /// `checkpoint` is cancelled. It never pauses, because urgent work may wait for the rows.
+    ///
+    /// # Errors
+    /// As [`Self::to_r1cs`], and [`UnfoldError::Stopped`].
+    pub fn to_r1cs_unless_stopped(
+        &self,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<R1cs<S>, UnfoldError> {
+        let unpaused = checkpoint.unpaused();
+        self.unfold_while(|| Ok(unpaused.check()?))
+    }
+
+    fn unfold_while<E: From<CsrError>>(
+        &self,
+        goes_on: impl Fn() -> Result<(), E>,
+    ) -> Result<R1cs<S>, E> {
         let num_cols = variables(self.dimensions.num_inputs, self.dimensions.num_aux)?;
         let mut parts = [(); 3].map(|()| (vec![0u32], Vec::new(), Vec::new()));
-        for row in self.unfold() {
+        for (index, row) in self.unfold().enumerate() {
+            if index % ROWS_A_LOOK == 0 {
+                goes_on()?;
+            }
             for ((row_ptrs, cols, values), terms) in parts.iter_mut().zip(row) {
                 for (col, value) in terms {
                     cols.push(col);
@@ -190,13 +228,13 @@ impl<S: PrimeField> Program<S> {
         }
         let [a, b, c] =
             parts.map(|(row_ptrs, cols, values)| CsrMatrix::new(num_cols, row_ptrs, cols, values));
-        R1cs::new(
+        Ok(R1cs::new(
             a?,
             b?,
             c?,
             self.dimensions.num_inputs,
             self.dimensions.num_aux,
-        )
+        )?)
     }
 
     /// The fingerprint of the rows that are really in here, unfolded again.

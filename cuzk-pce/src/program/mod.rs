@@ -50,7 +50,7 @@ mod walk;
 
 pub use crate::tables_error::TablesError;
 pub use compile::{compile, compile_while};
-pub use compiled::{Program, Sizes, check};
+pub use compiled::{Program, ROWS_A_LOOK, Sizes, UnfoldError, check};
 pub use dimensions::RowTerm;
 pub use file::{inspect, read, write};
 pub use file_header::ProgramHeader;

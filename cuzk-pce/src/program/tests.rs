@@ -8,11 +8,14 @@ use crate::{
 };
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
-use cuzk_memory::{Checkpoint, NEVER_STOP};
+use cuzk_memory::{Checkpoint, NEVER_STOP, Pause, Stopped};
 use ff::Field;
 use proptest::prelude::*;
 use std::{
-    sync::atomic::{AtomicI32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
     time::Instant,
 };
 
@@ -36,6 +39,42 @@ fn programs(circuit: &RandomCircuit) -> [Program<Scalar>; 2] {
     let folded = compile::compile_folded(circuit.blank()).unwrap();
     assert!(folded.plain().is_none());
     [folded, compile(circuit.blank()).unwrap()]
+}
+
+/// Squares, one after the other: as many rows as asked for.
+struct Squares(usize);
+
+impl Circuit<Scalar> for Squares {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        let mut last = cs.alloc(|| "first", || Ok(Scalar::ONE))?;
+        for _ in 0..self.0 {
+            let next = cs.alloc(|| "next", || Ok(Scalar::ONE))?;
+            cs.enforce(|| "square", |lc| lc + last, |lc| lc + last, |lc| lc + next);
+            last = next;
+        }
+        Ok(())
+    }
+}
+
+/// Unfolding asks every few thousand rows, and ends at once when it is told to. It does not
+/// pause for urgent work, which may wait for the rows.
+#[test]
+fn unfolding_stops_and_never_pauses() {
+    let rows = 3 * ROWS_A_LOOK;
+    let program = compile(Squares(rows)).unwrap();
+    let pause = Arc::new(Pause::default());
+    let _urgent = pause.raise();
+    for (looks, stops) in [(0, true), (2, true), (3, false)] {
+        let asked = AtomicI32::new(0);
+        let checkpoint = Checkpoint::asking(|| asked.fetch_add(1, Ordering::Relaxed) >= looks);
+        let unfolded = program.to_r1cs_unless_stopped(&checkpoint.paused_by(&pause));
+        if stops {
+            assert_eq!(unfolded, Err(UnfoldError::Stopped(Stopped)));
+            assert_eq!(asked.load(Ordering::Relaxed), looks + 1);
+        } else {
+            assert_eq!(unfolded.unwrap(), program.to_r1cs().unwrap());
+        }
+    }
 }
 
 proptest! {

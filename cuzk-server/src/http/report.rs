@@ -203,8 +203,8 @@ impl State {
             }
             Some("ready_wait") => Self::SynthDone,
             Some(
-                "prepare" | "lock_wait" | "device" | "quotient" | "msm" | "finish_wait" | "finish"
-                | "b_g2" | "assemble" | "verify" | "dealloc",
+                "prepare" | "staging" | "lock_wait" | "device" | "quotient" | "msm" | "finish_wait"
+                | "finish" | "b_g2_wait" | "b_g2" | "assemble" | "verify" | "dealloc",
             ) => Self::Gpu,
             _ => Self::Pending,
         }

@@ -51,6 +51,8 @@ pub trait WitnessSource: Send + Sync {
 pub(crate) struct Proof {
     raw: NonNull<sys::cuzk_proof>,
     circuit: Arc<DeviceCircuit>,
+    /// False if the MSM in G2 is the caller's where the device does not make it.
+    host_b_g2: bool,
     _witness: Arc<dyn WitnessSource>,
 }
 
@@ -72,13 +74,14 @@ impl Proof {
         checkpoint: &Checkpoint<'_>,
     ) -> Result<ProofFigures, Status> {
         let (proof, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
+        let [b_g1, host_b_g2] = [b_g1, self.host_b_g2].map(u32::from);
         let lent = intermediates.map(RawIntermediates::lend);
         let lent = lent.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: the proof lives. The checkpoint lives as long as the call. So do the
         // vectors, which have the stated length if they are not null. The figures are
         // written if the status is OK.
         let figures = unsafe {
-            written(|out| sys::cuzk_prove_run(proof, b_g1.into(), lent, checkpoint, out))?
+            written(|out| sys::cuzk_prove_run(proof, b_g1, host_b_g2, lent, checkpoint, out))?
         };
         Ok(ProofFigures::of(&figures))
     }
@@ -121,6 +124,13 @@ impl Drop for Proof {
 pub struct StagedProof(Proof);
 
 impl StagedProof {
+    /// Leaves the MSM in G2 to the caller, unless the device makes it: b_g2_msm does not
+    /// run. [`DeviceSums::b_g2`] is the identity then.
+    pub fn leaving_b_g2(mut self) -> Self {
+        self.0.host_b_g2 = false;
+        self
+    }
+
     /// Runs the device region under the device's lock, and starts b_g2_msm. If `b_g1`,
     /// the MSM over B in G1 is computed, and its points are streamed. `checkpoint` is asked
     /// as in [`DeviceCircuit::stage`], also while the lock is waited for.
@@ -185,7 +195,7 @@ pub struct DeviceSums {
     pub a: G1Projective,
     /// Over B, in G1; the identity if it was not requested.
     pub b_g1: G1Projective,
-    /// Over B, in G2.
+    /// Over B, in G2; the identity if it is the caller's.
     pub b_g2: G2Projective,
 }
 
@@ -309,6 +319,7 @@ impl DeviceCircuit {
         Ok(StagedProof(Proof {
             raw,
             circuit: Arc::clone(self),
+            host_b_g2: true,
             _witness: witness,
         }))
     }

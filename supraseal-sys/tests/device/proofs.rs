@@ -1,7 +1,7 @@
 //! The results of a device, wherever the points are.
 
 use super::*;
-use blstrs::G1Projective;
+use blstrs::{G1Projective, G2Projective};
 use cuzk_memory::{Checkpoint, NEVER_STOP};
 use group::Group;
 use std::sync::atomic::AtomicI32;
@@ -210,6 +210,28 @@ fn a_proof_may_be_dropped_after_any_step() {
     // Proofs keep the objects that they need alive.
     drop((circuit, bench));
     assert_eq!(ran.finish(&NEVER_STOP).unwrap().0, other);
+}
+
+/// A caller that makes the MSM in G2 itself gets the other four. b_g2_msm does not run,
+/// so nothing raises the throttle. A device that makes the MSM makes it still.
+#[test]
+fn the_msm_in_g2_can_be_left_to_the_caller() {
+    let small = Arc::new(Small::new(SMALL, 16));
+    let witness = small.witness(17, 5);
+    for b_g2 in [BG2::Cpu, BG2::Device] {
+        let bench = Bench::new(PLENTY, &DeviceOptions { b_g2, ..options(1) });
+        let circuit = bench.circuit(&small);
+        let staged = circuit.stage(Arc::clone(&witness) as _, &NEVER_STOP);
+        let ran = staged.unwrap().leaving_b_g2().run(true, &NEVER_STOP);
+        bench.assert_at_rest();
+        let (sums, figures) = ran.unwrap().finish(&NEVER_STOP).unwrap();
+        let mut expected = small.sums(&witness);
+        if b_g2 == BG2::Cpu {
+            expected.b_g2 = G2Projective::identity();
+        }
+        assert_eq!(sums, expected);
+        assert_eq!(figures.b_g2_ms, 0.0);
+    }
 }
 
 /// While b_g2_msm is held up, a device region ends and its lock is free. The throttle

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cuzk_core::engine::warn_of_few_queues;
+use cuzk_core::engine::{host_b_g2, warn_of_few_queues};
 use cuzk_core::timeline::Timeline;
 use cuzk_groth16::backend::{Backend, CudaBackend, Pending, Randomness};
 use supraseal_sys::device::{DeviceOptions, DeviceProver, ProofFigures, device_count};
@@ -51,9 +51,10 @@ impl Gpu {
         let prover = DeviceProver::open(0, &options, resources).map_err(no_gpu)?;
         warn_of_few_queues();
         let prover = Arc::new(prover);
+        let host_b_g2 = host_b_g2(&context.config).map_err(failed)?;
         output::say(format_args!("{:?}", prover.info().map_err(failed)?));
         Ok(Self {
-            backend: Arc::new(CudaBackend::new(Arc::clone(&prover))),
+            backend: Arc::new(CudaBackend::new(Arc::clone(&prover), host_b_g2)),
             prover,
             timeline: Timeline::default(),
         })

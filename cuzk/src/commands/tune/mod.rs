@@ -3,10 +3,13 @@
 //!
 //! It measures the work that the engine does on this machine with this configuration. One
 //! side is the MSM of a bundled request's witness, by the kernel of `cuzk-kernels` on a
-//! pool of its own. The other side is the witness and the evaluation of the same request,
-//! on synthesis' pool. It does not measure the C++ side's `b_g2_msm`, which only works
-//! beside a device. The bases are multiples of the generator, so no parameters are
-//! needed.
+//! pool of its own. Every engine makes this MSM so, with a GPU or without one. The other
+//! side is the synthesis of the same request, on synthesis' pool. It is the witness and the
+//! evaluation, or the witness alone in an engine whose GPU evaluates. The bases are
+//! multiples of the generator, so no parameters are needed.
+//!
+//! The device region of the processor is not measured, although the next partition's runs
+//! on synthesis' pool, too. It would make a round many times as long.
 //!
 //! The throttle stays down, whatever the configuration says. The time that a witness and
 //! an evaluation give way is bounded. That bound hides the whole synthesis of a bundled

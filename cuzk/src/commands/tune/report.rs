@@ -5,7 +5,7 @@ use cuzk_tune::plot::Line;
 use cuzk_tune::sweep::{Point, Sweep, median};
 use serde::Serialize;
 
-use super::work::Work;
+use super::work::{Beside, Work};
 
 /// The medians over the rounds for one number of threads.
 #[derive(Debug, Serialize)]
@@ -36,6 +36,8 @@ pub(super) struct Report {
     points: usize,
     cores: usize,
     isa: &'static str,
+    /// The other side: all of synthesis, or the witness.
+    beside: Beside,
     synthesis_threads: usize,
     synthesis_alone_s: f64,
     rounds: u32,
@@ -76,6 +78,7 @@ impl Report {
             points: scalars.len,
             cores,
             isa: work.config.cpu.isa.name(),
+            beside: work.beside,
             synthesis_threads: work.config.synthesis.threads,
             synthesis_alone_s,
             rounds,
@@ -103,8 +106,12 @@ pub(super) fn lines(rows: &[Row]) -> [Line; 3] {
 pub(super) fn text(report: &Report) -> String {
     let mut lines = vec![
         format!(
-            "# The MSM in G2 ({} points, {}) beside the synthesis of {} 2KiB on {} threads:",
-            report.points, report.isa, report.kind, report.synthesis_threads,
+            "# The MSM in G2 ({} points, {}) beside {} of {} 2KiB on {} threads:",
+            report.points,
+            report.isa,
+            report.beside.words(),
+            report.kind,
+            report.synthesis_threads,
         ),
         format!(
             "# medians of {} rounds on {} cores. Synthesis alone takes {:.3} s. `combined` is both",

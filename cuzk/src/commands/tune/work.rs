@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blstrs::{G2Affine, G2Projective, Scalar};
 use cuzk_core::circuits;
-use cuzk_core::config::Config;
+use cuzk_core::config::{BG2, Config, Devices, Gpus};
 use cuzk_filecoin::{ProofKind, Statement, WitnessContext, decode};
 use cuzk_groth16::Circuit;
 use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
@@ -17,6 +17,8 @@ use cuzk_tune::sweep::{Point, Sweep};
 use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
 use rayon::ThreadPool;
+use serde::Serialize;
+use supraseal_sys::device::device_count;
 
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
@@ -29,9 +31,50 @@ const DISTINCT_BASES: usize = 1 << 14;
 /// The least number of pieces of work of each side in one sample.
 const QUOTA: usize = 2;
 
+/// The work of the engine that the MSM runs beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Beside {
+    /// The witness and the evaluation, where the processor proves.
+    Synthesis,
+    /// The witness alone, where a GPU proves. The GPU evaluates.
+    Witness,
+}
+
+impl Beside {
+    /// Returns the work beside the MSM in an engine with these devices.
+    fn of(gpus: &Gpus, gpu_count: impl FnOnce() -> u32) -> Result<Self, Failure> {
+        let has_gpu = match &gpus.devices {
+            Devices::Cpu => false,
+            Devices::Ordinals(_) => true,
+            Devices::Auto => gpu_count() > 0,
+        };
+        if has_gpu && gpus.b_g2 == BG2::Device {
+            return Err(Failure::input(
+                "gpus.b_g2 is \"device\": the GPU makes the MSM in G2, so no number of threads \
+                 is better than another; set it to \"cpu\" or \"auto\" to measure",
+            ));
+        }
+        Ok(if has_gpu {
+            Self::Witness
+        } else {
+            Self::Synthesis
+        })
+    }
+
+    /// Returns the words for people.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Synthesis => "the synthesis",
+            Self::Witness => "the witness",
+        }
+    }
+}
+
 /// The work of both sides.
 pub(super) struct Work {
     pub(super) kind: ProofKind,
+    pub(super) beside: Beside,
     pub(super) config: Config,
     job: Box<dyn Statement>,
     circuit: Circuit,
@@ -47,6 +90,7 @@ impl Work {
     /// Prepares both sides for the bundled request of a kind.
     pub(super) fn new(context: &Context, kind: ProofKind) -> Result<Self, Failure> {
         let config = context.config.clone();
+        let beside = Beside::of(&config.gpus, || device_count().unwrap_or(0))?;
         let job = decode(&bundled_request(kind)?)?;
         let circuit = circuits::cached(job.circuit(), &config.srs.param_cache)?;
         let synthesis_pool = config.synthesis.pool()?;
@@ -56,6 +100,7 @@ impl Work {
         let memory = buffer_pool(config.memory.dealloc, u64::MAX);
         Ok(Self {
             kind,
+            beside,
             bases: bases(scalars.as_slice().len),
             scalars,
             out: Mutex::new(domain_buffers(&circuit, &memory)?),
@@ -91,6 +136,9 @@ impl Work {
                 ..self.config.cpu.isa.into()
             };
             let witness = self.job.witness_in(0, context)?;
+            if self.beside == Beside::Witness {
+                return Ok(());
+            }
             evaluate_partition(&self.circuit, &witness, [a, b], None, &NEVER_STOP)?;
             Ok(())
         })
@@ -138,4 +186,30 @@ fn bases(len: usize) -> Vec<G2Affine> {
     let mut bases = vec![G2Affine::identity(); distinct];
     G2Projective::batch_normalize(&multiples, &mut bases);
     bases.into_iter().cycle().take(len).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_beside_the_msm_is_that_of_the_engines_devices() {
+        let of = |devices, b_g2, count| {
+            let mut gpus = Config::default().gpus;
+            (gpus.devices, gpus.b_g2) = (devices, b_g2);
+            Beside::of(&gpus, || count).map_err(|error| error.to_string())
+        };
+        let one = Devices::Ordinals(vec![0]);
+        for (devices, count, beside) in [
+            (Devices::Cpu, 4, Beside::Synthesis),
+            (Devices::Auto, 0, Beside::Synthesis),
+            (Devices::Auto, 2, Beside::Witness),
+            (one.clone(), 0, Beside::Witness),
+        ] {
+            assert_eq!(of(devices, BG2::Auto, count), Ok(beside));
+        }
+        assert_eq!(of(Devices::Cpu, BG2::Device, 0), Ok(Beside::Synthesis));
+        let refused = of(one, BG2::Device, 0).unwrap_err();
+        assert!(refused.contains("gpus.b_g2"), "{refused}");
+    }
 }

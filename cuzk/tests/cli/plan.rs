@@ -1,0 +1,107 @@
+//! `cuzk plan`: its contract with programs, and bad descriptions.
+
+use std::path::PathBuf;
+
+use serde_json::{Deserializer, Value};
+
+use super::{cuzk, fails, json, text};
+
+fn machine(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../configs/machines");
+    folder.join(name)
+}
+
+/// Each published point is an object with the four keys. At most four are calibrated on,
+/// and the others are within 5 %.
+#[test]
+fn the_seeds_points_are_objects_of_their_own() {
+    let output = cuzk(&["plan", "--check-seed", "--json"]);
+    assert!(output.status.success());
+    let points: Vec<Value> = Deserializer::from_slice(&output.stdout)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let names: Vec<_> = points
+        .iter()
+        .map(|p| p["point"].as_str().unwrap())
+        .collect();
+    for name in [
+        "c=5",
+        "c=10",
+        "c=15",
+        "c=20",
+        "isolation",
+        "intervention 1",
+        "interventions 1+2",
+        "interventions 1+2+3",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let is_calibrated = |point: &&Value| point["calibrated_on"].as_bool().unwrap();
+    assert!(points.iter().filter(is_calibrated).count() <= 4);
+    for point in &points {
+        let [published_s, model_s] =
+            ["published_s", "model_s"].map(|key| point[key].as_f64().unwrap());
+        assert!((model_s / published_s - 1.0).abs() <= 0.05, "{point}");
+    }
+}
+
+/// A plan without a load has the capacities, the recommendation, the bound and what was
+/// only assumed.
+#[test]
+fn a_plan_is_one_object() {
+    let two_cores = machine("two-cores-24gib.toml");
+    let plan = json(&["plan", "--machine", text(&two_cores)]);
+    assert!(plan["machine"].as_str().unwrap().contains("2 cores"));
+    for capacity in plan["capacity"].as_array().unwrap() {
+        assert!(capacity["proofs_per_day"].as_f64().unwrap() > 0.0);
+        assert!(capacity["s_per_proof"].as_f64().unwrap() > 0.0);
+    }
+    assert!(plan["recommended"]["partition_workers"].is_u64());
+    assert!(plan["bound_by"].is_string());
+    assert!(!plan["more"].as_array().unwrap().is_empty());
+    let assumed = plan["assumed"].as_array().unwrap();
+    assert!(assumed.contains(&"memory.bandwidth_gb_per_s".into()));
+    assert!(plan["load"].is_null());
+}
+
+#[test]
+fn a_bad_description_names_its_file_and_key_and_prints_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.toml");
+    let plan = || cuzk(&["plan", "--machine", text(&bad), "--json"]);
+    fails(2, "bad.toml", &plan());
+
+    let good = std::fs::read_to_string(machine("two-cores-24gib.toml")).unwrap();
+    for (line, other, named) in [
+        (
+            "hardware_threads = 2",
+            "hardware_threads = 0",
+            "cpu.hardware_threads",
+        ),
+        ("total_gib = 24", "total_gib = -1", "memory.total_gib"),
+        ("total_gib = 24", "total_gb = 24", "total_gb"),
+        ("[cpu]", "[cpu", "bad.toml"),
+    ] {
+        assert!(good.contains(line));
+        std::fs::write(&bad, good.replacen(line, other, 1)).unwrap();
+        let output = plan();
+        fails(2, named, &output);
+        fails(2, "bad.toml", &output);
+    }
+    std::fs::write(&bad, [0xff, 0xfe]).unwrap();
+    fails(2, "UTF-8", &plan());
+
+    let two_cores = machine("two-cores-24gib.toml");
+    std::fs::write(&bad, "name = \"a load\"\n").unwrap();
+    let load = ["plan", "--machine", text(&two_cores), "--load", text(&bad)];
+    fails(2, "bad.toml", &cuzk(&load));
+}
+
+#[test]
+fn a_plan_needs_a_machine_or_the_seed() {
+    fails(2, "--machine", &cuzk(&["plan"]));
+    let both = ["plan", "--check-seed", "--machine", "x.toml"];
+    fails(2, "cannot be used with", &cuzk(&both));
+    fails(2, "--machine", &cuzk(&["plan", "--load", "x.toml"]));
+}
