@@ -4,6 +4,7 @@
 pub(super) const LAYERS: &[&[&str]] = &[
     &["cuzk-files", "cuzk-memory"],
     &[
+        "cuzk-fetch",
         "cuzk-journal",
         "cuzk-kernels",
         "cuzk-scheduler",
