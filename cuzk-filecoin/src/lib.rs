@@ -44,6 +44,10 @@ mod tree;
 pub mod vanilla;
 pub mod verify;
 
+/// The list of the networks' parameters, as the proofs crates ship it: JSON with name,
+/// content identifier, digest and sector size.
+pub const PARAMETERS_JSON: &str = storage_proofs_core::parameter_cache::PARAMETERS_DATA;
+
 pub use circuit_id::CircuitId;
 pub use cuzk_witness::Context as WitnessContext;
 pub use error::{Error, Result};

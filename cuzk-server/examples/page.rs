@@ -255,6 +255,10 @@ impl Sources for MadeUp {
         Vec::new()
     }
 
+    fn served_params(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
     fn recorded_metrics(&self) -> String {
         String::new()
     }

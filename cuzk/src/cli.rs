@@ -88,7 +88,7 @@ pub(crate) enum Command {
     Drain(Drain),
     /// Make a daemon read its configuration again.
     Reload(Reload),
-    /// Make and check Groth16 parameters.
+    /// Fetch, make and check Groth16 parameters.
     #[command(subcommand)]
     Params(Params),
     /// Make a request: small sectors are sealed, large ones are sparse.

@@ -13,6 +13,13 @@ pub(crate) fn bar(what: &str) -> ProgressBar {
     styled(bar, "{msg:<32} {wide_bar} {percent:>3} % {eta:>4}")
 }
 
+/// Returns a bar for bytes, with their rate.
+pub(crate) fn bytes_bar(what: &str) -> ProgressBar {
+    let bar = ProgressBar::new(0).with_message(what.to_owned());
+    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta:>4}";
+    styled(bar, template)
+}
+
 /// Returns a spinner for work whose length is not known.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     let spinner = ProgressBar::new_spinner().with_message(what.to_owned());

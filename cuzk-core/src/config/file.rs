@@ -44,6 +44,8 @@ pub struct SrsSection {
     pub param_cache: Field<String>,
     /// Kinds whose points' multiples the engine makes.
     pub multiples: Field<Vec<String>>,
+    /// Sources of parameters.
+    pub sources: Field<Vec<String>>,
 }
 
 /// `[synthesis]`: witnesses and constraint evaluation.
@@ -162,6 +164,8 @@ pub struct ServerSection {
     pub drain_s: Field<i64>,
     /// Folder of what the daemon keeps, or nothing for the environment's.
     pub state_dir: Field<String>,
+    /// True if parameters are served over HTTP.
+    pub serve_params: Field<bool>,
 }
 
 /// `[logging]`: the log on stderr.

@@ -20,6 +20,10 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
                 "multiples",
                 "a list of kinds of \"porep\", \"winning-post\", \"window-post\", \"snap-deals\"",
             ),
+            (
+                "sources",
+                "a list of folders, \"https://HOST/PATH\", \"ipfs://GATEWAY\" or \"cuzk://HOST:PORT\"",
+            ),
         ],
     ),
     (
@@ -124,6 +128,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
                 "state_dir",
                 "a path in quotes, or \"\" for the environment's",
             ),
+            ("serve_params", "true or false"),
         ],
     ),
     (

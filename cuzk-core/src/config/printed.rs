@@ -59,6 +59,7 @@ fn server(server: &Server) -> file::ServerSection {
         request_memory: written(size_text(server.request_memory_bytes)),
         drain_s: seconds(server.drain),
         state_dir: path(&server.state_dir),
+        serve_params: written(server.serve_params),
     }
 }
 
@@ -89,6 +90,7 @@ impl From<&Config> for FileConfig {
             srs: file::SrsSection {
                 param_cache: written(config.srs.param_cache.to_string_lossy().into_owned()),
                 multiples: texts(&config.srs.multiples),
+                sources: texts(&config.srs.sources),
             },
             synthesis: file::SynthesisSection {
                 threads: count(config.synthesis.threads),

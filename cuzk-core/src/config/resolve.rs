@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use cuzk_fetch::Source;
 use cuzk_kernels::{Isa, IsaError};
 use cuzk_scheduler::priority::Patience;
 use supraseal_sys::device::BG2;
@@ -60,6 +61,7 @@ fn srs(check: &mut Check<'_>, section: &file::SrsSection) -> Srs {
     Srs {
         param_cache: param_cache(check, &section.param_cache),
         multiples: multiples(check, &section.multiples),
+        sources: sources(check, &section.sources),
     }
 }
 
@@ -165,6 +167,27 @@ fn multiples(check: &mut Check<'_>, field: &Field<Vec<String>>) -> Vec<ProofKind
         }
     }
     kinds
+}
+
+/// Sources of parameters, each once.
+fn sources(check: &mut Check<'_>, field: &Field<Vec<String>>) -> Vec<Source> {
+    let Some(value) = field else {
+        return Vec::new();
+    };
+    let mut sources = Vec::new();
+    for text in value.get_ref() {
+        match text.parse() {
+            Ok(source) if sources.contains(&source) => {}
+            Ok(source) => sources.push(source),
+            Err(_) => {
+                let expected = expected("srs", "sources");
+                let got = text.clone();
+                let kind = ProblemKind::UnknownValue { expected, got };
+                check.note("srs", "sources", value, kind);
+            }
+        }
+    }
+    sources
 }
 
 fn faults_max(check: &mut Check<'_>, field: &Field<i64>) -> u32 {

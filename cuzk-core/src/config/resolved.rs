@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cuzk_fetch::Source;
 use cuzk_groth16::CircuitForm;
 use cuzk_groth16::backend::CpuWorkspace;
 use cuzk_kernels::Isa;
@@ -89,6 +90,8 @@ pub struct Srs {
     /// Kinds whose parameters' points the engine makes multiples of, in the background,
     /// where there are none and the CPU proves.
     pub multiples: Vec<ProofKind>,
+    /// Where parameters are fetched from, on demand only.
+    pub sources: Vec<Source>,
 }
 
 /// Witnesses and constraint evaluation.

@@ -39,6 +39,8 @@ pub struct Server {
     /// The folder of what the daemon keeps. `None` where neither the file nor the
     /// environment names one.
     pub state_dir: Option<PathBuf>,
+    /// Serve the files of the parameter cache over HTTP, under `/params/`.
+    pub serve_params: bool,
 }
 
 /// The least budget of requests: one message of 256 MiB, and some for PoSts beside it.

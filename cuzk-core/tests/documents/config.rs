@@ -240,6 +240,7 @@ const GOOD_VALUES: &str = r#"
         [srs]
         param_cache = "cache"
         multiples = ["window-post", "winning-post", "window-post"]
+        sources = ["cuzk://prover:9821", "cuzk://prover:9821"]
         [synthesis]
         threads = 0
         partition_workers = 3
@@ -285,6 +286,7 @@ const GOOD_VALUES: &str = r#"
         request_memory = "1GiB"
         drain_s = 5
         state_dir = "state"
+        serve_params = true
         [logging]
         level = "debug"
         format = "json"
@@ -312,6 +314,7 @@ fn good_server() -> Server {
         request_memory_bytes: 1 << 30,
         drain: Duration::from_secs(5),
         state_dir: Some("state".into()),
+        serve_params: true,
     }
 }
 
@@ -321,6 +324,7 @@ fn good_values_resolve() {
         srs: Srs {
             param_cache: "cache".into(),
             multiples: vec![ProofKind::WindowPost, ProofKind::WinningPost],
+            sources: vec!["cuzk://prover:9821".parse().unwrap()],
         },
         synthesis: Synthesis {
             threads: 16,
@@ -843,9 +847,17 @@ prop_compose! {
             request_memory_bytes,
             drain: Duration::from_secs(drain_s),
             state_dir: Some(state_dir.into()),
+            serve_params: tls,
         }
     }
 }
+
+/// A source of each sort.
+const SOURCES: [&str; 3] = [
+    "/srv/parameters",
+    "https://example.com/p",
+    "ipfs://127.0.0.1:8080",
+];
 
 prop_compose! {
     fn any_config()(
@@ -863,6 +875,7 @@ prop_compose! {
             srs: Srs {
                 param_cache: param_cache.into(),
                 multiples: ProofKind::ALL[counts[1] % 5..].to_vec(),
+                sources: SOURCES[counts[0] % 4..].iter().map(|text| text.parse().unwrap()).collect(),
             },
             synthesis: Synthesis {
                 threads: counts[0],

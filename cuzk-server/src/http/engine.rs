@@ -1,5 +1,6 @@
 //! The engine as the source of everything that HTTP shows.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cuzk_core::Engine;
@@ -49,6 +50,12 @@ impl Sources for EngineSources {
         let parameters = circuit.map(|circuit| missing_parameters(circuit, cache));
         missing.extend(parameters.into_iter().flatten());
         missing
+    }
+
+    fn served_params(&self) -> Option<PathBuf> {
+        let config = self.engine.config();
+        let folder = &config.srs.param_cache;
+        config.server.serve_params.then(|| folder.clone())
     }
 
     fn recorded_metrics(&self) -> String {

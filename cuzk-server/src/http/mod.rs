@@ -12,11 +12,13 @@ mod engine;
 mod events;
 pub mod metrics;
 mod page;
+mod params;
 mod readiness;
 mod report;
 mod serve;
 mod starting;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -57,6 +59,9 @@ pub trait Sources: Send + Sync + 'static {
     /// daemon is ready. With a circuit, its parameters count too.
     fn missing(&self, circuit: Option<CircuitId>) -> Vec<String>;
 
+    /// Returns the folder whose parameter files are served, if they are to be.
+    fn served_params(&self) -> Option<PathBuf>;
+
     /// Returns what the process' recorder of metrics has, in Prometheus' text format.
     fn recorded_metrics(&self) -> String;
 }
@@ -86,6 +91,7 @@ pub fn router(sources: Arc<dyn Sources>) -> Router {
         .route("/timeline.svg", get(timeline_svg))
         .route("/timeline.json", get(timeline_json))
         .route("/events", get(events::events))
+        .route("/params/{name}", get(params::params))
         .merge(page::routes())
         .fallback(unknown_path)
         .method_not_allowed_fallback(only_get)

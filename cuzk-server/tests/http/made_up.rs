@@ -1,5 +1,6 @@
 //! A made-up engine, and questions to the router about it.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +26,8 @@ pub(crate) struct MadeUp {
     pub(crate) timeline: Timeline,
     pub(crate) missing: Vec<String>,
     pub(crate) recorded: String,
+    /// The folder whose parameters are served.
+    pub(crate) served: Option<PathBuf>,
     /// How often anything was asked.
     pub(crate) asked: AtomicUsize,
 }
@@ -36,6 +39,7 @@ impl Default for MadeUp {
             timeline: Timeline::default(),
             missing: Vec::new(),
             recorded: String::new(),
+            served: None,
             asked: AtomicUsize::new(0),
         }
     }
@@ -67,6 +71,11 @@ impl Sources for MadeUp {
         self.count();
         let circuit = circuit.map(|circuit| format!("{circuit}: parameters"));
         self.missing.iter().cloned().chain(circuit).collect()
+    }
+
+    fn served_params(&self) -> Option<PathBuf> {
+        self.count();
+        self.served.clone()
     }
 
     fn recorded_metrics(&self) -> String {

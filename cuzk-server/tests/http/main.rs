@@ -10,6 +10,7 @@ mod events;
 mod made_up;
 mod metrics;
 mod mutated;
+mod params;
 mod paths;
 mod readiness;
 mod status;

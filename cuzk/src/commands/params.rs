@@ -1,5 +1,8 @@
 //! `cuzk params`
 
+mod fetch;
+mod list;
+
 use std::time::Instant;
 
 use bytesize::ByteSize;
@@ -20,6 +23,10 @@ use crate::{output, progress};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Params {
+    /// Fetch the parameters of kinds of proof, and check their digests.
+    Fetch(fetch::ParamsFetch),
+    /// List the parameters in the cache: for which circuit, and if they were verified.
+    List(list::ParamsList),
     /// Make insecure test parameters, under the names the proofs libraries use.
     Generate(ParamsGenerate),
     /// Check every point of the parameters in the cache, the key and both queries of B
@@ -86,6 +93,8 @@ struct GenerateReport {
 
 pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {
     match command {
+        Params::Fetch(args) => fetch::run(context, args),
+        Params::List(args) => list::run(context, args),
         Params::Generate(args) => generate(context, args),
         Params::Verify(args) => verify(context, args),
         Params::Prepare(args) => prepare(context, args),

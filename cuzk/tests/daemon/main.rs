@@ -17,6 +17,7 @@ mod identity;
 mod killed;
 mod kinds;
 mod malformed;
+mod params;
 mod refused;
 mod reload;
 mod soak;

@@ -37,6 +37,10 @@ pub(super) fn server(check: &mut Check<'_>, section: &ServerSection, usable_byte
         request_memory_bytes: request_memory(check, &section.request_memory, usable_bytes),
         drain: check.seconds(SECTION, "drain_s", &section.drain_s, 120),
         state_dir: path(&section.state_dir).or_else(|| check.host.state_dir.clone()),
+        serve_params: section
+            .serve_params
+            .as_ref()
+            .is_some_and(|serve| *serve.get_ref()),
     };
     note_missing(check, section, &server);
     server

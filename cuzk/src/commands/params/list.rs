@@ -1,0 +1,165 @@
+//! `cuzk params list`
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use cuzk_core::circuits;
+use cuzk_fetch::{Digest, Digests, file_digest, note_digest, noted_digest};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use indicatif::HumanBytes;
+use serde::Serialize;
+
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::{output, progress};
+
+#[derive(Debug, Args)]
+pub(crate) struct ParamsList {
+    /// Hash each file now. Parameters of 32 GiB sectors take about a minute a kind.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// A list of digests in the form of parameters.json, in place of the networks' list.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) digests: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    /// Its digest was that of the list when it was hashed last.
+    Verified,
+    /// Its digest was another one.
+    WrongDigest,
+    /// It was not hashed since it was written.
+    NotVerified,
+    /// The list does not have it.
+    NotListed,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::WrongDigest => "wrong digest",
+            Self::NotVerified => "not verified",
+            Self::NotListed => "not in the list",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    /// The circuit that it is for.
+    circuit: Option<String>,
+    bytes: u64,
+    state: State,
+}
+
+#[derive(Debug, Serialize)]
+struct ListReport {
+    folder: String,
+    files: Vec<Line>,
+}
+
+pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
+    let digests = super::fetch::digests(args.digests.as_ref())?;
+    let folder = &context.config.srs.param_cache;
+    let circuits = circuits_of_names()?;
+    let mut files = Vec::new();
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if args.check {
+            check(folder, &name)?;
+        }
+        let metadata = path.metadata();
+        let metadata = metadata.map_err(|error| Failure::file(&path, &error))?;
+        files.push(Line {
+            circuit: circuits.get(&name).map(ToString::to_string),
+            bytes: metadata.len(),
+            state: state(folder, &name, &digests),
+            name,
+        });
+    }
+    let report = ListReport {
+        folder: folder.display().to_string(),
+        files,
+    };
+    output::print(context.json, &report, text)
+}
+
+/// Returns the names of parameters and keys in a folder, in their order. A folder that does
+/// not exist has none.
+fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Failure::file(folder, &error)),
+    };
+    let names = entries.flatten().filter(|entry| entry.path().is_file());
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_of_kind = |name: &String| name.ends_with(".params") || name.ends_with(".vk");
+    let mut names: Vec<_> = names.filter(is_of_kind).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Returns the circuit of each name that a proof of any kind and size uses.
+fn circuits_of_names() -> Result<BTreeMap<String, CircuitId>, Failure> {
+    let mut circuits_of_names = BTreeMap::new();
+    for kind in ProofKind::ALL {
+        for sector_size in SectorSize::ALL {
+            let id = CircuitId { kind, sector_size };
+            let files = circuits::parameter_files(id)?;
+            circuits_of_names.insert(files.params, id);
+            circuits_of_names.insert(files.vk, id);
+        }
+    }
+    Ok(circuits_of_names)
+}
+
+/// Hashes a file and notes its digest. A folder that cannot be written to keeps no note.
+fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
+    let path = folder.join(name);
+    let bar = progress::bytes_bar("hashing");
+    bar.set_length(path.metadata().map_or(0, |metadata| metadata.len()));
+    let digest = file_digest(&path, |bytes| {
+        bar.inc(bytes);
+        true
+    });
+    bar.finish_and_clear();
+    let digest = digest.map_err(|error| Failure::file(&path, &error))?;
+    if let Err(error) = note_digest(folder, name, digest) {
+        tracing::warn!("{}: the digest cannot be noted: {error}", folder.display());
+    }
+    Ok(digest)
+}
+
+fn state(folder: &Path, name: &str, digests: &Digests) -> State {
+    let Some(listed) = digests.get(name) else {
+        return State::NotListed;
+    };
+    match noted_digest(folder, name) {
+        Some(digest) if digest == listed.digest => State::Verified,
+        Some(_) => State::WrongDigest,
+        None => State::NotVerified,
+    }
+}
+
+fn text(report: &ListReport) -> String {
+    let mut lines = vec![report.folder.clone()];
+    if report.files.is_empty() {
+        lines.push("no parameters; fetch them with `cuzk params fetch`".to_owned());
+    }
+    for file in &report.files {
+        let circuit = file.circuit.as_deref().unwrap_or("no circuit of cuzk");
+        let bytes = HumanBytes(file.bytes).to_string();
+        let state = file.state.as_str();
+        lines.push(format!(
+            "{state:<15}  {circuit:<20}  {bytes:>10}  {}",
+            file.name
+        ));
+    }
+    lines.join("\n")
+}
