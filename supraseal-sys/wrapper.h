@@ -272,9 +272,8 @@ typedef struct {
     blst_p1 h;
     blst_p1 l;
     blst_p1 a;
-    /* Zero, if it was not requested. */
+    /* Both zero, if they were not requested. */
     blst_p1 b_g1;
-    /* Zero, if it is the caller's. */
     blst_p2 b_g2;
 } cuzk_sums;
 
@@ -308,10 +307,9 @@ typedef struct {
     size_t len;
 } cuzk_intermediates;
 
-/* Runs the device region: holds gpu_mtx, while b_g2_msm runs on its pool. The time
- * of b_g2_msm is not yet in the figures. The MSM over B in G1, whose points never
- * stay on the device, is computed if `b_g1` is not 0. If `host_b_g2` is 0, the MSM
- * in G2 is the caller's where the device does not make it: b_g2_msm does not run.
+/* Runs the device region: holds gpu_mtx, while b_g2_msm runs on its pool. The figures
+ * have no time of b_g2_msm yet. The MSM over B in G1, whose points never stay on the
+ * device, is computed if `b_g1` is not 0. b_g2_msm does not run if `host_b_g2` is 0.
  * `intermediates` may be null. It is for a comparison with another prover, and costs
  * pinned memory and three copies. */
 cuzk_status cuzk_prove_run(cuzk_proof *proof, uint32_t b_g1, uint32_t host_b_g2,
