@@ -12,7 +12,7 @@ pub(super) const LAYERS: &[&[&str]] = &[
         "cuzk-tune",
         "supraseal-sys",
     ],
-    &["cuzk-pce", "cuzk-plan"],
+    &["cuzk-cluster", "cuzk-pce", "cuzk-plan"],
     &["cuzk-witness"],
     &["cuzk-groth16", "cuzk-filecoin"],
     &["cuzk-core", "cuzk-testing"],

@@ -1,0 +1,134 @@
+use cuzk_scheduler::priority::Priority;
+use proptest::prelude::*;
+
+use super::*;
+use crate::name::Name;
+use crate::subject::{Circuit, Fingerprint};
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn work(input: Input) -> Work {
+    Work {
+        owner: name("daemon"),
+        job: "job 7".to_owned(),
+        partition: 3,
+        circuit: Circuit {
+            name: name("porep-2KiB"),
+            fingerprint: Fingerprint([7; 32]),
+        },
+        priority: Priority::High,
+        attempt: 1,
+        excluded: vec![name("bad")],
+        input,
+    }
+}
+
+fn outcome(result: WorkResult) -> Outcome {
+    Outcome {
+        id: WorkId([1; 32]),
+        node: name("node"),
+        attempt: 0,
+        elapsed_ms: 5,
+        result,
+    }
+}
+
+fn reads_back<M: Message + PartialEq + fmt::Debug>(message: &M) {
+    assert_eq!(M::decode(&message.encode().unwrap()).as_ref(), Ok(message));
+}
+
+#[test]
+fn messages_read_back() {
+    reads_back(&work(Input::inline(b"input".to_vec())));
+    reads_back(&work(Input::stored(b"input")));
+    reads_back(&outcome(WorkResult::Proof(vec![9; 192])));
+    reads_back(&outcome(WorkResult::Failure(Failure::new("no memory"))));
+    reads_back(&Sign {
+        node: name("node"),
+        running: vec![WorkId([2; 32]); IDS_MAX],
+    });
+    reads_back(&Control::Cancel(vec![WorkId([2; 32])]));
+    reads_back(&Control::Rest {
+        node: name("node"),
+        rest_ms: 60_000,
+    });
+}
+
+#[test]
+fn each_reason_is_told_by_name() {
+    let good = outcome(WorkResult::Proof(vec![9; 192])).encode().unwrap();
+    let with = |place: usize, byte: u8| {
+        let mut bytes = good.clone();
+        bytes[place] = byte;
+        Outcome::decode(&bytes).unwrap_err()
+    };
+    let bytes = good.len();
+    assert_eq!(with(0, b'c'), MessageError::Foreign { bytes });
+    assert_eq!(with(4, 9), MessageError::Schema { found: 9 });
+    let (expected, found) = (2, 1);
+    assert_eq!(with(6, 1), MessageError::Kind { expected, found });
+    assert_eq!(with(bytes - 1, 8), MessageError::Damaged { bytes });
+    let bytes = HEADER_BYTES - 1;
+    let cut = Outcome::decode(&good[..bytes]);
+    assert_eq!(cut, Err(MessageError::Foreign { bytes }));
+    let long = outcome(WorkResult::Proof(vec![9; PROOF_BYTES_MAX + 1]));
+    assert!(matches!(long.encode(), Err(MessageError::Malformed(_))));
+}
+
+#[test]
+fn an_input_whose_digest_is_wrong_is_refused() {
+    let mut input = Input::inline(b"input".to_vec());
+    input.inline = Some(b"Input".to_vec());
+    let error = work(input).encode().unwrap_err();
+    assert!(error.to_string().contains("digest"), "{error}");
+}
+
+#[test]
+fn an_id_names_the_input_and_not_the_attempt() {
+    let first = work(Input::inline(b"input".to_vec()));
+    let again = Work {
+        attempt: 2,
+        excluded: Vec::new(),
+        ..work(Input::stored(b"input"))
+    };
+    assert_eq!(first.id(), again.id());
+    let other_job = Work {
+        job: "job 8".to_owned(),
+        ..first.clone()
+    };
+    assert_ne!(first.id(), other_job.id());
+    assert_ne!(first.id(), work(Input::stored(b"other")).id());
+}
+
+#[test]
+fn a_long_reason_is_cut_between_characters() {
+    let reason = Failure::new(&"ä".repeat(REASON_BYTES_MAX)).reason;
+    assert!(reason.len() <= REASON_BYTES_MAX);
+    assert!(reason.chars().all(|symbol| symbol == 'ä'));
+    assert_eq!(Failure::new("short").reason, "short");
+}
+
+/// Decodes as each kind. The results do not matter; no input makes a decoder panic.
+fn decode_all(bytes: &[u8]) {
+    let _ = Work::decode(bytes);
+    let _ = Outcome::decode(bytes);
+    let _ = Sign::decode(bytes);
+    let _ = Control::decode(bytes);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_decoder_panic(body in proptest::collection::vec(any::<u8>(), 0..512)) {
+        decode_all(&body);
+        for kind in 1..=4 {
+            let mut bytes = MAGIC.to_vec();
+            bytes.extend_from_slice(&SCHEMA.to_le_bytes());
+            bytes.push(kind);
+            bytes.extend_from_slice(&digest(kind, &body));
+            bytes.extend_from_slice(&body);
+            decode_all(&bytes);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The transport: NATS JetStream carries the work, the leases and the results.
+//!
+//! It decides nothing: [`crate::ledger`], [`crate::worker`] and [`crate::leases`] do. The
+//! invariants:
+//!
+//! * The server is never the truth.
+//! * A result is stored before its work is acknowledged.
+//! * A thread of its own, with a connection of its own, reports progress. So a busy runtime
+//!   does not lose its leases.
+//!
+//! # Reading order
+//!
+//! * [`Settings`] and `connect`: the way to the server.
+//! * `streams`: what the server keeps, and with which settings.
+//! * `objects`: inputs that are too long for a message.
+//! * [`Owner`]: the daemon's side.
+//! * [`Node`]: the worker's side, with the thread of `reporter`.
+
+mod error;
+mod node;
+mod objects;
+mod owner;
+mod reporter;
+mod run;
+mod streams;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+
+pub use error::ClusterError;
+pub use node::{Node, Prover};
+pub use owner::{Home, Offer, Owner};
+pub use run::Run;
+pub use streams::Limits;
+
+/// The oldest server that is used. Earlier ones have known faults.
+pub const SERVER_VERSION_MIN: (i64, i64) = (2, 14);
+
+/// The time after which a request without an answer has failed.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause after an error of the server, so that a broken server is not asked all the time.
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
+
+/// The way to the server.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The addresses of the server or of its cluster: `nats://HOST:PORT` or `tls://HOST:PORT`.
+    pub addresses: Vec<String>,
+    /// A file with a JWT and its NKEY seed.
+    pub credentials: Option<PathBuf>,
+    /// Certificates of the authorities that sign the server's certificate, if they are not
+    /// those of the system.
+    pub server_ca: Option<PathBuf>,
+    /// The certificate and the key that this machine shows to the server.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// A connection to a server that fits.
+#[derive(Clone, Debug)]
+struct Connection {
+    client: Client,
+    context: jetstream::Context,
+}
+
+/// Connects to the server. The events of the connection go to `on_event`.
+async fn connect(
+    settings: &Settings,
+    name: &str,
+    on_event: impl Fn(Event) + Send + Sync + Clone + 'static,
+) -> Result<Connection, ClusterError> {
+    let addresses = settings.addresses.join(", ");
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .event_callback(move |event| {
+            let on_event = on_event.clone();
+            async move { on_event(event) }
+        });
+    if let Some(path) = &settings.credentials {
+        let read = options.credentials_file(path).await;
+        options = read.map_err(|source| ClusterError::Credentials {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    if let Some(path) = &settings.server_ca {
+        options = options
+            .add_root_certificates(path.clone())
+            .require_tls(true);
+    }
+    if let Some((certificate, key)) = &settings.client_certificate {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    let connected = options.connect(&settings.addresses).await;
+    let client = connected.map_err(|source| match source.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+            ClusterError::Refused {
+                addresses: addresses.clone(),
+            }
+        }
+        _ => ClusterError::Connect {
+            addresses: addresses.clone(),
+            source,
+        },
+    })?;
+    let (major, minor) = SERVER_VERSION_MIN;
+    let info = client.server_info();
+    if !client.is_server_compatible(major, minor, 0) {
+        let found = info.version;
+        return Err(ClusterError::TooOld { addresses, found });
+    }
+    if !info.jetstream {
+        return Err(ClusterError::NoJetStream { addresses });
+    }
+    let mut context = jetstream::new(client.clone());
+    context.set_timeout(REQUEST_TIMEOUT);
+    Ok(Connection { client, context })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,13 @@
+//! The transport against a real server on the loopback address, with made-up partitions.
+//!
+//! `CUZK_NATS_SERVER` is the path of nats-server, which `.ci/nats-server` prints. Without it
+//! these tests do nothing.
+
+#![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
+#![allow(clippy::panic, reason = "a failure in a test fails the test")]
+
+mod bad_input;
+mod faults;
+mod machines;
+mod server;
+mod sharing;

@@ -1,0 +1,95 @@
+//! A nats-server of its own for each test.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cuzk_cluster::nats::Settings;
+use tempfile::TempDir;
+
+/// Returns the path of nats-server, or says that the test does nothing.
+pub(crate) fn binary() -> Option<PathBuf> {
+    let path = std::env::var_os("CUZK_NATS_SERVER").map(PathBuf::from);
+    if path.is_none() {
+        println!("CUZK_NATS_SERVER is not set: this test does nothing");
+    }
+    path
+}
+
+pub(crate) struct Server {
+    binary: PathBuf,
+    folder: TempDir,
+    port: u16,
+    child: Child,
+}
+
+impl Server {
+    /// Starts a server with JetStream. `more` are further lines of its configuration.
+    pub(crate) fn start(binary: &Path, more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let store = folder.path().join("store");
+        let config = format!(
+            "listen: 127.0.0.1:{port}\n\
+             jetstream {{ store_dir: {:?}, sync_interval: always }}\n{more}\n",
+            store.to_str().unwrap()
+        );
+        std::fs::write(folder.path().join("server.conf"), config).unwrap();
+        let child = spawn(binary, folder.path());
+        let server = Self {
+            binary: binary.to_owned(),
+            folder,
+            port,
+            child,
+        };
+        server.wait();
+        server
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            addresses: vec![format!("nats://127.0.0.1:{}", self.port)],
+            ..Settings::default()
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(&self.binary, self.folder.path());
+        self.wait();
+    }
+
+    fn wait(&self) {
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(binary: &Path, folder: &Path) -> Child {
+    Command::new(binary)
+        .arg("--config")
+        .arg(folder.join("server.conf"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
