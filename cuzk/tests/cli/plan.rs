@@ -69,7 +69,7 @@ fn a_plan_is_one_object() {
 fn a_bad_description_names_its_file_and_key_and_prints_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.toml");
-    let plan = || cuzk(&["plan", "--machine", text(&bad), "--json"]);
+    let plan = || cuzk(&["plan", "--machine", text(&bad)]);
     fails(2, "bad.toml", &plan());
 
     let good = std::fs::read_to_string(machine("two-cores-24gib.toml")).unwrap();

@@ -16,7 +16,7 @@ use crate::{output, progress};
 
 #[derive(Debug, Args)]
 pub(crate) struct ParamsList {
-    /// Hash each file now. Parameters of 32 GiB sectors take about a minute a kind.
+    /// Hash each file now.
     #[arg(long)]
     pub(crate) check: bool,
     /// A list of digests in the form of parameters.json, in place of the networks' list.
