@@ -44,8 +44,9 @@ fn refused(settings: &Settings) -> ClusterError {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_server_that_refuses_the_credentials_is_named() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "authorization { user: a, password: b }");
     let error = refused(&server.settings());
     assert!(matches!(error, ClusterError::Refused { .. }), "{error}");
@@ -60,9 +61,6 @@ fn a_server_that_refuses_the_credentials_is_named() {
 
 #[test]
 fn an_address_without_a_server_is_named() {
-    if binary().is_none() {
-        return;
-    }
     let nowhere = Settings {
         addresses: vec!["nats://127.0.0.1:1".to_owned()],
         ..Settings::default()
@@ -73,8 +71,9 @@ fn an_address_without_a_server_is_named() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_stream_of_someone_else_is_named_and_not_changed() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     with_context(&server, async |context| {
         let config = jetstream::stream::Config {
@@ -95,8 +94,9 @@ fn a_stream_of_someone_else_is_named_and_not_changed() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn foreign_messages_stop_neither_the_daemon_nor_a_worker() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.prepare(&[circuit("porep-2KiB")]);
@@ -125,8 +125,9 @@ fn foreign_messages_stop_neither_the_daemon_nor_a_worker() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn an_input_whose_object_is_wrong_is_not_proved() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     let long = vec![5; 3 << 20];

@@ -9,8 +9,9 @@ use crate::machines::{Daemon, offer, until, worker};
 use crate::server::{Server, binary};
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_wrong_proof_is_no_answer_and_another_worker_proves_it() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -26,8 +27,9 @@ fn a_wrong_proof_is_no_answer_and_another_worker_proves_it() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_partition_that_fails_on_two_workers_is_proved_by_the_daemon() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -47,8 +49,9 @@ fn a_partition_that_fails_on_two_workers_is_proved_by_the_daemon() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn work_of_a_worker_that_is_gone_goes_to_another() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -64,8 +67,9 @@ fn work_of_a_worker_that_is_gone_goes_to_another() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn all_goes_on_after_the_server_was_killed() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let mut server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -86,8 +90,9 @@ fn all_goes_on_after_the_server_was_killed() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn all_goes_on_after_the_streams_were_deleted() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -112,8 +117,9 @@ fn all_goes_on_after_the_streams_were_deleted() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_daemon_that_starts_again_gets_the_results_of_its_earlier_life() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();

@@ -1,7 +1,7 @@
 //! The transport against a real server on the loopback address, with made-up partitions.
 //!
-//! `CUZK_NATS_SERVER` is the path of nats-server, which `.ci/nats-server` prints. Without it
-//! these tests do nothing.
+//! `CUZK_NATS_SERVER` is the path of nats-server, which `.ci/nats-server` prints. Only
+//! `cargo test -- --ignored` runs these tests, because they need that program.
 
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 #![allow(clippy::panic, reason = "a failure in a test fails the test")]

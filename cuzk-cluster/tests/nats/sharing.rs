@@ -9,8 +9,9 @@ use crate::machines::{Daemon, offer, until, worker, worker_with};
 use crate::server::{Server, binary};
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn partitions_are_shared_between_two_workers() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -33,8 +34,9 @@ fn partitions_are_shared_between_two_workers() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_long_input_goes_through_the_object_store() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -48,8 +50,9 @@ fn a_long_input_goes_through_the_object_store() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn urgent_work_does_not_wait_behind_sealing() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -72,8 +75,9 @@ fn urgent_work_does_not_wait_behind_sealing() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_cancelled_partition_stops_on_its_worker() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -90,8 +94,9 @@ fn a_cancelled_partition_stops_on_its_worker() {
 }
 
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_drained_worker_finishes_and_leaves() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();
@@ -112,8 +117,9 @@ fn a_drained_worker_finishes_and_leaves() {
 
 /// Prints the overhead of a partition. `.ci/run` does not judge it: a machine may be busy.
 #[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn the_overhead_of_a_partition_is_printed() {
-    let Some(binary) = binary() else { return };
+    let binary = binary();
     let server = Server::start(&binary, "");
     let daemon = Daemon::start(&server.settings());
     daemon.owner.open();

@@ -2,7 +2,7 @@
 //!
 //! The ledger, the pull policy, the leases and the messages are those of the crate. The server,
 //! the provers and the faults are made up. A run depends on its seed only. Each run prints its
-//! seed and its figures. `CUZK_SIMULATION=long` runs 1,000 workers and 10^6 partitions.
+//! seed and its figures. `cargo test -- --ignored` has 1,000 workers and 10^6 partitions.
 
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 #![allow(clippy::panic, reason = "a failure in a test fails the test")]
@@ -124,10 +124,8 @@ fn workers_that_look_for_work_too_rarely_are_found() {
 }
 
 #[test]
+#[ignore = "takes minutes"]
 fn a_thousand_workers_and_a_million_partitions() {
-    if std::env::var("CUZK_SIMULATION").as_deref() != Ok("long") {
-        return;
-    }
     let config = Config {
         seed: 1,
         workers: 1000,
