@@ -4,6 +4,7 @@
 //! the [`Config`] needs no further check.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use cuzk_fetch::Source;
 use cuzk_kernels::{Isa, IsaError};
@@ -150,44 +151,36 @@ fn param_cache(check: &mut Check<'_>, field: &Field<String>) -> PathBuf {
 
 /// Kinds of proof, each once.
 fn multiples(check: &mut Check<'_>, field: &Field<Vec<String>>) -> Vec<ProofKind> {
-    let Some(value) = field else {
-        return vec![ProofKind::WinningPost];
-    };
-    let mut kinds = Vec::new();
-    for name in value.get_ref() {
-        match name.parse() {
-            Ok(kind) if kinds.contains(&kind) => {}
-            Ok(kind) => kinds.push(kind),
-            Err(_) => {
-                let expected = expected("srs", "multiples");
-                let got = name.clone();
-                let kind = ProblemKind::UnknownValue { expected, got };
-                check.note("srs", "multiples", value, kind);
-            }
-        }
-    }
-    kinds
+    let kinds = each_once(check, ("srs", "multiples"), field);
+    kinds.unwrap_or_else(|| vec![ProofKind::WinningPost])
 }
 
 /// Sources of parameters, each once.
 fn sources(check: &mut Check<'_>, field: &Field<Vec<String>>) -> Vec<Source> {
-    let Some(value) = field else {
-        return Vec::new();
-    };
-    let mut sources = Vec::new();
-    for text in value.get_ref() {
+    each_once(check, ("srs", "sources"), field).unwrap_or_default()
+}
+
+/// Reads a list, and leaves out repetitions. Returns `None` if the key is not there.
+fn each_once<T: FromStr + PartialEq>(
+    check: &mut Check<'_>,
+    (section, key): (&'static str, &'static str),
+    field: &Field<Vec<String>>,
+) -> Option<Vec<T>> {
+    let texts = field.as_ref()?;
+    let mut values = Vec::new();
+    for text in texts.get_ref() {
         match text.parse() {
-            Ok(source) if sources.contains(&source) => {}
-            Ok(source) => sources.push(source),
+            Ok(value) if values.contains(&value) => {}
+            Ok(value) => values.push(value),
             Err(_) => {
-                let expected = expected("srs", "sources");
+                let expected = expected(section, key);
                 let got = text.clone();
                 let kind = ProblemKind::UnknownValue { expected, got };
-                check.note("srs", "sources", value, kind);
+                check.note(section, key, texts, kind);
             }
         }
     }
-    sources
+    Some(values)
 }
 
 fn faults_max(check: &mut Check<'_>, field: &Field<i64>) -> u32 {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cuzk_core::circuits;
-use cuzk_fetch::{Digest, Digests, file_digest, note_digest, noted_digest};
+use cuzk_fetch::{Digest, ListedFile, file_digest, note_digest, noted_digest};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -70,15 +70,17 @@ pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
     let mut files = Vec::new();
     for name in names(folder)? {
         let path = folder.join(&name);
-        if args.check {
-            check(folder, &name)?;
-        }
+        let digest = if args.check {
+            Some(check(folder, &name)?)
+        } else {
+            noted_digest(folder, &name)
+        };
         let metadata = path.metadata();
         let metadata = metadata.map_err(|error| Failure::file(&path, &error))?;
         files.push(Line {
             circuit: circuits.get(&name).map(ToString::to_string),
             bytes: metadata.len(),
-            state: state(folder, &name, &digests),
+            state: state(digest, digests.get(&name)),
             name,
         });
     }
@@ -136,11 +138,12 @@ fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
     Ok(digest)
 }
 
-fn state(folder: &Path, name: &str, digests: &Digests) -> State {
-    let Some(listed) = digests.get(name) else {
+/// Judges a file by its digest, if it is known, and by its entry in the list.
+fn state(digest: Option<Digest>, listed: Option<&ListedFile>) -> State {
+    let Some(listed) = listed else {
         return State::NotListed;
     };
-    match noted_digest(folder, name) {
+    match digest {
         Some(digest) if digest == listed.digest => State::Verified,
         Some(_) => State::WrongDigest,
         None => State::NotVerified,
