@@ -15,6 +15,7 @@ mod cli;
 mod commands;
 mod failure;
 mod failure_report;
+mod in_flight;
 mod interrupt;
 mod logging;
 mod memory;

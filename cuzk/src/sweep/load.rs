@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -29,6 +28,7 @@ use super::sample::Sample;
 use crate::bench::double::Double;
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
+use crate::in_flight::in_flight;
 use crate::output_path::OutputPath;
 
 /// One measurement to make.
@@ -139,32 +139,15 @@ fn prove(
     c: usize,
     j: usize,
 ) -> Result<(Vec<f64>, Vec<Span>), Failure> {
-    let begun = AtomicUsize::new(0);
-    let caller = || {
-        let (mut seconds, mut spans) = (Vec::new(), Vec::new());
-        while begun.fetch_add(1, Ordering::Relaxed) < c {
-            let started = Instant::now();
-            let job = work.submit(engine)?;
-            job.wait()?;
-            seconds.push(started.elapsed().as_secs_f64());
-            spans.extend(engine.timeline().of_job(job.number()));
-        }
-        Ok::<_, Failure>((seconds, spans))
-    };
-    thread::scope(|scope| {
-        let callers: Vec<_> = (0..j.min(c)).map(|_| scope.spawn(caller)).collect();
-        let (mut seconds, mut spans) = (Vec::new(), Vec::new());
-        for caller in callers {
-            let proved = caller.join().unwrap_or_else(|_| {
-                Err(failed(
-                    "a thread that asks for proofs panicked; please report it",
-                ))
-            })?;
-            seconds.extend(proved.0);
-            spans.extend(proved.1);
-        }
-        Ok((seconds, spans))
-    })
+    let proved = in_flight(c, j, || {
+        let started = Instant::now();
+        let job = work.submit(engine)?;
+        job.wait()?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok((seconds, engine.timeline().of_job(job.number())))
+    })?;
+    let (seconds, spans): (Vec<_>, Vec<_>) = proved.into_iter().unzip();
+    Ok((seconds, spans.concat()))
 }
 
 /// The reason for which a child stopped serving.

@@ -105,3 +105,38 @@ fn a_plan_needs_a_machine_or_the_seed() {
     fails(2, "cannot be used with", &cuzk(&both));
     fails(2, "--machine", &cuzk(&["plan", "--load", "x.toml"]));
 }
+
+/// A check proves for real, and prints what the model says of as many proofs in flight.
+#[test]
+fn a_check_has_a_prediction_beside_each_measurement() {
+    let two_cores = machine("two-cores-24gib.toml");
+    let check = ["plan", "check", "--machine", text(&two_cores), "--json"];
+    let few = [
+        "--kind",
+        "window-post",
+        "--c",
+        "2",
+        "--j",
+        "1,2",
+        "--rounds",
+        "1",
+    ];
+    let output = cuzk(&[&check[..], &few[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let rows = Deserializer::from_slice(&output.stdout).into_iter();
+    let rows: Vec<Value> = rows.map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 2);
+    for (row, j) in rows.iter().zip([1, 2]) {
+        assert_eq!(row["kind"], "window-post");
+        assert_eq!(row["j"], j);
+        let [measured_s, model_s, difference] =
+            ["measured_s", "model_s", "difference"].map(|key| row[key].as_f64().unwrap());
+        assert!(measured_s > 0.0 && model_s > 0.0, "{row}");
+        assert!(
+            (model_s / measured_s - 1.0 - difference).abs() < 1e-6,
+            "{row}"
+        );
+    }
+    let missing = ["plan", "check", "--machine", "missing.toml"];
+    fails(2, "missing.toml", &cuzk(&missing));
+}

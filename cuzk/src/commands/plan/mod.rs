@@ -4,11 +4,14 @@
 //! results.
 
 mod calibrate;
+mod check;
 mod report;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use cuzk_filecoin::ProofKind;
+use cuzk_plan::kind::Kind;
 use cuzk_plan::load::Load;
 use cuzk_plan::machine::Machine;
 use cuzk_plan::picture;
@@ -16,6 +19,7 @@ use cuzk_plan::report::Report;
 use cuzk_plan::seed;
 
 use self::calibrate::Calibrate;
+use self::check::Check;
 use super::Context;
 use crate::failure::{Failure, failed};
 use crate::output;
@@ -23,6 +27,14 @@ use crate::output_path::OutputPath;
 
 /// The largest description that is read.
 const FILE_MAX_BYTES: u64 = 1 << 20;
+
+/// The kinds of proofs, as the engine and as the model know them.
+const KINDS: [(ProofKind, Kind); 4] = [
+    (ProofKind::Porep, Kind::Porep),
+    (ProofKind::SnapDeals, Kind::SnapDeals),
+    (ProofKind::WindowPost, Kind::WindowPost),
+    (ProofKind::WinningPost, Kind::WinningPost),
+];
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -49,15 +61,16 @@ pub(crate) struct Plan {
 pub(crate) enum PlanCommand {
     /// Measure the costs of proofs on this machine, and write its description.
     Calibrate(Calibrate),
+    /// Prove on this machine, and compare it with what the model predicts from its description.
+    Check(Check),
 }
 
 pub(crate) fn run(context: &Context, args: &Plan) -> Result<(), Failure> {
-    if let Some(PlanCommand::Calibrate(args)) = &args.command {
-        return calibrate::run(context, args);
-    }
-    match &args.machine {
-        Some(machine) => plan(context, machine, args),
-        None => check_seed(context),
+    match (&args.command, &args.machine) {
+        (Some(PlanCommand::Calibrate(args)), _) => calibrate::run(context, args),
+        (Some(PlanCommand::Check(args)), _) => check::run(context, args),
+        (None, Some(machine)) => plan(context, machine, args),
+        (None, None) => check_seed(context),
     }
 }
 

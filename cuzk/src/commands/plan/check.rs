@@ -1,0 +1,149 @@
+//! `cuzk plan check`: the model's predictions beside this machine's proofs.
+//!
+//! It calibrates nothing, so that a description is held to work that it was not made from. It
+//! proves the bundled requests with several proofs in flight, by the engine as it is
+//! configured. The invariant: the model simulates as many proofs in flight as were proved.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use cuzk_core::Engine;
+use cuzk_core::job::JobOptions;
+use cuzk_core::scheduler::priority::Priority;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_plan::capacity::closed;
+use cuzk_plan::kind;
+use cuzk_plan::machine::Machine;
+use serde::Serialize;
+
+use super::{Context, KINDS, input, read};
+use crate::commands::demo::bundled_request;
+use crate::commands::params::ensure_parameters;
+use crate::failure::Failure;
+use crate::in_flight::in_flight;
+use crate::{output, progress};
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The description of this machine, which `cuzk plan calibrate` writes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) machine: PathBuf,
+    /// The kinds of proofs. Default: all four.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) kind: Vec<ProofKind>,
+    /// The number of proofs of a measurement.
+    #[arg(long, value_name = "PROOFS", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) c: u32,
+    /// The number of proofs in flight. Several numbers are all measured.
+    #[arg(long, value_name = "PROOFS", value_delimiter = ',', default_value = "1,2,4",
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) j: Vec<u32>,
+    /// The number of rounds. Each measurement has its turn in every round, and its median
+    /// counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+}
+
+/// A prediction and the measurement that belongs to it.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) kind: &'static str,
+    pub(super) c: u32,
+    pub(super) j: u32,
+    /// The wall time a proof, in seconds: the median of the rounds.
+    pub(super) measured_s: f64,
+    /// The least and the most of the rounds, in seconds.
+    pub(super) measured_range_s: [f64; 2],
+    /// The same, as the model predicts it.
+    pub(super) model_s: f64,
+    /// The prediction over the measurement, less 1.
+    pub(super) difference: f64,
+}
+
+pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
+    let (name, text) = read(&args.machine)?;
+    let machine = Machine::parse(&name, &text).map_err(input)?;
+    let kinds = KINDS
+        .iter()
+        .filter(|(kind, _)| args.kind.is_empty() || args.kind.contains(kind));
+    let kinds: Vec<_> = kinds.copied().collect();
+    let spinner = progress::spinner("getting parameters");
+    for (kind, _) in &kinds {
+        let circuit = CircuitId {
+            kind: *kind,
+            sector_size: SectorSize::KiB2,
+        };
+        ensure_parameters(context, circuit, 0, false)?;
+    }
+    let mut config = context.config.clone();
+    // As `cuzk plan calibrate` has it.
+    config.srs.multiples = Vec::new();
+    let engine = Engine::start(config)?;
+    let mut seconds = vec![Vec::new(); kinds.len() * args.j.len()];
+    for round in 1..=args.rounds {
+        let mut measured = seconds.iter_mut();
+        for (kind, _) in &kinds {
+            spinner.set_message(format!("round {round} of {}: {kind}", args.rounds));
+            // The first proof loads the circuit and maps the parameters.
+            prove(&engine, *kind, 1, 1)?;
+            for (j, measured) in args.j.iter().zip(measured.by_ref()) {
+                measured.push(prove(&engine, *kind, args.c, *j)?);
+            }
+        }
+    }
+    engine.shutdown();
+    spinner.finish_and_clear();
+    let points = kinds
+        .iter()
+        .flat_map(|(_, kind)| args.j.iter().map(move |j| (*kind, *j)));
+    let mut rows = Vec::new();
+    for ((kind, j), measured) in points.zip(seconds) {
+        rows.push(row(&machine, kind, (args.c, j), measured)?);
+    }
+    if context.json {
+        return rows
+            .iter()
+            .try_for_each(|row| output::print(true, row, |_| String::new()));
+    }
+    output::print_lines(&super::report::check_text(&rows))
+}
+
+/// Makes `c` proofs with `j` in flight, and returns the seconds a proof.
+fn prove(engine: &Engine, kind: ProofKind, c: u32, j: u32) -> Result<f64, Failure> {
+    let request = bundled_request(kind)?;
+    // Priority `normal` for every kind, because critical jobs run one after the other.
+    let options = JobOptions {
+        priority: Some(Priority::Normal),
+        ..JobOptions::default()
+    };
+    let started = Instant::now();
+    in_flight(c as usize, j as usize, || {
+        engine.submit_with(&request, options.clone())?.wait()?;
+        Ok(())
+    })?;
+    Ok(started.elapsed().as_secs_f64() / f64::from(c))
+}
+
+fn row(
+    machine: &Machine,
+    kind: kind::Kind,
+    (c, j): (u32, u32),
+    mut measured: Vec<f64>,
+) -> Result<Row, Failure> {
+    let proofs = (c as usize, j as usize);
+    let outcome = closed(machine, kind, kind::SectorSize::KiB2, proofs).map_err(input)?;
+    measured.sort_by(f64::total_cmp);
+    let of = |share: usize| measured[(measured.len() - 1) * share / 2];
+    let model_s = outcome.s_per_proof();
+    Ok(Row {
+        kind: kind.name(),
+        c,
+        j,
+        measured_s: of(1),
+        measured_range_s: [of(0), of(2)],
+        model_s,
+        difference: model_s / of(1).max(1e-9) - 1.0,
+    })
+}
