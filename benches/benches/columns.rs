@@ -1,6 +1,6 @@
-//! The sums of the ones of k partitions over the same bases: one partition after the other,
-//! and all in one pass over the bases, in turns. Then one pass with fewer and more sets of
-//! buckets than the cost model chooses.
+//! The sums of the ones of k partitions over the same bases, one partition after the other
+//! and all in one pass, in turns. Then one pass with fewer and more sets of buckets than the
+//! cost model chooses.
 
 use benches::{
     Result,

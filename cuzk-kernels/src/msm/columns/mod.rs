@@ -2,8 +2,8 @@
 //!
 //! A column has a bit for each base, such as the ones of one partition's witness.
 //! Partitions of one circuit have the same bases. The bits of a base in all columns are its
-//! label. Each base is added to the bucket of its label, and the sum of a column is that of
-//! the buckets whose label has its bit. So a base takes one addition, and not one for each
+//! label. Each base is added to the bucket of its label. The sum of a column is that of the
+//! buckets whose label has its bit. So a base takes one addition, and not one for each
 //! column that has it. It is read, checked and decoded once.
 //!
 //! * `labels` transposes the columns.
@@ -85,8 +85,8 @@ where
     g2_sums(context.into(), &bases, columns, &chosen)
 }
 
-/// [`g1_columns`] with each pass cut into `sets` sets that have buckets of their own, at
-/// least 1, for measuring whether the cost model chooses the best number.
+/// [`g1_columns`] with each pass cut into `sets` sets, at least 1, that have buckets of
+/// their own. It is for measuring whether the cost model chooses the best number.
 ///
 /// # Errors
 /// As [`g1_columns`].
