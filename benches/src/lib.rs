@@ -8,6 +8,7 @@
 //! * [`victim`] and [`working_set`] for freeing;
 //! * [`circuit`], [`porep`], [`msm`], [`g2`] and [`throttled`] for the MSM in G2 and the
 //!   work beside it;
+//! * [`columns`] for sums over the same bases;
 //! * [`stage`] for the stages of a proof;
 //! * [`bound`] for the multiplications that kernels need.
 //!
@@ -18,6 +19,7 @@
 pub mod article;
 pub mod bound;
 pub mod circuit;
+pub mod columns;
 pub mod g2;
 pub mod mode;
 pub mod msm;

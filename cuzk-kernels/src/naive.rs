@@ -19,6 +19,24 @@ where
         })
 }
 
+/// For each column the sum of the bases whose bit is set: bit i of word i / 64 is base i.
+/// Missing words are zero.
+pub fn columns<A>(bases: &[A], columns: &[&[u64]]) -> Vec<A::Curve>
+where
+    A: PrimeCurveAffine<Scalar = Scalar>,
+{
+    let is_set = |column: &[u64], i: usize| {
+        let word = column.get(i / 64).copied().unwrap_or(0);
+        word >> (i % 64) & 1 == 1
+    };
+    let sum = |column: &&[u64]| {
+        let bases = bases.iter().enumerate();
+        let selected = bases.filter(|(i, _)| is_set(column, *i));
+        selected.fold(A::identity().to_curve(), |sum, (_, base)| sum + base)
+    };
+    columns.iter().map(sum).collect()
+}
+
 /// `scalars[i] · base` for every `i`.
 pub fn fixed_base<A>(base: A, scalars: &[Scalar]) -> Vec<A>
 where

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
-use cuzk_kernels::msm::{self, PackedScalars};
+use cuzk_kernels::msm::{self, Bits, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, Isa, KernelError, naive};
@@ -85,6 +85,8 @@ enum Output {
     Quotient(Vec<Scalar>),
     G1(G1Projective),
     G2(G2Projective),
+    G1Columns(Vec<G1Projective>),
+    G2Columns(Vec<G2Projective>),
 }
 
 /// A kernel with its input.
@@ -103,13 +105,17 @@ enum Kernel {
     G1,
     G1Packed,
     G2Packed,
+    G1Columns,
+    G2Columns,
 }
 
-const KERNELS: [Kernel; 4] = [
+const KERNELS: [Kernel; 6] = [
     Kernel::Quotient,
     Kernel::G1,
     Kernel::G1Packed,
     Kernel::G2Packed,
+    Kernel::G1Columns,
+    Kernel::G2Columns,
 ];
 
 impl Case {
@@ -163,16 +169,30 @@ impl Case {
             Kernel::G2Packed => {
                 Output::G2(msm::g2_packed(context, self.bases_g2.as_slice(), &packed)?)
             }
+            Kernel::G1Columns => {
+                let columns = [packed.bits(), Bits::new(packed.len(), &wide)?];
+                let bases = self.bases_g1.as_slice();
+                Output::G1Columns(msm::g1_columns(context, bases, &columns)?)
+            }
+            Kernel::G2Columns => {
+                let columns = [packed.bits(), Bits::new(packed.len(), &wide)?];
+                let bases = self.bases_g2.as_slice();
+                Output::G2Columns(msm::g2_columns(context, bases, &columns)?)
+            }
         })
     }
 
     fn expected(&self) -> Output {
+        let (ones, wide, _) = pack(&self.scalars);
+        let columns = [&ones[..], &wide];
         match self.kernel {
             Kernel::Quotient => {
                 Output::Quotient(naive::quotient(&self.scalars, &self.others).unwrap().0)
             }
             Kernel::G1 | Kernel::G1Packed => Output::G1(naive::msm(&self.bases_g1, &self.scalars)),
             Kernel::G2Packed => Output::G2(naive::msm(&self.bases_g2, &self.scalars)),
+            Kernel::G1Columns => Output::G1Columns(naive::columns(&self.bases_g1, &columns)),
+            Kernel::G2Columns => Output::G2Columns(naive::columns(&self.bases_g2, &columns)),
         }
     }
 }

@@ -3,13 +3,17 @@
 //! In a process of its own, since all of its allocations are counted, and with one test,
 //! since others would allocate meanwhile.
 #![allow(unsafe_code)] // counts what it hands on to the system's allocator
+#![allow(clippy::unwrap_used)] // the helpers of tests may panic
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::{MsmMemory, MsmTerm, MsmTermSize, PackedScalars, g1_of_terms, g2_of_terms};
+use cuzk_kernels::msm::{
+    Bits, MsmMemory, MsmTerm, MsmTermSize, PackedScalars, g1_columns, g1_of_terms, g2_columns,
+    g2_of_terms,
+};
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
@@ -99,15 +103,42 @@ fn sums_have_on_the_heap_what_is_said() {
                 (most_bytes(in_g1), MsmMemory::of_g1(isa, &counts, threads)),
                 (most_bytes(in_g2), MsmMemory::of_g2(isa, &counts, threads)),
             ] {
-                let said = said.heap_bytes;
-                println!("{isa} {threads}: said {said}, used {used}");
-                // Not all of them need that at once.
-                let least = said - threads * PASSING_BYTES;
-                assert!(
-                    (least..=said + OTHER_BYTES).contains(&used),
-                    "{isa} {threads}: said {said}, used {used}"
-                );
+                check(used, said.heap_bytes, threads, isa);
             }
+        }
+    }
+    columns_have_on_the_heap_what_is_said(g1, g2);
+}
+
+fn check(used: usize, said: usize, threads: usize, isa: Isa) {
+    println!("{isa} {threads}: said {said}, used {used}");
+    // Not all of them need that at once.
+    let least = said - threads * PASSING_BYTES;
+    assert!(
+        (least..=said + OTHER_BYTES).contains(&used),
+        "{isa} {threads}: said {said}, used {used}"
+    );
+}
+
+/// Of ten columns, and of more than a pass has.
+fn columns_have_on_the_heap_what_is_said(g1: &[G1Affine], g2: &[G2Affine]) {
+    let words = vec![u64::MAX; TERMS / 64];
+    for (isa, columns) in Isa::all()
+        .into_iter()
+        .flat_map(|isa| [(isa, 10), (isa, 33)])
+    {
+        let columns = vec![Bits::new(TERMS, &words).unwrap(); columns];
+        for threads in [1, 4] {
+            let pool = ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().unwrap();
+            let in_g1 = || drop(pool.install(|| g1_columns(isa, g1, &columns)).unwrap());
+            let in_g2 = || drop(pool.install(|| g2_columns(isa, g2, &columns)).unwrap());
+            // Once before, for what is made once.
+            in_g1();
+            let said = MsmMemory::of_g1_columns(isa, columns.len(), TERMS, threads);
+            check(most_bytes(in_g1), said.heap_bytes, threads, isa);
+            let said = MsmMemory::of_g2_columns(isa, columns.len(), TERMS, threads);
+            check(most_bytes(in_g2), said.heap_bytes, threads, isa);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use blstrs::{G1Affine, G2Affine};
 
+use super::columns;
 use super::import::DECODED;
 use super::pieces::CHUNK;
 use super::shape::{Shape, same_shapes};
@@ -61,6 +62,43 @@ impl MsmMemory {
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => Self::of::<ifma::G2>(parts, threads),
         }
+    }
+
+    /// Returns the memory of [`g1_columns`](super::g1_columns) over so many columns and bases,
+    /// on `threads` threads. It holds the blocks of a pass of at most 16 columns, which are
+    /// two, after those of another.
+    #[must_use]
+    pub fn of_g1_columns(isa: Isa, columns: usize, bases: usize, threads: usize) -> Self {
+        match isa.implementation() {
+            Implementation::Portable => {
+                Self::of_columns::<Serial<G1Affine, Portable>>(columns, bases, threads)
+            }
+            Implementation::Scalar => {
+                Self::of_columns::<Serial<G1Affine, Blst>>(columns, bases, threads)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(_) => Self::of_columns::<ifma::G1>(columns, bases, threads),
+        }
+    }
+
+    /// Returns the memory of [`g2_columns`](super::g2_columns), as [`Self::of_g1_columns`].
+    #[must_use]
+    pub fn of_g2_columns(isa: Isa, columns: usize, bases: usize, threads: usize) -> Self {
+        match isa.implementation() {
+            Implementation::Portable => {
+                Self::of_columns::<Serial<G2Affine, Portable>>(columns, bases, threads)
+            }
+            Implementation::Scalar => {
+                Self::of_columns::<Serial<G2Affine, Blst>>(columns, bases, threads)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Ifma(_) => Self::of_columns::<ifma::G2>(columns, bases, threads),
+        }
+    }
+
+    fn of_columns<K: Kernel>(columns: usize, bases: usize, threads: usize) -> Self {
+        let (blocks, heap_bytes) = columns::memory::<K>(columns, bases, threads);
+        Self { blocks, heap_bytes }
     }
 
     fn of<K: Kernel>(parts: &[MsmTermSize], threads: usize) -> Self {

@@ -6,11 +6,15 @@
 //! Doumen, Lange, Oosterwijk: "Faster batch forgery identification", eprint
 //! 2012/549). Bases are decoded in chunks of 2^17, so memory is bounded
 //! however many there are.
+//!
+//! Several MSMs over the same bases, as those of a circuit's partitions, read them
+//! once for all scalars that are 1: [`g1_columns`], [`g2_columns`].
 
 mod batch;
 mod bit_set;
 mod buckets;
 mod collapse;
+mod columns;
 mod footprint;
 mod import;
 mod multiples;
@@ -27,12 +31,13 @@ mod window;
 mod workspace;
 
 pub use crate::bases::{Bases, BasesError};
+pub use columns::{g1_column_sets, g1_columns, g1_columns_in_sets, g2_columns, g2_columns_in_sets};
 pub use footprint::{MsmMemory, MsmTermSize, g2_bucket_bytes};
 pub use multiples::{Chosen, Multiples, WithMultiples};
 pub use multiply::{
     g1, g1_in_windows, g1_of_terms, g1_packed, g1_stream, g1_with, g2, g2_in_windows, g2_of_terms,
     g2_packed, g2_stream, g2_with, window_bits,
 };
-pub use packed::PackedScalars;
+pub use packed::{Bits, PackedScalars};
 pub use shape::Shape;
 pub use term::{MsmTerm, Scalars};

@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::context::Context;
 use crate::error::KernelError;
-use crate::msm::{Chosen, MsmTerm, Multiples, PackedScalars, WithMultiples};
-use crate::msm::{g1_of_terms, g2_of_terms};
+use crate::msm::{Bits, Chosen, MsmTerm, Multiples, PackedScalars, WithMultiples};
+use crate::msm::{g1_columns, g1_of_terms, g2_columns, g2_of_terms};
 use cuzk_memory::NEVER_STOP;
 use cuzk_memory::{Block, Memory};
 
@@ -65,6 +65,48 @@ fn sums_take_what_is_said() {
         g2_of_terms(context(isa, &memory), &[MsmTerm::new(&g2, packed)]).unwrap();
         let said = MsmMemory::of_g2(isa, &counts(&[false]), threads).blocks;
         assert_eq!(memory.0.into_inner().unwrap(), said);
+    }
+}
+
+/// For one pass and for several, with fewer pieces than threads, and with more.
+#[test]
+fn columns_take_what_is_said() {
+    let lens = [0, 1, 8193, 30_000];
+    let words = vec![u64::MAX; 469];
+    let (g1, g2) = (
+        vec![G1Affine::generator(); 30_000],
+        vec![G2Affine::generator(); 30_000],
+    );
+    for (threads, columns) in [(1, 1), (2, 10), (3, 17), (7, 0)] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().unwrap();
+        for (isa, len) in Isa::all()
+            .into_iter()
+            .flat_map(|isa| lens.map(|len| (isa, len)))
+        {
+            // No bit past the end.
+            let ends = [words[..len / 64].to_vec(), vec![(1 << (len % 64)) - 1]].concat();
+            let columns = vec![Bits::new(len, &ends).unwrap(); columns];
+            let memory = Noting::default();
+            pool.install(|| g1_columns(context(isa, &memory), &g1[..len], &columns))
+                .unwrap();
+            let said = MsmMemory::of_g1_columns(isa, columns.len(), len, threads).blocks;
+            assert_eq!(
+                memory.0.into_inner().unwrap(),
+                said,
+                "{isa} {len} {threads}"
+            );
+
+            let memory = Noting::default();
+            pool.install(|| g2_columns(context(isa, &memory), &g2[..len], &columns))
+                .unwrap();
+            let said = MsmMemory::of_g2_columns(isa, columns.len(), len, threads).blocks;
+            assert_eq!(
+                memory.0.into_inner().unwrap(),
+                said,
+                "{isa} {len} {threads}"
+            );
+        }
     }
 }
 
