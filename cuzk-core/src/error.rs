@@ -5,6 +5,8 @@
 //! memory is to blame for: that is one variant, wherever it came from. The invariant: [`Error::is_input`] is true exactly when the caller can mend the
 //! problem by changing a request, a file or the configuration.
 
+mod code;
+
 use cuzk_groth16::{Culprit, params::ParamsError};
 use cuzk_journal::JournalError;
 use cuzk_memory::{NoMemory, Stopped};
@@ -12,6 +14,8 @@ use cuzk_pce::disk::DiskError;
 
 use crate::config::ConfigError;
 use cuzk_scheduler::admission::OverBudget;
+
+pub use code::ErrorCode;
 
 /// Everything the engine reports instead of a proof.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +52,7 @@ pub enum Error {
         row: usize,
     },
     /// The backend failed to prove a partition.
-    #[error("partition {partition}: {backend} backend: {problem}")]
+    #[error("partition {partition}: {backend} backend: {problem}{advice}", advice = of_backend(*.culprit))]
     Backend {
         /// The partition.
         partition: usize,
@@ -60,7 +64,11 @@ pub enum Error {
         culprit: Culprit,
     },
     /// A proof was made and the verifier rejected it, so it was withheld.
-    #[error("partition {partition}: the proof does not verify and was withheld: {problem}")]
+    #[error(
+        "partition {partition}: the proof does not verify and was withheld: {problem}; most \
+         likely the parameters are damaged: check them with `cuzk params list --check`, then the \
+         memory and the devices of the machine"
+    )]
     Rejected {
         /// The partition.
         partition: usize,
@@ -68,7 +76,7 @@ pub enum Error {
         problem: String,
     },
     /// The engine's threads or its C++ side could not be set up.
-    #[error("the engine cannot start: {problem}")]
+    #[error("the engine cannot start: {problem}; `cuzk doctor` looks at the machine")]
     Start {
         /// Why.
         problem: String,
@@ -113,17 +121,20 @@ pub enum Error {
         estimate_ms: u64,
     },
     /// The deadline passed while the job waited.
-    #[error("the deadline passed while the job waited")]
+    #[error("the deadline passed while the job waited; give it more time, or a higher priority")]
     DeadlinePassed,
     /// Work on a partition stopped half-way because its job had ended. The job's
     /// own end says why.
-    #[error("stopped, since the job has ended")]
+    #[error("stopped, since the job has ended; the end of the job says why")]
     Stopped,
     /// The caller ended the job.
-    #[error("the job was cancelled")]
+    #[error("the job was cancelled; submit it again to prove it")]
     Cancelled,
     /// A device did not answer in time.
-    #[error("partition {partition}: the device did not answer within {after_s} s")]
+    #[error(
+        "partition {partition}: the device did not answer within {after_s} s; look at the \
+         device, or raise [gpus] stall_s if its work takes as long"
+    )]
     Stalled {
         /// The partition.
         partition: usize,
@@ -141,7 +152,7 @@ pub enum Error {
         partitions: usize,
     },
     /// The engine no longer accepts or runs jobs.
-    #[error("the engine is shutting down; the job was not proved")]
+    #[error("the engine is shutting down and the job was not proved; submit it again")]
     ShuttingDown,
     /// A thread of the engine panicked while it held this job.
     #[error("internal error in {stage}: {problem}; please report it")]
@@ -156,6 +167,18 @@ pub enum Error {
 /// Advice to an operator whose memory is too small for a vector.
 pub(crate) const MORE_MEMORY: &str =
     "lower [memory] total_budget, or leave more memory to the engine";
+
+/// Returns what an operator can do about a backend's failure.
+fn of_backend(culprit: Culprit) -> &'static str {
+    match culprit {
+        Culprit::Device => "; look at the device, and at the log before this line",
+        Culprit::Size => "; the circuit is too large for the device",
+        Culprit::Input => {
+            "; the parameters are damaged: check them with `cuzk params verify`, and fetch them \
+             again"
+        }
+    }
+}
 
 /// Returns what an operator can do about a circuit's error, if its text does not say it.
 fn of_circuit(error: &cuzk_groth16::Error) -> String {

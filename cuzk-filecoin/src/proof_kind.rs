@@ -39,6 +39,21 @@ impl ProofKind {
     }
 }
 
+/// Returns the kind whose name begins in the same way. The first letters tell the kinds
+/// apart.
+fn nearest(name: &str) -> Option<ProofKind> {
+    const LETTERS: usize = 4;
+    let letters = |name: &str| {
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        let letters = letters.map(|letter| letter.to_ascii_lowercase());
+        letters.take(LETTERS).collect::<String>()
+    };
+    let wanted = letters(name);
+    ProofKind::ALL
+        .into_iter()
+        .find(|kind| letters(kind.name()) == wanted)
+}
+
 impl fmt::Display for ProofKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -53,11 +68,12 @@ impl FromStr for ProofKind {
             .into_iter()
             .find(|kind| kind.name() == name)
             .ok_or_else(|| {
-                Error::request(
-                    "kind",
-                    format!("no such kind of proof: {name:?}"),
-                    "use one of porep, winning-post, window-post, snap-deals",
-                )
+                let all = "use one of porep, winning-post, window-post, snap-deals";
+                let advice = nearest(name).map_or_else(
+                    || all.to_owned(),
+                    |kind| format!("did you mean {kind}? {all}"),
+                );
+                Error::request("kind", format!("no such kind of proof: {name:?}"), advice)
             })
     }
 }
@@ -66,6 +82,22 @@ impl FromStr for ProofKind {
 mod tests {
     use super::ProofKind;
     use crate::sector_size::SectorSize;
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
+        for (name, nearest) in [
+            ("windowpost", "did you mean window-post?"),
+            ("Window_PoSt", "did you mean window-post?"),
+            ("winning", "did you mean winning-post?"),
+            ("PoRep", "did you mean porep?"),
+            ("snap", "did you mean snap-deals?"),
+            ("sealing", "use one of porep"),
+            ("", "use one of porep"),
+        ] {
+            let error = name.parse::<ProofKind>().unwrap_err().to_string();
+            assert!(error.contains(nearest), "{error}");
+        }
+    }
 
     #[test]
     fn names_read_back() {

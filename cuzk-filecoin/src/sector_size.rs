@@ -101,7 +101,8 @@ impl FromStr for SectorSize {
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL
             .into_iter()
-            .find(|size| size.name() == name)
+            .find(|size| size.name().eq_ignore_ascii_case(name))
+            .or_else(|| Self::from_bytes(name.parse().ok()?))
             .ok_or_else(|| {
                 Error::request(
                     "sector_size",
@@ -115,6 +116,23 @@ impl FromStr for SectorSize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_is_read_in_any_case_and_as_its_bytes() {
+        for (name, size) in [
+            ("2KiB", SectorSize::KiB2),
+            ("2kib", SectorSize::KiB2),
+            ("2048", SectorSize::KiB2),
+            ("32GIB", SectorSize::GiB32),
+            ("34359738368", SectorSize::GiB32),
+        ] {
+            assert_eq!(name.parse::<SectorSize>().unwrap(), size);
+        }
+        for name in ["2", "2KB", "2 KiB", "-2048", "0", ""] {
+            let error = name.parse::<SectorSize>().unwrap_err().to_string();
+            assert!(error.contains("use one of 2KiB"), "{error}");
+        }
+    }
 
     #[test]
     fn networks_use_sectors_of_512_mib_and_more() {

@@ -131,6 +131,15 @@ pub enum JournalError {
     },
 }
 
+/// Returns true if the disk is full or fails, and another path would do no better.
+fn is_of_disk(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    /// Linux's number of an input or output error, which has no kind.
+    const EIO: i32 = 5;
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+        || error.raw_os_error() == Some(EIO)
+}
+
 fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(
         || "another engine".to_owned(),
@@ -145,11 +154,11 @@ impl JournalError {
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
+            Self::Io { source, .. } => !is_of_disk(source),
             Self::InUse { .. }
             | Self::Damaged { .. }
             | Self::Foreign { .. }
             | Self::NewerFormat { .. }
-            | Self::Io { .. }
             | Self::InvalidInput { .. }
             | Self::OtherInput { .. }
             | Self::Unknown { .. }

@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::aging::Aging;
 use crate::change::{Answer, Change, Now, attach, is_expired, room};
+use crate::check::Checked;
 use crate::disk::Disk;
 use crate::held::HeldFile;
 use crate::job::{PARTITION_PROOF_BYTES_MAX, bounded, check_id};
 use crate::lock::{Claim, Lock};
-use crate::opening::{compact, create, exists, open_checked, warn_of};
+use crate::opening::{check_is_no_folder, compact, create, exists, open_checked, warn_of};
 use crate::row::{Phase, Row};
 use crate::store::close;
 use crate::tables::find_in;
@@ -92,6 +93,16 @@ impl Journal {
         Self::open_on(path.as_ref(), limits, Box::new(clock), open_disk)
     }
 
+    fn open_or_create<D: Disk>(
+        path: &Path,
+        open_disk: &impl Fn(&Path) -> Result<D, JournalError>,
+    ) -> Result<(HeldFile, Checked), JournalError> {
+        if !exists(path) {
+            create(path)?;
+        }
+        open_checked(path, open_disk(path)?)
+    }
+
     /// Opens the journal on the disk that `open_disk` returns for a path.
     pub(crate) fn open_on<D: Disk>(
         path: &Path,
@@ -99,11 +110,16 @@ impl Journal {
         clock: Clock,
         open_disk: impl Fn(&Path) -> Result<D, JournalError> + Send + Sync + 'static,
     ) -> Result<Self, JournalError> {
+        check_is_no_folder(path)?;
         let lock = Lock::take(path)?;
-        if !exists(path) {
-            create(path)?;
-        }
-        let (mut file, mut checked) = open_checked(path, open_disk(path)?)?;
+        let opened = Self::open_or_create(path, &open_disk);
+        let (mut file, mut checked) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                lock.give_up();
+                return Err(error);
+            }
+        };
         if let Err(error) = compact(path, &file, &mut checked) {
             warn_of(path, &error, "the journal could not be compacted");
             // A store that has failed accepts no more writes.

@@ -5,8 +5,9 @@
 //! links or mounts, and each name has a lock file of its own.
 //!
 //! The operating system releases the locks when the process ends, in whichever way. The
-//! lock file stays: if it were removed, two processes could hold locks of two files
-//! with one name.
+//! lock file of a journal stays. That of a file that is refused is removed again, by the
+//! process that created and holds it. A process that locked a file which lost its name
+//! meanwhile tries again, so two processes never hold locks of two files with one name.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -17,35 +18,53 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::JournalError;
 
+/// The number of lock files that are tried while refused journals lose theirs.
+const TRIES: usize = 100;
+
 /// The exclusive right to a journal.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
+    path: PathBuf,
+    /// True if this process created the lock file.
+    is_new: bool,
 }
 
 impl Lock {
     /// Takes the lock of the journal at `path`. Fails with the process that has it.
     pub(crate) fn take(path: &Path) -> Result<Self, JournalError> {
         let lock_path = beside(path);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&lock_path)
-            .map_err(|error| JournalError::io(&lock_path, "open the lock file", error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(JournalError::InUse {
-                    path: path.to_owned(),
-                    holder_pid: holder(&mut file),
-                });
+        let failed = |action| {
+            let lock_path = lock_path.clone();
+            move |error| JournalError::io(&lock_path, action, error)
+        };
+        for _ in 0..TRIES {
+            let (mut file, is_new) =
+                open_or_create(&lock_path).map_err(failed("open the lock file"))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(JournalError::InUse {
+                        path: path.to_owned(),
+                        holder_pid: holder(&mut file),
+                    });
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(failed("lock the lock file")(error));
+                }
             }
-            Err(TryLockError::Error(error)) => {
-                return Err(JournalError::io(&lock_path, "lock the lock file", error));
+            if is_at(&file, &lock_path).map_err(failed("look at the lock file"))? {
+                return Ok(Self::held(file, lock_path, is_new));
             }
         }
+        Err(JournalError::InUse {
+            path: path.to_owned(),
+            holder_pid: None,
+        })
+    }
+
+    /// Writes the process id into the lock file, whose lock is held.
+    fn held(mut file: File, lock_path: PathBuf, is_new: bool) -> Self {
         // The lock is held already. The process id in the file is for people.
         let said = file
             .set_len(0)
@@ -55,7 +74,45 @@ impl Lock {
             let path = lock_path.display();
             tracing::warn!(%path, %error, "the process id could not be written to the lock file");
         }
-        Ok(Self { _file: file })
+        Self {
+            _file: file,
+            path: lock_path,
+            is_new,
+        }
+    }
+
+    /// Removes the lock file if this process created it, because what it is beside is not
+    /// used as a journal.
+    pub(crate) fn give_up(self) {
+        if self.is_new {
+            // A file that stays is as harmless as that of a journal.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Opens the file at `path`. Returns true beside it if the file was created.
+fn open_or_create(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Ok((options.create(true).truncate(false).open(path)?, false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns true if `path` leads to this file, by a link or not.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(there) => {
+            let here = file.metadata()?;
+            Ok((here.dev(), here.ino()) == (there.dev(), there.ino()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -133,6 +190,31 @@ mod tests {
         }
         drop(lock);
         Lock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_is_given_up_leaves_only_a_lock_file_that_was_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        Lock::take(&path).unwrap().give_up();
+        assert!(!beside(&path).exists());
+        drop(Lock::take(&path).unwrap());
+        assert!(beside(&path).exists());
+        Lock::take(&path).unwrap().give_up();
+        assert!(beside(&path).exists());
+    }
+
+    #[test]
+    fn a_file_that_lost_its_name_is_not_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        let (file, is_new) = open_or_create(&path).unwrap();
+        assert!(is_new && is_at(&file, &path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_at(&file, &path).unwrap());
+        let (other, is_new) = open_or_create(&path).unwrap();
+        assert!(is_new && is_at(&other, &path).unwrap() && !is_at(&file, &path).unwrap());
+        assert!(!open_or_create(&path).unwrap().1);
     }
 
     /// The process that has a failed store opens it again.

@@ -34,6 +34,17 @@ pub(crate) fn exists(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
+/// Fails for a folder, before anything is created beside it.
+pub(crate) fn check_is_no_folder(path: &Path) -> Result<(), JournalError> {
+    if path.is_dir() {
+        return Err(JournalError::Foreign {
+            path: path.to_owned(),
+            what: "it is a folder".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// Opens the store on `disk` and checks it before anything is written to it. Reads the
 /// disk, and not the system's cache. `path` is for messages.
 pub(crate) fn open_checked(

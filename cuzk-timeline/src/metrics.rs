@@ -57,6 +57,8 @@ pub const MEMORY_RESERVED_BYTES: &str = "cuzk_memory_reserved_bytes";
 pub const BUFFERS_KEPT_BYTES: &str = "cuzk_buffers_kept_bytes";
 /// Evictions to free memory. Label: `what`.
 pub const EVICTIONS: &str = "cuzk_evictions_total";
+/// 1 while the journal cannot be written, otherwise 0.
+pub const JOURNAL_FAILING: &str = "cuzk_journal_failing";
 
 /// Describes each metric and its unit to the installed recorder.
 pub fn describe() {
@@ -96,6 +98,11 @@ pub fn describe() {
         "Memory of the buffers that are kept for the next partition"
     );
     describe_counter!(EVICTIONS, Count, "Evictions to free memory");
+    describe_gauge!(
+        JOURNAL_FAILING,
+        Count,
+        "1 while the journal cannot be written, otherwise 0"
+    );
 }
 
 /// Counts a job of `kind` that was accepted.
@@ -131,6 +138,24 @@ pub fn device_fault(device: usize, fault: Fault) {
 pub fn device_quarantined(device: usize, quarantined: bool) {
     let quarantined = f64::from(u8::from(quarantined));
     guarded(|| gauge!(DEVICE_QUARANTINED, of_device(device)).set(quarantined));
+}
+
+/// Makes a device known, with no fault so far: an alert on a counter needs its first value.
+pub fn device_added(device: usize) {
+    device_quarantined(device, false);
+    guarded(|| counter!(PROOFS_REJECTED, of_device(device)).increment(0));
+    for fault in Fault::ALL {
+        let device = device.to_string();
+        guarded(|| {
+            counter!(DEVICE_FAULTS, "device" => device, "fault" => fault.name()).increment(0)
+        });
+    }
+}
+
+/// Sets the gauge that tells if the journal cannot be written.
+pub fn journal_failing(failing: bool) {
+    let failing = f64::from(u8::from(failing));
+    guarded(|| gauge!(JOURNAL_FAILING).set(failing));
 }
 
 /// Sets the gauge of the memory that may be reserved in all.

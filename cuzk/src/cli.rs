@@ -11,6 +11,7 @@ use crate::commands::cancel::Cancel;
 use crate::commands::completions::Completions;
 use crate::commands::config::ConfigCommand;
 use crate::commands::demo::Demo;
+use crate::commands::doctor::Doctor;
 use crate::commands::drain::Drain;
 use crate::commands::evict::Evict;
 use crate::commands::params::Params;
@@ -23,11 +24,13 @@ use crate::commands::reload::Reload;
 use crate::commands::serve::Serve;
 use crate::commands::status::Status;
 use crate::commands::submit::Submit;
+use crate::commands::support_bundle::SupportBundle;
 use crate::commands::synth::Synth;
 use crate::commands::top::Top;
 use crate::commands::tune::Tune;
 use crate::commands::vanilla::Vanilla;
 use crate::commands::verify::Verify;
+use crate::commands::version::Version;
 use crate::sweep::Sweep;
 
 /// The version, and the features of the build.
@@ -100,9 +103,15 @@ pub(crate) enum Command {
     Synth(Synth),
     /// Give a client without TLS a unix socket, and take its calls to a daemon over TLS.
     Proxy(ProxyArgs),
-    /// Check and show the configuration.
+    /// Check, compare, make and carry over configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Look for everything that keeps this machine from proving, or from proving well.
+    Doctor(Doctor),
+    /// Collect what a person who helps must see, without secrets and miner ids.
+    SupportBundle(SupportBundle),
+    /// Print the version; with --verbose the features, the kernels and the machine, too.
+    Version(Version),
     /// Print the completions of this command line for a shell.
     Completions(Completions),
     /// Measure a stage and its peer, alternating, in one run.

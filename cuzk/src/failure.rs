@@ -1,10 +1,17 @@
-//! The failure of a command: its message and its exit code.
+//! The failure of a command: its message, its stable code and its exit code.
+//!
+//! Not its report. The invariant: the exit code is that of the stable code, unless a signal
+//! ended the command, or several failures have one end.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use cuzk_core::error::ErrorCode;
+
+use crate::shown::shown;
 use crate::signal::Signal;
 
 /// The end of a command that did not succeed.
@@ -12,50 +19,50 @@ use crate::signal::Signal;
 pub(crate) struct Failure {
     /// None if it has been printed.
     message: Option<String>,
-    code: u8,
+    code: ErrorCode,
+    exit_code: u8,
     /// True if a printed object has reported it.
     is_reported: bool,
 }
 
-/// The exit code of a failure on good input.
-const FAILED: u8 = 1;
-
-/// The exit code of bad input: the user can mend it by changing an argument or a file.
-const INPUT: u8 = 2;
-
-fn code_of(is_input: bool) -> u8 {
-    if is_input { INPUT } else { FAILED }
-}
-
 impl Failure {
-    fn new(message: impl Into<String>, code: u8) -> Self {
+    /// Returns the failure of this code, with its exit code.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             message: Some(message.into()),
             code,
+            exit_code: code.exit_code(),
             is_reported: false,
         }
     }
 
-    /// Returns a failure that the user can mend by changing an argument or a file: exit
-    /// code 2.
+    /// Returns a failure that the user can mend by changing an argument: exit code 2.
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::new(message, INPUT)
+        Self::new(ErrorCode::Argument, message)
     }
 
     /// Returns a failure on good input: exit code 1.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::new(message, FAILED)
+        Self::new(ErrorCode::Failed, message)
     }
 
     /// Returns the end by a signal: exit code 128 plus the signal's number.
     pub(crate) fn stopped(signal: Signal, message: impl fmt::Display) -> Self {
         let message = format!("stopped by {}; {message}", signal.name());
-        Self::new(message, signal.exit_code())
+        Self {
+            exit_code: signal.exit_code(),
+            ..Self::new(ErrorCode::Signal, message)
+        }
     }
 
     /// Returns the failure of a file that the user named and that cannot be read or written.
-    pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
-        Self::input(format!("{}: {error}", path.display()))
+    /// A disk that is full or fails is no bad input.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
+        let code = match is_of_disk(error) {
+            true => ErrorCode::Output,
+            false => ErrorCode::File,
+        };
+        Self::new(code, format!("{}: {error}", shown(path)))
     }
 
     /// Returns it with the name of the thing that failed, in front.
@@ -84,31 +91,45 @@ impl Failure {
         self.is_reported
     }
 
-    /// Returns the exit code as a number.
-    pub(crate) fn code(&self) -> u8 {
+    /// Returns the stable code.
+    pub(crate) fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// Returns it with an exit code of at least `code`.
-    pub(crate) fn at_least(self, code: u8) -> Self {
+    /// Returns the exit code as a number.
+    pub(crate) fn exit_number(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// Returns it with an exit code of at least `exit_code`.
+    pub(crate) fn at_least(self, exit_code: u8) -> Self {
         Self {
-            code: self.code.max(code),
+            exit_code: self.exit_code.max(exit_code),
             ..self
         }
     }
 
     /// Returns the end of a command whose failures have all been printed.
-    pub(crate) fn printed(code: u8) -> Self {
+    pub(crate) fn printed(exit_code: u8) -> Self {
         Self {
             message: None,
-            code,
+            code: ErrorCode::Failed,
+            exit_code,
             is_reported: true,
         }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
+        ExitCode::from(self.exit_code)
     }
+}
+
+/// Returns true if the disk is full or fails, and another path would do no better.
+fn is_of_disk(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    /// Linux's number of an input or output error, which has no kind.
+    const EIO: i32 = 5;
+    matches!(error.kind(), StorageFull | QuotaExceeded) || error.raw_os_error() == Some(EIO)
 }
 
 /// Returns the failure of good input that `error` describes: exit code 1.
@@ -130,7 +151,7 @@ impl From<cuzk_core::config::ConfigError> for Failure {
 
 impl From<&cuzk_core::Error> for Failure {
     fn from(error: &cuzk_core::Error) -> Self {
-        Self::new(error.to_string(), code_of(error.is_input()))
+        Self::new(ErrorCode::of(error), error.to_string())
     }
 }
 
@@ -155,5 +176,31 @@ impl From<cuzk_groth16::Error> for Failure {
 impl From<Arc<cuzk_core::Error>> for Failure {
     fn from(error: Arc<cuzk_core::Error>) -> Self {
         Self::from(&*error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_bad_input_and_a_missing_folder_is() {
+        let of = |kind: io::ErrorKind| {
+            let failure = Failure::file(Path::new("p"), &kind.into());
+            (failure.code(), failure.exit_number())
+        };
+        assert_eq!(of(io::ErrorKind::StorageFull), (ErrorCode::Output, 1));
+        assert_eq!(of(io::ErrorKind::QuotaExceeded), (ErrorCode::Output, 1));
+        assert_eq!(of(io::ErrorKind::NotFound), (ErrorCode::File, 2));
+        assert_eq!(of(io::ErrorKind::PermissionDenied), (ErrorCode::File, 2));
+    }
+
+    #[test]
+    fn a_signal_has_its_own_exit_code() {
+        let failure = Failure::stopped(Signal::Interrupt, "nothing is kept");
+        assert_eq!(
+            (failure.code(), failure.exit_number()),
+            (ErrorCode::Signal, 130)
+        );
     }
 }

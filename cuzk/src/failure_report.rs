@@ -29,8 +29,7 @@ impl<'a> Name<'a> {
 
 /// Writes a path as reports have it, also if it is not UTF-8.
 fn shown<S: Serializer>(path: &Option<&Path>, serializer: S) -> Result<S::Ok, S::Error> {
-    let shown = path.map(|path| path.display().to_string());
-    shown.serialize(serializer)
+    path.map(output::shown).serialize(serializer)
 }
 
 /// A failure as an object, in the place of the result.
@@ -39,13 +38,15 @@ struct FailureReport<'a> {
     #[serde(flatten)]
     name: Name<'a>,
     error: &'a str,
+    /// The stable code, such as `CUZK-0007`.
+    code: String,
     exit_code: u8,
 }
 
 /// Prints a failure on standard error.
 pub(crate) fn say(failure: &Failure) {
     if failure.message().is_some() {
-        output::say(format_args!("error: {failure}"));
+        output::say(format_args!("error: {failure} [{}]", failure.code()));
     }
 }
 
@@ -61,7 +62,8 @@ pub(crate) fn report_of(failure: &Failure, name: Name<'_>) {
     output::print_failure(&FailureReport {
         name,
         error,
-        exit_code: failure.code(),
+        code: failure.code().to_string(),
+        exit_code: failure.exit_number(),
     });
 }
 
@@ -102,7 +104,7 @@ impl Failures {
     /// Reports a failure, and keeps the highest exit code.
     pub(crate) fn add(&mut self, failure: &Failure) {
         say(failure);
-        self.code = self.code.max(Some(failure.code()));
+        self.code = self.code.max(Some(failure.exit_number()));
     }
 
     /// Returns the end of the command if this was all.
@@ -123,7 +125,7 @@ mod tests {
         let end = |list: &[Failure]| {
             let mut failures = Failures::new(false);
             list.iter().for_each(|failure| failures.add(failure));
-            failures.end().map_err(|failure| failure.code())
+            failures.end().map_err(|failure| failure.exit_number())
         };
         let (failed, input) = (|| Failure::failed("one"), || Failure::input("other"));
         assert_eq!(end(&[]), Ok(()));

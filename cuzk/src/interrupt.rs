@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use cuzk_memory::Cancellation;
 use signal_hook::flag;
 
 use crate::failure::Failure;
@@ -17,6 +18,9 @@ use crate::signal::Signal;
 
 /// The time between two looks for a signal.
 const POLL: Duration = Duration::from_millis(100);
+
+/// The longest wait for work that was told to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Remembers a signal. Until the second, signals have no other effect from now on.
 #[derive(Debug)]
@@ -76,6 +80,31 @@ impl Interrupt {
                 return Err(Failure::stopped(signal, left));
             }
         }
+    }
+
+    /// As [`Self::unless_it_comes`], for work that stops once `stop` is raised. After a signal
+    /// it is waited for, so that it leaves no unfinished file.
+    ///
+    /// # Errors
+    /// As [`Self::unless_it_comes`].
+    pub(crate) fn stops<T: Send + 'static>(
+        &self,
+        what: &str,
+        left: impl fmt::Display,
+        stop: &Cancellation,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (end, ended) = mpsc::channel::<()>();
+        let result = self.unless_it_comes(what, left, move || {
+            // Dropped when the work has ended, also by a panic.
+            let _end = end;
+            work()
+        });
+        if result.is_err() {
+            stop.cancel();
+            ended.recv_timeout(STOP_LIMIT).ok();
+        }
+        result
     }
 
     /// Returns the signal that came, if one did.

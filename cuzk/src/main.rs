@@ -18,10 +18,12 @@ mod failure_report;
 mod in_flight;
 mod interrupt;
 mod logging;
+mod machine;
 mod memory;
 mod output;
 mod output_path;
 mod progress;
+mod shown;
 mod signal;
 mod sweep;
 mod timeline;
@@ -67,11 +69,18 @@ fn usage(error: &clap::Error) -> ! {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     match &cli.command {
-        // It reports every error of a file by itself, so it comes before the
-        // configuration is loaded.
+        // These report every error of a file by themselves, or need none, so they come before
+        // the configuration is loaded.
         Command::Config(command) => {
             return commands::config::run(command, cli.config.as_deref(), cli.json);
         }
+        Command::Doctor(args) => {
+            return commands::doctor::run(args, cli.config.as_deref(), cli.json);
+        }
+        Command::SupportBundle(args) => {
+            return commands::support_bundle::run(args, cli.config.as_deref(), cli.json);
+        }
+        Command::Version(args) => return commands::version::run(args, cli.json),
         Command::Completions(args) => return commands::completions::run(args, Cli::command()),
         _ => {}
     }
@@ -96,8 +105,12 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Synth(args) => commands::synth::run(&context, &args),
         Command::Plan(args) => commands::plan::run(&context, &args),
         Command::Proxy(args) => commands::proxy::run(&context, args),
-        Command::Config(args) => commands::config::run(&args, cli.config.as_deref(), cli.json),
-        Command::Completions(args) => commands::completions::run(&args, Cli::command()),
+        // They came before the configuration.
+        Command::Config(_)
+        | Command::Doctor(_)
+        | Command::SupportBundle(_)
+        | Command::Version(_)
+        | Command::Completions(_) => Ok(()),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Sweep(args) => sweep::run(&context, &args),
         Command::Tune(Tune::GpuThreads(args)) => commands::tune::gpu_threads(&context, &args),

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::shown::harmless;
+pub(crate) use crate::shown::shown;
 
 /// Prints `report` as one line of JSON, or as `text` writes it.
 pub(crate) fn print<R: Serialize>(
@@ -58,6 +60,7 @@ pub(crate) fn print_lines(lines: &str) -> Result<(), Failure> {
 
 /// Prints a line on standard error. An error while printing is ignored.
 pub(crate) fn say(line: impl fmt::Display) {
+    let line = harmless(&line.to_string());
     io::stderr().write_all(format!("{line}\n").as_bytes()).ok();
 }
 
@@ -69,6 +72,6 @@ fn line<R: Serialize>(
     if json {
         serde_json::to_string(report).map_err(|error| Failure::failed(error.to_string()))
     } else {
-        Ok(text(report))
+        Ok(harmless(&text(report)))
     }
 }

@@ -4,13 +4,14 @@
 //! device stay what they are.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use cuzk_core::error::ErrorCode;
 use cuzk_files::{check_folder, write_whole};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, shown};
 
 /// The largest number of links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -38,12 +39,12 @@ enum Target {
 }
 
 impl OutputPath {
-    /// Checks the path.
+    /// Checks the path. `-` is standard output.
     ///
     /// # Errors
-    /// If it is a folder, or if its folder does not exist or takes no files.
+    /// If it is a folder or is read-only, or if its folder does not exist or takes no files.
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
-        let target = Target::of(path).map_err(|error| Failure::file(path, &error))?;
+        let target = Target::of(path).map_err(|error| refused(path, &error))?;
         if target == Target::Stdout {
             output::take_stdout();
         }
@@ -97,10 +98,9 @@ impl OutputPath {
         let mut before: Vec<&Self> = Vec::new();
         for out in outs.into_iter().filter(|out| out.file().is_some()) {
             if let Some(same) = before.iter().find(|other| other.target == out.target) {
+                let (one, other) = (shown(&same.path), shown(&out.path));
                 return Err(Failure::input(format!(
-                    "{} and {} are one file: each result needs its own",
-                    same.path.display(),
-                    out.path.display()
+                    "{one} and {other} are one file: each result needs its own"
                 )));
             }
             before.push(out);
@@ -108,7 +108,8 @@ impl OutputPath {
         Ok(())
     }
 
-    /// Checks that no result replaces one of these requests.
+    /// Checks that no result replaces one of these requests, or another file that looks like
+    /// one: the two options may be swapped.
     ///
     /// # Errors
     /// The first that does.
@@ -119,19 +120,62 @@ impl OutputPath {
         // A path that cannot be followed cannot be read; reading it reports that.
         let requests = requests.iter().filter_map(|path| followed(path).ok());
         let requests: Vec<_> = requests.collect();
-        let mut files = outs.into_iter().filter(|out| out.file().is_some());
-        let lost = files.find(|out| requests.iter().any(|path| out.file() == Some(path)));
-        lost.map_or(Ok(()), |out| {
-            Err(Failure::input(format!(
-                "{} is a request's file: write the result to another",
-                out.path.display()
-            )))
-        })
+        for out in outs {
+            let Some(file) = out.file() else { continue };
+            let path = shown(&out.path);
+            if requests.iter().any(|request| request == file) {
+                return Err(Failure::input(format!(
+                    "{path} is a request's file: write the result to another"
+                )));
+            }
+            if looks_like_a_request(file) {
+                return Err(Failure::input(format!(
+                    "{path} is a request, which the result would replace: swap --request and \
+                     --out if they are the wrong way round, or write the result to another file"
+                )));
+            }
+        }
+        Ok(())
     }
+}
+
+/// Returns true if a file begins as a request does. A file that cannot be read does not.
+fn looks_like_a_request(path: &Path) -> bool {
+    const LOOK_BYTES: u64 = 4096;
+    const KEYS: [&str; 4] = [
+        "\"proof_kind\"",
+        "\"registered_proof\"",
+        "\"vanilla_proof",
+        "\"Phase1Out\"",
+    ];
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LOOK_BYTES).read_to_end(&mut start));
+    let start = String::from_utf8_lossy(&start);
+    let json = start.trim_start_matches('\u{feff}').trim_start();
+    read.is_ok() && json.starts_with('{') && KEYS.iter().any(|key| json.contains(key))
+}
+
+/// Returns the failure of a path at which nothing can be written.
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let problem = match error.kind() {
+        io::ErrorKind::NotFound if !folder.exists() => "does not exist; make it",
+        io::ErrorKind::NotADirectory if !folder.is_dir() => "is not a folder; name a folder",
+        _ => return Failure::file(path, error),
+    };
+    let (path, folder) = (shown(path), shown(folder));
+    let message = format!("{path}: the folder {folder} {problem}, or write elsewhere");
+    Failure::new(ErrorCode::File, message)
 }
 
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
         let followed = followed(path)?;
         if is_descriptor(&followed) && followed.file_name() == Some("1".as_ref()) {
             return Ok(Self::Stdout);
@@ -140,6 +184,10 @@ impl Target {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if !metadata.is_file() => Ok(Self::Stream(followed)),
             Ok(_) if is_descriptor(&followed) => Ok(Self::Stream(followed)),
+            Ok(metadata) if metadata.permissions().readonly() => {
+                let problem = "it is read-only; let it be written to, or name another file";
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
+            }
             Ok(_) => Self::file(followed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::file(followed),
             Err(error) => Err(error),
@@ -231,12 +279,40 @@ mod tests {
 
     #[test]
     fn standard_output_is_known_by_any_name() {
-        for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
             assert!(
                 OutputPath::new(Path::new(name)).unwrap().is_stdout(),
                 "{name}"
             );
         }
-        assert!(!OutputPath::new(Path::new("/dev/null")).unwrap().is_stdout());
+        for name in ["/dev/null", "./-"] {
+            let out = OutputPath::new(Path::new(name)).unwrap();
+            assert!(!out.is_stdout(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_read_only_and_one_that_is_a_request_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("kept"), "a proof").unwrap();
+        let mut permissions = std::fs::metadata(at("kept")).unwrap().permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(at("kept"), permissions).unwrap();
+        let failure = OutputPath::new(&at("kept")).unwrap_err().to_string();
+        assert!(failure.contains("read-only"), "{failure}");
+
+        for (text, is_request) in [
+            ("\u{feff} {\"proof_kind\": \"WINNING_POST\"}", true),
+            ("{\"SectorNum\":1,\"Phase1Out\":\"\"}", true),
+            ("{\"traceEvents\":[]}", false),
+            ("proof_kind", false),
+            ("", false),
+        ] {
+            std::fs::write(at("out"), text).unwrap();
+            let out = OutputPath::new(&at("out")).unwrap();
+            let checked = OutputPath::check_no_request([&out], &[at("request")]);
+            assert_eq!(checked.is_err(), is_request, "{text}");
+        }
     }
 }

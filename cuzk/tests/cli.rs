@@ -7,6 +7,12 @@
     reason = "a failure in a test fails the test"
 )]
 
+#[cfg(target_os = "linux")]
+#[path = "cli/messages.rs"]
+mod messages;
+#[cfg(target_os = "linux")]
+#[path = "cli/operator.rs"]
+mod operator;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/refusals.rs"]

@@ -290,6 +290,11 @@ fn a_demo_that_makes_its_parameters_answers_too() {
     assert!(said.contains("stopped by SIGTERM"), "{said}");
     assert!(said.contains("parameters are not made"), "{said}");
     assert!(output.stdout.is_empty());
+    // "Nothing is kept": the half of a gigabyte that was written is gone, too.
+    let left = std::fs::read_dir(cache.path()).unwrap();
+    let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+    let is_partial = |name: &std::ffi::OsString| name.to_string_lossy().contains("partial");
+    assert!(!left.iter().any(is_partial), "{left:?}");
 }
 
 #[test]

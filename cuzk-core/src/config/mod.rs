@@ -8,6 +8,8 @@
 //!   values, and `problem` is a value that failed.
 //! * `resolved`: the configuration that the engine sees, `server` that of the daemon, and
 //!   `address` where a daemon is. `printed` is the way back to a file.
+//! * `import`: the way from a file of the existing daemon to one of ours.
+//! * `places`: the files and folders that a configuration names, on this machine.
 //!
 //! Nothing here watches a file or changes at run time. The invariants: an unknown key, a
 //! value out of range or a value of the wrong type never resolves. All problems of a file
@@ -16,12 +18,15 @@
 mod address;
 mod file;
 mod host;
+mod import;
 mod keys;
+mod places;
 mod printed;
 mod problem;
 mod resolve;
 mod resolved;
 mod server;
+mod size;
 mod values;
 
 use std::path::Path;
@@ -36,9 +41,11 @@ pub use file::{
 };
 pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
+pub use import::{Imported, LeftOut, import};
 pub use keys::SECTIONS;
+pub use places::{PlaceProblem, place_problems};
 pub use problem::{ConfigError, Problem, ProblemKind};
-pub use resolve::PARAM_CACHE_DEFAULT;
+pub use resolve::{PARAM_CACHE_DEFAULT, TOTAL_BUDGET_MIN_BYTES};
 pub use resolved::{
     Config, Cpu, Devices, Gpus, Jobs, LogFormat, LogLevel, Logging, Memory, Pipeline, Srs,
     Synthesis,

@@ -12,20 +12,11 @@ use super::address::Address;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::resolved::{Config, Devices};
 use super::server::Server;
+use super::size::exact_size;
 
-/// The shortest exact spelling of a size: `"24GiB"`, `"1023KiB"`, `"7B"`.
+/// A size, in its shortest exact spelling.
 fn size_text(bytes: u64) -> SizeText {
-    const UNITS: [(u64, &str); 4] = [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
-    let unit = UNITS
-        .iter()
-        .find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
-    let (unit, name) = unit.copied().unwrap_or((1, "B"));
-    SizeText::Text(format!("{}{name}", bytes / unit))
+    SizeText::Text(exact_size(bytes))
 }
 
 fn limit_text(bytes: Option<u64>) -> SizeText {

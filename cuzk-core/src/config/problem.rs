@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use rayon::ThreadPoolBuildError;
 
 use super::address::AddressError;
+use super::size::exact_size;
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +42,9 @@ pub enum ConfigError {
     },
     /// The requests of a daemon leave no memory for the engine.
     #[error(
-        "server.request_memory ({request_bytes} bytes) leaves nothing of memory.total_budget \
-         without safety_margin ({usable_bytes} bytes); lower it or raise total_budget"
+        "server.request_memory ({}) leaves nothing of memory.total_budget without safety_margin \
+         ({}); lower it or raise total_budget",
+        exact_size(*request_bytes), exact_size(*usable_bytes)
     )]
     RequestMemory {
         /// The budget of requests, bytes.
@@ -150,8 +152,24 @@ pub enum ProblemKind {
         /// The number found.
         got: u64,
     },
+    /// More threads than the machine's cores can have.
+    #[error("expected at most {max} threads on {cores} core(s), got {got}")]
+    TooManyThreads {
+        /// The largest value taken.
+        max: usize,
+        /// The machine's cores.
+        cores: usize,
+        /// The number found.
+        got: usize,
+    },
+    /// A path with an abbreviation.
+    #[error("only a shell expands the `~` of {got:?}; write the whole path")]
+    Tilde {
+        /// The path found.
+        got: String,
+    },
     /// A size that is too small to be of use.
-    #[error("expected at least {min} bytes, got {got}")]
+    #[error("expected at least {}, got {}", exact_size(*min), exact_size(*got))]
     TooSmall {
         /// The smallest value taken, bytes.
         min: u64,
@@ -175,8 +193,8 @@ pub enum ProblemKind {
     },
     /// A margin that leaves nothing of the budget.
     #[error(
-        "expected less than total_budget ({budget_bytes} bytes), got {margin_bytes} bytes; \
-         lower it or raise total_budget"
+        "expected less than total_budget ({}), got {}; lower it or raise total_budget",
+        exact_size(*budget_bytes), exact_size(*margin_bytes)
     )]
     MarginExceedsBudget {
         /// The margin, bytes.
@@ -186,8 +204,9 @@ pub enum ProblemKind {
     },
     /// A reserve that leaves nothing for other jobs.
     #[error(
-        "expected less than total_budget without safety_margin ({usable_bytes} bytes), \
-         got {reserve_bytes} bytes; lower it or raise total_budget"
+        "expected less than total_budget without safety_margin ({}), got {}; lower it or raise \
+         total_budget",
+        exact_size(*usable_bytes), exact_size(*reserve_bytes)
     )]
     ReserveExceedsBudget {
         /// The reserve, bytes.

@@ -31,6 +31,9 @@ pub const PARAM_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
 /// there, large enough for test sectors.
 const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 
+/// The least budget. Reading a circuit takes four times as much.
+pub const TOTAL_BUDGET_MIN_BYTES: u64 = 16 << 20;
+
 /// The automatic safety margin is a tenth of the budget, at most this.
 const MARGIN_AUTO_MAX_BYTES: u64 = 16 << 30;
 
@@ -134,6 +137,7 @@ fn logging(check: &mut Check<'_>, section: &file::LoggingSection) -> Logging {
 }
 
 fn param_cache(check: &mut Check<'_>, field: &Field<String>) -> PathBuf {
+    check.check_path("srs", "param_cache", field);
     match field {
         Some(path) if path.get_ref().is_empty() => {
             let expected = expected("srs", "param_cache");
@@ -169,6 +173,11 @@ fn each_once<T: FromStr + PartialEq>(
     let texts = field.as_ref()?;
     let mut values = Vec::new();
     for text in texts.get_ref() {
+        if text.starts_with('~') {
+            let got = text.clone();
+            check.note(section, key, texts, ProblemKind::Tilde { got });
+            continue;
+        }
         match text.parse() {
             Ok(value) if values.contains(&value) => {}
             Ok(value) => values.push(value),
@@ -195,6 +204,7 @@ fn jobs(check: &mut Check<'_>, section: &file::JobsSection) -> Jobs {
         normal: seconds("normal_patience_s", &section.normal_patience_s, 3600),
         low: seconds("low_patience_s", &section.low_patience_s, 6 * 3600),
     };
+    check.check_path("jobs", "journal", &section.journal);
     let mut count = |key, field, default| check.count("jobs", key, field, default);
     Jobs {
         queued_partitions: count("queued_partitions", &section.queued_partitions, 1024),
@@ -240,7 +250,7 @@ fn devices(check: &mut Check<'_>, field: &Field<DevicesText>) -> Devices {
 
 fn memory(check: &mut Check<'_>, section: &file::MemorySection) -> Memory {
     let host_bytes = check.host.memory_bytes.filter(|&bytes| bytes > 0);
-    let budget = check.size("memory", "total_budget", &section.total_budget);
+    let budget = total_budget(check, &section.total_budget);
     let margin = check.size("memory", "safety_margin", &section.safety_margin);
     let budget_bytes = budget.or(host_bytes).unwrap_or(MEMORY_UNKNOWN_BYTES);
     let margin_bytes = margin.unwrap_or_else(|| margin_auto_bytes(budget_bytes));
@@ -271,6 +281,18 @@ fn memory(check: &mut Check<'_>, section: &file::MemorySection) -> Memory {
             )
             .unwrap_or(Dealloc::Recycle),
     }
+}
+
+/// A budget with which nothing could be proved is a typing error: the unit was wrong.
+fn total_budget(check: &mut Check<'_>, field: &Field<SizeText>) -> Option<u64> {
+    let got = check.size("memory", "total_budget", field)?;
+    let min = TOTAL_BUDGET_MIN_BYTES;
+    if let Some(at) = field.as_ref().filter(|_| got < min) {
+        let kind = ProblemKind::TooSmall { min, got };
+        check.note("memory", "total_budget", at, kind);
+        return None;
+    }
+    Some(got)
 }
 
 /// What is left for other jobs must be something.

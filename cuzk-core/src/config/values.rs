@@ -17,6 +17,13 @@ use super::problem::{Finding, ProblemKind};
 /// error.
 pub const COUNT_MAX: u64 = 4096;
 
+/// Threads that a core may have. Each has memory and none makes the others faster.
+const THREADS_PER_CORE_MAX: usize = 16;
+
+/// Threads that any machine may have, so that a configuration for a larger machine can be
+/// tried on a small one.
+const THREADS_MAX_MIN: usize = 256;
+
 /// The longest time, ten years. A longer one is a typing error.
 pub const SECONDS_MAX: u64 = 10 * 366 * 24 * 3600;
 
@@ -40,12 +47,31 @@ impl Check<'_> {
         });
     }
 
-    /// Returns a number of threads: 0, and no number, mean all cores.
+    /// Returns a number of threads: 0, and no number, mean all cores. Threads beyond
+    /// [`threads_max`] are a typing error.
     pub(super) fn threads(&mut self, section: &str, key: &str, field: &Field<i64>) -> usize {
         let cores = self.host.cores.max(1);
-        match field {
-            Some(value) if *value.get_ref() == 0 => cores,
-            field => self.count(section, key, field, cores),
+        let Some(value) = field.as_ref().filter(|value| *value.get_ref() != 0) else {
+            return cores;
+        };
+        let (count, max) = (self.count(section, key, field, cores), threads_max(cores));
+        if count <= max {
+            return count;
+        }
+        let got = count;
+        let kind = ProblemKind::TooManyThreads { max, cores, got };
+        self.note(section, key, value, kind);
+        cores
+    }
+
+    /// Notes a path that only a shell would understand.
+    pub(super) fn check_path(&mut self, section: &str, key: &str, field: &Field<String>) {
+        if let Some(path) = field
+            .as_ref()
+            .filter(|path| path.get_ref().starts_with('~'))
+        {
+            let got = path.get_ref().clone();
+            self.note(section, key, path, ProblemKind::Tilde { got });
         }
     }
 
@@ -150,6 +176,12 @@ impl Check<'_> {
         }
         found.copied()
     }
+}
+
+/// Returns the most threads that a machine's pools may have.
+fn threads_max(cores: usize) -> usize {
+    let max = cores.saturating_mul(THREADS_PER_CORE_MAX);
+    max.max(THREADS_MAX_MIN)
 }
 
 /// Returns true if a size is zero, in whatever unit.

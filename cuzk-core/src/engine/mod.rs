@@ -56,8 +56,7 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use cuzk_filecoin::ProofRequest;
-use cuzk_filecoin::{CircuitId, Statement, decode};
+use cuzk_filecoin::{CircuitId, ProofRequest, Statement, decode};
 use cuzk_groth16::backend::Device;
 use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
@@ -69,7 +68,7 @@ pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
 };
-use self::submission::{refusal, submit_request, submit_statement};
+use self::submission::{decode_file, refusal, submit_request, submit_statement};
 use self::workers::Workers;
 use crate::config::Config;
 use crate::job::{JobHandle, JobOptions, JobState, RequestBytes, priority_of};
@@ -388,8 +387,9 @@ impl Drop for Engine {
     }
 }
 
-fn decode_file(request: &[u8]) -> Result<Arc<dyn Statement>> {
-    Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
+/// Has an engine make no multiples from now on, because its process ends with its jobs.
+pub fn make_no_multiples(engine: &Engine) {
+    engine.core.assets.multiples.close();
 }
 
 /// The error of an engine that cannot start.

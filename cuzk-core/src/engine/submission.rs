@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
-use cuzk_filecoin::{CircuitId, Statement};
+use cuzk_filecoin::{CircuitId, ProofRequest, Statement, decode};
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
 use cuzk_scheduler::admission::Lane;
@@ -223,7 +223,8 @@ fn keep(
     for _ in 0..2 {
         let accepted = match recorder.accept(id, &options, request.as_bytes()) {
             // A job that cannot be read cannot be gone on with.
-            Err(JournalError::DamagedJob { .. }) => {
+            Err(error @ JournalError::DamagedJob { .. }) => {
+                tracing::warn!(id, %error, "the job is proved again");
                 journal.forget(id)?;
                 continue;
             }
@@ -261,10 +262,18 @@ fn stored_proofs(
     let services = (&core.assets, &core.compute);
     let verify = |(partition, proof)| {
         let proof = verify_stored(services, statement, critical, partition, proof);
-        Some((partition, proof.ok()?))
+        let warn = |error: &Error| {
+            tracing::warn!(partition, %error, "a proof of the journal is made again");
+        };
+        Some((partition, proof.inspect_err(warn).ok()?))
     };
     let verified: Vec<_> = proofs.map(verify).collect::<Option<_>>()?;
     (verified.len() == statement.partitions()).then_some(verified)
+}
+
+/// Reads a request file.
+pub(super) fn decode_file(request: &[u8]) -> Result<Arc<dyn Statement>> {
+    Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
 }
 
 /// Returns the reason that a refused job is counted under.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cuzk_core::config::SECTIONS;
+use cuzk_core::error::ErrorCode;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -89,6 +90,28 @@ fn links_of_documents_lead_somewhere() {
         }
     }
     assert!(all >= 40, "{all}");
+}
+
+/// The page for operators has a row for each code, with its exit code and what to do.
+#[test]
+fn troubleshooting_lists_every_code() {
+    let text = fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| CUZK-"));
+    let rows: Vec<_> = rows.collect();
+    assert_eq!(rows.len(), ErrorCode::ALL.len());
+    for (code, row) in ErrorCode::ALL.into_iter().zip(rows) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let [_, name, exit, error, advice, _] = cells[..] else {
+            panic!("{row}")
+        };
+        assert_eq!(name, code.to_string());
+        let expected = match code {
+            ErrorCode::Signal => "128 + signal".to_owned(),
+            code => code.exit_code().to_string(),
+        };
+        assert_eq!(exit, expected, "{row}");
+        assert!(error.ends_with('.') && advice.ends_with('.'), "{row}");
+    }
 }
 
 fn sources(folder: &Path, out: &mut String) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
+use cuzk_core::engine::make_no_multiples;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
@@ -93,6 +94,20 @@ fn multiples_that_are_damaged_are_made_anew_while_others_prove() {
     engine.shutdown();
     let entries = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(entries, 4, "parameters, key, circuit and multiples");
+}
+
+#[test]
+fn an_engine_that_is_to_make_none_leaves_damaged_multiples_alone() {
+    let Some((folder, multiples)) = damaged() else {
+        return;
+    };
+    let before = fs::read(&multiples).unwrap();
+    let engine = engine_that_makes(folder.path(), &[KIND]);
+    make_no_multiples(&engine);
+    prove(&engine);
+    assert!(engine.status().making_multiples.is_empty());
+    engine.shutdown();
+    assert!(fs::read(&multiples).unwrap() == before);
 }
 
 #[test]

@@ -22,6 +22,16 @@ pub(super) type Fault = String;
 type PorepInputs = stacked::PublicInputs<DefaultTreeDomain, DefaultPieceDomain>;
 type PorepProof<Tree> = stacked::Proof<Tree, DefaultPieceHasher>;
 
+/// Returns the text of a fault. A verifier can reject a proof whose parts all hold by
+/// themselves.
+pub(super) fn reason(found: Result<(), Fault>) -> String {
+    let unknown = || {
+        "each part holds by itself, so a part is missing, is there too often or is in another \
+         place"
+    };
+    found.err().unwrap_or_else(|| unknown().to_owned())
+}
+
 fn ensure(holds: bool, fault: impl FnOnce() -> Fault) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(fault()) }
 }
@@ -189,4 +199,13 @@ pub(super) fn snap_deals<Tree: ReplicaTree>(
         check().map_err(|fault| format!("challenge {c}: {fault}"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_rejection_is_never_without_a_reason() {
+        assert_eq!(super::reason(Err("why".to_owned())), "why");
+        assert!(super::reason(Ok(())).contains("in another place"));
+    }
 }

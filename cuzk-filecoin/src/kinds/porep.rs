@@ -230,15 +230,15 @@ fn verified<Tree: ReplicaTree>(porep: Porep<Tree>) -> Result<Box<dyn ReferenceSt
     if valid && vanilla.par_iter().flatten().all(paths_verify) {
         return Ok(Box::new(porep));
     }
-    let fault = vanilla
+    let found = vanilla
         .iter()
         .enumerate()
-        .find_map(|(k, proofs)| fault::porep(params, inputs, k, proofs).err());
+        .try_for_each(|(k, proofs)| fault::porep(params, inputs, k, proofs));
     Err(Error::request(
         "vanilla_proof",
         format!(
             "does not verify against its own comm_r, comm_d, replica_id and seed: {}",
-            fault.unwrap_or_default()
+            fault::reason(found)
         ),
         "run seal_commit_phase1 again, or send its output unaltered",
     ))

@@ -113,7 +113,7 @@ fn verified<Tree: ReplicaTree>(update: Update<Tree>) -> Result<Box<dyn Reference
                 format!("vanilla_proofs[{k}]"),
                 format!(
                     "does not verify against comm_r_old, comm_r_new and comm_d_new: {}",
-                    fault.err().unwrap_or_default()
+                    fault::reason(fault)
                 ),
                 "run generate_partition_proofs again for this update, or send its output unaltered \
              and in order",

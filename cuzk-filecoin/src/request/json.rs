@@ -52,13 +52,19 @@ pub(super) fn peek_kind(bytes: &[u8]) -> Option<ProofKind> {
     struct Named {
         proof_kind: Value,
     }
-    let small = Some(bytes).filter(|bytes| bytes.len() <= PEEK_BYTES_MAX)?;
+    let small = Some(without_mark(bytes)).filter(|bytes| bytes.len() <= PEEK_BYTES_MAX)?;
     let Named { proof_kind } = serde_json::from_slice(small).ok()?;
     kind_of(&proof_kind)
 }
 
+/// Returns a text without the mark of UTF-8 that some editors put in front of it.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
 /// Reads any of the three kinds of request file.
 pub(super) fn parse(bytes: &[u8]) -> Result<ProofRequest, Error> {
+    let bytes = without_mark(bytes);
     let probe = probe("request", bytes)?;
     if probe.proof_kind.is_some() {
         return request(Members::parse(bytes)?);

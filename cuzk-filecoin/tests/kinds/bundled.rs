@@ -57,6 +57,19 @@ fn a_request_survives_its_file() {
     }
 }
 
+#[test]
+fn a_mark_in_front_of_a_file_is_not_a_part_of_it() {
+    for (name, kind) in REQUESTS {
+        let bytes = bundled(name);
+        let marked = [&b"\xef\xbb\xbf"[..], &bytes].concat();
+        let read = ProofRequest::from_json(&marked).unwrap();
+        assert_eq!(read, ProofRequest::from_json(&bytes).unwrap(), "{name}");
+        if kind != ProofKind::Porep {
+            assert_eq!(ProofRequest::peek_kind(&marked), Some(kind), "{name}");
+        }
+    }
+}
+
 /// The checked memory finds nothing in circuits that are right. Their rows read the
 /// variables that the compiled circuit reads.
 #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_memory::Stopped;
+use rayon::ThreadPoolBuildError;
 
 use super::query::QueryName;
 
@@ -28,6 +29,26 @@ pub enum ParamsError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A file is where the folder of parameters should be.
+    #[error(
+        "{path} is a file, and parameters are kept in a folder; name a folder, or move the file \
+         away"
+    )]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system has no more threads.
+    #[error(
+        "cannot start {threads} threads to prepare a verifying key: {source}; raise the limit of \
+         this user's processes (ulimit -u), or of the control group's (pids.max)"
+    )]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// Why.
+        source: ThreadPoolBuildError,
     },
     /// A file has no bytes.
     #[error("{path} is empty; delete it, then generate or fetch it again")]
@@ -186,6 +207,9 @@ impl ParamsError {
         let path = path.into();
         match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { path },
+            io::ErrorKind::NotADirectory => Self::NoFolder {
+                path: path.parent().map_or_else(|| path.clone(), Into::into),
+            },
             _ => Self::Io { path, source },
         }
     }

@@ -8,14 +8,12 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bellperson::groth16::{PreparedVerifyingKey, VerifyingKey, prepare_verifying_key};
 use blstrs::{Bls12, Scalar};
-use cuzk_files::Draft;
 use cuzk_kernels::Isa;
 use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use cuzk_pce::Program;
@@ -25,6 +23,7 @@ use super::error::ParamsError;
 use super::file::read_verifying_key;
 use super::generate::generate;
 use super::mapped::MappedParams;
+use super::new_file::{Stoppable, created, lock_or_wait, write_key, write_new};
 use super::toxic_waste::ToxicWaste;
 use crate::once_map::OnceMap;
 use crate::query_lengths::QueryLengths;
@@ -269,10 +268,8 @@ impl ParamCache {
         };
         let builder = ThreadPoolBuilder::new().num_threads(threads);
         let named = builder.thread_name(|index| format!("cuzk-key-{index}"));
-        let pool = named.build().map_err(|error| ParamsError::Io {
-            path: self.dir.clone(),
-            source: io::Error::other(error),
-        })?;
+        let started = named.build();
+        let pool = started.map_err(|source| ParamsError::Threads { threads, source })?;
         Ok(pool.install(|| prepare_verifying_key(key)))
     }
 
@@ -292,28 +289,61 @@ impl ParamCache {
         options: GenerateOptions,
         progress: impl FnMut(u64, u64),
     ) -> Result<Outcome, ParamsError> {
+        self.ensure_generated_while(files, circuit, options, &NEVER_STOP, progress)
+    }
+
+    /// As [`Self::ensure_generated`]. A thread that waits, or writes points, looks every
+    /// few seconds or more often if `checkpoint` is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::ensure_generated`], and [`ParamsError::Stopped`].
+    pub fn ensure_generated_while(
+        &self,
+        files: &ParameterFiles,
+        circuit: &Program<Scalar>,
+        options: GenerateOptions,
+        checkpoint: &Checkpoint<'_>,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Outcome, ParamsError> {
         let lengths = QueryLengths::of(circuit, &circuit.densities());
         if self.has(files) {
             return self.load(files, &lengths).map(|_| Outcome::AlreadyThere);
         }
+        self.check_is_folder()?;
         fs::create_dir_all(&self.dir).map_err(|source| created(&self.dir, source))?;
-        let _lock = self.lock(files)?;
+        let _lock = self.lock(files, checkpoint)?;
         let outcome = if self.has(files) {
             Outcome::AlreadyThere
         } else {
-            self.make(files, &lengths, circuit, options, progress)?
+            self.make(files, &lengths, circuit, (options, checkpoint), progress)?
         };
         self.load(files, &lengths)?;
         Ok(outcome)
     }
 
+    /// Checks that nothing else is where the folder is, or will be.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::NoFolder`].
+    pub fn check_is_folder(&self) -> Result<(), ParamsError> {
+        if self.dir.exists() && !self.dir.is_dir() {
+            let path = self.dir.clone();
+            return Err(ParamsError::NoFolder { path });
+        }
+        Ok(())
+    }
+
     /// Waits until no other process makes these files. The lock goes with the
     /// returned file; its name stays, since removing it would race.
-    fn lock(&self, files: &ParameterFiles) -> Result<File, ParamsError> {
+    fn lock(
+        &self,
+        files: &ParameterFiles,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<File, ParamsError> {
         let path = self.dir.join(format!("{}.lock", files.params));
-        let file = File::create(&path).map_err(|source| created(&path, source))?;
-        file.lock().map_err(|source| created(&path, source))?;
-        Ok(file)
+        lock_or_wait(&path, &self.params_path(files), checkpoint)
     }
 
     /// Makes the missing files, under the lock.
@@ -322,7 +352,7 @@ impl ParamCache {
         files: &ParameterFiles,
         lengths: &QueryLengths,
         circuit: &Program<Scalar>,
-        options: GenerateOptions,
+        (options, checkpoint): (GenerateOptions, &Checkpoint<'_>),
         progress: impl FnMut(u64, u64),
     ) -> Result<Outcome, ParamsError> {
         let (params_path, vk_path) = (self.params_path(files), self.vk_path(files));
@@ -338,43 +368,17 @@ impl ParamCache {
         }
         let waste = ToxicWaste::from_seed(options.seed);
         let generated = write_new(&params_path, |writer| {
-            let generated = generate(circuit, &waste, options.isa, writer, progress);
-            generated.map_err(|source| ParamsError::Generate {
-                path: params_path.clone(),
-                source,
+            let mut writer = Stoppable { writer, checkpoint };
+            let generated = generate(circuit, &waste, options.isa, &mut writer, progress);
+            generated.map_err(|source| match checkpoint.is_cancelled() {
+                true => ParamsError::Stopped,
+                false => ParamsError::Generate {
+                    path: params_path.clone(),
+                    source,
+                },
             })
         })?;
         write_key(&vk_path, &generated.vk)?;
         Ok(Outcome::Made)
     }
-}
-
-fn write_key(path: &Path, vk: &VerifyingKey<Bls12>) -> Result<(), ParamsError> {
-    write_new(path, |writer| {
-        vk.write(writer).map_err(|source| created(path, source))
-    })
-}
-
-/// A failure to create or write `path`; unlike when reading, a missing folder
-/// is just that.
-fn created(path: &Path, source: io::Error) -> ParamsError {
-    ParamsError::Io {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-/// Makes a file of the cache, whole or not at all, of what `write` writes.
-fn write_new<T>(
-    target: &Path,
-    write: impl FnOnce(&mut BufWriter<&File>) -> Result<T, ParamsError>,
-) -> Result<T, ParamsError> {
-    let failed = |source| created(target, source);
-    let draft = Draft::begin(target).map_err(failed)?;
-    let mut writer = BufWriter::new(draft.file());
-    let written = write(&mut writer)?;
-    writer.flush().map_err(failed)?;
-    drop(writer);
-    draft.publish_new().map_err(failed)?;
-    Ok(written)
 }

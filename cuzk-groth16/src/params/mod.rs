@@ -9,6 +9,7 @@
 //! | `mapped` | a file in use, with its multiples |
 //! | `multiples` | multiples of points, in a file beside the parameters |
 //! | `manager` | the folder of the files; opens each once |
+//! | `new_file` | writes new files of the folder |
 //! | `generate` | makes insecure parameters for tests (`toxic_waste` → `qap` → points) |
 //!
 //! Nothing here fetches anything or knows a circuit by name. The invariants:
@@ -25,6 +26,7 @@ mod manager;
 mod map;
 mod mapped;
 mod multiples;
+mod new_file;
 mod qap;
 mod query;
 mod toxic_waste;

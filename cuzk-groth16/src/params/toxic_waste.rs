@@ -3,8 +3,10 @@
 //! Real parameters come from a ceremony after which nobody knows it. Here it is
 //! made from a number, for tests only: whoever knows it can prove anything.
 
-use blstrs::{G1Affine, G2Affine, Scalar};
+use bellperson::groth16::VerifyingKey;
+use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
 use ff::Field;
+use group::Curve;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -47,6 +49,18 @@ impl ToxicWaste {
             delta: Scalar::random(&mut rng),
             tau: Scalar::random(&mut rng),
         }
+    }
+
+    /// Returns true if `key` was made from these values, as far as it tells: it knows
+    /// nothing of τ by itself.
+    #[must_use]
+    pub fn is_of(&self, key: &VerifyingKey<Bls12>) -> bool {
+        let in_g1 = |scalar: Scalar| (self.g1 * scalar).to_affine();
+        let in_g2 = |scalar: Scalar| (self.g2 * scalar).to_affine();
+        key.alpha_g1 == in_g1(self.alpha)
+            && key.beta_g2 == in_g2(self.beta)
+            && key.gamma_g2 == in_g2(self.gamma)
+            && key.delta_g2 == in_g2(self.delta)
     }
 
     /// Refuses values for which the parameters would have points at infinity.

@@ -2,11 +2,14 @@
 
 use crate::priority::Patience;
 
+const MIB: u64 = 1 << 20;
+
 /// A need for more memory than there can ever be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{needed_bytes} bytes of memory are needed and the budget leaves {available_bytes}; \
-     raise [memory] total_budget, or use a machine with more memory"
+    "{} MiB of memory are needed and the budget leaves {} MiB; raise [memory] total_budget, or \
+     use a machine with more memory",
+    needed_bytes.div_ceil(MIB), available_bytes / MIB
 )]
 pub struct OverBudget {
     /// The bytes that are needed.

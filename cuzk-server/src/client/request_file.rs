@@ -15,6 +15,9 @@ use serde_json::Value;
 
 use crate::wire::v1;
 
+/// The mark of UTF-8 that some editors put in front of a text.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The key that a request has, and a C1 output and its wrapper have not.
 #[derive(Deserialize)]
 struct Form {
@@ -50,7 +53,10 @@ struct Fields<'a> {
 ///
 /// # Errors
 /// [`Error::InvalidRequest`], with the name of the field.
-pub fn read_request(bytes: Vec<u8>) -> Result<v1::SubmitProofRequest, Error> {
+pub fn read_request(mut bytes: Vec<u8>) -> Result<v1::SubmitProofRequest, Error> {
+    if bytes.starts_with(UTF8_MARK) {
+        bytes.drain(..UTF8_MARK.len());
+    }
     let request = ProofRequest::from_json(&bytes)?;
     let form: Form = parse(&bytes)?;
     let mut message = if form.proof_kind.is_some() {

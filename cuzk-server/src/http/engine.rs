@@ -1,6 +1,6 @@
 //! The engine as the source of everything that HTTP shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cuzk_core::Engine;
@@ -60,5 +60,13 @@ impl Sources for EngineSources {
 
     fn recorded_metrics(&self) -> String {
         self.metrics.recorded()
+    }
+
+    fn folders(&self) -> Vec<(&'static str, PathBuf)> {
+        let config = self.engine.config();
+        let journal = config.jobs.journal.as_deref().and_then(Path::parent);
+        let journal = journal.map(|folder| ("journal", folder.to_owned()));
+        let params = ("parameters", config.srs.param_cache.clone());
+        journal.into_iter().chain([params]).collect()
     }
 }

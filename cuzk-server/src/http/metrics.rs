@@ -4,6 +4,7 @@
 //! exports are made of the status at each scrape, in [`existing`]. The invariants: each
 //! family is described once, and histograms have buckets of 0.1 s to 1 h or finer.
 
+mod disks;
 mod existing;
 
 use std::thread;
@@ -89,7 +90,7 @@ pub enum InstallError {
 pub fn text(sources: &dyn Sources) -> String {
     let mut text = sources.recorded_metrics();
     let added = existing::families(&sources.status(), &text);
-    for family in added {
+    for family in added.into_iter().chain(disks::families(&sources.folders())) {
         family.write(&mut text);
     }
     text

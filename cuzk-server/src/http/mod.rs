@@ -64,6 +64,11 @@ pub trait Sources: Send + Sync + 'static {
 
     /// Returns what the process' recorder of metrics has, in Prometheus' text format.
     fn recorded_metrics(&self) -> String;
+
+    /// Returns the folders that must not become full, by what they hold.
+    fn folders(&self) -> Vec<(&'static str, PathBuf)> {
+        Vec::new()
+    }
 }
 
 /// The state of all handlers.

@@ -78,6 +78,9 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Error, Self::Panic, Self::Stall, Self::Rejected];
+
     /// Returns the value of the label `fault`.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -51,6 +51,8 @@ fn every_function_moves_its_metric() {
         memory_reserved(1 << 33);
         buffers_kept(1 << 20);
         evicted(Evicted::Params);
+        device_added(2);
+        journal_failing(true);
         let seen = look(snapshotter);
         let expected = [
             ("cuzk_jobs_accepted_total{kind=porep}", 2.0),
@@ -58,6 +60,10 @@ fn every_function_moves_its_metric() {
             ("cuzk_jobs_ended_total{kind=porep,outcome=proved}", 1.0),
             ("cuzk_job_seconds{kind=porep,outcome=proved}", 1.5),
             ("cuzk_device_faults_total{device=1,fault=stall}", 1.0),
+            ("cuzk_device_faults_total{device=2,fault=stall}", 0.0),
+            ("cuzk_proofs_rejected_total{device=2}", 0.0),
+            ("cuzk_device_quarantined{device=2}", 0.0),
+            ("cuzk_journal_failing{}", 1.0),
             ("cuzk_device_faults_total{device=1,fault=rejected}", 1.0),
             ("cuzk_proofs_rejected_total{device=1}", 1.0),
             ("cuzk_device_quarantined{device=1}", 1.0),

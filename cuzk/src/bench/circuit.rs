@@ -143,7 +143,7 @@ pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
 /// Makes the parameters of 2 KiB, which takes seconds. Those of other sizes must exist.
 fn parameters(context: &Context, id: CircuitId) -> Result<(), Failure> {
     if id.sector_size == SectorSize::KiB2 {
-        ensure_parameters(context, id, 0, false)?;
+        ensure_parameters(context, id)?;
         return Ok(());
     }
     let cache = ParamCache::new(&context.config.srs.param_cache);

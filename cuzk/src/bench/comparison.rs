@@ -136,6 +136,8 @@ pub(super) fn text(comparison: &Comparison) -> String {
             let bytes = bytes_text(comparison).unwrap_or_default();
             format!("{ours}, {peer} {peer_s:.3} s, ratio {ratio:.2}{bytes}")
         }
+        // A part and its whole have no ratio that says more than the share does.
+        (Some(peer), Some(peer_s), None) => format!("{ours}, {peer} {peer_s:.3} s"),
         _ => match (
             comparison.peer,
             comparison.ours_bytes,
@@ -152,6 +154,23 @@ pub(super) fn text(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_whole_has_no_ratio() {
+        let line = Comparison {
+            stage: "overhead",
+            size: "0.20 % of the proof".to_owned(),
+            threads: 2,
+            ours_s: 0.001,
+            peer: Some("the whole proof"),
+            peer_s: Some(0.5),
+            ..Comparison::default()
+        };
+        let expected =
+            "overhead 0.20 % of the proof, 2 thread(s): 0.001 s, the whole proof 0.500 s";
+        assert_eq!(text(&line), expected);
+        assert_eq!(serde_json::to_value(&line).unwrap().get("ratio"), None);
+    }
 
     #[test]
     fn the_median_of_even_and_odd_counts() {

@@ -50,7 +50,7 @@ pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>,
             kind,
             sector_size: SectorSize::KiB2,
         };
-        ensure_parameters(context, id, 0, false)?;
+        ensure_parameters(context, id)?;
     }
     let engine = Engine::start(engine_config(context))?;
     let mut lines = urgent(&engine, args.runs)?;
@@ -189,7 +189,6 @@ fn overhead(engine: &Engine, args: &Bench) -> Result<Comparison, Failure> {
         ours_s: rest_s,
         peer: Some("the whole proof"),
         peer_s: Some(whole_s),
-        ratio: Some(whole_s / rest_s),
         ..Comparison::default()
     })
 }
@@ -219,7 +218,7 @@ fn idle(context: &Context) -> Result<Comparison, Failure> {
         kind,
         sector_size: SectorSize::KiB2,
     };
-    ensure_parameters(context, id, 0, false)?;
+    ensure_parameters(context, id)?;
     let mut config = engine_config(context);
     config.gpus.devices = Devices::Cpu;
     let pool = Arc::new(config.synthesis.pool()?);

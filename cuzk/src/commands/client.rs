@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cuzk_core::config::Address;
+use cuzk_core::error::ErrorCode;
 use cuzk_server::client::{Client, ClientError, Credentials, Patience};
 
 use crate::failure::{Failure, failed};
@@ -117,7 +118,7 @@ impl From<ClientError> for Failure {
         let message = error.to_string();
         match error.is_input() {
             true => Self::input(message),
-            false => Self::failed(message),
+            false => Self::new(ErrorCode::Daemon, message),
         }
     }
 }

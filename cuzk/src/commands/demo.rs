@@ -6,10 +6,11 @@ use clap::Args;
 use cuzk_core::ProofRequest;
 use cuzk_core::job::JobOptions;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_memory::Cancellation;
 
 use super::Context;
-use super::params::ensure_parameters;
-use super::prove::{Order, prove};
+use super::params::{Wanted, ensure_wanted};
+use super::prove::{Order, Shown, prove};
 use crate::failure::Failure;
 use crate::failure_report::Failures;
 use crate::interrupt::Interrupt;
@@ -30,9 +31,6 @@ pub(crate) struct Demo {
     pub(crate) timeline: Option<TimelineFile>,
 }
 
-/// The seed of the demo's parameters, which is as good as any other.
-const SEED: u64 = 0;
-
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
     let out = args.out.as_deref().map(OutputPath::new).transpose()?;
     let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
@@ -51,7 +49,11 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
         options: JobOptions::default(),
     };
     let failures = Failures::new(context.json);
-    prove(context, &[order], drawing.as_ref(), &interrupt, failures)
+    let shown = Shown {
+        drawing: drawing.as_ref(),
+        verbose: true,
+    };
+    prove(context, &[order], shown, &interrupt, failures)
 }
 
 /// Makes the parameters unless they are there, or a signal comes.
@@ -62,9 +64,14 @@ fn make_parameters(
 ) -> Result<(), Failure> {
     let left = format!("{circuit}: its test parameters are not made, and nothing is kept");
     let context = context.clone();
-    // A file that is unfinished when a signal comes is no file of the cache.
-    let made = interrupt.unless_it_comes("making parameters", left, move || {
-        ensure_parameters(&context, circuit, SEED, false)
+    let stop = Cancellation::default();
+    let wanted = Wanted {
+        seed: None,
+        acknowledge_insecure: false,
+        stop: stop.clone(),
+    };
+    let made = interrupt.stops("making parameters", left, &stop, move || {
+        ensure_wanted(&context, circuit, &wanted)
     })?;
     made.map(drop)
 }

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 mod daemon_report;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod evict;
 mod job_end;
@@ -20,11 +21,13 @@ pub(crate) mod reload;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod submit;
+pub(crate) mod support_bundle;
 pub(crate) mod synth;
 pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
+pub(crate) mod version;
 
 use std::path::Path;
 
@@ -33,6 +36,7 @@ use cuzk_files::read_bounded;
 
 use crate::failure::Failure;
 use crate::logging::{self, LevelHandle};
+use crate::output::shown;
 
 /// The common input of all commands.
 #[derive(Clone, Debug)]
@@ -68,8 +72,7 @@ pub(crate) const PROOF_MAX_BYTES: u64 = 1 << 20;
 /// Reads the request in `path`.
 pub(crate) fn read_request(path: &Path) -> Result<ProofRequest, Failure> {
     let bytes = read(path, REQUEST_MAX_BYTES)?;
-    ProofRequest::from_json(&bytes)
-        .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+    ProofRequest::from_json(&bytes).map_err(|error| Failure::from(error).of(shown(path)))
 }
 
 /// Reads a file that the user named.

@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::Context;
 use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
+use crate::output;
 use crate::output_path::OutputPath;
-use crate::{output, progress};
+use crate::progress::Doing;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Pce {
@@ -69,11 +70,11 @@ pub(crate) fn run(context: &Context, command: &Pce) -> Result<(), Failure> {
 
 fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
-    let spinner = progress::spinner("compiling the circuit");
+    let doing = Doing::begin("compiling the circuit");
     let started = Instant::now();
     let circuit = circuits::compile(args.circuit.id())?;
     let build_s = started.elapsed().as_secs_f64();
-    spinner.set_message("writing it");
+    doing.now("writing the circuit");
     // The report is about the circuit that was read back from the file.
     let report = match out.file() {
         Some(file) => {
@@ -82,7 +83,7 @@ fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
         }
         None => pour(&circuit, &out, build_s)?,
     };
-    spinner.finish_and_clear();
+    drop(doing);
     output::print_beside(out.is_stdout(), context.json, &report, text)
 }
 

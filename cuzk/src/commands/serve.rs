@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cuzk_core::Config;
 use cuzk_core::config::{Address, ConfigError};
+use cuzk_core::error::ErrorCode;
 use cuzk_server::{Hooks, ServeError};
 
 use super::Context;
@@ -65,9 +66,10 @@ pub(crate) fn run(context: &Context, args: &Serve, path: Option<PathBuf>) -> Res
 }
 
 fn failure(error: &ServeError) -> Failure {
-    if error.is_input() {
-        Failure::input(error.to_string())
-    } else {
-        Failure::failed(error.to_string())
-    }
+    let code = match error {
+        ServeError::Engine(error) => ErrorCode::of(error),
+        error if error.is_input() => ErrorCode::Configuration,
+        _ => ErrorCode::Start,
+    };
+    Failure::new(code, error.to_string())
 }

@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Top) -> Result<(), Failure> {
     drop(screen);
     match watched {
         // It is the way to end the command.
-        Err(failure) if failure.code() == Signal::Interrupt.exit_code() => Ok(()),
+        Err(failure) if failure.exit_number() == Signal::Interrupt.exit_code() => Ok(()),
         watched => watched,
     }
 }

@@ -11,8 +11,9 @@ use super::Context;
 use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
+use crate::output;
 use crate::output_path::OutputPath;
-use crate::{output, progress};
+use crate::progress::Doing;
 
 #[derive(Debug, Args)]
 pub(crate) struct Vanilla {
@@ -40,20 +41,20 @@ struct VanillaReport {
 pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let id = args.circuit.id();
     let out = OutputPath::new(&args.out)?;
-    let (sector, doing) = if id.sector_size > vanilla::LARGEST_SEALED {
+    let (sector, what) = if id.sector_size > vanilla::LARGEST_SEALED {
         ("sparse", "writing down a sparse sector")
     } else {
         ("sealed", "sealing a sector")
     };
     let pool = context.config.synthesis.pool()?;
-    let spinner = progress::spinner(doing);
+    let doing = Doing::begin(what);
     let started = Instant::now();
     let request = pool.install(|| vanilla::make(id.kind, id.sector_size, args.seed))?;
     let make_s = started.elapsed().as_secs_f64();
-    spinner.set_message("writing the request");
+    doing.now("writing the request");
     let json = request.to_json();
     out.write(&json)?;
-    spinner.finish_and_clear();
+    drop(doing);
     let report = VanillaReport {
         circuit: id.to_string(),
         request: args.out.display().to_string(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cuzk_core::circuits;
+use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::verify::{Verdict, verify};
 use cuzk_filecoin::{decode, reference};
 use cuzk_groth16::params::ParamCache;
@@ -62,7 +63,7 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
         None => Ok(()),
         Some(problem) => {
             let message = format!("the proof is not valid: {problem}");
-            Err(Failure::failed(message).reported())
+            Err(Failure::new(ErrorCode::NotValid, message).reported())
         }
     }
 }

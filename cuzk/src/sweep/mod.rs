@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &Sweep) -> Result<(), Failure> {
         return Err(Failure::input(problem));
     }
     let svg = args.svg.as_deref().map(folder).transpose()?;
-    ensure_parameters(context, circuit, 0, false)?;
+    ensure_parameters(context, circuit)?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let subject = Subject {
         version: env!("CARGO_PKG_VERSION").to_owned(),

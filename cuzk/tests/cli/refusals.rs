@@ -33,34 +33,42 @@ fn a_bench_makes_no_parameters_but_the_smallest() {
 fn parameters_that_are_there_are_not_said_to_be_made_from_a_seed() {
     let cache = tempfile::tempdir().unwrap();
     let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
-    let run = |seed: &str, more: &[&str]| {
-        let generate = [&["params", "generate", "--seed", seed], &circuit[..], more].concat();
-        let output = cuzk_in(cache.path(), &generate);
+    let generate = |more: &[&str]| {
+        let generate = [&["params", "generate"], &circuit[..], more].concat();
+        cuzk_in(cache.path(), &generate)
+    };
+    let run = |more: &[&str]| {
+        let output = generate(more);
         assert!(output.status.success());
         String::from_utf8(output.stdout).unwrap()
     };
-    let report = |seed: &str| serde_json::from_str::<Value>(&run(seed, &["--json"])).unwrap();
-    let made = report("7");
+    let report =
+        |seed: &[&str]| serde_json::from_str::<Value>(&run(&[seed, &["--json"]].concat())).unwrap();
+    let made = report(&["--seed", "7"]);
     assert_eq!((&made["made"], &made["seed"]), (&true.into(), &7.into()));
-    let there = report("5");
+    let there = report(&[]);
     assert_eq!(there["made"], false);
     assert!(there.get("seed").is_none());
     assert_eq!(there["params_bytes"], made["params_bytes"]);
-    assert!(run("5", &[]).contains("already there"));
+    assert!(run(&[]).contains("already there"));
+    // A seed that is asked for is the seed of the parameters, or nothing is done.
+    assert_eq!(report(&["--seed", "7"])["seed"], 7);
+    fails(2, "not from seed 5", &generate(&["--seed", "5"]));
 
     // Only the key was lost: it is that of the parameters.
     let key = Path::new(made["vk"].as_str().unwrap());
     let bytes = std::fs::read(key).unwrap();
     std::fs::remove_file(key).unwrap();
-    let restored = report("5");
+    fails(2, "not from seed 5", &generate(&["--seed", "5"]));
+    std::fs::remove_file(key).unwrap();
+    let restored = report(&[]);
     assert_eq!(restored["made"], false);
     assert!(restored.get("seed").is_none());
     assert_eq!(std::fs::read(key).unwrap(), bytes);
 
     // Files of the right names are not enough.
     std::fs::write(key, &bytes[1..]).unwrap();
-    let generate = [&["params", "generate"], &circuit[..]].concat();
-    fails(2, text(key), &cuzk_in(cache.path(), &generate));
+    fails(2, text(key), &generate(&[]));
 }
 
 #[cfg(target_os = "linux")]

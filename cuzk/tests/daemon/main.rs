@@ -8,6 +8,7 @@
 )]
 
 mod activation;
+mod alerts;
 mod figures;
 mod files;
 mod fixture;

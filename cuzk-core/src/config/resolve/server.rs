@@ -43,6 +43,15 @@ pub(super) fn server(check: &mut Check<'_>, section: &ServerSection, usable_byte
             .is_some_and(|serve| *serve.get_ref()),
     };
     note_missing(check, section, &server);
+    for (key, field) in [
+        ("tls_certificate", &section.tls_certificate),
+        ("tls_key", &section.tls_key),
+        ("client_ca", &section.client_ca),
+        ("tokens", &section.tokens),
+        ("state_dir", &section.state_dir),
+    ] {
+        check.check_path(SECTION, key, field);
+    }
     server
 }
 

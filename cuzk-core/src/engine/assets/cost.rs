@@ -167,15 +167,6 @@ impl CostTable {
         let form_bytes = form_bytes_of_circuit(circuit, self.form);
         let circuit_bytes = circuit_bytes(circuit) + form_bytes + kept_bytes;
         let files_bytes = charged_of_file(files.bytes, own_bytes + circuit_bytes, self.room_bytes);
-        if files_bytes == 0 {
-            tracing::warn!(
-                circuit = %id,
-                file_bytes = files.bytes,
-                room_bytes = self.room_bytes,
-                "the parameters do not fit into memory beside a partition and are read from \
-                 disk for every partition; raise memory.total_budget"
-            );
-        }
         let cost = Cost {
             on_devices: Arc::new(on_devices),
             dedicated: Arc::new(dedicated),
@@ -183,7 +174,18 @@ impl CostTable {
             files,
             files_bytes,
         };
-        self.lock().insert(id, cost);
+        let before = self.lock().insert(id, cost);
+        // Several partitions learn the same at once, and an operator is told once.
+        let is_told = before.is_some_and(|cost| cost.files == files && cost.files_bytes == 0);
+        if files_bytes == 0 && !is_told {
+            tracing::warn!(
+                circuit = %id,
+                file_mib = files.bytes >> 20,
+                room_mib = self.room_bytes >> 20,
+                "the parameters do not fit into memory beside a partition and are read from \
+                 disk for every partition; raise memory.total_budget"
+            );
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CircuitId, Cost>> {

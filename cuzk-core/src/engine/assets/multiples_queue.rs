@@ -27,10 +27,10 @@ pub(in crate::engine) struct MultiplesQueue {
 }
 
 impl MultiplesQueue {
-    /// Queues a circuit, unless it is queued or in work.
+    /// Queues a circuit, unless it is queued or in work, or the queue is closed.
     pub(in crate::engine) fn ask(&self, id: CircuitId) {
         let mut asked = self.lock();
-        if !asked.contains(&id) {
+        if !asked.contains(&id) && !self.is_closed() {
             asked.push_back(id);
             self.changed.notify_all();
         }
@@ -128,6 +128,9 @@ mod tests {
         queue.close();
         queue.postpone();
         assert_eq!(queue.next(), None);
+        let asked = queue.asked();
+        queue.ask(second);
+        assert_eq!(queue.asked(), asked);
     }
 
     #[test]

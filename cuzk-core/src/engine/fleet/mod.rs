@@ -26,6 +26,7 @@ use self::view::FleetView;
 use self::watchdog::Watchdog;
 use super::attempt::Attempt;
 use crate::config::Config;
+use crate::metrics;
 use crate::{Error, Result};
 
 const DEDICATED_ROLES: [&str; 2] = ["critical", "retry"];
@@ -54,6 +55,7 @@ impl Fleet {
         let gpus = &config.gpus;
         let health = || Arc::new(Health::new(gpus.faults_max, gpus.rest));
         let slot = |device| DeviceSlot::new(device, health());
+        (0..devices.len()).for_each(metrics::device_added);
         Self {
             watchdog: Watchdog::new(gpus),
             devices: devices.into_iter().map(slot).collect(),

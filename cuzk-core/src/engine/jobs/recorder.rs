@@ -12,6 +12,7 @@ use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, Sta
 
 use crate::config;
 use crate::job::{Outcome, Record};
+use crate::metrics;
 use crate::{Error, Result};
 
 /// A store of jobs that a recorder writes to.
@@ -69,6 +70,7 @@ impl JobRecorder {
         };
         let open = |path: &Path| {
             let journal = Journal::open(path, limits)?;
+            metrics::journal_failing(false);
             let unwritten = Mutex::default();
             Ok::<_, Error>(Arc::new(Self { journal, unwritten }))
         };
@@ -110,6 +112,7 @@ impl<S: Store> JobRecorder<S> {
             let forgotten = self.journal.forget(id);
             accepted = forgotten.and_then(|_| self.journal.accept(id, options, request));
         }
+        note_failing(&accepted);
         if accepted.is_err() {
             self.lock_unwritten().extend(of_this);
         }
@@ -162,9 +165,15 @@ impl JobRecord {
     }
 }
 
+/// Notes for operators if the journal can be written.
+fn note_failing<T>(written: &StoreResult<T>) {
+    metrics::journal_failing(matches!(written, Err(JournalError::Store { .. })));
+}
+
 /// Logs that progress could not be written. That costs a restart its time and nothing
 /// else: the proof is there.
 fn log_failure(id: &str, written: &StoreResult<()>) {
+    note_failing(written);
     if let Err(error) = written {
         tracing::error!(id, %error, "the journal does not know of this job's progress");
     }

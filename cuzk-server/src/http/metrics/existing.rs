@@ -23,7 +23,7 @@ pub(super) struct Family {
 }
 
 impl Family {
-    fn new(name: &'static str, kind: &'static str, help: &'static str) -> Self {
+    pub(super) fn new(name: &'static str, kind: &'static str, help: &'static str) -> Self {
         let samples = Vec::new();
         Self {
             name,
@@ -37,7 +37,7 @@ impl Family {
         Self::new(name, "gauge", help).with(String::new(), value)
     }
 
-    fn with(mut self, labels: String, value: f64) -> Self {
+    pub(super) fn with(mut self, labels: String, value: f64) -> Self {
         self.samples.push((labels, value));
         self
     }

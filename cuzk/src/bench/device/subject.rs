@@ -37,7 +37,7 @@ impl Subject {
     pub(super) fn of_kind(context: &Context, args: &Bench) -> Result<Self, Failure> {
         let job = bundled_job(args)?;
         let id = job.circuit();
-        ensure_parameters(context, id, 0, false)?;
+        ensure_parameters(context, id)?;
         let cache = &context.config.srs.param_cache;
         let circuit = circuits::cached(id, cache)?;
         let path = ParamCache::new(cache).params_path(&circuits::parameter_files(id)?);

@@ -37,7 +37,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         kind: args.kind,
         sector_size: SectorSize::KiB2,
     };
-    ensure_parameters(context, id, 0, false)?;
+    ensure_parameters(context, id)?;
     let spinner = progress::spinner("starting an engine for each arm");
     let mut arms = Vec::new();
     for arm in Arm::all(&context.config, args) {

@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
             kind,
             sector_size: SectorSize::KiB2,
         };
-        ensure_parameters(context, id, 0, false)?;
+        ensure_parameters(context, id)?;
     }
     let folder = tempfile::tempdir().map_err(failed)?;
     if args.flood {

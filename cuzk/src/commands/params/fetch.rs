@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cuzk_core::circuits;
+use cuzk_core::error::ErrorCode;
 use cuzk_fetch::{
     Digests, Event, FetchError, ListedFile, Observer, Options, Outcome, Progress, Report, Source,
 };
@@ -147,7 +148,8 @@ fn sources(context: &Context, args: &ParamsFetch) -> Result<Vec<Source>, Failure
 
 fn failure(error: &FetchError) -> Failure {
     match error {
-        FetchError::NoSpace { .. } | FetchError::Thread(_) => Failure::failed(error.to_string()),
+        FetchError::NoSpace { .. } => Failure::new(ErrorCode::Output, error.to_string()),
+        FetchError::Thread(_) => Failure::new(ErrorCode::Threads, error.to_string()),
         _ => Failure::input(error.to_string()),
     }
 }
@@ -164,10 +166,8 @@ fn check(report: &Report) -> Result<(), Failure> {
         return Ok(());
     }
     let advice = "name another source with --from; the bytes that came are kept";
-    Err(Failure::failed(format!(
-        "{}; {advice}",
-        problems.join("; ")
-    )))
+    let message = format!("{}; {advice}", problems.join("; "));
+    Err(Failure::new(ErrorCode::Fetch, message))
 }
 
 fn printed(context: &Context, report: Report, started: Instant) -> FetchReport {

@@ -26,7 +26,7 @@ pub(crate) struct ParamsList {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum State {
+pub(crate) enum State {
     /// Its digest was that of the list when it was hashed last.
     Verified,
     /// Its digest was another one.
@@ -139,7 +139,7 @@ fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
 }
 
 /// Judges a file by its digest, if it is known, and by its entry in the list.
-fn state(digest: Option<Digest>, listed: Option<&ListedFile>) -> State {
+pub(crate) fn state(digest: Option<Digest>, listed: Option<&ListedFile>) -> State {
     let Some(listed) = listed else {
         return State::NotListed;
     };

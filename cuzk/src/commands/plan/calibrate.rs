@@ -72,7 +72,7 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     config.srs.multiples = Vec::new();
     for (kind, _) in KINDS {
         let sector_size = SectorSize::KiB2;
-        ensure_parameters(context, CircuitId { kind, sector_size }, 0, false)?;
+        ensure_parameters(context, CircuitId { kind, sector_size })?;
     }
     let engine = Engine::start(config.clone())?;
     let mut costs = Costs::default();

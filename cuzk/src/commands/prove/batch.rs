@@ -15,11 +15,11 @@ use cuzk_core::engine::Status;
 use cuzk_core::job::{JobHandle, JobOptions, Outcome, ProofOutput};
 
 use super::order::Order;
+use super::watched::Watched;
 use crate::failure::Failure;
 use crate::failure_report::Failures;
 use crate::interrupt::Interrupt;
 use crate::output_path::OutputPath;
-use crate::progress;
 use crate::signal::Signal;
 
 /// The time between two looks at the jobs, and for a signal.
@@ -138,13 +138,13 @@ impl<'a> Batch<'a> {
         interrupt: &Interrupt,
         failures: &mut Failures,
     ) -> Option<Signal> {
-        let spinner = progress::spinner("proving");
+        let mut watched = Watched::begin();
         self.started = Instant::now();
         let signal = loop {
             if let Some(signal) = interrupt.signal() {
                 break Some(signal);
             }
-            if spinner.suspend(|| self.submit_next(engine, failures)) {
+            if watched.suspend(|| self.submit_next(engine, failures)) {
                 continue;
             }
             let is_open = |entry: &Entry<'_>| matches!(entry.state, State::Waits | State::Runs(_));
@@ -152,12 +152,19 @@ impl<'a> Batch<'a> {
                 break None;
             }
             if let Ok((at, end)) = self.ends.recv_timeout(POLL) {
-                spinner.suspend(|| self.ended(at, end, failures));
+                watched.suspend(|| self.ended(at, end, failures));
             }
-            spinner.set_message(self.progress());
+            watched.look(engine, self.named_jobs());
         };
-        spinner.finish_and_clear();
+        watched.look(engine, self.named_jobs());
         signal
+    }
+
+    /// Returns the jobs that the engine has got, with their names.
+    fn named_jobs(&self) -> impl Iterator<Item = (String, &JobHandle)> {
+        let named = |entry: &Entry<'_>| entry.job().map(|job| entry.order.name_of(Some(job)));
+        let names = self.entries.iter().filter_map(named);
+        names.zip(self.entries.iter().filter_map(Entry::job))
     }
 
     /// Submits the next request. Returns true if there was one and the engine had room for
@@ -242,16 +249,6 @@ impl<'a> Batch<'a> {
         let mut circuits: Vec<_> = jobs.map(|job| job.circuit().to_string()).collect();
         circuits.dedup();
         format!("cuzk prove: {}", circuits.join(", "))
-    }
-
-    /// Returns the number of partitions that are done, and of all, over all jobs.
-    fn progress(&self) -> String {
-        let each = self.entries.iter().filter_map(Entry::job);
-        let (done, all) = each.fold((0, 0), |(done, all), job| {
-            let progress = job.progress();
-            (done + progress.partitions_done, all + progress.partitions)
-        });
-        format!("proving: {done} of {all} partitions done")
     }
 }
 

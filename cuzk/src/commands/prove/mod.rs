@@ -12,12 +12,14 @@ mod batch;
 mod order;
 mod report;
 mod stopped;
+mod watched;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use cuzk_core::Engine;
+use cuzk_core::engine::make_no_multiples;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 
@@ -59,6 +61,9 @@ pub(crate) struct Prove {
     /// idle gaps, .json a trace for Perfetto.
     #[arg(long, value_name = "FILE", value_parser = TimelineFile::parser())]
     pub(crate) timeline: Option<TimelineFile>,
+    /// Print a line for each stage of each partition, and the use of the devices.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
@@ -75,7 +80,19 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     if orders.is_empty() {
         return failures.end();
     }
-    prove(context, &orders, drawing.as_ref(), &interrupt, failures)
+    let shown = Shown {
+        drawing: drawing.as_ref(),
+        verbose: args.verbose,
+    };
+    prove(context, &orders, shown, &interrupt, failures)
+}
+
+/// The display of the work, besides the results.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) drawing: Option<&'a Drawing>,
+    /// True for a line for each stage.
+    pub(crate) verbose: bool,
 }
 
 /// Reads the requests. Reports the error of each bad one; a signal ends all of them.
@@ -143,7 +160,7 @@ fn check_counts(args: &Prove) -> Result<(), Failure> {
 pub(crate) fn prove(
     context: &Context,
     orders: &[Order],
-    drawing: Option<&Drawing>,
+    Shown { drawing, verbose }: Shown<'_>,
     interrupt: &Interrupt,
     mut failures: Failures,
 ) -> Result<(), Failure> {
@@ -151,6 +168,8 @@ pub(crate) fn prove(
         Ok(engine) => engine,
         Err(failure) => return Err(failures.end_all(orders.iter().map(Order::name), failure)),
     };
+    // The command ends with its jobs, and nobody asked for multiples.
+    make_no_multiples(&engine);
     let mut batch = Batch::new(orders);
     if let Some(signal) = batch.prove(&engine, interrupt, &mut failures) {
         return Err(stopped::stop(context, engine, batch, drawing, signal));
@@ -158,7 +177,7 @@ pub(crate) fn prove(
     let timeline = engine.timeline().clone();
     engine.shutdown();
     let spans = timeline.spans();
-    let reports = Reports::new(&timeline, &spans, orders);
+    let reports = Reports::new(&timeline, &spans, orders, verbose);
     for proved in batch.proved() {
         if let Err(failure) = reports.print(context.json, &proved) {
             failures.add(&failure);

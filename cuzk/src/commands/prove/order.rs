@@ -1,12 +1,13 @@
 //! One request that a command proves.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cuzk_core::ProofRequest;
-use cuzk_core::job::JobOptions;
+use cuzk_core::job::{JobHandle, JobOptions};
 
 use crate::failure::Failure;
 use crate::failure_report::Name;
+use crate::output::shown;
 use crate::output_path::OutputPath;
 
 /// A request, the file for its proof, and the options of its job.
@@ -28,13 +29,17 @@ impl Order {
     /// Returns `failure` as one of this request.
     pub(super) fn failed(&self, failure: Failure) -> Failure {
         match &self.path {
-            Some(path) => failure.of(path.display()),
+            Some(path) => failure.of(shown(path)),
             None => failure,
         }
     }
-}
 
-/// Returns a file's name, as reports have it.
-pub(super) fn shown(path: &Path) -> String {
-    path.display().to_string()
+    /// Returns the caller's name of the request, or that of its file. `job` is the job of
+    /// the request, if the engine has accepted it.
+    pub(super) fn name_of(&self, job: Option<&JobHandle>) -> String {
+        let id = self.options.id.clone();
+        id.or_else(|| self.path.as_deref().map(shown))
+            .or_else(|| job.map(|job| job.circuit().to_string()))
+            .unwrap_or_else(|| self.request.kind().to_string())
+    }
 }

@@ -4,10 +4,10 @@ use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
 use serde::Serialize;
 
 use super::batch::Proved;
-use super::order::{Order, shown};
+use super::order::Order;
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
-use crate::output;
+use crate::output::{self, shown};
 use crate::output_path::OutputPath;
 
 /// The result of proving a request.
@@ -39,22 +39,34 @@ pub(super) struct Reports<'a> {
     devices: Vec<DeviceUse>,
     /// True if a proof goes to standard output.
     is_stdout: bool,
+    /// True if the text has a line for each stage.
+    verbose: bool,
 }
 
 impl<'a> Reports<'a> {
-    /// `spans` are those of `timeline`.
-    pub(super) fn new(timeline: &'a Timeline, spans: &[Span], orders: &[Order]) -> Self {
+    /// `spans` are those of `timeline`. With `verbose` the text has a line for each stage.
+    pub(super) fn new(
+        timeline: &'a Timeline,
+        spans: &[Span],
+        orders: &[Order],
+        verbose: bool,
+    ) -> Self {
         let is_stdout = |order: &Order| order.out.as_ref().is_some_and(OutputPath::is_stdout);
         Self {
             timeline,
             devices: device_use(spans),
             is_stdout: orders.iter().any(is_stdout),
+            verbose,
         }
     }
 
     pub(super) fn print(&self, json: bool, proved: &Proved<'_>) -> Result<(), Failure> {
         let report = ProveReport::new(proved, self.timeline, &self.devices);
-        output::print_beside(self.is_stdout, json, &report, text)
+        output::print_beside(self.is_stdout, json, &report, |report| {
+            let stages = self.verbose.then(|| stages(report));
+            let lines = stages.unwrap_or_default().into_iter().chain([line(report)]);
+            lines.collect::<Vec<_>>().join("\n")
+        })
     }
 }
 
@@ -79,7 +91,8 @@ impl ProveReport {
     }
 }
 
-fn text(report: &ProveReport) -> String {
+/// Returns the table of stages, and the use of the devices.
+fn stages(report: &ProveReport) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<15} {:>9} {:>10} {:>10}  {}",
         "stage", "partition", "start s", "length s", "thread"
@@ -96,21 +109,24 @@ fn text(report: &ProveReport) -> String {
         )
     }));
     lines.extend(report.devices.iter().map(DeviceUse::to_string));
+    lines
+}
+
+/// Returns the line of the result.
+fn line(report: &ProveReport) -> String {
     let of = (report.request.as_deref()).map_or_else(String::new, |request| format!("{request}: "));
     let out = (report.out.as_deref()).map_or_else(String::new, |out| format!(", in {out}"));
-    lines.push(format!(
+    let peak = report.peak_rss_bytes;
+    format!(
         "{of}{} {}: a proof of {} bytes{out}, {} partition(s), verified, in {:.1} s{}",
         report.kind,
         report.sector_size,
         report.proof_bytes,
         report.partitions,
         report.prove_s,
-        report
-            .peak_rss_bytes
-            .map_or_else(String::new, |bytes| format!(
-                ", peak memory {} MiB",
-                bytes >> 20
-            )),
-    ));
-    lines.join("\n")
+        peak.map_or_else(String::new, |bytes| format!(
+            ", peak memory {} MiB",
+            bytes >> 20
+        )),
+    )
 }

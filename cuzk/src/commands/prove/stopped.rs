@@ -13,11 +13,12 @@ use cuzk_core::job::JobHandle;
 use cuzk_core::{Engine, Error};
 
 use super::batch::{Batch, End, Entry, Proved, State};
-use super::order::{Order, shown};
+use super::order::Order;
 use super::report::Reports;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::failure_report::report_of;
+use crate::output::shown;
 use crate::signal::Signal;
 use crate::timeline::Drawing;
 
@@ -46,7 +47,7 @@ pub(super) fn stop(
     let (title, orders) = (batch.title(), batch.orders);
     let rest = end(engine, batch);
     let spans = timeline.spans();
-    let reports = Reports::new(&timeline, &spans, orders);
+    let reports = Reports::new(&timeline, &spans, orders, false);
     let journal = context.config.jobs.journal.as_deref();
     let mut lines = Vec::new();
     for (entry, end) in rest {
@@ -103,7 +104,7 @@ fn end<'a>(engine: Engine, batch: Batch<'a>) -> Vec<(Entry<'a>, Option<End>)> {
 /// Returns the fate of a request after a signal; none if it was reported before.
 fn fate(entry: Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<Fate> {
     let order = entry.order;
-    let name = name(order, entry.job());
+    let name = order.name_of(entry.job());
     let not_written = format!("{name}: proved, but not written");
     match (entry.state, end) {
         (State::Failed(_), _) => None,
@@ -131,16 +132,16 @@ fn fate(entry: Entry<'_>, end: Option<End>, journal: Option<&Path>) -> Option<Fa
 
 /// Describes the file of a proof.
 fn proved(order: &Order, job: &JobHandle) -> String {
-    let name = name(order, Some(job));
+    let name = order.name_of(Some(job));
     match &order.out {
-        Some(out) => format!("{name}: proved, {}", out.path().display()),
+        Some(out) => format!("{name}: proved, {}", shown(out.path())),
         None => format!("{name}: proved"),
     }
 }
 
 /// Describes the state of a job that was not proved.
 fn left(order: &Order, job: &JobHandle, journal: Option<&Path>) -> String {
-    let name = name(order, Some(job));
+    let name = order.name_of(Some(job));
     let progress = job.progress();
     let partitions = format!(
         "{} of {} partitions are proved",
@@ -157,12 +158,4 @@ fn left(order: &Order, job: &JobHandle, journal: Option<&Path>) -> String {
              the request an --id to go on where it stopped"
         ),
     }
-}
-
-/// Returns the caller's name of a request, or that of its file.
-fn name(order: &Order, job: Option<&JobHandle>) -> String {
-    let id = order.options.id.clone();
-    id.or_else(|| order.path.as_deref().map(shown))
-        .or_else(|| job.map(|job| job.circuit().to_string()))
-        .unwrap_or_else(|| order.request.kind().to_string())
 }

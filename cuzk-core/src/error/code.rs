@@ -1,0 +1,245 @@
+//! The stable codes of errors, and the exit code of each.
+//!
+//! Not the messages, which are the errors' own. The invariants:
+//!
+//! * A number is never given to another error.
+//! * Every error that a user sees has one of these codes.
+//! * `docs/troubleshooting.md` has a row for each code.
+
+use std::fmt;
+
+use cuzk_groth16::Culprit;
+use cuzk_groth16::params::ParamsError;
+use cuzk_journal::JournalError;
+
+use super::Error;
+use crate::config::ConfigError;
+
+/// The exit code of a failure on good input.
+const FAILED: u8 = 1;
+
+/// The exit code of bad input: an argument, a file, a request or the configuration.
+const INPUT: u8 = 2;
+
+/// The code of an error. It stays the same, whatever the message becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// An argument cannot be used.
+    Argument = 1,
+    /// A command failed on good input, for a reason that has no code of its own.
+    Failed = 2,
+    /// A file that was named cannot be read, or nothing can be written there.
+    File = 3,
+    /// A result could not be written: the disk is full or fails.
+    Output = 4,
+    /// The configuration does not resolve.
+    Configuration = 5,
+    /// A request cannot be proved.
+    Request = 6,
+    /// Groth16 parameters are missing.
+    ParametersMissing = 7,
+    /// Groth16 parameters are damaged, or those of another circuit.
+    ParametersUnusable = 8,
+    /// The statement is false.
+    Unsatisfied = 9,
+    /// The memory of the configuration is too small.
+    OverBudget = 10,
+    /// The system gave no memory.
+    NoMemory = 11,
+    /// The system gave no thread.
+    Threads = 12,
+    /// A compiled circuit's file cannot be used.
+    CircuitFile = 13,
+    /// A device failed to prove.
+    Device = 14,
+    /// A proof did not verify.
+    Rejected = 15,
+    /// A device did not answer.
+    Stalled = 16,
+    /// The engine or the daemon cannot start.
+    Start = 17,
+    /// The queue has no room.
+    Busy = 18,
+    /// The queue can never hold the job.
+    TooManyPartitions = 19,
+    /// Another engine has the journal.
+    JournalInUse = 20,
+    /// The journal is damaged, or no journal.
+    JournalUnusable = 21,
+    /// The journal cannot be written, or is full.
+    JournalFailing = 22,
+    /// An id stands for another request.
+    Conflict = 23,
+    /// The proof would come too late.
+    Late = 24,
+    /// The job was ended.
+    Ended = 25,
+    /// A circuit is in use.
+    InUse = 26,
+    /// A defect of cuzk.
+    Internal = 27,
+    /// A signal ended the command.
+    Signal = 28,
+    /// A daemon does not answer, or refuses the call.
+    Daemon = 29,
+    /// Parameters could not be fetched.
+    Fetch = 30,
+    /// Multiples cannot be used or made.
+    Multiples = 31,
+    /// `cuzk doctor` found errors.
+    Doctor = 32,
+    /// A proof is not valid.
+    NotValid = 33,
+}
+
+use ErrorCode::{
+    Argument, Busy, CircuitFile, Configuration, Conflict, Daemon, Device, Doctor, Ended, Failed,
+    Fetch, File, InUse, Internal, JournalFailing, JournalInUse, JournalUnusable, Late, Multiples,
+    NoMemory, NotValid, Output, OverBudget, ParametersMissing, ParametersUnusable, Rejected,
+    Request, Signal, Stalled, Start, Threads, TooManyPartitions, Unsatisfied,
+};
+
+impl ErrorCode {
+    /// All codes, by number.
+    pub const ALL: [Self; 33] = [
+        Argument,
+        Failed,
+        File,
+        Output,
+        Configuration,
+        Request,
+        ParametersMissing,
+        ParametersUnusable,
+        Unsatisfied,
+        OverBudget,
+        NoMemory,
+        Threads,
+        CircuitFile,
+        Device,
+        Rejected,
+        Stalled,
+        Start,
+        Busy,
+        TooManyPartitions,
+        JournalInUse,
+        JournalUnusable,
+        JournalFailing,
+        Conflict,
+        Late,
+        Ended,
+        InUse,
+        Internal,
+        Signal,
+        Daemon,
+        Fetch,
+        Multiples,
+        Doctor,
+        NotValid,
+    ];
+
+    /// Returns the number of the code, from 1.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// Returns the exit code of a command that ends with this error: 1 for a failure on
+    /// good input, 2 for bad input. A signal's is 128 plus its number instead.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Argument | File | Configuration | Request | ParametersMissing | ParametersUnusable
+            | Unsatisfied | CircuitFile | TooManyPartitions | JournalInUse | JournalUnusable
+            | Conflict | Multiples => INPUT,
+            Failed | Output | OverBudget | NoMemory | Threads | Device | Rejected | Stalled
+            | Start | Busy | JournalFailing | Late | Ended | InUse | Internal | Signal | Daemon
+            | Fetch | Doctor | NotValid => FAILED,
+        }
+    }
+
+    /// Returns the code of an error.
+    #[must_use]
+    pub fn of(error: &Error) -> Self {
+        match error {
+            Error::Filecoin(error) => of_filecoin(error),
+            Error::Config(ConfigError::Threads { .. }) => Threads,
+            Error::Config(_) => Configuration,
+            Error::Groth16(error) => of_groth16(error),
+            Error::Params(error) => of_params(error),
+            Error::OverBudget(_) => OverBudget,
+            Error::NoMemory(_) => NoMemory,
+            Error::Unsatisfied { .. } => Unsatisfied,
+            Error::Backend { culprit, .. } if *culprit == Culprit::Input => ParametersUnusable,
+            Error::Backend { .. } => Device,
+            Error::Rejected { .. } => Rejected,
+            Error::Start { .. } => Start,
+            Error::Busy { .. } => Busy,
+            Error::TooManyPartitions { .. } => TooManyPartitions,
+            Error::Journal(error) => of_journal(error),
+            Error::Conflict { .. } => Conflict,
+            Error::TooLate { .. } | Error::DeadlinePassed => Late,
+            Error::Stopped | Error::Cancelled | Error::ShuttingDown => Ended,
+            Error::Stalled { .. } => Stalled,
+            Error::InUse { .. } => InUse,
+            Error::Internal { .. } => Internal,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUZK-{:04}", self.number())
+    }
+}
+
+fn of_filecoin(error: &cuzk_filecoin::Error) -> ErrorCode {
+    match error {
+        cuzk_filecoin::Error::InvalidRequest { .. } => Request,
+        cuzk_filecoin::Error::NoMemory(_) => NoMemory,
+        cuzk_filecoin::Error::Stopped => Ended,
+        cuzk_filecoin::Error::Io { .. } => File,
+        _ => Failed,
+    }
+}
+
+fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
+    match error {
+        cuzk_groth16::Error::CircuitFile(_) | cuzk_groth16::Error::OtherCircuit { .. } => {
+            CircuitFile
+        }
+        cuzk_groth16::Error::Memory(_) => NoMemory,
+        cuzk_groth16::Error::Stopped => Ended,
+        cuzk_groth16::Error::Io { .. } => File,
+        _ => Failed,
+    }
+}
+
+fn of_params(error: &ParamsError) -> ErrorCode {
+    match error {
+        ParamsError::Missing { .. } => ParametersMissing,
+        ParamsError::Io { .. } | ParamsError::NoFolder { .. } => File,
+        ParamsError::Threads { .. } => Threads,
+        ParamsError::Multiples { .. } | ParamsError::NoMultiples { .. } => Multiples,
+        ParamsError::Stopped => Ended,
+        ParamsError::Generate { .. } => Failed,
+        _ => ParametersUnusable,
+    }
+}
+
+fn of_journal(error: &JournalError) -> ErrorCode {
+    match error {
+        JournalError::InUse { .. } => JournalInUse,
+        JournalError::Damaged { .. }
+        | JournalError::Foreign { .. }
+        | JournalError::NewerFormat { .. } => JournalUnusable,
+        JournalError::OtherInput { .. } => Conflict,
+        JournalError::InvalidInput { .. } => Argument,
+        error if error.is_input() => File,
+        _ => JournalFailing,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cuzk_scheduler::admission;
+
+use super::*;
+
+fn params(error: ParamsError) -> Error {
+    error.into()
+}
+
+fn journal(error: JournalError) -> Error {
+    error.into()
+}
+
+fn path() -> PathBuf {
+    "folder/name".into()
+}
+
+fn no_space() -> io::Error {
+    io::ErrorKind::StorageFull.into()
+}
+
+/// An error of each code that an engine can return.
+fn samples() -> Vec<(ErrorCode, Error)> {
+    let partition = 3;
+    let problem = || "why".to_owned();
+    let backend = |culprit| Error::Backend {
+        partition,
+        backend: "cpu",
+        problem: problem(),
+        culprit,
+    };
+    let id = || "job".to_owned();
+    let io = |source| JournalError::Io {
+        path: path(),
+        action: "write",
+        source: Arc::new(source),
+    };
+    let over = admission::OverBudget {
+        needed_bytes: 2,
+        available_bytes: 1,
+    };
+    vec![
+        (
+            Argument,
+            journal(JournalError::InvalidInput {
+                field: "id",
+                expected: "1 to 64 bytes".into(),
+                got: "0".into(),
+            }),
+        ),
+        (File, params(ParamsError::NoFolder { path: path() })),
+        (File, journal(io(io::ErrorKind::NotFound.into()))),
+        (
+            Configuration,
+            Error::Config(ConfigError::NotUtf8 {
+                path: path(),
+                line: 1,
+            }),
+        ),
+        (Request, Error::request("proof_kind", "missing", "name it")),
+        (
+            ParametersMissing,
+            params(ParamsError::Missing { path: path() }),
+        ),
+        (
+            ParametersUnusable,
+            params(ParamsError::Empty { path: path() }),
+        ),
+        (ParametersUnusable, backend(Culprit::Input)),
+        (Unsatisfied, Error::Unsatisfied { partition, row: 7 }),
+        (OverBudget, Error::OverBudget(over)),
+        (Device, backend(Culprit::Device)),
+        (
+            Rejected,
+            Error::Rejected {
+                partition,
+                problem: problem(),
+            },
+        ),
+        (
+            Stalled,
+            Error::Stalled {
+                partition,
+                after_s: 9,
+            },
+        ),
+        (Start, Error::Start { problem: problem() }),
+        (Busy, Error::Busy { capacity: 1 }),
+        (
+            TooManyPartitions,
+            Error::TooManyPartitions {
+                partitions: 2,
+                capacity: 1,
+            },
+        ),
+        (
+            JournalInUse,
+            journal(JournalError::InUse {
+                path: path(),
+                holder_pid: Some(7),
+            }),
+        ),
+        (
+            JournalUnusable,
+            journal(JournalError::Damaged {
+                path: path(),
+                what: problem(),
+            }),
+        ),
+        (
+            JournalFailing,
+            journal(JournalError::Store { what: problem() }),
+        ),
+        (JournalFailing, journal(io(no_space()))),
+        (Conflict, Error::Conflict { id: id() }),
+        (Conflict, journal(JournalError::OtherInput { id: id() })),
+        (
+            Late,
+            Error::TooLate {
+                deadline_ms: 1,
+                estimate_ms: 2,
+            },
+        ),
+        (Ended, Error::ShuttingDown),
+        (
+            InUse,
+            Error::InUse {
+                circuit: "c".into(),
+                partitions: 1,
+            },
+        ),
+        (
+            Internal,
+            Error::Internal {
+                stage: "device",
+                problem: problem(),
+            },
+        ),
+        (
+            Multiples,
+            params(ParamsError::Multiples {
+                path: path(),
+                problem: problem(),
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn codes_are_numbered_in_order_and_written_with_four_digits() {
+    for (code, number) in ErrorCode::ALL.into_iter().zip(1..) {
+        assert_eq!(code.number(), number);
+        assert!((1..=2).contains(&code.exit_code()), "{code}");
+    }
+    assert_eq!(ErrorCode::ParametersMissing.to_string(), "CUZK-0007");
+}
+
+/// Input is what a user can mend by changing a file, a request or the configuration. Too
+/// little memory is the one error of that kind which is no bad input.
+#[test]
+fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
+    for (code, error) in samples() {
+        assert_eq!(ErrorCode::of(&error), code, "{error}");
+        let is_input = error.is_input() && code != OverBudget;
+        let expected = match code {
+            // The backend's error leaves open which file is wrong.
+            ParametersUnusable => 2,
+            _ => 1 + u8::from(is_input),
+        };
+        assert_eq!(code.exit_code(), expected, "{error}");
+    }
+}
+
+/// A message has what is wrong, then what to do: `PLACE: PROBLEM; ADVICE`.
+#[test]
+fn each_error_says_what_to_do() {
+    for (code, error) in samples() {
+        let told = error.to_string();
+        let is_told = told.contains("; ") || told.contains(": ");
+        assert!(is_told && told.len() > 20, "{code}: {told}");
+        if code.exit_code() == 2 && code != ErrorCode::File && code != Argument {
+            assert!(told.contains("; "), "{code}: {told}");
+        }
+    }
+}

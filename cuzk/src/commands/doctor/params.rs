@@ -1,0 +1,101 @@
+//! The parameters of the kinds that are to be proved: are they there, and are they right.
+//!
+//! No file is hashed here: `cuzk params list --check` does that, and notes the digest.
+
+use cuzk_core::{Config, circuits};
+use cuzk_fetch::{Digests, noted_digest};
+use cuzk_filecoin::{CircuitId, PARAMETERS_JSON, ProofKind, SectorSize};
+use cuzk_groth16::params::{MappedParams, ParamCache, ParameterFiles};
+use indicatif::HumanBytes;
+
+use super::Doctor;
+use super::finding::Finding;
+use crate::commands::params::{State, state};
+
+const TOPIC: &str = "parameters";
+
+/// Returns the circuits to look at: those that are asked for, else those of which the cache
+/// has parameters.
+pub(super) fn kinds(config: &Config, args: &Doctor) -> Vec<CircuitId> {
+    let of_size = |sector_size: SectorSize, kinds: &[ProofKind]| {
+        let ids = kinds.iter().map(|&kind| CircuitId { kind, sector_size });
+        ids.collect::<Vec<_>>()
+    };
+    if !args.kind.is_empty() {
+        return of_size(args.sector_size, &args.kind);
+    }
+    let cache = ParamCache::new(&config.srs.param_cache);
+    let all = SectorSize::ALL.map(|size| of_size(size, &ProofKind::ALL));
+    let is_there = |id: &CircuitId| {
+        let files = circuits::parameter_files(*id);
+        files.is_ok_and(|files| cache.params_path(&files).is_file())
+    };
+    all.into_iter().flatten().filter(is_there).collect()
+}
+
+pub(super) fn examine(config: &Config, ids: &[CircuitId]) -> Vec<Finding> {
+    if ids.is_empty() {
+        let text = format!("none in {}", config.srs.param_cache.display());
+        let advice = "fetch the network's with `cuzk params fetch`, or make test parameters with \
+                      `cuzk params generate`; --kind looks for certain ones";
+        return vec![Finding::warning(TOPIC, text, advice)];
+    }
+    let digests = Digests::parse(PARAMETERS_JSON).ok();
+    let each = ids
+        .iter()
+        .map(|id| of_circuit(config, *id, digests.as_ref()));
+    each.collect()
+}
+
+fn of_circuit(config: &Config, id: CircuitId, digests: Option<&Digests>) -> Finding {
+    let cache = ParamCache::new(&config.srs.param_cache);
+    let files = match circuits::parameter_files(id) {
+        Ok(files) => files,
+        Err(error) => return Finding::error(TOPIC, format!("{id}: {error}"), "report it"),
+    };
+    let path = cache.params_path(&files);
+    let opened = MappedParams::open(&path);
+    let checked = opened.and_then(|params| params.check_key(&cache.vk_path(&files)));
+    if let Err(error) = checked {
+        let advice = format!(
+            "`cuzk params fetch --kind {} --sector-size {}` brings them",
+            id.kind, id.sector_size
+        );
+        return Finding::error(TOPIC, format!("{id}: {error}"), advice);
+    }
+    let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+    let bytes = HumanBytes(bytes);
+    let is_for_networks = id.sector_size.is_for_networks();
+    match state_of(config, &files, digests) {
+        State::Verified => Finding::ok(TOPIC, format!("{id}: {bytes}, verified")),
+        State::NotListed => of_no_network(&id, bytes),
+        _ if !is_for_networks => of_no_network(&id, bytes),
+        State::NotVerified => {
+            let text = format!("{id}: {bytes}, never compared with the network's digest");
+            Finding::warning(TOPIC, text, "`cuzk params list --check` compares them")
+        }
+        State::WrongDigest => {
+            let text = format!("{id}: {bytes}, not the network's: the digest is another");
+            let advice = format!("delete {} and fetch it again", path.display());
+            Finding::error(TOPIC, text, advice)
+        }
+    }
+}
+
+fn of_no_network(id: &CircuitId, bytes: HumanBytes) -> Finding {
+    let text = format!("{id}: {bytes}, of no network");
+    let advice = "they are test parameters, or those of another network: good for tests only";
+    Finding::warning(TOPIC, text, advice)
+}
+
+/// Returns the worst state of the parameters and the key.
+fn state_of(config: &Config, files: &ParameterFiles, digests: Option<&Digests>) -> State {
+    let folder = &config.srs.param_cache;
+    let states = [&files.params, &files.vk].map(|name| {
+        let listed = digests.and_then(|digests| digests.get(name));
+        state(noted_digest(folder, name), listed)
+    });
+    let worst = [State::WrongDigest, State::NotListed, State::NotVerified];
+    let is_one = |state: &State| states.contains(state);
+    worst.into_iter().find(is_one).unwrap_or(State::Verified)
+}

@@ -1,0 +1,41 @@
+//! Texts as a terminal may get them: without control characters, which could move its cursor
+//! or make up a line.
+//!
+//! Not the output. The invariant: a name of a file has no line break.
+
+use std::path::Path;
+
+/// Returns the name of a file without control characters, which could change what a terminal
+/// shows.
+pub(crate) fn shown(path: &Path) -> String {
+    escaped(&path.display().to_string(), |_| false)
+}
+
+/// Returns a text of several lines without other control characters.
+pub(crate) fn harmless(text: &str) -> String {
+    escaped(text, |letter| matches!(letter, '\n' | '\t'))
+}
+
+/// Returns a text with its control characters as escapes, but for those that are kept.
+fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() && !is_kept(letter) {
+            true => out.extend(letter.escape_default()),
+            false => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_move_the_cursor_or_begin_a_line() {
+        assert_eq!(shown(Path::new("a\x1b[2Jb\nc")), "a\\u{1b}[2Jb\\nc");
+        assert_eq!(harmless("one\n\ttwo\r\u{9b}2J"), "one\n\ttwo\\r\\u{9b}2J");
+        assert_eq!(shown(Path::new("Größe.json")), "Größe.json");
+    }
+}

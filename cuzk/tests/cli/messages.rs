@@ -1,0 +1,329 @@
+//! Messages, stable codes and exit codes, as a user meets them.
+
+use super::*;
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// An error ends with this code, and the exit code is that of the code's row in
+/// `docs/troubleshooting.md`.
+fn has_code(code: &str, exit: i32, output: &Output) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(exit), "{said}");
+    let code = format!(" [{code}]");
+    assert!(said.lines().any(|line| line.ends_with(&code)), "{said}");
+}
+
+/// A folder with links to the parameters of a kind, and to its compiled circuit.
+fn linked_cache(kind: &str) -> tempfile::TempDir {
+    generate(kind);
+    let folder = tempfile::tempdir().unwrap();
+    let circuit = ["--kind", kind, "--sector-size", "2KiB"];
+    let report = json(&[&["params", "generate"], &circuit[..]].concat());
+    let params = PathBuf::from(report["params"].as_str().unwrap());
+    let vk = PathBuf::from(report["vk"].as_str().unwrap());
+    for path in [&params, &vk, &params.with_extension("circuit")] {
+        let link = folder.path().join(path.file_name().unwrap());
+        std::os::unix::fs::symlink(path, link).unwrap();
+    }
+    folder
+}
+
+struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        generate("window-post");
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a configuration and returns its path.
+    fn config(&self, text: &str) -> PathBuf {
+        std::fs::write(self.at("cuzk.toml"), text).unwrap();
+        self.at("cuzk.toml")
+    }
+
+    /// Proves a WindowPoSt with a configuration.
+    fn prove(&self, config: &str, out: &str, more: &[&str]) -> Output {
+        let (config, request, out) = (self.config(config), data("window-post.json"), self.at(out));
+        let prove = [
+            "--config",
+            text(&config),
+            "prove",
+            "--request",
+            text(&request),
+        ];
+        cuzk(&[&prove[..], &["--out", text(&out)], more].concat())
+    }
+}
+
+#[test]
+fn each_failure_has_the_exit_code_of_its_code() {
+    let scratch = Scratch::new();
+    let request = data("window-post.json");
+    let out = scratch.at("p");
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let empty = tempfile::tempdir().unwrap();
+    has_code("CUZK-0007", 2, &cuzk_in(empty.path(), &prove));
+    let synth = ["synth", "--request", text(&request), "--partition", "1"];
+    has_code("CUZK-0001", 2, &cuzk(&synth));
+    has_code("CUZK-0003", 2, &cuzk(&["synth", "--request", "nope"]));
+    let unknown = scratch.config("[gpus]\ngpu_thread = 1\n");
+    has_code("CUZK-0005", 2, &cuzk(&["config", "check", text(&unknown)]));
+    let bad = scratch.at("bad.json");
+    std::fs::write(&bad, "{\"proof_kind\":\"SEALED\"}").unwrap();
+    has_code("CUZK-0006", 2, &cuzk(&["synth", "--request", text(&bad)]));
+
+    let damaged = linked_cache("window-post");
+    for entry in std::fs::read_dir(damaged.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|last| last == "params") {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, "").unwrap();
+        }
+    }
+    has_code("CUZK-0008", 2, &cuzk_in(damaged.path(), &prove));
+    let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    let verify = [&["params", "verify"], &circuit[..]].concat();
+    has_code("CUZK-0008", 2, &cuzk_in(damaged.path(), &verify));
+
+    std::os::unix::fs::symlink("/dev/full", scratch.at("full")).unwrap();
+    has_code("CUZK-0004", 1, &scratch.prove("", "full", &[]));
+    std::fs::create_dir(scratch.at("journal")).unwrap();
+    let journal = format!("[jobs]\njournal = {:?}\n", text(&scratch.at("journal")));
+    has_code("CUZK-0021", 2, &scratch.prove(&journal, "p", &[]));
+    let small = scratch.prove("[memory]\ntotal_budget = \"17MiB\"\n", "p", &[]);
+    has_code("CUZK-0010", 1, &small);
+    assert!(
+        stderr(&small).contains(" MiB of memory are needed"),
+        "{}",
+        stderr(&small)
+    );
+
+    let output = cuzk(&[&["--json"], &synth[..]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["code"], "CUZK-0001");
+}
+
+#[test]
+fn arguments_that_are_nearly_right_are_answered_with_the_right_ones() {
+    let circuit = |kind: &str, size: &str| {
+        let arguments = ["params", "verify", "--kind", kind, "--sector-size", size];
+        cuzk_in(Path::new("/nowhere"), &arguments)
+    };
+    let output = circuit("windowpost", "2KiB");
+    fails(2, "did you mean window-post?", &output);
+    for size in ["2kib", "2048"] {
+        // The size was understood: the parameters are missing.
+        has_code("CUZK-0007", 2, &circuit("window-post", size));
+    }
+    fails(2, "use one of 2KiB", &circuit("window-post", "2 KB"));
+}
+
+#[test]
+fn verified_parameters_say_what_was_not_checked() {
+    generate("window-post");
+    let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    let verify = [&["params", "verify"], &circuit[..]].concat();
+    let report = json(&verify);
+    assert_eq!(report["valid"], true);
+    assert!(
+        report["not_checked"]
+            .as_str()
+            .unwrap()
+            .contains("H, L and A")
+    );
+    let lines = String::from_utf8(cuzk(&verify).stdout).unwrap();
+    assert!(lines.contains("not checked: "), "{lines}");
+}
+
+#[test]
+fn a_cache_that_is_a_file_is_told_before_any_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    std::fs::write(&cache, "").unwrap();
+    let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    for command in ["generate", "verify", "prepare"] {
+        let output = cuzk_in(&cache, &[&["params", command], &circuit[..]].concat());
+        fails(
+            2,
+            "cache is a file, and parameters are kept in a folder",
+            &output,
+        );
+        assert!(
+            !stderr(&output).contains("compiling"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn swapped_requests_and_outputs_destroy_nothing() {
+    let scratch = Scratch::new();
+    let request = scratch.at("request.json");
+    let bytes = std::fs::read(data("window-post.json")).unwrap();
+    std::fs::write(&request, &bytes).unwrap();
+    let proof = scratch.at("proof");
+    std::fs::write(&proof, "a proof").unwrap();
+    let swapped = ["prove", "--request", text(&proof), "--out", text(&request)];
+    fails(2, "swap --request and --out", &cuzk(&swapped));
+    assert_eq!(std::fs::read(&request).unwrap(), bytes);
+
+    let mut permissions = std::fs::metadata(&proof).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&proof, permissions).unwrap();
+    let right = ["prove", "--request", text(&request), "--out", text(&proof)];
+    fails(2, "read-only", &cuzk(&right));
+    assert_eq!(std::fs::read(&proof).unwrap(), b"a proof");
+}
+
+#[test]
+fn a_dash_is_standard_output_and_a_mark_is_no_part_of_a_request() {
+    let scratch = Scratch::new();
+    let request = scratch.at("marked.json");
+    let bytes = std::fs::read(data("window-post.json")).unwrap();
+    std::fs::write(&request, [&b"\xef\xbb\xbf"[..], &bytes].concat()).unwrap();
+    let mut prove = Command::new(env!("CARGO_BIN_EXE_cuzk"));
+    prove.current_dir(scratch.folder.path());
+    prove.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
+    let output = prove
+        .args(["prove", "--request", text(&request), "--out", "-"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(output.stdout.len(), 192);
+    assert!(!scratch.at("-").exists());
+    // One line for the result: the table of stages is for --verbose.
+    let said = stderr(&output);
+    assert_eq!(said.matches("verified").count(), 1, "{said}");
+    assert!(!said.contains("queue_wait"), "{said}");
+    let is_told = said.contains("partition 1 of 1 is proved: ");
+    assert!(is_told && said.contains("finish "), "{said}");
+}
+
+#[test]
+fn verbose_has_a_line_for_each_stage() {
+    let scratch = Scratch::new();
+    let output = scratch.prove("", "p", &["--verbose"]);
+    assert!(output.status.success());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    for stage in ["decode", "witness", "device", "verify"] {
+        assert!(lines.lines().any(|line| line.starts_with(stage)), "{lines}");
+    }
+}
+
+#[test]
+fn a_name_with_control_characters_reaches_no_terminal() {
+    let output = cuzk(&["synth", "--request", "no\u{1b}[2Jsuch\nfile"]);
+    let said = stderr(&output);
+    assert!(!said.contains('\u{1b}'), "{said}");
+    assert!(said.contains("no\\u{1b}[2Jsuch\\nfile: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn a_damaged_journal_is_one_line_and_leaves_no_lock_file() {
+    let scratch = Scratch::new();
+    let journal = scratch.at("jobs");
+    let config = format!("[jobs]\njournal = {:?}\n", text(&journal));
+    assert!(scratch.prove(&config, "p", &["--id", "a"]).status.success());
+    let whole = std::fs::read(&journal).unwrap();
+    std::fs::remove_file(scratch.at("jobs.lock")).unwrap();
+    std::fs::write(&journal, &whole[..whole.len() / 2]).unwrap();
+    let output = scratch.prove(&config, "q", &["--id", "a"]);
+    has_code("CUZK-0021", 2, &output);
+    assert!(
+        !stderr(&output).contains("panicked at"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!scratch.at("jobs.lock").exists());
+    assert_eq!(std::fs::read(&journal).unwrap(), whole[..whole.len() / 2]);
+}
+
+#[test]
+fn a_changed_proof_of_the_journal_is_made_again_with_a_warning() {
+    let scratch = Scratch::new();
+    let journal = scratch.at("jobs");
+    let config = format!("[jobs]\njournal = {:?}\n", text(&journal));
+    assert!(scratch.prove(&config, "p", &["--id", "a"]).status.success());
+    let proof = std::fs::read(scratch.at("p")).unwrap();
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let places: Vec<_> = (0..bytes.len() - proof.len())
+        .filter(|&at| bytes[at..].starts_with(&proof))
+        .collect();
+    assert!(!places.is_empty(), "the proof is in the journal");
+    for at in places {
+        bytes[at + 7] ^= 1;
+    }
+    std::fs::write(&journal, bytes).unwrap();
+    let output = scratch.prove(&config, "q", &["--id", "a"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("again"), "{}", stderr(&output));
+    assert_ne!(std::fs::read(scratch.at("q")).unwrap(), proof);
+}
+
+#[test]
+fn parameters_that_do_not_fit_are_told_once() {
+    let scratch = Scratch::new();
+    generate("winning-post");
+    let request = data("winning-post.json");
+    let prove = |mib: u64, count: usize| {
+        let config = scratch.config(&format!(
+            "[memory]\ntotal_budget = \"{mib}MiB\"\nsafety_margin = \"1MiB\"\n\
+             critical_reserve = \"0B\"\n"
+        ));
+        let outs: Vec<_> = (0..count).map(|at| scratch.at(&at.to_string())).collect();
+        let each = outs.iter();
+        let each = each.flat_map(|out| ["--request", text(&request), "--out", text(out)]);
+        let arguments = ["--config", text(&config), "prove"].into_iter().chain(each);
+        cuzk(&arguments.collect::<Vec<_>>())
+    };
+    // Enough to read the circuit, and not to prove.
+    let small = stderr(&prove(66, 1));
+    let needed = small.split(" MiB of memory are needed").next().unwrap();
+    let needed: u64 = needed.rsplit(' ').next().unwrap().parse().unwrap();
+    let output = prove(needed + 2, 4);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = stderr(&output).matches("do not fit into memory").count();
+    assert_eq!(told, 1, "{}", stderr(&output));
+}
+
+#[test]
+fn a_second_generator_says_that_it_waits() {
+    let cache = linked_cache("window-post");
+    let params = std::fs::read_dir(cache.path()).unwrap();
+    let paths: Vec<_> = params.map(|entry| entry.unwrap().path()).collect();
+    let is_params = |path: &&PathBuf| path.extension().is_some_and(|last| last == "params");
+    let params = paths.iter().find(is_params).unwrap();
+    let lock = std::fs::File::create(format!("{}.lock", text(params))).unwrap();
+    lock.lock().unwrap();
+    let is_circuit = |path: &Path| path.extension().is_some_and(|last| last == "circuit");
+    for path in paths.iter().filter(|path| !is_circuit(path)) {
+        std::fs::remove_file(path).unwrap();
+    }
+    let mut generate = Command::new(env!("CARGO_BIN_EXE_cuzk"));
+    generate.env("FIL_PROOFS_PARAMETER_CACHE", cache.path());
+    generate.args(["params", "generate", "--kind", "window-post"]);
+    generate.args(["--sector-size", "2KiB"]);
+    let mut child = generate
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut lines = std::io::BufRead::lines(said).map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("another process makes these")));
+    drop(lock);
+    for _ in lines {}
+    assert!(child.wait().unwrap().success());
+}
