@@ -75,7 +75,7 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
             kind: *kind,
             sector_size: SectorSize::KiB2,
         };
-        ensure_parameters(context, circuit, 0, false)?;
+        ensure_parameters(context, circuit)?;
     }
     let mut config = context.config.clone();
     // As `cuzk plan calibrate` has it.
