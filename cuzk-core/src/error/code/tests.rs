@@ -22,6 +22,13 @@ fn no_space() -> io::Error {
     io::ErrorKind::StorageFull.into()
 }
 
+/// The error of a system that has no thread left.
+fn no_thread() -> rayon::ThreadPoolBuildError {
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
+    let refused = |_| Err(io::ErrorKind::WouldBlock.into());
+    builder.spawn_handler(refused).build().unwrap_err()
+}
+
 /// An error of each code that an engine can return.
 fn samples() -> Vec<(ErrorCode, Error)> {
     let partition = 3;
@@ -70,6 +77,20 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             params(ParamsError::Empty { path: path() }),
         ),
         (ParametersUnusable, backend(Culprit::Input)),
+        (
+            Threads,
+            params(ParamsError::Threads {
+                threads: 1,
+                source: no_thread(),
+            }),
+        ),
+        (
+            Threads,
+            Error::Config(ConfigError::Threads {
+                threads: 1,
+                source: no_thread(),
+            }),
+        ),
         (Unsatisfied, Error::Unsatisfied { partition, row: 7 }),
         (OverBudget, Error::OverBudget(over)),
         (Device, backend(Culprit::Device)),
@@ -158,13 +179,13 @@ fn codes_are_numbered_in_order_and_written_with_four_digits() {
     assert_eq!(ErrorCode::ParametersMissing.to_string(), "CUZK-0007");
 }
 
-/// Input is what a user can mend by changing a file, a request or the configuration. Too
-/// little memory is the one error of that kind which is no bad input.
+/// A user can mend bad input by changing a file, a request or the configuration. Too little
+/// memory and too few threads can be mended so, too, and are no bad input.
 #[test]
 fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
     for (code, error) in samples() {
         assert_eq!(ErrorCode::of(&error), code, "{error}");
-        let is_input = error.is_input() && code != OverBudget;
+        let is_input = error.is_input() && ![OverBudget, Threads].contains(&code);
         let expected = match code {
             // The backend's error leaves open which file is wrong.
             ParametersUnusable => 2,
@@ -172,6 +193,17 @@ fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
         };
         assert_eq!(code.exit_code(), expected, "{error}");
     }
+}
+
+/// A limit of processes is told as that, and not as a problem of a folder.
+#[test]
+fn a_lack_of_threads_names_the_limit() {
+    let source = no_thread();
+    let told = params(ParamsError::Threads { threads: 1, source }).to_string();
+    assert!(
+        told.starts_with("cannot start 1 threads") && told.contains("ulimit -u"),
+        "{told}"
+    );
 }
 
 /// A message has what is wrong, then what to do: `PLACE: PROBLEM; ADVICE`.
