@@ -74,6 +74,7 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "statement",
             "native",
             "shape",
+            "partition",
             "fault",
             "post",
             "porep",
