@@ -99,6 +99,7 @@ impl Node {
         });
         runtime.spawn(tasks::tick(Arc::clone(&shared)));
         runtime.spawn(tasks::take_orders(Arc::clone(&shared)));
+        runtime.spawn(tasks::announce(Arc::clone(&shared)));
         Ok(Self {
             shared,
             reporter: Some(reporter),

@@ -35,6 +35,11 @@ pub(super) fn sign_subject(owner: &Name) -> String {
     format!("cuzk.sign.{SCHEMA}.{owner}")
 }
 
+/// The subject of what the nodes say of themselves.
+pub(super) fn presence_subject() -> String {
+    format!("cuzk.node.{SCHEMA}")
+}
+
 /// The time in which a second publication of the same attempt is dropped.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 

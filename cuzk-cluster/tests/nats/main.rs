@@ -10,4 +10,5 @@ mod bad_input;
 mod faults;
 mod machines;
 mod server;
+mod seen;
 mod sharing;

@@ -7,6 +7,14 @@
 //!
 //! * [`settings`]: the configuration, as the transport takes it.
 //! * [`identity`]: the circuits that this machine has parameters for, as others know them.
+//! * [`Place`]: the daemon's side, over a table of the partitions that other machines may prove.
 
+mod home;
 pub mod identity;
+mod place;
 pub mod settings;
+mod status;
+mod table;
+
+pub use place::Place;
+pub use status::{ClusterStatus, NodeStatus};

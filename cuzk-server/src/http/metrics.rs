@@ -1,10 +1,13 @@
 //! Metrics in Prometheus' text format.
 //!
 //! The engine's metrics come from the process' recorder. Those that the existing daemon
-//! exports are made of the status at each scrape, in [`existing`]. The invariants: each
+//! exports are made of the status at each scrape, in [`existing`], and those of the other
+//! machines in [`cluster`]. The invariants: each
 //! family is described once, and histograms have buckets of 0.1 s to 1 h or finer.
 
+mod cluster;
 mod existing;
+mod family;
 
 use std::thread;
 use std::time::Duration;
@@ -89,7 +92,9 @@ pub enum InstallError {
 pub fn text(sources: &dyn Sources) -> String {
     let mut text = sources.recorded_metrics();
     let added = existing::families(&sources.status(), &text);
-    for family in added {
+    let cluster = sources.cluster();
+    let of_cluster = cluster.as_ref().map(cluster::families).unwrap_or_default();
+    for family in added.into_iter().chain(of_cluster) {
         family.write(&mut text);
     }
     text

@@ -9,6 +9,7 @@ mod daemon_report;
 pub(crate) mod demo;
 pub(crate) mod drain;
 pub(crate) mod evict;
+mod fleet;
 mod job_end;
 pub(crate) mod params;
 pub(crate) mod pce;

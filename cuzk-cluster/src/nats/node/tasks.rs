@@ -16,14 +16,19 @@ use tokio::runtime::Handle;
 use tokio_stream::StreamExt;
 
 use super::{Offered, Shared};
-use crate::message::{Control, Failure, Message as _, Outcome, Work, WorkId, WorkResult};
+use crate::message::{
+    CIRCUITS_MAX, Control, Failure, Message as _, Outcome, Presence, Work, WorkId, WorkResult,
+};
 use crate::nats::run::Run;
 use crate::nats::{ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, lock, objects, streams};
 use crate::subject::Subject;
-use crate::worker::{Delivery, LOOK_PERIOD, PullId};
+use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId};
 
 /// The time between two calls of the policy's tick.
 const TICK: Duration = Duration::from_millis(250);
+
+/// The time between two announcements.
+const ANNOUNCE_PERIOD: Duration = Duration::from_secs(5);
 
 pub(super) type Consumer = PullConsumer;
 
@@ -53,6 +58,34 @@ pub(super) async fn tick(shared: Arc<Shared>) {
         });
         known = Some((abilities, capacity));
         tokio::time::sleep(TICK).await;
+    }
+}
+
+/// Says now and then what this worker can prove, for ever.
+pub(super) async fn announce(shared: Arc<Shared>) {
+    loop {
+        let (loaded, others): (Vec<_>, Vec<_>) = shared
+            .prover
+            .abilities()
+            .into_iter()
+            .take(CIRCUITS_MAX)
+            .partition(|ability| ability.is_loaded);
+        let circuits = |abilities: Vec<Ability>| {
+            let circuits = abilities.into_iter().map(|ability| ability.circuit);
+            circuits.collect()
+        };
+        let presence = Presence {
+            node: shared.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            loaded: circuits(loaded),
+            others: circuits(others),
+        };
+        if let Ok(bytes) = presence.encode() {
+            let client = &shared.connection.client;
+            let subject = streams::presence_subject();
+            let _ = client.publish(subject, bytes.into()).await;
+        }
+        tokio::time::sleep(ANNOUNCE_PERIOD).await;
     }
 }
 
