@@ -7,6 +7,10 @@
 //!
 //! * [`settings`]: the configuration, as the transport takes it.
 //! * [`identity`]: the circuits that this machine has parameters for, as others know them.
+//! * [`prover`]: an engine that proves the partitions of others.
+//! * [`worker`]: a worker from its start to its end.
 
 pub mod identity;
+pub mod prover;
 pub mod settings;
+pub mod worker;
