@@ -30,7 +30,9 @@ pub enum ClusterError {
         addresses: String,
     },
     /// The file of credentials cannot be used.
-    #[error("credentials {path}: {source}; give a file with a JWT and an NKEY seed")]
+    #[error(
+        "credentials {path}: {source}; give a file with an NKEY seed, or with a JWT and its seed"
+    )]
     Credentials {
         /// The file.
         path: PathBuf,

@@ -124,12 +124,28 @@ impl Identities {
         (self.files(id) == Some(known.files)).then_some(known.circuit)
     }
 
+    /// Returns the identities that were made, of circuits whose parameters are still those that
+    /// they were made of, by circuit.
+    #[must_use]
+    pub fn made(&self) -> Vec<(CircuitId, Circuit)> {
+        let mut ids: Vec<CircuitId> = self.lock().keys().copied().collect();
+        ids.sort();
+        let made = ids.into_iter();
+        made.filter_map(|id| Some((id, self.known(id)?))).collect()
+    }
+
+    /// Makes the identities of all circuits whose parameters are there, on this thread, and
+    /// returns the errors of those that have none.
+    pub fn make_all(&self) -> Vec<IdentityError> {
+        let present = self.present().into_iter();
+        present.filter_map(|id| self.of(id).err()).collect()
+    }
+
     /// Returns the circuit of an identity that was made.
     #[must_use]
     pub fn find(&self, circuit: &Circuit) -> Option<CircuitId> {
-        let ids: Vec<CircuitId> = self.lock().keys().copied().collect();
-        let mut ids = ids.into_iter();
-        ids.find(|id| self.known(*id).as_ref() == Some(circuit))
+        let mut made = self.made().into_iter();
+        Some(made.find(|(_, known)| known == circuit)?.0)
     }
 
     fn read(&self, id: CircuitId) -> Result<Circuit, IdentityError> {
@@ -194,6 +210,7 @@ mod tests {
         assert_eq!(identity.name.as_str(), "window-post-2KiB");
         assert_eq!(here.known(ID).as_ref(), Some(&identity));
         assert_eq!((here.find(&identity), here.present()), (Some(ID), vec![ID]));
+        assert_eq!(here.made(), [(ID, identity.clone())]);
         assert_eq!(there.of(ID).unwrap(), identity);
 
         write(one.path(), b"params", b"another key");

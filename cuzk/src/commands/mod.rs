@@ -26,6 +26,7 @@ pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
+pub(crate) mod worker;
 
 use std::path::Path;
 

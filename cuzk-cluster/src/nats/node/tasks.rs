@@ -232,6 +232,7 @@ pub(super) fn run(shared: &Arc<Shared>, id: WorkId, work: &Work, run: &Arc<Run>,
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         result,
     };
+    lock(&shared.leaving).unsent += 1;
     let delivered = deliver_result(Arc::clone(shared), outcome, Arc::clone(run));
     on.spawn(delivered);
     shared.with(on, |core, now| core.ended(&id, now));
@@ -269,6 +270,8 @@ async fn deliver_result(shared: Arc<Shared>, outcome: Outcome, run: Arc<Run>) {
             tracing::debug!(%id, %error, "work was not acknowledged");
         }
     }
+    lock(&shared.leaving).unsent -= 1;
+    shared.left.notify_all();
 }
 
 async fn publish_result(shared: &Shared, outcome: &Outcome, run: &Run) -> Result<(), ClusterError> {
