@@ -35,9 +35,9 @@ pub(super) fn sign_subject(owner: &Name) -> String {
     format!("cuzk.sign.{SCHEMA}.{owner}")
 }
 
-/// The subject of what the nodes say of themselves.
+/// The subject of what the nodes say of themselves. No name of an owner has two tokens.
 pub(super) fn presence_subject() -> String {
-    format!("cuzk.node.{SCHEMA}")
+    format!("cuzk.sign.{SCHEMA}.all.presence")
 }
 
 /// The time in which a second publication of the same attempt is dropped.
