@@ -140,7 +140,7 @@ impl Daemon {
         self.offer_bytes(kind, statement(kind).partition_request(0).unwrap())
     }
 
-    /// Waits until a partition is proved, and returns the node.
+    /// Waits until a partition is proved, and returns its prover.
     pub(crate) fn proved(&self, id: &WorkId) -> String {
         let ends = self.seen.ends.lock().unwrap();
         let is_open = |ends: &mut HashMap<WorkId, End>| !ends.contains_key(id);
@@ -151,7 +151,7 @@ impl Daemon {
         let (ends, timeout) = waited.unwrap();
         assert!(!timeout.timed_out(), "{id} has no end");
         match &ends[id] {
-            End::Proved { node, .. } => format!("{node:?}"),
+            End::Proved { by, .. } => format!("{by:?}"),
             failed @ End::Failed { .. } => panic!("{failed:?}"),
         }
     }
