@@ -191,12 +191,12 @@ impl EngineProver {
     fn wait(&self, job: &JobHandle, run: &Run) -> Result<Result<Vec<u8>, Arc<Error>>, NoProof> {
         let mut checkpoints = self.engine.checkpoints();
         loop {
-            if let Some(outcome) = job.wait_for(POLL) {
-                return Ok(outcome.map(|proof| proof.as_bytes().to_vec()));
-            }
             if run.is_stopped() {
                 job.cancel();
                 return Err(NoProof::Stopped);
+            }
+            if let Some(outcome) = job.wait_for(POLL) {
+                return Ok(outcome.map(|proof| proof.as_bytes().to_vec()));
             }
             let now = self.engine.checkpoints();
             if now != checkpoints {
