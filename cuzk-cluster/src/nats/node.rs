@@ -55,7 +55,7 @@ struct Shared {
     left: Condvar,
 }
 
-/// What a worker that drains waits for.
+/// The work that a worker has to do before it leaves.
 #[derive(Default)]
 struct Leaving {
     /// Nothing runs, and nothing is asked for.

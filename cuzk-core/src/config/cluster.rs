@@ -21,7 +21,7 @@ pub struct Cluster {
     pub servers: Vec<ClusterServer>,
     /// The name of this machine in the cluster: 1 to 64 letters, digits, `-` and `_`.
     pub name: String,
-    /// Whether the daemon proves itself, too.
+    /// True if the daemon proves itself, too.
     pub local: bool,
     /// A file with a JWT and its NKEY seed.
     pub credentials: Option<PathBuf>,

@@ -158,11 +158,11 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
             ("client_key", "a path in quotes, or \"\" for no certificate"),
             (
                 "work_bytes_max",
-                "a size such as \"16GiB\", a number of bytes, or \"auto\"",
+                "a size such as \"8GiB\", a number of bytes, or \"auto\"",
             ),
             (
                 "object_bytes_max",
-                "a size such as \"16GiB\", a number of bytes, or \"auto\"",
+                "a size such as \"8GiB\", a number of bytes, or \"auto\"",
             ),
             ("age_max_s", "a whole number of seconds, at least 1"),
             ("replicas", "a whole number from 1 to 5"),

@@ -52,8 +52,8 @@ pub fn decode(request: &ProofRequest) -> Result<Box<dyn Statement>, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRequest`] for bytes of another format, for a partition that the kind does
-/// not have, and for a vanilla proof that does not decode or does not verify.
+/// [`Error::InvalidRequest`] for bytes of another format, and for a partition that the kind does
+/// not have. The same error for a vanilla proof that does not decode or does not verify.
 pub fn decode_partition(bytes: &[u8]) -> Result<Box<dyn Statement>, Error> {
     let (header, body) = partition::split(bytes)?;
     let statement = match header.proof {

@@ -1,8 +1,10 @@
 //! One partition of a statement as bytes, for another machine to prove.
 //!
 //! Not a message between machines: how the bytes travel, and who sent them, is not known here.
-//! The invariants: bytes of another format are refused by their first bytes; the circuit and
-//! the number of a partition are known before its body is read.
+//! The invariants:
+//!
+//! * Bytes of another format are refused by their first bytes.
+//! * The circuit and the number of a partition are known before its body is read.
 //!
 //! ```text
 //! "cuzkpart" ‖ format (u16) ‖ kind (u8) ‖ registered proof (u8) ‖ partition (u32) ‖ body

@@ -1,8 +1,8 @@
 //! The circuits that this machine can prove, as other machines know them.
 //!
-//! Not the circuits themselves. The invariant: two machines give a circuit the same fingerprint
-//! only if they have the same constraints, the same verifying key and the same format of
-//! partitions. So machines of other versions or with other parameters never share work.
+//! Not the circuits themselves. The invariant: equal fingerprints mean equal constraints, equal
+//! verifying keys and one format of partitions. So machines of other versions or with other
+//! parameters never share work.
 
 use std::collections::HashMap;
 use std::io;

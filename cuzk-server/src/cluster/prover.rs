@@ -2,8 +2,8 @@
 //!
 //! Not the transport, which delivers partitions and results. The invariants:
 //!
-//! * A partition is proved only if its input is of the circuit and the number that its message
-//!   names, and its circuit has the identity that this machine has.
+//! * A partition is proved only if its input has the circuit and the number that its message
+//!   names. The circuit has the identity that it has on this machine.
 //! * A lease is kept only while the engine passes checkpoints.
 //! * The engine has at most one partition that waits, apart from urgent ones.
 
@@ -34,7 +34,7 @@ const URGENT_BESIDE: usize = 2;
 /// or the memory may be mended meanwhile.
 const REST: Duration = Duration::from_secs(600);
 
-/// What happens to a partition on a worker.
+/// The stages of a partition on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -51,7 +51,7 @@ pub enum Stage {
 /// One event of a partition on a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartitionEvent {
-    /// What happened.
+    /// The stage that it has reached.
     pub stage: Stage,
     /// The daemon that owns the partition.
     pub owner: String,
@@ -191,12 +191,12 @@ impl EngineProver {
     fn wait(&self, job: &JobHandle, run: &Run) -> Result<Result<Vec<u8>, Arc<Error>>, NoProof> {
         let mut checkpoints = self.engine.checkpoints();
         loop {
-            if let Some(outcome) = job.wait_for(POLL) {
-                return Ok(outcome.map(|proof| proof.as_bytes().to_vec()));
-            }
             if run.is_stopped() {
                 job.cancel();
                 return Err(NoProof::Stopped);
+            }
+            if let Some(outcome) = job.wait_for(POLL) {
+                return Ok(outcome.map(|proof| proof.as_bytes().to_vec()));
             }
             let now = self.engine.checkpoints();
             if now != checkpoints {

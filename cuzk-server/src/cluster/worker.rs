@@ -1,7 +1,10 @@
 //! A worker from its start to its end.
 //!
-//! Not the prover. The invariants: a worker opens no port; it begins nothing after the first
-//! signal to stop, and leaves when the server has the results of all that it had begun.
+//! Not the prover. The invariants:
+//!
+//! * A worker opens no port.
+//! * It begins nothing after the first signal to stop.
+//! * It leaves when the server has the results of all that it had begun.
 
 use std::collections::HashSet;
 use std::io;

@@ -12,8 +12,11 @@ use super::server::path;
 
 const SECTION: &str = "cluster";
 
-/// The size of a store at a server. It has room for 12,000 partitions of a 32 GiB sector.
-const STORE_BYTES_DEFAULT: u64 = 16 << 30;
+/// The size of the stream of work. It has room for 7,000 partitions of 32 GiB PoReps.
+const WORK_BYTES_DEFAULT: u64 = 8 << 30;
+
+/// The size of the store of long inputs: WindowPoSts of 32 GiB, of up to 60 MB each.
+const OBJECT_BYTES_DEFAULT: u64 = 4 << 30;
 
 /// Returns the configuration of a cluster.
 pub(super) fn cluster(check: &mut Check<'_>, section: &ClusterSection) -> Cluster {
@@ -28,8 +31,8 @@ pub(super) fn cluster(check: &mut Check<'_>, section: &ClusterSection) -> Cluste
         server_ca: path(&section.server_ca),
         client_certificate: path(&section.client_certificate),
         client_key: path(&section.client_key),
-        work_bytes_max: work_bytes_max.unwrap_or(STORE_BYTES_DEFAULT),
-        object_bytes_max: object_bytes_max.unwrap_or(STORE_BYTES_DEFAULT),
+        work_bytes_max: work_bytes_max.unwrap_or(WORK_BYTES_DEFAULT),
+        object_bytes_max: object_bytes_max.unwrap_or(OBJECT_BYTES_DEFAULT),
         age_max: check.seconds(SECTION, "age_max_s", &section.age_max_s, 24 * 3600),
         replicas: replicas(check, &section.replicas),
     };
