@@ -46,6 +46,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The length of an NKEY seed in its text form.
 const SEED_BYTES: usize = 58;
 
+/// The header with the trace of a partition, in work and in results.
+const TRACE_HEADER: &str = "traceparent";
+
 /// The pause after an error of the server, so that a broken server is not asked all the time.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
 

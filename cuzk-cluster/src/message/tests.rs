@@ -123,6 +123,25 @@ fn a_node_says_no_more_of_itself_than_fits() {
 }
 
 #[test]
+fn the_partitions_of_a_job_have_one_trace() {
+    let first = work(Input::inline(b"input".to_vec()));
+    let partition = Work {
+        partition: 4,
+        ..first.clone()
+    };
+    let (one, other) = (first.trace_parent(), partition.trace_parent());
+    let parts: Vec<_> = one.split('-').map(str::len).collect();
+    assert_eq!(parts, [2, 32, 16, 2]);
+    assert_eq!(one[..35], other[..35]);
+    assert_ne!(one, other);
+    let other_job = Work {
+        job: "job 8".to_owned(),
+        ..first
+    };
+    assert_ne!(other_job.trace_parent()[..35], one[..35]);
+}
+
+#[test]
 fn a_long_reason_is_cut_between_characters() {
     let reason = Failure::new(&"ä".repeat(REASON_BYTES_MAX)).reason;
     assert!(reason.len() <= REASON_BYTES_MAX);

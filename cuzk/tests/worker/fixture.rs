@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use cuzk_cluster::ledger::{self, End};
-use cuzk_cluster::message::WorkId;
+use cuzk_cluster::message::{Input, WorkId};
 use cuzk_cluster::nats::{Home, Limits, Offer, Owner, Settings};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_filecoin::verify::verify;
@@ -61,7 +61,8 @@ fn is_proof(statement: &dyn Statement, proof: &[u8]) -> bool {
 /// The events that the daemon has seen.
 #[derive(Default)]
 struct Seen {
-    statements: Mutex<HashMap<WorkId, Arc<dyn Statement>>>,
+    /// The statements, with the bytes that workers get.
+    offered: Mutex<HashMap<WorkId, (Arc<dyn Statement>, Vec<u8>)>>,
     ends: Mutex<HashMap<WorkId, End>>,
     at_home: Mutex<Vec<WorkId>>,
     changed: Condvar,
@@ -70,12 +71,21 @@ struct Seen {
 struct Recorder(Arc<Seen>);
 
 impl Home for Recorder {
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool {
-        let statement = self.0.statements.lock().unwrap().get(id).cloned();
-        statement.is_some_and(|statement| is_proof(&*statement, proof))
+    fn input(&self, id: &WorkId) -> Option<Vec<u8>> {
+        let offered = self.0.offered.lock().unwrap();
+        offered.get(id).map(|(_, input)| input.clone())
     }
 
-    fn prove(&self, id: &WorkId) {
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool {
+        let offered = self.0.offered.lock().unwrap().get(id).cloned();
+        offered.is_some_and(|(statement, _)| is_proof(&*statement, proof))
+    }
+
+    fn taken(&self, _: &WorkId) {}
+
+    fn returned(&self, _: &WorkId) {}
+
+    fn prove(&self, id: &WorkId, _: bool) {
         self.0.at_home.lock().unwrap().push(*id);
         self.0.changed.notify_all();
     }
@@ -126,13 +136,13 @@ impl Daemon {
             partition: 0,
             circuit: self.identities.of(id).unwrap(),
             priority: Priority::Normal,
-            input,
+            input: Input::stored(&input),
             starts_at_home: false,
         };
         // The daemon knows the statement before a proof of it can come.
-        let mut statements = self.seen.statements.lock().unwrap();
+        let mut offered = self.seen.offered.lock().unwrap();
         let id = self.owner.offer(offer).unwrap();
-        statements.insert(id, statement(kind));
+        offered.insert(id, (statement(kind), input));
         id
     }
 

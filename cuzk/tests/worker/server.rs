@@ -45,26 +45,36 @@ impl Server {
 
     /// Starts a server in a folder with `server.conf`.
     pub(crate) fn start_in(folder: TempDir, port: u16) -> Self {
-        let log = std::fs::File::create(folder.path().join("server.log")).unwrap();
-        let child = Command::new(binary())
-            .args(["--config", "server.conf", "--addr", "127.0.0.1"])
-            .args(["--port", &port.to_string()])
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+        let child = spawn(folder.path(), port);
         let mut server = Self {
             folder,
             port,
             child,
         };
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let ended = server.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{}", server.log());
+        server.wait();
+        server
+    }
+
+    /// Ends the server at once, as a power cut would.
+    #[allow(dead_code, reason = "the tests of the cluster use it")]
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts a server that was killed, with its folder and on its port.
+    #[allow(dead_code, reason = "the tests of the cluster use it")]
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(self.folder.path(), self.port);
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
-        server
     }
 
     pub(crate) fn url(&self) -> String {
@@ -74,6 +84,18 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default()
     }
+}
+
+fn spawn(folder: &Path, port: u16) -> Child {
+    let log = std::fs::File::create(folder.join("server.log")).unwrap();
+    Command::new(binary())
+        .args(["--config", "server.conf", "--addr", "127.0.0.1"])
+        .args(["--port", &port.to_string()])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap()
 }
 
 impl Drop for Server {

@@ -15,7 +15,7 @@ use super::shared::{Shared, State};
 use crate::ledger::{Position, Receipt, Survey};
 use crate::message::{Control, Message, Outcome, Presence, Sign, Work, WorkId};
 use crate::name::Name;
-use crate::nats::{ClusterError, ERROR_PAUSE, lock, objects, streams};
+use crate::nats::{ClusterError, ERROR_PAUSE, TRACE_HEADER, lock, objects, streams};
 use crate::subject::Subject;
 
 /// The time between two calls of the ledger's tick.
@@ -153,7 +153,7 @@ async fn try_publish(
     if !work.input.is(&input) {
         return Err(ClusterError::OtherInput);
     }
-    let subject = work.subject();
+    let (subject, trace) = (work.subject(), work.trace_parent());
     let work = Work {
         attempt,
         excluded,
@@ -164,6 +164,7 @@ async fn try_publish(
     let message = PublishMessage::build()
         .payload(work.encode()?.into())
         .message_id(format!("{number}-{attempt}"))
+        .header(TRACE_HEADER, trace)
         .expected_stream(streams::WORK);
     let failed = |problem: &dyn std::fmt::Display| ClusterError::request("publish", problem);
     let context = &connection.context;
