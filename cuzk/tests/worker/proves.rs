@@ -52,6 +52,21 @@ fn a_worker_waits_for_its_server_and_says_so() {
 
 #[test]
 #[ignore = "needs a nats-server, see .ci/nats-server"]
+fn a_worker_comes_back_with_its_server() {
+    let server = Server::start();
+    let daemon = Daemon::start(&settings(&server));
+    let mut worker = worker(&server);
+    daemon.proved(&daemon.offer(ProofKind::WindowPost));
+    let port = server.port;
+    drop(server);
+    worker.logged("the server of the cluster is gone");
+    // The new server has none of the streams.
+    let _server = Server::start_at(port);
+    daemon.proved(&daemon.offer(ProofKind::WinningPost));
+}
+
+#[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
 fn a_worker_that_is_told_to_stop_finishes_and_leaves() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
