@@ -384,7 +384,7 @@ impl Ledger {
         if is_hopeless {
             self.partitions.prove_at_home(id, false);
         } else {
-            let retry_until = now.saturating_add(settings.retry);
+            let retry_until = now.saturating_add(settings.retry_of(entry.is_urgent()));
             self.partitions.change(id, |entry, actions| {
                 entry.retry_until = Some(retry_until);
                 let position = entry.position();

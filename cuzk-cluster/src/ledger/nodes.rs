@@ -129,11 +129,7 @@ impl Nodes {
     }
 
     /// Returns the nodes by name. `running` has the partitions that run on each.
-    pub(super) fn report(
-        &self,
-        running: &HashMap<&Name, usize>,
-        now: Duration,
-    ) -> Vec<NodeReport> {
+    pub(super) fn report(&self, running: &HashMap<&Name, usize>, now: Duration) -> Vec<NodeReport> {
         let mut nodes: Vec<_> = self.records.iter().collect();
         nodes.sort_unstable_by(|a, b| a.0.cmp(b.0));
         let report = |(name, record): (&Name, &Record)| {

@@ -38,6 +38,16 @@ pub struct Settings {
     pub node_rest: Duration,
 }
 
+impl Settings {
+    /// Returns the time in which another node must begin a partition that failed.
+    pub(super) fn retry_of(&self, is_urgent: bool) -> Duration {
+        match is_urgent {
+            true => self.retry.min(self.urgent_wait),
+            false => self.retry,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

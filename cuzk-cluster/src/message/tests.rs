@@ -116,7 +116,11 @@ fn an_id_names_the_input_and_not_the_attempt() {
 #[test]
 fn a_node_says_no_more_of_itself_than_fits() {
     let long = "1".repeat(VERSION_BYTES_MAX + 1);
-    for bad in [presence(&long, 1), presence("1", CIRCUITS_MAX), presence("1\n", 1)] {
+    for bad in [
+        presence(&long, 1),
+        presence("1", CIRCUITS_MAX),
+        presence("1\n", 1),
+    ] {
         let error = bad.encode();
         assert!(matches!(error, Err(MessageError::Malformed(_))), "{bad:?}");
     }

@@ -30,8 +30,10 @@ pub trait Home: Send + Sync + 'static {
     /// waiting partitions take no memory.
     fn input(&self, id: &WorkId) -> Option<Vec<u8>>;
 
-    /// Returns true if the bytes are a proof of the partition. May take its time.
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool;
+    /// Returns true if the bytes are a proof of the partition; none if the daemon cannot say,
+    /// for example because it ends. The result stays with the server then, and counts against
+    /// nobody. May take its time.
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool>;
 
     /// Begins to prove a partition, and returns at once. The daemon reports the end with
     /// [`Owner::proved_at_home`] or [`Owner::failed_at_home`]. If `has_failed` is true, nodes

@@ -26,8 +26,8 @@ pub(crate) fn with_context(server: &Server, act: impl AsyncFnOnce(jetstream::Con
 struct Nobody;
 
 impl Home for Nobody {
-    fn verify(&self, _: &cuzk_cluster::message::WorkId, _: &[u8]) -> bool {
-        false
+    fn verify(&self, _: &cuzk_cluster::message::WorkId, _: &[u8]) -> Option<bool> {
+        Some(false)
     }
     fn input(&self, _: &cuzk_cluster::message::WorkId) -> Option<Vec<u8>> {
         None

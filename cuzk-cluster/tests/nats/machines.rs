@@ -64,13 +64,13 @@ impl Home for Recorder {
         self.0.inputs.lock().unwrap().get(id).cloned()
     }
 
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool {
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool> {
         let inputs = self.0.inputs.lock().unwrap();
         let is_good = inputs.get(id).is_some_and(|input| proof_of(input) == proof);
         self.0
             .rejected
             .fetch_add(usize::from(!is_good), Ordering::Relaxed);
-        is_good
+        Some(is_good)
     }
 
     fn prove(&self, id: &WorkId, _: bool) {
@@ -101,13 +101,8 @@ impl Home for Recorder {
 }
 
 /// A way to start an owner.
-type Start = fn(
-    &Settings,
-    Limits,
-    Name,
-    ledger::Settings,
-    Box<dyn Home>,
-) -> Result<Owner, ClusterError>;
+type Start =
+    fn(&Settings, Limits, Name, ledger::Settings, Box<dyn Home>) -> Result<Owner, ClusterError>;
 
 pub(crate) struct Daemon {
     pub(crate) owner: Owner,

@@ -9,6 +9,6 @@
 mod bad_input;
 mod faults;
 mod machines;
-mod server;
 mod seen;
+mod server;
 mod sharing;

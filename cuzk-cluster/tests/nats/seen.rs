@@ -15,7 +15,9 @@ fn a_daemon_that_starts_before_its_server_says_so_and_goes_on_when_it_is_there()
     server.kill();
     let daemon = Daemon::start_unconnected(&server.settings());
     daemon.owner.open();
-    until("the reason is known", || daemon.owner.report().problem.is_some());
+    until("the reason is known", || {
+        daemon.owner.report().problem.is_some()
+    });
     let report = daemon.owner.report();
     let problem = report.problem.unwrap();
     assert!(problem.contains("cannot connect"), "{problem}");
@@ -36,7 +38,9 @@ fn a_daemon_that_started_alone_names_what_is_wrong_with_its_server() {
     let binary = binary();
     let server = Server::start(&binary, "authorization { user: a, password: b }");
     let daemon = Daemon::start_unconnected(&server.settings());
-    until("the reason is known", || daemon.owner.report().problem.is_some());
+    until("the reason is known", || {
+        daemon.owner.report().problem.is_some()
+    });
     let problem = daemon.owner.report().problem.unwrap();
     assert!(problem.contains("refused the credentials"), "{problem}");
 }
@@ -65,7 +69,10 @@ fn workers_are_seen_with_what_they_run_and_what_they_proved() {
     let [node] = &nodes[..] else {
         panic!("{nodes:?}")
     };
-    assert_eq!((node.name.as_str(), node.proved, node.faults), ("one", 1, 0));
+    assert_eq!(
+        (node.name.as_str(), node.proved, node.faults),
+        ("one", 1, 0)
+    );
     assert_eq!(node.loaded[0].name.as_str(), "porep-2KiB");
     assert!(node.progress_ago.is_some());
 }

@@ -104,7 +104,8 @@ impl Outside {
         let (job, partition) = (&attempt.job, attempt.partition);
         place.begun(id(job, partition));
         // Others may have begun it at this moment. It goes on here whatever becomes of them.
-        job.places().change(partition, &[Place::Elsewhere], Place::Here);
+        job.places()
+            .change(partition, &[Place::Elsewhere], Place::Here);
         true
     }
 
@@ -123,7 +124,10 @@ impl Outside {
             return;
         }
         let goes_on = |error: &Arc<Error>| matches!(**error, Error::ShuttingDown);
-        if !job.outcome().is_some_and(|end| end.as_ref().is_err_and(goes_on)) {
+        if !job
+            .outcome()
+            .is_some_and(|end| end.as_ref().is_err_and(goes_on))
+        {
             self.ended(job, 0..job.progress().partitions);
         }
     }

@@ -71,11 +71,11 @@ pub use self::devices::{devices, host_b_g2, warn_of_few_queues};
 pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
+use self::start::{cannot_start, decode_file};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
 };
-use self::start::{cannot_start, decode_file};
 use self::submission::{refusal, submit_request, submit_statement};
 use self::workers::Workers;
 use crate::config::Config;

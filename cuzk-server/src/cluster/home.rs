@@ -42,24 +42,23 @@ impl nats::Home for Home {
             .ok()
     }
 
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool {
-        let Some(partition) = self.table.id(id) else {
-            return false;
-        };
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool> {
+        let partition = self.table.id(id)?;
         match self.remote.verify(partition, proof) {
             Ok(proof) => {
                 self.table.keep(id, proof);
-                true
+                Some(true)
             }
-            // It has ended meanwhile, and nobody needs the answer.
-            Err(Error::Stopped) => false,
+            // It has ended, or the engine ends. The next start takes the result then.
+            Err(Error::Stopped) => None,
             Err(error @ Error::Rejected { .. }) => {
                 tracing::debug!(%id, %error, "the proof of another machine");
-                false
+                Some(false)
             }
             Err(error) => {
                 tracing::error!(%id, %error, "the proof of another machine cannot be verified");
-                false
+                self.remote.give_back(partition, GiveBack::Failed);
+                None
             }
         }
     }

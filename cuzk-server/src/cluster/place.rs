@@ -235,4 +235,3 @@ fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<(),
         .map(drop)
         .map_err(|source| ClusterError::Thread { name, source })
 }
-

@@ -90,8 +90,13 @@ mod tests {
 
     #[test]
     fn a_server_that_cannot_be_used_is_told_with_its_reason() {
-        let shown = text(&cluster(r#"{"servers": ["nats://a:1"], "problem": "server nats://a:1: gone"}"#));
-        assert!(shown.starts_with("cluster: server nats://a:1: gone; "), "{shown}");
+        let shown = text(&cluster(
+            r#"{"servers": ["nats://a:1"], "problem": "server nats://a:1: gone"}"#,
+        ));
+        assert!(
+            shown.starts_with("cluster: server nats://a:1: gone; "),
+            "{shown}"
+        );
         assert!(shown.ends_with("no workers were seen yet"), "{shown}");
     }
 }

@@ -228,6 +228,9 @@ mod tests {
         let report = DaemonReport::parse(cluster).unwrap();
         assert!(text("", &report, false).contains("cluster: gone"));
         let fleet = text("", &report, true);
-        assert!(fleet.contains("cluster: gone") && !fleet.contains("JOB"), "{fleet}");
+        assert!(
+            fleet.contains("cluster: gone") && !fleet.contains("JOB"),
+            "{fleet}"
+        );
     }
 }

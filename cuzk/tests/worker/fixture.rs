@@ -76,9 +76,9 @@ impl Home for Recorder {
         offered.get(id).map(|(_, input)| input.clone())
     }
 
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool {
-        let offered = self.0.offered.lock().unwrap().get(id).cloned();
-        offered.is_some_and(|(statement, _)| is_proof(&*statement, proof))
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool> {
+        let (statement, _) = self.0.offered.lock().unwrap().get(id).cloned()?;
+        Some(is_proof(&*statement, proof))
     }
 
     fn taken(&self, _: &WorkId) {}

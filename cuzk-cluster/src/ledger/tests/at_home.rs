@@ -74,6 +74,13 @@ fn urgent_work_that_no_node_begins_is_proved_here_and_stays_outside() {
     ledger.tick(at(54));
     assert_eq!(all(&mut ledger), [withdraw(1), home()], "it fell silent");
 
+    let mut ledger = published(Priority::High);
+    ledger.result(failure(1, "only"), Receipt(10), at(1));
+    ledger.published(&id(1), 1, position(2), at(1));
+    all(&mut ledger);
+    ledger.tick(at(6));
+    assert_eq!(all(&mut ledger), [withdraw(2), home()], "it failed");
+
     let mut ledger = published(Priority::Normal);
     ledger.tick(at(10_000));
     assert!(all(&mut ledger).is_empty(), "sealing waits");

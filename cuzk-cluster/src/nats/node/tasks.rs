@@ -20,7 +20,9 @@ use crate::message::{
     CIRCUITS_MAX, Control, Failure, Message as _, Outcome, Presence, Work, WorkId, WorkResult,
 };
 use crate::nats::run::Run;
-use crate::nats::{ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, lock, objects, streams};
+use crate::nats::{
+    ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, TRACE_HEADER, lock, objects, streams,
+};
 use crate::subject::Subject;
 use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId};
 
@@ -233,7 +235,8 @@ pub(super) fn run(shared: &Arc<Shared>, id: WorkId, work: &Work, run: &Arc<Run>,
         result,
     };
     lock(&shared.leaving).unsent += 1;
-    let delivered = deliver_result(Arc::clone(shared), outcome, Arc::clone(run));
+    let trace = work.trace_parent();
+    let delivered = deliver_result(Arc::clone(shared), (outcome, trace), Arc::clone(run));
     on.spawn(delivered);
     shared.with(on, |core, now| core.ended(&id, now));
 }
@@ -248,10 +251,10 @@ fn prove(shared: &Shared, work: &Work, run: &Run, on: &Handle) -> Result<Vec<u8>
 
 /// Publishes a result until the server has it. Then acknowledges the work, which the server
 /// confirms. The result of a partition that was stopped is not needed.
-async fn deliver_result(shared: Arc<Shared>, outcome: Outcome, run: Arc<Run>) {
-    let id = outcome.id;
+async fn deliver_result(shared: Arc<Shared>, result: (Outcome, String), run: Arc<Run>) {
+    let id = result.0.id;
     while !run.is_stopped() {
-        match publish_result(&shared, &outcome, &run).await {
+        match publish_result(&shared, &result, &run).await {
             Ok(()) => break,
             Err(error @ ClusterError::Message(_)) => {
                 tracing::error!(%id, %error, "a result cannot be sent");
@@ -274,11 +277,16 @@ async fn deliver_result(shared: Arc<Shared>, outcome: Outcome, run: Arc<Run>) {
     shared.left.notify_all();
 }
 
-async fn publish_result(shared: &Shared, outcome: &Outcome, run: &Run) -> Result<(), ClusterError> {
+async fn publish_result(
+    shared: &Shared,
+    (outcome, trace): &(Outcome, String),
+    run: &Run,
+) -> Result<(), ClusterError> {
     let failed = |problem: &dyn std::fmt::Display| ClusterError::request("store a result", problem);
     let message = PublishMessage::build()
         .payload(outcome.encode()?.into())
-        .expected_stream(streams::RESULTS);
+        .expected_stream(streams::RESULTS)
+        .header(TRACE_HEADER, trace.as_str());
     let context = &shared.connection.context;
     let subject = streams::result_subject(&run.owner);
     let sent = context.send_publish(subject, message).await;

@@ -168,7 +168,13 @@ fn proofs_of_others_end_a_job_and_nothing_is_proved_here() {
     let elsewhere = spans.iter().filter(|span| span.stage == Stage::Elsewhere);
     let lanes: Vec<_> = elsewhere.map(|span| span.lane.name()).collect();
     assert_eq!(lanes, ["node-7"; 3]);
-    assert!(!shared.place.all().iter().any(|told| matches!(told, Told::Begun(_))));
+    assert!(
+        !shared
+            .place
+            .all()
+            .iter()
+            .any(|told| matches!(told, Told::Begun(_)))
+    );
 }
 
 #[test]
