@@ -86,6 +86,9 @@ fn parse(text: &str) -> Result<ClusterServer, &'static str> {
     if rest.contains('@') {
         return Err("it has a user; name a file of credentials instead");
     }
+    if rest.contains('/') {
+        return Err("it has a path");
+    }
     match rest.parse::<Address>() {
         Ok(Address::Tcp { port: 0, .. }) => Err("port 0 is no port of a server"),
         Ok(Address::Tcp { host, port }) => Ok(ClusterServer { tls, host, port }),
@@ -170,11 +173,9 @@ mod tests {
             ("nats://a:0", "port 0"),
             ("nats://a:65536", "from 0 to 65535"),
             ("nats://:4222", "the host is missing"),
-            (
-                "nats://tcp://a:4222",
-                "an IPv6 address is written in brackets",
-            ),
-            ("nats://unix:///a", "no unix socket"),
+            ("nats://tcp://a:4222", "it has a path"),
+            ("nats://a:4222/", "it has a path"),
+            ("nats://unix:a", "the path of a unix socket"),
         ] {
             let error = text.parse::<ClusterServer>().unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");

@@ -104,19 +104,19 @@ impl PartitionHeader {
 /// Returns the header of a partition's request, and the body.
 pub(super) fn split(bytes: &[u8]) -> Result<(PartitionHeader, &[u8]), Error> {
     let short = || bad(format!("{} bytes are too few for a partition", bytes.len()));
-    let (magic, rest) = bytes.split_first_chunk().ok_or_else(short)?;
+    let (magic, rest) = bytes.split_first_chunk::<8>().ok_or_else(short)?;
     if *magic != MAGIC {
         return Err(bad("the bytes are no partition of a statement".to_owned()));
     }
-    let (format, rest) = rest.split_first_chunk().ok_or_else(short)?;
+    let (format, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
     let format = u16::from_le_bytes(*format);
     if format != PARTITION_FORMAT {
         return Err(bad(format!(
             "expected format {PARTITION_FORMAT}, got {format}"
         )));
     }
-    let (&[kind, number], rest) = rest.split_first_chunk().ok_or_else(short)?;
-    let (partition, body) = rest.split_first_chunk().ok_or_else(short)?;
+    let (&[kind, number], rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
+    let (partition, body) = rest.split_first_chunk::<4>().ok_or_else(short)?;
     let proof = Registered::read(kind, number)?;
     let header = PartitionHeader {
         circuit: CircuitId {

@@ -141,7 +141,7 @@ fn decode_tree<Tree: ReplicaTree>(
             "send what seal_commit_phase1 returned, unaltered",
         )
     })?;
-    let (vanilla, challenges) = partitions.into_iter().unzip();
+    let (vanilla, challenges): (Vec<_>, Vec<_>) = partitions.into_iter().unzip();
     let valid =
         StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(&params, &inputs, &vanilla)
             .map_err(|problem| Error::synthesis("vanilla verification", &problem))?;

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cuzk_cluster::name::Name;
 use cuzk_cluster::subject::{Circuit, Fingerprint};
 use cuzk_core::ProofKind;
 use cuzk_core::circuits::{cached, parameter_files};
@@ -157,7 +158,7 @@ impl Identities {
         hasher.update(&PARTITION_FORMAT.to_le_bytes());
         hasher.update(compiled.fingerprint().as_bytes());
         hasher.update(&key);
-        let name = id.to_string().parse();
+        let name: Result<Name, _> = id.to_string().parse();
         // The name of a circuit has letters, digits and `-` only.
         let name = name.map_err(|problem| cuzk_core::Error::Start {
             problem: format!("the cluster cannot name {id}: {problem}"),
