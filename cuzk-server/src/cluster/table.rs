@@ -265,7 +265,9 @@ mod tests {
         let table = Table::default();
         let [first, second, third] = [0, 1, 2].map(|number| queued(number, Priority::Normal));
         let ids = [first.id, second.id, third.id];
-        [first, second, third].map(|queued| table.add(queued));
+        for queued in [first, second, third] {
+            table.add(queued);
+        }
         assert_eq!(table.next(Lane::Common), Some(ids[0]));
         assert!(!table.has_offered_all());
         assert_eq!(table.begin(ids[0]), None, "the ledger does not know it");

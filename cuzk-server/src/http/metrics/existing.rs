@@ -108,12 +108,10 @@ fn durations(recorded: &str) -> Family {
             samples.insert(labels, value);
         }
     }
-    Family {
-        name: "cuzk_proof_duration_seconds",
-        kind: "summary",
-        help: "Time from accepting a job to its proof",
-        samples: samples.into_iter().collect(),
-    }
+    let name = "cuzk_proof_duration_seconds";
+    let family = Family::new(name, "summary", "Time from accepting a job to its proof");
+    let add = |family: Family, (labels, value)| family.with(labels, value);
+    samples.into_iter().fold(family, add)
 }
 
 #[cfg(test)]
