@@ -69,7 +69,7 @@ fn decode_tree<Tree: ReplicaTree>(
         .par_iter()
         .enumerate()
         .map(|(partition, bytes)| {
-            decode_partition(bytes, &params, size).map_err(|mismatch| {
+            decode_vanilla(bytes, &params, size).map_err(|mismatch| {
                 Error::request(
                     format!("vanilla_proofs[{partition}]"),
                     mismatch,
@@ -131,7 +131,7 @@ fn decode_partition_tree<Tree: ReplicaTree>(
     })
 }
 
-fn decode_partition<Tree: ReplicaTree>(
+fn decode_vanilla<Tree: ReplicaTree>(
     bytes: &[u8],
     params: &PublicParams,
     size: SectorSize,
