@@ -31,10 +31,10 @@ use crate::name::Name;
 use crate::subject::Subject;
 
 use entry::{Candidate, Entry};
-use nodes::Nodes;
 use partitions::Partitions;
 
 pub use action::{Action, CheckId, End, Position, Prover, Receipt, StreamId, Survey};
+pub use nodes::{NodeReport, Nodes};
 pub use settings::Settings;
 
 /// The most proofs of one partition that wait while another one is verified.
@@ -49,7 +49,8 @@ pub struct Known(pub WorkId);
 #[derive(Debug)]
 pub struct Ledger {
     partitions: Partitions,
-    nodes: Nodes,
+    /// The nodes that it has heard of.
+    pub nodes: Nodes,
     next_check: u64,
 }
 
@@ -78,7 +79,7 @@ impl Ledger {
     /// Returns true if each partition has ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.partitions.len() == 0
+        self.len() == 0
     }
 
     /// Returns the subjects of the partitions so far, for the next [`Survey`].
@@ -105,8 +106,15 @@ impl Ledger {
         if starts_at_home || is_cut_off {
             self.partitions.prove_at_home(&id, true);
         }
+        self.partitions.await_node(&id, now);
         self.partitions.publish_held(now);
         Ok(())
+    }
+
+    /// Returns the nodes that it has heard of, by name.
+    #[must_use]
+    pub fn nodes(&self, now: Duration) -> Vec<NodeReport> {
+        self.nodes.report(&self.partitions.running(), now)
     }
 
     /// Notes that the connection to the server is there, or is gone. Urgent work is proved at
@@ -145,6 +153,7 @@ impl Ledger {
 
     /// Notes a sign of life of a node: these partitions advance on it.
     pub fn signed(&mut self, node: &Name, ids: &[WorkId], now: Duration) {
+        self.nodes.seen(node, now);
         for id in ids {
             let known = self
                 .partitions
@@ -174,6 +183,7 @@ impl Ledger {
                     .actions
                     .push_back(Action::Acknowledge { receipt });
                 if let WorkResult::Failure(_) = result {
+                    self.nodes.failed(&node, now);
                     self.partitions
                         .change(&id, |entry, _| entry.note_failure(&node));
                     self.after_failure(&id, now);
@@ -214,7 +224,7 @@ impl Ledger {
             receipt,
         } = checked;
         if is_good {
-            self.nodes.good(&node);
+            self.nodes.good(&node, now);
             self.partitions.forget_message(id, attempt);
             let by = Prover::Node(node);
             self.partitions.finish(id, Some(End::Proved { proof, by }));
@@ -227,7 +237,7 @@ impl Ledger {
         self.partitions
             .actions
             .push_back(Action::Acknowledge { receipt });
-        if let Some(rest) = self.nodes.fault(&node) {
+        if let Some(rest) = self.nodes.fault(&node, now) {
             let node = node.clone();
             self.partitions
                 .actions
@@ -252,6 +262,28 @@ impl Ledger {
     pub fn failed_at_home(&mut self, id: &WorkId, reason: String, now: Duration) {
         self.partitions.finish(id, Some(End::Failed { reason }));
         self.partitions.publish_held(now);
+    }
+
+    /// Notes that the owner has begun a partition. Unless it is to start at home and outside,
+    /// it is withdrawn from the stream.
+    pub fn begun_at_home(&mut self, id: &WorkId, now: Duration) {
+        if self.partitions.get(id).is_some_and(|entry| !entry.is_home) {
+            self.partitions.move_home(id, false);
+        }
+        self.partitions.publish_held(now);
+    }
+
+    /// Notes that a partition can never be published. The owner proves it.
+    pub fn unpublishable(&mut self, id: &WorkId, now: Duration) {
+        self.partitions.prove_at_home(id, false);
+        self.partitions.publish_held(now);
+    }
+
+    /// Returns true if nodes have failed to prove a partition, or their proofs were wrong.
+    #[must_use]
+    pub fn has_failed(&self, id: &WorkId) -> bool {
+        let entry = self.partitions.get(id);
+        entry.is_some_and(|entry| entry.failures > 0)
     }
 
     /// Takes the most urgent partition that no node runs, to be proved by the owner. It is
@@ -279,7 +311,7 @@ impl Ledger {
         for (subject, floor) in &survey.floors {
             missing.extend(self.partitions.index.up_to(subject, survey.stream, *floor));
         }
-        lost.retain(|id| self.was_published_before(id, survey.asked_at));
+        lost.retain(|id| self.partitions.was_published_before(id, survey.asked_at));
         for id in missing {
             let grace = self.partitions.settings.grace;
             let is_lost = self
@@ -305,9 +337,14 @@ impl Ledger {
                 entry.silent_nodes >= self.partitions.settings.silent_nodes_max
                     || entry.retry_until.is_some_and(|until| until <= now)
             };
-            if self.partitions.get(&id).is_some_and(is_hopeless) {
-                self.partitions.prove_at_home(&id, false);
-            }
+            let entry = self.partitions.get(&id);
+            let Some(entry) = entry.filter(|entry| is_hopeless(entry)) else {
+                self.partitions.await_node(&id, now);
+                continue;
+            };
+            let waits_for_first = entry.failures == 0 && entry.silent_nodes == 0;
+            let stays_outside = entry.is_urgent() && waits_for_first;
+            self.partitions.prove_at_home(&id, stays_outside);
         }
         self.partitions.publish_held(now);
     }
@@ -347,7 +384,7 @@ impl Ledger {
         if is_hopeless {
             self.partitions.prove_at_home(id, false);
         } else {
-            let retry_until = now.saturating_add(settings.retry);
+            let retry_until = now.saturating_add(settings.retry_of(entry.is_urgent()));
             self.partitions.change(id, |entry, actions| {
                 entry.retry_until = Some(retry_until);
                 let position = entry.position();
@@ -356,15 +393,6 @@ impl Ledger {
             self.partitions.publish_again(id);
         }
         self.partitions.publish_held(now);
-    }
-
-    fn was_published_before(&self, id: &WorkId, asked_at: Duration) -> bool {
-        let entry = self.partitions.get(id);
-        entry.is_some_and(|entry| {
-            entry
-                .published_since()
-                .is_some_and(|since| since < asked_at)
-        })
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod notice;
 mod outcome;
+mod presence;
 mod work;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use serde::de::DeserializeOwned;
 pub use crate::subject::SCHEMA;
 pub use notice::{Control, IDS_MAX, Sign};
 pub use outcome::{Failure, Outcome, PROOF_BYTES_MAX, REASON_BYTES_MAX, WorkResult};
+pub use presence::{CIRCUITS_MAX, Presence, VERSION_BYTES_MAX};
 pub use work::{EXCLUDED_MAX, INLINE_BYTES_MAX, Input, JOB_BYTES_MAX, Work, WorkId};
 
 const MAGIC: [u8; 4] = *b"CUZK";

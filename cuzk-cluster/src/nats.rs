@@ -33,7 +33,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 
 pub use error::ClusterError;
 pub use node::{Node, Prover};
-pub use owner::{Home, Offer, Owner};
+pub use owner::{Home, Offer, Owner, Report};
 pub use run::Run;
 pub use streams::Limits;
 
@@ -43,6 +43,12 @@ pub const SERVER_VERSION_MIN: (i64, i64) = (2, 14);
 /// The time after which a request without an answer has failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The length of an NKEY seed in its text form.
+const SEED_BYTES: usize = 58;
+
+/// The header with the trace of a partition, in work and in results.
+const TRACE_HEADER: &str = "traceparent";
+
 /// The pause after an error of the server, so that a broken server is not asked all the time.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
@@ -51,7 +57,7 @@ const ERROR_PAUSE: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// The addresses of the server or of its cluster: `nats://HOST:PORT` or `tls://HOST:PORT`.
     pub addresses: Vec<String>,
-    /// A file with a JWT and its NKEY seed.
+    /// A file with a JWT and its NKEY seed, as `nsc` writes it, or with a seed alone.
     pub credentials: Option<PathBuf>,
     /// Certificates of the authorities that sign the server's certificate, if they are not
     /// those of the system.
@@ -82,7 +88,8 @@ async fn connect(
             async move { on_event(event) }
         });
     if let Some(path) = &settings.credentials {
-        let read = options.credentials_file(path).await;
+        let read = tokio::fs::read_to_string(path).await;
+        let read = read.and_then(|text| with_credentials(options, &text));
         options = read.map_err(|source| ClusterError::Credentials {
             path: path.clone(),
             source,
@@ -122,6 +129,48 @@ async fn connect(
     Ok(Connection { client, context })
 }
 
+/// Adds the credentials of a file: a JWT with its seed, or a seed alone.
+fn with_credentials(options: ConnectOptions, text: &str) -> std::io::Result<ConnectOptions> {
+    if text.contains("USER JWT") {
+        return options.credentials(text);
+    }
+    let is_seed = |line: &&str| {
+        let is_base32 = |byte: u8| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte);
+        line.len() == SEED_BYTES && line.starts_with("SU") && line.bytes().all(is_base32)
+    };
+    match text.lines().map(str::trim).find(is_seed) {
+        Some(seed) => Ok(options.nkey(seed.to_owned())),
+        None => {
+            let problem = "it has neither a JWT nor the NKEY seed of a user";
+            Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                problem,
+            ))
+        }
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_a_jwt_with_its_seed_or_a_seed_alone() {
+        let accepted = |text: &str| with_credentials(ConnectOptions::new(), text).is_ok();
+        // The example of the client library.
+        let seed = "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY";
+        assert!(accepted(seed) && accepted(&format!("# a worker\n{seed}\n")));
+        let jwt = "-----BEGIN NATS USER JWT-----\na.b.c\n------END NATS USER JWT------\n";
+        let of_nsc = format!(
+            "{jwt}\n-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        );
+        assert!(accepted(&of_nsc));
+        for bad in ["", "SU", jwt, &seed.to_lowercase(), &seed[1..], "password"] {
+            assert!(!accepted(bad), "{bad:?}");
+        }
+    }
 }

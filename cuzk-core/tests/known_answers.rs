@@ -25,7 +25,7 @@ use cuzk_core::pipeline::{
     Partition, ProvingResources, SynthesisResources, prove_partition, synthesize_partition,
 };
 use cuzk_core::timeline::Timeline;
-use cuzk_filecoin::{ProofKind, ReferenceStatement, decode_reference};
+use cuzk_filecoin::{ProofKind, Statement, decode, decode_partition, decode_reference};
 use cuzk_groth16::backend::{
     Backend, BackendError, CpuBackend, Evaluation, Randomness, Scaling, Synthesized,
 };
@@ -52,7 +52,7 @@ fn added([r, s]: [Scalar; 2]) -> Randomness {
 
 /// A kind's statement, circuit and parameters.
 struct Case {
-    job: Box<dyn ReferenceStatement>,
+    job: Box<dyn Statement>,
     circuit: Arc<Circuit>,
     params: Arc<LoadedParams>,
 }
@@ -84,7 +84,7 @@ impl Case {
         let files = cuzk_testing::files(kind);
         let cache = ParamCache::new(folder);
         Self {
-            job: decode_reference(&cuzk_testing::bundled_request(kind)).unwrap(),
+            job: decode(&cuzk_testing::bundled_request(kind)).unwrap(),
             params: cache.load(&files, &circuit.query_lengths()).unwrap(),
             circuit,
         }
@@ -141,7 +141,9 @@ impl Case {
         let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false).unwrap();
         let [r, s] = randomness();
         let mut bytes = Vec::new();
-        self.job
+        let request = cuzk_testing::bundled_request(self.job.circuit().kind);
+        decode_reference(&request)
+            .unwrap()
             .reference_proof(0, &mapped, r, s)
             .unwrap()
             .write(&mut bytes)
@@ -225,6 +227,17 @@ fn the_slow_kinds_are_bellpersons() {
             known_answer(kind),
             "{kind}"
         );
+    }
+}
+
+/// A partition that another machine proves alone has the proof that it has in its job.
+#[test]
+fn a_partition_that_is_sent_has_the_known_answer() {
+    for kind in ProofKind::ALL {
+        let mut case = Case::new(kind);
+        case.job = decode_partition(&case.job.partition_request(0).unwrap()).unwrap();
+        let proof = case.ours(added(randomness()));
+        assert_eq!(hex(proof.as_bytes()), known_answer(kind), "{kind}");
     }
 }
 

@@ -52,7 +52,8 @@ pub use circuit_id::CircuitId;
 pub use cuzk_witness::Context as WitnessContext;
 pub use error::{Error, Result};
 pub use kinds::{
-    CircuitVisitor, ReferenceStatement, Statement, Writer, blank, decode, decode_reference,
+    CircuitVisitor, PARTITION_FORMAT, PartitionHeader, ReferenceStatement, Statement, Writer,
+    blank, decode, decode_partition, decode_reference,
 };
 pub use proof_kind::ProofKind;
 pub use request::ProofRequest;

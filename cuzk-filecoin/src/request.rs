@@ -298,7 +298,9 @@ pub(crate) fn claimed_sector(vanilla_proof: &[u8]) -> Option<PublicSector> {
     Some((u64::from_le_bytes(*number), *rest.first_chunk()?))
 }
 
-pub(crate) use field::{commitment, field_element};
+pub(crate) use field::{
+    WireNumber, commitment, field_element, post_proof, randomness, seal_proof, update_proof,
+};
 pub(crate) use phase1::bad_phase1_output;
 
 #[cfg(test)]

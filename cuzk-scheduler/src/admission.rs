@@ -290,6 +290,12 @@ where
         self.monitor.changed.notify_all();
     }
 
+    /// Has the workers look again, because the answers of what holds work have changed.
+    pub fn wake(&self) {
+        drop(self.lock());
+        self.monitor.changed.notify_all();
+    }
+
     /// Calls `visit` with each piece of work that waits, in the order of each lane. It is
     /// called under the lock.
     pub fn visit_waiting(&self, mut visit: impl FnMut(&T, WaitingWork)) {

@@ -7,6 +7,7 @@
 pub mod access;
 mod circuit_name;
 pub mod client;
+pub mod cluster;
 mod daemon;
 pub mod http;
 pub mod intake;

@@ -18,6 +18,8 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::server::Builder as Reflection;
 
 use crate::access::{Access, AccessError};
+use crate::cluster::Place;
+use crate::cluster::settings::{ClusterSettings, SettingsError};
 use crate::daemon::{Daemon, Parts, SetLogLevel};
 use crate::http::metrics::{InstallError, Metrics};
 use crate::http::{self, EngineSources, LateRouter, Phase, Readiness};
@@ -52,6 +54,9 @@ pub enum ServeError {
     /// A certificate or the tokens cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// The section of the cluster cannot be used.
+    #[error(transparent)]
+    Cluster(#[from] SettingsError),
     /// The metrics cannot be recorded.
     #[error(transparent)]
     Metrics(#[from] InstallError),
@@ -75,7 +80,7 @@ impl ServeError {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Engine(error) => error.is_input(),
-            Self::Listen(_) | Self::Access(_) | Self::State(_) => true,
+            Self::Listen(_) | Self::Access(_) | Self::State(_) | Self::Cluster(_) => true,
             _ => false,
         }
     }
@@ -118,9 +123,11 @@ pub fn serve(config: Config, hooks: Hooks) -> Result<(), ServeError> {
         serve_http(&pages, listener, &replied)?;
     }
     let (health, health_service) = tonic_health::server::health_reporter();
+    let (engine, cluster) = engine(&config)?;
     let parts = Parts {
         sources: EngineSources {
-            engine: Arc::new(engine(&config)?),
+            engine: Arc::new(engine),
+            cluster,
             readiness: Readiness::default(),
             metrics,
         },
@@ -143,13 +150,20 @@ pub fn serve(config: Config, hooks: Hooks) -> Result<(), ServeError> {
     ended
 }
 
-fn engine(config: &Config) -> Result<Engine, ServeError> {
+/// Starts the engine, and the daemon's side of the cluster if one is configured.
+fn engine(config: &Config) -> Result<(Engine, Option<Arc<Place>>), ServeError> {
+    let cluster = ClusterSettings::of(&config.cluster)?;
     let config = config.beside_requests().map_err(cuzk_core::Error::from)?;
     let pool = config.synthesis.pool().map_err(cuzk_core::Error::from)?;
     let pool = Arc::new(pool);
-    let devices = devices(&config, &pool)?;
     let decoder = crate::request::decoder();
-    Ok(Engine::start_with(config, pool, devices, decoder)?)
+    let Some(cluster) = cluster else {
+        let devices = devices(&config, &pool)?;
+        let engine = Engine::start_with(config, pool, devices, decoder)?;
+        return Ok((engine, None));
+    };
+    let (engine, place) = Place::start_engine(&cluster, config, pool, decoder)?;
+    Ok((engine, Some(place)))
 }
 
 /// Serves until a signal, and stops in order.

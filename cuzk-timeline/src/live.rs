@@ -113,10 +113,14 @@ impl LiveJob {
         }
     }
 
-    /// Notes that a partition begins to wait in `stage`.
+    /// Notes that a partition begins to wait in `stage`, or that another machine proves it.
     pub fn waits(&self, partition: usize, stage: Stage) {
-        if let Some(partition) = self.lock().partitions.get_mut(partition) {
-            partition.wait = Some((stage, Instant::now()));
+        let (mut state, now) = (self.lock(), Instant::now());
+        if !stage.is_wait() {
+            state.times.first_work.get_or_insert(now);
+        }
+        if let Some(partition) = state.partitions.get_mut(partition) {
+            partition.wait = Some((stage, now));
         }
     }
 

@@ -61,13 +61,15 @@ pub enum Stage {
     Assemble,
     /// Checking the proof.
     Verify,
+    /// Being proved by another machine, which the span's lane names.
+    Elsewhere,
     /// Returning memory to the system.
     Dealloc,
 }
 
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::DecodeWait,
         Self::Decode,
         Self::QueueWait,
@@ -90,6 +92,7 @@ impl Stage {
         Self::BG2,
         Self::Assemble,
         Self::Verify,
+        Self::Elsewhere,
         Self::Dealloc,
     ];
 
@@ -119,6 +122,7 @@ impl Stage {
             Self::BG2 => "b_g2",
             Self::Assemble => "assemble",
             Self::Verify => "verify",
+            Self::Elsewhere => "elsewhere",
             Self::Dealloc => "dealloc",
         }
     }

@@ -31,6 +31,7 @@ use crate::commands::tune::Tune;
 use crate::commands::vanilla::Vanilla;
 use crate::commands::verify::Verify;
 use crate::commands::version::Version;
+use crate::commands::worker::WorkerArgs;
 use crate::sweep::Sweep;
 
 /// The version, and the features of the build.
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Run the engine as a daemon, until Ctrl-C or SIGTERM.
     Serve(Serve),
+    /// Prove the partitions of daemons in a cluster, until Ctrl-C or SIGTERM.
+    Worker(WorkerArgs),
     /// Have a daemon prove a request, and wait for the proof.
     Submit(Submit),
     /// Wait for a job of a daemon, and write its proof.

@@ -90,6 +90,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Prove(args) => commands::prove::run(&context, &args),
         Command::Verify(args) => commands::verify::run(&context, &args),
         Command::Serve(args) => commands::serve::run(&context, &args, cli.config),
+        Command::Worker(args) => commands::worker::run(&context, &args),
         Command::Submit(args) => commands::submit::run(&context, &args),
         Command::Await(args) => commands::await_::run(&context, &args),
         Command::Status(args) => commands::status::run(&context, &args),

@@ -115,6 +115,16 @@ pub enum Action {
         /// The partition.
         id: WorkId,
     },
+    /// A node has begun a partition that is not at home, or has a proof of it.
+    Taken {
+        /// The partition.
+        id: WorkId,
+    },
+    /// No node has a partition any more that is not at home.
+    Returned {
+        /// The partition.
+        id: WorkId,
+    },
     /// A partition has ended. Record the end before the next action.
     End {
         /// The partition.

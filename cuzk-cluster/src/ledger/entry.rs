@@ -89,6 +89,8 @@ pub(super) struct Marks {
     pub(super) is_counted: bool,
     /// The owner may take it.
     pub(super) is_takable: bool,
+    /// Nodes run it, or have a proof of it that is not verified yet.
+    pub(super) is_taken: bool,
     /// It is urgent and not at home.
     pub(super) is_urgent_outside: bool,
     pub(super) position: Option<Position>,
@@ -116,7 +118,7 @@ impl Entry {
 
     pub(super) fn marks(&self, settings: &Settings) -> Marks {
         let priority = self.subject.priority;
-        let urgent = is_urgent(priority);
+        let urgent = self.is_urgent();
         let is_publishing = self.place == Place::Publishing;
         let position = self.position();
         let silent = self.running.iter();
@@ -127,11 +129,21 @@ impl Entry {
             is_held: self.place == Place::Held,
             is_publishing,
             is_counted: !urgent && (is_publishing || position.is_some()),
-            is_takable: !self.is_home && self.running.is_empty() && self.check.is_none(),
+            is_takable: !self.is_home && !self.is_taken(),
+            is_taken: self.is_taken(),
             is_urgent_outside: urgent && !self.is_home,
             position,
             due: silent.chain(self.retry_until).min(),
         }
+    }
+
+    /// Returns true if nodes run it, or have a proof of it that is not verified yet.
+    pub(super) fn is_taken(&self) -> bool {
+        !self.running.is_empty() || self.check.is_some()
+    }
+
+    pub(super) fn is_urgent(&self) -> bool {
+        is_urgent(self.subject.priority)
     }
 
     pub(super) fn is_publishing(&self, attempt: u32) -> bool {

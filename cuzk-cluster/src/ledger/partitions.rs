@@ -11,6 +11,7 @@ use super::entry::{Entry, Place};
 use super::index::Index;
 use super::settings::Settings;
 use crate::message::WorkId;
+use crate::name::Name;
 use crate::subject::{Subject, is_urgent};
 
 #[derive(Debug)]
@@ -46,6 +47,21 @@ impl Partitions {
         self.entries.get(id)
     }
 
+    /// Returns true if a partition is in the stream since before `time`.
+    pub(super) fn was_published_before(&self, id: &WorkId, time: Duration) -> bool {
+        let since = self.get(id).and_then(Entry::published_since);
+        since.is_some_and(|since| since < time)
+    }
+
+    /// Returns the number of partitions that each node runs.
+    pub(super) fn running(&self) -> HashMap<&Name, usize> {
+        let mut running = HashMap::new();
+        for node in self.entries.values().flat_map(|entry| &entry.running) {
+            *running.entry(&node.node).or_insert(0) += 1;
+        }
+        running
+    }
+
     pub(super) fn add(&mut self, id: WorkId, subject: Subject) {
         let entry = Entry::new(subject, self.next_order);
         self.next_order += 1;
@@ -64,6 +80,13 @@ impl Partitions {
         let before = entry.marks(&self.settings);
         let result = change(entry, &mut self.actions);
         let after = entry.marks(&self.settings);
+        if before.is_taken != after.is_taken && !entry.is_home {
+            let id = *id;
+            self.actions.push_back(match after.is_taken {
+                true => Action::Taken { id },
+                false => Action::Returned { id },
+            });
+        }
         if before != after {
             self.index.remove(id, &entry.subject, &before);
             self.index.add(id, &entry.subject, &after);
@@ -122,6 +145,16 @@ impl Partitions {
         if self.move_home(id, stays_outside) {
             self.actions.push_back(Action::ProveAtHome { id: *id });
         }
+    }
+
+    /// Gives the nodes a time in which one of them must begin an urgent partition.
+    pub(super) fn await_node(&mut self, id: &WorkId, now: Duration) {
+        let until = now.saturating_add(self.settings.urgent_wait);
+        self.change(id, |entry, _| {
+            if entry.is_urgent() && !entry.is_home && !entry.is_taken() {
+                entry.retry_until.get_or_insert(until);
+            }
+        });
     }
 
     /// Starts all urgent partitions at home that are not there.

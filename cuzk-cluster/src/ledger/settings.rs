@@ -30,10 +30,22 @@ pub struct Settings {
     /// The time in which another node must begin a partition that failed. The owner proves it
     /// otherwise, since there may be no other node.
     pub retry: Duration,
+    /// The time in which a node must begin urgent work. The owner proves it, too, otherwise.
+    pub urgent_wait: Duration,
     /// A node rests after so many wrong proofs in a row.
     pub node_faults_max: u32,
     /// The length of a node's first rest. Each rest is twice as long as the one before.
     pub node_rest: Duration,
+}
+
+impl Settings {
+    /// Returns the time in which another node must begin a partition that failed.
+    pub(super) fn retry_of(&self, is_urgent: bool) -> Duration {
+        match is_urgent {
+            true => self.retry.min(self.urgent_wait),
+            false => self.retry,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -48,6 +60,7 @@ impl Default for Settings {
             failures_max: 3,
             failed_nodes_max: 2,
             retry: Duration::from_secs(60),
+            urgent_wait: Duration::from_secs(5),
             node_faults_max: 3,
             node_rest: Duration::from_secs(60),
         }

@@ -35,6 +35,16 @@ fn outcome(result: WorkResult) -> Outcome {
     }
 }
 
+fn presence(version: &str, circuits: usize) -> Presence {
+    let circuit = work(Input::stored(b"input")).circuit;
+    Presence {
+        node: name("node"),
+        version: version.to_owned(),
+        loaded: vec![circuit.clone(); circuits],
+        others: vec![circuit],
+    }
+}
+
 fn reads_back<M: Message + PartialEq + fmt::Debug>(message: &M) {
     assert_eq!(M::decode(&message.encode().unwrap()).as_ref(), Ok(message));
 }
@@ -49,6 +59,7 @@ fn messages_read_back() {
         node: name("node"),
         running: vec![WorkId([2; 32]); IDS_MAX],
     });
+    reads_back(&presence("1.2.3", 2));
     reads_back(&Control::Cancel(vec![WorkId([2; 32])]));
     reads_back(&Control::Rest {
         node: name("node"),
@@ -103,6 +114,38 @@ fn an_id_names_the_input_and_not_the_attempt() {
 }
 
 #[test]
+fn a_node_says_no_more_of_itself_than_fits() {
+    let long = "1".repeat(VERSION_BYTES_MAX + 1);
+    for bad in [
+        presence(&long, 1),
+        presence("1", CIRCUITS_MAX),
+        presence("1\n", 1),
+    ] {
+        let error = bad.encode();
+        assert!(matches!(error, Err(MessageError::Malformed(_))), "{bad:?}");
+    }
+}
+
+#[test]
+fn the_partitions_of_a_job_have_one_trace() {
+    let first = work(Input::inline(b"input".to_vec()));
+    let partition = Work {
+        partition: 4,
+        ..first.clone()
+    };
+    let (one, other) = (first.trace_parent(), partition.trace_parent());
+    let parts: Vec<_> = one.split('-').map(str::len).collect();
+    assert_eq!(parts, [2, 32, 16, 2]);
+    assert_eq!(one[..35], other[..35]);
+    assert_ne!(one, other);
+    let other_job = Work {
+        job: "job 8".to_owned(),
+        ..first
+    };
+    assert_ne!(other_job.trace_parent()[..35], one[..35]);
+}
+
+#[test]
 fn a_long_reason_is_cut_between_characters() {
     let reason = Failure::new(&"ä".repeat(REASON_BYTES_MAX)).reason;
     assert!(reason.len() <= REASON_BYTES_MAX);
@@ -116,13 +159,14 @@ fn decode_all(bytes: &[u8]) {
     let _ = Outcome::decode(bytes);
     let _ = Sign::decode(bytes);
     let _ = Control::decode(bytes);
+    let _ = Presence::decode(bytes);
 }
 
 proptest! {
     #[test]
     fn no_bytes_make_a_decoder_panic(body in proptest::collection::vec(any::<u8>(), 0..512)) {
         decode_all(&body);
-        for kind in 1..=4 {
+        for kind in 1..=5 {
             let mut bytes = MAGIC.to_vec();
             bytes.extend_from_slice(&SCHEMA.to_le_bytes());
             bytes.push(kind);

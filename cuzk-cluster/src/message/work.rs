@@ -113,6 +113,20 @@ impl Work {
         WorkId(*hasher.finalize().as_bytes())
     }
 
+    /// Returns the trace of the partition, as the header `traceparent` of W3C has it. All
+    /// partitions of a job have one trace id.
+    #[must_use]
+    pub fn trace_parent(&self) -> String {
+        let mut hasher = blake3::Hasher::new_derive_key("cuzk 2026 cluster trace id");
+        hasher.update(self.owner.as_str().as_bytes());
+        hasher.update(&[0]);
+        hasher.update(self.job.as_bytes());
+        let trace = hasher.finalize().to_hex();
+        let id = blake3::Hash::from_bytes(self.id().0).to_hex();
+        let (trace, parent) = (trace.split_at(32).0, id.split_at(16).0);
+        format!("00-{trace}-{parent}-01")
+    }
+
     /// Returns the subject.
     #[must_use]
     pub fn subject(&self) -> Subject {

@@ -23,8 +23,16 @@ pub enum ClusterError {
         /// The addresses.
         addresses: String,
     },
+    /// The connection is lost.
+    #[error("server {addresses}: it is gone; urgent work is proved here until it is back")]
+    Lost {
+        /// The addresses.
+        addresses: String,
+    },
     /// The file of credentials cannot be used.
-    #[error("credentials {path}: {source}; give a file with a JWT and an NKEY seed")]
+    #[error(
+        "credentials {path}: {source}; give a file with an NKEY seed, or with a JWT and its seed"
+    )]
     Credentials {
         /// The file.
         path: PathBuf,
@@ -86,6 +94,12 @@ pub enum ClusterError {
         /// The longest input.
         bytes_max: u64,
     },
+    /// The input of a partition is not needed any more.
+    #[error("input: the partition has ended; it is not sent")]
+    NoInput,
+    /// The daemon made another input than that which it offered.
+    #[error("input: its digest is another one than before; please report it")]
+    OtherInput,
     /// A partition was offered twice.
     #[error(transparent)]
     Known(#[from] Known),
@@ -103,6 +117,14 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
+    /// Returns true if an input can never be sent.
+    pub(super) fn is_of_input(&self) -> bool {
+        matches!(
+            self,
+            Self::InputTooLong { .. } | Self::OtherInput | Self::Message(_)
+        )
+    }
+
     pub(super) fn request(what: &'static str, problem: impl std::fmt::Display) -> Self {
         let problem = problem.to_string();
         Self::Request { what, problem }

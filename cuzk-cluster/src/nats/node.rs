@@ -10,12 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use async_nats::Subject as NatsSubject;
+use async_nats::{Event, Subject as NatsSubject};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::reporter::{self, Reports};
 use super::run::Run;
-use super::{ClusterError, Connection, Settings, connect, lock};
+use super::{ClusterError, Connection, Settings, connect, lock, streams};
 use crate::message::{Failure, Work, WorkId};
 use crate::name::Name;
 use crate::worker::{Ability, Capacity, Command, Worker};
@@ -51,8 +51,17 @@ struct Shared {
     core: Mutex<Worker<Offered>>,
     reports: Arc<Reports>,
     consumers: Mutex<HashMap<String, tasks::Consumer>>,
-    has_left: Mutex<bool>,
+    leaving: Mutex<Leaving>,
     left: Condvar,
+}
+
+/// The work that a worker has to do before it leaves.
+#[derive(Default)]
+struct Leaving {
+    /// Nothing runs, and nothing is asked for.
+    is_idle: bool,
+    /// The results that the server does not have yet.
+    unsent: usize,
 }
 
 /// A partition that the server delivered.
@@ -83,7 +92,11 @@ impl Node {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let connection = runtime.block_on(connect(settings, name.as_str(), |_| {}))?;
+        let connection = runtime.block_on(async {
+            let connection = connect(settings, name.as_str(), log).await?;
+            streams::check_work(&connection.context).await?;
+            Ok::<_, ClusterError>(connection)
+        })?;
         let reports = Arc::new(Reports::new(name.clone()));
         let reporter = reporter::start(settings.clone(), Arc::clone(&reports)).map_err(failed)?;
         let shared = Arc::new(Shared {
@@ -94,11 +107,12 @@ impl Node {
             core: Mutex::new(Worker::default()),
             reports,
             consumers: Mutex::new(HashMap::new()),
-            has_left: Mutex::new(false),
+            leaving: Mutex::default(),
             left: Condvar::new(),
         });
         runtime.spawn(tasks::tick(Arc::clone(&shared)));
         runtime.spawn(tasks::take_orders(Arc::clone(&shared)));
+        runtime.spawn(tasks::announce(Arc::clone(&shared)));
         Ok(Self {
             shared,
             reporter: Some(reporter),
@@ -106,25 +120,39 @@ impl Node {
         })
     }
 
-    /// Finishes what runs, pulls nothing more, and returns when the worker can leave. Returns
-    /// false if that takes longer than `longest`.
+    /// Finishes what runs, pulls nothing more, and returns when the worker can leave: the
+    /// server has all its results. Returns false if that takes longer than `longest`.
     #[must_use]
     pub fn drain(&self, longest: Duration) -> bool {
         if let Some(runtime) = &self.runtime {
             self.shared.with(runtime.handle(), |core, _| core.drain());
         }
-        let has_left = lock(&self.shared.has_left);
-        let waited = self
-            .shared
-            .left
-            .wait_timeout_while(has_left, longest, |has_left| !*has_left);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let leaving = lock(&self.shared.leaving);
+        let stays = |leaving: &mut Leaving| !leaving.is_idle || leaving.unsent > 0;
+        let waited = self.shared.left.wait_timeout_while(leaving, longest, stays);
+        let (_leaving, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
     }
 
     /// Returns the number of partitions that run.
     #[must_use]
     pub fn running(&self) -> usize {
         lock(&self.shared.core).running()
+    }
+}
+
+/// Logs what happens to the connection.
+fn log(event: Event) {
+    match event {
+        Event::Connected => tracing::info!("connected to the server of the cluster"),
+        Event::Disconnected => {
+            tracing::warn!("the server of the cluster is gone; what runs goes on");
+        }
+        Event::ServerError(error) => {
+            tracing::warn!(%error, "the server of the cluster refused something");
+        }
+        Event::ClientError(error) => tracing::warn!(%error, "the connection to the cluster"),
+        event => tracing::debug!(%event, "the connection to the cluster"),
     }
 }
 
@@ -179,7 +207,7 @@ impl Shared {
                 }
             }
             Command::Leave => {
-                *lock(&self.has_left) = true;
+                lock(&self.leaving).is_idle = true;
                 self.left.notify_all();
             }
         }

@@ -48,18 +48,18 @@ async fn store(context: &Context) -> Result<ObjectStore, ClusterError> {
 }
 
 /// Returns true if an input is too long for a message of this server.
-pub(super) fn is_stored(connection: &Connection, bytes: &[u8]) -> bool {
+pub(super) fn is_stored(connection: &Connection, bytes_len: u64) -> bool {
     let message_max = connection.client.server_info().max_payload;
     let inline_max = message_max.saturating_sub(MESSAGE_OVERHEAD);
-    bytes.len() > inline_max.min(INLINE_BYTES_MAX)
+    bytes_len > inline_max.min(INLINE_BYTES_MAX) as u64
 }
 
 /// Returns the input as the message has it. A long input is put into the store.
-pub(super) async fn send(connection: &Connection, bytes: &[u8]) -> Result<Input, ClusterError> {
-    if !is_stored(connection, bytes) {
-        return Ok(Input::inline(bytes.to_vec()));
+pub(super) async fn send(connection: &Connection, bytes: Vec<u8>) -> Result<Input, ClusterError> {
+    if !is_stored(connection, bytes.len() as u64) {
+        return Ok(Input::inline(bytes));
     }
-    let input = Input::stored(bytes);
+    let input = Input::stored(&bytes);
     if input.bytes_len > INPUT_BYTES_MAX {
         let (bytes, bytes_max) = (input.bytes_len, INPUT_BYTES_MAX);
         return Err(ClusterError::InputTooLong { bytes, bytes_max });
@@ -69,7 +69,7 @@ pub(super) async fn send(connection: &Connection, bytes: &[u8]) -> Result<Input,
     if known.is_ok_and(|info| !info.deleted && info.size as u64 == input.bytes_len) {
         return Ok(input);
     }
-    let mut reader = bytes;
+    let mut reader = &bytes[..];
     let put = store.put(name.as_str(), &mut reader).await;
     put.map_err(|problem| ClusterError::request("store an input", problem))?;
     Ok(input)

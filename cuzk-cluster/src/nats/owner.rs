@@ -1,37 +1,51 @@
 //! The daemon's side: a ledger whose actions go to the server and to the daemon.
 //!
 //! It decides nothing. One thread carries out the actions of the ledger in order, so an end is
-//! recorded before its result is acknowledged. The invariant: no lock is held while the server
-//! or the daemon is asked for something.
+//! recorded before its result is acknowledged. The invariant: a partition that waits takes no
+//! memory for its input.
 
+mod link;
+mod shared;
 mod tasks;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::thread::{JoinHandle, current};
 
-use async_nats::Event;
-use async_nats::jetstream::Message;
 use cuzk_scheduler::priority::Priority;
 use tokio::runtime::{Builder, Runtime};
 
-use super::objects::{self, INPUT_BYTES_MAX};
+use super::objects::INPUT_BYTES_MAX;
 use super::streams::Limits;
-use super::{ClusterError, Connection, Settings, connect, lock};
-use crate::ledger::{Action, End, Known, Ledger, Receipt, StreamId};
-use crate::message::{Control, Input, Message as _, Work, WorkId};
+use super::{ClusterError, Settings, lock};
+use crate::ledger::{End, Known, Ledger, NodeReport};
+use crate::message::{Input, Message as _, Work, WorkId};
 use crate::name::Name;
 use crate::subject::{Circuit, Subject};
+use shared::Shared;
 
 /// The daemon, as the cluster sees it. The calls come from threads of the cluster.
 pub trait Home: Send + Sync + 'static {
-    /// Returns true if the bytes are a proof of the partition. May take its time.
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool;
+    /// Returns the bytes of a partition's input, the same each time; none if the partition is
+    /// not needed any more. They are asked for when they are sent, so that the inputs of
+    /// waiting partitions take no memory.
+    fn input(&self, id: &WorkId) -> Option<Vec<u8>>;
+
+    /// Returns true if the bytes are a proof of the partition; none if the daemon cannot say,
+    /// for example because it ends. The result stays with the server then, and counts against
+    /// nobody. May take its time.
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool>;
 
     /// Begins to prove a partition, and returns at once. The daemon reports the end with
-    /// [`Owner::proved_at_home`] or [`Owner::failed_at_home`].
-    fn prove(&self, id: &WorkId);
+    /// [`Owner::proved_at_home`] or [`Owner::failed_at_home`]. If `has_failed` is true, nodes
+    /// have failed to prove it, so its witness is to be checked against the constraints.
+    fn prove(&self, id: &WorkId, has_failed: bool);
+
+    /// Notes that nodes have begun a partition. The daemon need not begin it.
+    fn taken(&self, id: &WorkId);
+
+    /// Notes that no node has a partition any more. It waits for another one, and the daemon
+    /// may begin it.
+    fn returned(&self, id: &WorkId);
 
     /// Stops a partition that it proves, if it still does.
     fn stop(&self, id: &WorkId);
@@ -52,8 +66,8 @@ pub struct Offer {
     pub circuit: Circuit,
     /// The urgency.
     pub priority: Priority,
-    /// The input, which only the engines understand.
-    pub input: Vec<u8>,
+    /// The digest and the length of the input, of which [`Home::input`] returns the bytes.
+    pub input: Input,
     /// True if the daemon begins to prove it at once, too.
     pub starts_at_home: bool,
 }
@@ -65,30 +79,19 @@ pub struct Owner {
     runtime: Option<Runtime>,
 }
 
-struct Shared {
-    name: Name,
-    limits: Limits,
-    connection: Connection,
-    home: Box<dyn Home>,
-    started: Instant,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    ledger: Ledger,
-    works: HashMap<WorkId, Arc<Offered>>,
-    /// The results that the server still has.
-    receipts: HashMap<Receipt, Message>,
-    next_receipt: u64,
-    stream: Option<StreamId>,
-    is_stopped: bool,
-}
-
-/// A partition of the ledger. The work is without its input.
-struct Offered {
-    work: Work,
-    input: Vec<u8>,
+/// The state of a cluster, as its owner sees it.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The addresses of the server.
+    pub servers: Vec<String>,
+    /// True if work can be sent to the server now.
+    pub is_connected: bool,
+    /// The reason for which the server cannot be used, or the last request failed.
+    pub problem: Option<String>,
+    /// The partitions that have not ended.
+    pub open_partitions: usize,
+    /// The nodes that it has heard of, by name.
+    pub nodes: Vec<NodeReport>,
 }
 
 impl Owner {
@@ -98,6 +101,40 @@ impl Owner {
     /// # Errors
     /// Any [`ClusterError`].
     pub fn start(
+        settings: &Settings,
+        limits: Limits,
+        name: Name,
+        ledger: crate::ledger::Settings,
+        home: Box<dyn Home>,
+    ) -> Result<Self, ClusterError> {
+        let owner = Self::begin(settings, limits, name, ledger, home)?;
+        if let Some(runtime) = &owner.runtime {
+            runtime.block_on(tasks::establish(&owner.shared))?;
+            runtime.spawn(tasks::keep_connection(Arc::clone(&owner.shared)));
+        }
+        Ok(owner)
+    }
+
+    /// Starts before there is a server, and connects as soon as there is one that can be used.
+    /// [`Owner::report`] says why there is none.
+    ///
+    /// # Errors
+    /// [`ClusterError::Thread`].
+    pub fn start_unconnected(
+        settings: &Settings,
+        limits: Limits,
+        name: Name,
+        ledger: crate::ledger::Settings,
+        home: Box<dyn Home>,
+    ) -> Result<Self, ClusterError> {
+        let owner = Self::begin(settings, limits, name, ledger, home)?;
+        if let Some(runtime) = &owner.runtime {
+            runtime.spawn(tasks::keep_connection(Arc::clone(&owner.shared)));
+        }
+        Ok(owner)
+    }
+
+    fn begin(
         settings: &Settings,
         limits: Limits,
         name: Name,
@@ -115,27 +152,8 @@ impl Owner {
             source,
         };
         let runtime = runtime.map_err(failed)?;
-        let (events, seen) = tokio::sync::mpsc::unbounded_channel::<Event>();
-        let on_event = move |event| drop(events.send(event));
-        let connection = runtime.block_on(connect(settings, name.as_str(), on_event))?;
-        let shared = Arc::new(Shared {
-            name,
-            limits,
-            connection,
-            home,
-            started: Instant::now(),
-            state: Mutex::new(State {
-                ledger: Ledger::new(ledger),
-                works: HashMap::new(),
-                receipts: HashMap::new(),
-                next_receipt: 0,
-                stream: None,
-                is_stopped: false,
-            }),
-            changed: Condvar::new(),
-        });
-        runtime.block_on(tasks::ensure(&shared))?;
-        runtime.spawn(tasks::watch_connection(Arc::clone(&shared), seen));
+        let ledger = Ledger::new(ledger);
+        let shared = Arc::new(Shared::new(settings, limits, name, ledger, home));
         runtime.spawn(tasks::tick(Arc::clone(&shared)));
         let (of_thread, handle) = (Arc::clone(&shared), runtime.handle().clone());
         let thread = std::thread::Builder::new()
@@ -155,6 +173,7 @@ impl Owner {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(tasks::take_results(Arc::clone(&self.shared)));
             runtime.spawn(tasks::take_signs(Arc::clone(&self.shared)));
+            runtime.spawn(tasks::take_presences(Arc::clone(&self.shared)));
         }
     }
 
@@ -179,7 +198,11 @@ impl Owner {
     /// # Errors
     /// [`ClusterError::InputTooLong`], [`ClusterError::Message`], [`ClusterError::Known`].
     pub fn offer(&self, offer: Offer) -> Result<WorkId, ClusterError> {
-        let input = Input::stored(&offer.input);
+        let inline = None;
+        let input = Input {
+            inline,
+            ..offer.input
+        };
         if input.bytes_len > INPUT_BYTES_MAX {
             let (bytes, bytes_max) = (input.bytes_len, INPUT_BYTES_MAX);
             return Err(ClusterError::InputTooLong { bytes, bytes_max });
@@ -196,15 +219,20 @@ impl Owner {
         };
         work.check()?;
         let (id, subject) = (work.id(), work.subject());
-        let input = offer.input;
-        let offered = Arc::new(Offered { work, input });
+        let work = Arc::new(work);
         let known = self.shared.with(|state, now| {
             state.ledger.offer(id, subject, offer.starts_at_home, now)?;
-            state.works.insert(id, offered);
+            state.works.insert(id, work);
             Ok::<(), Known>(())
         });
         known?;
         Ok(id)
+    }
+
+    /// Reports that the daemon has begun a partition. Nodes that have not begun it need not.
+    pub fn begun_at_home(&self, id: &WorkId) {
+        self.shared
+            .with(|state, now| state.ledger.begun_at_home(id, now));
     }
 
     /// Takes the most urgent partition that no node runs, if there is one. The daemon proves
@@ -228,124 +256,46 @@ impl Owner {
 
     /// Removes a partition that is not needed any more. Nodes that run it stop.
     pub fn cancel(&self, id: &WorkId) {
-        self.shared.with(|state, now| {
+        let work = self.shared.with(|state, now| {
             state.ledger.cancel(id, now);
-            state.works.remove(id);
+            state.works.remove(id)
         });
+        if let (Some(work), Some(runtime)) = (work, &self.runtime) {
+            runtime.spawn(tasks::forget_input(Arc::clone(&self.shared), work));
+        }
     }
 
     /// Returns the number of partitions that have not ended.
     #[must_use]
     pub fn open_partitions(&self) -> usize {
-        self.shared.with(|state, _| state.ledger.len())
+        lock(&self.shared.state).ledger.len()
+    }
+
+    /// Returns the state of the cluster.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let (link, now) = (&self.shared.link, self.shared.now());
+        let state = lock(&self.shared.state);
+        Report {
+            servers: link.addresses().to_vec(),
+            is_connected: state.is_usable,
+            problem: link.problem(),
+            open_partitions: state.ledger.len(),
+            nodes: state.ledger.nodes(now),
+        }
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        lock(&self.shared.state).is_stopped = true;
-        self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        self.shared.stop();
+        // The last handle of the daemon can be dropped in a call of this thread.
+        let is_other = |thread: &JoinHandle<()>| thread.thread().id() != current().id();
+        if let Some(thread) = self.thread.take().filter(is_other) {
             let _ = thread.join();
         }
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-impl Shared {
-    fn now(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    /// Calls `change` with the state and the time, and wakes the thread that acts.
-    fn with<R>(&self, change: impl FnOnce(&mut State, Duration) -> R) -> R {
-        let result = change(&mut lock(&self.state), self.now());
-        self.changed.notify_all();
-        result
-    }
-
-    fn next_action(&self) -> Option<Action> {
-        let mut state = lock(&self.state);
-        loop {
-            if state.is_stopped {
-                return None;
-            }
-            if let Some(action) = state.ledger.next_action() {
-                return Some(action);
-            }
-            let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn run(self: Arc<Self>, handle: &tokio::runtime::Handle) {
-        while let Some(action) = self.next_action() {
-            self.carry_out(action, handle);
-        }
-    }
-
-    fn carry_out(self: &Arc<Self>, action: Action, handle: &tokio::runtime::Handle) {
-        let shared = Arc::clone(self);
-        match action {
-            Action::Publish {
-                id,
-                attempt,
-                excluded,
-            } => drop(handle.spawn(tasks::publish(shared, id, attempt, excluded))),
-            Action::Withdraw { position } => drop(handle.spawn(tasks::withdraw(shared, position))),
-            Action::Cancel { id } => {
-                drop(handle.spawn(tasks::order(shared, Control::Cancel(vec![id]))));
-            }
-            Action::Rest { node, rest } => {
-                let rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
-                tracing::warn!(%node, rest_ms, "a node rests because its proofs were wrong");
-                drop(handle.spawn(tasks::order(shared, Control::Rest { node, rest_ms })));
-            }
-            Action::Verify {
-                id,
-                check,
-                node,
-                proof,
-            } => drop(handle.spawn_blocking(move || {
-                let is_good = shared.home.verify(&id, &proof);
-                if !is_good {
-                    tracing::warn!(%id, %node, "the proof of a node does not verify");
-                }
-                shared.with(|state, now| state.ledger.verified(&id, check, is_good, now));
-            })),
-            Action::ProveAtHome { id } => self.home.prove(&id),
-            Action::StopAtHome { id } => self.home.stop(&id),
-            Action::End { id, end } => {
-                self.home.ended(&id, end);
-                let offered = lock(&self.state).works.remove(&id);
-                if let Some(offered) = offered {
-                    handle.spawn(tasks::forget_input(shared, offered));
-                }
-            }
-            Action::Acknowledge { receipt } => {
-                let message = lock(&self.state).receipts.remove(&receipt);
-                if let Some(message) = message {
-                    handle.spawn(async move { drop(message.ack().await) });
-                }
-            }
-        }
-    }
-
-    /// Returns the message of a partition, with its input or the name of its object.
-    async fn message(
-        &self,
-        offered: &Offered,
-        attempt: u32,
-        excluded: Vec<Name>,
-    ) -> Result<Vec<u8>, ClusterError> {
-        let work = Work {
-            attempt,
-            excluded,
-            input: objects::send(&self.connection, &offered.input).await?,
-            ..offered.work.clone()
-        };
-        Ok(work.encode()?)
     }
 }

@@ -15,7 +15,10 @@ pub struct Run {
 }
 
 impl Run {
-    pub(super) fn new(owner: Name) -> Self {
+    /// Returns a partition of `owner` that has just begun. A worker makes its own; this is for
+    /// tests of a prover.
+    #[must_use]
+    pub fn new(owner: Name) -> Self {
         Self {
             owner,
             checkpoints: AtomicU64::new(0),
@@ -34,11 +37,14 @@ impl Run {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn stop(&self) {
+    /// Notes that the result is not needed any more.
+    pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn checkpoints(&self) -> u64 {
+    /// Returns the number of calls of [`Run::pass`].
+    #[must_use]
+    pub fn checkpoints(&self) -> u64 {
         self.checkpoints.load(Ordering::Relaxed)
     }
 }

@@ -35,6 +35,11 @@ pub(super) fn sign_subject(owner: &Name) -> String {
     format!("cuzk.sign.{SCHEMA}.{owner}")
 }
 
+/// The subject of what the nodes say of themselves. No name of an owner has two tokens.
+pub(super) fn presence_subject() -> String {
+    format!("cuzk.sign.{SCHEMA}.all.presence")
+}
+
 /// The time in which a second publication of the same attempt is dropped.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
@@ -82,17 +87,31 @@ pub(super) async fn ensure(
     context: &Context,
     limits: &Limits,
 ) -> Result<(Stream, Stream), ClusterError> {
-    let work = config(
-        WORK,
-        format!("{WORK_PREFIX}.>"),
-        limits.work_bytes_max,
-        limits,
-    );
+    let work = work_config(limits);
     let results = config(RESULTS, "cuzk.result.>".to_owned(), 1 << 30, limits);
     Ok((
         ensure_one(context, work).await?,
         ensure_one(context, results).await?,
     ))
+}
+
+fn work_config(limits: &Limits) -> Config {
+    let subjects = format!("{WORK_PREFIX}.>");
+    config(WORK, subjects, limits.work_bytes_max, limits)
+}
+
+/// Checks the stream of work, if it is there and this machine may look at it. Makes nothing.
+pub(super) async fn check_work(context: &Context) -> Result<(), ClusterError> {
+    match context.get_stream(WORK).await {
+        Ok(stream) => check(
+            &work_config(&Limits::default()),
+            &stream.cached_info().config,
+        ),
+        Err(error) => {
+            tracing::debug!(%error, "the stream of work cannot be looked at yet");
+            Ok(())
+        }
+    }
 }
 
 async fn ensure_one(context: &Context, wanted: Config) -> Result<Stream, ClusterError> {

@@ -26,10 +26,15 @@ pub(crate) fn with_context(server: &Server, act: impl AsyncFnOnce(jetstream::Con
 struct Nobody;
 
 impl Home for Nobody {
-    fn verify(&self, _: &cuzk_cluster::message::WorkId, _: &[u8]) -> bool {
-        false
+    fn verify(&self, _: &cuzk_cluster::message::WorkId, _: &[u8]) -> Option<bool> {
+        Some(false)
     }
-    fn prove(&self, _: &cuzk_cluster::message::WorkId) {}
+    fn input(&self, _: &cuzk_cluster::message::WorkId) -> Option<Vec<u8>> {
+        None
+    }
+    fn prove(&self, _: &cuzk_cluster::message::WorkId, _: bool) {}
+    fn taken(&self, _: &cuzk_cluster::message::WorkId) {}
+    fn returned(&self, _: &cuzk_cluster::message::WorkId) {}
     fn stop(&self, _: &cuzk_cluster::message::WorkId) {}
     fn ended(&self, _: &cuzk_cluster::message::WorkId, _: ledger::End) {}
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use cuzk_cluster::ledger::{self, End};
-use cuzk_cluster::message::{Failure, Work, WorkId};
+use cuzk_cluster::message::{Failure, Input, Work, WorkId};
 use cuzk_cluster::name::Name;
-use cuzk_cluster::nats::{Home, Limits, Node, Offer, Owner, Prover, Run, Settings};
+use cuzk_cluster::nats::{ClusterError, Home, Limits, Node, Offer, Owner, Prover, Run, Settings};
 use cuzk_cluster::subject::{Circuit, Fingerprint};
 use cuzk_cluster::worker::{Ability, Capacity};
 use cuzk_scheduler::priority::Priority;
@@ -32,15 +32,17 @@ pub(crate) fn proof_of(input: &[u8]) -> Vec<u8> {
     blake3::hash(input).as_bytes().repeat(6)
 }
 
-pub(crate) fn offer(number: usize, priority: Priority, input: Vec<u8>) -> Offer {
-    Offer {
+/// Returns an offer with the bytes of its input.
+pub(crate) fn offer(number: usize, priority: Priority, input: Vec<u8>) -> (Offer, Vec<u8>) {
+    let offer = Offer {
         job: format!("job {number}"),
         partition: 0,
         circuit: circuit("porep-2KiB"),
         priority,
-        input,
+        input: Input::stored(&input),
         starts_at_home: false,
-    }
+    };
+    (offer, input)
 }
 
 /// The events that the daemon has seen.
@@ -49,6 +51,8 @@ pub(crate) struct Seen {
     inputs: Mutex<HashMap<WorkId, Vec<u8>>>,
     ends: Mutex<HashMap<WorkId, Vec<End>>>,
     at_home: Mutex<Vec<WorkId>>,
+    /// The partitions that nodes have.
+    pub(crate) taken: Mutex<Vec<WorkId>>,
     changed: Condvar,
     pub(crate) rejected: AtomicUsize,
 }
@@ -56,18 +60,30 @@ pub(crate) struct Seen {
 struct Recorder(Arc<Seen>);
 
 impl Home for Recorder {
-    fn verify(&self, id: &WorkId, proof: &[u8]) -> bool {
+    fn input(&self, id: &WorkId) -> Option<Vec<u8>> {
+        self.0.inputs.lock().unwrap().get(id).cloned()
+    }
+
+    fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool> {
         let inputs = self.0.inputs.lock().unwrap();
         let is_good = inputs.get(id).is_some_and(|input| proof_of(input) == proof);
         self.0
             .rejected
             .fetch_add(usize::from(!is_good), Ordering::Relaxed);
-        is_good
+        Some(is_good)
     }
 
-    fn prove(&self, id: &WorkId) {
+    fn prove(&self, id: &WorkId, _: bool) {
         self.0.at_home.lock().unwrap().push(*id);
         self.0.changed.notify_all();
+    }
+
+    fn taken(&self, id: &WorkId) {
+        self.0.taken.lock().unwrap().push(*id);
+    }
+
+    fn returned(&self, id: &WorkId) {
+        self.0.taken.lock().unwrap().retain(|taken| taken != id);
     }
 
     fn stop(&self, _: &WorkId) {}
@@ -84,6 +100,10 @@ impl Home for Recorder {
     }
 }
 
+/// A way to start an owner.
+type Start =
+    fn(&Settings, Limits, Name, ledger::Settings, Box<dyn Home>) -> Result<Owner, ClusterError>;
+
 pub(crate) struct Daemon {
     pub(crate) owner: Owner,
     pub(crate) seen: Arc<Seen>,
@@ -91,6 +111,15 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) fn start(settings: &Settings) -> Self {
+        Self::start_by(Owner::start, settings)
+    }
+
+    /// Starts a daemon whose server may not be there yet.
+    pub(crate) fn start_unconnected(settings: &Settings) -> Self {
+        Self::start_by(Owner::start_unconnected, settings)
+    }
+
+    fn start_by(start: Start, settings: &Settings) -> Self {
         let seen = Arc::new(Seen::default());
         let home = Box::new(Recorder(Arc::clone(&seen)));
         let ledger = ledger::Settings::default();
@@ -99,12 +128,11 @@ impl Daemon {
             object_bytes_max: 1 << 30,
             ..Limits::default()
         };
-        let owner = Owner::start(settings, limits, name("daemon"), ledger, home).unwrap();
+        let owner = start(settings, limits, name("daemon"), ledger, home).unwrap();
         Self { owner, seen }
     }
 
-    pub(crate) fn offer(&self, offer: Offer) -> WorkId {
-        let input = offer.input.clone();
+    pub(crate) fn offer(&self, (offer, input): (Offer, Vec<u8>)) -> WorkId {
         // The daemon knows the input before a proof of it can come.
         let mut inputs = self.seen.inputs.lock().unwrap();
         let id = self.owner.offer(offer).unwrap();

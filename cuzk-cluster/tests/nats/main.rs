@@ -9,5 +9,6 @@
 mod bad_input;
 mod faults;
 mod machines;
+mod seen;
 mod server;
 mod sharing;

@@ -238,6 +238,8 @@ impl Owner {
                     self.home.retain(|waiting| *waiting != id);
                     self.at_home.take_if(|(running, _)| *running == id);
                 }
+                // The made-up prover asks for work, and has no queue of its own.
+                Action::Taken { .. } | Action::Returned { .. } => {}
                 Action::End { id, end } => self.record(id, end),
                 Action::Acknowledge { receipt } => {
                     net.send_to_server(Request::AcknowledgeResult(receipt.0));

@@ -168,6 +168,34 @@ pub struct ServerSection {
     pub serve_params: Field<bool>,
 }
 
+/// `[cluster]`: the machines that prove together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterSection {
+    /// Addresses of the NATS servers, or nothing for no cluster.
+    pub servers: Field<Vec<String>>,
+    /// Name of this machine, or nothing for its host's.
+    pub name: Field<String>,
+    /// True if the daemon proves itself, too.
+    pub local: Field<bool>,
+    /// File of credentials, or nothing for none.
+    pub credentials: Field<String>,
+    /// Authority of the servers' certificates, or nothing for the system's.
+    pub server_ca: Field<String>,
+    /// Certificate of this machine, or nothing for none.
+    pub client_certificate: Field<String>,
+    /// Key of the certificate, or nothing for none.
+    pub client_key: Field<String>,
+    /// Bytes of partitions that a server keeps.
+    pub work_bytes_max: Field<SizeText>,
+    /// Bytes of long inputs that a server keeps.
+    pub object_bytes_max: Field<SizeText>,
+    /// Seconds for which a server keeps anything.
+    pub age_max_s: Field<i64>,
+    /// Servers that keep a copy.
+    pub replicas: Field<i64>,
+}
+
 /// `[logging]`: the log on stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -198,6 +226,8 @@ pub struct FileConfig {
     pub jobs: JobsSection,
     /// `[server]`
     pub server: ServerSection,
+    /// `[cluster]`
+    pub cluster: ClusterSection,
     /// `[logging]`
     pub logging: LoggingSection,
 }

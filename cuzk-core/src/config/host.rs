@@ -28,6 +28,8 @@ pub struct Host {
     pub param_cache: Option<PathBuf>,
     /// The folder in which a daemon keeps its state, unless the environment names none.
     pub state_dir: Option<PathBuf>,
+    /// The name of the machine; `None` where it cannot be read.
+    pub name: Option<String>,
 }
 
 impl Host {
@@ -40,6 +42,7 @@ impl Host {
             cuda: PROVES_ON_GPU,
             param_cache: variable(PARAM_CACHE_VARIABLE),
             state_dir: state_dir(variable),
+            name: name(Path::new("/")),
         }
     }
 }
@@ -61,6 +64,12 @@ fn state_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let of_user = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let home = || Some(variable("HOME")?.join(".local/state"));
     Some(of_user.or_else(home)?.join("cuzk"))
+}
+
+/// Returns the name of the machine, read below `root`.
+fn name(root: &Path) -> Option<String> {
+    let text = fs::read_to_string(root.join("proc/sys/kernel/hostname")).ok()?;
+    Some(text.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// How many hardware queues CUDA gives the streams of a device; eight where it is unset.
@@ -181,6 +190,15 @@ mod tests {
 
     fn machine(files: &[(&str, &str)]) -> Option<u64> {
         memory_limit_bytes(root(files).path())
+    }
+
+    #[test]
+    fn a_machine_has_the_name_of_its_host() {
+        let read = |files: &[_]| name(root(files).path());
+        let file = "proc/sys/kernel/hostname";
+        assert_eq!(read(&[(file, "prover-7\n")]).as_deref(), Some("prover-7"));
+        assert_eq!(read(&[(file, "\n")]), None);
+        assert_eq!(read(&[]), None);
     }
 
     #[test]

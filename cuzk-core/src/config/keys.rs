@@ -132,6 +132,43 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
         ],
     ),
     (
+        "cluster",
+        &[
+            (
+                "servers",
+                "a list of servers such as \"nats://10.0.0.1:4222\" or \"tls://nats.example.com:4222\"",
+            ),
+            (
+                "name",
+                "a name of 1 to 64 letters, digits, \"-\" and \"_\", or \"\" for the host's",
+            ),
+            ("local", "true or false"),
+            (
+                "credentials",
+                "a path in quotes, or \"\" for no credentials",
+            ),
+            (
+                "server_ca",
+                "a path in quotes, or \"\" for the authorities of the system",
+            ),
+            (
+                "client_certificate",
+                "a path in quotes, or \"\" for no certificate",
+            ),
+            ("client_key", "a path in quotes, or \"\" for no certificate"),
+            (
+                "work_bytes_max",
+                "a size such as \"8GiB\", a number of bytes, or \"auto\"",
+            ),
+            (
+                "object_bytes_max",
+                "a size such as \"8GiB\", a number of bytes, or \"auto\"",
+            ),
+            ("age_max_s", "a whole number of seconds, at least 1"),
+            ("replicas", "a whole number from 1 to 5"),
+        ],
+    ),
+    (
         "logging",
         &[
             (

@@ -6,8 +6,9 @@
 //! * `host`: the machine and its environment.
 //! * `resolve`: from both to the configuration, section by section; `values` checks single
 //!   values, and `problem` is a value that failed.
-//! * `resolved`: the configuration that the engine sees, `server` that of the daemon, and
-//!   `address` where a daemon is. `printed` is the way back to a file.
+//! * `resolved`: the configuration that the engine sees, `server` that of the daemon,
+//!   `cluster` that of a machine among others, and `address` where a daemon is. `printed` is
+//!   the way back to a file.
 //! * `import`: the way from a file of the existing daemon to one of ours.
 //! * `places`: the files and folders that a configuration names, on this machine.
 //!
@@ -16,6 +17,7 @@
 //! are reported at once.
 
 mod address;
+mod cluster;
 mod file;
 mod host;
 mod import;
@@ -35,9 +37,11 @@ use cuzk_files::read_bounded;
 use serde::{Serialize, Serializer};
 
 pub use address::{Address, AddressError};
+pub use cluster::{Cluster, ClusterServer, ClusterServerError, REPLICAS_MAX};
 pub use file::{
-    CpuSection, DevicesText, Field, FileConfig, GpusSection, JobsSection, LoggingSection,
-    MemorySection, PipelineSection, ServerSection, SizeText, SrsSection, SynthesisSection,
+    ClusterSection, CpuSection, DevicesText, Field, FileConfig, GpusSection, JobsSection,
+    LoggingSection, MemorySection, PipelineSection, ServerSection, SizeText, SrsSection,
+    SynthesisSection,
 };
 pub(crate) use host::device_queues_problem;
 pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};

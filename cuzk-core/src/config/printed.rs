@@ -9,6 +9,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::address::Address;
+use super::cluster::Cluster;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::resolved::{Config, Devices};
 use super::server::Server;
@@ -51,6 +52,23 @@ fn server(server: &Server) -> file::ServerSection {
         drain_s: seconds(server.drain),
         state_dir: path(&server.state_dir),
         serve_params: written(server.serve_params),
+    }
+}
+
+/// The section of a cluster.
+fn cluster(cluster: &Cluster) -> file::ClusterSection {
+    file::ClusterSection {
+        servers: texts(&cluster.servers),
+        name: written(cluster.name.clone()),
+        local: written(cluster.local),
+        credentials: path(&cluster.credentials),
+        server_ca: path(&cluster.server_ca),
+        client_certificate: path(&cluster.client_certificate),
+        client_key: path(&cluster.client_key),
+        work_bytes_max: written(size_text(cluster.work_bytes_max)),
+        object_bytes_max: written(size_text(cluster.object_bytes_max)),
+        age_max_s: seconds(cluster.age_max),
+        replicas: count(cluster.replicas),
     }
 }
 
@@ -122,6 +140,7 @@ impl From<&Config> for FileConfig {
                 journal: path(&config.jobs.journal),
             },
             server: server(&config.server),
+            cluster: cluster(&config.cluster),
             logging: file::LoggingSection {
                 level: written(config.logging.level.as_str().to_owned()),
                 format: written(config.logging.format.as_str().to_owned()),

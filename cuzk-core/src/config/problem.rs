@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use rayon::ThreadPoolBuildError;
 
 use super::address::AddressError;
+use super::cluster::ClusterServerError;
 use super::size::exact_size;
 
 /// A configuration that cannot be used.
@@ -179,6 +180,9 @@ pub enum ProblemKind {
     /// A text that is no address.
     #[error(transparent)]
     BadAddress(AddressError),
+    /// A text that is no address of a NATS server.
+    #[error(transparent)]
+    BadServer(ClusterServerError),
     /// A key that has no effect without another one.
     #[error("it has no effect without `{needs}`; set both keys or neither")]
     Needs {

@@ -48,6 +48,7 @@ pub(super) fn resolve(file: &FileConfig, host: &Host, findings: &mut Vec<Finding
     let memory = memory(&mut check, &file.memory);
     Config {
         server: server::server(&mut check, &file.server, memory.usable_bytes()),
+        cluster: cluster::cluster(&mut check, &file.cluster),
         srs: srs(&mut check, &file.srs),
         synthesis: synthesis(&mut check, &file.synthesis),
         gpus: gpus(&mut check, &file.gpus),
@@ -374,6 +375,7 @@ fn ordinals(list: &[i64], cuda: bool) -> Result<Vec<u32>, ProblemKind> {
     Ok(ordinals)
 }
 
+mod cluster;
 mod server;
 #[cfg(test)]
 mod tests;

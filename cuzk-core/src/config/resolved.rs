@@ -15,6 +15,7 @@ use cuzk_scheduler::priority::Patience;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::device::BG2;
 
+use super::cluster::Cluster;
 use super::problem::ConfigError;
 use super::server::Server;
 use cuzk_filecoin::ProofKind;
@@ -39,6 +40,8 @@ pub struct Config {
     pub jobs: Jobs,
     /// The daemon.
     pub server: Server,
+    /// The machines that prove together.
+    pub cluster: Cluster,
     /// What is written to stderr.
     pub logging: Logging,
 }

@@ -21,7 +21,7 @@ use cuzk_scheduler::health::Trial;
 use super::assets::cost::Charge;
 use crate::Error;
 
-use crate::job::JobState;
+use crate::job::{JobState, Place};
 use crate::pipeline::Partition;
 use crate::timeline::{Stage, Timeline, Trace, Wait};
 
@@ -114,6 +114,21 @@ impl Attempt {
 
     pub(super) fn is_critical(&self) -> bool {
         self.job.is_critical()
+    }
+
+    /// Returns true if others prove it, or are to begin it.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.job.places().get(self.partition) == Place::Elsewhere
+    }
+
+    /// Returns true if others have failed to prove it, so that its statement is checked first.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.job.places().get(self.partition) == Place::CheckedHere
+    }
+
+    /// Returns true if nothing more needs to be done for it.
+    pub(super) fn is_over(&self) -> bool {
+        self.job.has_ended() || self.job.places().get(self.partition) == Place::Over
     }
 
     /// Returns the recorder of its stages, and records its wait, if it waited.

@@ -23,9 +23,10 @@ use super::assets::Assets;
 use super::attempt::{Attempt, RejectedProof, SynthesizedAttempt};
 use super::compute::Compute;
 use super::dispatch::{Dispatcher, limits};
+use super::elsewhere::Outside;
 use super::fleet::Fleet;
 use super::jobs::Jobs;
-use super::reverify::verify_again;
+use super::reverify::{ProofKey, verify_again};
 use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
 use crate::job::{JobState, Owner, Settled};
@@ -45,6 +46,7 @@ pub(super) struct Core {
     pub(super) fleet: Fleet,
     pub(super) assets: Assets,
     pub(super) compute: Compute,
+    pub(super) outside: Outside,
 }
 
 impl Core {
@@ -65,6 +67,7 @@ impl Core {
             assets: Assets::new(&config, &limits, fleet.any_is_this_cpu()),
             jobs: Jobs::new(&config.jobs)?,
             dispatch: Dispatcher::new(&config, limits),
+            outside: Outside::default(),
             fleet,
             config,
         })
@@ -99,10 +102,14 @@ impl Core {
             };
             (attempt, need)
         };
-        let attempts = partitions.into_iter().map(attempt).collect();
-        self.dispatch.submit(entrance, lane, job, attempts)?;
+        self.outside.queued(job, &partitions);
+        let attempts = partitions.iter().copied().map(attempt).collect();
+        let submitted = self.dispatch.submit(entrance, lane, job, attempts);
+        if submitted.is_err() {
+            self.outside.ended(job, partitions);
+        }
         self.drop_if_ended(job);
-        Ok(())
+        submitted
     }
 
     /// Puts an attempt back into the queue, to be made from its start.
@@ -118,42 +125,44 @@ impl Core {
     /// before, and the queues may have been cleared of it.
     pub(super) fn drop_if_ended(&self, job: &JobState) {
         if job.has_ended() {
-            self.dispatch.drop_ended();
+            self.dispatch.drop_over();
+            self.outside.job_ended(job);
         }
     }
 
-    /// Gives a job the result of one of its partitions: a proof with the parameters that
-    /// it was verified with, or the error that ends the job.
+    /// Gives a job the result of one of its partitions: a proof with the key that it was
+    /// verified with, or the error that ends the job.
     pub(super) fn settle(
         &self,
         job: &Arc<JobState>,
         partition: usize,
-        result: Result<(VerifiedProof, &Arc<LoadedParams>)>,
+        result: Result<(VerifiedProof, ProofKey)>,
     ) {
-        let params = result.as_ref().ok().map(|(_, params)| Arc::clone(params));
-        let result = result.map(|(proof, params)| (proof, params.loading()));
-        match job.settle(partition, result) {
-            Settled::Open => {}
-            Settled::Ended => self.job_ended(job),
-            Settled::Mixed => {
-                if let Some(params) = params {
-                    self.unite(job, params);
-                }
+        let key = result.as_ref().ok().map(|(_, key)| key.clone());
+        let result = result.map(|(proof, key)| (proof, key.loading()));
+        let settled = job.settle(partition, result);
+        if settled == Settled::Ended {
+            self.job_ended(job);
+        } else if let Some(key) = key {
+            self.outside.ended(job, [partition]);
+            if settled == Settled::Mixed {
+                self.unite(job, key);
             }
         }
     }
 
     /// Makes the proofs of a job valid for one key, where parameters were replaced while it
     /// was proved. The newest key decides which proofs hold; the others are made again.
-    fn unite(&self, job: &Arc<JobState>, params: Arc<LoadedParams>) {
+    fn unite(&self, job: &Arc<JobState>, key: ProofKey) {
         let Some(statement) = job.input() else { return };
-        let params = self.assets.loaded_params(job.circuit()).unwrap_or(params);
+        let newest = self.assets.loaded_params(job.circuit());
+        let key = newest.map_or(key, ProofKey::OfParams);
         let pool = self.compute.auxiliary_pool(job.is_critical());
         let holds = |partition, proof: &VerifiedProof| {
-            let key = params.prepared_key();
-            verify_again(&*statement, partition, proof.as_bytes(), key, pool).is_ok()
+            let bytes = proof.as_bytes();
+            verify_again(&*statement, partition, bytes, key.prepared(), pool).is_ok()
         };
-        let (settled, missing) = job.unite(params.loading(), holds);
+        let (settled, missing) = job.unite(key.loading(), holds);
         if settled == Settled::Ended {
             self.job_ended(job);
         } else if !missing.is_empty() {
@@ -193,7 +202,8 @@ impl Core {
         // Its partitions that are paused are to stop.
         self.dispatch.pause.wake();
         self.jobs.notify();
-        self.dispatch.drop_ended();
+        self.dispatch.drop_over();
+        self.outside.job_ended(job);
     }
 
     /// Carries out what becomes of an attempt that failed. [`route`] decides it.
@@ -206,8 +216,8 @@ impl Core {
         };
         let device = at.device;
         let record = route::record(&failure);
-        // The failure of a job that has ended is of no use, but for a silent device.
-        if attempt.job.has_ended() && record != Record::Silence {
+        // The failure of an attempt that nobody needs is of no use, but for a silent device.
+        if attempt.is_over() && record != Record::Silence {
             return;
         }
         self.record_failure(device, record, &attempt, &error);

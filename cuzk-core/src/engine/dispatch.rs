@@ -37,6 +37,8 @@ pub(super) struct Dispatcher {
     ready: Queue<SynthesizedAttempt>,
     finishing: Queue<FinishingAttempt>,
     draining: AtomicBool,
+    /// True if partitions can be proved elsewhere, too.
+    shared: AtomicBool,
 }
 
 impl Dispatcher {
@@ -51,6 +53,7 @@ impl Dispatcher {
             ready: Queue::new(config.pipeline.synthesis_lookahead),
             finishing: Queue::new(config.pipeline.finish_workers),
             draining: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
         }
     }
 
@@ -200,9 +203,9 @@ impl Dispatcher {
         self.finishing.pop()
     }
 
-    /// Drops the queued attempts of jobs that have ended.
-    pub(super) fn drop_ended(&self) {
-        let goes_on = |attempt: &Attempt| !attempt.job.has_ended();
+    /// Drops the queued attempts that nobody needs any more.
+    pub(super) fn drop_over(&self) {
+        let goes_on = |attempt: &Attempt| !attempt.is_over();
         drop(self.admission.retain(goes_on));
         drop(self.ready.retain(|ready| goes_on(&ready.attempt)));
     }
@@ -225,8 +228,25 @@ impl Dispatcher {
     /// Begins no partition of a job that can wait, or begins them again.
     pub(super) fn drain(&self, draining: bool) {
         self.draining.store(draining, Ordering::SeqCst);
-        let holds: fn(&Attempt) -> bool = |attempt| attempt.job.is_deferrable();
-        self.admission.hold(draining.then_some(holds));
+        let is_shared = self.shared.load(Ordering::SeqCst);
+        let holds: Option<fn(&Attempt) -> bool> = match (draining, is_shared) {
+            (false, false) => None,
+            (false, true) => Some(Attempt::is_elsewhere),
+            (true, _) => Some(|attempt| attempt.job.is_deferrable() || attempt.is_elsewhere()),
+        };
+        self.admission.hold(holds);
+    }
+
+    /// Gives attempts that are elsewhere no turn from now on. To be called before the first
+    /// attempt is queued.
+    pub(super) fn share(&self) {
+        self.shared.store(true, Ordering::SeqCst);
+        self.drain(self.is_draining());
+    }
+
+    /// Has the workers look at the queue again, because an attempt is not elsewhere any more.
+    pub(super) fn wake_workers(&self) {
+        self.admission.wake();
     }
 
     /// Returns true if no partition of a job that can wait is begun.

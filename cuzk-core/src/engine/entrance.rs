@@ -19,6 +19,9 @@ use crate::{Error, Result};
 /// while the next job is decoded.
 const TAKEN_UP_AHEAD: usize = 32;
 
+/// The same number where other machines prove partitions, too.
+const TAKEN_UP_AHEAD_OF_OTHERS: usize = 512;
+
 /// The time between two looks at what runs, when an engine that drains shuts down.
 const RUNNING_POLL: Duration = Duration::from_millis(5);
 
@@ -79,7 +82,11 @@ fn has_room(core: &Core, job: &JobState) -> bool {
     let capacity = core.dispatch.admission.limits().capacity;
     let waiting = core.dispatch.usage().waiting;
     let partitions = job.progress().partitions;
-    waiting == 0 || waiting < TAKEN_UP_AHEAD && waiting.saturating_add(partitions) <= capacity
+    let ahead = match core.outside.is_there() {
+        true => TAKEN_UP_AHEAD_OF_OTHERS,
+        false => TAKEN_UP_AHEAD,
+    };
+    waiting == 0 || waiting < ahead && waiting.saturating_add(partitions) <= capacity
 }
 
 /// Returns the jobs that have not ended, those that a drain holds last.

@@ -23,7 +23,8 @@
 //!
 //! `submission` (how a request becomes a job) → `attempt` (a partition on its way) → the
 //! services → `core` → `workers` (the threads, a file for each kind, in the order of a
-//! partition's way) → `route` (what becomes of a partition that failed) → `status`.
+//! partition's way) → `route` (what becomes of a partition that failed) → `elsewhere` and
+//! `remote` (partitions on other machines) → `status`.
 //!
 //! # Threads
 //!
@@ -42,13 +43,16 @@ mod core;
 mod deadlines;
 mod devices;
 mod dispatch;
+mod elsewhere;
 mod entrance;
 mod fleet;
 mod jobs;
 mod preload;
+mod remote;
 mod reverify;
 mod route;
 mod signal;
+mod start;
 mod status;
 mod submission;
 mod workers;
@@ -63,12 +67,16 @@ use rayon::ThreadPool;
 
 use self::core::Core;
 pub use self::devices::{devices, host_b_g2, warn_of_few_queues};
+pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
+pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
+pub use self::start::make_no_multiples;
+use self::start::{cannot_start, decode_file};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
 };
-use self::submission::{decode_file, refusal, submit_request, submit_statement};
+use self::submission::{refusal, submit_request, submit_statement};
 use self::workers::Workers;
 use crate::config::Config;
 use crate::job::{JobHandle, JobOptions, JobState, RequestBytes, priority_of};
@@ -134,12 +142,7 @@ impl Engine {
         devices: Vec<Device>,
         decoder: Decoder,
     ) -> Result<Self> {
-        let core = Arc::new(Core::new(config, pool, devices, decoder)?);
-        let workers = Arc::default();
-        // Made before the threads, so that they end if one of them cannot begin.
-        let engine = Self { core, workers };
-        engine.workers.begin(&engine.core)?;
-        Ok(engine)
+        begin(Arc::new(Core::new(config, pool, devices, decoder)?))
     }
 
     /// Decodes and validates `request` and queues its partitions. It blocks meanwhile, and
@@ -387,14 +390,10 @@ impl Drop for Engine {
     }
 }
 
-/// Has an engine make no multiples from now on, because its process ends with its jobs.
-pub fn make_no_multiples(engine: &Engine) {
-    engine.core.assets.multiples.close();
-}
-
-/// The error of an engine that cannot start.
-fn cannot_start(error: impl std::fmt::Display) -> Error {
-    Error::Start {
-        problem: error.to_string(),
-    }
+fn begin(core: Arc<Core>) -> Result<Engine> {
+    let workers = Arc::default();
+    // Made before the threads, so that they end if one of them cannot begin.
+    let engine = Engine { core, workers };
+    engine.workers.begin(&engine.core)?;
+    Ok(engine)
 }

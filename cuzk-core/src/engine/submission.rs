@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
-use cuzk_filecoin::{CircuitId, ProofRequest, Statement, decode};
+use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
 use cuzk_scheduler::admission::Lane;
@@ -269,11 +269,6 @@ fn stored_proofs(
     };
     let verified: Vec<_> = proofs.map(verify).collect::<Option<_>>()?;
     (verified.len() == statement.partitions()).then_some(verified)
-}
-
-/// Reads a request file.
-pub(super) fn decode_file(request: &[u8]) -> Result<Arc<dyn Statement>> {
-    Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
 }
 
 /// Returns the reason that a refused job is counted under.

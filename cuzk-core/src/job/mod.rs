@@ -6,6 +6,7 @@
 
 mod handle;
 mod outcome_cell;
+mod places;
 mod request_bytes;
 mod state;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use cuzk_filecoin::ProofKind;
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 
 pub use handle::{Ended, JobHandle};
+pub(crate) use places::Place;
 pub use request_bytes::RequestBytes;
 pub(crate) use state::{JobState, NewJob, Record, Settled};
 

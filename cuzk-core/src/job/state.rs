@@ -15,6 +15,7 @@ use cuzk_scheduler::priority::{Patience, Priority, Rank};
 use cuzk_timeline::LiveJob;
 
 use super::outcome_cell::OutcomeCell;
+use super::places::Places;
 use super::{JobTimes, Outcome, Progress, ProofOutput};
 use crate::Result;
 use cuzk_filecoin::{CircuitId, Statement};
@@ -42,6 +43,7 @@ pub(crate) struct JobState {
     deadline: Option<Instant>,
     ended: OnceLock<Instant>,
     live: Arc<LiveJob>,
+    places: Places,
     /// Dropped with the end, so that no handle keeps a journal open.
     record: Mutex<Option<Arc<dyn Record>>>,
     input: Mutex<Option<Arc<dyn Statement>>>,
@@ -120,6 +122,7 @@ impl JobState {
             deadline: job.deadline,
             ended: OnceLock::new(),
             live: Arc::new(LiveJob::new(job.partitions)),
+            places: Places::new(job.partitions),
             record: Mutex::new(job.record),
             input: Mutex::default(),
             stopped: Cancellation::default(),
@@ -179,6 +182,11 @@ impl JobState {
     /// Returns the stages of its partitions.
     pub(crate) fn live(&self) -> &Arc<LiveJob> {
         &self.live
+    }
+
+    /// Returns where its partitions may be proved.
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
     }
 
     pub(crate) fn times(&self) -> JobTimes {

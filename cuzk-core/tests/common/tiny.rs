@@ -145,6 +145,10 @@ impl Statement for TinyJob {
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
         Ok(vec![self.square(partition).square])
     }
+
+    fn partition_request(&self, partition: usize) -> Result<Vec<u8>, Error> {
+        Ok(partition.to_le_bytes().to_vec())
+    }
 }
 
 /// What a job does in its witness.
@@ -201,5 +205,9 @@ impl Statement for Hooked {
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
         (self.in_public_inputs)();
         self.job.public_inputs(partition)
+    }
+
+    fn partition_request(&self, partition: usize) -> Result<Vec<u8>, Error> {
+        self.job.partition_request(partition)
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cuzk_core::config::{
-    Address, BG2, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat, LogLevel,
-    Logging, Memory, Pipeline, ProblemKind, REQUEST_MEMORY_MIN_BYTES, SECTIONS, Server, Srs,
-    Synthesis, TOTAL_BUDGET_MIN_BYTES,
+    Address, BG2, Cluster, Config, ConfigError, Cpu, Devices, Gpus, Host, Jobs, LogFormat,
+    LogLevel, Logging, Memory, Pipeline, ProblemKind, REQUEST_MEMORY_MIN_BYTES, SECTIONS, Server,
+    Srs, Synthesis, TOTAL_BUDGET_MIN_BYTES,
 };
 
 use cuzk_core::scheduler::priority::Patience;
@@ -26,6 +26,7 @@ fn host() -> Host {
         cuda: true,
         param_cache: None,
         state_dir: Some("/state/cuzk".into()),
+        name: Some("prover.example.com".to_owned()),
     }
 }
 
@@ -287,6 +288,18 @@ const GOOD_VALUES: &str = r#"
         drain_s = 5
         state_dir = "state"
         serve_params = true
+        [cluster]
+        servers = ["nats://a:4222", "tls://[::1]:1", "nats://a:4222"]
+        name = "prover_7"
+        local = false
+        credentials = "prover.creds"
+        server_ca = "nats-ca.pem"
+        client_certificate = "prover.pem"
+        client_key = "prover-key.pem"
+        work_bytes_max = "1GiB"
+        object_bytes_max = 1000
+        age_max_s = 60
+        replicas = 3
         [logging]
         level = "debug"
         format = "json"
@@ -316,6 +329,34 @@ fn good_server() -> Server {
         state_dir: Some("state".into()),
         serve_params: true,
     }
+}
+
+fn good_cluster() -> Cluster {
+    Cluster {
+        servers: vec![
+            "nats://a:4222".parse().unwrap(),
+            "tls://[::1]:1".parse().unwrap(),
+        ],
+        name: "prover_7".to_owned(),
+        local: false,
+        credentials: Some("prover.creds".into()),
+        server_ca: Some("nats-ca.pem".into()),
+        client_certificate: Some("prover.pem".into()),
+        client_key: Some("prover-key.pem".into()),
+        work_bytes_max: 1 << 30,
+        object_bytes_max: 1000,
+        age_max: Duration::from_secs(60),
+        replicas: 3,
+    }
+}
+
+#[test]
+fn a_machine_is_in_no_cluster_and_has_the_name_of_its_host() {
+    let cluster = parse("").unwrap().cluster;
+    assert!(cluster.servers.is_empty() && cluster.local);
+    assert_eq!(cluster.name, "prover");
+    let empty = parse("[cluster]\nname = \"\"\nwork_bytes_max = \"auto\"\n");
+    assert_eq!(empty.unwrap().cluster, cluster);
 }
 
 #[test]
@@ -365,6 +406,7 @@ fn good_values_resolve() {
             journal: Some("jobs.redb".into()),
         },
         server: good_server(),
+        cluster: good_cluster(),
         logging: Logging {
             level: LogLevel::Debug,
             format: LogFormat::Json,
@@ -731,6 +773,25 @@ const BAD_INPUT: &[BadInput] = &[
         "[server]\nrequest_memory = \"256MiB\"\n",
         &["line 2: [server] request_memory: expected at least 320MiB, got 256MiB"],
     ),
+    // The cluster.
+    (
+        "[cluster]\nservers = [\"a:4222\", \"nats://u:p@a:1\"]\nname = \"a.b\"\nreplicas = 6\n",
+        &[
+            "line 2: [cluster] servers: \"a:4222\" is not the address of a server: the scheme is",
+            "line 2: [cluster] servers: \"nats://…@a:1\" is not the address of a server: it has a",
+            "line 3: [cluster] name: expected a name of 1 to 64 letters, digits, \"-\" and \"_\"",
+            "line 4: [cluster] replicas: expected at most 5, got 6",
+        ],
+    ),
+    (
+        "[cluster]\nclient_certificate = \"a\"\nlocal = 1\nage_max_s = 0\nobject_bytes_max = 0\n",
+        &[
+            "line 2: [cluster] client_certificate: it has no effect without `client_key`",
+            "line 3: [cluster] local: expected true or false",
+            "line 4: [cluster] age_max_s: expected a whole number of seconds",
+            "line 5: [cluster] object_bytes_max: expected a size",
+        ],
+    ),
     // Not TOML.
     ("[srs\n", &["line 1: "]),
     ("[srs]\nparam_cache = /tmp\n", &["line 2: "]),
@@ -876,6 +937,33 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn any_cluster()(
+        hosts in proptest::collection::hash_set("[a-z0-9.-]{1,20}", 0..4),
+        name in "[A-Za-z0-9_-]{1,64}",
+        tls: bool,
+        path in proptest::option::of("[ -~ä]{1,20}"),
+        sizes in proptest::collection::vec(1u64..=1 << 60, 2),
+        age_s in 1u64..=1 << 28,
+        replicas in 1usize..=5,
+    ) -> Cluster {
+        let server = |host: &String| format!("{}://{host}:4222", if tls { "tls" } else { "nats" });
+        Cluster {
+            servers: hosts.iter().map(|host| server(host).parse().unwrap()).collect(),
+            name,
+            local: tls,
+            credentials: path.clone().map(PathBuf::from),
+            server_ca: path.clone().map(PathBuf::from),
+            client_certificate: path.clone().map(PathBuf::from),
+            client_key: path.map(PathBuf::from),
+            work_bytes_max: sizes[0],
+            object_bytes_max: sizes[1],
+            age_max: Duration::from_secs(age_s),
+            replicas,
+        }
+    }
+}
+
 /// A source of each sort.
 const SOURCES: [&str; 3] = [
     "/srv/parameters",
@@ -891,6 +979,7 @@ prop_compose! {
         devices in any_devices(),
         memory in any_memory(),
         server in any_server(),
+        cluster in any_cluster(),
         throttle: bool,
         level in 0usize..LogLevel::ALL.len(),
         format in 0usize..LogFormat::ALL.len(),
@@ -935,6 +1024,7 @@ prop_compose! {
                 journal: throttle.then(|| "jobs.redb".into()),
             },
             server,
+            cluster,
             logging: Logging { level: LogLevel::ALL[level], format: LogFormat::ALL[format] },
         }
     }

@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod daemon;
+mod elsewhere;
 mod faults;
 mod jobs;
 mod journal;

@@ -11,11 +11,13 @@
 //! | `shape` | the checks before the proofs library sees a byte |
 //! | `fault` | the faults that the library's verifiers do not name |
 //! | `native` | the input of the writers of witnesses |
+//! | `partition` | one partition as bytes, for another machine |
 //! | [`blank`] | circuits without values |
 
 pub mod blank;
 mod fault;
 mod native;
+mod partition;
 mod porep;
 mod post;
 mod shape;
@@ -25,9 +27,11 @@ mod visitor;
 mod window_post;
 mod winning_post;
 
+pub use partition::{PARTITION_FORMAT, PartitionHeader};
 pub use statement::{ReferenceStatement, Statement, Writer};
 pub use visitor::CircuitVisitor;
 
+use self::partition::Registered;
 use crate::Error;
 use crate::request::ProofRequest;
 
@@ -40,6 +44,25 @@ use crate::request::ProofRequest;
 /// another shape than its circuit, or does not verify.
 pub fn decode(request: &ProofRequest) -> Result<Box<dyn Statement>, Error> {
     Ok(decode_reference(request)?)
+}
+
+/// Decodes the request of one partition, as [`Statement::partition_request`] writes it, and
+/// verifies its vanilla proof, on the current rayon pool. The statement has this partition
+/// alone, as number 0, with the partition's own witness and public inputs.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] for bytes of another format, and for a partition that the kind does
+/// not have. The same error for a vanilla proof that does not decode or does not verify.
+pub fn decode_partition(bytes: &[u8]) -> Result<Box<dyn Statement>, Error> {
+    let (header, body) = partition::split(bytes)?;
+    let statement = match header.proof {
+        Registered::Porep(proof) => porep::decode_partition(proof, &header, body),
+        Registered::WinningPost(proof) => winning_post::decode_partition(proof, &header, body),
+        Registered::WindowPost(proof) => window_post::decode_partition(proof, &header, body),
+        Registered::SnapDeals(_) => snap_deals::decode_partition(&header, body),
+    };
+    Ok(statement?)
 }
 
 /// Decodes a request as [`decode`] does, into a statement that bellperson can prove too.

@@ -3,12 +3,14 @@
 //! Not sealing: it starts from the output of the first commit phase. Circuit
 //! and challenges are those of `storage_proofs_porep::stacked`.
 
+mod fields;
+
 use anyhow::Context as _;
 use blstrs::Scalar;
 use cuzk_pce::PackedWitness;
 use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::porep::{self as writer, Challenge};
-use filecoin_hashers::Domain as _;
+use filecoin_hashers::{Domain as _, HashFunction as _, Hasher};
 use filecoin_proofs::constants::{
     DRG_DEGREE, DefaultPieceDomain, DefaultPieceHasher, DefaultTreeDomain, DefaultTreeHasher,
     EXP_DEGREE,
@@ -18,14 +20,17 @@ use filecoin_proofs_api::RegisteredSealProof;
 use rayon::prelude::*;
 use serde::Deserialize;
 use storage_proofs_core::compound_proof::CompoundProof;
+use storage_proofs_core::drgraph::Graph as _;
 use storage_proofs_core::merkle::MerkleProofTrait as _;
 use storage_proofs_core::proof::ProofScheme;
 use storage_proofs_porep::stacked::{
-    self, StackedCircuit, StackedCompound, StackedDrg, TOTAL_PARENTS, Tau, generate_replica_id,
+    self, StackedCircuit, StackedCompound, StackedDrg, TOTAL_PARENTS, generate_replica_id,
 };
 
+use self::fields::{BodyIn, BodyOut, Fields};
 use super::fault;
 use super::native::tree_shape;
+use super::partition::{self, PartitionHeader, Registered};
 use super::shape::{PorepChallenge, PorepShape};
 use super::statement::{Kind, Native, ReferenceStatement};
 use super::visitor::CircuitVisitor;
@@ -33,7 +38,7 @@ use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
 use crate::registered::seal_proof;
-use crate::request::{PorepC2, bad_phase1_output, commitment, field_element, prover_id};
+use crate::request::{PorepC2, bad_phase1_output, prover_id};
 use crate::sector_size::SectorSize;
 use crate::tree::{Branching, ReplicaTree, with_tree};
 
@@ -44,7 +49,10 @@ type Compound<Tree> = StackedCompound<Tree, DefaultPieceHasher>;
 
 /// A sealed sector's statement and its vanilla proofs, one per partition.
 struct Porep<Tree: ReplicaTree> {
+    proof: RegisteredSealProof,
     size: SectorSize,
+    /// The number of the first partition that it has.
+    first: usize,
     params: stacked::PublicParams<Tree>,
     inputs: PublicInputs,
     vanilla: Vec<VanillaProof<Tree>>,
@@ -62,6 +70,17 @@ struct Phase1 {
     replica_id: [u8; 32],
     seed: [u8; 32],
     ticket: [u8; 32],
+}
+
+impl Phase1 {
+    fn fields(&self) -> Fields {
+        Fields {
+            comm_r: self.comm_r,
+            comm_d: self.comm_d,
+            replica_id: self.replica_id,
+            seed: self.seed,
+        }
+    }
 }
 
 /// Vanilla proofs by partition, under the name of their sector size.
@@ -105,15 +124,7 @@ fn decode_tree<Tree: ReplicaTree>(
     size: SectorSize,
     output: Phase1,
 ) -> Result<Box<dyn ReferenceStatement>, Error> {
-    let inputs = PublicInputs {
-        replica_id: output.replica_id.into(),
-        tau: Some(Tau {
-            comm_d: output.comm_d.into(),
-            comm_r: output.comm_r.into(),
-        }),
-        k: None,
-        seed: Some(output.seed),
-    };
+    let inputs = output.fields().inputs();
     let params = params::<Tree>(proof)?;
     let (vanilla_size, partitions) = output.vanilla_proofs.into_partitions();
     let partitions = if vanilla_size == size {
@@ -130,14 +141,58 @@ fn decode_tree<Tree: ReplicaTree>(
             "send what seal_commit_phase1 returned, unaltered",
         )
     })?;
-    let (vanilla, challenges) = partitions.into_iter().unzip();
-    verified(Porep {
+    let (vanilla, challenges): (Vec<_>, Vec<_>) = partitions.into_iter().unzip();
+    let valid =
+        StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(&params, &inputs, &vanilla)
+            .map_err(|problem| Error::synthesis("vanilla verification", &problem))?;
+    let porep = Porep {
+        proof,
         size,
+        first: 0,
         params,
         inputs,
         vanilla,
         challenges,
-    })
+    };
+    porep.verified(valid)
+}
+
+/// Decodes and verifies one partition.
+pub(super) fn decode_partition(
+    proof: RegisteredSealProof,
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = header.circuit.sector_size;
+    with_tree!(size, decode_partition_tree(proof, header, body))
+}
+
+fn decode_partition_tree<Tree: ReplicaTree>(
+    proof: RegisteredSealProof,
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = header.circuit.sector_size;
+    let params = params::<Tree>(proof)?;
+    let shape = expected_shape(&params, proof, size);
+    let first = partition::number(header, shape.partitions)?;
+    let BodyIn { fields, challenges } = partition::body(body)?;
+    fields.check()?;
+    let (vanilla, challenges) = shape
+        .check_partition::<Tree>(challenges)
+        .map_err(partition::bad)?;
+    let inputs = fields.inputs();
+    let valid = partition_verifies(&params, &inputs, first, &vanilla);
+    let porep = Porep {
+        proof,
+        size,
+        first,
+        params,
+        inputs,
+        vanilla: vec![vanilla],
+        challenges: vec![challenges],
+    };
+    porep.verified(valid)
 }
 
 /// Checks the statement's own fields, and that they are of the sector that the request
@@ -153,22 +208,7 @@ fn check_statement(request: &PorepC2, output: &Phase1) -> Result<(), Error> {
             "send the registered proof that the sector was sealed with",
         ));
     }
-    commitment("vanilla_proof.comm_r", &output.comm_r)?;
-    commitment("vanilla_proof.comm_d", &output.comm_d)?;
-    if output.seed == [0; 32] {
-        return Err(Error::request(
-            "vanilla_proof.seed",
-            "all 32 bytes are zero",
-            "run seal_commit_phase1 with the chain's interactive randomness",
-        ));
-    }
-    if !field_element(output.replica_id) {
-        return Err(Error::request(
-            "vanilla_proof.replica_id",
-            "not a field element",
-            "send what seal_commit_phase1 returned, unaltered",
-        ));
-    }
+    output.fields().check()?;
     let (Some(miner_id), Some(sector_number)) = (request.miner_id, request.sector_number) else {
         return Ok(());
     };
@@ -216,32 +256,47 @@ fn params<Tree: ReplicaTree>(
         .map_err(|problem| Error::synthesis("PoRep parameters", &problem))
 }
 
-/// Returns the statement, if the vanilla proofs verify against it.
-fn verified<Tree: ReplicaTree>(porep: Porep<Tree>) -> Result<Box<dyn ReferenceStatement>, Error> {
-    let Porep {
-        params,
-        inputs,
-        vanilla,
-        ..
-    } = &porep;
-    let valid =
-        StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(params, inputs, vanilla)
-            .map_err(|problem| Error::synthesis("vanilla verification", &problem))?;
-    if valid && vanilla.par_iter().flatten().all(paths_verify) {
-        return Ok(Box::new(porep));
+impl<Tree: ReplicaTree> Porep<Tree> {
+    /// Returns the statement, if the library found its vanilla proofs valid, and so are their
+    /// paths.
+    fn verified(self, valid: bool) -> Result<Box<dyn ReferenceStatement>, Error> {
+        if valid && self.vanilla.par_iter().flatten().all(paths_verify) {
+            return Ok(Box::new(self));
+        }
+        let found = (self.first..)
+            .zip(&self.vanilla)
+            .try_for_each(|(k, proofs)| fault::porep(&self.params, &self.inputs, k, proofs));
+        Err(Error::request(
+            "vanilla_proof",
+            format!(
+                "does not verify against its own comm_r, comm_d, replica_id and seed: {}",
+                fault::reason(found)
+            ),
+            "run seal_commit_phase1 again, or send its output unaltered",
+        ))
     }
-    let found = vanilla
-        .iter()
-        .enumerate()
-        .try_for_each(|(k, proofs)| fault::porep(params, inputs, k, proofs));
-    Err(Error::request(
-        "vanilla_proof",
-        format!(
-            "does not verify against its own comm_r, comm_d, replica_id and seed: {}",
-            fault::reason(found)
-        ),
-        "run seal_commit_phase1 again, or send its output unaltered",
-    ))
+}
+
+/// Returns true if the vanilla proof of partition `k` verifies. The library does the same, but
+/// for all partitions from the first.
+fn partition_verifies<Tree: ReplicaTree>(
+    params: &stacked::PublicParams<Tree>,
+    inputs: &PublicInputs,
+    k: usize,
+    proofs: &[stacked::Proof<Tree, DefaultPieceHasher>],
+) -> bool {
+    let (Some(tau), Some(first)) = (&inputs.tau, proofs.first()) else {
+        return false;
+    };
+    let graph = &params.graph;
+    let roots = (first.comm_c(), first.comm_r_last());
+    let challenges = inputs.challenges(&params.challenges, graph.size(), Some(k));
+    <DefaultTreeHasher as Hasher>::Function::hash2(&roots.0, &roots.1) == tau.comm_r
+        && challenges.len() == proofs.len()
+        && proofs.par_iter().zip(challenges).all(|(proof, challenge)| {
+            (proof.comm_c(), proof.comm_r_last()) == roots
+                && proof.verify(params, inputs, challenge, graph)
+        })
 }
 
 /// Returns true if these paths lead from leaf to root, which the library's verifier takes on
@@ -266,11 +321,20 @@ impl<Tree: ReplicaTree> Kind for Porep<Tree> {
 
     fn instance(&self, partition: usize) -> anyhow::Result<Circuit<Tree>> {
         let vanilla = self.vanilla.get(partition).context("no such partition")?;
-        Compound::<Tree>::circuit(&self.inputs, (), vanilla, &self.params, Some(partition))
+        let k = Some(self.first + partition);
+        Compound::<Tree>::circuit(&self.inputs, (), vanilla, &self.params, k)
     }
 
     fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>> {
-        Compound::<Tree>::generate_public_inputs(&self.inputs, &self.params, Some(partition))
+        let k = Some(self.first + partition);
+        Compound::<Tree>::generate_public_inputs(&self.inputs, &self.params, k)
+    }
+
+    fn partition_request(&self, partition: usize) -> anyhow::Result<Vec<u8>> {
+        let challenges = self.vanilla.get(partition).context("no such partition")?;
+        let fields = Fields::of(&self.inputs).context("no commitments")?;
+        let body = BodyOut { fields, challenges };
+        partition::write(Registered::Porep(self.proof), self.first + partition, &body)
     }
 
     fn native(&self) -> Option<&dyn Native> {

@@ -5,7 +5,9 @@
 //! proof covers one partition: sectors, each with the same number of
 //! challenges, the last one repeated until the circuit is full.
 
-use std::iter;
+mod body;
+
+use std::{iter, slice};
 
 use anyhow::Context as _;
 use blstrs::Scalar;
@@ -25,8 +27,10 @@ use storage_proofs_post::fallback::{
     generate_leaf_challenge, get_challenge_index,
 };
 
+use self::body::{BodyOut, SectorOut};
 use super::fault;
 use super::native::{merkle_path, tree_shape};
+use super::partition::{self, Registered};
 use super::shape::{self, PostSector};
 use super::statement::{Kind, Native, ReferenceStatement};
 use super::visitor::CircuitVisitor;
@@ -38,11 +42,15 @@ use crate::request::prover_id;
 use crate::sector_size::SectorSize;
 use crate::tree::{Branching, ReplicaTree};
 
+pub(super) use self::body::Body;
+
 /// One partition's statement and vanilla proof.
 struct Post<Tree: ReplicaTree> {
     id: CircuitId,
+    proof: Registered,
     params: fallback::PublicParams,
     inputs: fallback::PublicInputs<DefaultTreeDomain>,
+    miner_id: u64,
     partition: usize,
     vanilla: fallback::Proof<Tree::Proof>,
 }
@@ -50,6 +58,7 @@ struct Post<Tree: ReplicaTree> {
 /// A partition as its kind knows it before the sectors.
 pub(super) struct Partition {
     pub(super) id: CircuitId,
+    pub(super) proof: Registered,
     pub(super) params: fallback::PublicParams,
     pub(super) miner_id: u64,
     pub(super) randomness: [u8; 32],
@@ -91,8 +100,15 @@ fn decode_sector<Tree: ReplicaTree>(
     challenges: usize,
     replica: Branching,
 ) -> Result<Sector<Tree>, shape::Mismatch> {
-    let (public, vanilla) =
-        shape::from_bincode::<PostSector>(bytes)?.check::<Tree>(challenges, replica)?;
+    check_sector(shape::from_bincode(bytes)?, challenges, replica)
+}
+
+fn check_sector<Tree: ReplicaTree>(
+    sector: PostSector,
+    challenges: usize,
+    replica: Branching,
+) -> Result<Sector<Tree>, shape::Mismatch> {
+    let (public, vanilla) = sector.check::<Tree>(challenges, replica)?;
     // The library compares comm_r with the paths' root only, the circuit with
     // this field.
     if vanilla
@@ -145,6 +161,8 @@ pub(super) fn verified<Tree: ReplicaTree>(
             k: Some(partition.index),
         },
         id: partition.id,
+        proof: partition.proof,
+        miner_id: partition.miner_id,
         params: partition.params,
         partition: partition.index,
         vanilla: fallback::Proof { sectors: vanilla },
@@ -156,7 +174,7 @@ pub(super) fn verified<Tree: ReplicaTree>(
             "vanilla_proofs",
             format!(
                 "do not verify for this randomness, these sectors and their comm_r: {}",
-                post.fault().unwrap_or_default()
+                post.fault().unwrap_or_else(|| fault::reason(Ok(())))
             ),
             "generate them again for the challenges of this randomness, or send them unaltered",
         ));
@@ -175,6 +193,18 @@ impl<Tree: ReplicaTree> Post<Tree> {
             n,
         );
         generate_leaf_challenge(params, self.inputs.randomness, id.into(), index)
+    }
+
+    /// Returns the sector of a WinningPoSt, whose entries have a path each, as one entry.
+    fn merged(&self) -> Vec<SectorProof<Tree::Proof>> {
+        let entries = &self.vanilla.sectors;
+        let paths = entries.iter().flat_map(|entry| &entry.inclusion_proofs);
+        let first = entries.first().map(|first| SectorProof {
+            inclusion_proofs: paths.cloned().collect(),
+            comm_c: first.comm_c,
+            comm_r_last: first.comm_r_last,
+        });
+        first.into_iter().collect()
     }
 
     /// The first sector that is at fault, and what is wrong with it.
@@ -243,6 +273,32 @@ impl<Tree: ReplicaTree> Kind for Post<Tree> {
             sectors.resize(self.params.sector_count, last);
         }
         Ok(sectors.concat())
+    }
+
+    fn partition_request(&self, _: usize) -> anyhow::Result<Vec<u8>> {
+        let merged;
+        let entries = if self.id.kind == ProofKind::WinningPost {
+            merged = self.merged();
+            &merged
+        } else {
+            &self.vanilla.sectors
+        };
+        // The entries that fill the circuit are not sent.
+        let sectors = self.inputs.sectors.iter().zip(entries);
+        let sectors: Vec<_> = sectors
+            .map(|(public, entry)| SectorOut {
+                sector_id: public.id.into(),
+                comm_r: public.comm_r.into(),
+                entries: slice::from_ref(entry),
+            })
+            .collect();
+        let body = BodyOut {
+            miner_id: self.miner_id,
+            randomness: self.inputs.randomness.into(),
+            index: u32::try_from(self.partition)?,
+            sectors: &sectors,
+        };
+        partition::write(self.proof, 0, &body)
     }
 
     fn native(&self) -> Option<&dyn Native> {
@@ -325,6 +381,8 @@ mod tests {
             assert_eq!(chunks.len(), 3);
             for (partition, chunk) in chunks.into_iter().enumerate() {
                 let post = Post::<BaseTree> {
+                    proof: Registered::WindowPost(proof),
+                    miner_id: 1001,
                     id: CircuitId {
                         kind: ProofKind::WindowPost,
                         sector_size: SectorSize::KiB2,

@@ -10,10 +10,11 @@ use cuzk_pce::PackedWitness;
 use cuzk_witness::Context as WitnessContext;
 use cuzk_witness::snap_deals::{self as writer, Challenge, UpdateShape};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use storage_proofs_core::compound_proof::CompoundProof;
 use storage_proofs_core::merkle::MerkleProofTrait;
 use storage_proofs_core::proof::ProofScheme;
-use storage_proofs_update::constants::{h_default, h_select, hs};
+use storage_proofs_update::constants::{h_default, h_select, hs, partition_count};
 use storage_proofs_update::{
     ChallengeProof, EmptySectorUpdate, EmptySectorUpdateCircuit, EmptySectorUpdateCompound,
     PartitionProof, PublicInputs, PublicParams,
@@ -21,22 +22,35 @@ use storage_proofs_update::{
 
 use super::fault;
 use super::native::{siblings, tree_shape};
+use super::partition::{self, PartitionHeader, Registered};
 use super::shape::{self, UpdatePartition};
 use super::statement::{Kind, Native, ReferenceStatement};
 use super::visitor::CircuitVisitor;
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
-use crate::request::SnapDeals;
+use crate::registered::update_proof;
+use crate::request::{Commitment, SnapDeals, commitment};
 use crate::sector_size::SectorSize;
 use crate::tree::{Branching, ReplicaTree, with_tree};
 
 /// A sector update's statement and its vanilla proofs, one per partition.
 struct Update<Tree: ReplicaTree> {
     size: SectorSize,
+    /// The number of the first partition that it has.
+    first: usize,
     params: PublicParams,
     inputs: PublicInputs,
     vanilla: Vec<PartitionProof<Tree>>,
+}
+
+/// The body of a partition's request, with its vanilla proof in any form.
+#[derive(Serialize, Deserialize)]
+struct PartitionBody<P> {
+    comm_r_old: Commitment,
+    comm_r_new: Commitment,
+    comm_d_new: Commitment,
+    vanilla: P,
 }
 
 /// Decodes and verifies a request's vanilla proofs.
@@ -55,7 +69,7 @@ fn decode_tree<Tree: ReplicaTree>(
         .par_iter()
         .enumerate()
         .map(|(partition, bytes)| {
-            decode_partition(bytes, &params, size).map_err(|mismatch| {
+            decode_vanilla(bytes, &params, size).map_err(|mismatch| {
                 Error::request(
                     format!("vanilla_proofs[{partition}]"),
                     mismatch,
@@ -65,31 +79,72 @@ fn decode_tree<Tree: ReplicaTree>(
             })
         })
         .collect::<Result<_, _>>()?;
-    let inputs = PublicInputs {
-        k: 0,
-        comm_r_old: request.comm_r_old.into(),
-        comm_d_new: request.comm_d_new.into(),
-        comm_r_new: request.comm_r_new.into(),
-        h: h_default(params.sector_nodes),
-    };
+    let commitments = [request.comm_r_old, request.comm_r_new, request.comm_d_new];
     verified(Update::<Tree> {
         size,
+        first: 0,
+        inputs: inputs(&params, commitments),
         params,
-        inputs,
         vanilla,
     })
 }
 
-fn decode_partition<Tree: ReplicaTree>(
+fn inputs(params: &PublicParams, [old, new, data]: [Commitment; 3]) -> PublicInputs {
+    PublicInputs {
+        k: 0,
+        comm_r_old: old.into(),
+        comm_d_new: data.into(),
+        comm_r_new: new.into(),
+        h: h_default(params.sector_nodes),
+    }
+}
+
+/// Decodes and verifies a partition's request.
+pub(super) fn decode_partition(
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = header.circuit.sector_size;
+    with_tree!(size, decode_partition_tree(header, body))
+}
+
+fn decode_partition_tree<Tree: ReplicaTree>(
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = header.circuit.sector_size;
+    let params = PublicParams::from_sector_size(size.bytes());
+    let first = partition::number(header, partition_count(size.nodes()))?;
+    let body: PartitionBody<UpdatePartition> = partition::body(body)?;
+    let commitments = [
+        commitment("comm_r_old", &body.comm_r_old)?,
+        commitment("comm_r_new", &body.comm_r_new)?,
+        commitment("comm_d_new", &body.comm_d_new)?,
+    ];
+    let vanilla = check_partition(body.vanilla, &params, size).map_err(partition::bad)?;
+    verified(Update::<Tree> {
+        size,
+        first,
+        inputs: inputs(&params, commitments),
+        params,
+        vanilla: vec![vanilla],
+    })
+}
+
+fn decode_vanilla<Tree: ReplicaTree>(
     bytes: &[u8],
     params: &PublicParams,
     size: SectorSize,
 ) -> Result<PartitionProof<Tree>, shape::Mismatch> {
-    shape::from_bincode::<UpdatePartition>(bytes)?.check(
-        params,
-        Branching::data(size),
-        Branching::replica(size),
-    )
+    check_partition(shape::from_bincode(bytes)?, params, size)
+}
+
+fn check_partition<Tree: ReplicaTree>(
+    partition: UpdatePartition,
+    params: &PublicParams,
+    size: SectorSize,
+) -> Result<PartitionProof<Tree>, shape::Mismatch> {
+    partition.check(params, Branching::data(size), Branching::replica(size))
 }
 
 /// Returns the statement, if every partition's vanilla proof verifies.
@@ -98,7 +153,8 @@ fn verified<Tree: ReplicaTree>(update: Update<Tree>) -> Result<Box<dyn Reference
         .vanilla
         .par_iter()
         .enumerate()
-        .try_for_each(|(k, vanilla)| {
+        .try_for_each(|(index, vanilla)| {
+            let k = update.first + index;
             let inputs = PublicInputs {
                 k,
                 ..update.inputs.clone()
@@ -143,7 +199,7 @@ impl<Tree: ReplicaTree> Kind for Update<Tree> {
             (),
             vanilla,
             &self.params,
-            Some(partition),
+            Some(self.first + partition),
         )
     }
 
@@ -151,8 +207,19 @@ impl<Tree: ReplicaTree> Kind for Update<Tree> {
         EmptySectorUpdateCompound::<Tree>::generate_public_inputs(
             &self.inputs,
             &self.params,
-            Some(partition),
+            Some(self.first + partition),
         )
+    }
+
+    fn partition_request(&self, partition: usize) -> anyhow::Result<Vec<u8>> {
+        let body = PartitionBody {
+            comm_r_old: self.inputs.comm_r_old.into(),
+            comm_r_new: self.inputs.comm_r_new.into(),
+            comm_d_new: self.inputs.comm_d_new.into(),
+            vanilla: self.vanilla.get(partition).context("no such partition")?,
+        };
+        let proof = Registered::SnapDeals(update_proof(self.size));
+        partition::write(proof, self.first + partition, &body)
     }
 
     fn native(&self) -> Option<&dyn Native> {
@@ -169,9 +236,10 @@ impl<Tree: ReplicaTree> Native for Update<Tree> {
         let shape = self.shape()?;
         let vanilla = self.vanilla.get(partition).context("no such partition")?;
         let first = vanilla.challenge_proofs.first().context("no challenges")?;
+        let k = u64::try_from(self.first + partition)?;
         let selected = h_select(self.params.sector_nodes, self.inputs.h);
         let update = writer::Update {
-            k_and_h_select: u64::try_from(partition)? | selected << shape.partition_bits,
+            k_and_h_select: k | selected << shape.partition_bits,
             comm_r_old: self.inputs.comm_r_old.into(),
             comm_d_new: self.inputs.comm_d_new.into(),
             comm_r_new: self.inputs.comm_r_new.into(),

@@ -68,6 +68,15 @@ pub trait Statement: Send + Sync {
     ///
     /// As [`witness`](Self::witness).
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error>;
+
+    /// Returns the partition as bytes, for another machine to prove.
+    /// [`decode_partition`](crate::decode_partition) reads them. The vanilla proof of this
+    /// partition is almost all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Self::witness).
+    fn partition_request(&self, partition: usize) -> Result<Vec<u8>, Error>;
 }
 
 /// A statement that bellperson can prove, too. Tests hold [`Statement`]'s answers against
@@ -120,6 +129,9 @@ pub(super) trait Kind: Send + Sync {
 
     /// The public inputs of a partition below `partitions()`.
     fn public_inputs(&self, partition: usize) -> anyhow::Result<Vec<Scalar>>;
+
+    /// Returns a partition below `partitions()` as bytes.
+    fn partition_request(&self, partition: usize) -> anyhow::Result<Vec<u8>>;
 
     /// Returns the writer of witnesses without the circuit, if there is one.
     fn native(&self) -> Option<&dyn Native> {
@@ -198,6 +210,12 @@ impl<K: Kind> Statement for K {
         check_partition(self, partition)?;
         Kind::public_inputs(self, partition)
             .map_err(|problem| Error::synthesis("public inputs", &problem))
+    }
+
+    fn partition_request(&self, partition: usize) -> Result<Vec<u8>, Error> {
+        check_partition(self, partition)?;
+        Kind::partition_request(self, partition)
+            .map_err(|problem| Error::synthesis("partition request", &problem))
     }
 }
 
@@ -282,6 +300,10 @@ mod tests {
 
         fn public_inputs(&self, _: usize) -> anyhow::Result<Vec<Scalar>> {
             Ok(Vec::new())
+        }
+
+        fn partition_request(&self, _: usize) -> anyhow::Result<Vec<u8>> {
+            anyhow::bail!("endless")
         }
 
         fn native(&self) -> Option<&dyn Native> {

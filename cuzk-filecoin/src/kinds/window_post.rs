@@ -4,7 +4,8 @@ use filecoin_proofs::parameters::window_post_public_params;
 use filecoin_proofs_api::RegisteredPoStProof;
 use storage_proofs_post::fallback;
 
-use super::post::{self, Partition, Sector};
+use super::partition::{PartitionHeader, Registered};
+use super::post::{self, Body, Partition, Sector};
 use super::statement::ReferenceStatement;
 use super::visitor::CircuitVisitor;
 use crate::Error;
@@ -34,12 +35,47 @@ fn decode_tree<Tree: ReplicaTree>(
             kind: ProofKind::WindowPost,
             sector_size: size,
         },
+        proof: Registered::WindowPost(request.registered_proof),
         params,
         miner_id: request.miner_id,
         randomness: request.randomness,
-        index: usize::try_from(request.partition_index)
-            .map_err(|problem| Error::synthesis("partition index", &problem))?,
+        index: index(request.partition_index)?,
     };
+    post::verified(partition, sectors)
+}
+
+fn index(number: u32) -> Result<usize, Error> {
+    usize::try_from(number).map_err(|problem| Error::synthesis("partition index", &problem))
+}
+
+/// Decodes and verifies a partition's request.
+pub(super) fn decode_partition(
+    proof: RegisteredPoStProof,
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = header.circuit.sector_size;
+    with_tree!(size, decode_partition_tree(proof, header, body))
+}
+
+fn decode_partition_tree<Tree: ReplicaTree>(
+    proof: RegisteredPoStProof,
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let body = Body::read(header, body)?;
+    let params = params::<Tree>(proof)?;
+    let partition = Partition {
+        id: header.circuit,
+        proof: header.proof,
+        miner_id: body.miner_id,
+        randomness: body.randomness,
+        index: index(body.index)?,
+        params,
+    };
+    let (challenges, size) = (partition.params.challenge_count, header.circuit.sector_size);
+    let sectors = body.sectors::<Tree>(proof.sector_count(), challenges, size)?;
+    check_order(&sectors)?;
     post::verified(partition, sectors)
 }
 

@@ -4,9 +4,11 @@
 //! challenge each.
 
 use filecoin_proofs::parameters::winning_post_public_params;
+use filecoin_proofs_api::RegisteredPoStProof;
 use storage_proofs_post::fallback::{self, SectorProof};
 
-use super::post::{self, Partition, Sector};
+use super::partition::{PartitionHeader, Registered};
+use super::post::{self, Body, Partition, Sector};
 use super::statement::ReferenceStatement;
 use super::visitor::CircuitVisitor;
 use crate::Error;
@@ -34,11 +36,42 @@ fn decode_tree<Tree: ReplicaTree>(
             kind: ProofKind::WinningPost,
             sector_size: size,
         },
+        proof: Registered::WinningPost(request.registered_proof),
         params: params::<Tree>(size)?,
         miner_id: request.miner_id,
         randomness: request.randomness,
         index: 0,
     };
+    post::verified(partition, sectors.into_iter().flat_map(unroll).collect())
+}
+
+/// Decodes and verifies a partition's request.
+pub(super) fn decode_partition(
+    proof: RegisteredPoStProof,
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let size = header.circuit.sector_size;
+    with_tree!(size, decode_partition_tree(proof, header, body))
+}
+
+fn decode_partition_tree<Tree: ReplicaTree>(
+    proof: RegisteredPoStProof,
+    header: &PartitionHeader,
+    body: &[u8],
+) -> Result<Box<dyn ReferenceStatement>, Error> {
+    let body = Body::read(header, body)?;
+    let size = header.circuit.sector_size;
+    let partition = Partition {
+        id: header.circuit,
+        proof: header.proof,
+        params: params::<Tree>(size)?,
+        miner_id: body.miner_id,
+        randomness: body.randomness,
+        index: 0,
+    };
+    let challenges = proof.as_v1_config().challenge_count;
+    let sectors = body.sectors::<Tree>(proof.sector_count(), challenges, size)?;
     post::verified(partition, sectors.into_iter().flat_map(unroll).collect())
 }
 

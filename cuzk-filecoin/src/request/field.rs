@@ -79,7 +79,7 @@ const UPDATE_PROOFS: [RegisteredUpdateProof; 5] = {
 };
 
 /// The number of a registered proof on the wire.
-pub(super) trait WireNumber {
+pub(crate) trait WireNumber {
     fn wire_number(self) -> u64;
 }
 
@@ -117,7 +117,7 @@ fn numbered<P: Copy>(proofs: &[P], number: u64, what: &str) -> Result<P, Error> 
 }
 
 /// A seal proof that this engine makes.
-pub(super) fn seal_proof(number: u64) -> Result<RegisteredSealProof, Error> {
+pub(crate) fn seal_proof(number: u64) -> Result<RegisteredSealProof, Error> {
     let proof = numbered(&SEAL_PROOFS, number, "seal proof")?;
     interactive(proof)
 }
@@ -141,7 +141,7 @@ pub(super) fn interactive(proof: RegisteredSealProof) -> Result<RegisteredSealPr
 }
 
 /// A PoSt proof of the given kind.
-pub(super) fn post_proof(number: u64, kind: ProofKind) -> Result<RegisteredPoStProof, Error> {
+pub(crate) fn post_proof(number: u64, kind: ProofKind) -> Result<RegisteredPoStProof, Error> {
     let proof = numbered(&POST_PROOFS, number, "PoSt proof")?;
     let (typ, numbers) = match kind {
         ProofKind::WinningPost => (PoStType::Winning, "0 to 4"),
@@ -158,7 +158,7 @@ pub(super) fn post_proof(number: u64, kind: ProofKind) -> Result<RegisteredPoStP
 }
 
 /// An update proof.
-pub(super) fn update_proof(number: u64) -> Result<RegisteredUpdateProof, Error> {
+pub(crate) fn update_proof(number: u64) -> Result<RegisteredUpdateProof, Error> {
     numbered(&UPDATE_PROOFS, number, "sector update proof")
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn commitment(field: &str, bytes: &[u8]) -> Result<Commitment, Error>
 }
 
 /// The chain's randomness for a PoSt: 32 bytes, a field element.
-pub(super) fn randomness(bytes: &[u8]) -> Result<[u8; 32], Error> {
+pub(crate) fn randomness(bytes: &[u8]) -> Result<[u8; 32], Error> {
     let bytes = bytes32("randomness", bytes)?;
     if !field_element(bytes) {
         return Err(Error::request(

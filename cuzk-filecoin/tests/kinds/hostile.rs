@@ -47,7 +47,7 @@ fn survives(case: &str, make: impl FnOnce() -> cuzk_filecoin::Result<ProofReques
 }
 
 /// Alters bytes as a broken disk or an enemy would.
-fn alter(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
+pub(crate) fn alter(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
     let at = rng.gen_range(0..bytes.len());
     let end = (at + rng.gen_range(1..64)).min(bytes.len());
     match rng.gen_range(0..6) {

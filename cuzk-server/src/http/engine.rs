@@ -11,12 +11,15 @@ use cuzk_filecoin::CircuitId;
 use super::Sources;
 use super::metrics::Metrics;
 use super::readiness::{Readiness, missing_parameters};
+use crate::cluster::{ClusterStatus, Place};
 
 /// The sources of a daemon that runs an engine.
 #[derive(Debug)]
 pub struct EngineSources {
     /// The engine.
     pub engine: Arc<Engine>,
+    /// The other machines, if the daemon is in a cluster.
+    pub cluster: Option<Arc<Place>>,
     /// The phase of the daemon.
     pub readiness: Readiness,
     /// The recorder of metrics of the process.
@@ -26,6 +29,10 @@ pub struct EngineSources {
 impl Sources for EngineSources {
     fn status(&self) -> Status {
         self.engine.status()
+    }
+
+    fn cluster(&self) -> Option<ClusterStatus> {
+        self.cluster.as_ref().map(|place| place.status())
     }
 
     fn timeline(&self) -> Timeline {

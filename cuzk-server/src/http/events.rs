@@ -96,7 +96,7 @@ impl Look {
         let waiting = status.jobs.iter_mut().filter(|job| job.state != "running");
         waiting.for_each(|job| job.parts.clear());
         let now = timeline.epoch().elapsed();
-        let report = report(&status, sources.synthesis_workers());
+        let report = report(&status, sources);
         let mut document = serde_json::to_value(report).unwrap_or_default();
         let text = document.to_string();
         remove_ages(&mut document);

@@ -1,11 +1,14 @@
 //! Metrics in Prometheus' text format.
 //!
 //! The engine's metrics come from the process' recorder. Those that the existing daemon
-//! exports are made of the status at each scrape, in [`existing`]. The invariants: each
+//! exports are made of the status at each scrape, in [`existing`], and those of the other
+//! machines in [`cluster`]. The invariants: each
 //! family is described once, and histograms have buckets of 0.1 s to 1 h or finer.
 
+mod cluster;
 mod disks;
 mod existing;
+mod family;
 
 use std::thread;
 use std::time::Duration;
@@ -90,7 +93,10 @@ pub enum InstallError {
 pub fn text(sources: &dyn Sources) -> String {
     let mut text = sources.recorded_metrics();
     let added = existing::families(&sources.status(), &text);
-    for family in added.into_iter().chain(disks::families(&sources.folders())) {
+    let cluster = sources.cluster();
+    let of_cluster = cluster.as_ref().map(cluster::families).unwrap_or_default();
+    let disks = disks::families(&sources.folders());
+    for family in added.into_iter().chain(disks).chain(of_cluster) {
         family.write(&mut text);
     }
     text

@@ -43,11 +43,17 @@ pub use self::readiness::{Phase, Readiness};
 pub use self::report::json as report_json;
 pub use self::serve::{CONNECTIONS_MAX, serve};
 pub use self::starting::LateRouter;
+use crate::cluster::ClusterStatus;
 
 /// The daemon, as the paths ask it. The methods may block.
 pub trait Sources: Send + Sync + 'static {
     /// Returns the state of the engine now.
     fn status(&self) -> Status;
+
+    /// Returns the state of the cluster; none if the daemon is in none.
+    fn cluster(&self) -> Option<ClusterStatus> {
+        None
+    }
 
     /// Returns a handle on the times of all stages.
     fn timeline(&self) -> Timeline;

@@ -2,7 +2,8 @@
 //!
 //! The keys beside `engine` are those of the existing daemon, so that its readers go on.
 //! Their times are whole numbers, which every reader takes. `engine` is the engine's own
-//! status. The invariant: this is a pure function of the engine's status.
+//! status, and `cluster` is the state of the other machines. The invariant: this is a pure
+//! function of both.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use super::Sources;
 use crate::circuit_name::{translated, translated_kind};
+use crate::cluster::ClusterStatus;
 
 /// The document of `GET /status`.
 #[derive(Serialize)]
@@ -25,6 +27,9 @@ pub(super) struct Report<'a> {
     allocations: Allocations,
     counters: Counters,
     buffers: Buffers,
+    /// Left out by a daemon that is in no cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterStatus>,
     engine: &'a Status,
 }
 
@@ -119,13 +124,12 @@ struct Buffers {
 #[must_use]
 pub fn json(sources: &dyn Sources) -> String {
     let status = sources.status();
-    let report = report(&status, sources.synthesis_workers());
+    let report = report(&status, sources);
     serde_json::to_string(&report).unwrap_or_default()
 }
 
-/// Returns the document of an engine that synthesizes up to `synthesis_workers` partitions
-/// at a time.
-pub(super) fn report(status: &Status, synthesis_workers: usize) -> Report<'_> {
+/// Returns the document of a status.
+pub(super) fn report<'a>(status: &'a Status, sources: &dyn Sources) -> Report<'a> {
     let memory = &status.memory;
     let pipelines: Vec<_> = status.jobs.iter().map(Pipeline::of).collect();
     let in_state = |state: State| {
@@ -142,7 +146,7 @@ pub(super) fn report(status: &Status, synthesis_workers: usize) -> Report<'_> {
             available_bytes: memory.total_bytes.saturating_sub(memory.used_bytes),
         },
         synthesis: Synthesis {
-            max_concurrent: synthesis_workers,
+            max_concurrent: sources.synthesis_workers(),
             active: in_state(State::Synthesizing),
         },
         gpu_workers: status.devices.iter().map(Worker::of).collect(),
@@ -156,6 +160,7 @@ pub(super) fn report(status: &Status, synthesis_workers: usize) -> Report<'_> {
             pending_handles: 0,
         },
         pipelines,
+        cluster: sources.cluster(),
         engine: status,
     }
 }
@@ -204,7 +209,7 @@ impl State {
             Some("ready_wait") => Self::SynthDone,
             Some(
                 "prepare" | "staging" | "lock_wait" | "device" | "quotient" | "msm" | "finish_wait"
-                | "finish" | "b_g2_wait" | "b_g2" | "assemble" | "verify" | "dealloc",
+                | "finish" | "b_g2_wait" | "b_g2" | "assemble" | "verify" | "elsewhere" | "dealloc",
             ) => Self::Gpu,
             _ => Self::Pending,
         }

@@ -70,7 +70,8 @@ impl Bare {
         let loaded = config.clone();
         let parts = Parts {
             sources: EngineSources {
-                engine: Arc::new(engine(&config).unwrap()),
+                engine: Arc::new(engine(&config).unwrap().0),
+                cluster: None,
                 readiness: Readiness::default(),
                 metrics: Metrics::install().unwrap(),
             },

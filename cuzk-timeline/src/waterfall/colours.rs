@@ -8,6 +8,7 @@ pub(super) const GRID: &str = "#e0e4e8";
 
 /// Returns the colour of a stage. Waits are grey in queues and yellow on threads.
 /// Witness and evaluation are green, the device is blue, and later stages are violet.
+/// Other machines are cyan.
 pub(super) fn colour(stage: Stage) -> &'static str {
     match stage {
         Stage::DecodeWait => "#dfe4ea",
@@ -32,6 +33,7 @@ pub(super) fn colour(stage: Stage) -> &'static str {
         Stage::BG2 => "#ce93d8",
         Stage::Assemble => "#e1bee7",
         Stage::Verify => "#7986cb",
+        Stage::Elsewhere => "#4dd0e1",
         Stage::Dealloc => "#a1887f",
     }
 }

@@ -7,6 +7,7 @@
 
 mod args;
 mod circuit;
+mod cluster;
 mod comparison;
 mod device;
 pub(crate) mod double;
@@ -71,6 +72,7 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::SumG1 => kernel::sum_g1(isa, args),
         // They have more than a peer, so they print their own reports.
         BenchStage::Interventions => interventions::run(context, args).map(|()| Vec::new()),
+        BenchStage::Cluster => cluster::run(context, args).map(|()| Vec::new()),
         BenchStage::Server => server::run(context, args).map(|()| Vec::new()),
     })
 }

@@ -19,6 +19,7 @@ pub(super) struct DaemonReport {
     pub(super) pipelines: Vec<Job>,
     pub(super) gpu_workers: Vec<Worker>,
     pub(super) counters: Counters,
+    pub(super) cluster: Option<Cluster>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,6 +62,31 @@ pub(super) struct Counters {
     pub(super) total_completed: u64,
     pub(super) total_failed: u64,
     pub(super) queue_depth: usize,
+}
+
+/// The other machines of a daemon.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Cluster {
+    pub(super) servers: Vec<String>,
+    pub(super) connected: bool,
+    pub(super) problem: Option<String>,
+    pub(super) open_partitions: usize,
+    pub(super) nodes: Vec<Node>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) version: Option<String>,
+    pub(super) loaded: Vec<String>,
+    pub(super) running: usize,
+    pub(super) proved: u64,
+    pub(super) failed: u64,
+    pub(super) faults: u64,
+    pub(super) seen_s_ago: f64,
+    pub(super) progress_s_ago: Option<f64>,
 }
 
 impl DaemonReport {

@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod evict;
+mod fleet;
 mod job_end;
 pub(crate) mod params;
 pub(crate) mod pce;
@@ -28,6 +29,7 @@ pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
 pub(crate) mod version;
+pub(crate) mod worker;
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cuzk_core::Config;
-use cuzk_core::config::{Address, ConfigError};
+use cuzk_core::config::{Address, ClusterServer, ConfigError};
 use cuzk_core::error::ErrorCode;
 use cuzk_server::{Hooks, ServeError};
 
@@ -22,6 +22,15 @@ pub(crate) struct Serve {
     /// unless this option is given.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) http: Option<Address>,
+    /// Share partitions with the workers of this NATS server: nats://HOST:PORT or
+    /// tls://HOST:PORT. The option may be given several times for the servers of one cluster,
+    /// and takes the place of cluster.servers.
+    #[arg(long, value_name = "URL")]
+    pub(crate) cluster: Vec<ClusterServer>,
+    /// Leave everything but WinningPoSts to the workers of the cluster. A WindowPoSt is proved
+    /// here if no worker takes it.
+    #[arg(long)]
+    pub(crate) no_local: bool,
 }
 
 impl Serve {
@@ -36,6 +45,12 @@ impl Serve {
         if let Some(http) = &self.http {
             config.server.http = Some(http.clone());
         }
+        if !self.cluster.is_empty() {
+            config.cluster.servers.clone_from(&self.cluster);
+        }
+        if self.no_local {
+            config.cluster.local = false;
+        }
     }
 }
 
@@ -48,6 +63,10 @@ pub(crate) fn run(context: &Context, args: &Serve, path: Option<PathBuf>) -> Res
     }
     let mut config = context.config.clone();
     args.apply(&mut config, path.is_some());
+    if args.no_local && config.cluster.servers.is_empty() {
+        let problem = "--no-local: nobody would prove anything; give --cluster, too";
+        return Err(Failure::input(problem));
+    }
     let args = args.clone();
     let load = move || -> Result<Config, ConfigError> {
         let mut config = match &path {

@@ -7,7 +7,8 @@ use cuzk_server::wire::v1::GetStatusResponse;
 
 use super::Context;
 use super::client::{Daemon, wait};
-use super::daemon_report::{json, tier_name};
+use super::daemon_report::{DaemonReport, document, json, tier_name};
+use super::fleet;
 use crate::failure::Failure;
 use crate::output;
 
@@ -25,7 +26,13 @@ pub(crate) fn run(context: &Context, args: &Status) -> Result<(), Failure> {
             return output::print(true, &report, |_| String::new());
         }
         let status = client.status().await?;
-        output::print_lines(&text(&client.address().to_string(), &status))
+        let mut shown = text(&client.address().to_string(), &status);
+        let document = document(&client).await?;
+        let report = document.and_then(|document| DaemonReport::parse(&document));
+        if let Some(cluster) = report.and_then(|report| report.cluster) {
+            shown = format!("{shown}\n\n{}", fleet::text(&cluster));
+        }
+        output::print_lines(&shown)
     })
 }
 

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::Context;
 use super::client::{Daemon, wait};
 use super::daemon_report::{DaemonReport, Job, Worker, document, json};
+use super::fleet;
 use super::status::{self, table, time};
 use crate::failure::Failure;
 use crate::output;
@@ -44,6 +45,9 @@ const LEGEND: &str = ". waits  s synthesis  r ready  d device  # done  ! failed"
 pub(crate) struct Top {
     #[command(flatten)]
     daemon: Daemon,
+    /// Show the workers of the daemon's cluster instead of its devices and jobs.
+    #[arg(long)]
+    fleet: bool,
     /// End after this many looks.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -68,7 +72,7 @@ async fn watch(context: &Context, args: &Top, screen: &Screen) -> Result<(), Fai
             let report = json(&client).await?;
             output::print(true, &report, |_| String::new())?;
         } else {
-            screen.show(&frame(&client).await)?;
+            screen.show(&frame(&client, args.fleet).await)?;
         }
         looks += 1;
         if args.count.is_some_and(|count| looks >= count) {
@@ -109,12 +113,12 @@ impl Drop for Screen {
 }
 
 /// Returns what is shown now.
-async fn frame(client: &Client) -> String {
+async fn frame(client: &Client, is_fleet: bool) -> String {
     let address = client.address().to_string();
     let shown = async {
         if let Some(document) = document(client).await? {
             let report = DaemonReport::parse(&document).unwrap_or_default();
-            return Ok(text(&address, &report));
+            return Ok(text(&address, &report, is_fleet));
         }
         Ok(status::text(&address, &client.status().await?))
     };
@@ -122,7 +126,7 @@ async fn frame(client: &Client) -> String {
     shown.unwrap_or_else(|error| format!("{error}\n\nasked again every second"))
 }
 
-fn text(address: &str, report: &DaemonReport) -> String {
+fn text(address: &str, report: &DaemonReport, is_fleet: bool) -> String {
     let (memory, counters) = (&report.memory, &report.counters);
     let mut sections = vec![format!(
         "{address}, up {}\nproved {}, failed {}, {} waiting\nmemory {} of {}",
@@ -133,6 +137,18 @@ fn text(address: &str, report: &DaemonReport) -> String {
         ByteSize(memory.used_bytes),
         ByteSize(memory.total_bytes)
     )];
+    match &report.cluster {
+        Some(cluster) if is_fleet => {
+            sections.push(fleet::text(cluster));
+            return sections.join("\n\n");
+        }
+        Some(cluster) => sections.push(fleet::line(cluster)),
+        None if is_fleet => {
+            sections.push("the daemon is in no cluster".to_owned());
+            return sections.join("\n\n");
+        }
+        None => {}
+    }
     let devices = report.gpu_workers.iter().map(device_row);
     sections.extend(table(&["DEVICE", "STATE", "JOB", "FOR"], devices));
     let jobs = report.pipelines.iter().map(job_row);
@@ -193,7 +209,8 @@ mod tests {
                     "current_partition": 1, "busy_secs": 3}],
                 "counters": {"total_completed": 7, "queue_depth": 2}, "engine": {"a": 1}}"#,
         );
-        let shown = text("unix:///s", &report.unwrap());
+        let report = report.unwrap();
+        let shown = text("unix:///s", &report, false);
         for part in [
             "unix:///s, up 1 min 1 s",
             "proved 7, failed 0, 2 waiting",
@@ -204,6 +221,16 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part:?} is not in\n{shown}");
         }
-        assert!(text("", &DaemonReport::default()).ends_with("no jobs"));
+        let nothing = DaemonReport::default();
+        assert!(text("", &nothing, false).ends_with("no jobs"));
+        assert!(text("", &nothing, true).ends_with("in no cluster"));
+        let cluster = r#"{"cluster": {"problem": "gone"}, "pipelines": [{"job_id": "a"}]}"#;
+        let report = DaemonReport::parse(cluster).unwrap();
+        assert!(text("", &report, false).contains("cluster: gone"));
+        let fleet = text("", &report, true);
+        assert!(
+            fleet.contains("cluster: gone") && !fleet.contains("JOB"),
+            "{fleet}"
+        );
     }
 }

@@ -62,6 +62,11 @@ impl Statement for Repeated {
     fn public_inputs(&self, partition: usize) -> Result<Vec<Scalar>, Error> {
         self.statement.public_inputs(self.of_statement(partition))
     }
+
+    fn partition_request(&self, partition: usize) -> Result<Vec<u8>, Error> {
+        let partition = self.of_statement(partition);
+        self.statement.partition_request(partition)
+    }
 }
 
 #[cfg(test)]

@@ -16,14 +16,21 @@ use tokio::runtime::Handle;
 use tokio_stream::StreamExt;
 
 use super::{Offered, Shared};
-use crate::message::{Control, Failure, Message as _, Outcome, Work, WorkId, WorkResult};
+use crate::message::{
+    CIRCUITS_MAX, Control, Failure, Message as _, Outcome, Presence, Work, WorkId, WorkResult,
+};
 use crate::nats::run::Run;
-use crate::nats::{ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, lock, objects, streams};
+use crate::nats::{
+    ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, TRACE_HEADER, lock, objects, streams,
+};
 use crate::subject::Subject;
-use crate::worker::{Delivery, LOOK_PERIOD, PullId};
+use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId};
 
 /// The time between two calls of the policy's tick.
 const TICK: Duration = Duration::from_millis(250);
+
+/// The time between two announcements.
+const ANNOUNCE_PERIOD: Duration = Duration::from_secs(5);
 
 pub(super) type Consumer = PullConsumer;
 
@@ -53,6 +60,34 @@ pub(super) async fn tick(shared: Arc<Shared>) {
         });
         known = Some((abilities, capacity));
         tokio::time::sleep(TICK).await;
+    }
+}
+
+/// Says now and then what this worker can prove, for ever.
+pub(super) async fn announce(shared: Arc<Shared>) {
+    loop {
+        let (loaded, others): (Vec<_>, Vec<_>) = shared
+            .prover
+            .abilities()
+            .into_iter()
+            .take(CIRCUITS_MAX)
+            .partition(|ability| ability.is_loaded);
+        let circuits = |abilities: Vec<Ability>| {
+            let circuits = abilities.into_iter().map(|ability| ability.circuit);
+            circuits.collect()
+        };
+        let presence = Presence {
+            node: shared.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            loaded: circuits(loaded),
+            others: circuits(others),
+        };
+        if let Ok(bytes) = presence.encode() {
+            let client = &shared.connection.client;
+            let subject = streams::presence_subject();
+            let _ = client.publish(subject, bytes.into()).await;
+        }
+        tokio::time::sleep(ANNOUNCE_PERIOD).await;
     }
 }
 
@@ -199,7 +234,9 @@ pub(super) fn run(shared: &Arc<Shared>, id: WorkId, work: &Work, run: &Arc<Run>,
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         result,
     };
-    let delivered = deliver_result(Arc::clone(shared), outcome, Arc::clone(run));
+    lock(&shared.leaving).unsent += 1;
+    let trace = work.trace_parent();
+    let delivered = deliver_result(Arc::clone(shared), (outcome, trace), Arc::clone(run));
     on.spawn(delivered);
     shared.with(on, |core, now| core.ended(&id, now));
 }
@@ -214,10 +251,10 @@ fn prove(shared: &Shared, work: &Work, run: &Run, on: &Handle) -> Result<Vec<u8>
 
 /// Publishes a result until the server has it. Then acknowledges the work, which the server
 /// confirms. The result of a partition that was stopped is not needed.
-async fn deliver_result(shared: Arc<Shared>, outcome: Outcome, run: Arc<Run>) {
-    let id = outcome.id;
+async fn deliver_result(shared: Arc<Shared>, result: (Outcome, String), run: Arc<Run>) {
+    let id = result.0.id;
     while !run.is_stopped() {
-        match publish_result(&shared, &outcome, &run).await {
+        match publish_result(&shared, &result, &run).await {
             Ok(()) => break,
             Err(error @ ClusterError::Message(_)) => {
                 tracing::error!(%id, %error, "a result cannot be sent");
@@ -236,13 +273,20 @@ async fn deliver_result(shared: Arc<Shared>, outcome: Outcome, run: Arc<Run>) {
             tracing::debug!(%id, %error, "work was not acknowledged");
         }
     }
+    lock(&shared.leaving).unsent -= 1;
+    shared.left.notify_all();
 }
 
-async fn publish_result(shared: &Shared, outcome: &Outcome, run: &Run) -> Result<(), ClusterError> {
+async fn publish_result(
+    shared: &Shared,
+    (outcome, trace): &(Outcome, String),
+    run: &Run,
+) -> Result<(), ClusterError> {
     let failed = |problem: &dyn std::fmt::Display| ClusterError::request("store a result", problem);
     let message = PublishMessage::build()
         .payload(outcome.encode()?.into())
-        .expected_stream(streams::RESULTS);
+        .expected_stream(streams::RESULTS)
+        .header(TRACE_HEADER, trace.as_str());
     let context = &shared.connection.context;
     let subject = streams::result_subject(&run.owner);
     let sent = context.send_publish(subject, message).await;

@@ -6,18 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::Event;
-use async_nats::jetstream::Message;
+use async_nats::jetstream::Message as StreamMessage;
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::message::PublishMessage;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::StreamExt;
 
-use super::{Offered, Shared};
+use super::shared::{Shared, State};
 use crate::ledger::{Position, Receipt, Survey};
-use crate::message::{Control, Message as _, Outcome, Sign, WorkId};
+use crate::message::{Control, Message, Outcome, Presence, Sign, Work, WorkId};
 use crate::name::Name;
-use crate::nats::{ClusterError, ERROR_PAUSE, lock, objects, streams};
+use crate::nats::{ClusterError, ERROR_PAUSE, TRACE_HEADER, lock, objects, streams};
+use crate::subject::Subject;
 
 /// The time between two calls of the ledger's tick.
 const TICK: Duration = Duration::from_millis(250);
@@ -25,34 +24,41 @@ const TICK: Duration = Duration::from_millis(250);
 /// The time between two looks at the state of the stream.
 const SURVEY_PERIOD: Duration = Duration::from_secs(5);
 
-/// Makes what is missing on the server, and tells the ledger that it can publish.
-pub(super) async fn ensure(shared: &Shared) -> Result<(), ClusterError> {
-    let context = &shared.connection.context;
+/// Connects, makes what is missing on the server, and tells the ledger that it can publish.
+pub(super) async fn establish(shared: &Shared) -> Result<(), ClusterError> {
+    shared.link.connect(shared.name.as_str()).await?;
+    let context = &shared.link.connection()?.context;
     objects::ensure(context, &shared.limits).await?;
     let (work, _) = streams::ensure(context, &shared.limits).await?;
     let stream = streams::identity(work.cached_info());
     shared.with(|state, now| {
         state.stream = Some(stream);
-        state.ledger.connected(true, now);
+        state.connected(true, now);
     });
     Ok(())
 }
 
-/// Tells the ledger when the connection is lost, and when it is there again.
-pub(super) async fn watch_connection(shared: Arc<Shared>, mut events: UnboundedReceiver<Event>) {
-    while let Some(event) = events.recv().await {
-        match event {
-            Event::Connected => {
-                while let Err(error) = ensure(&shared).await {
-                    tracing::warn!(%error, "the streams of the cluster cannot be used");
-                    tokio::time::sleep(ERROR_PAUSE).await;
-                }
+/// Keeps the connection, and tells the ledger when it is lost and when it is there again.
+pub(super) async fn keep_connection(shared: Arc<Shared>) {
+    let mut changes = shared.link.changes();
+    loop {
+        while let Err(error) = establish(&shared).await {
+            shared.link.failed(&error);
+            tokio::time::sleep(ERROR_PAUSE).await;
+        }
+        shared.link.worked();
+        loop {
+            if !changes.borrow_and_update().is_connected {
+                shared.with(|state, now| state.connected(false, now));
+                let addresses = shared.link.addresses().join(", ");
+                shared.link.failed(&ClusterError::Lost { addresses });
             }
-            Event::Disconnected | Event::Closed => {
-                tracing::warn!("the server of the cluster is gone; urgent work is proved here");
-                shared.with(|state, now| state.ledger.connected(false, now));
+            if changes.changed().await.is_err() {
+                return;
             }
-            _ => {}
+            if changes.borrow().is_connected {
+                break;
+            }
         }
     }
 }
@@ -75,7 +81,8 @@ pub(super) async fn tick(shared: Arc<Shared>) {
 async fn survey(shared: &Shared) -> Result<(), ClusterError> {
     let asked_at = shared.now();
     // Makes the stream anew if somebody has deleted it.
-    let (work, _) = streams::ensure(&shared.connection.context, &shared.limits).await?;
+    let context = &shared.link.connection()?.context;
+    let (work, _) = streams::ensure(context, &shared.limits).await?;
     let info = work.cached_info();
     let stream = streams::identity(info);
     let last_sequence = info.state.last_sequence;
@@ -107,37 +114,60 @@ async fn survey(shared: &Shared) -> Result<(), ClusterError> {
 
 /// Publishes an attempt of a partition, and reports the end of it.
 pub(super) async fn publish(shared: Arc<Shared>, id: WorkId, attempt: u32, excluded: Vec<Name>) {
-    let offered = lock(&shared.state).works.get(&id).cloned();
-    let Some(offered) = offered else { return };
-    let published = try_publish(&shared, &offered, id, attempt, excluded).await;
+    let work = lock(&shared.state).works.get(&id).cloned();
+    let Some(work) = work else { return };
+    let published = try_publish(&shared, &work, (id, attempt), excluded).await;
+    match &published {
+        Ok(_) => shared.link.worked(),
+        // It has ended, and the ledger hears of it.
+        Err(ClusterError::NoInput) => {}
+        Err(error) if error.is_of_input() => {
+            tracing::error!(%id, %error, "a partition cannot be shared; it is proved here");
+        }
+        Err(error) => shared.link.failed(error),
+    }
     shared.with(|state, now| match published {
         Ok(position) => state.ledger.published(&id, attempt, position, now),
         Err(error) => {
-            tracing::warn!(%id, %error, "a partition was not published");
+            if error.is_of_input() {
+                state.ledger.unpublishable(&id, now);
+            }
             state.ledger.publish_failed(&id, attempt, now);
         }
     });
 }
 
 async fn try_publish(
-    shared: &Shared,
-    offered: &Offered,
-    id: WorkId,
-    attempt: u32,
+    shared: &Arc<Shared>,
+    work: &Work,
+    (id, attempt): (WorkId, u32),
     excluded: Vec<Name>,
 ) -> Result<Position, ClusterError> {
     let stream = lock(&shared.state).stream;
     let missing = || ClusterError::request("publish", "there is no stream yet");
     let stream = stream.ok_or_else(missing)?;
-    let bytes = shared.message(offered, attempt, excluded).await?;
+    let connection = shared.link.connection()?;
+    let of_task = Arc::clone(shared);
+    let input = tokio::task::spawn_blocking(move || of_task.home.input(&id)).await;
+    let input = input.ok().flatten().ok_or(ClusterError::NoInput)?;
+    if !work.input.is(&input) {
+        return Err(ClusterError::OtherInput);
+    }
+    let (subject, trace) = (work.subject(), work.trace_parent());
+    let work = Work {
+        attempt,
+        excluded,
+        input: objects::send(connection, input).await?,
+        ..work.clone()
+    };
     let number = blake3::Hash::from_bytes(id.0).to_hex();
     let message = PublishMessage::build()
-        .payload(bytes.into())
+        .payload(work.encode()?.into())
         .message_id(format!("{number}-{attempt}"))
+        .header(TRACE_HEADER, trace)
         .expected_stream(streams::WORK);
-    let subject = offered.work.subject();
     let failed = |problem: &dyn std::fmt::Display| ClusterError::request("publish", problem);
-    let context = &shared.connection.context;
+    let context = &connection.context;
     let sent = context.send_publish(subject.to_string(), message).await;
     let stored = sent.map_err(|problem| failed(&problem))?.await;
     let sequence = stored.map_err(|problem| failed(&problem))?.sequence;
@@ -145,10 +175,14 @@ async fn try_publish(
 }
 
 /// Makes the consumers of subjects, so that the first partition need not wait for them.
-pub(super) async fn prepare(shared: Arc<Shared>, subjects: Vec<crate::subject::Subject>) {
+pub(super) async fn prepare(shared: Arc<Shared>, subjects: Vec<Subject>) {
     for subject in subjects {
+        // Without a connection, the survey makes them later.
+        let Ok(connection) = shared.link.connection() else {
+            return;
+        };
         let config = streams::work_consumer(&subject);
-        let context = &shared.connection.context;
+        let context = &connection.context;
         let made = context
             .create_consumer_on_stream(config, streams::WORK)
             .await;
@@ -160,8 +194,9 @@ pub(super) async fn prepare(shared: Arc<Shared>, subjects: Vec<crate::subject::S
 
 /// Removes a message from the stream. Nothing depends on it.
 pub(super) async fn withdraw(shared: Arc<Shared>, position: Position) {
-    if lock(&shared.state).stream == Some(position.stream) {
-        let context = &shared.connection.context;
+    let is_there = lock(&shared.state).stream == Some(position.stream);
+    if let (true, Ok(connection)) = (is_there, shared.link.connection()) {
+        let context = &connection.context;
         if let Ok(stream) = context.get_stream_no_info(streams::WORK).await {
             let _ = stream.delete_message(position.sequence).await;
         }
@@ -170,19 +205,21 @@ pub(super) async fn withdraw(shared: Arc<Shared>, position: Position) {
 
 /// Sends an order to all nodes. Nothing depends on it.
 pub(super) async fn order(shared: Arc<Shared>, control: Control) {
-    if let Ok(bytes) = control.encode() {
-        let client = &shared.connection.client;
-        let _ = client
+    if let (Ok(bytes), Ok(connection)) = (control.encode(), shared.link.connection()) {
+        let _ = connection
+            .client
             .publish(streams::control_subject(), bytes.into())
             .await;
     }
 }
 
 /// Removes the object of an input that is not needed any more.
-pub(super) async fn forget_input(shared: Arc<Shared>, offered: Arc<Offered>) {
-    let connection = &shared.connection;
-    if objects::is_stored(connection, &offered.input) {
-        objects::forget(&connection.context, &offered.work.input).await;
+pub(super) async fn forget_input(shared: Arc<Shared>, work: Arc<Work>) {
+    let Ok(connection) = shared.link.connection() else {
+        return;
+    };
+    if objects::is_stored(connection, work.input.bytes_len) {
+        objects::forget(&connection.context, &work.input).await;
     }
 }
 
@@ -190,7 +227,7 @@ pub(super) async fn forget_input(shared: Arc<Shared>, offered: Arc<Offered>) {
 pub(super) async fn take_results(shared: Arc<Shared>) {
     loop {
         if let Err(error) = take_results_once(&shared).await {
-            tracing::warn!(%error, "the results of the cluster cannot be taken");
+            tracing::debug!(%error, "the results of the cluster cannot be taken");
         }
         tokio::time::sleep(ERROR_PAUSE).await;
     }
@@ -200,7 +237,7 @@ async fn take_results_once(shared: &Shared) -> Result<(), ClusterError> {
     let failed =
         |problem: &dyn std::fmt::Display| ClusterError::request("take the results", problem);
     let config = streams::result_consumer(&shared.name);
-    let context = &shared.connection.context;
+    let context = &shared.link.connection()?.context;
     let consumer = context
         .create_consumer_on_stream(config, streams::RESULTS)
         .await;
@@ -213,7 +250,7 @@ async fn take_results_once(shared: &Shared) -> Result<(), ClusterError> {
     Ok(())
 }
 
-async fn take_result(shared: &Shared, message: Message) {
+async fn take_result(shared: &Shared, message: StreamMessage) {
     match Outcome::decode(&message.payload) {
         Ok(outcome) => shared.with(|state, now| {
             let receipt = Receipt(state.next_receipt);
@@ -230,15 +267,38 @@ async fn take_result(shared: &Shared, message: Message) {
 
 /// Takes the signs of life for this owner, for ever.
 pub(super) async fn take_signs(shared: Arc<Shared>) {
+    let subject = streams::sign_subject(&shared.name);
+    take(&shared, subject, |sign: Sign, state, now| {
+        state.ledger.signed(&sign.node, &sign.running, now);
+    })
+    .await;
+}
+
+/// Takes what the nodes say of themselves, for ever.
+pub(super) async fn take_presences(shared: Arc<Shared>) {
+    let subject = streams::presence_subject();
+    take(&shared, subject, |presence: Presence, state, now| {
+        state.ledger.nodes.announced(presence, now);
+    })
+    .await;
+}
+
+/// Takes messages that may be lost, for ever.
+async fn take<M: Message>(
+    shared: &Shared,
+    subject: String,
+    note: impl Fn(M, &mut State, Duration),
+) {
     loop {
-        let subject = streams::sign_subject(&shared.name);
-        if let Ok(mut signs) = shared.connection.client.subscribe(subject).await {
-            while let Some(message) = signs.next().await {
-                match Sign::decode(&message.payload) {
-                    Ok(Sign { node, running }) => {
-                        shared.with(|state, now| state.ledger.signed(&node, &running, now));
-                    }
-                    Err(error) => tracing::debug!(%error, "a sign of life was dropped"),
+        let connection = shared.link.connection().ok();
+        let client = connection.map(|connection| &connection.client);
+        if let Some(client) = client
+            && let Ok(mut messages) = client.subscribe(subject.clone()).await
+        {
+            while let Some(message) = messages.next().await {
+                match M::decode(&message.payload) {
+                    Ok(message) => shared.with(|state, now| note(message, state, now)),
+                    Err(error) => tracing::debug!(%error, subject, "a message was dropped"),
                 }
             }
         }

@@ -181,6 +181,7 @@ fn text(field: &Field<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-fn path(field: &Field<String>) -> Option<PathBuf> {
+/// Returns a path, and `None` for an empty text.
+pub(super) fn path(field: &Field<String>) -> Option<PathBuf> {
     text(field).map(PathBuf::from)
 }

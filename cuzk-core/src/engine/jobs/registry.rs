@@ -147,6 +147,11 @@ impl Registry {
         self.forget_old(&mut jobs);
     }
 
+    /// Returns the job of a number, if it has not ended.
+    pub(in crate::engine) fn live(&self, number: u64) -> Option<Arc<JobState>> {
+        self.lock().live.get(&number).cloned()
+    }
+
     /// Returns the jobs that have not ended, the oldest first.
     pub(in crate::engine) fn all_live(&self) -> Vec<Arc<JobState>> {
         let live = self.lock();

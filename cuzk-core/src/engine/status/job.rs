@@ -138,6 +138,7 @@ impl<'a> Survey<'a> {
     /// missing.
     fn waits_for(&self, job: &JobState, missing: usize, in_journal: bool) -> Option<String> {
         let draining = || "the engine is draining".to_owned();
+        let elsewhere = || "other machines prove it, or are to begin it".to_owned();
         if in_journal {
             let room = || "waits in the journal until the queue has room".to_owned();
             return Some(if is_held(self.core, job) {
@@ -153,7 +154,8 @@ impl<'a> Survey<'a> {
         }
         let free_bytes = self.free_bytes[usize::from(!job.is_critical())];
         Some(match work.ahead {
-            _ if work.is_held => draining(),
+            _ if work.is_held && is_held(self.core, job) => draining(),
+            _ if work.is_held => elsewhere(),
             1 => "waits for 1 partition that is ahead".to_owned(),
             0 if work.needed_bytes > free_bytes => format!(
                 "waits for {} of memory; {} are free",

@@ -78,6 +78,11 @@ fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<Admi
             return None;
         }
     };
+    if !core.outside.may_begin(&attempt) {
+        attempt.wait = Some(Wait::begin(Stage::QueueWait));
+        core.requeue(lane, ticket, attempt);
+        return None;
+    }
     make_room(core, &footprint, &attempt, lane);
     Some(AdmittedAttempt {
         attempt,
@@ -106,7 +111,7 @@ fn load_assets(
 ) -> Option<(Arc<Circuit>, Arc<LoadedParams>, KeyFiles)> {
     let trace = attempt.end_wait(&core.timeline);
     let job = &attempt.job;
-    if job.has_ended() {
+    if attempt.is_over() {
         return None;
     }
     let settle = |error| core.settle(job, attempt.partition, Err(error));
@@ -149,25 +154,31 @@ fn make_room(core: &Core, footprint: &Footprint, attempt: &Attempt, lane: Lane) 
 
 /// Returns the attempt, if it may be proved. One whose last proof was rejected has its
 /// statement checked first, on `pool`: a false statement ends the job, and a true one
-/// means that the device failed.
+/// means that the device failed. One that others have failed to prove is checked as well,
+/// and goes on if its statement is true.
 pub(super) fn check_rejected(
     core: &Core,
     mut admitted: AdmittedAttempt,
     pool: &ThreadPool,
 ) -> Option<AdmittedAttempt> {
-    let Some(rejected) = admitted.attempt.rejected.take() else {
+    let rejected = admitted.attempt.rejected.take();
+    if rejected.is_none() && !admitted.attempt.is_suspect() {
         return Some(admitted);
-    };
+    }
     let checked = pool.install(|| false_statement(core, &admitted));
+    if checked.is_none() && rejected.is_none() {
+        return Some(admitted);
+    }
     let AdmittedAttempt {
         attempt,
         ticket,
         memory,
         ..
     } = admitted;
-    match checked {
-        Some(error) => core.settle(&attempt.job, attempt.partition, Err(error)),
-        None => {
+    match (checked, rejected) {
+        (Some(error), _) => core.settle(&attempt.job, attempt.partition, Err(error)),
+        (None, None) => {}
+        (None, Some(rejected)) => {
             let at = FailedAt {
                 is_checked: true,
                 ..FailedAt::new(Step::Finish, rejected.device)

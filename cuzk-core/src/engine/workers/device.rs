@@ -71,7 +71,7 @@ fn start(
     let tally = DeviceTally::default();
     let trace = attempt.end_wait(&core.timeline);
     let trace = trace.on_device(device).tallied(&tally);
-    if attempt.job.has_ended() {
+    if attempt.is_over() {
         return None;
     }
     let call = slot.call(device, CallPart::Start);

@@ -15,6 +15,7 @@ use crate::Error;
 use crate::engine::attempt::{Attempt, FinishingAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::CallPart;
+use crate::engine::reverify::ProofKey;
 use crate::engine::route::FailedAt;
 use crate::pipeline::{ProvingResources, Step, prove_finish};
 
@@ -102,6 +103,8 @@ pub(super) fn settle_proof(
     // job may have to go on when this was the last attempt of the engine.
     let keep_open = core.dispatch.keep_open();
     drop(memory);
+    let (proof, params) = proof;
+    let proof = (proof, ProofKey::OfParams(Arc::clone(params)));
     core.settle(&attempt.job, attempt.partition, Ok(proof));
     drop(keep_open);
 }

@@ -80,12 +80,20 @@ impl PorepShape {
     ) -> Result<Vec<(Vec<VanillaProof<Tree>>, Vec<writer::Challenge>)>, Mismatch> {
         expect_count("partitions", self.partitions, partitions.len())?;
         each("partition", partitions, |challenges| {
-            expect_count("challenges", self.challenges, challenges.len())?;
-            let challenges = each("challenge", challenges, |challenge| {
-                self.check_challenge(challenge)
-            });
-            Ok(challenges?.into_iter().unzip())
+            self.check_partition(challenges)
         })
+    }
+
+    /// The vanilla proof of one partition, if it has this shape.
+    pub(in crate::kinds) fn check_partition<Tree: ReplicaTree>(
+        &self,
+        challenges: Vec<PorepChallenge>,
+    ) -> Result<(Vec<VanillaProof<Tree>>, Vec<writer::Challenge>), Mismatch> {
+        expect_count("challenges", self.challenges, challenges.len())?;
+        let challenges = each("challenge", challenges, |challenge| {
+            self.check_challenge(challenge)
+        });
+        Ok(challenges?.into_iter().unzip())
     }
 
     fn check_challenge<Tree: ReplicaTree>(

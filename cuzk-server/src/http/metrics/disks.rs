@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use super::existing::Family;
+use super::family::Family;
 
 /// Returns the families of these folders, each with the name of what it holds.
 pub(super) fn families(folders: &[(&'static str, PathBuf)]) -> [Family; 2] {

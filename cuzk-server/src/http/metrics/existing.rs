@@ -5,59 +5,13 @@
 //! the status and of what was recorded, and counts nothing itself.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use cuzk_core::engine::{KindTotals, Status};
 use cuzk_core::metrics::JOB_SECONDS;
 
+use super::family::Family;
 use crate::circuit_name::translated_kind;
 use crate::http::report::queue_depth;
-
-/// A family of samples.
-pub(super) struct Family {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    /// The rest of each sample's name with its labels, and its value.
-    samples: Vec<(String, f64)>,
-}
-
-impl Family {
-    pub(super) fn new(name: &'static str, kind: &'static str, help: &'static str) -> Self {
-        let samples = Vec::new();
-        Self {
-            name,
-            kind,
-            help,
-            samples,
-        }
-    }
-
-    fn gauge(name: &'static str, help: &'static str, value: f64) -> Self {
-        Self::new(name, "gauge", help).with(String::new(), value)
-    }
-
-    pub(super) fn with(mut self, labels: String, value: f64) -> Self {
-        self.samples.push((labels, value));
-        self
-    }
-
-    /// Appends the family to `text`. A family without samples is left out.
-    pub(super) fn write(&self, text: &mut String) {
-        if self.samples.is_empty() {
-            return;
-        }
-        let Self {
-            name, kind, help, ..
-        } = self;
-        // Writing into a text does not fail.
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in &self.samples {
-            let _ = writeln!(text, "{name}{labels} {value}");
-        }
-        text.push('\n');
-    }
-}
 
 /// Returns the families of the status. `recorded` is the recorder's text, which has the
 /// times of all jobs.
@@ -154,12 +108,10 @@ fn durations(recorded: &str) -> Family {
             samples.insert(labels, value);
         }
     }
-    Family {
-        name: "cuzk_proof_duration_seconds",
-        kind: "summary",
-        help: "Time from accepting a job to its proof",
-        samples: samples.into_iter().collect(),
-    }
+    let name = "cuzk_proof_duration_seconds";
+    let family = Family::new(name, "summary", "Time from accepting a job to its proof");
+    let add = |family: Family, (labels, value)| family.with(labels, value);
+    samples.into_iter().fold(family, add)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ const at = (id) => document.getElementById(id);
 const spans = new Spans();
 const ids = new Map();
 let engine = null;
+let cluster = null;
 let receivedMs = 0;
 let clock = { nowS: 0, atMs: 0 };
 let lostMs = null;
@@ -271,6 +272,26 @@ function showDevices(ageS) {
   });
 }
 
+function showMachines(ageS) {
+  at("machines").hidden = at("machines-link").hidden = cluster === null;
+  if (cluster === null) return;
+  const state = cluster.problem ?? `${cluster.connected ? "Connected" : "Connects"} to ${cluster.servers.join(", ")}.`;
+  const open = count(cluster.open_partitions, "partition is open", "partitions are open");
+  set("machines-state", `${state} ${open}.`);
+  const ago = (s) => (s === null || s === undefined ? "–" : `${age(s + ageS)} ago`);
+  const classes = ["name", "", "number", "number", "number", "number", "number", "wide"];
+  table("machines-rows", "machines-empty", cluster.nodes, (node) => node.name, classes, (node) => [
+    node.name,
+    node.version ?? "–",
+    String(node.running),
+    String(node.proved),
+    String(node.failed),
+    String(node.faults),
+    ago(node.progress_s_ago),
+    node.loaded.join(", "),
+  ]);
+}
+
 function showEnded(ageS) {
   const failures = engine.ended.filter((job) => job.outcome === "failed").slice(0, 20);
   keyed(at("failures-list"), failures, (job) => job.number, item, (made, job) => {
@@ -329,6 +350,7 @@ function show() {
   showMemory();
   showAssets(ageS);
   showDevices(ageS);
+  showMachines(ageS);
   showEnded(ageS);
   tell(ms);
   document.title = engine.partitions_running > 0 ? `${engine.partitions_running} running · cuzk` : "cuzk";
@@ -349,7 +371,8 @@ function connect() {
     spans.add(data.spans, data.now_s);
   });
   source.addEventListener("status", (event) => {
-    const first = JSON.parse(event.data).engine;
+    const { engine: first, cluster: others = null } = JSON.parse(event.data);
+    cluster = others;
     if (engine !== null && first.started_s < engine.started_s) ids.clear();
     engine = first;
     for (const job of [...engine.ended, ...engine.jobs]) if (job.id) ids.set(job.number, job.id);

@@ -37,6 +37,7 @@ const STAGES = {
   b_g2: ["MSM in G2", "finish-part", 1],
   assemble: ["assembly", "finish-part", 1],
   verify: ["verification", "finish-part", 1],
+  elsewhere: ["on another machine", "device", 0],
   dealloc: ["memory returned", "wait", 0],
   // The daemon says no stage: the partition has begun, and waits for its next stage.
   between: ["between stages", "wait", 0],

@@ -48,7 +48,7 @@ fn config_with_journal(context: &Context, folder: &Path, journal: &str) -> Confi
 }
 
 /// Returns the name of the processor, as the system knows it.
-fn processor() -> String {
+pub(super) fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |key: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));

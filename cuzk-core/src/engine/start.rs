@@ -1,0 +1,26 @@
+//! What the start of an engine takes besides its services: the usual decoder, the choice to
+//! make no multiples, and the error of an engine that cannot start.
+
+use std::sync::Arc;
+
+use cuzk_filecoin::{ProofRequest, Statement, decode};
+
+use super::Engine;
+use crate::{Error, Result};
+
+/// Reads a request file.
+pub(super) fn decode_file(request: &[u8]) -> Result<Arc<dyn Statement>> {
+    Ok(Arc::from(decode(&ProofRequest::from_json(request)?)?))
+}
+
+/// Has an engine make no multiples from now on, because its process ends with its jobs.
+pub fn make_no_multiples(engine: &Engine) {
+    engine.core.assets.multiples.close();
+}
+
+/// The error of an engine that cannot start.
+pub(super) fn cannot_start(error: impl std::fmt::Display) -> Error {
+    Error::Start {
+        problem: error.to_string(),
+    }
+}

@@ -1,0 +1,205 @@
+//! A worker from its start to its end.
+//!
+//! Not the prover. The invariants:
+//!
+//! * A worker opens no port.
+//! * It begins nothing after the first signal to stop.
+//! * It leaves when the server has the results of all that it had begun.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use cuzk_cluster::nats::{ClusterError, Node};
+use cuzk_core::engine::devices;
+use cuzk_core::{Config, Engine};
+use cuzk_filecoin::{Statement, decode_partition};
+
+use super::identity::Identities;
+use super::prover::{EngineProver, OnEvent};
+use super::settings::{ClusterSettings, SettingsError};
+use crate::life::notify;
+use crate::life::signals::{Request, Signals, StopSignal};
+
+/// The time between two looks at the parameter cache. Circuits whose parameters came
+/// meanwhile are proved from then on.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The longest pause between two tries to reach the server at the start.
+const CONNECT_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The time in which systemd must hear of a drain that goes on.
+const DRAIN_LOOK: Duration = Duration::from_secs(5);
+
+/// A worker that cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// The configuration names no server.
+    #[error(
+        "no server of the cluster is configured; give --cluster nats://HOST:PORT, \
+         or set [cluster] servers"
+    )]
+    NoServer,
+    /// The settings of the cluster cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The engine cannot start.
+    #[error(transparent)]
+    Engine(#[from] cuzk_core::Error),
+    /// The server cannot be used.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The system refused threads or signals.
+    #[error("the worker cannot run: {0}")]
+    System(#[from] io::Error),
+}
+
+impl WorkerError {
+    /// Returns true if the operator can mend it by changing the configuration or the server.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::NoServer | Self::Settings(_) => true,
+            Self::Engine(error) => error.is_input(),
+            Self::Cluster(error) => !matches!(error, ClusterError::Thread { .. }),
+            Self::System(_) => false,
+        }
+    }
+}
+
+/// Runs a worker until a signal ends it. A server that cannot be reached is asked again until
+/// it answers.
+///
+/// # Errors
+/// A configuration that asks for what this machine does not have, and a server that refuses
+/// this machine or does not fit.
+pub fn run(config: Config, on_event: OnEvent) -> Result<(), WorkerError> {
+    let settings = ClusterSettings::of(&config.cluster)?.ok_or(WorkerError::NoServer)?;
+    let identities = Arc::new(Identities::new(&config.srs.param_cache));
+    if identities.present().is_empty() {
+        tracing::warn!(
+            "{} has no parameters, so nothing can be proved yet; fetch them with \
+             `cuzk params fetch`",
+            config.srs.param_cache.display()
+        );
+    }
+    let engine = Arc::new(engine(config)?);
+    watch_parameters(&identities)?;
+    let prover = EngineProver::new(Arc::clone(&engine), identities, on_event);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(live(&settings, &prover));
+    runtime.shutdown_background();
+    drop(engine.end_within(Duration::ZERO));
+    ended
+}
+
+/// Starts an engine that reads partitions. Its owners keep the journals, so it has none.
+fn engine(mut config: Config) -> Result<Engine, WorkerError> {
+    config.jobs.journal = None;
+    let pool = Arc::new(config.synthesis.pool().map_err(cuzk_core::Error::from)?);
+    let devices = devices(&config, &pool)?;
+    Ok(Engine::start_with(config, pool, devices, Arc::new(decode))?)
+}
+
+fn decode(bytes: &[u8]) -> cuzk_core::Result<Arc<dyn Statement>> {
+    Ok(Arc::from(decode_partition(bytes)?))
+}
+
+/// Makes the identities of circuits, now and when parameters come, on a thread of its own.
+/// The thread ends soon after the identities are dropped.
+fn watch_parameters(identities: &Arc<Identities>) -> io::Result<()> {
+    let identities = Arc::downgrade(identities);
+    let watch = move || {
+        let mut told = HashSet::new();
+        while let Some(identities) = Weak::upgrade(&identities) {
+            for error in identities.make_all() {
+                let text = error.to_string();
+                if told.insert(text.clone()) {
+                    tracing::warn!("a circuit is not proved for the cluster: {text}");
+                }
+            }
+            for (id, circuit) in identities.made() {
+                let text = format!("{id} {}", circuit.fingerprint);
+                if told.insert(text) {
+                    let fingerprint = circuit.fingerprint.to_string();
+                    tracing::info!(circuit = %id, fingerprint, "proves for the cluster");
+                }
+            }
+            drop(identities);
+            std::thread::sleep(LOOK);
+        }
+    };
+    let builder = std::thread::Builder::new().name("cuzk-parameters".to_owned());
+    builder.spawn(watch).map(drop)
+}
+
+/// Connects, proves until a signal, and drains.
+async fn live(settings: &ClusterSettings, prover: &EngineProver) -> Result<(), WorkerError> {
+    let mut signals = Signals::listen()?;
+    let (name, servers) = (&settings.name, settings.transport.addresses.join(", "));
+    // A server that is not there yet is no reason to be started again.
+    notify::ready(&format!("connects to the cluster at {servers}"));
+    let node = tokio::select! {
+        node = connect(settings, prover) => node?,
+        signal = stop_signal(&mut signals) => {
+            tracing::info!("{}: the worker had not begun", signal.name());
+            return Ok(());
+        }
+    };
+    tracing::info!("worker {name} of the cluster at {servers}");
+    notify::status(&format!("worker {name} of the cluster at {servers}"));
+    let signal = stop_signal(&mut signals).await;
+    tracing::info!(
+        "{}: finishes {} partition(s), then leaves",
+        signal.name(),
+        node.running()
+    );
+    notify::status("finishes what runs, then leaves");
+    let draining = tokio::task::spawn_blocking(move || while !node.drain(DRAIN_LOOK) {});
+    tokio::select! {
+        ended = draining => ended.map_err(io::Error::other)?,
+        signal = stop_signal(&mut signals) => {
+            std::process::exit(i32::from(signal.exit_code()));
+        }
+    }
+    tracing::info!("left the cluster");
+    Ok(())
+}
+
+/// Waits for a signal to stop.
+async fn stop_signal(signals: &mut Signals) -> StopSignal {
+    loop {
+        match signals.next().await {
+            Request::Stop(signal) | Request::StopNow(signal) => return signal,
+            Request::Reload => {
+                tracing::info!("SIGHUP: a worker reads its configuration at its start only");
+            }
+        }
+    }
+}
+
+/// Connects to the server. Tries again while it cannot be reached.
+async fn connect(settings: &ClusterSettings, prover: &EngineProver) -> Result<Node, WorkerError> {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        let (transport, name) = (settings.transport.clone(), settings.name.clone());
+        let prover = Box::new(prover.clone());
+        let start = move || Node::start(&transport, name, prover);
+        let started = tokio::task::spawn_blocking(start).await;
+        match started.map_err(io::Error::other)? {
+            Ok(node) => return Ok(node),
+            Err(error @ ClusterError::Connect { .. }) => {
+                let pause_s = pause.as_secs();
+                tracing::warn!(%error, pause_s, "tries again after a pause");
+                notify::status(&format!("tries to connect: {error}"));
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(CONNECT_PAUSE_MAX);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `cuzk worker --cluster nats://HOST:PORT`: this machine proves the partitions of daemons.
+
+use std::sync::Arc;
+
+use clap::Args;
+use cuzk_core::config::ClusterServer;
+use cuzk_server::cluster::prover::{OnEvent, PartitionEvent};
+use cuzk_server::cluster::worker::{self, WorkerError};
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::print_lines;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// A NATS server of the cluster: nats://HOST:PORT or tls://HOST:PORT. The option may be
+    /// given several times, and takes the place of cluster.servers.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: Vec<ClusterServer>,
+    /// The name of this worker in the cluster. Several workers on one machine need different
+    /// names. The option takes the place of cluster.name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &WorkerArgs) -> Result<(), Failure> {
+    let mut config = context.config.clone();
+    if !args.cluster.is_empty() {
+        config.cluster.servers.clone_from(&args.cluster);
+    }
+    if let Some(name) = &args.name {
+        config.cluster.name.clone_from(name);
+    }
+    let on_event: OnEvent = if context.json {
+        Arc::new(print)
+    } else {
+        Arc::new(|_| ())
+    };
+    worker::run(config, on_event).map_err(|error| failure(&error))
+}
+
+/// Prints an event as one line of JSON. Nobody may read it, which is no failure.
+fn print(event: &PartitionEvent) {
+    if let Ok(line) = serde_json::to_string(event) {
+        print_lines(&line).ok();
+    }
+}
+
+fn failure(error: &WorkerError) -> Failure {
+    if error.is_input() {
+        Failure::input(error.to_string())
+    } else {
+        Failure::failed(error.to_string())
+    }
+}

@@ -1,0 +1,131 @@
+//! Machines that die or lie while they prove for a daemon.
+
+use cuzk_cluster::message::{Failure, Work};
+use cuzk_cluster::nats::{Node, Prover, Run, Settings};
+use cuzk_cluster::worker::{Ability, Capacity};
+use cuzk_server::cluster::identity::Identities;
+
+use crate::fixture::{Client, param_cache, prove, request, verify};
+use crate::hands::{Worker, cluster, daemon, proved_by, proved_here, until};
+use crate::server::Server;
+
+/// Proves a bundled request in the background.
+fn proving(client: &Client, kind: &'static str) -> tokio::task::JoinHandle<()> {
+    let mut client = client.clone();
+    tokio::spawn(async move {
+        let response = prove(&mut client, request(kind)).await.unwrap();
+        verify(kind, &response);
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
+async fn the_work_of_a_killed_worker_goes_to_another() {
+    let server = Server::start();
+    let mut daemon = daemon(&server.url(), &["--no-local"]);
+    let mut dies = Worker::start(&server.url(), "dies");
+    let client = daemon.client().await;
+    let porep = proving(&client, "porep");
+    dies.await_log("begun");
+    dies.kill();
+    let _lives = Worker::start(&server.url(), "lives");
+    porep.await.unwrap();
+    assert_eq!((proved_here(&daemon), proved_by(&daemon, "lives")), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
+async fn all_goes_on_when_the_server_is_back() {
+    let mut server = Server::start();
+    let mut daemon = daemon(&server.url(), &["--no-local"]);
+    let client = daemon.client().await;
+    until("it is connected", || cluster(&daemon)["connected"] == true);
+    server.kill();
+    until("the loss is known", || {
+        cluster(&daemon)["connected"] == false
+    });
+    // PoSts go on here, and sealing waits.
+    proving(&client, "window-post").await.unwrap();
+    let porep = proving(&client, "porep");
+    server.restart();
+    let _worker = Worker::start(&server.url(), "one");
+    porep.await.unwrap();
+    assert_eq!((proved_here(&daemon), proved_by(&daemon, "one")), (1, 1));
+    assert!(cluster(&daemon)["problem"].is_null());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
+async fn a_daemon_that_was_killed_gets_the_proof_of_its_worker() {
+    let server = Server::start();
+    let mut daemon = daemon(&server.url(), &["--no-local"]);
+    let worker = Worker::start(&server.url(), "one");
+    let client = daemon.client().await;
+    let porep = proving(&client, "porep");
+    worker.await_log("begun");
+    daemon.kill();
+    assert!(porep.await.is_err(), "its call ended with the daemon");
+    daemon.start_again();
+    let client = daemon.client().await;
+    proving(&client, "porep").await.unwrap();
+    assert_eq!((proved_here(&daemon), proved_by(&daemon, "one")), (0, 1));
+}
+
+/// Returns garbage for whatever it is asked for.
+struct Liar(Identities);
+
+impl Prover for Liar {
+    fn abilities(&self) -> Vec<Ability> {
+        let present = self.0.present().into_iter();
+        let circuits = present.map(|id| self.0.of(id).unwrap());
+        circuits
+            .map(|circuit| Ability {
+                circuit,
+                is_loaded: true,
+            })
+            .collect()
+    }
+
+    fn capacity(&self) -> Capacity {
+        Capacity {
+            common: 1,
+            urgent: 1,
+        }
+    }
+
+    fn prove(&self, _: &Work, _: &[u8], _: &Run) -> Result<Vec<u8>, Failure> {
+        Ok(vec![0xc0; 192])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
+async fn garbage_of_a_worker_is_no_proof_and_is_counted_against_it() {
+    let server = Server::start();
+    let mut daemon = daemon(&server.url(), &["--no-local"]);
+    let client = daemon.client().await;
+    let url = server.url();
+    let liar = tokio::task::spawn_blocking(move || {
+        let settings = Settings {
+            addresses: vec![url],
+            ..Settings::default()
+        };
+        let prover = Box::new(Liar(Identities::new(&param_cache())));
+        Node::start(&settings, "liar".parse().unwrap(), prover).unwrap()
+    });
+    let liar = liar.await.unwrap();
+    let porep = proving(&client, "porep");
+    until("the lie is found", || {
+        let nodes = cluster(&daemon)["nodes"].clone();
+        let nodes = nodes.as_array().unwrap().clone();
+        nodes
+            .iter()
+            .any(|node| node["name"] == "liar" && node["faults"] == 1)
+    });
+    let _honest = Worker::start(&server.url(), "honest");
+    porep.await.unwrap();
+    assert_eq!(proved_by(&daemon, "liar"), 0);
+    tokio::task::spawn_blocking(move || drop(liar))
+        .await
+        .unwrap();
+}
