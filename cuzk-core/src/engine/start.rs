@@ -1,5 +1,4 @@
-//! What the start of an engine takes besides its services: the usual decoder, and the error
-//! of an engine that cannot start.
+//! The usual decoder of an engine, and the error of an engine that cannot start.
 
 use std::sync::Arc;
 

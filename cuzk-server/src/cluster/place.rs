@@ -1,7 +1,7 @@
 //! The other machines as a place where the engine's partitions are proved.
 //!
-//! It is the engine's side and the ledger's side of one table, and decides nothing: the engine
-//! knows what is to be proved, and the ledger knows who proves it. The invariants:
+//! It decides nothing. The engine knows what is to be proved, and the ledger knows who proves
+//! it. Both meet at one table of ids. The invariants:
 //!
 //! * The engine and the ledger are called with the lock of the table only if the call returns
 //!   at once.
