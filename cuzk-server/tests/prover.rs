@@ -94,7 +94,7 @@ fn statement(kind: ProofKind) -> Box<dyn Statement> {
 /// The cache that tests share, with the parameters of a kind.
 fn param_cache(kind: ProofKind) -> PathBuf {
     let folder = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
-    circuit_with_params(kind, &folder);
+    drop(circuit_with_params(kind, &folder));
     folder
 }
 

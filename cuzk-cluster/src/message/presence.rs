@@ -1,4 +1,4 @@
-//! What a node says of itself, for people.
+//! The announcement of a node, for people.
 //!
 //! Nothing depends on it: no owner decides anything by it. It is repeated, so one that is
 //! lost costs nothing.
@@ -14,7 +14,7 @@ pub const CIRCUITS_MAX: usize = 64;
 /// The most bytes of a node's version.
 pub const VERSION_BYTES_MAX: usize = 64;
 
-/// What a node says of itself.
+/// The announcement of a node: its version and its circuits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     /// The node.

@@ -1,4 +1,4 @@
-//! What the daemon knows of the server and of the workers.
+//! The daemon's view of the server and of the workers.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -210,7 +210,11 @@ impl World {
                     node.handle(message, net);
                 }
             }
-            Event::Owner(life, message) => {
+            Event::Owner(life, mut message) => {
+                // A client that notices a change late sees the present state.
+                if let ToOwner::Connected(is_connected) = &mut message {
+                    *is_connected = self.server.is_up;
+                }
                 let owner = &mut self.owner;
                 if owner.is_alive && (owner.life == life || life == Life::MAX) {
                     owner.handle(message, net);

@@ -130,8 +130,8 @@ impl Core {
         }
     }
 
-    /// Gives a job the result of one of its partitions: a proof with the key that it was
-    /// verified with, or the error that ends the job.
+    /// Gives a job the result of one of its partitions. That is a proof with the key that
+    /// verified it, or the error that ends the job.
     pub(super) fn settle(
         &self,
         job: &Arc<JobState>,

@@ -1,7 +1,7 @@
 //! A place outside of the engine where partitions can be proved, as the engine sees it.
 //!
-//! Not the way to it: that is the place's own. What the place asks of the engine is in
-//! [`super::remote`]. The invariants:
+//! Not the way to it: that is the place's own. [`super::remote`] has the calls of the place
+//! into the engine. The invariants:
 //!
 //! * Without such a place, no lock is taken here and nothing is copied.
 //! * A partition that is elsewhere stays in its queue and has no turn. So nothing has to be

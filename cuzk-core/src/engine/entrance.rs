@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// while the next job is decoded.
 const TAKEN_UP_AHEAD: usize = 32;
 
-/// The same number where other machines prove partitions, too.
+/// This number for an engine whose partitions other machines prove, too.
 const TAKEN_UP_AHEAD_OF_OTHERS: usize = 512;
 
 /// The time between two looks at what runs, when an engine that drains shuts down.

@@ -1,5 +1,5 @@
-//! What the start of an engine takes besides its services: the usual decoder, the choice to
-//! make no multiples, and the error of an engine that cannot start.
+//! The usual decoder of an engine, the choice to make no multiples, and the error of an engine
+//! that cannot start.
 
 use std::sync::Arc;
 

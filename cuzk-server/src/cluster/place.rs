@@ -1,7 +1,7 @@
 //! The other machines as a place where the engine's partitions are proved.
 //!
-//! It is the engine's side and the ledger's side of one table, and decides nothing: the engine
-//! knows what is to be proved, and the ledger knows who proves it. The invariants:
+//! It decides nothing. The engine knows what is to be proved, and the ledger knows who proves
+//! it. Both meet at one table of ids. The invariants:
 //!
 //! * The engine and the ledger are called with the lock of the table only if the call returns
 //!   at once.
@@ -9,6 +9,7 @@
 //! * A proof is with the engine, and in its journal, before its message is acknowledged.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,12 +187,16 @@ impl Drop for Place {
     }
 }
 
-/// Offers partitions until the place ends.
+/// Offers partitions until the place ends. A panic costs its partition the other machines.
 fn offer_all(table: &Table, place: &Weak<Place>, lane: Lane) {
     let mut prepared = HashSet::new();
     while let Some(id) = table.next(lane) {
         if let Some(place) = place.upgrade() {
-            place.offer(id, &mut prepared);
+            let offer = || place.offer(id, &mut prepared);
+            if catch_unwind(AssertUnwindSafe(offer)).is_err() {
+                tracing::error!("a partition could not be offered; please report it");
+                place.remote.give_back(id, GiveBack::Free);
+            }
         }
         table.done();
     }

@@ -37,7 +37,7 @@ pub(crate) enum BenchStage {
     /// The PoRep request is the bundled one, with spaces in the JSON of its C1 output. So
     /// both sides decode and keep 52 MB.
     Server,
-    /// What a cluster adds to a job, with a worker that has the proofs already. It needs a
+    /// The time that a cluster adds to a job, with a worker that has the proofs already. It needs a
     /// configuration with `[cluster] servers`, and takes no work of other daemons.
     Cluster,
     /// A proof on a GPU, from its witness on.

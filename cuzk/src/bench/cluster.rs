@@ -1,9 +1,9 @@
 //! The time that a cluster adds to a partition, from its offer to its verified result.
 //!
-//! The worker here returns a proof that was made before, at once. So all that is measured is
-//! what the daemon, the server and the worker do around a proof: the input, its message, its
-//! delivery, the result, the verification and the end of the job. Proofs of the embedded
-//! engine are measured in turns with it, for comparison.
+//! The worker here returns a proof that was made before, at once. So the time is that of all
+//! steps around a proof: the input, its message, its delivery, the result, the verification and
+//! the end of the job. Proofs of the embedded engine are measured in turns with it, for
+//! comparison.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -2,6 +2,7 @@
 
 use cuzk_cluster::nats::Settings;
 use cuzk_filecoin::ProofKind;
+use tempfile::TempDir;
 
 use crate::fixture::{Daemon, Worker};
 use crate::server::{Server, free_port};
@@ -13,9 +14,10 @@ fn settings(server: &Server) -> Settings {
     }
 }
 
-fn worker(server: &Server) -> Worker {
+/// Starts a worker whose files stay when its server goes.
+fn worker(server: &Server, folder: &TempDir) -> Worker {
     let arguments = ["--cluster", &server.url(), "--name", "hands"];
-    Worker::start(server.folder.path(), "", &arguments)
+    Worker::start(folder.path(), "", &arguments)
 }
 
 #[test]
@@ -23,7 +25,8 @@ fn worker(server: &Server) -> Worker {
 fn a_worker_proves_partitions_of_all_kinds() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
-    let mut worker = worker(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = worker(&server, &folder);
     let ids = ProofKind::ALL.map(|kind| daemon.offer(kind));
     for id in &ids {
         assert!(daemon.proved(id).contains("hands"));
@@ -55,7 +58,8 @@ fn a_worker_waits_for_its_server_and_says_so() {
 fn a_worker_comes_back_with_its_server() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
-    let mut worker = worker(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = worker(&server, &folder);
     daemon.proved(&daemon.offer(ProofKind::WindowPost));
     let port = server.port;
     drop(server);
@@ -70,7 +74,8 @@ fn a_worker_comes_back_with_its_server() {
 fn a_worker_that_is_told_to_stop_finishes_and_leaves() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
-    let mut worker = worker(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = worker(&server, &folder);
     let id = daemon.offer(ProofKind::Porep);
     let begun = worker.event("begun");
     assert_eq!(begun["circuit"], "porep-2KiB");
@@ -89,7 +94,8 @@ fn a_worker_that_is_told_to_stop_finishes_and_leaves() {
 fn a_second_signal_ends_a_worker_at_once() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
-    let mut worker = worker(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = worker(&server, &folder);
     daemon.offer(ProofKind::Porep);
     worker.event("begun");
     // Without its server the worker cannot leave, even if it has finished by now.
@@ -105,7 +111,8 @@ fn a_second_signal_ends_a_worker_at_once() {
 fn a_partition_that_is_not_needed_stops() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
-    let mut worker = worker(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = worker(&server, &folder);
     let id = daemon.offer(ProofKind::Porep);
     worker.event("begun");
     daemon.owner.cancel(&id);
@@ -120,7 +127,8 @@ fn a_partition_that_is_not_needed_stops() {
 fn an_input_that_is_no_partition_fails_by_name() {
     let server = Server::start();
     let daemon = Daemon::start(&settings(&server));
-    let mut worker = worker(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut worker = worker(&server, &folder);
     daemon.offer_bytes(ProofKind::WindowPost, vec![7; 9 << 20]);
     let failed = worker.event("failed");
     let reason = failed["reason"].as_str().unwrap();

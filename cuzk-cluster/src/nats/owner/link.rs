@@ -1,8 +1,10 @@
 //! The owner's connection, which may not be there yet, and the reason for which it is not.
 //!
-//! It decides nothing. The invariants: there is at most one connection, which the client
-//! library mends by itself; a problem is logged when it begins, and not each time that it is
-//! met again; what waits of the connection's events is bounded.
+//! It decides nothing. The invariants:
+//!
+//! * There is at most one connection, which the client library mends by itself.
+//! * A problem is logged when it begins, and not each time that it is met again.
+//! * Only the last event of the connection waits.
 
 use std::sync::{Mutex, OnceLock};
 

@@ -58,7 +58,7 @@ fn a_drain_begins_nothing_here_and_takes_the_proofs_of_others() {
     shared.engine.resume();
     assert_eq!(job.wait().unwrap().partitions(), 2);
     assert_eq!(shared.device.started(), 1);
-    // What is left to others stays with them after a drain.
+    // A partition that is left to others stays with them after a drain.
     let other = submit(&shared.engine, tiny::job(KIND, 1));
     shared.engine.drain();
     shared.engine.resume();

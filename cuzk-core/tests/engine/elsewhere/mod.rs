@@ -23,7 +23,7 @@ use crate::common::{submit, urgent, wait_until};
 const KIND: ProofKind = ProofKind::SnapDeals;
 const PROOF_BYTES: usize = 192;
 
-/// What the place was told.
+/// A call that the place got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Told {
     Queued(PartitionId),
