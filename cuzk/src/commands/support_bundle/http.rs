@@ -39,7 +39,8 @@ fn ask(mut stream: TcpStream, host: &str, path: &str) -> std::io::Result<Result<
     stream.set_read_timeout(Some(TIME))?;
     stream.set_write_timeout(Some(TIME))?;
     // With this version the answer ends with the connection.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n")?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(ANSWER_MAX_BYTES).read_to_end(&mut answer)?;
     Ok(body(&String::from_utf8_lossy(&answer), path))
@@ -66,10 +67,14 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut asked = [0; 256];
-            let length = stream.read(&mut asked).unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                asked.extend(byte);
+            }
             stream.write_all(answer.as_bytes()).unwrap();
-            String::from_utf8(asked[..length].to_vec()).unwrap()
+            String::from_utf8(asked).unwrap()
         });
         let host = "127.0.0.1".to_owned();
         let got = get(&Address::Tcp { host, port }, "/status");
