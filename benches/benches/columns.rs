@@ -21,14 +21,18 @@ use std::{hint::black_box, time::Duration};
 
 const ROUNDS: usize = 11;
 
+/// Adds up one partition.
+type Single<'a, G> = Box<dyn Fn(Isa, &PackedScalars<'_>) -> Result<G> + 'a>;
+
+/// Adds up all partitions, in so many sets; `None` lets the cost model choose.
+type Together<'a, G> = Box<dyn Fn(Isa, Option<usize>, &[Bits<'_>]) -> Result<Vec<G>> + 'a>;
+
 /// The sums in one group, as both functions compute them.
 struct Group<'a, G> {
     name: &'static str,
     log: u32,
-    /// Of one partition.
-    single: Box<dyn Fn(Isa, &PackedScalars<'_>) -> Result<G> + 'a>,
-    /// Of all partitions, in so many sets; `None` lets the cost model choose.
-    together: Box<dyn Fn(Isa, Option<usize>, &[Bits<'_>]) -> Result<Vec<G>> + 'a>,
+    single: Single<'a, G>,
+    together: Together<'a, G>,
 }
 
 fn g1(bases: &Encoded<G1Affine>, log: u32) -> Group<'_, G1Projective> {

@@ -90,7 +90,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         let problem = "cluster: no server is configured; set [cluster] servers in --config FILE";
         return Err(Failure::input(problem));
     };
-    ensure_parameters(context, args.circuit(), 0, false)?;
+    ensure_parameters(context, args.circuit())?;
     let statement: Arc<dyn Statement> = Arc::from(bundled_job(args)?);
     let mut config = engine_config(context);
     config.jobs.journal = None;

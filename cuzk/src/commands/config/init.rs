@@ -237,6 +237,7 @@ mod tests {
 
     fn host() -> Host {
         Host {
+            name: None,
             cores: 96,
             memory_bytes: Some(512 * GIB),
             cuda: true,
