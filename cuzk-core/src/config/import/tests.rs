@@ -5,6 +5,7 @@ use super::*;
 
 fn host() -> Host {
     Host {
+        name: None,
         cores: 96,
         memory_bytes: Some(512 << 30),
         cuda: true,
