@@ -22,6 +22,7 @@ pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod submit;
 pub(crate) mod synth;
+mod table;
 pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vanilla;
