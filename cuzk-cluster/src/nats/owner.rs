@@ -4,6 +4,7 @@
 //! recorded before its result is acknowledged. The invariant: a partition that waits takes no
 //! memory for its input.
 
+mod acting;
 mod link;
 mod shared;
 mod tasks;
@@ -158,7 +159,7 @@ impl Owner {
         let (of_thread, handle) = (Arc::clone(&shared), runtime.handle().clone());
         let thread = std::thread::Builder::new()
             .name("cuzk-cluster-owner".to_owned())
-            .spawn(move || of_thread.run(&handle))
+            .spawn(move || acting::run(&of_thread, &handle))
             .map_err(failed)?;
         Ok(Self {
             shared,

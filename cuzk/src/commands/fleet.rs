@@ -1,7 +1,7 @@
 //! The other machines of a daemon, as `cuzk status` and `cuzk top` show them.
 
 use super::daemon_report::{Cluster, Node};
-use super::status::{table, time};
+use super::table::{table, time};
 
 /// A worker that said nothing for so long is shown as silent. It says something every 5 s.
 const SILENT_AFTER_S: f64 = 20.0;

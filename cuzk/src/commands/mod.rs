@@ -24,6 +24,7 @@ pub(crate) mod status;
 pub(crate) mod submit;
 pub(crate) mod support_bundle;
 pub(crate) mod synth;
+mod table;
 pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vanilla;

@@ -1,7 +1,7 @@
-//! The state that the owner's thread and tasks share, and the thread that acts.
+//! The state that the owner's thread and tasks share.
 //!
-//! It decides nothing. The invariants: actions are carried out in order; no lock is held while
-//! the server or the daemon is asked for something.
+//! It decides nothing. The invariant: its lock is held for moments only, and never while the
+//! server or the daemon is asked for something.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Message;
 
+use super::Home;
 use super::link::Link;
-use super::{Home, tasks};
 use crate::ledger::{Action, Ledger, Receipt, StreamId};
-use crate::message::{Control, Work, WorkId};
+use crate::message::{Work, WorkId};
 use crate::name::Name;
 use crate::nats::streams::Limits;
 use crate::nats::{Settings, lock};
@@ -92,7 +92,8 @@ impl Shared {
         result
     }
 
-    fn next_action(&self) -> Option<Action> {
+    /// Waits for the next action of the ledger; none once the owner stops.
+    pub(super) fn next_action(&self) -> Option<Action> {
         let mut state = lock(&self.state);
         loop {
             if state.is_stopped {
@@ -103,67 +104,6 @@ impl Shared {
             }
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Carries out the actions of the ledger until the owner stops.
-    pub(super) fn run(self: Arc<Self>, handle: &tokio::runtime::Handle) {
-        while let Some(action) = self.next_action() {
-            self.carry_out(action, handle);
-        }
-    }
-
-    fn carry_out(self: &Arc<Self>, action: Action, handle: &tokio::runtime::Handle) {
-        let shared = Arc::clone(self);
-        match action {
-            Action::Publish {
-                id,
-                attempt,
-                excluded,
-            } => drop(handle.spawn(tasks::publish(shared, id, attempt, excluded))),
-            Action::Withdraw { position } => drop(handle.spawn(tasks::withdraw(shared, position))),
-            Action::Cancel { id } => {
-                drop(handle.spawn(tasks::order(shared, Control::Cancel(vec![id]))));
-            }
-            Action::Rest { node, rest } => {
-                let rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
-                tracing::warn!(%node, rest_ms, "a node rests because its proofs were wrong");
-                drop(handle.spawn(tasks::order(shared, Control::Rest { node, rest_ms })));
-            }
-            Action::Verify {
-                id,
-                check,
-                node,
-                proof,
-            } => drop(handle.spawn_blocking(move || {
-                let Some(is_good) = shared.home.verify(&id, &proof) else {
-                    return;
-                };
-                if !is_good {
-                    tracing::warn!(%id, %node, "the proof of a node does not verify");
-                }
-                shared.with(|state, now| state.ledger.verified(&id, check, is_good, now));
-            })),
-            Action::ProveAtHome { id } => {
-                let has_failed = lock(&self.state).ledger.has_failed(&id);
-                self.home.prove(&id, has_failed);
-            }
-            Action::StopAtHome { id } => self.home.stop(&id),
-            Action::Taken { id } => self.home.taken(&id),
-            Action::Returned { id } => self.home.returned(&id),
-            Action::End { id, end } => {
-                self.home.ended(&id, end);
-                let work = lock(&self.state).works.remove(&id);
-                if let Some(work) = work {
-                    handle.spawn(tasks::forget_input(shared, work));
-                }
-            }
-            Action::Acknowledge { receipt } => {
-                let message = lock(&self.state).receipts.remove(&receipt);
-                if let Some(message) = message {
-                    handle.spawn(async move { drop(message.ack().await) });
-                }
-            }
         }
     }
 }
