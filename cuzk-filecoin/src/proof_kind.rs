@@ -110,7 +110,7 @@ mod tests {
         for bad in ["", "PoRep", "porep ", "winning"] {
             assert!(bad.parse::<ProofKind>().is_err(), "{bad}");
         }
-        for bad in ["", "2kib", "4KiB", "2048"] {
+        for bad in ["", "2 kib", "4KiB", "2049"] {
             assert!(bad.parse::<SectorSize>().is_err(), "{bad}");
         }
     }
