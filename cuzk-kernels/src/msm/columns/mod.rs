@@ -9,7 +9,7 @@
 //! * `labels` transposes the columns.
 //! * `split` cuts columns into passes over the bases, and into sets that share buckets.
 //! * `chains` and `slots` have the buckets of one thread.
-//! * `combine` makes sums of buckets.
+//! * `combine` makes sums of buckets, with the additions of `in_place`.
 //!
 //! Labels need not be uniform. Bits that agree in all columns give one bucket most bases.
 //! That takes no longer than other labels do.
@@ -17,10 +17,10 @@
 //! # Measured
 //!
 //! `cargo bench -p benches --bench columns` adds up the ones of k partitions one after the
-//! other, and in one pass. Half of the bits are set, each by chance. The points are encoded
-//! as in a parameter file. The figures are the time of the first by that of the second. The
-//! machine has 2 cores of an Intel Xeon (family 6, model 207) with 2 MiB of L2 each. It did
-//! other work meanwhile.
+//! other, and in one pass. Nearly half of the bits are set, each by chance. The points are
+//! encoded as in a parameter file. The figures are the time of the first by that of the
+//! second. The machine has 2 cores of an Intel Xeon (family 6, model 207) with 2 MiB of L2
+//! each. It did other work meanwhile. `benches/README.md` has more of them.
 //!
 //! | 2^20 points in G1 | k = 1 | 2 | 4 | 5 | 8 | 10 |
 //! |---|---|---|---|---|---|---|
@@ -49,6 +49,7 @@
 
 mod chains;
 mod combine;
+mod in_place;
 mod labels;
 mod slots;
 mod split;
@@ -61,7 +62,7 @@ use rayon::prelude::*;
 
 use super::packed::Bits;
 use super::term::check_terms;
-use crate::affine::{Addition, CurveOf, Kernel, Serial};
+use crate::affine::{CurveOf, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
 use crate::bases::Bases;
 use crate::context::Context;
@@ -72,7 +73,7 @@ use crate::isa::{Implementation, Isa};
 use cuzk_memory::Lent;
 use labels::for_each_label;
 use slots::{Input, SlotCounts, Slots};
-use split::{ColumnSet, PASS_MAX, PIECE_WORDS, Work, in_sets, passes};
+use split::{PASS_MAX, PIECE_WORDS, Work, in_sets, passes};
 
 /// Chooses the number of sets for so many columns of a pass.
 type Choose<'a> = &'a dyn Fn(usize, Work) -> usize;
@@ -245,20 +246,8 @@ fn sum_pass<K: Kernel>(
         });
     match filled {
         None => Ok(vec![CurveOf::<K>::identity(); columns.len()]),
-        Some(slots) => slots?.sums(&pairs(input.sets)),
+        Some(slots) => slots?.sums(),
     }
-}
-
-/// Returns `i += i` for half of the buckets of the largest set.
-fn pairs(sets: &[ColumnSet]) -> Vec<Addition> {
-    (0..pairs_len(sets))
-        .map(|i| Addition::new(i, i, false))
-        .collect()
-}
-
-fn pairs_len(sets: &[ColumnSet]) -> usize {
-    let largest = sets.iter().map(|set| set.buckets().len()).max();
-    largest.unwrap_or(0) / 2
 }
 
 /// The pieces of a pass that no thread has taken.
@@ -315,9 +304,8 @@ pub(super) fn memory<K: Kernel>(
             threads * counts.points() * size_of::<K::Point>(),
         ];
         blocks.extend(of_pass.into_iter().filter(|bytes| *bytes > 0));
-        let pairs_bytes = pairs_len(&sets) * size_of::<Addition>();
         let of_threads = threads * counts.heap_bytes::<K::Affine>();
-        heap_bytes = heap_bytes.max(of_threads + pairs_bytes);
+        heap_bytes = heap_bytes.max(of_threads);
     }
     let sums_bytes = columns * size_of::<CurveOf<K>>();
     (blocks, heap_bytes + sums_bytes)

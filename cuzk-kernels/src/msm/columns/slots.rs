@@ -8,6 +8,7 @@
 
 use super::chains::{Chains, Slot};
 use super::combine::combine;
+use super::in_place::InPlace;
 use super::split::ColumnSet;
 use crate::affine::{Addition, BATCH, CurveOf, Kernel};
 use crate::bases::Bases;
@@ -191,35 +192,18 @@ impl<'a, 'm, K: Kernel> Slots<'a, 'm, K> {
     /// Adds up the chain of each bucket, so that all spare slots are free. The batch is
     /// empty.
     fn collapse(&mut self) -> Result<(), KernelError> {
-        let Self {
-            kernel,
-            input,
-            chains,
-            points,
-            sources,
-            steps,
-            batch: Batch { additions, .. },
-        } = self;
-        let mut carry_out = |additions: &mut Vec<Addition>, points: &mut [_], seconds: &[_]| {
-            kernel.accumulate(points, seconds, additions, steps);
-            additions.clear();
-            input.context.check()
+        let mut additions = InPlace {
+            kernel: self.kernel,
+            sources: self.sources,
+            steps: self.steps,
+            additions: &mut self.batch.additions,
+            checkpoint: self.input.context.checkpoint,
         };
-        loop {
-            let any = chains.halve(|slot, second| {
-                let place = additions.len();
-                sources[place] = points[second];
-                additions.push(Addition::new(slot, place, false));
-                if place + 1 == BATCH {
-                    carry_out(additions, points, sources)?;
-                }
-                Ok::<(), KernelError>(())
-            })?;
-            if !any {
-                return Ok(());
-            }
-            carry_out(additions, points, sources)?;
+        let (chains, points) = (&mut self.chains, &mut *self.points);
+        while chains.halve(|slot, second| additions.add(points, (slot, second)))? {
+            additions.finish(points)?;
         }
+        Ok(())
     }
 
     /// Carries out all that was added. Each bucket then has one slot.
@@ -260,24 +244,27 @@ impl<'a, 'm, K: Kernel> Slots<'a, 'm, K> {
         self.input.context.check()
     }
 
-    /// Returns the sums of the columns. They have finished. `pairs` are `i += i`, at least
-    /// half as many as the buckets of a set.
+    /// Returns the sums of the columns. They have finished.
     ///
     /// # Errors
     /// [`KernelError::Stopped`].
-    pub(super) fn sums(self, pairs: &[Addition]) -> Result<Vec<CurveOf<K>>, KernelError> {
+    pub(super) fn sums(mut self) -> Result<Vec<CurveOf<K>>, KernelError> {
         let infinity = self.kernel.infinity();
         for bucket in self.chains.buckets() {
             if !self.chains.is_filled(bucket) {
                 self.points[bucket] = infinity;
             }
         }
-        let checkpoint = self.input.context.checkpoint;
         let mut sums = Vec::new();
         for set in self.input.sets {
-            let buckets = &mut self.points[set.buckets()];
-            let work = (pairs, &mut *self.steps);
-            sums.extend(combine(self.kernel, buckets, work, checkpoint)?);
+            let additions = InPlace {
+                kernel: self.kernel,
+                sources: self.sources,
+                steps: self.steps,
+                additions: &mut self.batch.additions,
+                checkpoint: self.input.context.checkpoint,
+            };
+            sums.extend(combine(&mut self.points[set.buckets()], additions)?);
         }
         Ok(sums)
     }
@@ -326,8 +313,7 @@ mod tests {
         first.finish().unwrap();
         second.finish().unwrap();
         first.merge(&second).unwrap();
-        let pairs: Vec<Addition> = (0..8).map(|i| Addition::new(i, i, false)).collect();
-        first.sums(&pairs).unwrap()
+        first.sums().unwrap()
     }
 
     /// However few slots there are to share, and however labels come.

@@ -122,8 +122,9 @@ impl Work {
     /// threads, and of the buckets to sums. Half of the bits are taken to be set, each by
     /// chance. That is the worst for few sets: bits that agree leave more labels at 0.
     fn cost(&self, columns: usize, sets: usize) -> usize {
-        let share = self.bases.div_ceil(self.threads);
-        let rounds = self.threads.next_power_of_two().ilog2() as usize;
+        let threads = self.busy_threads().max(1);
+        let share = self.bases.div_ceil(threads);
+        let rounds = threads.next_power_of_two().ilog2() as usize;
         let filling: usize = widths(columns, sets)
             .map(|width| share - (share >> width))
             .sum();
@@ -191,7 +192,7 @@ mod tests {
         // The buckets of 16 columns would fill a cache, and those of 10 take as many
         // additions as few bases.
         assert_eq!(sets(16, 1 << 27, 128), 2);
-        assert_eq!(sets(10, 1 << 12, 128), 2);
+        assert_eq!(sets(10, 1 << 10, 128), 2);
         assert_eq!(sets(10, 0, 128), 5);
         assert_eq!(sets(0, 100, 128), 1);
     }
