@@ -58,11 +58,13 @@ fn is_proof(statement: &dyn Statement, proof: &[u8]) -> bool {
     verify(statement, proof, &key).unwrap().is_valid()
 }
 
+/// A statement, with the bytes that workers get.
+type Offered = (Arc<dyn Statement>, Vec<u8>);
+
 /// The events that the daemon has seen.
 #[derive(Default)]
 struct Seen {
-    /// The statements, with the bytes that workers get.
-    offered: Mutex<HashMap<WorkId, (Arc<dyn Statement>, Vec<u8>)>>,
+    offered: Mutex<HashMap<WorkId, Offered>>,
     ends: Mutex<HashMap<WorkId, End>>,
     at_home: Mutex<Vec<WorkId>>,
     changed: Condvar,
