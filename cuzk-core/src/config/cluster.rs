@@ -23,7 +23,7 @@ pub struct Cluster {
     pub name: String,
     /// True if the daemon proves itself, too.
     pub local: bool,
-    /// A file with a JWT and its NKEY seed.
+    /// A file with an NKEY seed, or with a JWT and its seed.
     pub credentials: Option<PathBuf>,
     /// The authority of the servers' certificates, PEM; `None` for those of the system.
     pub server_ca: Option<PathBuf>,

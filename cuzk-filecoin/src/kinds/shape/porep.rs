@@ -85,7 +85,6 @@ impl PorepShape {
     }
 
     /// The vanilla proof of one partition, if it has this shape.
-    #[expect(clippy::type_complexity, reason = "a pair for every challenge")]
     pub(in crate::kinds) fn check_partition<Tree: ReplicaTree>(
         &self,
         challenges: Vec<PorepChallenge>,
