@@ -237,18 +237,6 @@ impl Dispatcher {
         self.admission.hold(holds);
     }
 
-    /// Gives attempts that are elsewhere no turn from now on. To be called before the first
-    /// attempt is queued.
-    pub(super) fn share(&self) {
-        self.shared.store(true, Ordering::SeqCst);
-        self.drain(self.is_draining());
-    }
-
-    /// Has the workers look at the queue again, because an attempt is not elsewhere any more.
-    pub(super) fn wake_workers(&self) {
-        self.admission.wake();
-    }
-
     /// Returns true if no partition of a job that can wait is begun.
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
@@ -276,6 +264,13 @@ impl Dispatcher {
     pub(super) fn usage(&self) -> Usage {
         self.admission.usage()
     }
+}
+
+/// Gives attempts that are elsewhere no turn from now on. To be called before the first attempt
+/// is queued.
+pub(super) fn share(dispatch: &Dispatcher) {
+    dispatch.shared.store(true, Ordering::SeqCst);
+    dispatch.drain(dispatch.is_draining());
 }
 
 /// Returns the limits that the configuration sets, with no more memory than the machine

@@ -16,6 +16,7 @@ use cuzk_groth16::verify::VerifiedProof;
 use rayon::ThreadPool;
 
 use super::core::Core;
+use super::dispatch::share;
 use super::elsewhere::{Elsewhere, PartitionId};
 use super::entrance::may_go;
 use super::reverify::{ProofKey, verify_again};
@@ -79,7 +80,7 @@ impl Remote {
     ) -> Result<Engine> {
         let core = Arc::new(Core::new(config, pool, devices, decoder)?);
         core.outside.set(place(Self(Arc::downgrade(&core)))?);
-        core.dispatch.share();
+        share(&core.dispatch);
         begin(core)
     }
 
@@ -119,7 +120,7 @@ impl Remote {
         };
         if job.places().change(id.partition, from, to) {
             job.live().waits(id.partition, Stage::QueueWait);
-            core.dispatch.wake_workers();
+            core.dispatch.admission.wake();
         }
     }
 
