@@ -27,7 +27,7 @@ fn the_owner_hears_when_nodes_have_a_partition_and_when_none_has() {
     assert_eq!(all(&mut ledger), [returned()]);
     // The first that it hears of a node may be the proof.
     ledger.result(outcome(1, "liar", 0, b"wrong"), Receipt(10), at(50));
-    assert_eq!(all(&mut ledger), [taken(), verify(0, "liar", b"wrong")]);
+    assert_eq!(all(&mut ledger), [verify(0, "liar", b"wrong"), taken()]);
     ledger.verified(&id(1), CheckId(0), false, at(50));
     assert_eq!(all(&mut ledger)[0], returned());
     assert!(ledger.has_failed(&id(1)));
