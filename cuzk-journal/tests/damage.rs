@@ -252,10 +252,16 @@ fn other_files_are_refused() {
 #[test]
 fn a_path_that_cannot_be_opened_is_an_error_of_the_system() {
     let directory = tempfile::tempdir().unwrap();
-    for path in [directory.path().join("none/j"), directory.path().to_owned()] {
-        let error = Journal::open(&path, limits()).unwrap_err();
-        assert!(matches!(error, JournalError::Io { .. }), "{error}");
-    }
+    let error = Journal::open(&directory.path().join("none/j"), limits()).unwrap_err();
+    assert!(matches!(error, JournalError::Io { .. }), "{error}");
+}
+
+#[test]
+fn a_folder_is_no_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Journal::open(directory.path(), limits()).unwrap_err();
+    assert!(matches!(error, JournalError::Foreign { .. }), "{error}");
+    assert!(error.to_string().contains("it is a folder"), "{error}");
 }
 
 #[test]

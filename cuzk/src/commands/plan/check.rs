@@ -17,6 +17,7 @@ use cuzk_plan::kind;
 use cuzk_plan::machine::Machine;
 use serde::Serialize;
 
+use super::report::line;
 use super::{Context, KINDS, input, read};
 use crate::commands::demo::bundled_request;
 use crate::commands::params::ensure_parameters;
@@ -48,23 +49,23 @@ pub(crate) struct Check {
 
 /// A prediction and the measurement that belongs to it.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) kind: &'static str,
-    pub(super) c: u32,
-    pub(super) j: u32,
+struct Row {
+    kind: &'static str,
+    c: u32,
+    j: u32,
     /// The wall time a proof, in seconds: the median of the rounds.
-    pub(super) measured_s: f64,
+    measured_s: f64,
     /// The least and the most of the rounds, in seconds.
-    pub(super) measured_range_s: [f64; 2],
+    measured_range_s: [f64; 2],
     /// The same, as the model predicts it.
-    pub(super) model_s: f64,
+    model_s: f64,
     /// The prediction over the measurement, less 1.
-    pub(super) difference: f64,
+    difference: f64,
 }
 
 pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
-    let (name, text) = read(&args.machine)?;
-    let machine = Machine::parse(&name, &text).map_err(input)?;
+    let (name, described) = read(&args.machine)?;
+    let machine = Machine::parse(&name, &described).map_err(input)?;
     let kinds = KINDS
         .iter()
         .filter(|(kind, _)| args.kind.is_empty() || args.kind.contains(kind));
@@ -107,7 +108,7 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
             .iter()
             .try_for_each(|row| output::print(true, row, |_| String::new()));
     }
-    output::print_lines(&super::report::check_text(&rows))
+    output::print_lines(&text(&rows))
 }
 
 /// Makes `c` proofs with `j` in flight, and returns the seconds a proof.
@@ -146,4 +147,26 @@ fn row(
         model_s,
         difference: model_s / of(1).max(1e-9) - 1.0,
     })
+}
+
+/// Returns predictions beside measurements, as a table.
+fn text(rows: &[Row]) -> String {
+    let mut text =
+        String::from("kind           c   j  measured (least to most)       model  difference");
+    for row in rows {
+        let [least, most] = row.measured_range_s;
+        line(
+            &mut text,
+            format_args!(
+                "{:12} {:3} {:3} {:7.3} s ({least:.3} to {most:.3}) {:7.3} s {:+9.1} %",
+                row.kind,
+                row.c,
+                row.j,
+                row.measured_s,
+                row.model_s,
+                100.0 * row.difference
+            ),
+        );
+    }
+    text
 }

@@ -6,8 +6,6 @@ use cuzk_plan::capacity::{Capacity, Utilisation};
 use cuzk_plan::report::{LoadReport, Report};
 use cuzk_plan::seed::Point;
 
-use super::check::Row;
-
 /// Returns the points as a table.
 pub(super) fn seed_text(points: &[Point]) -> String {
     let mut text = String::from("point                published     model  difference");
@@ -24,28 +22,6 @@ pub(super) fn seed_text(points: &[Point]) -> String {
                 point.published_s,
                 point.model_s,
                 100.0 * point.difference
-            ),
-        );
-    }
-    text
-}
-
-/// Returns predictions beside measurements, as a table.
-pub(super) fn check_text(rows: &[Row]) -> String {
-    let mut text =
-        String::from("kind           c   j  measured (least to most)       model  difference");
-    for row in rows {
-        let [least, most] = row.measured_range_s;
-        line(
-            &mut text,
-            format_args!(
-                "{:12} {:3} {:3} {:7.3} s ({least:.3} to {most:.3}) {:7.3} s {:+9.1} %",
-                row.kind,
-                row.c,
-                row.j,
-                row.measured_s,
-                row.model_s,
-                100.0 * row.difference
             ),
         );
     }
@@ -183,6 +159,6 @@ fn advice_text(text: &mut String, report: &Report) {
 }
 
 /// Adds a line. Writing into a String does not fail.
-fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+pub(super) fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = write!(text, "\n{line}");
 }
