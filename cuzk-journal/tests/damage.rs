@@ -252,7 +252,7 @@ fn other_files_are_refused() {
 #[test]
 fn a_path_that_cannot_be_opened_is_an_error_of_the_system() {
     let directory = tempfile::tempdir().unwrap();
-    let error = Journal::open(&directory.path().join("none/j"), limits()).unwrap_err();
+    let error = Journal::open(directory.path().join("none/j"), limits()).unwrap_err();
     assert!(matches!(error, JournalError::Io { .. }), "{error}");
 }
 
