@@ -28,7 +28,7 @@ use super::home::Home;
 use super::identity::Identities;
 use super::settings::ClusterSettings;
 use super::status::ClusterStatus;
-use super::table::{Lane, Table};
+use super::table::{Lane, Table, starts_here};
 
 /// The time between two looks at whether the jobs of the journal were offered.
 const OPENING_POLL: Duration = Duration::from_millis(20);
@@ -149,7 +149,7 @@ impl Place {
             circuit: circuit.clone(),
             priority: queued.priority,
             input,
-            starts_at_home: queued.priority == Priority::Critical,
+            starts_at_home: starts_here(queued.priority),
         };
         let offered = self.table.offer(id, || self.owner.offer(offer));
         match offered.transpose() {
@@ -161,7 +161,7 @@ impl Place {
 
 impl Elsewhere for Place {
     fn is_left_to_others(&self, priority: Priority) -> bool {
-        !self.is_local && priority != Priority::Critical
+        !self.is_local && !starts_here(priority)
     }
 
     fn queued(&self, partition: QueuedPartition) {

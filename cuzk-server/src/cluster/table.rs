@@ -59,6 +59,11 @@ pub(super) struct Ended {
     pub(super) taken: Option<Instant>,
 }
 
+/// Returns true for work that begins here in any case, also while others have it.
+pub(super) fn starts_here(priority: Priority) -> bool {
+    priority == Priority::Critical
+}
+
 impl Lane {
     fn of(priority: Priority) -> Self {
         match priority {
@@ -71,8 +76,7 @@ impl Lane {
 impl Entry {
     /// Returns true if it is to be offered.
     fn is_wanted(&self) -> bool {
-        let starts_here = self.queued.priority == Priority::Critical;
-        self.work.is_none() && (starts_here || !self.is_begun)
+        self.work.is_none() && (starts_here(self.queued.priority) || !self.is_begun)
     }
 }
 
@@ -177,7 +181,7 @@ impl Table {
     pub(super) fn taken(&self, work: &WorkId, hold: impl FnOnce(PartitionId)) {
         self.change(work, |id, entry| {
             entry.taken.get_or_insert_with(Instant::now);
-            if !entry.is_begun && entry.queued.priority != Priority::Critical {
+            if !entry.is_begun && !starts_here(entry.queued.priority) {
                 hold(id);
             }
         });
