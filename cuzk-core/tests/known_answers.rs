@@ -3,7 +3,7 @@
 //! for every kind.
 //!
 //! The quick kinds are compared with bellperson itself. For the others it takes
-//! minutes, so that test is ignored by default; continuous integration runs it.
+//! minutes, so that test is ignored by default; `.ci/nightly` runs it.
 
 #![allow(
     clippy::unwrap_used,
