@@ -170,6 +170,7 @@ mod tests {
             partition: Some(0),
             device: None,
             stage,
+            served: None,
             lane: Lane::new(lane),
             start: Duration::from_millis(start_ms),
             end: Duration::from_millis(end_ms),
