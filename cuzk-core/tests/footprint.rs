@@ -18,14 +18,15 @@ use std::time::Duration;
 
 use cuzk_core::Config;
 use cuzk_core::Engine;
+use cuzk_core::circuits;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::Timeline;
-use cuzk_filecoin::{ProofKind, WitnessContext, decode};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, WitnessContext, decode};
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::footprint::{
-    batch_footprint, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
+    PointsRead, batch_footprint, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
 };
 use cuzk_groth16::backend::{Backend, Batch, CpuBackend};
 use cuzk_groth16::memory::buffer_pool;
@@ -339,4 +340,28 @@ fn memory_is_recycled() {
     assert!(mappings[0] > 0);
     let late = &mappings[2..];
     assert!(late.iter().all(|count| *count == late[0]), "{mappings:?}");
+}
+
+/// Ten partitions of a PoRep of 32 GiB read the points of L, A and B once, and not ten times.
+#[test]
+#[ignore = "it compiles the circuit of 32 GiB, which takes minutes"]
+fn a_batch_of_32_gib_reads_less_and_fits() {
+    let id = CircuitId {
+        kind: ProofKind::Porep,
+        sector_size: SectorSize::GiB32,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let circuit = circuits::cached(id, folder.path()).unwrap();
+    let [alone, in_batch] = [PointsRead::alone, PointsRead::in_batch].map(|read| read(&circuit));
+    let workspace = common::config().cpu_workspace();
+    let batch = batch_footprint(&circuit, &workspace, BATCH).peak_bytes;
+    let partition = partition_bytes(&circuit, &workspace, &Shapes::default());
+    println!("alone {alone:?}, in a batch {in_batch:?}");
+    println!(
+        "memory: batch {batch}, partition {partition}, {:?}",
+        circuit.wide()
+    );
+    assert!(alone.of_partitions(10) > 400_000_000_000);
+    assert!(in_batch.of_partitions(10) * 2 < alone.of_partitions(10));
+    assert!(batch < partition);
 }
