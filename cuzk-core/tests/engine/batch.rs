@@ -155,6 +155,26 @@ fn a_job_that_is_cancelled_in_a_batch_leaves_the_others() {
     case.engine.shutdown();
 }
 
+#[test]
+fn critical_work_does_not_wait_for_a_batch() {
+    let case = Case::new(10);
+    let (doorway, is_first) = (Arc::new(Doorway::default()), AtomicBool::new(true));
+    let passed = Arc::clone(&doorway);
+    let job = hooked(bits::job(KIND, 3, 1), move || {
+        if is_first.swap(false, Ordering::SeqCst) {
+            passed.pass();
+        }
+    });
+    let job = case.submit(job, Priority::Normal);
+    doorway.wait();
+    let critical = case.submit(tiny::job(OTHER, 1), Priority::Critical);
+    critical.wait().unwrap();
+    assert!(job.poll().is_none());
+    doorway.open();
+    job.wait().unwrap();
+    assert_eq!(case.served(), [3]);
+}
+
 /// And its partitions are in a later batch.
 #[test]
 fn more_urgent_work_ends_a_batch() {
