@@ -6,7 +6,8 @@ use serde::Serialize;
 
 /// A stage of a partition, or of a whole job; in the order of the pipeline.
 ///
-/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions.
+/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions, and so is
+/// [`Columns`](Self::Columns).
 /// [`Quotient`](Self::Quotient) and [`Msm`](Self::Msm) are parts of the first.
 /// [`BG2Wait`](Self::BG2Wait), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify)
 /// are parts of the second. So is [`BG2`](Self::BG2), unless a GPU is beside it.
@@ -30,6 +31,9 @@ pub enum Stage {
     /// Computing the witness by running the circuit. Used for a shape that has no
     /// native writer.
     CircuitWitness,
+    /// Adding up the points of the bits of several partitions in one pass, under the
+    /// device's lock. One of the partitions has the span.
+    Columns,
     /// Evaluating A·w and B·w.
     Evaluate,
     /// Waiting for a device worker.
@@ -69,7 +73,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::DecodeWait,
         Self::Decode,
         Self::QueueWait,
@@ -78,6 +82,7 @@ impl Stage {
         Self::MemoryWait,
         Self::Witness,
         Self::CircuitWitness,
+        Self::Columns,
         Self::Evaluate,
         Self::ReadyWait,
         Self::Prepare,
@@ -108,6 +113,7 @@ impl Stage {
             Self::MemoryWait => "memory_wait",
             Self::Witness => "witness",
             Self::CircuitWitness => "circuit_witness",
+            Self::Columns => "columns",
             Self::Evaluate => "evaluate",
             Self::ReadyWait => "ready_wait",
             Self::Prepare => "prepare",
@@ -137,6 +143,11 @@ impl Stage {
                 | Self::ReadyWait
                 | Self::FinishWait
         )
+    }
+
+    /// Returns true if the device is busy during this stage: its lock is held.
+    pub(crate) fn is_busy(self) -> bool {
+        matches!(self, Self::Device | Self::Columns)
     }
 
     /// Returns true if nothing is computed during this stage.

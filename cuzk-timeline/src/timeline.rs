@@ -47,6 +47,7 @@ impl Timeline {
             job,
             partition,
             device: None,
+            served: None,
             tally: None,
         }
     }
@@ -113,6 +114,7 @@ pub struct Trace<'a> {
     job: u64,
     partition: Option<usize>,
     device: Option<usize>,
+    served: Option<usize>,
     tally: Option<&'a DeviceTally>,
 }
 
@@ -155,6 +157,15 @@ impl Trace<'_> {
         }
     }
 
+    /// Returns this trace for stages that serve so many partitions, this one among them.
+    #[must_use]
+    pub fn serving(self, partitions: usize) -> Self {
+        Self {
+            served: Some(partitions),
+            ..self
+        }
+    }
+
     /// Runs `work` as `stage`, inside a `tracing` span. Records the stage when it ends,
     /// also if it unwinds.
     pub fn time<R>(&self, stage: Stage, work: impl FnOnce() -> R) -> R {
@@ -163,7 +174,8 @@ impl Trace<'_> {
             name = stage.name(),
             job = self.job,
             partition = self.partition,
-            device = self.device
+            device = self.device,
+            served = self.served
         )
         .entered();
         let _open = OpenSpan {
@@ -221,6 +233,7 @@ impl Trace<'_> {
             job,
             partition,
             device,
+            served,
             tally,
         } = *self;
         if let Some(tally) = tally {
@@ -231,6 +244,7 @@ impl Trace<'_> {
             partition,
             device,
             stage,
+            served,
             lane,
             start,
             end,
@@ -291,6 +305,7 @@ impl<T> Drop for TimedDrop<T> {
             job: self.job,
             partition: self.partition,
             device: self.device,
+            served: None,
             tally: None,
         };
         trace.time(Stage::Dealloc, || drop(value));

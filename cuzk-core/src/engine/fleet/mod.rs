@@ -13,7 +13,7 @@ pub(super) mod watchdog;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::backend::{Device, Footprint, SynthesisShare};
+use cuzk_groth16::backend::{Backend, Device, Footprint, SynthesisShare};
 use cuzk_groth16::params::{MappedParams, Shapes};
 use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_scheduler::admission::Lane;
@@ -211,6 +211,15 @@ impl Fleet {
             return Err(refused(format!("device {device} still owes an answer")));
         }
         Ok(was_out)
+    }
+
+    /// Returns the backend that adds up the bits of several partitions, with its slot: the
+    /// first trusted device's, if this CPU proves every partition.
+    pub(super) fn sums_bits(&self) -> Option<(usize, &Arc<dyn Backend>)> {
+        let all_are_cores = self.view().devices.iter().all(|device| device.is_this_cpu);
+        let mut devices = self.devices.iter().enumerate();
+        let (slot, device) = devices.find(|(_, slot)| slot.health.is_trusted())?;
+        all_are_cores.then_some((slot, &device.device.backend))
     }
 
     /// Returns true if a device of the fleet is this machine's CPU.
