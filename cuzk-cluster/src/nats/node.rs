@@ -18,7 +18,7 @@ use super::run::Run;
 use super::{ClusterError, Connection, Settings, connect, lock, streams};
 use crate::message::{Failure, Work, WorkId};
 use crate::name::Name;
-use crate::worker::{Ability, Capacity, Command, Worker};
+use crate::worker::{Ability, Capacity, Command, RunEnd, Worker};
 
 /// The prover of a worker. The calls come from threads of the cluster.
 pub trait Prover: Send + Sync + 'static {
@@ -231,7 +231,9 @@ impl Shared {
             let handle_of_task = handle.clone();
             let shared = Arc::clone(self);
             handle.spawn(async move {
-                shared.with(&handle_of_task, |core, now| core.ended(&id, now));
+                shared.with(&handle_of_task, |core, now| {
+                    core.ended(&id, RunEnd::Failed, now)
+                });
             });
         }
     }

@@ -24,7 +24,7 @@ use crate::nats::{
     ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, TRACE_HEADER, lock, objects, streams,
 };
 use crate::subject::Subject;
-use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId};
+use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId, RunEnd};
 
 /// The time between two calls of the policy's tick.
 const TICK: Duration = Duration::from_millis(250);
@@ -202,14 +202,14 @@ async fn deliver(
     };
     let delivery = Delivery {
         id: work.id(),
-        priority: work.priority,
+        subject: subject.clone(),
         is_excluded: work.excluded.contains(&shared.name),
         lease: Offered {
             work: Arc::new(work),
             reply,
         },
     };
-    shared.with(handle, |core, _| core.delivered(pull, delivery));
+    shared.with(handle, |core, now| core.delivered(pull, delivery, now));
 }
 
 /// Gives a lease back to the server.
@@ -235,10 +235,15 @@ pub(super) fn run(shared: &Arc<Shared>, id: WorkId, work: &Work, run: &Arc<Run>,
         result,
     };
     lock(&shared.leaving).unsent += 1;
+    let end = match &outcome.result {
+        WorkResult::Proof(_) => RunEnd::Proved,
+        WorkResult::Failure(_) if run.is_stopped() => RunEnd::Stopped,
+        WorkResult::Failure(_) => RunEnd::Failed,
+    };
     let trace = work.trace_parent();
     let delivered = deliver_result(Arc::clone(shared), (outcome, trace), Arc::clone(run));
     on.spawn(delivered);
-    shared.with(on, |core, now| core.ended(&id, now));
+    shared.with(on, |core, now| core.ended(&id, end, now));
 }
 
 fn prove(shared: &Shared, work: &Work, run: &Run, on: &Handle) -> Result<Vec<u8>, Failure> {

@@ -24,6 +24,13 @@ const TICK: Duration = Duration::from_millis(250);
 /// The time between two looks at the state of the stream.
 const SURVEY_PERIOD: Duration = Duration::from_secs(5);
 
+/// The time for which a request for results waits at the server.
+const RESULT_WAIT: Duration = Duration::from_secs(10);
+
+/// The server says so often that such a request still waits. After two of these times the
+/// request is made again: the server that had it may be gone.
+const RESULT_HEARTBEAT: Duration = Duration::from_secs(2);
+
 /// Connects, makes what is missing on the server, and tells the ledger that it can publish.
 pub(super) async fn establish(shared: &Shared) -> Result<(), ClusterError> {
     shared.link.connect(shared.name.as_str()).await?;
@@ -242,7 +249,8 @@ async fn take_results_once(shared: &Shared) -> Result<(), ClusterError> {
         .create_consumer_on_stream(config, streams::RESULTS)
         .await;
     let consumer = consumer.map_err(|problem| failed(&problem))?;
-    let messages = consumer.messages().await;
+    let waiting = consumer.stream().expires(RESULT_WAIT);
+    let messages = waiting.heartbeat(RESULT_HEARTBEAT).messages().await;
     let mut messages = messages.map_err(|problem| failed(&problem))?;
     while let Some(message) = messages.next().await {
         take_result(shared, message.map_err(|problem| failed(&problem))?).await;
