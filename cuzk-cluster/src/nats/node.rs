@@ -5,7 +5,6 @@
 
 mod tasks;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -50,7 +49,6 @@ struct Shared {
     started: Instant,
     core: Mutex<Worker<Offered>>,
     reports: Arc<Reports>,
-    consumers: Mutex<HashMap<String, tasks::Consumer>>,
     leaving: Mutex<Leaving>,
     left: Condvar,
 }
@@ -106,7 +104,6 @@ impl Node {
             started: Instant::now(),
             core: Mutex::new(Worker::default()),
             reports,
-            consumers: Mutex::new(HashMap::new()),
             leaving: Mutex::default(),
             left: Condvar::new(),
         });

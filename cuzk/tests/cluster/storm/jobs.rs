@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use cuzk_server::wire::v1::{AwaitProofResponse, SubmitProofRequest, await_proof_response::Status};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use tonic::Code;
 
 use crate::fixture::{connect, prove, request, verify};
 
@@ -47,15 +48,23 @@ pub(crate) fn mixed(count: usize, rng: &mut ChaCha8Rng) -> Vec<Job> {
 }
 
 impl Job {
-    /// Returns the end of the job. Asks again with a new connection until there is one.
-    pub(crate) async fn end(&self, address: &str) -> AwaitProofResponse {
+    /// Returns the end of the job. Asks again with a new connection until there is one. A
+    /// refusal is the end of a false statement, which the daemon finds before it proves.
+    pub(crate) async fn end(&self, address: &str) -> Result<AwaitProofResponse, tonic::Status> {
         let until = Instant::now() + LONGEST;
         loop {
-            if let Ok(mut client) = connect(address).await
-                && let Ok(response) = prove(&mut client, self.request.clone()).await
-                && matches!(response.status(), Status::Completed | Status::Failed)
-            {
-                return response;
+            if let Ok(mut client) = connect(address).await {
+                match prove(&mut client, self.request.clone()).await {
+                    Ok(response)
+                        if matches!(response.status(), Status::Completed | Status::Failed) =>
+                    {
+                        return Ok(response);
+                    }
+                    Err(refusal) if refusal.code() == Code::InvalidArgument => {
+                        return Err(refusal);
+                    }
+                    Ok(_) | Err(_) => {}
+                }
             }
             let id = &self.request.request_id;
             assert!(Instant::now() < until, "{id} has no end");
@@ -63,15 +72,24 @@ impl Job {
         }
     }
 
-    /// Checks that an end is the right one.
-    pub(crate) async fn check(&self, response: &AwaitProofResponse) {
+    /// Checks that an end is the right one. Returns the proof of a true statement.
+    pub(crate) async fn check(
+        &self,
+        end: Result<AwaitProofResponse, tonic::Status>,
+    ) -> Option<Vec<u8>> {
         let id = &self.request.request_id;
-        if self.is_false {
-            assert_eq!(response.status(), Status::Failed, "{id}: {response:?}");
-            return;
-        }
-        let (kind, response) = (self.kind, response.clone());
+        let response = match end {
+            Err(refusal) => {
+                assert!(self.is_false, "{id}: {refusal}");
+                return None;
+            }
+            Ok(response) => response,
+        };
+        assert!(!self.is_false, "{id} is false, and has an end: {response:?}");
+        let proof = response.proof.to_vec();
+        let kind = self.kind;
         let verified = tokio::task::spawn_blocking(move || verify(kind, &response));
         verified.await.unwrap();
+        Some(proof)
     }
 }

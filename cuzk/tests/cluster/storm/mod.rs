@@ -41,12 +41,10 @@ async fn prove_all(address: &str, jobs: &Arc<Vec<Job>>) -> BTreeMap<String, Vec<
         async move {
             let mut proofs = Vec::new();
             while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let response = job.end(&address).await;
-                job.check(&response).await;
-                if !job.is_false {
-                    let id = job.request.request_id.clone();
-                    proofs.push((id, response.proof.to_vec()));
-                }
+                let end = job.end(&address).await;
+                let proof = job.check(end).await;
+                let id = job.request.request_id.clone();
+                proofs.extend(proof.map(|proof| (id, proof)));
             }
             proofs
         }
