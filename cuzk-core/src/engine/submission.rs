@@ -160,7 +160,10 @@ fn check(
     let (circuit, partitions) = (statement.circuit(), statement.partitions());
     core.dispatch.check_partitions(partitions)?;
     core.assets.check_present(circuit)?;
-    check_memory(core, circuit, priority)?;
+    // Others may have the memory that this machine has not.
+    if !core.outside.is_there() {
+        check_memory(core, circuit, priority)?;
+    }
     if let Some(deadline) = options.deadline {
         let fleet = (&*core.jobs.registry.all_live(), core.fleet.num_trusted());
         let deadlines = &core.dispatch.deadlines;
