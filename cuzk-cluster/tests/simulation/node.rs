@@ -88,12 +88,13 @@ impl Node {
         }
     }
 
-    /// Starts the process anew, with nothing loaded. A third of the workers lack one circuit.
+    /// Starts the process anew, with nothing loaded. A third of the workers lack one circuit, except
+    /// where all partitions are of one circuit.
     pub(crate) fn start(&mut self, net: &mut Net) {
         let (number, proofs, is_lazy) = (self.number, self.proofs, self.is_lazy);
         let life = self.life + 1;
         let mut circuits = circuits();
-        if number % 3 == 0 {
+        if number % 3 == 0 && net.costs.proving.is_none() {
             circuits.remove(number / 3 % circuits.len());
         }
         let ability = |circuit| Ability {
