@@ -314,7 +314,7 @@ fn multiples_change_no_proof() {
         (2, 1 << 30),
         |_| (),
     );
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return assert!(matches!(written, Err(ParamsError::NoMultiples { .. })));
     }
     let prove = || {

@@ -65,6 +65,8 @@ pub mod poseidon;
 pub mod quotient;
 mod rounds;
 mod spares;
+#[doc(hidden)]
+pub mod testing;
 #[cfg(target_arch = "x86_64")]
 mod token;
 

@@ -352,7 +352,9 @@ fn multiples_change_nothing() {
 /// no points any more.
 #[test]
 fn multiples_are_what_is_read() {
-    let Some(isa) = Isa::ifma() else { return };
+    let Some(isa) = cuzk_kernels::testing::ifma() else {
+        return;
+    };
     let mut rng = rng(12);
     let poisoned = Poisoned {
         bases: points(Points::Random, 100, &mut rng),
@@ -371,7 +373,9 @@ fn multiples_are_what_is_read() {
 
 #[test]
 fn rows_that_do_not_fit_are_refused() {
-    let Some(isa) = Isa::ifma() else { return };
+    let Some(isa) = cuzk_kernels::testing::ifma() else {
+        return;
+    };
     let bases: Vec<G1Affine> = points(Points::Random, 10, &mut rng(11));
     let chosen = Chosen::new(10, |i| i != 3);
     let shape = Shape::new(8, 4).unwrap();

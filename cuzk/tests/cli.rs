@@ -340,7 +340,7 @@ fn prepared_parameters_prove_and_unusable_multiples_are_said() {
     // There is no file that could be made anew.
     assert!(!String::from_utf8_lossy(&short.stderr).contains("anew"));
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
-    let has_form = cuzk_kernels::Isa::ifma().is_some();
+    let has_form = cuzk_kernels::testing::ifma().is_some();
     if has_form {
         let prepared = run(&[&of("prepare")[..], &["--json"]].concat());
         let report: Value = serde_json::from_slice(&prepared.stdout).unwrap();
@@ -559,7 +559,7 @@ fn stages_are_measured_beside_a_peer() {
     };
     let sums = ["blst", "bellperson"];
     for (stage, expected) in [
-        ("ntt", &sums[1..]),
+        ("ntt", &["bellperson"; 2][..]),
         ("msm-g1", &sums),
         ("msm-g2", &sums),
         ("sum-g1", &sums[..1]),

@@ -99,7 +99,7 @@ fn stop() -> Checkpoint<'static> {
 #[test]
 fn a_reading_stops_and_leaves_nothing() {
     let case = Case::new();
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     case.write(1 << 30).unwrap();
@@ -119,7 +119,7 @@ fn a_reading_stops_and_leaves_nothing() {
 fn what_was_written_is_opened() {
     let case = Case::new();
     assert!(case.open(Isa::best()).unwrap().is_none(), "not there yet");
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         assert!(case.write(1 << 30).is_err());
         return;
     }
@@ -148,7 +148,7 @@ fn a_limit_that_leaves_no_room_is_an_error() {
 #[test]
 fn a_file_of_something_else_is_refused() {
     let case = Case::new();
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     case.write(1 << 30).unwrap();
@@ -179,7 +179,7 @@ fn a_file_of_something_else_is_refused() {
 #[test]
 fn a_damaged_file_is_refused() {
     let case = Case::new();
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     case.write(40 << 20).unwrap();
@@ -226,7 +226,7 @@ fn a_stale_file_is_made_anew_within_its_makers_limit() {
     assert_eq!(case.shared(best), (false, false), "nobody asked for any");
     assert!(!case.renew(best.into()).unwrap());
     assert!(!case.path().exists());
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     let written = case.write(40 << 20).unwrap();
@@ -269,7 +269,7 @@ fn multiples_that_are_wanted_are_made_where_there_are_none() {
     assert!(!is_absent(Isa::SCALAR), "there is no form for it");
     assert!(!case.renew_or_make(Isa::SCALAR.into(), true).unwrap());
     assert!(!case.path().exists());
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     assert!(is_absent(best));
@@ -289,7 +289,7 @@ fn multiples_that_are_wanted_are_made_where_there_are_none() {
 #[test]
 fn what_is_in_use_stays_so_when_a_worse_file_comes() {
     let case = Case::new();
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     let best = Isa::best();
@@ -308,7 +308,7 @@ fn what_is_in_use_stays_so_when_a_worse_file_comes() {
 #[test]
 fn what_cannot_be_made_is_not_tried_again() {
     let case = Case::new();
-    if Isa::ifma().is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     let params = case.params.mapped().path();

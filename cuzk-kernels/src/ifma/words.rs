@@ -99,7 +99,9 @@ mod tests {
     /// Any words, and those that have all bits or none, as their slow twin has them.
     #[test]
     fn limbs_are_those_of_the_words() {
-        let Some(token) = Ifma::detect() else { return };
+        let Some(token) = crate::testing::token() else {
+            return;
+        };
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         for _ in 0..200 {
             let words: [[u64; WORDS]; LANES] = std::array::from_fn(|lane| match lane {

@@ -192,6 +192,8 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
         let (r, s) = (Scalar::random(OsRng), Scalar::random(OsRng));
         Ok(job.reference_proof(0, &mapped, r, s)?)
     };
+    // Ours read its parameters in the proof before. So does the peer.
+    peer()?;
     let medians = alternate(args.runs, ours, peer)?;
     let comparison = medians.into_comparison("prove", args.sector_size.to_string(), "bellperson");
     Ok(of_circuit(comparison, args))

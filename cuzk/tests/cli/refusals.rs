@@ -279,7 +279,7 @@ fn what_a_killed_writer_left_goes_when_the_next_one_begins() {
         cache.path(),
         &[&["params", "prepare"], &circuit[..]].concat(),
     );
-    if cuzk_kernels::Isa::ifma().is_some() {
+    if cuzk_kernels::testing::ifma().is_some() {
         assert!(prepared.status.success());
         assert!(!at("killed").exists());
         assert!(params.with_extension("multiples").exists());

@@ -140,7 +140,9 @@ fn buckets_are_of_so_many_bytes() {
 /// In every order of parts with multiples of a shape, of another, and with none.
 #[test]
 fn sums_with_multiples_take_what_is_said() {
-    let Some(isa) = Isa::ifma() else { return };
+    let Some(isa) = crate::testing::ifma() else {
+        return;
+    };
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let scalars: Vec<Scalar> = (0..500).map(|_| Scalar::random(&mut rng)).collect();
     let g1 = &vec![G1Affine::generator(); 500][..];
