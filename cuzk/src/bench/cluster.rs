@@ -24,10 +24,10 @@ use super::args::Bench;
 use super::circuit::bundled_job;
 use super::comparison::median;
 use super::engine::engine_config;
-use super::server::processor;
 use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
 use crate::failure::{Failure, failed};
+use crate::machine::system::this_processor;
 use crate::output;
 
 /// The jobs before the first that is measured: connections and consumers are made.
@@ -124,7 +124,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         kind: args.kind.name(),
         partitions: statement.partitions(),
         input_bytes: statement.partition_request(0).map_err(failed)?.len(),
-        processor: processor(),
+        processor: this_processor(),
         runs: args.runs,
         embedded_s: median(embedded_s),
         added_max_ms: 1e3 * added_s.iter().copied().fold(0.0, f64::max),

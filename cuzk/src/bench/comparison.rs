@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::machine::host::Host;
 
 /// The line of one stage: our time, and that of a peer.
 #[derive(Debug, Default, Serialize)]
@@ -29,6 +30,8 @@ pub(crate) struct Comparison {
     pub(super) ours_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peer_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) machine: Option<Host>,
 }
 
 impl Comparison {

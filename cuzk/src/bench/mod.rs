@@ -3,7 +3,7 @@
 //! Not a test: nothing here passes or fails by a time. The invariant: both sides get the
 //! same input. Their results are compared before anything is measured. Only proofs and
 //! parameters are not, because they have randomness in them. Tests compare those with the
-//! peer's under fixed randomness, and an engine verifies its proofs.
+//! peer's under fixed randomness, and an engine verifies its proofs. Each report names the machine.
 
 mod args;
 mod circuit;
@@ -17,12 +17,15 @@ mod interventions;
 mod kernel;
 mod server;
 
+use std::path::Path;
+
 pub(crate) use self::args::Bench;
 use self::args::BenchStage;
 use self::comparison::{Comparison, text};
 
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
+use crate::machine::host::Host;
 use crate::output;
 
 pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
@@ -34,11 +37,18 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         let problem = "--flood: only `cuzk bench server` has a daemon to flood";
         return Err(Failure::input(problem));
     }
+    let host = Host::read(Path::new("/"), context.config.cpu.isa);
+    if !context.json {
+        output::print_lines(&host.to_string())?;
+    }
     let mut first: Vec<f64> = Vec::new();
     for &threads in &args.threads {
         let mut comparisons = measure(context, args, threads)?;
         for (comparison, first_s) in comparisons.iter_mut().zip(&first) {
             comparison.scaling = Some(first_s / comparison.ours_s);
+        }
+        for comparison in &mut comparisons {
+            comparison.machine = Some(host.clone());
         }
         if first.is_empty() {
             first = comparisons.iter().map(|line| line.ours_s).collect();

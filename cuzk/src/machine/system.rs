@@ -33,11 +33,24 @@ pub(crate) fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     }
 }
 
-/// Returns the name of the processor.
+/// Returns the name of the processor, with its family and its model where the system says them.
 pub(crate) fn processor(root: &Path) -> Option<String> {
     let info = read(root, "proc/cpuinfo")?;
-    let line = info.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+    let value = |key: &str| {
+        let mut values = info.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = values.find(|(name, _)| name.trim() == key)?;
+        Some(value.trim())
+    };
+    let name = value("model name")?.to_owned();
+    Some(match (value("cpu family"), value("model")) {
+        (Some(family), Some(model)) => format!("{name}, family {family}, model {model}"),
+        _ => name,
+    })
+}
+
+/// Returns the name of this machine's processor, for a report.
+pub(crate) fn this_processor() -> String {
+    processor(Path::new("/")).unwrap_or_else(|| "an unknown processor".to_owned())
 }
 
 /// Returns the name and the version of the system, as its files say them.

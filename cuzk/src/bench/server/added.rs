@@ -17,11 +17,12 @@ use cuzk_server::wire::v1::SubmitProofRequest;
 use serde::Serialize;
 
 use super::daemon::Daemon;
-use super::{config_with_journal, processor, requests};
+use super::{config_with_journal, requests};
 use crate::bench::args::Bench;
 use crate::bench::comparison::median;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::machine::system::this_processor;
 use crate::{output, progress};
 
 /// The seconds of one job.
@@ -177,7 +178,7 @@ fn report(case: &Case, request_bytes: usize, pairs: Vec<Pair>) -> Report {
         stage: "server",
         kind: case.kind.name(),
         request_bytes,
-        processor: processor(),
+        processor: this_processor(),
         threads: rayon::current_num_threads(),
         daemon_s: of(|pair| pair.daemon.whole_s),
         embedded_s: of(|pair| pair.embedded.whole_s),

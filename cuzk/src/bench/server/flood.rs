@@ -10,11 +10,12 @@ use cuzk_server::wire::v1::SubmitProofRequest;
 use serde::Serialize;
 
 use super::daemon::Daemon;
-use super::{config_with_journal, processor, requests, senders};
+use super::{config_with_journal, requests, senders};
 use crate::bench::args::Bench;
 use crate::bench::comparison::median;
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
+use crate::machine::system::this_processor;
 use crate::{output, progress};
 
 /// PoReps that wait or run while the flood is on.
@@ -77,7 +78,7 @@ pub(super) fn run(context: &Context, args: &Bench, folder: &Path) -> Result<(), 
     let (alone, flooded) = (latencies(alone), latencies(flooded));
     let report = Report {
         stage: "server-flood",
-        processor: processor(),
+        processor: this_processor(),
         threads: rayon::current_num_threads(),
         runs: args.runs,
         p99_ratio: flooded.p99_ms / alone.p99_ms,

@@ -46,20 +46,3 @@ fn config_with_journal(context: &Context, folder: &Path, journal: &str) -> Confi
     config.jobs.journal = Some(folder.join(journal));
     config
 }
-
-/// Returns the name of the processor, as the system knows it.
-pub(super) fn processor() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let value = |key: &str| {
-        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-        lines
-            .find(|(name, _)| name.trim() == key)
-            .map_or("unknown", |(_, value)| value.trim())
-    };
-    format!(
-        "{}, family {}, model {}",
-        value("model name"),
-        value("cpu family"),
-        value("model")
-    )
-}
