@@ -82,8 +82,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} partitions in {} s of simulated time, {} faults, {} proofs more than needed, \
-             {} publications, idle while work waited {:.2} %, {} events",
+            "{} partitions in {} s of simulated time; {} faults; {} proofs more than needed; \
+             {} publications; idle while work waited {:.2} %; {} events",
             self.partitions,
             self.took.as_secs(),
             self.faults,

@@ -87,11 +87,10 @@ async fn posts_and_poreps_go_on_while_the_server_is_gone_and_all_catches_up() {
     let caught_up_s = back.elapsed().as_secs_f64();
     let (here_now, there_now) = counts(&daemon);
     println!(
-        "the server was gone for {gone_s:.1} s: {posts} WindowPoSts (the longest {window_s:.2} s) \
-         and {posts} WinningPoSts (the longest {winning_s:.2} s) were proved meanwhile, and {} \
-         proofs in all by the daemon; after its return the daemon was connected in \
-         {connected_s:.1} s, and all was proved in {caught_up_s:.1} s, {} by the daemon and {} by \
-         the worker since the loss",
+        "the server was gone for {gone_s:.1} s; meanwhile {posts} WindowPoSts (the longest \
+         {window_s:.2} s), {posts} WinningPoSts (the longest {winning_s:.2} s) and {} partitions in \
+         all were proved here; after its return the daemon was connected in {connected_s:.1} s; all \
+         was proved in {caught_up_s:.1} s, {} by the daemon and {} by the worker since the loss",
         here_then - here,
         here_now - here,
         there_now - there

@@ -85,10 +85,14 @@ async fn each_job_ends_once_while_machines_die_hang_and_lie() {
     let repeated = noise.await.unwrap();
     let join = || storm.join().unwrap();
     let mut machines = tokio::task::block_in_place(join);
+    let faults = machines
+        .faults
+        .iter()
+        .map(|(fault, times)| format!("{times} {fault}"));
+    let faults = faults.collect::<Vec<_>>().join("; ");
     println!(
-        "{count} jobs in {took_s} s, faults {:?}, {repeated} messages repeated, \
-         {} partitions given to the liar",
-        machines.faults,
+        "{count} jobs in {took_s} s; {faults}; {repeated} messages repeated; {} partitions given \
+         to the liar",
         liar.begun()
     );
     assert_eq!(other.begun(), 0, "versions never meet");
