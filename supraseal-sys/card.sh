@@ -9,7 +9,8 @@
 #                                         logs in FOLDER (target/card/logs)
 #
 # `run` takes the most important steps first and ends within LIMIT_S seconds (560). A step
-# that has no time left is skipped, and that is printed.
+# that has no time left is skipped. The last line names the steps that failed or were
+# skipped, and the exit code is 1 then.
 set -euo pipefail
 usage=$(sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0")
 cd "$(dirname "$0")/.."
@@ -40,17 +41,20 @@ step() {
     shift 2
     if ((left < 20)); then
         echo "== $name: skipped, no time left"
+        missed+=("$name")
         return
     fi
     echo "== $name: $*"
     timeout "$((most < left ? most : left))" "$@" > "$logs/$name.log" 2>&1 || code=$?
     tail -n 25 "$logs/$name.log"
     echo "== $name: exit code $code after $((SECONDS - began)) s"
+    [ "$code" -eq 0 ] || missed+=("$name")
 }
 
 run() {
     LIMIT_S=${LIMIT_S:-560}
     logs=${1:-$packed/logs}
+    missed=()
     mkdir -p "$logs"
     tar -C "$packed" -xzf "$packed/programs.tar.gz"
     local root cuzk=$packed/cuzk
@@ -69,7 +73,7 @@ run() {
     step hidden 20 sh -c 'CUDA_VISIBLE_DEVICES= "$0" bench device --runs 1 2>&1 |
         tee /dev/stderr | grep -q "CUDA shows none"' "$cuzk"
     # The self-test, and the CPU's proofs byte for byte.
-    step dual 120 "$packed/dual" a_card_proves --nocapture
+    step dual 120 env CUZK_TEST_CARD=required "$packed/dual" a_card_proves --nocapture
     step porep 150 "$cuzk" bench device --kind porep --runs 9
     step load 120 "$cuzk" bench device-load --kind porep --runs 500
     step porep-streamed 60 "$cuzk" --config "$packed/small.toml" bench device --kind porep --runs 5
@@ -77,6 +81,10 @@ run() {
     step winning 40 "$cuzk" bench device --kind winning-post --runs 9
     step shape-24 180 "$cuzk" bench device-shape --size 24 --runs 5
     step shape-25 300 "$cuzk" bench device-shape --size 25 --runs 3
+    if ((${#missed[@]})); then
+        echo "== failed or skipped: ${missed[*]}"
+        exit 1
+    fi
 }
 
 case ${1:-} in

@@ -27,6 +27,7 @@ fn write_half(folder: &Path) -> Draft {
 
 /// Is the process that is killed. Not a test by itself.
 #[test]
+#[ignore = "it is the other test's child"]
 fn child() {
     let Ok(folder) = std::env::var(CHILD) else {
         return;
@@ -46,6 +47,7 @@ fn child() {
 
 /// Is the killed process that has a folder. Not a test by itself.
 #[test]
+#[ignore = "it is the other test's child"]
 fn child_with_a_folder() {
     let Ok(parent) = std::env::var(CHILD) else {
         return;
@@ -73,7 +75,8 @@ impl Writer {
 
     fn running(test: &str, folder: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .args(["--ignored", "--exact", test])
+            .args(["--nocapture", "--test-threads=1"])
             .env(CHILD, folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -171,9 +171,8 @@ fn each_request_has_its_object_whatever_a_signal_left_of_it() {
 fn what_is_stopped_goes_on_with_the_same_command() {
     let work = Work::new();
     let child = work.prove(true);
-    work.wait_until_begun();
-    // Some are proved meanwhile, it depends on the machine how many.
-    thread::sleep(Duration::from_millis(1500));
+    // More are proved meanwhile, it depends on the machine how many.
+    wait_until("a proof", || work.made() > 0);
     send("-TERM", &child);
     let output = child.wait_with_output().unwrap();
     let said = stderr(&output);
@@ -182,6 +181,7 @@ fn what_is_stopped_goes_on_with_the_same_command() {
     assert!(said.contains("give the same command again"), "{said}");
     assert!(output.stdout.is_empty());
     let made = work.made();
+    assert!(made > 0, "the second command is to find proofs");
     assert_eq!(said.matches(": proved, ").count(), made, "{said}");
     assert!(made < REQUESTS, "it was to be stopped half-way");
     work.check_files();

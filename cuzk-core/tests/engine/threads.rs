@@ -27,14 +27,15 @@ fn threads() -> BTreeMap<String, usize> {
     threads
 }
 
-/// Has every thread of an engine work.
+/// Has every thread of an engine work. Each job ends with a proof.
 fn use_all(config: &Config) -> Engine {
     let engine = Engine::start(config.clone()).unwrap();
     let request = cuzk_testing::bundled_request(ProofKind::WinningPost);
     engine.submit(&request).unwrap().wait().unwrap();
+    let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     for priority in Priority::ALL {
-        let job = engine.submit_job(tiny::job(ProofKind::WindowPost, 4), urgent(priority));
-        drop(job.unwrap().wait());
+        let job = engine.submit_with(&request, urgent(priority));
+        job.unwrap().wait().unwrap();
     }
     engine
 }
