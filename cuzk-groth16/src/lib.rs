@@ -13,7 +13,8 @@
 //! [`circuit`] and [`params`] (what proofs of one circuit share) → [`evaluate`] (A and B on
 //! a witness) → [`backend`] (where a witness becomes a proof) → [`mod@verify`]. [`memory`]
 //! says how much memory a proof needs, and keeps the memory that proofs recycle.
-//! [`once_map`] has values that are made once and shared.
+//! [`prover`] puts them together for one circuit, and [`mod@bellperson`] has the names of that
+//! library over it. [`once_map`] has values that are made once and shared.
 //!
 //! # Invariants
 //!
@@ -35,14 +36,20 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+pub mod bellperson;
 pub mod circuit;
 mod error;
 pub mod evaluate;
 pub mod memory;
 pub mod once_map;
 pub mod params;
+pub mod prover;
 mod query_lengths;
 pub mod verify;
 
 pub use circuit::{Circuit, CircuitForm};
 pub use error::{Culprit, Error, Result};
+pub use prover::{
+    ProveError, Prover, ProvingDevice, RowCheck, compile, prove, prove_batch, setup,
+};
+pub use verify::verify;
