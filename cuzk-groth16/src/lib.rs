@@ -49,7 +49,10 @@ pub mod verify;
 
 pub use circuit::{Circuit, CircuitForm};
 pub use error::{Culprit, Error, Result};
-pub use prover::{
-    ProveError, Prover, ProvingDevice, RowCheck, compile, prove, prove_batch, setup,
-};
+pub use prover::{ProveError, Prover, ProvingDevice, RowCheck, compile, prove, prove_batch, setup};
 pub use verify::verify;
+
+/// Has the programs of the page compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/any-circuit.md")]
+struct AnyCircuitPage;

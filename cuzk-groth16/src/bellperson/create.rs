@@ -124,9 +124,10 @@ fn prove_all<E: Bls12381, C: Instance<E::Fr> + Send>(
     }
     let first = circuits.remove(0);
     let (prover, proof) = compile_and_prove(params.mapped(), first, *first_randomness)?;
-    let mut proofs = vec![proof];
-    proofs.extend(prover.verified_proofs(circuits, rest)?);
+    let rest = prover.verified_proofs(circuits, rest);
     params.keep(prover);
+    let mut proofs = vec![proof];
+    proofs.extend(rest.map_err(|error| error.after(1))?);
     Ok(proofs)
 }
 

@@ -11,7 +11,7 @@ use cuzk_pce::PackedWitness;
 use cuzk_timeline::Timeline;
 use rayon::prelude::*;
 
-use super::{Proved, ProveError, Prover};
+use super::{ProveError, Proved, Prover};
 use crate::backend::{Batch, BitSums, Randomness};
 
 /// Instances whose witnesses are in memory at once.

@@ -127,6 +127,17 @@ impl ProveError {
         }
     }
 
+    /// The error of a batch that comes after so many other circuits.
+    pub(crate) fn after(self, circuits: usize) -> Self {
+        match self {
+            Self::InBatch { index, source } => Self::InBatch {
+                index: index + circuits,
+                source,
+            },
+            other => other,
+        }
+    }
+
     /// The error of an instance of `circuit`.
     pub(super) fn of_instance(circuit: &str, error: InstanceError) -> Self {
         let circuit = circuit.to_owned();

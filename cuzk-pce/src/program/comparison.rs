@@ -130,7 +130,9 @@ impl<'a, S: PrimeField> RowComparison<'a, S> {
             Body::Plain(r1cs) => Rest::Plain(r1cs),
             Body::Folded(folded) => {
                 let view = folded.tables.view();
-                let places = folded.places(view).map(|(shape, _, cursor)| (shape, cursor));
+                let places = folded
+                    .places(view)
+                    .map(|(shape, _, cursor)| (shape, cursor));
                 Rest::Folded {
                     folded,
                     view,

@@ -83,7 +83,10 @@ impl<S: PrimeField> Folded<S> {
     }
 
     /// Every row's shape, terminal and cursor.
-    pub(super) fn places<'a>(&self, view: View<'a>) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
+    pub(super) fn places<'a>(
+        &self,
+        view: View<'a>,
+    ) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
         let (walk, mut cursor) = Walk::new(view.grammar, 0, None);
         walk.flat_map(Stretch::unfold)
             .filter_map(move |terminal| Some((view.shape(terminal)?, terminal)))

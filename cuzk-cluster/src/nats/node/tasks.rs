@@ -18,9 +18,7 @@ use crate::message::{
     CIRCUITS_MAX, Control, Failure, Message as _, Outcome, Presence, Work, WorkId, WorkResult,
 };
 use crate::nats::run::Run;
-use crate::nats::{
-    ClusterError, Connection, ERROR_PAUSE, TRACE_HEADER, lock, objects, streams,
-};
+use crate::nats::{ClusterError, Connection, ERROR_PAUSE, TRACE_HEADER, lock, objects, streams};
 use crate::subject::Subject;
 use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId, RunEnd};
 

@@ -85,7 +85,10 @@ impl Job {
             }
             Ok(response) => response,
         };
-        assert!(!self.is_false, "{id} is false, and has an end: {response:?}");
+        assert!(
+            !self.is_false,
+            "{id} is false, and has an end: {response:?}"
+        );
         let proof = response.proof.to_vec();
         let kind = self.kind;
         let verified = tokio::task::spawn_blocking(move || verify(kind, &response));
