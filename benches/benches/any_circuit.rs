@@ -1,5 +1,5 @@
-//! Proofs of circuits that are not Filecoin's, from an instance to the bytes: our prover and
-//! bellperson's, in turns and with the same parameters and randomness.
+//! Proofs of circuits that are not Filecoin's, from an instance to the bytes. Our prover and
+//! bellperson's take turns, with the same parameters and randomness.
 //!
 //! `cargo bench -p benches --bench any_circuit -- 16 20` names other sizes than 2^16 rows.
 

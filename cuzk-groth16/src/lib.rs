@@ -2,7 +2,7 @@
 //!
 //! A [`Circuit`] is compiled once. Its parameters are files, mapped by
 //! [`params`]. A [`backend`] makes a proof of a witness, on the CPU or on a GPU, and
-//! [`verify`] lets it out.
+//! [`mod@verify`] lets it out.
 //!
 //! This crate knows nothing of Filecoin, of jobs and queues, of a configuration or of a
 //! command line. A circuit has a name, files have paths, and a backend gets its needs by

@@ -156,8 +156,8 @@ impl<E: Bls12381> ParameterSource<E> for &MappedParameters<E> {
     }
 }
 
-/// Makes parameters of a circuit with random toxic waste. Whoever knows what `rng` gave can
-/// prove anything.
+/// Makes parameters of a circuit with random toxic waste. Anyone who knows the output of
+/// `rng` can prove anything.
 ///
 /// # Errors
 /// As [`generate_parameters`].

@@ -1,7 +1,9 @@
 //! The reasons why there is no proof of a circuit.
 //!
-//! The invariant: a circuit that is not the compiled one is named with the difference, and a
-//! witness that does not satisfy the circuit with the row.
+//! The invariants:
+//!
+//! * The error of a circuit that is not the compiled one names the first difference.
+//! * The error of a witness that does not satisfy the circuit names the first such row.
 
 use std::io;
 
@@ -115,8 +117,8 @@ pub enum ProveError {
 }
 
 impl ProveError {
-    /// Returns the row that is the reason, from 0, if one is: a row that differs from the
-    /// compiled circuit's, or that the witness does not satisfy.
+    /// Returns the row that is the reason, from 0, if there is one. It differs from the
+    /// compiled circuit's, or the witness does not satisfy it.
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         match self {

@@ -136,7 +136,7 @@ fn row(error: SynthesisError) -> Option<usize> {
     inner.row()
 }
 
-/// Whether the circuit was compiled with its parameters or with its first proof.
+/// The circuit is compiled with its parameters, or with its first proof.
 #[test]
 fn another_shape_is_refused_with_its_row() {
     let good = || squares(3, Fault::Coefficient);

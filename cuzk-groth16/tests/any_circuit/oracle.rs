@@ -34,7 +34,7 @@ pub(crate) fn in_memory<C: Instance<Scalar>>(blank: C) -> Prover {
     Prover::new(circuit, params).unwrap()
 }
 
-/// The same circuit and parameters out of files.
+/// A prover of the same circuit and parameters, which are mapped from files.
 pub(crate) fn from_files(prover: &Prover) -> Prover {
     let folder = tempfile::tempdir().unwrap();
     let [circuit, params] = ["any.circuit", "any.params"].map(|name| folder.path().join(name));
@@ -60,8 +60,8 @@ pub(crate) fn their_params<C: Instance<Scalar>>(blank: C) -> Parameters<Bls12> {
     .unwrap()
 }
 
-/// Checks that the parameters of a circuit are bellperson's, and the proofs of an instance too:
-/// with everything in memory and out of files, by rows and by counts.
+/// Checks that the parameters of a circuit are bellperson's, and the proofs of an instance too.
+/// Proofs are made in memory and out of files, with rows compared and with counts compared.
 pub(crate) fn agree<C: Instance<Scalar> + Clone + Send>(blank: C, instance: C) {
     let prover = in_memory(blank.clone());
     let theirs = their_params(blank);

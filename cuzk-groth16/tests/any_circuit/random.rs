@@ -136,7 +136,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn random() -> impl Strategy<Value = Random> {
     let steps = prop::collection::vec(step(), 0..40);
     (steps, 1..4usize).prop_map(|(steps, times)| Random {
-        steps: steps.repeat(times),
+        steps: vec![steps; times].concat(),
         is_blank: false,
     })
 }
