@@ -3,16 +3,16 @@
 //!
 //! `cargo bench -p benches --bench any_circuit -- 16 20` names other sizes than 2^16 rows.
 
+use bellperson::{
+    Circuit as Instance,
+    groth16::{Parameters, Proof, create_proof},
+};
 use benches::{
     Result,
     mode::{Mode, cores},
     stage::agree,
     study::{Study, time},
     table,
-};
-use bellperson::{
-    Circuit as Instance,
-    groth16::{Parameters, Proof, create_proof},
 };
 use blstrs::{Bls12, Scalar};
 use criterion::Criterion;
@@ -142,7 +142,9 @@ fn processor() -> String {
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut lines = cpus.lines().filter_map(|line| line.split_once(": "));
     let model = lines.find(|(key, _)| key.starts_with("model name"));
-    model.map_or("an unknown processor", |(_, name)| name).to_owned()
+    model
+        .map_or("an unknown processor", |(_, name)| name)
+        .to_owned()
 }
 
 fn main() -> Result<()> {

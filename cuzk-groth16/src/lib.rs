@@ -13,12 +13,13 @@
 //! [`circuit`] and [`params`] (what proofs of one circuit share) → [`evaluate`] (A and B on
 //! a witness) → [`backend`] (where a witness becomes a proof) → [`mod@verify`]. [`memory`]
 //! says how much memory a proof needs, and keeps the memory that proofs recycle.
-//! [`prover`] puts them together for one circuit, and [`mod@bellperson`] has the names of that
+//! A [`Prover`] puts them together for one circuit, and [`mod@bellperson`] has the names of that
 //! library over it. [`once_map`] has values that are made once and shared.
 //!
 //! # Invariants
 //!
-//! * Proof bytes leave only through [`mod@verify`].
+//! * A proof is verified by [`mod@verify`] before it is returned as one, and has another type
+//!   if it was not.
 //! * A file is checked against its real length, and a checksum or a circuit's dimensions,
 //!   before it is used.
 //! * Nothing here is constant-time.
@@ -43,7 +44,7 @@ pub mod evaluate;
 pub mod memory;
 pub mod once_map;
 pub mod params;
-pub mod prover;
+mod prover;
 mod query_lengths;
 pub mod verify;
 

@@ -7,9 +7,9 @@
 //! Invariant: both systems have allocated the same variables.
 
 use crate::{
-    program::{Program, RowComparison, ShapeDifference, compile_by},
+    program::{Program, RowComparison, ShapeDifference, check_variables, compile_by},
     record::RecordError,
-    witness::{PackedWitness, PackedWitnessCs, WitnessError},
+    witness::{Columns, PackedWitness, PackedWitnessCs, WitnessError, packed_witness},
 };
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError, Variable};
 use ff::PrimeField;
@@ -47,6 +47,21 @@ pub fn packed_witness_of<S: PrimeField, C: Circuit<S>>(
     }
     let witness = witness?;
     rows.finish()?;
+    Ok(witness)
+}
+
+/// As [`packed_witness()`], and compares the numbers of variables with those of `program`. Rows
+/// are not compared, and gadgets need not build them.
+///
+/// # Errors
+/// [`InstanceError::Witness`] if the circuit has no complete witness, and
+/// [`InstanceError::Shape`] without a row.
+pub fn counted_witness_of<S: PrimeField, C: Circuit<S>>(
+    program: &Program<S>,
+    circuit: C,
+) -> Result<PackedWitness<S>, InstanceError> {
+    let witness = packed_witness(circuit)?;
+    check_variables(program, witness.num_inputs(), witness.num_aux())?;
     Ok(witness)
 }
 

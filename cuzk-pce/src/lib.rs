@@ -80,7 +80,7 @@ pub use eval::{
     spmv_parallel_into,
 };
 pub use fingerprint::Fingerprint;
-pub use instance::{InstanceError, compile_with_witness, packed_witness_of};
+pub use instance::{InstanceError, compile_with_witness, counted_witness_of, packed_witness_of};
 pub use program::{Program, ShapeDifference, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};

@@ -5,7 +5,7 @@
 
 use bellperson::Circuit as Instance;
 use blstrs::Scalar;
-use cuzk_pce::{Columns, InstanceError, PackedWitness, packed_witness, packed_witness_of};
+use cuzk_pce::{PackedWitness, counted_witness_of, packed_witness_of};
 
 use super::ProveError;
 use crate::circuit::Circuit;
@@ -33,14 +33,9 @@ pub(super) fn witness<C: Instance<Scalar>>(
     check: RowCheck,
 ) -> Result<PackedWitness<Scalar>, ProveError> {
     let program = circuit.program();
-    let counted = |instance| -> Result<_, InstanceError> {
-        let witness = packed_witness(instance)?;
-        program.check_variables(witness.num_inputs(), witness.num_aux())?;
-        Ok(witness)
-    };
     let witness = match check {
         RowCheck::Rows => packed_witness_of(program, instance),
-        RowCheck::Counts => counted(instance),
+        RowCheck::Counts => counted_witness_of(program, instance),
     };
     witness.map_err(|error| ProveError::of_instance(circuit.name(), error))
 }

@@ -8,8 +8,8 @@ use bellperson::groth16::{
 };
 use blstrs::{Bls12, Scalar};
 use cuzk_groth16::backend::Randomness;
-use cuzk_groth16::params::{MappedParams, ToxicWaste};
-use cuzk_groth16::{Circuit, Prover, RowCheck, compile, setup};
+use cuzk_groth16::params::ToxicWaste;
+use cuzk_groth16::{Prover, RowCheck, compile, setup};
 use cuzk_pce::packed_witness;
 use group::prime::PrimeCurveAffine;
 
@@ -95,12 +95,4 @@ pub(crate) fn agree_with<C: Instance<Scalar> + Clone + Send>(
         let random = prover.prove_unverified(instance.clone(), Randomness::from_os());
         assert!(verify_proof(&key, &random.unwrap(), &inputs).unwrap());
     }
-}
-
-/// A circuit and parameters of bellperson's format in memory.
-pub(crate) fn with_their_params(circuit: Circuit, theirs: &Parameters<Bls12>) -> Prover {
-    let mut bytes = Vec::new();
-    theirs.write(&mut bytes).unwrap();
-    let params = MappedParams::of_bytes(bytes).unwrap();
-    Prover::new(Arc::new(circuit), Arc::new(params)).unwrap()
 }

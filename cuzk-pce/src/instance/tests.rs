@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Columns, R1cs, compile, packed_witness, record, testing::*};
+use crate::{R1cs, compile, record, testing::*};
 use bellperson::Index;
 use blstrs::Scalar;
 use proptest::prelude::*;
@@ -51,10 +51,15 @@ fn compare(circuit: RandomCircuit, compiled: &RandomCircuit) -> Result<(), TestC
     let same = program.fingerprint() == rows.fingerprint();
     prop_assert_eq!(expected.is_none(), same);
     match (packed_witness_of(&program, circuit.clone()), expected) {
-        (Ok(witness), None) => prop_assert_eq!(witness, packed_witness(circuit).unwrap()),
+        (Ok(witness), None) => {
+            prop_assert_eq!(witness, packed_witness(circuit.clone()).unwrap());
+        }
         (Err(InstanceError::Shape(got)), Some(expected)) => prop_assert_eq!(got, expected),
         (got, expected) => prop_assert!(false, "{:?}, not {:?}", got.err(), expected),
     }
+    let variables = |r1cs: &R1cs<Scalar>| (r1cs.num_inputs(), r1cs.num_aux());
+    let as_many = variables(&rows) == (program.num_inputs(), program.num_aux());
+    prop_assert_eq!(counted_witness_of(&program, circuit).is_ok(), as_many);
     Ok(())
 }
 

@@ -75,30 +75,26 @@ impl ShapeDifference {
     }
 }
 
-impl<S> Program<S> {
-    /// Compares numbers of variables with those of the program.
-    ///
-    /// # Errors
-    /// [`ShapeDifference::Inputs`], [`ShapeDifference::Aux`].
-    pub fn check_variables(
-        &self,
-        num_inputs: usize,
-        num_aux: usize,
-    ) -> Result<(), ShapeDifference> {
-        if num_inputs != self.num_inputs() {
-            return Err(ShapeDifference::Inputs {
-                expected: self.num_inputs(),
-                got: num_inputs,
-            });
-        }
-        if num_aux != self.num_aux() {
-            return Err(ShapeDifference::Aux {
-                expected: self.num_aux(),
-                got: num_aux,
-            });
-        }
-        Ok(())
+/// Compares numbers of variables with those of a program.
+///
+/// # Errors
+/// [`ShapeDifference::Inputs`], [`ShapeDifference::Aux`].
+pub(crate) fn check_variables<S>(
+    program: &Program<S>,
+    num_inputs: usize,
+    num_aux: usize,
+) -> Result<(), ShapeDifference> {
+    let expected = program.num_inputs();
+    if num_inputs != expected {
+        let got = num_inputs;
+        return Err(ShapeDifference::Inputs { expected, got });
     }
+    let expected = program.num_aux();
+    if num_aux != expected {
+        let got = num_aux;
+        return Err(ShapeDifference::Aux { expected, got });
+    }
+    Ok(())
 }
 
 /// The rows of folded tables, each with the number of auxiliaries before it.
@@ -170,7 +166,7 @@ impl<'a, S: PrimeField> RowComparison<'a, S> {
                 rows,
             });
         }
-        self.program.check_variables(self.num_inputs, self.num_aux)
+        check_variables(self.program, self.num_inputs, self.num_aux)
     }
 
     /// Returns the first difference of the next row, if there is one.

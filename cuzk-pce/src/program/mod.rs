@@ -59,5 +59,5 @@ pub use file::{inspect, read, write};
 pub use file_header::ProgramHeader;
 pub use flat::{BLOCK_ROWS, Flat};
 
-pub(crate) use comparison::RowComparison;
+pub(crate) use comparison::{RowComparison, check_variables};
 pub(crate) use compile::compile_by;
