@@ -13,7 +13,7 @@
 //!
 //! # Invariants
 //!
-//! * Proof bytes leave only through [`cuzk_groth16::verify`].
+//! * Proof bytes leave only through [`mod@cuzk_groth16::verify`].
 //! * A job that was accepted ends: with a proof or with an error.
 //! * Memory is reserved before it is used, and what can never be is an error.
 //! * Input is never trusted: a bad request, file or configuration is a typed

@@ -4,7 +4,8 @@
 //!   thousandth of the size of the plain rows, and faster to evaluate. The plain rows never
 //!   exist side by side.
 //! * [`witness()`] computes the values of a circuit instance, and [`packed_witness`] packs
-//!   them.
+//!   them. [`packed_witness_of`] also compares the rows of the instance with the compiled
+//!   ones, and [`compile_with_witness`] compiles them.
 //! * [`Program::evaluate_satisfied`] multiplies the two, under a checkpoint.
 //! * [`Densities`] and [`Fingerprint`] are the properties of a circuit that a prover needs.
 //! * [`record()`] takes the plain rows out of a blank circuit. [`CsrMatrix`] and [`R1cs`]
@@ -61,6 +62,7 @@ mod density;
 pub mod disk;
 mod eval;
 mod fingerprint;
+mod instance;
 pub mod naive;
 pub mod program;
 mod r1cs;
@@ -78,7 +80,8 @@ pub use eval::{
     spmv_parallel_into,
 };
 pub use fingerprint::Fingerprint;
-pub use program::{Program, compile, compile_while};
+pub use instance::{InstanceError, compile_with_witness, counted_witness_of, packed_witness_of};
+pub use program::{Program, ShapeDifference, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use witness::{

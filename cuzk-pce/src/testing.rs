@@ -141,6 +141,15 @@ impl RandomCircuit {
         RandomCircuit { ops, blank: false }
     }
 
+    /// The circuit without its last step.
+    pub(crate) fn without_last(&self) -> Self {
+        let ops = self.ops.split_last().map_or(&[][..], |(_, ops)| ops);
+        RandomCircuit {
+            ops: ops.to_vec(),
+            blank: self.blank,
+        }
+    }
+
     pub(crate) fn failing() -> Self {
         RandomCircuit {
             ops: vec![Op::Fail],
@@ -387,6 +396,20 @@ impl Circuit<Scalar> for RandomCircuit {
 /// Circuits of up to some dozens of steps, groups nested up to two deep.
 pub(crate) fn random_circuit() -> impl Strategy<Value = RandomCircuit> {
     prop::collection::vec(op(), 0..24).prop_map(|ops| RandomCircuit { ops, blank: false })
+}
+
+/// A circuit as of [`random_circuit`], and the same with a step more, less, or another.
+pub(crate) fn random_change() -> impl Strategy<Value = (RandomCircuit, RandomCircuit)> {
+    let place = any::<prop::sample::Index>();
+    (random_circuit(), place, 0..2usize, prop::option::of(op())).prop_map(
+        |(circuit, place, removed, added)| {
+            let mut changed = circuit.clone();
+            let at = place.index(circuit.ops.len() + 1);
+            let end = (at + removed).min(circuit.ops.len());
+            changed.ops.splice(at..end, added);
+            (circuit, changed)
+        },
+    )
 }
 
 /// Circuits of free rows, no two of which look alike: some hundred distinct

@@ -1,11 +1,12 @@
 //! The common part of the tests of several crates: the bundled requests, and one cache of
-//! insecure parameters of the smallest circuits, made when first needed. [`fuzz`] tries
-//! decoders.
+//! insecure parameters of the smallest circuits, made when first needed. [`circuits`] are
+//! other circuits than Filecoin's. [`fuzz`] tries decoders.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+pub mod circuits;
 pub mod fuzz;
 
 use std::path::{Path, PathBuf};

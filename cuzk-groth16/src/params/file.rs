@@ -25,13 +25,13 @@ use super::query::{Query, QueryName};
 use crate::query_lengths::QueryLengths;
 
 /// Bytes of an uncompressed point of G1.
-const G1_BYTES: u64 = 96;
+pub(super) const G1_BYTES: u64 = 96;
 /// Bytes of an uncompressed point of G2.
-const G2_BYTES: u64 = 192;
+pub(super) const G2_BYTES: u64 = 192;
 /// Bytes of a query's count.
-const COUNT_BYTES: u64 = 4;
+pub(super) const COUNT_BYTES: u64 = 4;
 /// Bytes of the six points that open a verifying key.
-const KEY_POINTS_BYTES: u64 = 3 * G1_BYTES + 3 * G2_BYTES;
+pub(super) const KEY_POINTS_BYTES: u64 = 3 * G1_BYTES + 3 * G2_BYTES;
 
 /// A `.params` file, mapped into memory.
 ///
@@ -65,7 +65,19 @@ impl ParamsFile {
     /// A file that is missing, unreadable, empty, truncated or too long, and a
     /// verifying key that does not decode or has a point at infinity.
     pub fn open(path: &Path) -> Result<Self, ParamsError> {
-        let map = open_map(path)?;
+        Self::of_map(path, open_map(path)?)
+    }
+
+    /// Takes the bytes of a `.params` file that need not exist. Messages name `path`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub(super) fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, ParamsError> {
+        Self::of_map(path, Map::Memory(bytes))
+    }
+
+    fn of_map(path: &Path, map: Map) -> Result<Self, ParamsError> {
         let mut cursor = Cursor::new(path, map.bytes());
         let key_end = cursor.key()?;
         let layout = Layout {
@@ -86,10 +98,22 @@ impl ParamsFile {
         })
     }
 
-    /// The file.
+    /// The file, or a name for parameters that are in no file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns true if there is no file, and [`Self::path`] is only a name for messages.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.map, Map::Memory(_))
+    }
+
+    /// The bytes of the whole file, in bellperson's format.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.map.bytes()
     }
 
     /// The file's size, bytes.

@@ -1,4 +1,5 @@
-//! A file's bytes without copying them: the one place that maps memory.
+//! A file's bytes without copying them: the one place that maps memory. Parameters that are
+//! no file have their bytes on the heap.
 
 #![allow(unsafe_code)] // A mapping is only as good as the file behind it.
 
@@ -7,9 +8,12 @@ use std::io;
 
 use memmap2::Mmap;
 
-/// A whole file, mapped for reading.
+/// A whole file, mapped for reading, or bytes that are in no file.
 #[derive(Debug)]
-pub(super) struct Map(Mmap);
+pub(super) enum Map {
+    File(Mmap),
+    Memory(Vec<u8>),
+}
 
 impl Map {
     /// Maps all of `file` as it is now.
@@ -27,11 +31,14 @@ impl Map {
         // so a change could give wrong points, which verification rejects, but no
         // invalid value.
         let map = unsafe { Mmap::map(file) }?;
-        Ok(Self(map))
+        Ok(Self::File(map))
     }
 
     /// The bytes.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+        match self {
+            Self::File(map) => map,
+            Self::Memory(bytes) => bytes,
+        }
     }
 }

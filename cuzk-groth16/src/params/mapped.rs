@@ -4,6 +4,7 @@
 //! parameters.
 
 use std::fmt;
+use std::io::{Read, Write};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use rayon::ThreadPool;
 use super::error::ParamsError;
 use super::file::ParamsFile;
 use super::multiples::{SharedFile, SharedMultiples};
+use super::new_file::{created, write_new};
+use super::reader::read_bytes;
 use crate::circuit::Circuit;
 
 /// The parameters of one circuit, mapped into memory, with their multiples once they were
@@ -41,6 +44,9 @@ impl Deref for MappedParams {
     }
 }
 
+/// The name of parameters that are in no file.
+const IN_MEMORY: &str = "(parameters in memory)";
+
 impl MappedParams {
     /// Maps a `.params` file. Its multiples are opened when they are asked for.
     ///
@@ -51,6 +57,44 @@ impl MappedParams {
         Ok(Self {
             file: ParamsFile::open(path)?,
             multiples: SharedMultiples::default(),
+        })
+    }
+
+    /// Takes the bytes of a `.params` file, which stay in memory. There are no multiples of
+    /// such parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`ParamsFile::open`].
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Self, ParamsError> {
+        Ok(Self {
+            file: ParamsFile::of_bytes(Path::new(IN_MEMORY), bytes)?,
+            multiples: SharedMultiples::default(),
+        })
+    }
+
+    /// Reads parameters in bellperson's format, and no byte after them. They stay in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`ParamsFile::open`], and [`ParamsError::Io`] if there are too few bytes.
+    pub fn read(reader: &mut impl Read) -> Result<Self, ParamsError> {
+        let bytes = read_bytes(reader).map_err(|source| ParamsError::Io {
+            path: IN_MEMORY.into(),
+            source,
+        })?;
+        Self::of_bytes(bytes)
+    }
+
+    /// Writes the parameters to a new file, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::Io`], also if there is a file of this name.
+    pub fn write(&self, path: &Path) -> Result<(), ParamsError> {
+        write_new(path, |writer| {
+            let written = writer.write_all(self.bytes());
+            written.map_err(|source| created(path, source))
         })
     }
 

@@ -4,6 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | `file` | maps a file and checks its lengths |
+//! | `reader` | reads parameters out of a stream |
 //! | `query` | decodes points |
 //! | `check` | checks every point |
 //! | `mapped` | a file in use, with its multiples |
@@ -29,6 +30,7 @@ mod multiples;
 mod new_file;
 mod qap;
 mod query;
+mod reader;
 mod toxic_waste;
 
 pub use crate::query_lengths::QueryLengths;

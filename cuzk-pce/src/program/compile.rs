@@ -12,7 +12,12 @@
 //! Invariant: rows, variables and fingerprint are those of the recorded
 //! system.
 
-use super::{body::Body, compiled::Program, compiler::fold_while, file::folded_bytes};
+use super::{
+    body::Body,
+    compiled::Program,
+    compiler::{Compiler, fold_while},
+    file::folded_bytes,
+};
 use crate::{disk, record::RecordError};
 use bellperson::Circuit;
 use cuzk_memory::unwind;
@@ -44,6 +49,21 @@ pub fn compile_while<S: PrimeField, C: Circuit<S>>(
     let compiled = unwind::catch::<_, Stopped>(|| fold_while(circuit, checkpoint));
     let (fingerprint, folded) = compiled.unwrap_or_else(|stopped| Err(stopped.into()))?;
     Ok(smallest(Program::of_folded(fingerprint, folded)))
+}
+
+/// Compiles the circuit that `synthesize` synthesises, ONE included, and returns its result
+/// too.
+///
+/// # Errors
+/// As [`compile`], and those of `synthesize`.
+pub(crate) fn compile_by<S: PrimeField, T, E: From<RecordError>>(
+    synthesize: impl FnOnce(&mut Compiler<'_, S>) -> Result<T, E>,
+) -> Result<(Program<S>, T), E> {
+    let mut compiler = Compiler::create(&NEVER_STOP).map_err(RecordError::from)?;
+    let result = synthesize(&mut compiler)?;
+    let (fingerprint, folded) = compiler.finish().map_err(RecordError::from)?;
+    let program = smallest(Program::of_folded(fingerprint, folded));
+    Ok((program, result))
 }
 
 /// As [`compile`], but folded even if that is larger.

@@ -77,7 +77,7 @@ const FIXED_LEN: usize = 64;
 const STRETCH_ROWS: u32 = 4096;
 
 /// The constraint system that [`compile`](super::compile::compile) hands to a circuit.
-struct Compiler<'a, S> {
+pub(crate) struct Compiler<'a, S> {
     checkpoint: &'a Checkpoint<'a>,
     num_inputs: u32,
     num_aux: u32,
@@ -102,7 +102,7 @@ struct Compiler<'a, S> {
 }
 
 impl<'a, S: PrimeField> Compiler<'a, S> {
-    fn create(checkpoint: &'a Checkpoint<'a>) -> Result<Self, CsrError> {
+    pub(super) fn create(checkpoint: &'a Checkpoint<'a>) -> Result<Self, CsrError> {
         Ok(Compiler {
             checkpoint,
             num_inputs: 0,
@@ -124,7 +124,7 @@ impl<'a, S: PrimeField> Compiler<'a, S> {
         })
     }
 
-    fn finish(self) -> Result<(Fingerprint, Folded<S>), CsrError> {
+    pub(super) fn finish(self) -> Result<(Fingerprint, Folded<S>), CsrError> {
         if let Some(error) = self.failed {
             return Err(error);
         }

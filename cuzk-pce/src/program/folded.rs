@@ -83,7 +83,10 @@ impl<S: PrimeField> Folded<S> {
     }
 
     /// Every row's shape, terminal and cursor.
-    fn places<'a>(&self, view: View<'a>) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
+    pub(super) fn places<'a>(
+        &self,
+        view: View<'a>,
+    ) -> impl Iterator<Item = (Shape, u32, u32)> + use<'a, S> {
         let (walk, mut cursor) = Walk::new(view.grammar, 0, None);
         walk.flat_map(Stretch::unfold)
             .filter_map(move |terminal| Some((view.shape(terminal)?, terminal)))
@@ -94,7 +97,7 @@ impl<S: PrimeField> Folded<S> {
     }
 
     /// The terms of a part, columns as they are stored.
-    fn part_terms<'a>(
+    pub(super) fn part_terms<'a>(
         &'a self,
         view: &View<'a>,
         part: u32,

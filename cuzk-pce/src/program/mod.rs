@@ -7,7 +7,8 @@
 //!   entered at any row.
 //! * `tables`, `check_tables`: both as one checked block of words.
 //! * `types`: the columns that are boolean; `columns`: the columns that there are.
-//! * `compiler`, `compile`: from a blank circuit, row by row.
+//! * `compiler`, `compile`: from a circuit, row by row; `comparison`: a circuit's rows held
+//!   against those of a program.
 //! * `folded`, `body`, `compiled`: the program.
 //! * `part`, `prepared`, `stretch`, `drift` and `run`: evaluation.
 //! * `flat`: the form for a device; `file`: the form in a file.
@@ -23,6 +24,7 @@ mod body;
 mod check_tables;
 mod coefficients;
 mod columns;
+mod comparison;
 mod compile;
 mod compiled;
 mod compiler;
@@ -49,9 +51,13 @@ mod types;
 mod walk;
 
 pub use crate::tables_error::TablesError;
+pub use comparison::ShapeDifference;
 pub use compile::{compile, compile_while};
 pub use compiled::{Program, ROWS_A_LOOK, Sizes, UnfoldError, check};
 pub use dimensions::RowTerm;
 pub use file::{inspect, read, write};
 pub use file_header::ProgramHeader;
 pub use flat::{BLOCK_ROWS, Flat};
+
+pub(crate) use comparison::{RowComparison, check_variables};
+pub(crate) use compile::compile_by;

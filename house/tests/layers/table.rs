@@ -99,6 +99,8 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "evaluate",
             "backend",
             "verify",
+            "prover",
+            "bellperson",
         ],
     ),
 ];

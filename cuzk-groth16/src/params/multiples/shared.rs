@@ -64,6 +64,13 @@ impl SharedFile {
         isa: Isa,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<Self, Stopped> {
+        if params.is_in_memory() {
+            return Ok(Self {
+                found: Found::Nothing,
+                problem: Mutex::default(),
+                file: None,
+            });
+        }
         let path = multiples_path(params);
         // Before it is opened, so that what takes its place in between is noticed.
         let file = FileIdentity::of(&path);
@@ -123,6 +130,9 @@ impl SharedFile {
     /// others. A file that is gone is no reason to let go of its multiples.
     #[must_use]
     pub fn is_outdated(&self, params: &ParamsFile) -> bool {
+        if params.is_in_memory() {
+            return false;
+        }
         let now = FileIdentity::of(&multiples_path(params));
         matches!(self.found, Found::Stale { .. }) || now.is_some() && now != self.file
     }

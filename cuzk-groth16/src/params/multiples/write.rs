@@ -39,6 +39,7 @@ pub struct WrittenMultiples {
 /// # Errors
 /// * [`ParamsError::NoMultiples`] if the limit leaves room for none, or the
 ///   instructions have no form for them.
+/// * [`ParamsError::Multiples`] for parameters that are in no file.
 /// * [`ParamsError::Points`] for a base that is no point.
 /// * [`ParamsError::Stopped`], and [`ParamsError::Io`].
 pub fn write_multiples(
@@ -51,6 +52,10 @@ pub fn write_multiples(
 ) -> Result<WrittenMultiples, ParamsError> {
     let isa = context.isa;
     let path = multiples_path(params);
+    if params.is_in_memory() {
+        let problem = "the parameters are in no file that it could be beside".to_owned();
+        return Err(ParamsError::Multiples { path, problem });
+    }
     let queries = Queries::new(program, densities);
     let shapes = queries
         .shapes(isa, threads, limit_bytes)
