@@ -29,6 +29,7 @@ use super::jobs::Jobs;
 use super::reverify::{ProofKey, verify_again};
 use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
+use crate::error::ErrorCode;
 use crate::job::{JobState, Owner, Settled};
 use crate::metrics::{self, Fault};
 use crate::panics::catch_panic;
@@ -60,9 +61,13 @@ impl Core {
     ) -> Result<Self> {
         let limits = limits(&config)?;
         let fleet = Fleet::new(&config, devices);
+        let timeline = Timeline::default();
+        for (device, name) in fleet.names() {
+            timeline.name_device(device, name);
+        }
         Ok(Self {
             decoder,
-            timeline: Timeline::default(),
+            timeline,
             compute: Compute::new(&config, pool, fleet.throttle(), limits.total_bytes)?,
             assets: Assets::new(&config, &limits, fleet.any_is_this_cpu()),
             jobs: Jobs::new(&config.jobs)?,
@@ -224,7 +229,14 @@ impl Core {
         let route = route::route(&failure, &self.fleet.view());
         let partition = attempt.partition;
         if route != Route::Settle {
-            tracing::warn!(device, partition, %error, "a partition has to be proved again");
+            tracing::warn!(
+                job = attempt.job.number(),
+                partition,
+                device,
+                code = %ErrorCode::of(&error),
+                %error,
+                "a partition has to be proved again"
+            );
         }
         match route {
             Route::Settle => self.settle(&attempt.job, partition, Err(error)),

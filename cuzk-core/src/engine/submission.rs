@@ -116,6 +116,7 @@ fn accept(
         deadline,
         record: None,
     };
+    let request_bytes = request.as_ref().map(|request| request.as_bytes().len());
     let recorder = core.jobs.recorder();
     let (done, is_new) = match (&recorder, request) {
         (Some(recorder), Some(request)) => {
@@ -127,7 +128,9 @@ fn accept(
     let job = Arc::new(JobState::new(new));
     job.set_input(statement);
     core.timeline.follow(number, Arc::clone(job.live()));
+    core.timeline.name_job(number, name_of(&job));
     core.jobs.registry.add_live(&job);
+    core.jobs.log_accepted(&job, request_bytes);
     for (partition, proof) in done {
         core.restore(&job, partition, proof);
     }
@@ -148,6 +151,14 @@ fn accept(
     }
     metrics::job_accepted(circuit.kind.name());
     Ok(job)
+}
+
+/// Returns what pictures call a job.
+pub(super) fn name_of(job: &JobState) -> String {
+    match job.id() {
+        Some(id) => format!("{} {id}", job.circuit()),
+        None => job.circuit().to_string(),
+    }
 }
 
 /// Returns the error for which a job is refused before anything is kept of it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
-use cuzk_core::engine::make_no_multiples;
+use cuzk_core::engine::serve_one_command;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
@@ -103,7 +103,7 @@ fn an_engine_that_is_to_make_none_leaves_damaged_multiples_alone() {
     };
     let before = fs::read(&multiples).unwrap();
     let engine = engine_that_makes(folder.path(), &[KIND]);
-    make_no_multiples(&engine);
+    serve_one_command(&engine);
     prove(&engine);
     assert!(engine.status().making_multiples.is_empty());
     engine.shutdown();

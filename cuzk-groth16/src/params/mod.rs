@@ -5,7 +5,10 @@
 //! |---|---|
 //! | `file` | maps a file and checks its lengths |
 //! | `query` | decodes points |
-//! | `check` | checks every point |
+//! | `check` | checks every point by itself |
+//! | `part` | a piece of a query |
+//! | `assignment` | random values of a circuit's variables, and what its products need |
+//! | `relation` | checks the points against the circuit, by a random assignment |
 //! | `mapped` | a file in use, with its multiples |
 //! | `multiples` | multiples of points, in a file beside the parameters |
 //! | `manager` | the folder of the files; opens each once |
@@ -18,6 +21,7 @@
 //! * A parameter file is never copied whole.
 //! * An existing parameter file is never overwritten.
 
+mod assignment;
 mod check;
 mod error;
 mod file;
@@ -27,8 +31,10 @@ mod map;
 mod mapped;
 mod multiples;
 mod new_file;
+mod part;
 mod qap;
 mod query;
+mod relation;
 mod toxic_waste;
 
 pub use crate::query_lengths::QueryLengths;
@@ -43,4 +49,5 @@ pub use multiples::{
     planned_multiples, write_multiples, writing_bytes,
 };
 pub use query::{Query, QueryName};
+pub use relation::{Relation, check_relation};
 pub use toxic_waste::ToxicWaste;

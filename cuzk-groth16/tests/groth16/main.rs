@@ -5,8 +5,10 @@
 
 mod check;
 mod circuit_cache;
+mod file;
 mod multiples;
 mod params;
+mod relation;
 
 use std::path::PathBuf;
 use std::sync::Arc;

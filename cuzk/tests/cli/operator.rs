@@ -270,6 +270,18 @@ fn the_version_says_how_it_was_built() {
     let report = json(&["version"]);
     let kernels = report["kernels"].as_array().unwrap();
     assert_eq!(kernels[0], cuzk_kernels::Isa::best().name());
+    // A tree without git, such as a package's, has the commit that it was made from, or none.
+    let git = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    if let Ok(git) = git
+        && git.status.success()
+    {
+        let commit = String::from_utf8(git.stdout).unwrap();
+        assert_eq!(report["commit"], commit.trim());
+        assert!(long.contains(commit.trim()), "{long}");
+    }
 }
 
 #[test]

@@ -134,6 +134,19 @@ impl Fleet {
         }
     }
 
+    /// Returns what pictures call each device, and each dedicated worker.
+    pub(super) fn names(&self) -> impl Iterator<Item = (usize, String)> {
+        let devices = self.devices.iter().map(|slot| {
+            let name = match slot.device.backend.is_this_cpu() {
+                true => "CPU",
+                false => "GPU",
+            };
+            name.to_owned()
+        });
+        let workers = DEDICATED_ROLES.map(|role| format!("CPU, {role} worker"));
+        devices.chain(workers).enumerate()
+    }
+
     /// Returns the slots there are, with the role of each.
     pub(super) fn slots(&self) -> impl Iterator<Item = (usize, &'static str, &DeviceSlot)> {
         let devices = self.devices.iter().enumerate();

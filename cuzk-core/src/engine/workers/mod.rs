@@ -8,6 +8,7 @@
 mod admission;
 mod dedicated;
 mod device;
+mod digests;
 mod finish;
 mod multiples;
 mod resume;
@@ -33,7 +34,8 @@ pub(super) struct Workers {
     devices: Crew,
     finishing: Crew,
     watchdog: Crew,
-    multiples: Crew,
+    /// Threads of work that no job waits for.
+    background: Crew,
 }
 
 /// Threads that end together.
@@ -73,7 +75,9 @@ impl Workers {
         let work = move |core: &Core| watchdog::run(core, replace);
         self.watchdog.spawn(core, "cuzk-watch".to_owned(), work)?;
         let name = "cuzk-multiples".to_owned();
-        self.multiples.spawn(core, name, multiples::run)?;
+        self.background.spawn(core, name, multiples::run)?;
+        let name = "cuzk-digests".to_owned();
+        self.background.spawn(core, name, digests::run)?;
         self.begin_resuming(core)
     }
 
@@ -95,7 +99,8 @@ impl Workers {
     pub(super) fn end(&self, core: &Core) {
         core.close();
         multiples::stop(core);
-        self.multiples.join();
+        digests::stop(core);
+        self.background.join();
         self.resume.join();
         self.admitted.join();
         core.dispatch.close_ready();

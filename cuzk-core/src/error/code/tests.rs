@@ -218,3 +218,16 @@ fn each_error_says_what_to_do() {
         }
     }
 }
+
+#[test]
+fn a_code_after_a_message_is_taken_off_again() {
+    for code in ErrorCode::ALL {
+        assert_eq!(
+            ErrorCode::split(&code.after("x [y]")),
+            ("x [y]", Some(code))
+        );
+    }
+    for other in ["", "x", "x [CUZK-0000]", "x [CUZK-0001] ", "[CUZK-0001]"] {
+        assert_eq!(ErrorCode::split(other), (other, None));
+    }
+}
