@@ -39,7 +39,8 @@ pub struct Passage {
     pub text: String,
 }
 
-/// Joins the lines of paragraphs, list items and table cells. Headings and code are left out.
+/// Joins the lines of paragraphs and list items. Table cells end at a line break. Headings and
+/// code are left out.
 pub fn paragraphs(lines: &[(usize, &str)]) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut is_open = false;
@@ -61,6 +62,7 @@ pub fn paragraphs(lines: &[(usize, &str)]) -> Vec<(usize, String)> {
         } else if text.starts_with('|') {
             is_open = false;
             let cells = text.trim_matches('|').split(" | ");
+            let cells = cells.flat_map(|cell| cell.split("<br>"));
             let cells = cells.map(str::trim).filter(|cell| !cell.is_empty());
             found.extend(cells.map(|cell| (at, cell.to_owned())));
         } else if let Some(item) = list_item(text) {
@@ -146,13 +148,14 @@ mod tests {
     #[test]
     fn markdown_is_taken_apart() {
         let text = "# Head\n\nOne\ntwo.\n\n* three\n  four\n* five\n\n```\ncode\n```\n\
-                    \n    code\n\n| a | b c |\n|---|---|\n| d | |\n1. six";
+                    \n    code\n\n| a | b<br>c |\n|---|---|\n| d | |\n1. six";
         let expected = [
             "One two.",
             "three four",
             "five",
             "a",
-            "b c",
+            "b",
+            "c",
             "---|---",
             "d",
             "six",

@@ -33,7 +33,7 @@ use crate::subject::Subject;
 use entry::{Candidate, Entry};
 use partitions::Partitions;
 
-pub use action::{Action, CheckId, End, Position, Prover, Receipt, StreamId, Survey};
+pub use action::{Action, CheckId, End, Others, Position, Prover, Receipt, StreamId, Survey};
 pub use nodes::{NodeReport, Nodes};
 pub use settings::Settings;
 
@@ -279,11 +279,11 @@ impl Ledger {
         self.partitions.publish_held(now);
     }
 
-    /// Returns true if nodes have failed to prove a partition, or their proofs were wrong.
+    /// Returns the part of the nodes in a partition that is proved at home.
     #[must_use]
-    pub fn has_failed(&self, id: &WorkId) -> bool {
+    pub fn others(&self, id: &WorkId) -> Others {
         let entry = self.partitions.get(id);
-        entry.is_some_and(|entry| entry.failures > 0)
+        entry.map_or(Others::MayNot, Entry::others)
     }
 
     /// Takes the most urgent partition that no node runs, to be proved by the owner. It is

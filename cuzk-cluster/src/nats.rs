@@ -33,7 +33,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 
 pub use error::ClusterError;
 pub use node::{Node, Prover};
-pub use owner::{Home, Offer, Owner, Report};
+pub use owner::{Home, Offer, Owner, OwnerSetup, Report};
 pub use run::Run;
 pub use streams::Limits;
 

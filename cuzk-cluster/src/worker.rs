@@ -9,6 +9,12 @@
 //! * It lets requests wait at the server only for circuits that it has loaded. For others it
 //!   only asks for work that is waiting. So a cold worker takes what warm ones leave.
 //! * A delivery that it has no room for goes back at once.
+//! * A partition that excludes this worker is left to others when it comes back.
+//! * A worker that fails again and again asks less and less often, so that it does not spoil
+//!   the work of the others.
+
+mod terms;
+mod yields;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -16,7 +22,10 @@ use std::time::Duration;
 use cuzk_scheduler::priority::Priority;
 
 use crate::message::WorkId;
-use crate::subject::{Circuit, Subject, is_urgent};
+use crate::subject::{Subject, is_urgent};
+use yields::Yields;
+
+pub use terms::{Ability, Capacity, Command, Delivery, PullId, RunEnd};
 
 /// The time for which a request waits at the server.
 pub const WAIT: Duration = Duration::from_secs(5);
@@ -28,82 +37,11 @@ pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
 /// The time before a partition that excludes this worker can be delivered again.
 pub const EXCLUDED_DELAY: Duration = Duration::from_secs(5);
 
-/// A circuit that a worker can prove.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ability {
-    /// The circuit.
-    pub circuit: Circuit,
-    /// True if its parameters are in memory.
-    pub is_loaded: bool,
-}
+/// The rest after a failure. It doubles with each failure in a row.
+pub const FAILURE_REST: Duration = Duration::from_secs(1);
 
-/// The number of partitions that a worker can have at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Capacity {
-    /// Partitions of any priority.
-    pub common: usize,
-    /// Urgent partitions beside them.
-    pub urgent: usize,
-}
-
-/// A partition that the server delivered. `L` is what the transport acknowledges.
-#[derive(Clone, Debug)]
-pub struct Delivery<L> {
-    /// The partition.
-    pub id: WorkId,
-    /// Its urgency.
-    pub priority: Priority,
-    /// True if this worker is among the nodes that failed to prove it.
-    pub is_excluded: bool,
-    /// The delivery's lease.
-    pub lease: L,
-}
-
-/// The number of a request for work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PullId(u64);
-
-/// An action that the caller carries out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command<L> {
-    /// Ask for one partition. Report each delivery, then the end of the request.
-    Pull {
-        /// The number of the request.
-        pull: PullId,
-        /// The subject.
-        subject: Subject,
-        /// The time that the request waits at the server. Zero: it does not wait.
-        wait: Duration,
-    },
-    /// Prove a partition.
-    Start {
-        /// The partition.
-        id: WorkId,
-        /// Its lease.
-        lease: L,
-    },
-    /// Keep one more lease of a partition that runs.
-    Join {
-        /// The partition.
-        id: WorkId,
-        /// The other lease.
-        lease: L,
-    },
-    /// Give a lease back, so that the server can deliver the partition after `delay`.
-    Return {
-        /// The lease.
-        lease: L,
-        /// The delay.
-        delay: Duration,
-    },
-    /// Stop a partition. Its result is not needed.
-    Stop {
-        /// The partition.
-        id: WorkId,
-    },
-    /// The worker is drained: nothing runs and nothing is asked for.
-    Leave,
-}
+/// The longest rest after a failure.
+pub const FAILURE_REST_MAX: Duration = Duration::from_secs(300);
 
 /// The pull policy of one worker.
 #[derive(Debug)]
@@ -115,11 +53,14 @@ pub struct Worker<L> {
     runs: HashMap<WorkId, bool>,
     urgent_runs: usize,
     /// Requests that wait at the server.
-    waiting: BTreeMap<PullId, Subject>,
+    waiting: BTreeMap<PullId, Waiting>,
     waiting_subjects: BTreeSet<Subject>,
     /// The request of a look at waiting work, which goes through all wishes.
     look: Option<Look>,
     next_look: Duration,
+    yields: Yields,
+    /// The failures since the last proof.
+    failures: u32,
     next_pull: u64,
     state: State,
     commands: VecDeque<Command<L>>,
@@ -129,6 +70,12 @@ pub struct Worker<L> {
 struct Wish {
     subject: Subject,
     is_loaded: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    subject: Subject,
+    found: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +105,8 @@ impl<L> Default for Worker<L> {
             waiting_subjects: BTreeSet::new(),
             look: None,
             next_look: Duration::ZERO,
+            yields: Yields::default(),
+            failures: 0,
             next_pull: 0,
             state: State::Open,
             commands: VecDeque::new(),
@@ -196,26 +145,29 @@ impl<L> Worker<L> {
     }
 
     /// Notes a delivery to a request.
-    pub fn delivered(&mut self, pull: PullId, delivery: Delivery<L>) {
-        if let Some(look) = &mut self.look
-            && look.pull == pull
-        {
+    pub fn delivered(&mut self, pull: PullId, delivery: Delivery<L>, now: Duration) {
+        if let Some(look) = self.look.as_mut().filter(|look| look.pull == pull) {
             look.found = true;
+        }
+        if let Some(waiting) = self.waiting.get_mut(&pull) {
+            waiting.found = true;
         }
         let Delivery {
             id,
-            priority,
+            subject,
             is_excluded,
             lease,
         } = delivery;
+        let is_urgent = is_urgent(subject.priority);
         let command = if self.runs.contains_key(&id) {
             Command::Join { id, lease }
         } else if is_excluded {
+            self.yields.add(subject, now);
             let delay = EXCLUDED_DELAY;
             Command::Return { lease, delay }
-        } else if self.state == State::Open && self.has_room(priority) {
-            self.runs.insert(id, is_urgent(priority));
-            self.urgent_runs += usize::from(is_urgent(priority));
+        } else if self.state == State::Open && self.has_room(subject.priority) {
+            self.runs.insert(id, is_urgent);
+            self.urgent_runs += usize::from(is_urgent);
             Command::Start { id, lease }
         } else {
             let delay = Duration::ZERO;
@@ -226,9 +178,14 @@ impl<L> Worker<L> {
 
     /// Notes that a request is over: it was answered, it expired, or the server is gone.
     pub fn pull_ended(&mut self, pull: PullId, now: Duration) {
-        if let Some(subject) = self.waiting.remove(&pull) {
+        if let Some(Waiting { subject, found }) = self.waiting.remove(&pull) {
             self.waiting_subjects.remove(&subject);
-            self.begin_look(now);
+            if found {
+                self.begin_look(now);
+            } else if self.look.is_none() && self.state == State::Open {
+                // Nothing waits for it, so the others are not asked for before their time.
+                self.wait_for_loaded(now);
+            }
             return;
         }
         if let Some(look) = self.look.take_if(|look| look.pull == pull) {
@@ -237,10 +194,19 @@ impl<L> Worker<L> {
         }
     }
 
-    /// Notes that a partition runs no more.
-    pub fn ended(&mut self, id: &WorkId, now: Duration) {
+    /// Notes that a partition runs no more. After a failure the worker rests for a while.
+    pub fn ended(&mut self, id: &WorkId, end: RunEnd, now: Duration) {
         if let Some(was_urgent) = self.runs.remove(id) {
             self.urgent_runs -= usize::from(was_urgent);
+        }
+        match end {
+            RunEnd::Proved => self.failures = 0,
+            RunEnd::Failed => {
+                let rest = FAILURE_REST.saturating_mul(1 << self.failures.min(16));
+                self.failures = self.failures.saturating_add(1);
+                self.rest(now.saturating_add(rest.min(FAILURE_REST_MAX)));
+            }
+            RunEnd::Stopped => {}
         }
         self.begin_look(now);
         self.leave_if_done();
@@ -253,11 +219,13 @@ impl<L> Worker<L> {
         }
     }
 
-    /// Asks for nothing until `until`.
+    /// Asks for nothing until `until`, or until the end of a longer rest.
     pub fn rest(&mut self, until: Duration) {
-        if matches!(self.state, State::Open | State::Resting(_)) {
-            self.state = State::Resting(until);
-        }
+        self.state = match self.state {
+            State::Open => State::Resting(until),
+            State::Resting(longer) => State::Resting(longer.max(until)),
+            state @ (State::Draining | State::Left) => state,
+        };
     }
 
     /// Finishes what runs, asks for nothing more, and then leaves.
@@ -275,6 +243,7 @@ impl<L> Worker<L> {
         {
             self.state = State::Open;
         }
+        self.yields.forget(now);
         if now >= self.next_look {
             self.begin_look(now);
         }
@@ -315,13 +284,11 @@ impl<L> Worker<L> {
         if self.state != State::Open {
             return;
         }
-        let is_open = |wish: &Wish| {
-            self.has_room(wish.subject.priority) && !self.waiting_subjects.contains(&wish.subject)
-        };
         let rest = self.wishes.iter().enumerate().skip(place);
-        let Some((place, wish)) = rest.into_iter().find(|(_, wish)| is_open(wish)) else {
+        let open = |(_, wish): &(usize, &Wish)| self.longest_wait(&wish.subject, now).is_some();
+        let Some((place, wish)) = rest.into_iter().find(open) else {
             self.next_look = now.saturating_add(LOOK_PERIOD);
-            self.wait_for_loaded();
+            self.wait_for_loaded(now);
             return;
         };
         let subject = wish.subject.clone();
@@ -330,19 +297,28 @@ impl<L> Worker<L> {
         self.look = Some(Look { pull, place, found });
     }
 
+    /// Returns the time that another request of a subject may wait at the server; none if it
+    /// is not to be asked for now.
+    fn longest_wait(&self, subject: &Subject, now: Duration) -> Option<Duration> {
+        if !self.has_room(subject.priority) || self.waiting_subjects.contains(subject) {
+            return None;
+        }
+        self.yields.wait(subject, now)
+    }
+
     /// Lets a request wait for each loaded circuit and priority that there is room for.
-    fn wait_for_loaded(&mut self) {
-        let is_missing = |wish: &&Wish| {
-            wish.is_loaded
-                && self.has_room(wish.subject.priority)
-                && !self.waiting_subjects.contains(&wish.subject)
-        };
-        let missing = self.wishes.iter().filter(is_missing);
-        let missing: Vec<Subject> = missing.map(|wish| wish.subject.clone()).collect();
-        for subject in missing {
-            let pull = self.pull(subject.clone(), WAIT);
+    fn wait_for_loaded(&mut self, now: Duration) {
+        let loaded = self.wishes.iter().filter(|wish| wish.is_loaded);
+        let missing = loaded.filter_map(|wish| {
+            let wait = self.longest_wait(&wish.subject, now)?;
+            Some((wish.subject.clone(), wait))
+        });
+        let missing: Vec<(Subject, Duration)> = missing.collect();
+        for (subject, wait) in missing {
+            let pull = self.pull(subject.clone(), wait);
             self.waiting_subjects.insert(subject.clone());
-            self.waiting.insert(pull, subject);
+            let found = false;
+            self.waiting.insert(pull, Waiting { subject, found });
         }
     }
 

@@ -20,7 +20,9 @@ use std::sync::atomic::AtomicI32;
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::{Bls12, Scalar};
 use cuzk_filecoin::{Statement, WitnessContext, Writer};
-use cuzk_groth16::backend::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
+use cuzk_groth16::backend::{
+    Backend, BackendError, Batch, BitSums, Evaluation, Pending, Randomness, Synthesized,
+};
 use cuzk_groth16::evaluate::{
     Throttle, domain_buffers, evaluate_partition, evaluate_plain_partition,
 };
@@ -48,6 +50,8 @@ pub struct Partition<'a> {
     pub circuit: Arc<Circuit>,
     /// The circuit's Groth16 parameters.
     pub params: Arc<MappedParams>,
+    /// The sums over its bits, if [`sum_bits`] made them.
+    pub bit_sums: Option<BitSums>,
     /// r and s of the proof; [`Randomness::from_os`] where they are not fixed.
     pub randomness: Randomness,
 }
@@ -185,6 +189,7 @@ fn synthesize(
     let Partition {
         circuit,
         params,
+        bit_sums,
         randomness,
         ..
     } = partition;
@@ -200,6 +205,7 @@ fn synthesize(
         params,
         witness,
         evaluation,
+        bit_sums,
         randomness,
         checkpoint,
     })
@@ -231,6 +237,36 @@ fn evaluate(
     };
     trace.time(Stage::Evaluate, || resources.pool.install(evaluate))?;
     Ok([a, b])
+}
+
+/// Writes the witness of a partition for [`sum_bits`]. The partition is synthesized anew
+/// afterwards.
+///
+/// # Errors
+/// As [`synthesize_partition`].
+pub fn witness_of_partition(
+    partition: &Partition<'_>,
+    resources: &SynthesisResources<'_>,
+    trace: Trace<'_>,
+) -> Result<PackedWitness<Scalar>> {
+    catch_panic("witness", || write_witness(partition, resources, trace))
+}
+
+/// Adds up the bits of several partitions in one pass over the points. Returns the sums of
+/// each, in order; none if the backend does not do it.
+///
+/// # Errors
+/// [`Error::Backend`], [`Error::Stopped`].
+pub fn sum_bits(
+    backend: &Arc<dyn Backend>,
+    batch: &Batch<'_>,
+    partition: usize,
+    trace: Trace<'_>,
+) -> Result<Vec<BitSums>> {
+    catch_panic("sums of bits", || {
+        let sums = backend.sum_bits(batch, trace);
+        sums.map_err(|error| backend_error(backend.name(), partition, error))
+    })
 }
 
 fn write_witness(

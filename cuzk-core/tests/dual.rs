@@ -124,6 +124,7 @@ impl Case {
             index: 0,
             circuit: Arc::clone(&self.circuit),
             params: Arc::clone(self.params.mapped()),
+            bit_sums: None,
             randomness,
         }
     }

@@ -11,21 +11,30 @@ mod common;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use cuzk_core::Config;
 use cuzk_core::Engine;
+use cuzk_core::circuits;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
-use cuzk_filecoin::ProofKind;
+use cuzk_core::timeline::Timeline;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, WitnessContext, decode};
 use cuzk_groth16::Circuit;
-use cuzk_groth16::backend::footprint::{buffer_bytes, circuit_bytes, partition_bytes, pool_bytes};
+use cuzk_groth16::backend::footprint::{
+    PointsRead, batch_footprint, buffer_bytes, circuit_bytes, partition_bytes, pool_bytes,
+};
+use cuzk_groth16::backend::{Backend, Batch, CpuBackend};
+use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{ParamCache, Shapes, write_multiples, writing_bytes};
 use cuzk_kernels::Isa;
+use cuzk_memory::{Checkpoint, Dealloc};
 use rayon::ThreadPoolBuilder;
+use supraseal_sys::GpuResources;
 
 /// Tells the child what to prove.
 const KIND: &str = "CUZK_TEST_FOOTPRINT_KIND";
@@ -107,6 +116,45 @@ fn child() {
     };
     // Twice, so that what is kept and used again is seen.
     tell_use_of(|| (0..2).for_each(|_| prove()));
+}
+
+/// Partitions whose bits are added up together.
+const BATCH: usize = 10;
+
+#[test]
+#[ignore = "it is another test's child"]
+fn child_that_batches() {
+    let Ok(kind) = std::env::var(KIND) else {
+        return;
+    };
+    let kind = kind.parse().unwrap();
+    let circuit = common::circuit_with_params(kind);
+    let params = cuzk_testing::params_of(kind, &circuit, &common::param_cache());
+    let statement = decode(&cuzk_testing::bundled_request(kind)).unwrap();
+    let pool = Arc::new(common::config().synthesis.pool().unwrap());
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let backend = CpuBackend::new(resources, Arc::clone(&pool));
+    // The densities are charged with the circuit.
+    assert!(!circuit.densities().a_aux.is_empty());
+    tell_use_of(|| {
+        let buffers = buffer_pool(Dealloc::Recycle, u64::MAX);
+        let context = WitnessContext {
+            memory: &buffers.array_memory(),
+            ..Isa::best().into()
+        };
+        let write = || statement.witness_in(0, context).unwrap();
+        let witnesses: Vec<_> = (0..BATCH).map(|_| pool.install(write)).collect();
+        let batch = Batch {
+            circuit: &circuit,
+            params: params.mapped(),
+            witnesses: &witnesses,
+            with_b_g1: false,
+            buffers: &buffers,
+            checkpoint: &Checkpoint::never(),
+        };
+        let sums = backend.sum_bits(&batch, Timeline::default().trace(0, Some(0)));
+        assert_eq!(sums.unwrap().len(), BATCH);
+    });
 }
 
 #[test]
@@ -209,6 +257,19 @@ fn threads_use_what_they_are_said_to() {
     }
 }
 
+/// The bits of several partitions are added up in less than a partition takes.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_batch_uses_what_it_is_said_to() {
+    let (kind, manner) = (ProofKind::Porep, Manner::usual());
+    let circuit = common::circuit_with_params(kind);
+    let workspace = manner.config().cpu_workspace();
+    let said = batch_footprint(&circuit, &workspace, BATCH).peak_bytes;
+    assert!(said < partition_bytes(&circuit, &workspace, &Shapes::default()));
+    let params = common::param_cache();
+    check("child_that_batches", kind, manner, &params, said);
+}
+
 /// With multiples of its parameters' points, which other sums are made with.
 #[test]
 #[cfg(target_os = "linux")]
@@ -279,4 +340,28 @@ fn memory_is_recycled() {
     assert!(mappings[0] > 0);
     let late = &mappings[2..];
     assert!(late.iter().all(|count| *count == late[0]), "{mappings:?}");
+}
+
+/// Ten partitions of a PoRep of 32 GiB read the points of L, A and B once, and not ten times.
+#[test]
+#[ignore = "it compiles the circuit of 32 GiB, which takes minutes"]
+fn a_batch_of_32_gib_reads_less_and_fits() {
+    let id = CircuitId {
+        kind: ProofKind::Porep,
+        sector_size: SectorSize::GiB32,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let circuit = circuits::cached(id, folder.path()).unwrap();
+    let [alone, in_batch] = [PointsRead::alone, PointsRead::in_batch].map(|read| read(&circuit));
+    let workspace = common::config().cpu_workspace();
+    let batch = batch_footprint(&circuit, &workspace, BATCH).peak_bytes;
+    let partition = partition_bytes(&circuit, &workspace, &Shapes::default());
+    println!("alone {alone:?}, in a batch {in_batch:?}");
+    println!(
+        "memory: batch {batch}, partition {partition}, {:?}",
+        circuit.wide()
+    );
+    assert!(alone.of_partitions(10) > 400_000_000_000);
+    assert!(in_batch.of_partitions(10) * 2 < alone.of_partitions(10));
+    assert!(batch < partition);
 }

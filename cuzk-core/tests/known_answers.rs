@@ -3,7 +3,7 @@
 //! for every kind.
 //!
 //! The quick kinds are compared with bellperson itself. For the others it takes
-//! minutes, so that test is ignored by default; continuous integration runs it.
+//! minutes, so that test is ignored by default; `.ci/nightly` runs it.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use cuzk_core::pipeline::{
 use cuzk_core::timeline::Timeline;
 use cuzk_filecoin::{ProofKind, Statement, decode, decode_partition, decode_reference};
 use cuzk_groth16::backend::{
-    Backend, BackendError, CpuBackend, Evaluation, Randomness, Scaling, Synthesized,
+    Backend, BackendError, Batch, CpuBackend, Evaluation, Randomness, Scaling, Synthesized,
 };
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{LoadedParams, ParamCache, ParamsError, write_multiples};
@@ -35,7 +35,7 @@ use cuzk_groth16::verify::VerifiedProof;
 use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
 use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
-use cuzk_pce::{PackedWitness, spmv_parallel};
+use cuzk_pce::{PackedBuilder, PackedWitness, Witness, spmv_parallel};
 use ff::Field;
 use group::Curve;
 use rayon::ThreadPool;
@@ -96,6 +96,7 @@ impl Case {
             index: 0,
             circuit: Arc::clone(&self.circuit),
             params: Arc::clone(self.params.mapped()),
+            bit_sums: None,
             randomness,
         }
     }
@@ -324,6 +325,52 @@ fn multiples_change_no_proof() {
     assert_eq!(prove(), known_answer(ProofKind::WindowPost));
     std::fs::write(written.unwrap().path, "no multiples").unwrap();
     assert_eq!(prove(), known_answer(ProofKind::WindowPost));
+}
+
+/// Returns a witness with every third bit turned round. It satisfies nothing.
+fn altered(witness: &PackedWitness<Scalar>) -> PackedWitness<Scalar> {
+    let (mut values, num_inputs) = witness.to_plain().into_parts();
+    let bits = values.iter_mut().skip(num_inputs).step_by(3);
+    for bit in bits.filter(|value| **value == Scalar::ZERO || **value == Scalar::ONE) {
+        *bit = Scalar::ONE - *bit;
+    }
+    PackedBuilder::pack(&Witness::new(values, num_inputs).unwrap())
+}
+
+/// Bits that were added up together with those of other partitions change no proof.
+#[test]
+fn the_sums_of_a_batch_change_no_proof() {
+    for kind in ProofKind::ALL {
+        let case = Case::new(kind);
+        let (resources, pool) = resources();
+        let backend = backend(&resources, &pool);
+        let (timeline, buffers) = (Timeline::default(), buffer_pool(Dealloc::Serial, 0));
+        let trace = timeline.trace(0, Some(0));
+        let synthesized = case.synthesized(&resources, &pool);
+        let own = &synthesized.witness;
+        let witnesses = [altered(own), own.clone(), altered(&altered(own))];
+        let batch = Batch {
+            circuit: &case.circuit,
+            params: case.params.mapped(),
+            witnesses: &witnesses,
+            with_b_g1: true,
+            buffers: &buffers,
+            checkpoint: &Checkpoint::never(),
+        };
+        let sums = backend.sum_bits(&batch, trace).unwrap();
+        for bit_sums in &sums[1..] {
+            let synthesized = Synthesized {
+                bit_sums: Some(bit_sums.clone()),
+                randomness: added(randomness()),
+                ..case.synthesized(&resources, &pool)
+            };
+            let pending = Arc::clone(&backend).prove_start(synthesized, trace);
+            let mut proof = Vec::new();
+            let finished = pending.unwrap().finish(trace).unwrap();
+            finished.write(&mut proof).unwrap();
+            assert_eq!(hex(&proof), known_answer(kind), "{kind}");
+        }
+    }
 }
 
 /// A scaled proof is the one without randomness, scaled by whoever has that and

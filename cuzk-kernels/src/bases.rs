@@ -42,8 +42,8 @@ pub trait Bases<P>: Sync {
     }
 
     /// Returns all the bases, if they are kept as uncompressed encodings in ZCash's format.
-    /// Kernels that can read encodings do so, and check that the points are on the curve.
-    /// That finds damage, but not every forgery.
+    /// Kernels that can read encodings do so. They refuse a point that is not on the curve,
+    /// and do not look at its subgroup.
     fn encoded(&self) -> Option<&[u8]> {
         None
     }

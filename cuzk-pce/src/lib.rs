@@ -83,5 +83,5 @@ pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
-    WitnessCs, WitnessError, packed_witness, witness,
+    WitnessCs, WitnessError, packed_witness, witness, write_query_bits,
 };

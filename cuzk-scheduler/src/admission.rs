@@ -349,8 +349,9 @@ where
         std::sync::Arc::new(MonitorCharges(Arc::clone(&self.monitor)))
     }
 
-    /// Removes the waiting work for which `keep` returns false, and returns it.
-    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> Vec<T> {
+    /// Removes the waiting work for which `keep` returns false, and returns it with its
+    /// place. `keep` is asked in the order of each lane.
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> Vec<(T, Ticket)> {
         let mut out = Vec::new();
         let mut state = self.lock();
         for lane in &mut state.waiting {
@@ -358,7 +359,8 @@ where
             let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
                 waiting.partition(|(_, waiting)| keep(&waiting.item));
             *lane = kept;
-            out.extend(gone.into_values().map(|waiting| waiting.item));
+            let with_place = |((rank, _), gone): (_, Waiting<T, K>)| (gone.item, Ticket { rank });
+            out.extend(gone.into_iter().map(with_place));
         }
         drop(state);
         self.monitor.changed.notify_all();

@@ -3,7 +3,8 @@
 //! This is not an engine: nothing here knows of proofs, starts a thread or allocates
 //! the memory that it counts. The crate consists of small monitors with one lock each,
 //! so that each can be checked on its own. [`admission`] and the monitors beside it are
-//! model-checked over all interleavings (`RUSTFLAGS="--cfg loom"`).
+//! model-checked over all interleavings with at most three preemptions
+//! (`RUSTFLAGS="--cfg loom"`).
 //!
 //! # Reading order
 //!

@@ -24,6 +24,7 @@ pub mod state;
 mod status;
 pub mod tls;
 pub mod wire;
+pub mod worker;
 
 pub use daemon::SetLogLevel;
 pub use request::decoder;

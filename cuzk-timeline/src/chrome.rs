@@ -127,6 +127,8 @@ struct Args {
     partition: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served: Option<usize>,
 }
 
 fn complete(group: Group, tid: usize, bar: &Bar<'_>) -> Complete {
@@ -143,6 +145,7 @@ fn complete(group: Group, tid: usize, bar: &Bar<'_>) -> Complete {
             job: span.job,
             partition: span.partition,
             device: span.device,
+            served: span.served,
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Busy time and idle gaps of a device.
 //!
-//! A device is busy while at least one [`Stage::Device`] lasts on it; several can be
-//! recorded at the same time. The time examined runs from the first start to the last
+//! A device is busy while at least one [`Stage::Device`] or [`Stage::Columns`] lasts on it;
+//! several can be recorded at the same time. The time examined runs from the first start to the last
 //! end. So neither the synthesis of the first partition nor the finish of the last one
 //! counts as idleness of the device. The invariant: busy time and gaps together are the
 //! whole time.
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Span;
 use crate::span::as_micros;
-use crate::{Span, Stage};
 
 /// A time in which a device had nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -98,11 +98,11 @@ impl fmt::Display for DeviceUse {
 }
 
 /// Returns the use of each device, in the order of their indices. Leaves out spans
-/// without a device, and devices without a [`Stage::Device`].
+/// without a device, and devices that were never busy.
 #[must_use]
 pub fn device_use(spans: &[Span]) -> Vec<DeviceUse> {
     let mut regions: BTreeMap<usize, Vec<(Duration, Duration)>> = BTreeMap::new();
-    for span in spans.iter().filter(|span| span.stage == Stage::Device) {
+    for span in spans.iter().filter(|span| span.stage.is_busy()) {
         if let Some(device) = span.device {
             let regions = regions.entry(device).or_default();
             regions.push((span.start, span.end.max(span.start)));
@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Lane;
+    use crate::{Lane, Stage};
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -155,6 +155,7 @@ mod tests {
             partition: Some(0),
             device: Some(device),
             stage: Stage::Device,
+            served: None,
             lane: Lane::new("dev"),
             start: ms(start_ms),
             end: ms(end_ms),

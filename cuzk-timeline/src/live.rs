@@ -50,7 +50,7 @@ pub struct StageTimes {
     pub srs_load: Duration,
     /// Witnesses and their evaluation.
     pub synthesis: Duration,
-    /// Device regions, and the MSMs in G2 after them.
+    /// Device regions, the MSMs in G2 after them, and sums of several partitions' bits.
     pub device: Duration,
 }
 
@@ -137,7 +137,7 @@ impl LiveJob {
                     partition.synthesis += time;
                 }
             }
-            Stage::Device | Stage::BG2 => {
+            Stage::Device | Stage::Columns | Stage::BG2 => {
                 times.device += time;
                 if let Some(partition) = partition {
                     partition.device += time;
@@ -164,7 +164,7 @@ impl Partition {
         let innermost = self.open.last().map(|open| (open.stage, open.since));
         let now = innermost.or(self.wait);
         let on_device = self.open.iter().find_map(|open| {
-            let device = open.device.filter(|_| open.stage == Stage::Device)?;
+            let device = open.device.filter(|_| open.stage.is_busy())?;
             Some((device, open.since))
         });
         LivePartition {

@@ -182,7 +182,7 @@ pub fn evicted(what: Evicted) {
 pub(crate) fn stage_ended(span: &Span) {
     guarded(|| {
         histogram!(STAGE_SECONDS, "stage" => span.stage.name()).record(span.length());
-        if let (Stage::Device, Some(device)) = (span.stage, span.device) {
+        if let Some(device) = span.device.filter(|_| span.stage.is_busy()) {
             let busy_s = span.length().as_secs_f64();
             gauge!(DEVICE_BUSY_SECONDS, of_device(device)).increment(busy_s);
         }
@@ -221,7 +221,7 @@ impl InStage {
             gauge
         };
         let partitions = || raised(gauge!(PARTITIONS_IN_STAGE, "stage" => stage.name()));
-        let device = device.filter(|_| stage == Stage::Device);
+        let device = device.filter(|_| stage.is_busy());
         let busy = |device| guarded(|| raised(gauge!(DEVICE_BUSY, of_device(device))));
         Self {
             stage,

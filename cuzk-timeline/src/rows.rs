@@ -67,9 +67,8 @@ pub(crate) fn rows<'a>(spans: &'a [Span], names: &Names) -> Vec<Row<'a>> {
     }
     let mut rows: BTreeMap<Key<'_>, Vec<&Span>> = BTreeMap::new();
     for span in spans {
-        if let (Stage::Device | Stage::Quotient | Stage::Msm, Some(device)) =
-            (span.stage, span.device)
-        {
+        let is_in_row = span.stage.is_busy() || matches!(span.stage, Stage::Quotient | Stage::Msm);
+        if let Some(device) = span.device.filter(|_| is_in_row) {
             rows.entry(Key::Device(device)).or_default().push(span);
         }
         let lane = span.lane.name();
@@ -171,6 +170,7 @@ mod tests {
             partition: Some(0),
             device: None,
             stage,
+            served: None,
             lane: Lane::new(lane),
             start: Duration::from_millis(start_ms),
             end: Duration::from_millis(end_ms),

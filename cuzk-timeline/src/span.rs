@@ -79,6 +79,10 @@ pub struct Span {
     pub device: Option<usize>,
     /// The stage that ran.
     pub stage: Stage,
+    /// The number of partitions that it served, or none for a stage that is its partition's
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<usize>,
     /// The thread on which it ended.
     pub lane: Lane,
     /// Its start, since the timeline's epoch.
@@ -124,6 +128,7 @@ mod tests {
             partition: None,
             device: Some(0),
             stage: Stage::BG2,
+            served: None,
             lane: Lane::new("cuzk-dev0-1"),
             start: Duration::from_nanos(1_999),
             end: Duration::from_millis(2),
@@ -135,5 +140,10 @@ mod tests {
                 "lane": "cuzk-dev0-1", "start_us": 1, "end_us": 2000,
             })
         );
+        let of_several = Span {
+            served: Some(10),
+            ..span
+        };
+        assert_eq!(serde_json::to_value(&of_several).unwrap()["served"], 10);
     }
 }

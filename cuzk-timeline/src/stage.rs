@@ -7,7 +7,8 @@ use serde::Serialize;
 /// A stage of a partition, or of a whole job, in the order of the pipeline; then the
 /// background work of the engine.
 ///
-/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions.
+/// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions, and so is
+/// [`Columns`](Self::Columns).
 /// [`Quotient`](Self::Quotient) and [`Msm`](Self::Msm) are parts of the first.
 /// [`BG2Wait`](Self::BG2Wait), [`Assemble`](Self::Assemble) and [`Verify`](Self::Verify)
 /// are parts of the second. So is [`BG2`](Self::BG2), unless a GPU is beside it.
@@ -31,6 +32,9 @@ pub enum Stage {
     /// Computing the witness by running the circuit. Used for a shape that has no
     /// native writer.
     CircuitWitness,
+    /// Adding up the points of the bits of several partitions in one pass, under the
+    /// device's lock. One of the partitions has the span.
+    Columns,
     /// Evaluating A·w and B·w.
     Evaluate,
     /// Waiting for a device worker.
@@ -75,7 +79,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::DecodeWait,
         Self::Decode,
         Self::QueueWait,
@@ -84,6 +88,7 @@ impl Stage {
         Self::MemoryWait,
         Self::Witness,
         Self::CircuitWitness,
+        Self::Columns,
         Self::Evaluate,
         Self::ReadyWait,
         Self::Prepare,
@@ -116,6 +121,7 @@ impl Stage {
             Self::MemoryWait => "memory_wait",
             Self::Witness => "witness",
             Self::CircuitWitness => "circuit_witness",
+            Self::Columns => "columns",
             Self::Evaluate => "evaluate",
             Self::ReadyWait => "ready_wait",
             Self::Prepare => "prepare",
@@ -147,6 +153,11 @@ impl Stage {
                 | Self::ReadyWait
                 | Self::FinishWait
         )
+    }
+
+    /// Returns true if the device is busy during this stage: its lock is held.
+    pub(crate) fn is_busy(self) -> bool {
+        matches!(self, Self::Device | Self::Columns)
     }
 
     /// Returns true if nothing is computed during this stage.

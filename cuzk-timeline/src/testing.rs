@@ -21,6 +21,7 @@ impl Clock {
             partition: Some(partition),
             device: on_device.then_some(0),
             stage,
+            served: None,
             lane: Lane::new(lane),
             start,
             end,

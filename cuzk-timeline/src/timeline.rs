@@ -49,6 +49,7 @@ impl Timeline {
             job: Some(job),
             partition,
             device: None,
+            served: None,
             tally: None,
         }
     }
@@ -61,6 +62,7 @@ impl Timeline {
             job: None,
             partition: None,
             device: None,
+            served: None,
             tally: None,
         }
     }
@@ -148,6 +150,7 @@ pub struct Trace<'a> {
     job: Option<u64>,
     partition: Option<usize>,
     device: Option<usize>,
+    served: Option<usize>,
     tally: Option<&'a DeviceTally>,
 }
 
@@ -192,6 +195,15 @@ impl Trace<'_> {
         }
     }
 
+    /// Returns this trace for stages that serve so many partitions, this one among them.
+    #[must_use]
+    pub fn serving(self, partitions: usize) -> Self {
+        Self {
+            served: Some(partitions),
+            ..self
+        }
+    }
+
     /// Runs `work` as `stage`, inside a `tracing` span. Records the stage when it ends,
     /// also if it unwinds.
     pub fn time<R>(&self, stage: Stage, work: impl FnOnce() -> R) -> R {
@@ -200,7 +212,8 @@ impl Trace<'_> {
             name = stage.name(),
             job = self.job,
             partition = self.partition,
-            device = self.device
+            device = self.device,
+            served = self.served
         )
         .entered();
         let _open = OpenSpan {
@@ -258,6 +271,7 @@ impl Trace<'_> {
             job,
             partition,
             device,
+            served,
             tally,
         } = *self;
         if let Some(tally) = tally {
@@ -268,6 +282,7 @@ impl Trace<'_> {
             partition,
             device,
             stage,
+            served,
             lane,
             start,
             end,
@@ -331,6 +346,7 @@ impl<T> Drop for TimedDrop<T> {
             job: self.job,
             partition: self.partition,
             device: self.device,
+            served: None,
             tally: None,
         };
         trace.time(Stage::Dealloc, || drop(value));

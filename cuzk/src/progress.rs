@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle, WeakProgressBar};
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -31,8 +31,24 @@ pub(crate) fn bytes_bar(what: &str) -> ProgressBar {
 /// Returns a spinner for work whose length is not known.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
-    spinner.enable_steady_tick(TICK);
-    styled(spinner, "{spinner} {msg} {elapsed}")
+    let spinner = styled(spinner, "{spinner} {msg} {elapsed}");
+    if !spinner.is_hidden() {
+        let shown = spinner.downgrade();
+        // Without a thread the spinner stands still, which costs no result.
+        let named = thread::Builder::new().name("cuzk-spinner".to_owned());
+        named.spawn(move || turn(&shown)).ok();
+    }
+    spinner
+}
+
+/// Turns a spinner until it is finished or dropped. The thread that indicatif would start
+/// panics where the machine has none left.
+fn turn(shown: &WeakProgressBar) {
+    while let Some(spinner) = shown.upgrade().filter(|spinner| !spinner.is_finished()) {
+        spinner.tick();
+        drop(spinner);
+        thread::sleep(TICK);
+    }
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {

@@ -3,9 +3,9 @@
 // The places of the selected bases are listed first, so that each thread gets
 // equally many, and neighbours read neighbouring bases. With one bit for each
 // thread instead, a warp would wait for its fullest word. Each base takes 10
-// multiplications and 96 bytes (192 in G2). On an H100 that is 386 ps (2,856
-// products of limbs, 7.4 T/s) against 29 ps (3.3 TB/s), so arithmetic decides the
-// time.
+// multiplications and 96 bytes (192 in G2). By computation that is 386 ps on
+// an H100 (2,856 products of limbs, 7.4 T/s) against 29 ps (3.3 TB/s), so arithmetic
+// should decide the time.
 #pragma once
 
 #include "curve.hpp"

@@ -101,8 +101,8 @@ impl BG2 {
 pub struct DeviceOptions {
     /// The most device memory to take, all of it at once. `None` means no limit. Less
     /// is taken if less is free after a reserve. The reserve is 256 MiB for the driver,
-    /// and a stack for each thread that the card can run. These stacks take 1 GiB on an
-    /// H100.
+    /// and a stack for each thread that the card can run. By computation these stacks
+    /// take 1 GiB on an H100.
     pub memory_bytes: Option<u64>,
     /// The number of proofs that may be between staging and the end of their device
     /// region.

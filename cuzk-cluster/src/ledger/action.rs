@@ -38,6 +38,17 @@ pub enum Prover {
     Node(Name),
 }
 
+/// The part of the nodes in a partition that the owner proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// They may prove it, too.
+    MayProve,
+    /// They get it no more.
+    MayNot,
+    /// They have failed to prove it, or their proofs were wrong.
+    HaveFailed,
+}
+
 /// The end of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cuzk_scheduler::priority::Priority;
 
 use super::CANDIDATES_MAX;
-use super::action::{CheckId, Position, Receipt};
+use super::action::{CheckId, Others, Position, Receipt};
 use super::settings::Settings;
 use crate::message::EXCLUDED_MAX;
 use crate::name::Name;
@@ -140,6 +140,14 @@ impl Entry {
     /// Returns true if nodes run it, or have a proof of it that is not verified yet.
     pub(super) fn is_taken(&self) -> bool {
         !self.running.is_empty() || self.check.is_some()
+    }
+
+    pub(super) fn others(&self) -> Others {
+        match (self.failures > 0, self.is_wanted_outside) {
+            (true, _) => Others::HaveFailed,
+            (false, true) => Others::MayProve,
+            (false, false) => Others::MayNot,
+        }
     }
 
     pub(super) fn is_urgent(&self) -> bool {

@@ -5,7 +5,6 @@
 
 mod tasks;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use super::run::Run;
 use super::{ClusterError, Connection, Settings, connect, lock, streams};
 use crate::message::{Failure, Work, WorkId};
 use crate::name::Name;
-use crate::worker::{Ability, Capacity, Command, Worker};
+use crate::worker::{Ability, Capacity, Command, RunEnd, Worker};
 
 /// The prover of a worker. The calls come from threads of the cluster.
 pub trait Prover: Send + Sync + 'static {
@@ -50,7 +49,6 @@ struct Shared {
     started: Instant,
     core: Mutex<Worker<Offered>>,
     reports: Arc<Reports>,
-    consumers: Mutex<HashMap<String, tasks::Consumer>>,
     leaving: Mutex<Leaving>,
     left: Condvar,
 }
@@ -106,7 +104,6 @@ impl Node {
             started: Instant::now(),
             core: Mutex::new(Worker::default()),
             reports,
-            consumers: Mutex::new(HashMap::new()),
             leaving: Mutex::default(),
             left: Condvar::new(),
         });
@@ -231,7 +228,9 @@ impl Shared {
             let handle_of_task = handle.clone();
             let shared = Arc::clone(self);
             handle.spawn(async move {
-                shared.with(&handle_of_task, |core, now| core.ended(&id, now));
+                shared.with(&handle_of_task, |core, now| {
+                    core.ended(&id, RunEnd::Failed, now)
+                });
             });
         }
     }

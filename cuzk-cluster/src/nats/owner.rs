@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::objects::INPUT_BYTES_MAX;
 use super::streams::Limits;
 use super::{ClusterError, Settings, lock};
-use crate::ledger::{End, Known, Ledger, NodeReport};
+use crate::ledger::{self, End, Known, NodeReport, Others};
 use crate::message::{Input, Message as _, Work, WorkId};
 use crate::name::Name;
 use crate::subject::{Circuit, Subject};
@@ -37,9 +37,9 @@ pub trait Home: Send + Sync + 'static {
     fn verify(&self, id: &WorkId, proof: &[u8]) -> Option<bool>;
 
     /// Begins to prove a partition, and returns at once. The daemon reports the end with
-    /// [`Owner::proved_at_home`] or [`Owner::failed_at_home`]. If `has_failed` is true, nodes
-    /// have failed to prove it, so its witness is to be checked against the constraints.
-    fn prove(&self, id: &WorkId, has_failed: bool);
+    /// [`Owner::proved_at_home`] or [`Owner::failed_at_home`]. If others have failed to prove
+    /// it, its witness is to be checked against the constraints.
+    fn prove(&self, id: &WorkId, others: Others);
 
     /// Notes that nodes have begun a partition. The daemon need not begin it.
     fn taken(&self, id: &WorkId);
@@ -73,6 +73,28 @@ pub struct Offer {
     pub starts_at_home: bool,
 }
 
+/// The parts that an owner is started with.
+pub struct OwnerSetup {
+    /// The way to the server.
+    pub transport: Settings,
+    /// The limits of what the server keeps.
+    pub limits: Limits,
+    /// The name of the daemon in the cluster.
+    pub name: Name,
+    /// The limits and times of the ledger.
+    pub ledger: ledger::Settings,
+    /// The daemon.
+    pub home: Box<dyn Home>,
+}
+
+impl std::fmt::Debug for OwnerSetup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnerSetup")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The daemon's side of the cluster. It ends when it is dropped.
 pub struct Owner {
     shared: Arc<Shared>,
@@ -101,14 +123,8 @@ impl Owner {
     ///
     /// # Errors
     /// Any [`ClusterError`].
-    pub fn start(
-        settings: &Settings,
-        limits: Limits,
-        name: Name,
-        ledger: crate::ledger::Settings,
-        home: Box<dyn Home>,
-    ) -> Result<Self, ClusterError> {
-        let owner = Self::begin(settings, limits, name, ledger, home)?;
+    pub fn start(setup: OwnerSetup) -> Result<Self, ClusterError> {
+        let owner = Self::begin(setup)?;
         if let Some(runtime) = &owner.runtime {
             runtime.block_on(tasks::establish(&owner.shared))?;
             runtime.spawn(tasks::keep_connection(Arc::clone(&owner.shared)));
@@ -121,27 +137,15 @@ impl Owner {
     ///
     /// # Errors
     /// [`ClusterError::Thread`].
-    pub fn start_unconnected(
-        settings: &Settings,
-        limits: Limits,
-        name: Name,
-        ledger: crate::ledger::Settings,
-        home: Box<dyn Home>,
-    ) -> Result<Self, ClusterError> {
-        let owner = Self::begin(settings, limits, name, ledger, home)?;
+    pub fn start_unconnected(setup: OwnerSetup) -> Result<Self, ClusterError> {
+        let owner = Self::begin(setup)?;
         if let Some(runtime) = &owner.runtime {
             runtime.spawn(tasks::keep_connection(Arc::clone(&owner.shared)));
         }
         Ok(owner)
     }
 
-    fn begin(
-        settings: &Settings,
-        limits: Limits,
-        name: Name,
-        ledger: crate::ledger::Settings,
-        home: Box<dyn Home>,
-    ) -> Result<Self, ClusterError> {
+    fn begin(setup: OwnerSetup) -> Result<Self, ClusterError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("cuzk-cluster")
@@ -153,8 +157,7 @@ impl Owner {
             source,
         };
         let runtime = runtime.map_err(failed)?;
-        let ledger = Ledger::new(ledger);
-        let shared = Arc::new(Shared::new(settings, limits, name, ledger, home));
+        let shared = Arc::new(Shared::new(setup));
         runtime.spawn(tasks::tick(Arc::clone(&shared)));
         let (of_thread, handle) = (Arc::clone(&shared), runtime.handle().clone());
         let thread = std::thread::Builder::new()

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use async_nats::jetstream;
-use cuzk_cluster::ledger;
-use cuzk_cluster::nats::{ClusterError, Home, Limits, Owner, Settings};
+use cuzk_cluster::ledger::{self, Others};
+use cuzk_cluster::nats::{ClusterError, Home, Limits, Owner, OwnerSetup, Settings};
 use cuzk_cluster::subject::Subject;
 use cuzk_scheduler::priority::Priority;
 
@@ -32,7 +32,7 @@ impl Home for Nobody {
     fn input(&self, _: &cuzk_cluster::message::WorkId) -> Option<Vec<u8>> {
         None
     }
-    fn prove(&self, _: &cuzk_cluster::message::WorkId, _: bool) {}
+    fn prove(&self, _: &cuzk_cluster::message::WorkId, _: Others) {}
     fn taken(&self, _: &cuzk_cluster::message::WorkId) {}
     fn returned(&self, _: &cuzk_cluster::message::WorkId) {}
     fn stop(&self, _: &cuzk_cluster::message::WorkId) {}
@@ -40,9 +40,14 @@ impl Home for Nobody {
 }
 
 fn refused(settings: &Settings) -> ClusterError {
-    let (limits, ledger) = (Limits::default(), ledger::Settings::default());
-    let owner = Owner::start(settings, limits, name("daemon"), ledger, Box::new(Nobody));
-    match owner {
+    let setup = OwnerSetup {
+        transport: settings.clone(),
+        limits: Limits::default(),
+        name: name("daemon"),
+        ledger: ledger::Settings::default(),
+        home: Box::new(Nobody),
+    };
+    match Owner::start(setup) {
         Ok(_) => panic!("it started"),
         Err(error) => error,
     }

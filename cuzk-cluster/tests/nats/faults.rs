@@ -1,11 +1,13 @@
 //! Machines that die, lie and come back.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use cuzk_cluster::ledger::End;
+use cuzk_cluster::ledger::{self, End};
 use cuzk_scheduler::priority::Priority;
 
-use crate::machines::{Daemon, offer, until, worker};
+use crate::machines::{Behaviour, Daemon, offer, until, worker, worker_with};
 use crate::server::{Server, binary};
 
 #[test]
@@ -24,6 +26,31 @@ fn a_wrong_proof_is_no_answer_and_another_worker_proves_it() {
     let (_honest, _) = worker(&server.settings(), "honest", 1);
     daemon.proved(&id);
     assert_eq!(lies.begun.load(Relaxed), 1, "it was excluded");
+}
+
+/// The daemon would prove it after an hour. A cold worker has no request that waits, so it gets
+/// the partition only if the warm one leaves it.
+#[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
+fn a_cold_worker_gets_what_a_warm_one_has_failed_to_prove() {
+    let binary = binary();
+    let server = Server::start(&binary, "");
+    let ledger = ledger::Settings {
+        retry: Duration::from_secs(3600),
+        ..ledger::Settings::default()
+    };
+    let daemon = Daemon::start_with(&server.settings(), ledger);
+    daemon.owner.open();
+    let (_warm, fails) = worker(&server.settings(), "warm", 1);
+    fails.fails.store(true, Relaxed);
+    let cold = Arc::new(Behaviour::default());
+    cold.is_cold.store(true, Relaxed);
+    let _cold = worker_with(&server.settings(), "cold", 1, &cold);
+    let ids: Vec<_> = (0..5)
+        .map(|number| daemon.offer(offer(number, Priority::Normal, vec![1; number])))
+        .collect();
+    ids.iter().for_each(|id| daemon.proved(id));
+    assert_eq!(cold.begun.load(Relaxed), 5);
 }
 
 #[test]

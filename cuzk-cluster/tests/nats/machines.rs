@@ -1,14 +1,16 @@
 //! A daemon and workers whose prover is a function.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cuzk_cluster::ledger::{self, End};
+use cuzk_cluster::ledger::{self, End, Others};
 use cuzk_cluster::message::{Failure, Input, Work, WorkId};
 use cuzk_cluster::name::Name;
-use cuzk_cluster::nats::{ClusterError, Home, Limits, Node, Offer, Owner, Prover, Run, Settings};
+use cuzk_cluster::nats::{
+    ClusterError, Home, Limits, Node, Offer, Owner, OwnerSetup, Prover, Run, Settings,
+};
 use cuzk_cluster::subject::{Circuit, Fingerprint};
 use cuzk_cluster::worker::{Ability, Capacity};
 use cuzk_scheduler::priority::Priority;
@@ -55,6 +57,8 @@ pub(crate) struct Seen {
     pub(crate) taken: Mutex<Vec<WorkId>>,
     changed: Condvar,
     pub(crate) rejected: AtomicUsize,
+    /// The times of all ends.
+    pub(crate) ended_at: Mutex<Vec<Instant>>,
 }
 
 struct Recorder(Arc<Seen>);
@@ -73,7 +77,7 @@ impl Home for Recorder {
         Some(is_good)
     }
 
-    fn prove(&self, id: &WorkId, _: bool) {
+    fn prove(&self, id: &WorkId, _: Others) {
         self.0.at_home.lock().unwrap().push(*id);
         self.0.changed.notify_all();
     }
@@ -96,13 +100,13 @@ impl Home for Recorder {
             .entry(*id)
             .or_default()
             .push(end);
+        self.0.ended_at.lock().unwrap().push(Instant::now());
         self.0.changed.notify_all();
     }
 }
 
 /// A way to start an owner.
-type Start =
-    fn(&Settings, Limits, Name, ledger::Settings, Box<dyn Home>) -> Result<Owner, ClusterError>;
+type Start = fn(OwnerSetup) -> Result<Owner, ClusterError>;
 
 pub(crate) struct Daemon {
     pub(crate) owner: Owner,
@@ -111,24 +115,48 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) fn start(settings: &Settings) -> Self {
-        Self::start_by(Owner::start, settings)
+        Self::start_with(settings, ledger::Settings::default())
+    }
+
+    /// Starts a daemon whose ledger has other times.
+    pub(crate) fn start_with(settings: &Settings, ledger: ledger::Settings) -> Self {
+        Self::start_by(Owner::start, settings, ledger, 1)
     }
 
     /// Starts a daemon whose server may not be there yet.
     pub(crate) fn start_unconnected(settings: &Settings) -> Self {
-        Self::start_by(Owner::start_unconnected, settings)
+        Self::start_replicated(settings, 1)
     }
 
-    fn start_by(start: Start, settings: &Settings) -> Self {
+    /// Starts a daemon whose streams have copies on so many servers, which need not be there
+    /// yet.
+    pub(crate) fn start_replicated(settings: &Settings, replicas: usize) -> Self {
+        let ledger = ledger::Settings::default();
+        Self::start_by(Owner::start_unconnected, settings, ledger, replicas)
+    }
+
+    fn start_by(
+        start: Start,
+        settings: &Settings,
+        ledger: ledger::Settings,
+        replicas: usize,
+    ) -> Self {
         let seen = Arc::new(Seen::default());
         let home = Box::new(Recorder(Arc::clone(&seen)));
-        let ledger = ledger::Settings::default();
         let limits = Limits {
             work_bytes_max: 1 << 30,
             object_bytes_max: 1 << 30,
+            replicas,
             ..Limits::default()
         };
-        let owner = start(settings, limits, name("daemon"), ledger, home).unwrap();
+        let setup = OwnerSetup {
+            transport: settings.clone(),
+            limits,
+            name: name("daemon"),
+            ledger,
+            home,
+        };
+        let owner = start(setup).unwrap();
         Self { owner, seen }
     }
 
@@ -179,6 +207,10 @@ pub(crate) struct Behaviour {
     pub(crate) begun: AtomicUsize,
     /// While it is true, partitions run on and pass checkpoints.
     pub(crate) holds: AtomicBool,
+    /// The time that a partition takes, in milliseconds.
+    pub(crate) takes_ms: AtomicU64,
+    /// Its parameters are not in memory.
+    pub(crate) is_cold: AtomicBool,
     /// It returns wrong proofs.
     pub(crate) lies: AtomicBool,
     /// It returns failures.
@@ -199,7 +231,7 @@ struct Function {
 impl Prover for Function {
     fn abilities(&self) -> Vec<Ability> {
         let circuit = circuit("porep-2KiB");
-        let is_loaded = true;
+        let is_loaded = !self.behaviour.is_cold.load(Ordering::Relaxed);
         vec![Ability { circuit, is_loaded }]
     }
 
@@ -219,6 +251,9 @@ impl Prover for Function {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        std::thread::sleep(Duration::from_millis(
+            behaviour.takes_ms.load(Ordering::Relaxed),
+        ));
         if behaviour.panics.load(Ordering::Relaxed) {
             panic!("a made-up panic");
         }
@@ -254,7 +289,7 @@ pub(crate) fn worker_with(
 
 /// Waits until `is_so` returns true.
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     while !is_so() {
         assert!(started.elapsed() < LONGEST, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(5));

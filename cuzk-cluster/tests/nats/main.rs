@@ -9,6 +9,7 @@
 mod bad_input;
 mod faults;
 mod machines;
+mod replicas;
 mod seen;
 mod server;
 mod sharing;

@@ -21,13 +21,35 @@ pub(crate) struct Server {
     child: Child,
 }
 
+/// Returns a port that nobody uses at this moment.
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
+}
+
 impl Server {
     /// Starts a server with JetStream. `more` are further lines of its configuration.
     pub(crate) fn start(binary: &Path, more: &str) -> Self {
+        Self::start_at(binary, free_port(), more)
+    }
+
+    /// Starts three servers that keep copies of each other's streams: `nats-0` to `nats-2`.
+    pub(crate) fn start_three(binary: &Path) -> [Self; 3] {
+        let routes = [(); 3].map(|()| free_port());
+        let all = routes.map(|port| format!("nats://127.0.0.1:{port}"));
+        [0, 1, 2].map(|number| {
+            let more = format!(
+                "server_name: nats-{number}\n\
+                 cluster {{ name: cuzk, listen: 127.0.0.1:{}, routes: [{}] }}",
+                routes[number],
+                all.join(", ")
+            );
+            Self::start_at(binary, free_port(), &more)
+        })
+    }
+
+    fn start_at(binary: &Path, port: u16, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
         let store = folder.path().join("store");
         let config = format!(
             "listen: 127.0.0.1:{port}\n\

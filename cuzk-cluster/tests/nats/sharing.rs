@@ -142,3 +142,33 @@ fn the_overhead_of_a_partition_is_printed() {
         times[99].as_secs_f64() * 1e3
     );
 }
+
+/// Prints how many partitions a second the daemon, the server and the workers share, all on this
+/// machine, if proving takes no time. The inputs have the length of a 32 GiB PoRep's.
+#[test]
+#[ignore = "needs a nats-server, see .ci/nats-server"]
+fn the_rate_of_long_inputs_is_printed() {
+    const PARTITIONS: usize = 200;
+    const INPUT_BYTES: usize = 1_101_608;
+    let binary = binary();
+    let server = Server::start(&binary, "max_payload: 8388608");
+    let daemon = Daemon::start(&server.settings());
+    daemon.owner.open();
+    let _workers = ["one", "two", "three", "four"].map(|name| worker(&server.settings(), name, 2));
+    let input = |number: usize| {
+        let mut input = vec![7; INPUT_BYTES];
+        input[..8].copy_from_slice(&number.to_le_bytes());
+        offer(number, Priority::Normal, input)
+    };
+    daemon.proved(&daemon.offer(input(PARTITIONS)));
+    let offers: Vec<_> = (0..PARTITIONS).map(input).collect();
+    let started = Instant::now();
+    let ids: Vec<_> = offers.into_iter().map(|of| daemon.offer(of)).collect();
+    ids.iter().for_each(|id| daemon.proved(id));
+    let each = started.elapsed() / u32::try_from(PARTITIONS).unwrap();
+    println!(
+        "{PARTITIONS} partitions with inputs of {INPUT_BYTES} bytes: {:.2} ms each, {:.0} a second",
+        each.as_secs_f64() * 1e3,
+        1.0 / each.as_secs_f64()
+    );
+}

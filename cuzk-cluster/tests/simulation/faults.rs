@@ -77,20 +77,21 @@ impl Rates {
         bad_in_20: 1,
     };
 
-    /// A thousand workers have fifty times the faults of twenty. Owner and server are one each.
-    pub(crate) const LARGE: Self = Self {
-        kill_node_s: 2,
-        freeze_node_s: 3,
-        hang_run_s: 4,
-        drain_node_s: 5,
-        kill_owner_s: 2000,
-        freeze_owner_s: 2500,
-        stop_server_s: 2500,
-        delete_streams_s: 4000,
-        noise_s: 20,
-        disorder: 0.02,
-        bad_in_20: 1,
-    };
+    /// A thousand workers have fifty times the faults of twenty. Owner and server are one each,
+    /// and `owner_s` is the mean time between two kills of the owner.
+    pub(crate) fn large(owner_s: u64) -> Self {
+        Self {
+            kill_node_s: 2,
+            freeze_node_s: 3,
+            hang_run_s: 4,
+            drain_node_s: 5,
+            kill_owner_s: owner_s,
+            freeze_owner_s: owner_s * 5 / 4,
+            stop_server_s: owner_s * 5 / 4,
+            delete_streams_s: owner_s * 2,
+            ..Self::ALL
+        }
+    }
 
     fn mean_s(&self, fault: Fault) -> u64 {
         match fault {

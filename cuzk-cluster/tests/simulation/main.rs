@@ -2,21 +2,24 @@
 //!
 //! The ledger, the pull policy, the leases and the messages are those of the crate. The server,
 //! the provers and the faults are made up. A run depends on its seed only. Each run prints its
-//! seed and its figures. `cargo test -- --ignored` has 1,000 workers and 10^6 partitions.
+//! seed and its figures. `.ci/nightly simulation` has 1,000 workers and 10^6 partitions.
 
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 #![allow(clippy::panic, reason = "a failure in a test fails the test")]
 
+mod costs;
 mod faults;
 mod load;
 mod net;
 mod node;
 mod owner;
 mod server;
+mod throughput;
 mod world;
 
 use std::time::Duration;
 
+use costs::Costs;
 use faults::Rates;
 use world::{Config, Plant, Report, Violation, run};
 
@@ -27,6 +30,7 @@ fn small(seed: u64, rates: Rates) -> Config {
         workers: 20,
         partitions: 600,
         rates,
+        costs: Costs::FREE,
         is_local: true,
         plant: None,
         limit: Duration::from_secs(20_000),
@@ -123,14 +127,22 @@ fn workers_that_look_for_work_too_rarely_are_found() {
     assert!(report.idle_percent() > 1.0, "{report}");
 }
 
+/// The simulated partitions of the long run: `CUZK_TEST_SIMULATED`. The nightly run has 10^6.
+fn simulated() -> usize {
+    let partitions = std::env::var("CUZK_TEST_SIMULATED").ok();
+    partitions.map_or(20_000, |partitions| partitions.parse().unwrap())
+}
+
 #[test]
-#[ignore = "takes minutes"]
-fn a_thousand_workers_and_a_million_partitions() {
+fn a_thousand_workers_end_each_partition_once() {
+    let seed = std::env::var("CUZK_TEST_SEED").ok();
+    let partitions = simulated();
     let config = Config {
-        seed: 1,
+        seed: seed.map_or(1, |seed| seed.parse().unwrap()),
         workers: 1000,
-        partitions: 1_000_000,
-        rates: Rates::LARGE,
+        partitions,
+        rates: Rates::large(if partitions < 100_000 { 200 } else { 2000 }),
+        costs: Costs::FREE,
         is_local: true,
         plant: None,
         limit: Duration::from_secs(400_000),

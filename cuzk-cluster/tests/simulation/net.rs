@@ -1,7 +1,7 @@
 //! The clock, the queue of events, and the network, which delays and duplicates.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use cuzk_cluster::worker::PullId;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::costs::{Costs, Resource};
 use crate::faults::Fault;
 
 pub(crate) type Bytes = Rc<[u8]>;
@@ -100,66 +101,73 @@ pub(crate) enum Event {
     Sample,
 }
 
-struct Queued {
-    at: Duration,
-    number: u64,
-    event: Event,
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    // The heap gives the greatest first, which has to be the earliest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
 pub(crate) struct Net {
     pub(crate) now: Duration,
     pub(crate) rng: ChaCha8Rng,
     /// The part of the messages that arrive twice, and of the notices that are lost.
     pub(crate) disorder: f64,
-    queue: BinaryHeap<Queued>,
+    pub(crate) costs: Costs,
+    /// The network of the server, in the direction of the workers.
+    out: Resource,
+    /// The events to come, by time and then by number, with their places in `waiting`.
+    queue: BinaryHeap<Reverse<(Duration, u64, usize)>>,
+    waiting: Vec<Option<Event>>,
+    free: Vec<usize>,
+    /// The events that were known from the start, in order. They would make the queue slow.
+    known: VecDeque<(Duration, Event)>,
     next_number: u64,
     pub(crate) events: u64,
 }
 
 impl Net {
-    pub(crate) fn new(seed: u64, disorder: f64) -> Self {
+    pub(crate) fn new(seed: u64, disorder: f64, costs: Costs) -> Self {
         Self {
             now: Duration::ZERO,
             rng: ChaCha8Rng::seed_from_u64(seed),
             disorder,
+            costs,
+            out: Resource::new(Some(1)),
             queue: BinaryHeap::new(),
+            waiting: Vec::new(),
+            free: Vec::new(),
+            known: VecDeque::new(),
             next_number: 0,
             events: 0,
         }
     }
 
     pub(crate) fn next(&mut self) -> Option<Event> {
-        let Queued { at, event, .. } = self.queue.pop()?;
-        self.now = at;
         self.events += 1;
-        Some(event)
+        let queued = self.queue.peek().map(|Reverse((at, ..))| *at);
+        let known = self.known.front().map(|(at, _)| *at);
+        if let Some(at) = known
+            && queued.is_none_or(|queued| at <= queued)
+        {
+            let (at, event) = self.known.pop_front()?;
+            self.now = at;
+            return Some(event);
+        }
+        let Reverse((at, _, place)) = self.queue.pop()?;
+        self.now = at;
+        self.free.push(place);
+        self.waiting[place].take()
+    }
+
+    /// Adds events that are known from the start.
+    pub(crate) fn know(&mut self, mut events: Vec<(Duration, Event)>) {
+        events.sort_by_key(|(at, _)| *at);
+        self.known = events.into();
     }
 
     pub(crate) fn after(&mut self, delay: Duration, event: Event) {
-        let (at, number) = (self.now + delay, self.next_number);
+        let number = self.next_number;
         self.next_number += 1;
-        self.queue.push(Queued { at, number, event });
+        let place = self.free.pop().unwrap_or(self.waiting.len());
+        if place == self.waiting.len() {
+            self.waiting.push(None);
+        }
+        self.waiting[place] = Some(event);
+        self.queue.push(Reverse((self.now + delay, number, place)));
     }
 
     pub(crate) fn chance(&mut self, part: f64) -> bool {
@@ -174,12 +182,21 @@ impl Net {
     }
 
     fn send(&mut self, event: Event) {
+        self.send_after(Duration::ZERO, event);
+    }
+
+    fn send_after(&mut self, delay: Duration, event: Event) {
         if self.chance(self.disorder) {
             let latency = self.latency();
-            self.after(latency, event.clone());
+            self.after(delay + latency, event.clone());
         }
         let latency = self.latency();
-        self.after(latency, event);
+        self.after(delay + latency, event);
+    }
+
+    /// Sends a request to the server once its input is made and sent.
+    pub(crate) fn publish_after(&mut self, delay: Duration, request: Request) {
+        self.send_after(delay, Event::Server(request));
     }
 
     pub(crate) fn send_to_server(&mut self, request: Request) {
@@ -194,6 +211,14 @@ impl Net {
         } else {
             self.send(Event::Server(request));
         }
+    }
+
+    /// Sends an input to a node, when the network has carried those before it. Returns the
+    /// time that this takes.
+    pub(crate) fn send_input(&mut self, (node, life): (usize, Life), message: ToNode) -> Duration {
+        let transfer = self.out.take(self.costs.transfer, self.now);
+        self.send_after(transfer, Event::Node(node, life, message));
+        transfer
     }
 
     pub(crate) fn send_to_node(&mut self, (node, life): (usize, Life), message: ToNode) {

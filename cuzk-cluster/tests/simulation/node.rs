@@ -10,7 +10,7 @@ use cuzk_cluster::message::{
 };
 use cuzk_cluster::name::Name;
 use cuzk_cluster::subject::Subject;
-use cuzk_cluster::worker::{Ability, Capacity, Command, Delivery, Worker};
+use cuzk_cluster::worker::{Ability, Capacity, Command, Delivery, RunEnd, Worker};
 use cuzk_scheduler::priority::Priority;
 
 use crate::load::{circuits, loading_time, name, proving_time, right_proof};
@@ -62,7 +62,7 @@ pub(crate) struct Node {
     next_run: u64,
     /// A planted fault: it asks for work again only at its next tick.
     pub(crate) is_lazy: bool,
-    ended: Vec<WorkId>,
+    ended: Vec<(WorkId, RunEnd)>,
     pub(crate) proofs: u64,
 }
 
@@ -172,14 +172,14 @@ impl Node {
                 if let Ok(work) = Work::decode(&bytes) {
                     let delivery = Delivery {
                         id: work.id(),
-                        priority: work.priority,
+                        subject: work.subject(),
                         is_excluded: work.excluded.contains(&self.name),
                         lease: Offered {
                             lease,
                             work: Rc::new(work),
                         },
                     };
-                    self.core.delivered(pull, delivery);
+                    self.core.delivered(pull, delivery, net.now);
                 }
             }
             ToNode::PullEnded(pull) => self.core.pull_ended(pull, net.now),
@@ -210,8 +210,8 @@ impl Node {
             self.leases.advance(id, u64::try_from(elapsed_ms).unwrap());
         }
         self.report(net);
-        for id in std::mem::take(&mut self.ended) {
-            self.core.ended(&id, now);
+        for (id, end) in std::mem::take(&mut self.ended) {
+            self.core.ended(&id, end, now);
         }
         self.core.tick(now);
         let period_ms = match (self.is_lazy, self.runs.is_empty()) {
@@ -252,6 +252,10 @@ impl Node {
             }
             _ => WorkResult::Failure(Failure::new("it cannot be proved here")),
         };
+        let end = match &result {
+            WorkResult::Proof(_) => RunEnd::Proved,
+            WorkResult::Failure(_) => RunEnd::Failed,
+        };
         let outcome = Outcome {
             id,
             node: self.name.clone(),
@@ -262,14 +266,14 @@ impl Node {
         let leases = self.leases.end(&id);
         self.results.insert(id, (outcome.encode().unwrap(), leases));
         self.send_result(id, net);
-        self.ended_or_later(id, net);
+        self.ended_or_later(id, end, net);
     }
 
-    fn ended_or_later(&mut self, id: WorkId, net: &Net) {
+    fn ended_or_later(&mut self, id: WorkId, end: RunEnd, net: &Net) {
         if self.is_lazy {
-            self.ended.push(id);
+            self.ended.push((id, end));
         } else {
-            self.core.ended(&id, net.now);
+            self.core.ended(&id, end, net.now);
         }
     }
 
@@ -306,7 +310,7 @@ impl Node {
                     for lease in self.leases.end(&id) {
                         net.send_to_server(Request::Acknowledge(lease));
                     }
-                    self.core.ended(&id, net.now);
+                    self.core.ended(&id, RunEnd::Stopped, net.now);
                 }
                 Command::Leave => {
                     self.is_alive = false;
@@ -319,7 +323,7 @@ impl Node {
 
     fn start_run(&mut self, id: WorkId, Offered { lease, work }: Offered, net: &mut Net) {
         let mut takes = match self.kind {
-            Kind::Honest | Kind::Foreign => proving_time(&work.circuit, &mut net.rng),
+            Kind::Honest | Kind::Foreign => proving_time(&work.circuit, net),
             Kind::Garbage | Kind::Failing => Duration::from_secs(2),
         };
         let place = self

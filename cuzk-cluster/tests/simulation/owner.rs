@@ -8,13 +8,15 @@ use cuzk_cluster::ledger::{Action, End, Ledger, Receipt, Settings};
 use cuzk_cluster::message::{Control, Message, Outcome, SCHEMA, Sign, Work, WorkId};
 use cuzk_scheduler::priority::Priority;
 
+use crate::costs::Resource;
 use crate::load::{Partition, proving_time, right_proof};
 use crate::net::{Event, Life, Net, Request, ToOwner};
-use crate::world::{Plant, Violation};
+use crate::world::{Config, Plant, Violation};
 
 const TICK: Duration = Duration::from_millis(500);
 const SURVEY_PERIOD: Duration = Duration::from_secs(5);
-const VERIFYING: Duration = Duration::from_millis(5);
+/// A false statement is found by its witness, before it is proved.
+const CHECKING: Duration = Duration::from_secs(2);
 
 pub(crate) struct Owner {
     partitions: Rc<Vec<Partition>>,
@@ -36,21 +38,20 @@ pub(crate) struct Owner {
     pub(crate) violation: Option<Violation>,
     pub(crate) proofs: u64,
     pub(crate) publications: u64,
+    cores: Resource,
+    /// The times of all ends, in order.
+    ended_at: Vec<Duration>,
 }
 
 impl Owner {
-    pub(crate) fn new(
-        partitions: Rc<Vec<Partition>>,
-        is_local: bool,
-        plant: Option<Plant>,
-    ) -> Self {
+    pub(crate) fn new(partitions: Rc<Vec<Partition>>, config: &Config) -> Self {
         let ids = partitions.iter().map(|partition| partition.work.id());
         let by_id = ids.enumerate().map(|(number, id)| (id, number)).collect();
         Self {
             partitions,
             by_id,
-            is_local,
-            plant,
+            is_local: config.is_local,
+            plant: config.plant,
             journal: HashMap::new(),
             life: 0,
             is_alive: false,
@@ -65,6 +66,8 @@ impl Owner {
             violation: None,
             proofs: 0,
             publications: 0,
+            cores: Resource::new(config.costs.cores),
+            ended_at: Vec::new(),
         }
     }
 
@@ -87,6 +90,13 @@ impl Owner {
 
     pub(crate) fn ended(&self) -> usize {
         self.journal.len()
+    }
+
+    /// Returns the time from a fifth of the ends to four fifths.
+    pub(crate) fn middle(&self) -> Duration {
+        let fifth = self.ended_at.len() / 5;
+        let at = |place: usize| self.ended_at.get(place).copied().unwrap_or_default();
+        at(4 * fifth).saturating_sub(at(fifth))
     }
 
     fn offer(&mut self, partition: &Partition, now: Duration) {
@@ -176,8 +186,11 @@ impl Owner {
         let Some(id) = taken else { return };
         self.next_home += 1;
         self.at_home = Some((id, self.next_home));
-        let circuit = self.work(&id).circuit.clone();
-        let takes = proving_time(&circuit, &mut net.rng);
+        let partition = &self.partitions[self.by_id[&id]];
+        let takes = match partition.is_false {
+            true => CHECKING,
+            false => proving_time(&partition.work.circuit, net),
+        };
         let done = ToOwner::HomeDone(id, self.next_home);
         net.after(takes, Event::Owner(self.life, done));
         self.carry_out(net);
@@ -211,13 +224,15 @@ impl Owner {
                         excluded,
                         ..self.work(&id).clone()
                     };
-                    net.send_to_server(Request::Publish {
+                    let request = Request::Publish {
                         life: self.life,
                         id,
                         attempt,
                         topic: (SCHEMA, work.subject()),
                         bytes: work.encode().unwrap().into(),
-                    });
+                    };
+                    let sending = self.cores.take(net.costs.sending, net.now);
+                    net.publish_after(sending, request);
                 }
                 Action::Withdraw { position } => net.send_to_server(Request::Withdraw(position)),
                 Action::Cancel { id } => {
@@ -231,7 +246,8 @@ impl Owner {
                     let is_good = proof == right_proof(&id) && !is_false;
                     let is_good = is_good || self.plant == Some(Plant::AcceptAll);
                     let verified = ToOwner::Verified(id, check, is_good);
-                    net.after(VERIFYING, Event::Owner(self.life, verified));
+                    let verifying = self.cores.take(net.costs.verifying, net.now);
+                    net.after(verifying, Event::Owner(self.life, verified));
                 }
                 Action::ProveAtHome { id } => self.home.push_back(id),
                 Action::StopAtHome { id } => {
@@ -240,7 +256,10 @@ impl Owner {
                 }
                 // The made-up prover asks for work, and has no queue of its own.
                 Action::Taken { .. } | Action::Returned { .. } => {}
-                Action::End { id, end } => self.record(id, end),
+                Action::End { id, end } => {
+                    self.ended_at.push(net.now);
+                    self.record(id, end);
+                }
                 Action::Acknowledge { receipt } => {
                     net.send_to_server(Request::AcknowledgeResult(receipt.0));
                 }

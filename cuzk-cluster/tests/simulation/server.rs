@@ -331,8 +331,8 @@ impl Server {
             let stream = self.stream.unwrap();
             let position = Position { stream, sequence };
             let bytes = Bytes::clone(&self.messages[&sequence].bytes);
-            net.send_to_node(from, ToNode::Delivered(pull, bytes, Lease { position }));
-            end_pull(from, pull, Duration::from_millis(5), net);
+            let transfer = net.send_input(from, ToNode::Delivered(pull, bytes, Lease { position }));
+            end_pull(from, pull, transfer + Duration::from_millis(5), net);
         }
     }
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 use cuzk_cluster::message::{Work, WorkId};
 use rand::Rng;
 
+use crate::costs::Costs;
 use crate::faults::{Fault, Rates};
-use crate::load::partitions;
+use crate::load::{alike, partitions};
 use crate::net::{Event, Life, Net, Request, ToOwner};
 use crate::node::{Kind, Node};
 use crate::owner::Owner;
@@ -30,6 +31,7 @@ pub(crate) struct Config {
     pub(crate) workers: usize,
     pub(crate) partitions: usize,
     pub(crate) rates: Rates,
+    pub(crate) costs: Costs,
     /// The owner also proves whatever waits.
     pub(crate) is_local: bool,
     pub(crate) plant: Option<Plant>,
@@ -63,6 +65,8 @@ pub(crate) struct Report {
     pub(crate) proved_again: u64,
     pub(crate) publications: u64,
     pub(crate) faults: u64,
+    /// The time from a fifth of the ends to four fifths.
+    pub(crate) middle: Duration,
     samples: u64,
     idle_samples: u64,
 }
@@ -134,17 +138,22 @@ pub(crate) fn run(config: &Config) -> Result<Report, Violation> {
 
 impl World {
     fn new(config: &Config) -> Self {
-        let mut net = Net::new(config.seed, config.rates.disorder);
+        let mut net = Net::new(config.seed, config.rates.disorder, config.costs);
         let workers = u32::try_from(config.workers).unwrap();
-        let needed = MEAN * u32::try_from(config.partitions).unwrap() / workers;
+        let mean = config.costs.proving.unwrap_or(MEAN);
+        let needed = mean * u32::try_from(config.partitions).unwrap() / workers;
         let arrival = needed.mul_f64(ARRIVAL_PART);
-        let all = partitions(config.partitions, arrival, &mut net.rng);
+        let all = match config.costs.proving {
+            None => partitions(config.partitions, arrival, &mut net.rng),
+            Some(_) => alike(config.partitions, arrival),
+        };
         let all_false = all.iter().filter(|p| p.is_false).map(|p| p.work.id());
         FALSE.set(all_false.collect());
-        for (number, partition) in all.iter().enumerate() {
+        let accepted = all.iter().enumerate().map(|(number, partition)| {
             let accepted = Event::Owner(Life::MAX, ToOwner::Accepted(number));
-            net.after(partition.accepted, accepted);
-        }
+            (partition.accepted, accepted)
+        });
+        net.know(accepted.collect());
         let bad = |place: usize| match place / config.rates.bad_in_20.max(1) {
             _ if config.rates.bad_in_20 == 0 => Kind::Honest,
             0 => Kind::Garbage,
@@ -158,7 +167,7 @@ impl World {
         for node in &mut nodes {
             node.is_lazy = config.plant == Some(Plant::LazyWorkers);
         }
-        let owner = Owner::new(Rc::new(all), config.is_local, config.plant);
+        let owner = Owner::new(Rc::new(all), config);
         config.rates.begin(&mut net);
         let mut world = Self {
             net,
@@ -190,6 +199,7 @@ impl World {
             events: self.net.events,
             proved_again: (proofs + self.owner.proofs).saturating_sub(needed),
             publications: self.owner.publications,
+            middle: self.owner.middle(),
             ..self.report
         }
     }

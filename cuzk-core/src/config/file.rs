@@ -114,6 +114,8 @@ pub struct PipelineSection {
     pub synthesis_lookahead: Field<i64>,
     /// Partitions finished at a time.
     pub finish_workers: Field<i64>,
+    /// Partitions whose bits are added up together.
+    pub max_batch: Field<i64>,
     /// True if synthesis yields memory bandwidth.
     pub throttle: Field<bool>,
     /// How it does.

@@ -96,8 +96,8 @@ fn few_queues(variable: Option<&OsStr>) -> Option<String> {
     })
 }
 
-/// What this process can have at this moment, bytes: the least of what the machine
-/// has left and the limits of its control groups.
+/// What this process can have at this moment, bytes. The machine, the control groups and the
+/// address space each have a limit; this is the least of them.
 #[must_use]
 pub fn available_memory_bytes() -> Option<u64> {
     available_bytes(Path::new("/"))
@@ -116,8 +116,17 @@ fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// The least of the machine's memory and the limits of this process's control
-/// groups (version 1 or 2, and all their parents), read below `root`.
+/// Returns the soft limit of a process's address space (`ulimit -v`), bytes, from
+/// `/proc/PID/limits`. `None` without a limit.
+fn address_space_bytes(limits: &str) -> Option<u64> {
+    let mut lines = limits.lines();
+    let values = lines.find_map(|line| line.strip_prefix("Max address space"))?;
+    values.split_whitespace().next()?.parse().ok()
+}
+
+/// The least of the machine's memory and of this process's limits, read below `root`. They
+/// are those of its control groups (version 1 or 2, and all their parents) and that of its
+/// address space.
 fn memory_limit_bytes(root: &Path) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(root.join(path)).ok();
     let meminfo = read(Path::new("proc/meminfo"))?;
@@ -143,7 +152,9 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
             .filter(|&limit| limit > 0)
             .collect()
     });
-    limits.chain([total_bytes]).min()
+    let of_process = read(Path::new("proc/self/limits"));
+    let address_space = of_process.and_then(|limits| address_space_bytes(&limits));
+    limits.chain(address_space).chain([total_bytes]).min()
 }
 
 #[cfg(test)]
@@ -223,6 +234,15 @@ mod tests {
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 10 kB\n");
 
+    const ADDRESS_SPACE: (&str, &str) = (
+        "proc/self/limits",
+        "Limit      Soft Limit  Hard Limit  Units\nMax address space  3000  unlimited  bytes\n",
+    );
+    const NO_ADDRESS_SPACE: (&str, &str) = (
+        "proc/self/limits",
+        "Max address space         unlimited            unlimited            bytes\n",
+    );
+
     #[test]
     fn memory_is_the_least_of_machine_and_control_groups() {
         let v2 = ("proc/self/cgroup", "0::/a/b\n");
@@ -232,6 +252,8 @@ mod tests {
             (&[], None),
             (&[("proc/meminfo", "nothing of use\n")], None),
             (&[MEMINFO], Some(1_024_000)),
+            (&[MEMINFO, ADDRESS_SPACE], Some(3000)),
+            (&[MEMINFO, NO_ADDRESS_SPACE], Some(1_024_000)),
             (
                 &[MEMINFO, v2, ("sys/fs/cgroup/a/b/memory.max", "max\n")],
                 Some(1_024_000),

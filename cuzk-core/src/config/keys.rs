@@ -81,6 +81,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
         &[
             ("synthesis_lookahead", "a whole number, at least 1"),
             ("finish_workers", "a whole number, at least 1"),
+            ("max_batch", "a whole number, at least 1"),
             ("throttle", "true or false"),
             ("throttle_manner", "one of \"sleep\", \"yield\""),
         ],

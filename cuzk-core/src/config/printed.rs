@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::address::Address;
 use super::cluster::Cluster;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
-use super::resolved::{Config, Devices};
+use super::resolved::{Config, Devices, Pipeline};
 use super::server::Server;
 use super::size::exact_size;
 
@@ -72,6 +72,17 @@ fn cluster(cluster: &Cluster) -> file::ClusterSection {
     }
 }
 
+/// The section of the pipeline.
+fn pipeline(pipeline: &Pipeline) -> file::PipelineSection {
+    file::PipelineSection {
+        synthesis_lookahead: count(pipeline.synthesis_lookahead),
+        finish_workers: count(pipeline.finish_workers),
+        max_batch: count(pipeline.max_batch),
+        throttle: written(pipeline.throttle),
+        throttle_manner: written(pipeline.throttle_manner.as_str().to_owned()),
+    }
+}
+
 /// A value that stands in no file.
 fn written<T>(value: T) -> Field<T> {
     Some(Spanned::new(0..0, value))
@@ -126,12 +137,7 @@ impl From<&Config> for FileConfig {
                 critical_reserve: written(size_text(config.memory.critical_reserve_bytes)),
                 dealloc: written(config.memory.dealloc.as_str().to_owned()),
             },
-            pipeline: file::PipelineSection {
-                synthesis_lookahead: count(config.pipeline.synthesis_lookahead),
-                finish_workers: count(config.pipeline.finish_workers),
-                throttle: written(config.pipeline.throttle),
-                throttle_manner: written(config.pipeline.throttle_manner.as_str().to_owned()),
-            },
+            pipeline: pipeline(&config.pipeline),
             jobs: file::JobsSection {
                 queued_partitions: count(config.jobs.queued_partitions),
                 results_kept: count(config.jobs.results_kept),

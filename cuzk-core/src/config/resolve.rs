@@ -115,6 +115,7 @@ fn pipeline(check: &mut Check<'_>, section: &file::PipelineSection) -> Pipeline 
     Pipeline {
         synthesis_lookahead: check.count(name, "synthesis_lookahead", lookahead, 1),
         finish_workers: check.count(name, "finish_workers", &section.finish_workers, 1),
+        max_batch: check.count(name, "max_batch", &section.max_batch, 10),
         throttle: throttle.is_some_and(|throttle| *throttle.get_ref()),
         throttle_manner: check
             .word(

@@ -214,6 +214,8 @@ pub struct Pipeline {
     pub synthesis_lookahead: usize,
     /// Partitions finished at a time, at least 1.
     pub finish_workers: usize,
+    /// The most partitions whose bits are added up in one pass over the points, at least 1.
+    pub max_batch: usize,
     /// Whether synthesis yields memory bandwidth while the G2 MSM runs.
     pub throttle: bool,
     /// How it does.

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::Circuit;
-use cuzk_groth16::backend::{Footprint, Pending, Randomness, Synthesized};
+use cuzk_groth16::backend::{BitSums, Footprint, Pending, Randomness, Synthesized};
 use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::health::Trial;
 
 use super::assets::cost::Charge;
 use crate::Error;
-
+use crate::error::ErrorCode;
 use crate::job::{JobState, Place};
 use crate::pipeline::Partition;
 use crate::timeline::{Stage, Timeline, Trace, Wait};
@@ -42,6 +42,8 @@ pub(super) struct Attempt {
     pub(super) quiet_at: Option<u64>,
     /// What its memory is charged for.
     pub(super) charge: Charge,
+    /// The sums over its bits, if they were made with those of other partitions.
+    pub(super) bit_sums: Option<BitSums>,
     /// Its device is on probation, and this partition decides about it.
     pub(super) trial: Option<Trial>,
     /// Its last proof was rejected: its statement has to be checked first.
@@ -99,12 +101,28 @@ impl Attempt {
             synthesized_in: Duration::ZERO,
             quiet_at: None,
             charge: Charge::Reading,
+            bit_sums: None,
             trial: None,
             rejected: None,
         }
     }
 
-    /// A new attempt at the same partition, from its start.
+    /// Says that the partition is proved again, and why.
+    pub(super) fn log_again(&self, device: usize, error: &Error) {
+        tracing::warn!(
+            parent: None,
+            job = self.job.number(),
+            id = self.job.id(),
+            partition = self.partition,
+            device,
+            code = %ErrorCode::of(error),
+            %error,
+            "a partition has to be proved again"
+        );
+    }
+
+    /// A new attempt at the same partition, from its start. It makes its own sums, because
+    /// those that it had may have been wrong.
     pub(super) fn again(&self) -> Self {
         Self {
             excluded_devices: self.excluded_devices.clone(),
@@ -164,6 +182,7 @@ impl AdmittedAttempt {
             index: self.attempt.partition,
             circuit: Arc::clone(&self.circuit),
             params: Arc::clone(self.params.mapped()),
+            bit_sums: self.attempt.bit_sums.clone(),
             randomness: Randomness::from_os(),
         }
     }

@@ -25,11 +25,10 @@ use super::compute::Compute;
 use super::dispatch::{Dispatcher, limits};
 use super::elsewhere::Outside;
 use super::fleet::Fleet;
-use super::jobs::Jobs;
+use super::jobs::{Jobs, log_span};
 use super::reverify::{ProofKey, verify_again};
 use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
-use crate::error::ErrorCode;
 use crate::job::{JobState, Owner, Settled};
 use crate::metrics::{self, Fault};
 use crate::panics::catch_panic;
@@ -61,13 +60,9 @@ impl Core {
     ) -> Result<Self> {
         let limits = limits(&config)?;
         let fleet = Fleet::new(&config, devices);
-        let timeline = Timeline::default();
-        for (device, name) in fleet.names() {
-            timeline.name_device(device, name);
-        }
         Ok(Self {
             decoder,
-            timeline,
+            timeline: fleet.timeline(),
             compute: Compute::new(&config, pool, fleet.throttle(), limits.total_bytes)?,
             assets: Assets::new(&config, &limits, fleet.any_is_this_cpu()),
             jobs: Jobs::new(&config.jobs)?,
@@ -229,14 +224,7 @@ impl Core {
         let route = route::route(&failure, &self.fleet.view());
         let partition = attempt.partition;
         if route != Route::Settle {
-            tracing::warn!(
-                job = attempt.job.number(),
-                partition,
-                device,
-                code = %ErrorCode::of(&error),
-                %error,
-                "a partition has to be proved again"
-            );
+            attempt.log_again(device, &error);
         }
         match route {
             Route::Settle => self.settle(&attempt.job, partition, Err(error)),
@@ -379,14 +367,14 @@ impl Core {
     }
 
     /// Runs `work`, which has a partition of this job in hand. A panic ends the job, and
-    /// the thread goes on.
+    /// the thread goes on. Log lines that `work` writes name the job.
     pub(super) fn guarded<T>(
         &self,
         stage: &'static str,
         job: &Arc<JobState>,
         work: impl FnOnce() -> T,
     ) -> Option<T> {
-        let done = catch_panic(stage, || Ok(work()));
+        let done = log_span(job.number(), job.id()).in_scope(|| catch_panic(stage, || Ok(work())));
         done.map_err(|error| self.end(job, error)).ok()
     }
 }

@@ -273,6 +273,33 @@ pub(super) fn share(dispatch: &Dispatcher) {
     dispatch.drain(dispatch.is_draining());
 }
 
+/// Takes attempts out of the queue before their turn: at most `max` for which `joins` returns
+/// true, those with the next turn first. The caller puts them back while it holds the memory
+/// of an attempt.
+pub(super) fn take_waiting(
+    dispatch: &Dispatcher,
+    max: usize,
+    joins: impl Fn(&Attempt) -> bool,
+) -> Vec<(Attempt, Ticket)> {
+    let is_deferred = |attempt: &Attempt| dispatch.is_draining() && attempt.job.is_deferrable();
+    let mut left = max;
+    dispatch.admission.retain(|attempt| {
+        let goes = left > 0 && !is_deferred(attempt) && joins(attempt);
+        left -= usize::from(goes);
+        !goes
+    })
+}
+
+/// Returns true if an attempt waits that has its turn before those of this job.
+pub(super) fn is_overtaken(dispatch: &Dispatcher, job: &JobState) -> bool {
+    let rank = job.rank();
+    let mut is_overtaken = false;
+    dispatch.admission.visit_waiting(|attempt, work| {
+        is_overtaken |= !work.is_held && attempt.job.rank() < rank;
+    });
+    is_overtaken
+}
+
 /// Returns the limits that the configuration sets, with no more memory than the machine
 /// has at this moment.
 ///

@@ -46,6 +46,10 @@ pub trait Elsewhere: Send + Sync {
     /// after [`Remote::give_back`](super::Remote::give_back).
     fn is_left_to_others(&self, priority: Priority) -> bool;
 
+    /// Returns true if others may prove a partition, or will be asked to. One that has no
+    /// memory here is left to them.
+    fn has(&self, partition: PartitionId) -> bool;
+
     /// Notes that a partition is to be proved. It is queued here right after this call.
     fn queued(&self, partition: QueuedPartition);
 
@@ -107,6 +111,19 @@ impl Outside {
         job.places()
             .change(partition, &[Place::Elsewhere], Place::Here);
         true
+    }
+
+    /// Leaves an attempt to others, because this machine can never have the memory for it.
+    /// Returns false if nobody else may prove it.
+    pub(super) fn leave(&self, attempt: &Attempt) -> bool {
+        let Some(place) = self.0.get() else {
+            return false;
+        };
+        let (job, partition) = (&attempt.job, attempt.partition);
+        // Before the question: a place that drops it gives it back after it answers no.
+        job.places()
+            .change(partition, &[Place::Here], Place::Elsewhere);
+        attempt.is_elsewhere() && place.has(id(job, partition))
     }
 
     /// Tells the place that partitions need nothing more.

@@ -20,6 +20,7 @@ use super::entrance::enter;
 use super::jobs::recorder::{JobRecord, JobRecorder};
 use super::jobs::registry::Begin;
 use super::jobs::stored::stored_options;
+use super::jobs::{Jobs, log_span};
 use super::reverify::verify_stored;
 use crate::job::{JobOptions, JobState, NewJob, RequestBytes, priority_of};
 use crate::metrics::{self, Refusal};
@@ -121,7 +122,8 @@ fn accept(
     let (done, is_new) = match (&recorder, request) {
         (Some(recorder), Some(request)) => {
             let kept = (request, options.deadline);
-            keep(core, recorder, &mut new, &*statement, kept)?
+            let span = log_span(number, new.id.as_deref());
+            span.in_scope(|| keep(core, recorder, &mut new, &*statement, kept))?
         }
         _ => (Vec::new(), false),
     };
@@ -141,6 +143,7 @@ fn accept(
         enter(core, &job, can_wait)
     };
     if let Err(error) = queued {
+        Jobs::log_refused(&job, &error);
         core.jobs.registry.ended(&job);
         core.timeline.unfollow(number);
         // Only the row of this submission: another job may have the id.
@@ -171,7 +174,10 @@ fn check(
     let (circuit, partitions) = (statement.circuit(), statement.partitions());
     core.dispatch.check_partitions(partitions)?;
     core.assets.check_present(circuit)?;
-    check_memory(core, circuit, priority)?;
+    // Others may have the memory that this machine has not.
+    if !core.outside.is_there() {
+        check_memory(core, circuit, priority)?;
+    }
     if let Some(deadline) = options.deadline {
         let fleet = (&*core.jobs.registry.all_live(), core.fleet.num_trusted());
         let deadlines = &core.dispatch.deadlines;

@@ -7,6 +7,7 @@
     reason = "what fails in a test fails the test"
 )]
 
+pub(crate) mod bits;
 pub(crate) mod device;
 pub(crate) mod tiny;
 

@@ -173,6 +173,7 @@ fn the_phases_differ_in_their_interventions_only() {
         assert_eq!(nine.gpus.gpu_workers_per_device, 2);
         assert_eq!(nine.memory.dealloc, Dealloc::Unbounded);
         assert_eq!(nine.gpus.gpu_threads, 16);
+        assert_eq!(nine.pipeline.max_batch, 1);
         assert!(!nine.pipeline.throttle);
         let mut with_interventions = nine;
         with_interventions.memory.dealloc = Dealloc::Serial;
@@ -266,6 +267,7 @@ const GOOD_VALUES: &str = r#"
         [pipeline]
         synthesis_lookahead = 4
         finish_workers = 2
+        max_batch = 3
         throttle = true
         throttle_manner = "yield"
         [jobs]
@@ -394,6 +396,7 @@ fn good_values_resolve() {
         pipeline: Pipeline {
             synthesis_lookahead: 4,
             finish_workers: 2,
+            max_batch: 3,
             throttle: true,
             throttle_manner: ThrottleManner::Yield,
         },
@@ -599,6 +602,10 @@ const BAD_INPUT: &[BadInput] = &[
     (
         "[pipeline]\nsynthesis_lookahead = 0\n",
         &["[pipeline] synthesis_lookahead: expected"],
+    ),
+    (
+        "[pipeline]\nmax_batch = 0\n",
+        &["[pipeline] max_batch: expected"],
     ),
     (
         "[memory]\ntotal_budget = 0\n",
@@ -1013,6 +1020,7 @@ prop_compose! {
             pipeline: Pipeline {
                 synthesis_lookahead: counts[4],
                 finish_workers: counts[0],
+                max_batch: counts[1],
                 throttle,
                 throttle_manner: ThrottleManner::ALL[counts[3] % ThrottleManner::ALL.len()],
             },

@@ -84,11 +84,35 @@ fn urgent_jobs_go_first_and_the_low_are_not_forgotten() {
 
 #[test]
 fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
+    let [inner, busy] = critical_beside_poreps(1);
+    // In the middle of the other's region.
+    let [outer] = &busy[..] else {
+        panic!("each partition is proved once: {busy:?}")
+    };
+    assert!(outer.start < inner[0].start && inner[0].end < outer.end);
+}
+
+/// Nor for a pass over the bits of both partitions, if it comes while that runs.
+#[test]
+fn a_critical_job_does_not_wait_for_a_pass_that_runs() {
+    let [inner, busy] = critical_beside_poreps(2);
+    assert!(busy.iter().any(|span| span.served == Some(2)));
+    let began_in = |outer: &&Span| outer.start < inner[0].start && inner[0].start < outer.end;
+    if let Some(outer) = busy.iter().find(began_in) {
+        println!("it came in {}", outer.stage);
+        assert!(inner[0].end < outer.end);
+    }
+}
+
+/// Proves two PoReps, and a WinningPoSt that comes once the first has waited for the device.
+/// Returns the spans in which the device was busy with the latter, and with the first.
+fn critical_beside_poreps(max_batch: usize) -> [Vec<Span>; 2] {
     for kind in [ProofKind::Porep, ProofKind::WinningPost] {
         common::circuit_with_params(kind);
     }
     let mut config = common::config();
     config.gpus.devices = Devices::Cpu;
+    config.pipeline.max_batch = max_batch;
     let engine = Engine::start(config).unwrap();
     let sealing = cuzk_testing::bundled_request(ProofKind::Porep);
     let jobs = [
@@ -107,9 +131,9 @@ fn a_critical_job_does_not_wait_for_a_partition_that_runs() {
     for job in &jobs {
         job.wait().unwrap();
     }
-    // In the middle of the other's region.
-    let [inner, outer] = [&winning, &jobs[0]].map(|job| regions(&engine, job).swap_remove(0));
-    assert!(outer.start < inner.start && inner.end < outer.end);
+    let busy = engine.timeline().of_job(jobs[0].number()).into_iter();
+    let busy = busy.filter(|span| matches!(span.stage, Stage::Device | Stage::Columns));
+    [regions(&engine, &winning), busy.collect()]
 }
 
 /// The only synthesis worker is in a witness that takes as long as it likes, and what

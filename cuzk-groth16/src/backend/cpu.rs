@@ -26,7 +26,8 @@ use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
 use super::assemble::{Blinding, Sums, assemble};
-use super::footprint::{CpuWorkspace, Footprint, SynthesisShare};
+use super::bit_sums::{self, Batch, BitPoints, BitSums};
+use super::footprint::{CpuWorkspace, Footprint, SynthesisShare, batch_footprint};
 use super::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::evaluate::{Throttle, domain_buffers, evaluate_partition};
@@ -120,6 +121,15 @@ impl CpuBackend {
         Ok([a, b])
     }
 
+    /// Returns the workspace with so many threads beside the MSM in G2.
+    fn workspace(&self, threads: usize) -> CpuWorkspace {
+        CpuWorkspace {
+            isa: self.isa,
+            threads,
+            b_g2_threads: self.b_g2_pool.current_num_threads(),
+        }
+    }
+
     fn context<'a>(&self, checkpoint: &'a Checkpoint<'_>, buffers: &'a BufferPool) -> Context<'a> {
         Context {
             isa: self.isa,
@@ -133,15 +143,17 @@ impl CpuBackend {
         &self,
         (params, multiples): (&MappedParams, Option<&MappedMultiples>),
         scalars: &PackedQuery<Scalar>,
+        bit_sums: Option<&BitSums>,
         context: Context<'_>,
     ) -> Result<G2Projective, BackendError> {
         let bases = params.b_g2();
-        let part = MsmTerm::new(&bases, packed(scalars.as_slice())?)
+        let part = MsmTerm::new(&bases, packed(scalars.as_slice(), bit_sums)?)
             .with_multiples(multiples.and_then(MappedMultiples::b_g2));
         let _raised = self.resources.raise_throttle();
-        Ok(self
+        let sum = self
             .b_g2_pool
-            .install(|| msm::g2_of_terms(context, &[part]))?)
+            .install(|| msm::g2_of_terms(context, &[part]))?;
+        Ok(sum + points_of(bit_sums).b_g2)
     }
 }
 
@@ -163,6 +175,8 @@ struct Region<'a> {
     bases: (&'a MappedParams, Option<&'a MappedMultiples>),
     /// The scalars of the MSMs over L, A and B.
     scalars: [PackedSlice<'a, Scalar>; 3],
+    /// The sums over those of them that are 1, if they were made before.
+    bit_sums: Option<&'a BitSums>,
     randomness: Randomness,
     context: Context<'a>,
 }
@@ -177,47 +191,61 @@ impl Region<'_> {
         pool: &ThreadPool,
         trace: Trace<'_>,
     ) -> Result<SumsInG1, BackendError> {
-        let context = self.context;
+        let Self {
+            domain, context, ..
+        } = self;
         trace.time(Stage::Quotient, || {
             let (b, scratch) = (&mut b, &mut scratch);
-            pool.install(|| quotient_with(self.domain, a, b, scratch, context))
+            pool.install(|| quotient_with(domain, a, b, scratch, context))
         })?;
         // To the pool: the next partition may want them now.
         drop((b, scratch));
-        trace.time(Stage::Msm, || {
-            pool.install(|| sums_in_g1(context, self.bases, a, self.scalars, self.randomness))
+        trace.time(Stage::Msm, || pool.install(|| self.sums_in_g1(a)))
+    }
+
+    /// Computes the MSMs in G1, one after the other. Each is cut evenly for all threads, in
+    /// large pieces: two of them beside each other would end with idle threads. `h` is the
+    /// quotient.
+    fn sums_in_g1(&self, h: &[Scalar]) -> Result<SumsInG1, BackendError> {
+        let (context, bit_sums) = (self.context, self.bit_sums);
+        let (params, multiples) = self.bases;
+        let [aux, a, b] = self.scalars;
+        // h has one coefficient less than the domain has points.
+        let h = h.split_last().map_or(h, |(_, h)| h);
+        let (h_bases, l_bases, a_bases) = (params.h(), params.l(), params.a());
+        let h = MsmTerm::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
+        let l = MsmTerm::new(&l_bases, packed(aux, bit_sums)?);
+        let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
+        let a = MsmTerm::new(&a_bases, packed(a, bit_sums)?);
+        let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
+        let ones = points_of(bit_sums);
+        let b_g1 = || -> Result<_, KernelError> {
+            let scalars = packed(b, bit_sums)?;
+            Ok(msm::g1_packed(context, &params.b_g1(), &scalars)? + ones.b_g1)
+        };
+        Ok(SumsInG1 {
+            h_and_l: msm::g1_of_terms(context, &[h, l])? + ones.l,
+            a: msm::g1_of_terms(context, &[a])? + ones.a,
+            blinding: Blinding::new(self.randomness, b_g1)?,
         })
     }
 }
 
-/// Computes the MSMs in G1, one after the other. Each is cut evenly for all threads, in
-/// large pieces: two of them beside each other would end with idle threads. `h` is the
-/// quotient.
-fn sums_in_g1(
-    context: Context<'_>,
-    (params, multiples): (&MappedParams, Option<&MappedMultiples>),
-    h: &[Scalar],
-    [aux, a, b]: [PackedSlice<'_, Scalar>; 3],
-    randomness: Randomness,
-) -> Result<SumsInG1, BackendError> {
-    // h has one coefficient less than the domain has points.
-    let h = h.split_last().map_or(h, |(_, h)| h);
-    let (h_bases, l_bases, a_bases) = (params.h(), params.l(), params.a());
-    let h = MsmTerm::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
-    let l = MsmTerm::new(&l_bases, packed(aux)?);
-    let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
-    let a = MsmTerm::new(&a_bases, packed(a)?);
-    let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
-    let b_g1 = || msm::g1_packed(context, &params.b_g1(), &packed(b)?);
-    Ok(SumsInG1 {
-        h_and_l: msm::g1_of_terms(context, &[h, l])?,
-        a: msm::g1_of_terms(context, &[a])?,
-        blinding: Blinding::new(randomness, b_g1)?,
+/// Returns the scalars of an MSM: all of them, or those other than 1 if there are sums over
+/// the others.
+fn packed<'a>(
+    slice: PackedSlice<'a, Scalar>,
+    bit_sums: Option<&BitSums>,
+) -> Result<PackedScalars<'a>, KernelError> {
+    let scalars = PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values)?;
+    Ok(match bit_sums {
+        None => scalars,
+        Some(_) => scalars.without_ones(),
     })
 }
 
-fn packed(slice: PackedSlice<'_, Scalar>) -> Result<PackedScalars<'_>, KernelError> {
-    PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values)
+fn points_of(bit_sums: Option<&BitSums>) -> BitPoints {
+    bit_sums.map(|sums| sums.points).unwrap_or_default()
 }
 
 impl Backend for CpuBackend {
@@ -230,12 +258,30 @@ impl Backend for CpuBackend {
     }
 
     fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
-        let workspace = CpuWorkspace {
-            isa: self.isa,
-            threads: share.threads.max(self.pool.current_num_threads()),
-            b_g2_threads: self.b_g2_pool.current_num_threads(),
-        };
-        workspace.footprint(circuit, shapes)
+        let threads = share.threads.max(self.pool.current_num_threads());
+        self.workspace(threads).footprint(circuit, shapes)
+    }
+
+    fn batch_footprint(&self, circuit: &Circuit, partitions: usize) -> Option<Footprint> {
+        let workspace = self.workspace(self.pool.current_num_threads());
+        bit_sums::saves_time(circuit).then(|| batch_footprint(circuit, &workspace, partitions))
+    }
+
+    fn sum_bits(&self, batch: &Batch<'_>, trace: Trace<'_>) -> Result<Vec<BitSums>, BackendError> {
+        let partitions = batch.witnesses.len();
+        if partitions < 2 {
+            return Ok(Vec::new());
+        }
+        let context = self.context(batch.checkpoint, batch.buffers);
+        let asked = Instant::now();
+        let _device = self.resources.lock_gpu_while(batch.checkpoint)?;
+        trace.waited(Stage::LockWait, asked);
+        trace.serving(partitions).time(Stage::Columns, || {
+            let in_g1 = self.pool.install(|| batch.sums_in_g1(context))?;
+            let _raised = self.resources.raise_throttle();
+            let b_g2 = self.b_g2_pool.install(|| batch.sums_in_g2(context))?;
+            Ok(batch.bit_sums(&in_g1, &b_g2))
+        })
     }
 
     fn prove_start(
@@ -255,9 +301,11 @@ impl Backend for CpuBackend {
             params,
             witness,
             evaluation,
+            bit_sums,
             randomness,
             checkpoint,
         } = partition;
+        let bit_sums = bit_sums.filter(|sums| sums.suit(&params, &randomness));
         let buffers = Arc::clone(evaluation.buffers());
         let [mut a, b] = match evaluation {
             Evaluation::Done(vectors) => vectors,
@@ -265,14 +313,12 @@ impl Backend for CpuBackend {
                 self.evaluate(&circuit, &witness, &buffers, &checkpoint, trace)?
             }
         };
+        let [of_a, of_b] = [&a_scalars, &b_scalars].map(PackedQuery::as_slice);
         let region = Region {
             domain: &domain,
             bases: (&params, multiples.usable()),
-            scalars: [
-                witness.aux_slice(),
-                a_scalars.as_slice(),
-                b_scalars.as_slice(),
-            ],
+            scalars: [witness.aux_slice(), of_a, of_b],
+            bit_sums: bit_sums.as_ref(),
             randomness,
             context: self.context(&checkpoint, &buffers),
         };
@@ -292,6 +338,7 @@ impl Backend for CpuBackend {
             params,
             multiples,
             b_scalars,
+            bit_sums,
             buffers,
             checkpoint,
         }))
@@ -310,6 +357,7 @@ struct PendingOnCpu {
     multiples: Arc<SharedFile>,
     sums: SumsInG1,
     b_scalars: PackedQuery<Scalar>,
+    bit_sums: Option<BitSums>,
     buffers: Arc<BufferPool>,
     checkpoint: Checkpoint<'static>,
 }
@@ -324,7 +372,9 @@ impl Pending for PendingOnCpu {
         let bases = (&*self.params, self.multiples.usable());
         let context = self.backend.context(&self.checkpoint, &self.buffers);
         let b_g2 = trace.time(Stage::BG2, || {
-            self.backend.sum_in_g2(bases, &self.b_scalars, context)
+            let bit_sums = self.bit_sums.as_ref();
+            self.backend
+                .sum_in_g2(bases, &self.b_scalars, bit_sums, context)
         })?;
         let sums = Sums { h_and_l, a, b_g2 };
         trace.time(Stage::Assemble, || {

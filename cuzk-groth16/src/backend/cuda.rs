@@ -266,6 +266,7 @@ impl Partition {
             params,
             witness,
             evaluation,
+            bit_sums: _,
             randomness,
             checkpoint,
         } = synthesized;

@@ -5,7 +5,9 @@
 //! what its own code takes, so that a GPU's partition does not pay for the workspace of a
 //! CPU's.
 
+mod batch;
 mod device;
+mod reads;
 
 use std::io;
 
@@ -15,7 +17,9 @@ use cuzk_kernels::msm::{MsmMemory, MsmTermSize, Shape};
 use cuzk_kernels::ntt::Domain;
 use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
 
+pub use self::batch::batch_footprint;
 pub(super) use self::device::{BG2Workspace, DeviceWorkspace};
+pub use self::reads::PointsRead;
 use crate::circuit::Circuit;
 use crate::params::Shapes;
 

@@ -8,6 +8,7 @@
 //! * The proof that a backend returns has not been verified yet.
 
 mod assemble;
+mod bit_sums;
 mod cpu;
 mod cuda;
 pub mod footprint;
@@ -30,6 +31,7 @@ use crate::{Culprit, Error};
 use cuzk_memory::{Buffer, BufferPool};
 
 pub use assemble::{Randomness, Scaling};
+pub use bit_sums::{Batch, BitSums};
 pub use cpu::CpuBackend;
 pub use cuda::CudaBackend;
 pub use footprint::{CpuWorkspace, Footprint, SynthesisShare};
@@ -61,6 +63,9 @@ pub struct Synthesized {
     pub witness: PackedWitness<Scalar>,
     /// A and B on it, or the order to evaluate them.
     pub evaluation: Evaluation,
+    /// The sums over its bits, if they were made with those of other partitions. A backend
+    /// may ignore them.
+    pub bit_sums: Option<BitSums>,
     /// The randomness that makes its proof zero-knowledge.
     pub randomness: Randomness,
     /// Pauses or stops the backend's work on it. A backend passes it every millisecond
@@ -124,6 +129,27 @@ pub trait Backend: Send + Sync {
     /// vectors. It also takes a partition that is evaluated.
     fn evaluates(&self) -> bool {
         false
+    }
+
+    /// Returns the memory on the host that [`Self::sum_bits`] takes for so many partitions,
+    /// with all their witnesses and the writing of one. Returns none if a pass over several
+    /// partitions of this circuit does not pay.
+    fn batch_footprint(&self, _circuit: &Circuit, _partitions: usize) -> Option<Footprint> {
+        None
+    }
+
+    /// Adds up the bits of several partitions in one pass over the points, under the device's
+    /// lock. Returns the sums of each partition, in order. Returns none if it has no such
+    /// pass, or if there is one partition only.
+    ///
+    /// # Errors
+    /// As [`Self::prove_start`].
+    fn sum_bits(
+        &self,
+        _batch: &Batch<'_>,
+        _trace: Trace<'_>,
+    ) -> std::result::Result<Vec<BitSums>, BackendError> {
+        Ok(Vec::new())
     }
 
     /// Lets go of what is kept for a circuit. It is made anew when needed.

@@ -6,7 +6,7 @@
 //! against the circuit is [`relation`](super::relation).
 //!
 //! The invariant: points that pass are in the right groups, and both queries over B are of
-//! the same scalars. A point outside of its group is overlooked with a chance of 2^-64, and
+//! the same scalars. A point outside of its group is overlooked with a chance of 2^-66, and
 //! other scalars with one of 2^-127.
 
 use bellperson::groth16::VerifyingKey;
@@ -15,7 +15,7 @@ use cuzk_kernels::msm::{self, Bases, subgroup};
 use cuzk_kernels::{Isa, KernelError};
 use group::{Curve, Group};
 use pairing::Engine as _;
-use rand::{RngCore, SeedableRng};
+use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::error::ParamsError;
@@ -46,11 +46,11 @@ pub fn check_points(
         (QueryName::BG1, params.b_g1()),
     ] {
         progress(name);
-        let all_in = subgroup::all_in_g1(isa, &Part::all(&query), rng.next_u64());
+        let all_in = subgroup::all_in_g1(isa, &Part::all(&query), rng.r#gen());
         in_subgroup(params, name, all_in)?;
     }
     progress(QueryName::BG2);
-    let all_in = subgroup::all_in_g2(isa, &Part::all(&params.b_g2()), rng.next_u64());
+    let all_in = subgroup::all_in_g2(isa, &Part::all(&params.b_g2()), rng.r#gen());
     in_subgroup(params, QueryName::BG2, all_in)?;
     check_b(params, isa, rng)
 }

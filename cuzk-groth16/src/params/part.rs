@@ -7,10 +7,8 @@ use cuzk_kernels::msm::{Bases, BasesError};
 /// Terms of a random combination in memory at a time.
 pub(super) const CHUNK: usize = 1 << 18;
 
-/// Consecutive bases of others. Their encodings are not shown. A kernel that reads
-/// encodings is content with a weak test of the curve's equation, which a forger could
-/// pass. A proof from a wrong point does not verify, but nothing is verified after this
-/// check.
+/// Consecutive bases of others. Their encodings are not shown, so a kernel has them decoded by
+/// [`Bases::read`].
 pub(super) struct Part<'a, B: ?Sized> {
     all: &'a B,
     start: usize,

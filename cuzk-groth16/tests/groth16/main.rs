@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+mod batch;
 mod check;
 mod circuit_cache;
 mod file;

@@ -48,9 +48,8 @@ pub(crate) trait Coordinate: Copy + Send + Sync + 'static {
     fn sub_both_reduced(&self, a: &Self, b: &Self) -> Self;
     /// The lanes of `other` where `mask` has a bit, else those of `self`.
     fn blend(&self, other: &Self, mask: u8) -> Self;
-    /// The lanes of a difference that may be zero: all that are, and hardly
-    /// any others.
-    fn perhaps_zero(&self) -> u8;
+    /// The lanes of a stored value that are zero modulo p.
+    fn is_zero(&self) -> u8;
     /// The inverse of a product, none of whose lanes is zero.
     fn invert(&self, token: Ifma) -> Self;
 

@@ -100,6 +100,29 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         unsafe { perhaps_multiple::<M, N>(self.limbs[0]) }
     }
 
+    /// The lanes that are a multiple of the modulus below eight times it. Limbs must be carried.
+    #[inline(always)]
+    pub(super) fn is_zero(&self) -> u8 {
+        // SAFETY: `self` exists, which proves the instructions.
+        unsafe { is_multiple::<M, N>(&self.limbs, &Self::MULTIPLES) }
+    }
+
+    /// Limb i of −j times the modulus, modulo eight times it, in row i and column j.
+    const MULTIPLES: [[u64; 8]; N] = {
+        let mut table = [[0; 8]; N];
+        let mut j = 0;
+        while j < 8 {
+            let limbs = multiple(&M::LIMBS, (8 - j as u64) % 8);
+            let mut i = 0;
+            while i < N {
+                table[i][j] = limbs[i];
+                i += 1;
+            }
+            j += 1;
+        }
+        table
+    };
+
     #[inline(always)]
     pub(super) fn with(&self, limbs: [__m512i; N]) -> Self {
         Element { limbs, ..*self }
@@ -170,4 +193,25 @@ fn perhaps_multiple<M: Modulus<N>, const N: usize>(limb: __m512i) -> u8 {
     // For k·p the quotient is −k modulo 2^52.
     let near_top = _mm512_set1_epi64((LIMB_MASK - 7).cast_signed());
     _mm512_cmpge_epu64_mask(quotient, near_top) | _mm512_testn_epi64_mask(quotient, quotient)
+}
+
+/// The only multiple that a value can be follows from its lowest limb. All limbs are compared
+/// with that one.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn is_multiple<M: Modulus<N>, const N: usize>(
+    limbs: &[__m512i; N],
+    multiples: &[[u64; 8]; N],
+) -> u8 {
+    let inverse = _mm512_set1_epi64(M::NEGATIVE_INVERSE.cast_signed());
+    let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), limbs[0], inverse);
+    let mut difference = _mm512_setzero_si512();
+    for (limb, multiples) in limbs.iter().zip(multiples) {
+        // SAFETY: a row has eight words.
+        let row = unsafe { _mm512_loadu_si512(multiples.as_ptr().cast()) };
+        // The low three bits of −k choose the column.
+        let expected = _mm512_permutexvar_epi64(quotient, row);
+        difference = _mm512_or_si512(difference, _mm512_xor_si512(*limb, expected));
+    }
+    _mm512_testn_epi64_mask(difference, difference)
 }

@@ -251,8 +251,8 @@ impl Coordinate for Fp {
     }
 
     #[inline(always)]
-    fn perhaps_zero(&self) -> u8 {
-        Element::perhaps_zero(self)
+    fn is_zero(&self) -> u8 {
+        Element::is_zero(self)
     }
 
     fn invert(&self, token: Ifma) -> Fp {

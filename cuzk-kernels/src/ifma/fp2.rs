@@ -168,8 +168,8 @@ impl Coordinate for Fp2 {
     }
 
     #[inline(always)]
-    fn perhaps_zero(&self) -> u8 {
-        Coordinate::perhaps_zero(&self.c0) & Coordinate::perhaps_zero(&self.c1)
+    fn is_zero(&self) -> u8 {
+        Coordinate::is_zero(&self.c0) & Coordinate::is_zero(&self.c1)
     }
 
     /// The conjugate over the norm.

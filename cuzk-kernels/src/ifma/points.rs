@@ -77,9 +77,7 @@ pub(super) fn decode<C: Coordinate>(
     })
 }
 
-/// Reads encoded points. Returns true if they are on the curve. One in 2^49 points that are
-/// not on the curve is accepted by accident, and a forger can make such a point. Verify
-/// every result that is computed from untrusted points.
+/// Reads encoded points. Returns true if all are on the curve.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
 fn decode_group<C: Coordinate>(
     token: Ifma,
@@ -92,7 +90,7 @@ fn decode_group<C: Coordinate>(
         return false;
     };
     let cube_and_b = x.square().mul(&x).sub_reduced(&C::minus_b(token));
-    let on_curve = y.square().sub_reduced(&cube_and_b).perhaps_zero();
+    let on_curve = y.square().sub_reduced(&cube_and_b).is_zero();
     let (x, y) = (x.rows(token), y.rows(token));
     for (lane, to) in to.iter_mut().enumerate() {
         C::store(&x, lane, &mut to.x);
@@ -118,5 +116,68 @@ where
         } else {
             A::from_xy(x[lane], y[lane])
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fp::Fp;
+    use super::super::fp2::Fp2;
+    use super::*;
+    use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
+    use ff::Field;
+
+    /// y² − x³ − 4 of the forged points. Its residue in the lanes is 2^52, whose lowest limb is
+    /// that of zero. On the isomorphic curve the value is 2^-1248 times this one. Its
+    /// Montgomery form is 2^416 times that.
+    fn forged_difference() -> BlstFp {
+        (0..1248 - 416 + 52).fold(BlstFp::ONE, |power, _| power.double())
+    }
+
+    /// The coordinates of a point off its curve by `difference`.
+    fn off_by<F: Field>(b: F, difference: F) -> (F, F) {
+        let mut x = F::ONE;
+        loop {
+            let y: Option<F> = (x.square() * x + b + difference).sqrt().into();
+            match y {
+                Some(y) => return (x, y),
+                None => x += F::ONE,
+            }
+        }
+    }
+
+    fn accepted<C: Coordinate>(token: Ifma, point: [C::Encoded; 2]) -> bool {
+        let mut to = vec![Point::infinity::<C>(); 1];
+        // SAFETY: the token proves the instructions.
+        unsafe { decode::<C>(token, &[point], &[0], &mut to) }
+    }
+
+    #[test]
+    fn a_point_whose_lowest_limb_is_forged_is_refused() {
+        let Some(token) = Ifma::detect() else { return };
+        let four = BlstFp::ONE.double().double();
+        let encoded = |(x, y): (BlstFp, BlstFp)| [x.to_bytes_be(), y.to_bytes_be()];
+        assert!(accepted::<Fp>(token, encoded(off_by(four, BlstFp::ZERO))));
+        for difference in [forged_difference(), -forged_difference(), BlstFp::ONE] {
+            assert!(!accepted::<Fp>(token, encoded(off_by(four, difference))));
+        }
+    }
+
+    #[test]
+    fn a_point_of_g2_with_a_forged_component_is_refused() {
+        let Some(token) = Ifma::detect() else { return };
+        let four = BlstFp::ONE.double().double();
+        let b = BlstFp2::new(four, four);
+        let component = |f: BlstFp2| [f.c1().to_bytes_be(), f.c0().to_bytes_be()];
+        let encoded = |(x, y): (BlstFp2, BlstFp2)| [component(x), component(y)];
+        assert!(accepted::<Fp2>(token, encoded(off_by(b, BlstFp2::ZERO))));
+        let forged = forged_difference();
+        for difference in [
+            BlstFp2::new(forged, BlstFp::ZERO),
+            BlstFp2::new(BlstFp::ZERO, forged),
+            BlstFp2::new(forged, -forged),
+        ] {
+            assert!(!accepted::<Fp2>(token, encoded(off_by(b, difference))));
+        }
     }
 }

@@ -5,10 +5,13 @@
 //! buckets' sums: one addition a point. Take a point outside the subgroup, and fix the
 //! buckets of the others. At most one choice of its bucket leaves all sums inside. So a
 //! round overlooks it with a chance of at most 1 / buckets, however the points were chosen,
-//! if they were chosen before the seed.
+//! if they were chosen before the seed. Rounds are independent: their buckets are bits of
+//! ChaCha8's streams.
 
 use blstrs::{G1Affine, G2Affine};
 use group::prime::PrimeCurveAffine;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rayon::prelude::*;
 
 use super::buckets::Buckets;
@@ -28,15 +31,17 @@ use cuzk_memory::{Lent, Mapped};
 /// Buckets of a round.
 const BUCKETS: usize = 1 << 11;
 
-/// A set with a point outside is accepted with a chance of 2^-64, as its seed has 64 bits.
+/// A set with a point outside is accepted with a chance of at most 2^-66, which is
+/// `BUCKETS^-ROUNDS`. That holds if ChaCha8's output cannot be told from random bits.
 const ROUNDS: usize = 6;
 
 /// Returns true if all points are in G1. They must be on the curve and not infinite, as
-/// [`Bases`] promises. `seed` is drawn after the points were fixed.
+/// [`Bases`] promises. `seed` is drawn at random after the points were
+/// fixed.
 ///
 /// # Errors
 /// When a base cannot be read, or there are more than 2^31.
-pub fn all_in_g1<B>(isa: Isa, bases: &B, seed: u64) -> Result<bool, KernelError>
+pub fn all_in_g1<B>(isa: Isa, bases: &B, seed: [u8; 32]) -> Result<bool, KernelError>
 where
     B: Bases<G1Affine> + ?Sized,
 {
@@ -52,7 +57,7 @@ where
 ///
 /// # Errors
 /// As [`all_in_g1`].
-pub fn all_in_g2<B>(isa: Isa, bases: &B, seed: u64) -> Result<bool, KernelError>
+pub fn all_in_g2<B>(isa: Isa, bases: &B, seed: [u8; 32]) -> Result<bool, KernelError>
 where
     B: Bases<G2Affine> + ?Sized,
 {
@@ -64,7 +69,7 @@ where
     }
 }
 
-fn all_inside<K, B>(kernel: K, bases: &B, seed: u64) -> Result<bool, KernelError>
+fn all_inside<K, B>(kernel: K, bases: &B, seed: [u8; 32]) -> Result<bool, KernelError>
 where
     K: Kernel<Affine: Coordinates>,
     B: Bases<K::Affine> + ?Sized,
@@ -88,9 +93,9 @@ where
             .try_for_each(|(round, buckets)| {
                 workspaces.with(|workspace| {
                     let mut filling = buckets.filling(workspace, points);
+                    let mut random = random_buckets(seed, round, start);
                     for source in 0..points.len() {
-                        let bucket = random_bucket(seed, round, start + source);
-                        filling.add(Addition::new(bucket, source, false));
+                        filling.add(Addition::new(random(), source, false));
                     }
                     filling.finish();
                     Ok(())
@@ -126,15 +131,13 @@ where
         })
 }
 
-/// A bucket for a point, by the finalizer of SplitMix64 (Steele, Lea, Flood:
-/// "Fast splittable pseudorandom number generators", 2014).
-#[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
-fn random_bucket(seed: u64, round: usize, index: usize) -> usize {
-    let number = (index * ROUNDS + round) as u64;
-    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ z >> 31) % BUCKETS as u64) as usize
+/// Draws the buckets of a round, from that of the point with index `start`. A round has a
+/// stream, and a point a word of it.
+fn random_buckets(seed: [u8; 32], round: usize, start: usize) -> impl FnMut() -> usize {
+    let mut rng = ChaCha8Rng::from_seed(seed);
+    rng.set_stream(round as u64);
+    rng.set_word_pos(start as u128);
+    move || rng.next_u32() as usize % BUCKETS
 }
 
 #[cfg(test)]
@@ -143,8 +146,6 @@ mod tests {
     use blstrs::{Fp, Fp2, Scalar};
     use ff::Field;
     use group::UncompressedEncoding;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
 
     /// A point of the curve outside of the subgroup.
     fn outside<A: Coordinates + UncompressedEncoding>(square_root: fn(A::Base) -> Option<A>) -> A {
@@ -167,7 +168,7 @@ mod tests {
 
     /// All inside is accepted; one outside is noticed wherever it is, and so
     /// are two that cancel.
-    fn check<A>(outside: A, all_inside: impl Fn(&[A], u64) -> bool)
+    fn check<A>(outside: A, all_inside: impl Fn(&[A], [u8; 32]) -> bool)
     where
         A: Coordinates + From<A::Curve>,
     {
@@ -175,7 +176,7 @@ mod tests {
         let inside: Vec<A> = (0..300)
             .map(|_| (A::generator() * Scalar::random(&mut rng)).into())
             .collect();
-        for seed in 0..3 {
+        for seed in (0..3).map(|seed| [seed; 32]) {
             assert!(all_inside(&inside, seed));
             for at in [0, 77, 299] {
                 let mut bad = inside.clone();
@@ -185,7 +186,7 @@ mod tests {
                 assert!(!all_inside(&bad, seed));
             }
         }
-        assert!(all_inside(&[], 0));
+        assert!(all_inside(&[], [0; 32]));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use columns::Columns;
 pub use cs::WitnessCs;
 pub use packed::{PackedSlice, PackedWitness};
 pub use packed_cs::PackedWitnessCs;
-pub use query::PackedQuery;
+pub use query::{PackedQuery, write_query_bits};
 
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use ff::PrimeField;

@@ -54,6 +54,49 @@ impl<S: PrimeField> PackedQuery<S> {
     }
 }
 
+/// Writes the bits of [`PackedQuery::new`] into `out`, without the other scalars. Bit i of
+/// word i / 64 is set if scalar i of the query is 1. `out` has a word for each 64 scalars. Bits
+/// past its end are dropped. A public input or a variable that does not exist is 0.
+pub fn write_query_bits<S: PrimeField>(
+    witness: &PackedWitness<S>,
+    inputs: impl Iterator<Item = usize>,
+    aux: &Density,
+    out: &mut [u64],
+) {
+    out.fill(0);
+    let mut bits = BitWriter { out, len: 0 };
+    for index in inputs {
+        let is_one = witness.inputs.get(index) == Some(&S::ONE);
+        bits.append(is_one.into(), 1);
+    }
+    for (word, &mask) in witness.bits.iter().zip(aux.words()) {
+        bits.append(compress(*word, mask), mask.count_ones() as usize);
+    }
+}
+
+/// Bits that are written one after the other.
+struct BitWriter<'a> {
+    /// Zero from bit `len` on.
+    out: &'a mut [u64],
+    len: usize,
+}
+
+impl BitWriter<'_> {
+    /// Appends the lowest `count` bits of `word`, at most 64. The others are zero.
+    fn append(&mut self, word: u64, count: usize) {
+        let (at, shift) = (self.len / 64, self.len % 64);
+        if let Some(low) = self.out.get_mut(at) {
+            *low |= word << shift;
+        }
+        if shift + count > 64
+            && let Some(high) = self.out.get_mut(at + 1)
+        {
+            *high |= word >> (64 - shift);
+        }
+        self.len += count;
+    }
+}
+
 impl<S: PrimeField> PackedQuery<S> {
     /// Returns the scalars.
     pub fn as_slice(&self) -> PackedSlice<'_, S> {
@@ -129,6 +172,14 @@ mod tests {
             let slice = query.as_slice();
             let wide: u32 = slice.wide.iter().map(|word| word.count_ones()).sum();
             prop_assert_eq!(wide as usize, slice.values.len());
+            // Its bits alone are the same, whatever was in their place.
+            let mut bits = vec![u64::MAX; slice.len.div_ceil(64)];
+            write_query_bits(&witness, inputs.iter().copied(), &density, &mut bits);
+            prop_assert_eq!(&bits[..], &slice.bits[..bits.len()]);
+            let short = bits.len() / 2;
+            let mut first = vec![u64::MAX; short];
+            write_query_bits(&witness, inputs.iter().copied(), &density, &mut first);
+            prop_assert_eq!(&first[..], &bits[..short]);
         }
     }
 }

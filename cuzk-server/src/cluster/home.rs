@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cuzk_cluster::ledger::{End, Prover};
+use cuzk_cluster::ledger::{End, Others, Prover};
 use cuzk_cluster::message::WorkId;
 use cuzk_cluster::nats;
 use cuzk_core::Error;
 use cuzk_core::engine::{GiveBack, Remote};
 
+use super::inputs::Inputs;
 use super::table::Table;
 
 /// The engine behind the table.
@@ -19,14 +20,21 @@ pub(super) struct Home {
     is_local: bool,
     remote: Remote,
     table: Arc<Table>,
+    inputs: Arc<Inputs>,
 }
 
 impl Home {
-    pub(super) fn new(is_local: bool, remote: Remote, table: Arc<Table>) -> Self {
+    pub(super) fn new(
+        is_local: bool,
+        remote: Remote,
+        table: Arc<Table>,
+        inputs: Arc<Inputs>,
+    ) -> Self {
         Self {
             is_local,
             remote,
             table,
+            inputs,
         }
     }
 }
@@ -34,6 +42,9 @@ impl Home {
 impl nats::Home for Home {
     fn input(&self, id: &WorkId) -> Option<Vec<u8>> {
         let id = self.table.id(id)?;
+        if let Some(input) = self.inputs.take(id) {
+            return Some(input);
+        }
         let statement = self.remote.statement(id)?;
         let input = statement.partition_request(id.partition);
         // It was made once before, to be offered.
@@ -63,14 +74,19 @@ impl nats::Home for Home {
         }
     }
 
-    fn prove(&self, id: &WorkId, has_failed: bool) {
-        let reason = match has_failed {
-            true => GiveBack::Failed,
-            false => GiveBack::Free,
+    fn prove(&self, id: &WorkId, others: Others) {
+        let Some(id) = self.table.id(id) else {
+            return;
         };
-        if let Some(id) = self.table.id(id) {
-            self.remote.give_back(id, reason);
+        // The engine asks the table where a partition can be proved that is given back.
+        if others != Others::MayProve {
+            self.table.keep_alone(id);
         }
+        let reason = match others {
+            Others::HaveFailed => GiveBack::Failed,
+            Others::MayProve | Others::MayNot => GiveBack::Free,
+        };
+        self.remote.give_back(id, reason);
     }
 
     fn taken(&self, id: &WorkId) {

@@ -9,16 +9,15 @@
 //! * [`identity`]: the circuits that this machine has parameters for, as others know them.
 //! * [`Place`]: the daemon's side, over a table of the partitions that other machines may prove.
 //! * [`prover`]: an engine that proves the partitions of others.
-//! * [`worker`]: a worker from its start to its end.
 
 mod home;
 pub mod identity;
+mod inputs;
 mod place;
 pub mod prover;
 pub mod settings;
 mod status;
 mod table;
-pub mod worker;
 
 pub use place::Place;
 pub use status::{ClusterStatus, NodeStatus};

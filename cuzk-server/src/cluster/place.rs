@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use cuzk_cluster::ledger;
 use cuzk_cluster::message::{Input, JOB_BYTES_MAX};
-use cuzk_cluster::nats::{ClusterError, Offer, Owner};
+use cuzk_cluster::nats::{ClusterError, Offer, Owner, OwnerSetup};
 use cuzk_cluster::subject::Circuit;
 use cuzk_core::engine::{
     Decoder, Elsewhere, GiveBack, PartitionId, QueuedPartition, Remote, devices,
@@ -26,6 +26,7 @@ use rayon::ThreadPool;
 
 use super::home::Home;
 use super::identity::Identities;
+use super::inputs::Inputs;
 use super::settings::ClusterSettings;
 use super::status::ClusterStatus;
 use super::table::{Lane, Table, starts_here};
@@ -38,6 +39,7 @@ pub struct Place {
     is_local: bool,
     remote: Remote,
     table: Arc<Table>,
+    inputs: Arc<Inputs>,
     identities: Identities,
     owner: Owner,
 }
@@ -80,18 +82,25 @@ impl Place {
         remote: Remote,
     ) -> Result<Arc<Self>, ClusterError> {
         let table = Arc::new(Table::default());
-        let home = Home::new(settings.is_local, remote.clone(), Arc::clone(&table));
-        let owner = Owner::start_unconnected(
-            &settings.transport,
-            settings.limits,
-            settings.name.clone(),
-            ledger::Settings::default(),
-            Box::new(home),
-        )?;
+        let inputs = Arc::new(Inputs::default());
+        let home = Home::new(
+            settings.is_local,
+            remote.clone(),
+            Arc::clone(&table),
+            Arc::clone(&inputs),
+        );
+        let owner = Owner::start_unconnected(OwnerSetup {
+            transport: settings.transport.clone(),
+            limits: settings.limits,
+            name: settings.name.clone(),
+            ledger: ledger::Settings::default(),
+            home: Box::new(home),
+        })?;
         let place = Arc::new(Self {
             is_local: settings.is_local,
             remote,
             table,
+            inputs,
             identities,
             owner,
         });
@@ -128,9 +137,15 @@ impl Place {
             Err(error) => {
                 let (circuit, partition) = (queued.circuit, id.partition);
                 tracing::warn!(%circuit, partition, error, "a partition is proved here only");
-                self.remote.give_back(id, GiveBack::Free);
+                self.prove_alone(id);
             }
         }
+    }
+
+    /// Has a partition proved here that cannot be offered.
+    fn prove_alone(&self, id: PartitionId) {
+        self.table.keep_alone(id);
+        self.remote.give_back(id, GiveBack::Free);
     }
 
     /// Returns the circuit of the partition, if it was offered.
@@ -139,8 +154,9 @@ impl Place {
         let Some(statement) = self.remote.statement(id) else {
             return Ok(None);
         };
-        let input = statement.partition_request(id.partition);
-        let input = Input::stored(&input.map_err(|error| error.to_string())?);
+        let bytes = statement.partition_request(id.partition);
+        let bytes = bytes.map_err(|error| error.to_string())?;
+        let input = Input::stored(&bytes);
         let circuit = self.identities.of(queued.circuit);
         let circuit = circuit.map_err(|error| error.to_string())?;
         let offer = Offer {
@@ -151,6 +167,8 @@ impl Place {
             input,
             starts_at_home: starts_here(queued.priority),
         };
+        // It is sent soon, unless the server is gone or has enough work.
+        self.inputs.keep(id, bytes);
         let offered = self.table.offer(id, || self.owner.offer(offer));
         match offered.transpose() {
             Ok(offered) => Ok(offered.map(|_| circuit)),
@@ -164,6 +182,10 @@ impl Elsewhere for Place {
         !self.is_local && !starts_here(priority)
     }
 
+    fn has(&self, partition: PartitionId) -> bool {
+        self.table.has(partition)
+    }
+
     fn queued(&self, partition: QueuedPartition) {
         self.table.add(partition);
     }
@@ -175,6 +197,7 @@ impl Elsewhere for Place {
     }
 
     fn ended(&self, partition: PartitionId) {
+        drop(self.inputs.take(partition));
         if let Some(work) = self.table.remove(partition) {
             self.owner.cancel(&work);
         }
@@ -195,7 +218,7 @@ fn offer_all(table: &Table, place: &Weak<Place>, lane: Lane) {
             let offer = || place.offer(id, &mut prepared);
             if catch_unwind(AssertUnwindSafe(offer)).is_err() {
                 tracing::error!("a partition could not be offered; please report it");
-                place.remote.give_back(id, GiveBack::Free);
+                place.prove_alone(id);
             }
         }
         table.done();

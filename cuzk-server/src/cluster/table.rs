@@ -45,6 +45,8 @@ struct Entry {
     work: Option<WorkId>,
     /// The engine has begun it.
     is_begun: bool,
+    /// Only this machine may prove it.
+    is_alone: bool,
     /// The time since which nodes have it.
     taken: Option<Instant>,
     /// The proof of a node, which was verified.
@@ -89,6 +91,7 @@ impl Table {
             queued,
             work: None,
             is_begun: false,
+            is_alone: false,
             taken: None,
             proof: None,
         };
@@ -169,6 +172,22 @@ impl Table {
             state.by_work.insert(work, id);
         }
         Some(offered)
+    }
+
+    /// Notes that only this machine may prove a partition.
+    pub(super) fn keep_alone(&self, id: PartitionId) {
+        if let Some(entry) = self.lock().partitions.get_mut(&id) {
+            entry.is_alone = true;
+        }
+    }
+
+    /// Returns true if other machines may prove a partition, or it is still to be offered.
+    pub(super) fn has(&self, id: PartitionId) -> bool {
+        let state = self.lock();
+        state
+            .partitions
+            .get(&id)
+            .is_some_and(|entry| !entry.is_alone)
     }
 
     /// Returns the engine's id of a partition of the ledger.
@@ -281,6 +300,9 @@ mod tests {
         assert!(offered(&table, ids[2]));
         assert!(!offered(&table, ids[2]), "once");
         assert_eq!(table.id(&WORK), Some(ids[2]));
+        assert!(table.has(ids[2]) && !table.has(ids[1]));
+        table.keep_alone(ids[2]);
+        assert!(!table.has(ids[2]));
         assert_eq!(table.remove(ids[2]), Some(WORK));
         assert_eq!(table.id(&WORK), None);
     }

@@ -208,8 +208,9 @@ impl State {
             }
             Some("ready_wait") => Self::SynthDone,
             Some(
-                "prepare" | "staging" | "lock_wait" | "device" | "quotient" | "msm" | "finish_wait"
-                | "finish" | "b_g2_wait" | "b_g2" | "assemble" | "verify" | "elsewhere" | "dealloc",
+                "columns" | "prepare" | "staging" | "lock_wait" | "device" | "quotient" | "msm"
+                | "finish_wait" | "finish" | "b_g2_wait" | "b_g2" | "assemble" | "verify"
+                | "elsewhere" | "dealloc",
             ) => Self::Gpu,
             _ => Self::Pending,
         }

@@ -35,6 +35,23 @@ pub struct Listeners {
     http: Option<TcpListener>,
 }
 
+/// Returns a socket for HTTP, which does not block.
+///
+/// # Errors
+///
+/// An address that cannot be had. HTTP has no unix socket.
+pub fn bind_http(address: &Address) -> Result<TcpListener, ListenError> {
+    match address {
+        Address::Tcp { host, port } => tcp::bind(HTTP, host, *port),
+        Address::Unix(_) => Err(ListenError::Bind {
+            key: HTTP,
+            address: address.to_string(),
+            advice: "write HOST:PORT",
+            source: io::ErrorKind::Unsupported.into(),
+        }),
+    }
+}
+
 /// A socket of the gRPC service.
 #[derive(Debug)]
 enum Listener {

@@ -23,6 +23,7 @@ pub(super) fn colour(stage: Stage) -> &'static str {
         Stage::Params => "#d7b98e",
         Stage::Witness => "#66bb6a",
         Stage::CircuitWitness => "#43a047",
+        Stage::Columns => "#7cb9e8",
         Stage::Evaluate => "#aed581",
         Stage::Prepare => "#80cbc4",
         Stage::Staging => "#4db6ac",

@@ -31,7 +31,7 @@ fn every_span_is_drawn_and_every_gap_marked() {
         let found = spans.iter().filter(|span| span.stage == stage).count();
         // A span on a device stands in the device's row and in the thread's row.
         let rows = match stage {
-            Stage::Device | Stage::Quotient | Stage::Msm => 2,
+            Stage::Device | Stage::Columns | Stage::Quotient | Stage::Msm => 2,
             _ => 1,
         };
         // One more in the legend.
@@ -72,6 +72,7 @@ proptest! {
             partition: (place > 0).then_some(7),
             device: usize::try_from(place).ok().filter(|device| *device < 3),
             stage: Stage::ALL[stage],
+            served: None,
             lane: crate::Lane::new(&format!("w-{}", place % 2)),
             start: Duration::from_nanos(start / unit),
             end: Duration::from_nanos((start + length) / unit),
@@ -151,6 +152,7 @@ fn devices_and_jobs_have_their_names_and_background_work_its_stage() {
         partition: None,
         device: None,
         stage: Stage::Multiples,
+        served: None,
         lane: crate::Lane::new("cuzk-multiples"),
         start: Duration::ZERO,
         end: Duration::from_millis(1),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use clap::Args;
-use cuzk_core::config::ClusterServer;
+use cuzk_core::config::{Address, ClusterServer};
 use cuzk_server::cluster::prover::{OnEvent, PartitionEvent};
-use cuzk_server::cluster::worker::{self, WorkerError};
+use cuzk_server::worker::{self, WorkerError};
 
 use super::Context;
 use crate::failure::Failure;
@@ -21,6 +21,10 @@ pub(crate) struct WorkerArgs {
     /// names. The option takes the place of cluster.name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// Serve the page, the metrics and the status of this worker here. Without the option it
+    /// opens no port.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) http: Option<Address>,
 }
 
 pub(crate) fn run(context: &Context, args: &WorkerArgs) -> Result<(), Failure> {
@@ -36,7 +40,7 @@ pub(crate) fn run(context: &Context, args: &WorkerArgs) -> Result<(), Failure> {
     } else {
         Arc::new(|_| ())
     };
-    worker::run(config, on_event).map_err(|error| failure(&error))
+    worker::run(config, args.http.as_ref(), on_event).map_err(|error| failure(&error))
 }
 
 /// Prints an event as one line of JSON. Nobody may read it, which is no failure.

@@ -75,6 +75,7 @@ impl Setting {
             config.synthesis.circuit = CircuitForm::Plain;
             config.synthesis.partition_workers = SEED_PARTITION_WORKERS;
             config.gpus.gpu_workers_per_device = 2;
+            config.pipeline.max_batch = 1;
         }
         if self.arm == Arm::Configured {
             return config;

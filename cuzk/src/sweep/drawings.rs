@@ -29,9 +29,10 @@ pub(super) fn throughput(title: &str, rows: &[Row]) -> Result<String, Failure> {
 
 /// The stages that are stacked, in order, with their colours. Together they are the way of a
 /// partition; waits and parts of stages are left out.
-const STACKED: [(&str, &str); 6] = [
+const STACKED: [(&str, &str); 7] = [
     ("witness", "#4e79a7"),
     ("circuit_witness", "#86bcb6"),
+    ("columns", "#8cd17d"),
     ("evaluate", "#f28e2b"),
     ("prepare", "#bab0ac"),
     ("device", "#59a14f"),

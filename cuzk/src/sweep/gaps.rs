@@ -99,6 +99,7 @@ mod tests {
             partition: Some(0),
             device: (stage == Stage::Device).then_some(0),
             stage,
+            served: None,
             lane: Lane::new("test"),
             start: Duration::from_millis(from_ms),
             end: Duration::from_millis(to_ms),

@@ -1,11 +1,7 @@
 //! Machines that die or lie while they prove for a daemon.
 
-use cuzk_cluster::message::{Failure, Work};
-use cuzk_cluster::nats::{Node, Prover, Run, Settings};
-use cuzk_cluster::worker::{Ability, Capacity};
-use cuzk_server::cluster::identity::Identities;
-
-use crate::fixture::{Client, param_cache, prove, request, verify};
+use crate::doubles::{Double, Kind};
+use crate::fixture::{Client, prove, request, verify};
 use crate::hands::{Worker, cluster, daemon, proved_by, proved_here, until};
 use crate::server::Server;
 
@@ -71,49 +67,13 @@ async fn a_daemon_that_was_killed_gets_the_proof_of_its_worker() {
     assert_eq!((proved_here(&daemon), proved_by(&daemon, "one")), (0, 1));
 }
 
-/// Returns garbage for whatever it is asked for.
-struct Liar(Identities);
-
-impl Prover for Liar {
-    fn abilities(&self) -> Vec<Ability> {
-        let present = self.0.present().into_iter();
-        let circuits = present.map(|id| self.0.of(id).unwrap());
-        circuits
-            .map(|circuit| Ability {
-                circuit,
-                is_loaded: true,
-            })
-            .collect()
-    }
-
-    fn capacity(&self) -> Capacity {
-        Capacity {
-            common: 1,
-            urgent: 1,
-        }
-    }
-
-    fn prove(&self, _: &Work, _: &[u8], _: &Run) -> Result<Vec<u8>, Failure> {
-        Ok(vec![0xc0; 192])
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a nats-server, see .ci/nats-server"]
 async fn garbage_of_a_worker_is_no_proof_and_is_counted_against_it() {
     let server = Server::start();
     let mut daemon = daemon(&server.url(), &["--no-local"]);
     let client = daemon.client().await;
-    let url = server.url();
-    let liar = tokio::task::spawn_blocking(move || {
-        let settings = Settings {
-            addresses: vec![url],
-            ..Settings::default()
-        };
-        let prover = Box::new(Liar(Identities::new(&param_cache())));
-        Node::start(&settings, "liar".parse().unwrap(), prover).unwrap()
-    });
-    let liar = liar.await.unwrap();
+    let liar = Double::start(&server.url(), "liar", Kind::Liar).await;
     let porep = proving(&client, "porep");
     until("the lie is found", || {
         let nodes = cluster(&daemon)["nodes"].clone();
@@ -125,7 +85,5 @@ async fn garbage_of_a_worker_is_no_proof_and_is_counted_against_it() {
     let _honest = Worker::start(&server.url(), "honest");
     porep.await.unwrap();
     assert_eq!(proved_by(&daemon, "liar"), 0);
-    tokio::task::spawn_blocking(move || drop(liar))
-        .await
-        .unwrap();
+    liar.end().await;
 }

@@ -1,7 +1,6 @@
 //! A daemon with its cluster, and workers in processes of their own.
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -50,38 +49,63 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A `cuzk worker`.
+/// A `cuzk worker`, which may have ended.
 pub(crate) struct Worker {
     folder: TempDir,
-    process: Child,
+    arguments: Vec<String>,
+    process: Option<Child>,
 }
 
 impl Worker {
     pub(crate) fn start(url: &str, name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("worker.toml");
-        // Other tests share its parameters, and expect no multiples.
-        std::fs::write(&config, "[srs]\nmultiples = []\n").unwrap();
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_cuzk"))
-            .args(["worker", "--cluster", url, "--name", name, "--config"])
-            .arg(config)
-            .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn();
-        Self {
-            process: process.unwrap(),
-            folder,
-        }
+        Self::start_with(&["--cluster", url, "--name", name])
     }
 
-    fn log_path(&self) -> PathBuf {
-        self.folder.path().join("log")
+    /// Starts a worker with these options.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|&argument| argument.into());
+        let mut worker = Self {
+            folder: tempfile::tempdir().unwrap(),
+            arguments: arguments.collect(),
+            process: None,
+        };
+        worker.start_again();
+        worker
+    }
+
+    /// Starts the worker after it ended.
+    pub(crate) fn start_again(&mut self) {
+        assert!(self.process.is_none(), "it runs");
+        let config = self.folder.path().join("worker.toml");
+        // Other tests share its parameters, and expect no multiples.
+        std::fs::write(&config, "[srs]\nmultiples = []\n").unwrap();
+        let file = |name: &str| {
+            let mut options = std::fs::OpenOptions::new();
+            let opened = options.create(true).append(true);
+            opened.open(self.folder.path().join(name)).unwrap()
+        };
+        let process = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+            .args(["worker", "--json", "--config"])
+            .arg(config)
+            .args(&self.arguments)
+            .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+            .stdout(file("events"))
+            .stderr(file("log"))
+            .spawn();
+        self.process = Some(process.unwrap());
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default()
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+        self.text("log")
+    }
+
+    /// Returns the number of partitions that it has begun in all its lives.
+    pub(crate) fn begun(&self) -> usize {
+        self.text("events").matches("\"begun\"").count()
     }
 
     /// Waits until the log has a text.
@@ -91,16 +115,29 @@ impl Worker {
         });
     }
 
+    /// Returns the number of the process, if it runs.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     /// Ends the process at once, as a power cut would.
     pub(crate) fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
+        self.kill();
     }
+}
+
+/// Sends a signal, such as "STOP", to a process.
+pub(crate) fn signal(process: u32, name: &str) {
+    let id = process.to_string();
+    let sent = Command::new("kill").args(["-s", name, &id]).status();
+    assert!(sent.unwrap().success());
 }

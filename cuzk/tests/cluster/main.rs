@@ -10,12 +10,16 @@
     reason = "a failure in a test fails the test"
 )]
 
+mod doubles;
 mod faults;
 #[path = "../daemon/fixture.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod fixture;
 mod hands;
+mod outage;
+mod refusals;
 #[path = "../worker/server.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod server;
 mod sharing;
+mod storm;

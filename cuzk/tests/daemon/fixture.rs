@@ -225,6 +225,12 @@ impl Daemon {
         assert!(sent.unwrap().success());
     }
 
+    /// Returns the number of the process, if it runs.
+    #[allow(dead_code, reason = "the tests of the cluster use it")]
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     /// Waits for the end of the process, and returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let mut process = self.process.take().unwrap();

@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-use cuzk_cluster::ledger::{self, End};
+use cuzk_cluster::ledger::{self, End, Others};
 use cuzk_cluster::message::{Input, WorkId};
-use cuzk_cluster::nats::{Home, Limits, Offer, Owner, Settings};
+use cuzk_cluster::nats::{Home, Limits, Offer, Owner, OwnerSetup, Settings};
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_filecoin::verify::verify;
 use cuzk_filecoin::{CircuitId, ProofKind, ProofRequest, SectorSize, Statement, decode};
@@ -87,7 +87,7 @@ impl Home for Recorder {
 
     fn returned(&self, _: &WorkId) {}
 
-    fn prove(&self, id: &WorkId, _: bool) {
+    fn prove(&self, id: &WorkId, _: Others) {
         self.0.at_home.lock().unwrap().push(*id);
         self.0.changed.notify_all();
     }
@@ -116,9 +116,14 @@ impl Daemon {
             object_bytes_max: 1 << 28,
             ..Limits::default()
         };
-        let name = "daemon".parse().unwrap();
-        let owner = Owner::start(settings, limits, name, ledger::Settings::default(), home);
-        let owner = owner.unwrap();
+        let setup = OwnerSetup {
+            transport: settings.clone(),
+            limits,
+            name: "daemon".parse().unwrap(),
+            ledger: ledger::Settings::default(),
+            home,
+        };
+        let owner = Owner::start(setup).unwrap();
         owner.open();
         Self {
             owner,

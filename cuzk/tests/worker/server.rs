@@ -1,10 +1,12 @@
 //! A nats-server of its own for each test, with the configurations that cuzk ships.
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use async_nats::jetstream;
 use tempfile::TempDir;
 
 /// Returns the path of nats-server.
@@ -38,8 +40,13 @@ impl Server {
     }
 
     pub(crate) fn start_at(port: u16) -> Self {
+        Self::start_configured(port, &shipped("loopback.conf"))
+    }
+
+    /// Starts a server with the text of its configuration.
+    pub(crate) fn start_configured(port: u16, config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("server.conf"), shipped("loopback.conf")).unwrap();
+        std::fs::write(folder.path().join("server.conf"), config).unwrap();
         Self::start_in(folder, port)
     }
 
@@ -69,6 +76,12 @@ impl Server {
         self.wait();
     }
 
+    /// Returns the number of the process.
+    #[allow(dead_code, reason = "the tests of the cluster use it")]
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn wait(&mut self) {
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             let ended = self.child.try_wait().unwrap();
@@ -84,6 +97,44 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default()
     }
+}
+
+/// Answers as a server of this version until the client leaves. Returns its address.
+pub(crate) fn old_server(version: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = move |mut stream: TcpStream| -> std::io::Result<()> {
+        let info = format!(
+            "INFO {{\"server_id\":\"A\",\"server_name\":\"a\",\"version\":\"{version}\",\
+             \"proto\":1,\"host\":\"127.0.0.1\",\"port\":{},\"max_payload\":1048576,\
+             \"headers\":true,\"jetstream\":true}}\r\n",
+            address.port()
+        );
+        stream.write_all(info.as_bytes())?;
+        for line in BufReader::new(stream.try_clone()?).lines() {
+            if line?.starts_with("PING") {
+                stream.write_all(b"PONG\r\n")?;
+            }
+        }
+        Ok(())
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    format!("nats://{address}")
+}
+
+/// Makes a stream of work with other settings than cuzk's.
+pub(crate) async fn make_foreign_stream(server: &Server) {
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let config = jetstream::stream::Config {
+        name: "CUZK_WORK".to_owned(),
+        subjects: vec!["cuzk.work.>".to_owned()],
+        ..Default::default()
+    };
+    jetstream::new(client).create_stream(config).await.unwrap();
 }
 
 fn spawn(folder: &Path, port: u16) -> Child {

@@ -30,7 +30,7 @@ fn the_owner_hears_when_nodes_have_a_partition_and_when_none_has() {
     assert_eq!(all(&mut ledger), [verify(0, "liar", b"wrong"), taken()]);
     ledger.verified(&id(1), CheckId(0), false, at(50));
     assert_eq!(all(&mut ledger)[0], returned());
-    assert!(ledger.has_failed(&id(1)));
+    assert_eq!(ledger.others(&id(1)), Others::HaveFailed);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn urgent_work_that_no_node_begins_is_proved_here_and_stays_outside() {
     assert!(all(&mut ledger).is_empty());
     ledger.tick(at(5));
     assert_eq!(all(&mut ledger), [home()], "not withdrawn");
-    assert!(!ledger.has_failed(&id(1)));
+    assert_eq!(ledger.others(&id(1)), Others::MayProve);
 
     let mut ledger = published(Priority::High);
     ledger.signed(&name("a"), &[id(1)], at(4));
@@ -95,6 +95,7 @@ fn a_partition_that_cannot_be_published_is_proved_here() {
     all(&mut ledger);
     ledger.unpublishable(&id(1), at(1));
     assert_eq!(all(&mut ledger), [home()]);
+    assert_eq!(ledger.others(&id(1)), Others::MayNot);
     ledger.publish_failed(&id(1), 0, at(1));
     ledger.tick(at(10));
     assert!(all(&mut ledger).is_empty(), "it is not tried again");

@@ -7,11 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::Subject as NatsSubject;
-use async_nats::jetstream::consumer::{PullConsumer, pull};
+use async_nats::jetstream::Message;
 use async_nats::jetstream::message::{AckKind, Acker, PublishMessage};
-use async_nats::jetstream::stream::ConsumerErrorKind;
-use async_nats::jetstream::{ErrorCode, Message};
+use async_nats::{StatusCode, Subject as NatsSubject};
 use tokio::runtime::Handle;
 use tokio_stream::StreamExt;
 
@@ -20,11 +18,9 @@ use crate::message::{
     CIRCUITS_MAX, Control, Failure, Message as _, Outcome, Presence, Work, WorkId, WorkResult,
 };
 use crate::nats::run::Run;
-use crate::nats::{
-    ClusterError, ERROR_PAUSE, REQUEST_TIMEOUT, TRACE_HEADER, lock, objects, streams,
-};
+use crate::nats::{ClusterError, Connection, ERROR_PAUSE, TRACE_HEADER, lock, objects, streams};
 use crate::subject::Subject;
-use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId};
+use crate::worker::{Ability, Delivery, LOOK_PERIOD, PullId, RunEnd};
 
 /// The time between two calls of the policy's tick.
 const TICK: Duration = Duration::from_millis(250);
@@ -32,15 +28,17 @@ const TICK: Duration = Duration::from_millis(250);
 /// The time between two announcements.
 const ANNOUNCE_PERIOD: Duration = Duration::from_secs(5);
 
-pub(super) type Consumer = PullConsumer;
+/// The time after its wait in which the server must answer a request for work. A server that is
+/// killed answers none. The request is made again then.
+const PULL_MARGIN: Duration = Duration::from_secs(2);
 
 /// The end of a request without a delivery.
 enum Empty {
     /// Nothing waits.
     Nothing,
-    /// No owner has had such work yet.
+    /// No owner has had such work yet, or the servers elect a leader.
     NoConsumer,
-    /// The server did not answer, or refused.
+    /// The server refused.
     Failed,
 }
 
@@ -117,63 +115,47 @@ pub(super) async fn take_orders(shared: Arc<Shared>) {
 /// Asks for one partition, and reports the delivery and the end of the request.
 pub(super) async fn pull(shared: Arc<Shared>, pull: PullId, subject: Subject, wait: Duration) {
     let handle = Handle::current();
-    let longest = wait.saturating_add(REQUEST_TIMEOUT);
+    let longest = wait.saturating_add(PULL_MARGIN);
     let answer = tokio::time::timeout(longest, next_message(&shared, &subject, wait)).await;
     match answer {
         Ok(Ok(message)) => deliver(&shared, pull, &subject, message, &handle).await,
-        Ok(Err(Empty::Nothing)) => {}
+        Ok(Err(Empty::Nothing)) | Err(_) => {}
         Ok(Err(Empty::NoConsumer)) if wait.is_zero() => {}
         Ok(Err(Empty::NoConsumer)) => tokio::time::sleep(LOOK_PERIOD).await,
-        Ok(Err(Empty::Failed)) | Err(_) => {
-            lock(&shared.consumers).remove(&subject.consumer());
-            tokio::time::sleep(ERROR_PAUSE).await;
-        }
+        Ok(Err(Empty::Failed)) => tokio::time::sleep(ERROR_PAUSE).await,
     }
     shared.with(&handle, |core, now| core.pull_ended(pull, now));
 }
 
+/// Sends the request itself. A look at the consumer before would have no answer for as long as
+/// servers elect a leader; this request is refused at once then.
 async fn next_message(
     shared: &Shared,
     subject: &Subject,
     wait: Duration,
 ) -> Result<Message, Empty> {
-    let consumer = consumer(shared, subject.consumer()).await?;
-    let batch = if wait.is_zero() {
-        consumer.fetch().max_messages(1).messages().await
-    } else {
-        consumer
-            .batch()
-            .max_messages(1)
-            .expires(wait)
-            .messages()
-            .await
+    let Connection { client, context } = &shared.connection;
+    let inbox = client.new_inbox();
+    let answers = client.subscribe(inbox.clone()).await;
+    let mut answers = answers.map_err(|_| Empty::Failed)?;
+    let (stream, consumer) = (streams::WORK, subject.consumer());
+    let to = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+    let request = match wait.as_nanos() {
+        0 => r#"{"batch":1,"no_wait":true}"#.to_owned(),
+        wait_ns => format!(r#"{{"batch":1,"expires":{wait_ns}}}"#),
     };
-    match batch.map_err(|_| Empty::Failed)?.next().await {
-        Some(Ok(message)) => Ok(message),
-        Some(Err(_)) => Err(Empty::Failed),
-        None => Err(Empty::Nothing),
+    let sent = client.publish_with_reply(to, inbox, request.into()).await;
+    sent.map_err(|_| Empty::Failed)?;
+    let answer = answers.next().await.ok_or(Empty::Failed)?;
+    match answer.status {
+        None | Some(StatusCode::OK) => Ok(Message {
+            message: answer,
+            context: context.clone(),
+        }),
+        Some(StatusCode::NOT_FOUND | StatusCode::TIMEOUT) => Err(Empty::Nothing),
+        Some(StatusCode::NO_RESPONDERS) => Err(Empty::NoConsumer),
+        Some(_) => Err(Empty::Failed),
     }
-}
-
-async fn consumer(shared: &Shared, name: String) -> Result<Consumer, Empty> {
-    let known = lock(&shared.consumers).get(&name).cloned();
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let context = &shared.connection.context;
-    let found = context
-        .get_consumer_from_stream::<pull::Config, _, _>(&name, streams::WORK)
-        .await;
-    let found = found.map_err(|error| match error.kind() {
-        ConsumerErrorKind::JetStream(problem)
-            if problem.error_code() == ErrorCode::CONSUMER_NOT_FOUND =>
-        {
-            Empty::NoConsumer
-        }
-        _ => Empty::Failed,
-    })?;
-    lock(&shared.consumers).insert(name, found.clone());
-    Ok(found)
 }
 
 /// Tells the policy about a delivery. A message that cannot be used is taken out of the stream.
@@ -202,14 +184,14 @@ async fn deliver(
     };
     let delivery = Delivery {
         id: work.id(),
-        priority: work.priority,
+        subject: subject.clone(),
         is_excluded: work.excluded.contains(&shared.name),
         lease: Offered {
             work: Arc::new(work),
             reply,
         },
     };
-    shared.with(handle, |core, _| core.delivered(pull, delivery));
+    shared.with(handle, |core, now| core.delivered(pull, delivery, now));
 }
 
 /// Gives a lease back to the server.
@@ -235,10 +217,15 @@ pub(super) fn run(shared: &Arc<Shared>, id: WorkId, work: &Work, run: &Arc<Run>,
         result,
     };
     lock(&shared.leaving).unsent += 1;
+    let end = match &outcome.result {
+        WorkResult::Proof(_) => RunEnd::Proved,
+        WorkResult::Failure(_) if run.is_stopped() => RunEnd::Stopped,
+        WorkResult::Failure(_) => RunEnd::Failed,
+    };
     let trace = work.trace_parent();
     let delivered = deliver_result(Arc::clone(shared), (outcome, trace), Arc::clone(run));
     on.spawn(delivered);
-    shared.with(on, |core, now| core.ended(&id, now));
+    shared.with(on, |core, now| core.ended(&id, end, now));
 }
 
 fn prove(shared: &Shared, work: &Work, run: &Run, on: &Handle) -> Result<Vec<u8>, Failure> {

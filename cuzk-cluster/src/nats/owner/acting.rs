@@ -51,8 +51,8 @@ fn carry_out(shared: Arc<Shared>, action: Action, handle: &Handle) {
             shared.with(|state, now| state.ledger.verified(&id, check, is_good, now));
         })),
         Action::ProveAtHome { id } => {
-            let has_failed = lock(&shared.state).ledger.has_failed(&id);
-            shared.home.prove(&id, has_failed);
+            let others = lock(&shared.state).ledger.others(&id);
+            shared.home.prove(&id, others);
         }
         Action::StopAtHome { id } => shared.home.stop(&id),
         Action::Taken { id } => shared.home.taken(&id),

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Message;
 
-use super::Home;
 use super::link::Link;
+use super::{Home, OwnerSetup};
 use crate::ledger::{Action, Ledger, Receipt, StreamId};
 use crate::message::{Work, WorkId};
 use crate::name::Name;
+use crate::nats::lock;
 use crate::nats::streams::Limits;
-use crate::nats::{Settings, lock};
 
 pub(super) struct Shared {
     pub(super) name: Name,
@@ -49,21 +49,15 @@ impl State {
 }
 
 impl Shared {
-    pub(super) fn new(
-        settings: &Settings,
-        limits: Limits,
-        name: Name,
-        ledger: Ledger,
-        home: Box<dyn Home>,
-    ) -> Self {
+    pub(super) fn new(setup: OwnerSetup) -> Self {
         Self {
-            name,
-            limits,
-            link: Link::new(settings.clone()),
-            home,
+            name: setup.name,
+            limits: setup.limits,
+            link: Link::new(setup.transport),
+            home: setup.home,
             started: Instant::now(),
             state: Mutex::new(State {
-                ledger,
+                ledger: Ledger::new(setup.ledger),
                 works: HashMap::new(),
                 receipts: HashMap::new(),
                 next_receipt: 0,

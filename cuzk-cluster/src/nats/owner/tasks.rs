@@ -24,6 +24,20 @@ const TICK: Duration = Duration::from_millis(250);
 /// The time between two looks at the state of the stream.
 const SURVEY_PERIOD: Duration = Duration::from_secs(5);
 
+/// The time for which a request for results waits at the server.
+const RESULT_WAIT: Duration = Duration::from_secs(10);
+
+/// The server says so often that such a request still waits. After two of these times the
+/// request is made again: the server that had it may be gone.
+const RESULT_HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// The time for a request for results to begin. Servers without a leader do not answer, and the
+/// request is made again then.
+const RESULT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The pause before results are asked for again.
+const RESULT_PAUSE: Duration = Duration::from_millis(250);
+
 /// Connects, makes what is missing on the server, and tells the ledger that it can publish.
 pub(super) async fn establish(shared: &Shared) -> Result<(), ClusterError> {
     shared.link.connect(shared.name.as_str()).await?;
@@ -229,7 +243,7 @@ pub(super) async fn take_results(shared: Arc<Shared>) {
         if let Err(error) = take_results_once(&shared).await {
             tracing::debug!(%error, "the results of the cluster cannot be taken");
         }
-        tokio::time::sleep(ERROR_PAUSE).await;
+        tokio::time::sleep(RESULT_PAUSE).await;
     }
 }
 
@@ -238,11 +252,12 @@ async fn take_results_once(shared: &Shared) -> Result<(), ClusterError> {
         |problem: &dyn std::fmt::Display| ClusterError::request("take the results", problem);
     let config = streams::result_consumer(&shared.name);
     let context = &shared.link.connection()?.context;
-    let consumer = context
-        .create_consumer_on_stream(config, streams::RESULTS)
-        .await;
+    let made = context.create_consumer_on_stream(config, streams::RESULTS);
+    let made = tokio::time::timeout(RESULT_TIMEOUT, made).await;
+    let consumer = made.map_err(|_| failed(&"the server did not answer"))?;
     let consumer = consumer.map_err(|problem| failed(&problem))?;
-    let messages = consumer.messages().await;
+    let waiting = consumer.stream().expires(RESULT_WAIT);
+    let messages = waiting.heartbeat(RESULT_HEARTBEAT).messages().await;
     let mut messages = messages.map_err(|problem| failed(&problem))?;
     while let Some(message) = messages.next().await {
         take_result(shared, message.map_err(|problem| failed(&problem))?).await;

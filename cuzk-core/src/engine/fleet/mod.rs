@@ -13,7 +13,7 @@ pub(super) mod watchdog;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::backend::{Device, Footprint, SynthesisShare};
+use cuzk_groth16::backend::{Backend, Device, Footprint, SynthesisShare};
 use cuzk_groth16::params::{MappedParams, Shapes};
 use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_scheduler::admission::Lane;
@@ -27,6 +27,7 @@ use self::watchdog::Watchdog;
 use super::attempt::Attempt;
 use crate::config::Config;
 use crate::metrics;
+use crate::timeline::Timeline;
 use crate::{Error, Result};
 
 const DEDICATED_ROLES: [&str; 2] = ["critical", "retry"];
@@ -134,8 +135,17 @@ impl Fleet {
         }
     }
 
+    /// Returns an empty timeline that knows the names of the devices and dedicated workers.
+    pub(super) fn timeline(&self) -> Timeline {
+        let timeline = Timeline::default();
+        for (device, name) in self.names() {
+            timeline.name_device(device, name);
+        }
+        timeline
+    }
+
     /// Returns what pictures call each device, and each dedicated worker.
-    pub(super) fn names(&self) -> impl Iterator<Item = (usize, String)> {
+    fn names(&self) -> impl Iterator<Item = (usize, String)> {
         let devices = self.devices.iter().map(|slot| {
             let name = match slot.device.backend.is_this_cpu() {
                 true => "CPU",
@@ -224,6 +234,15 @@ impl Fleet {
             return Err(refused(format!("device {device} still owes an answer")));
         }
         Ok(was_out)
+    }
+
+    /// Returns the backend that adds up the bits of several partitions, with its slot: the
+    /// first trusted device's, if this CPU proves every partition.
+    pub(super) fn sums_bits(&self) -> Option<(usize, &Arc<dyn Backend>)> {
+        let all_are_cores = self.view().devices.iter().all(|device| device.is_this_cpu);
+        let mut devices = self.devices.iter().enumerate();
+        let (slot, device) = devices.find(|(_, slot)| slot.health.is_trusted())?;
+        all_are_cores.then_some((slot, &device.device.backend))
     }
 
     /// Returns true if a device of the fleet is this machine's CPU.

@@ -95,6 +95,7 @@ impl Jobs {
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
+                    parent: None,
                     job = job.number(),
                     id = job.id(),
                     kind = job.circuit().kind.name(),
@@ -113,6 +114,18 @@ impl Jobs {
         }
     }
 
+    /// Writes the line for a job that was accepted and had no place in the queue after all.
+    pub(super) fn log_refused(job: &JobState, error: &Error) {
+        tracing::warn!(
+            parent: None,
+            job = job.number(),
+            id = job.id(),
+            code = %ErrorCode::of(error),
+            %error,
+            "the job is refused after all"
+        );
+    }
+
     /// Writes the line for a job's end.
     fn log_end(&self, job: &JobState, outcome: Outcome) {
         let times = job.times();
@@ -121,6 +134,7 @@ impl Jobs {
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
+                    parent: None,
                     job = job.number(),
                     id = job.id(),
                     kind = job.circuit().kind.name(),
@@ -157,4 +171,9 @@ impl Jobs {
     fn lock_recorder(&self) -> MutexGuard<'_, Option<Arc<JobRecorder>>> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the span of log lines that are written while a thread works for this job.
+pub(super) fn log_span(number: u64, id: Option<&str>) -> tracing::Span {
+    tracing::error_span!("job", job = number, id)
 }

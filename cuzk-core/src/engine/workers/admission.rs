@@ -60,6 +60,10 @@ fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<Admi
             let id = item.job.circuit();
             if core.assets.costs.uncharge_files(id) {
                 core.requeue(lane, ticket, item);
+            } else if core.outside.leave(&item) {
+                let (job, partition) = (Arc::clone(&item.job), item.partition);
+                core.requeue(lane, ticket, item);
+                job.live().waits(partition, Stage::Elsewhere);
             } else {
                 core.assets.costs.forget(id);
                 core.settle(&item.job, item.partition, Err(over.into()));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use cuzk_fetch::{Digests, file_digest, note_digest, noted_digest};
+use cuzk_fetch::{Digests, HashedFile, noted_digest};
 use cuzk_filecoin::{CircuitId, PARAMETERS_JSON};
 use cuzk_memory::Checkpoint;
 
@@ -118,9 +118,10 @@ fn compare(
         let digest = match noted_digest(folder, name) {
             Some(noted) => noted,
             None => {
-                let digest = file_digest(&folder.join(name), |_| goes_on())?;
+                let hashed = HashedFile::new(folder, name, |_| goes_on())?;
+                let digest = hashed.digest();
                 // A folder that cannot be written to keeps no note.
-                if let Err(error) = note_digest(folder, name, digest) {
+                if let Err(error) = hashed.note() {
                     tracing::debug!(name, %error, "the digest is not noted");
                 }
                 digest
@@ -170,6 +171,22 @@ mod tests {
         assert_eq!(compared([&vk, &other]).unwrap(), Compared::NotListed);
         // Of three readings, none for the key again.
         assert_eq!(reads, 3);
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_while_it_is_read_is_neither_right_nor_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let name = "a.vk".to_owned();
+        std::fs::write(folder.join(&name), "good").unwrap();
+        let replaced = compare(folder, [&name, &name], &list(b"good"), || {
+            std::fs::write(folder.join("new"), "evil").unwrap();
+            std::fs::rename(folder.join("new"), folder.join(&name)).unwrap();
+            true
+        });
+        let problem = replaced.unwrap_err().to_string();
+        assert!(problem.contains("while it was hashed"), "{problem}");
+        assert_eq!(noted_digest(folder, &name), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! that is lost to such a device is replaced.
 
 mod admission;
+mod batch;
 mod dedicated;
 mod device;
 mod digests;

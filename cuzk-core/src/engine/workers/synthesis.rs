@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cuzk_scheduler::admission::Lane;
 
 use super::admission::{check_rejected, next_admitted};
+use super::batch::sum_bits_together;
 use crate::Error;
 use crate::engine::attempt::{AdmittedAttempt, Attempt, SynthesizedAttempt};
 use crate::engine::core::Core;
@@ -23,7 +24,7 @@ pub(super) fn run(core: &Core) {
 
 fn take(core: &Core, admitted: AdmittedAttempt) {
     let pool = core.compute.synthesis_pool();
-    let Some(admitted) = check_rejected(core, admitted, pool) else {
+    let Some(mut admitted) = check_rejected(core, admitted, pool) else {
         return;
     };
     let attempt = &admitted.attempt;
@@ -32,6 +33,8 @@ fn take(core: &Core, admitted: AdmittedAttempt) {
         core.requeue_without_device(admitted.ticket, attempt);
         return;
     }
+    sum_bits_together(core, &mut admitted, pool);
+    let attempt = &admitted.attempt;
     let evaluate = core.fleet.wants_evaluated();
     let checkpoint = core.dispatch.checkpoint(attempt);
     let critical = attempt.is_critical();

@@ -3,6 +3,7 @@
 
 mod ends;
 mod journal;
+mod memory;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -35,6 +36,8 @@ enum Told {
 #[derive(Default)]
 struct Noted {
     is_left_to_others: bool,
+    /// The place does not have these, so this machine has to prove them.
+    dropped: Mutex<Vec<PartitionId>>,
     told: Mutex<Vec<Told>>,
 }
 
@@ -55,6 +58,10 @@ impl Noted {
 impl Elsewhere for Noted {
     fn is_left_to_others(&self, priority: Priority) -> bool {
         self.is_left_to_others && priority != Priority::Critical
+    }
+
+    fn has(&self, partition: PartitionId) -> bool {
+        !self.dropped.lock().unwrap().contains(&partition)
     }
 
     fn queued(&self, partition: QueuedPartition) {
@@ -99,6 +106,10 @@ impl Shared {
     ) -> Self {
         config.gpus.gpu_workers_per_device = 1;
         let device = Opened(Scripted::new(&config, move |_| deed));
+        Self::start_on(device, config, is_left_to_others, decoder)
+    }
+
+    fn start_on(device: Opened, config: Config, is_left_to_others: bool, decoder: Decoder) -> Self {
         let place = Arc::new(Noted {
             is_left_to_others,
             ..Noted::default()

@@ -20,17 +20,17 @@
 //! other, and in one pass. Nearly half of the bits are set, each by chance. The points are
 //! encoded as in a parameter file. The figures are the time of the first by that of the
 //! second. The machine has 2 cores of an Intel Xeon (family 6, model 207) with 2 MiB of L2
-//! each. It did other work meanwhile. The sums of buckets were combined in another way then,
-//! and nobody has measured since. `benches/README.md` has more figures.
+//! each. It did no other work. `benches/README.md` has more figures.
 //!
 //! | 2^20 points in G1 | k = 1 | 2 | 4 | 5 | 8 | 10 |
 //! |---|---|---|---|---|---|---|
-//! | IFMA | 0.95 | 1.46 | 2.46 | 3.12 | 4.71 | 5.78 |
-//! | scalar | 0.97 | 1.36 | 2.15 | 2.69 | 4.05 | 4.97 |
-//! | portable | 0.99 | 1.38 | 2.21 | 2.48 | 3.72 | 4.94 |
+//! | IFMA | 0.94 | 1.46 | 2.53 | 3.00 | 4.85 | 5.66 |
+//! | scalar | 0.98 | 1.34 | 2.16 | 2.60 | 4.04 | 5.02 |
+//! | portable | 1.01 | 1.31 | 2.16 | 2.60 | 4.13 | – |
 //!
 //! The cost model (`split`) takes one set for 5 and 10 columns, and two for 16, whose
-//! buckets would fill 8 MiB. The time of a pass in several sets, by that in one set:
+//! buckets would fill 8 MiB. The time of a pass in several sets, by that in one set. The
+//! machine did other work meanwhile, and sums of buckets were combined in another way:
 //!
 //! | IFMA | columns | 1 set | 2 sets | 3 sets | 5 sets |
 //! |---|---|---|---|---|---|

@@ -23,6 +23,7 @@ const STAGES = {
   memory_wait: ["waits for memory", "wait", 0],
   witness: ["witness", "witness", 0],
   circuit_witness: ["witness", "witness", 0],
+  columns: ["bits of several partitions", "device", 0],
   evaluate: ["evaluation", "evaluate", 0],
   ready_wait: ["waits for a device", "wait", 0],
   prepare: ["preparation", "load", 0],

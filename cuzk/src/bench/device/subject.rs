@@ -82,6 +82,7 @@ impl Subject {
             params: Arc::clone(&self.params),
             witness: self.witness.clone(),
             evaluation: Evaluation::Left(Arc::clone(&self.buffers)),
+            bit_sums: None,
             randomness,
             checkpoint: Checkpoint::never(),
         }

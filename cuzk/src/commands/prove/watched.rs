@@ -15,9 +15,10 @@ use indicatif::{HumanDuration, ProgressBar};
 use crate::progress::{self, time_left};
 
 /// The stages of a line. They follow each other, and none is a part of another.
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 9] = [
     Stage::CircuitWitness,
     Stage::Witness,
+    Stage::Columns,
     Stage::Evaluate,
     Stage::Prepare,
     Stage::Staging,
@@ -138,6 +139,7 @@ mod tests {
             partition,
             device: None,
             stage,
+            served: None,
             lane: Lane::new("test"),
             start: Duration::from_millis(start_ms),
             end: Duration::from_millis(end_ms),

@@ -2,32 +2,37 @@
 //!
 //! Not the prover. The invariants:
 //!
-//! * A worker opens no port.
+//! * A worker opens no port, unless it is to serve HTTP. Nothing there changes it.
 //! * It begins nothing after the first signal to stop.
 //! * It leaves when the server has the results of all that it had begun.
 
 use std::collections::HashSet;
 use std::io;
+use std::net::TcpListener;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cuzk_cluster::nats::{ClusterError, Node};
+use cuzk_core::config::Address;
 use cuzk_core::engine::devices;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::{Statement, decode_partition};
 
-use super::identity::Identities;
-use super::prover::{EngineProver, OnEvent};
-use super::settings::{ClusterSettings, SettingsError};
+use crate::cluster::identity::Identities;
+use crate::cluster::prover::{EngineProver, OnEvent};
+use crate::cluster::settings::{ClusterSettings, SettingsError};
+use crate::http::metrics::{InstallError, Metrics};
+use crate::http::{self, EngineSources, Phase, Readiness};
 use crate::life::notify;
 use crate::life::signals::{Request, Signals, StopSignal};
+use crate::listen::{ListenError, bind_http};
 
 /// The time between two looks at the parameter cache. Circuits whose parameters came
 /// meanwhile are proved from then on.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The longest pause between two tries to reach the server at the start.
-const CONNECT_PAUSE_MAX: Duration = Duration::from_secs(30);
+const CONNECT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The time in which systemd must hear of a drain that goes on.
 const DRAIN_LOOK: Duration = Duration::from_secs(5);
@@ -51,6 +56,12 @@ pub enum WorkerError {
     /// The server cannot be used.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// HTTP cannot be served at the address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The metrics cannot be recorded.
+    #[error(transparent)]
+    Metrics(#[from] InstallError),
     /// The system refused threads or signals.
     #[error("the worker cannot run: {0}")]
     System(#[from] io::Error),
@@ -61,21 +72,21 @@ impl WorkerError {
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
-            Self::NoServer | Self::Settings(_) => true,
+            Self::NoServer | Self::Settings(_) | Self::Listen(_) => true,
             Self::Engine(error) => error.is_input(),
             Self::Cluster(error) => !matches!(error, ClusterError::Thread { .. }),
-            Self::System(_) => false,
+            Self::Metrics(_) | Self::System(_) => false,
         }
     }
 }
 
 /// Runs a worker until a signal ends it. A server that cannot be reached is asked again until
-/// it answers.
+/// it answers. With an address, it serves its status and its metrics there.
 ///
 /// # Errors
-/// A configuration that asks for what this machine does not have, and a server that refuses
-/// this machine or does not fit.
-pub fn run(config: Config, on_event: OnEvent) -> Result<(), WorkerError> {
+/// A configuration that asks for what this machine does not have. An address that cannot be had.
+/// A server that refuses this machine or does not fit.
+pub fn run(config: Config, page: Option<&Address>, on_event: OnEvent) -> Result<(), WorkerError> {
     let settings = ClusterSettings::of(&config.cluster)?.ok_or(WorkerError::NoServer)?;
     let identities = Arc::new(Identities::new(&config.srs.param_cache));
     if identities.present().is_empty() {
@@ -85,13 +96,20 @@ pub fn run(config: Config, on_event: OnEvent) -> Result<(), WorkerError> {
             config.srs.param_cache.display()
         );
     }
+    // Before the engine: it describes its metrics to the recorder.
+    let page = page.map(Pages::bind).transpose()?;
     let engine = Arc::new(engine(config)?);
     watch_parameters(&identities)?;
     let prover = EngineProver::new(Arc::clone(&engine), identities, on_event);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let ended = runtime.block_on(live(&settings, &prover));
+    let readiness = Readiness::default();
+    if let Some(page) = page {
+        let _runtime = runtime.enter();
+        page.serve(Arc::clone(&engine), readiness.clone())?;
+    }
+    let ended = runtime.block_on(live(&settings, &prover, &readiness));
     runtime.shutdown_background();
     drop(engine.end_within(Duration::ZERO));
     ended
@@ -137,8 +155,41 @@ fn watch_parameters(identities: &Arc<Identities>) -> io::Result<()> {
     builder.spawn(watch).map(drop)
 }
 
+/// The socket of a worker's HTTP pages, and the metrics that they show.
+struct Pages {
+    socket: TcpListener,
+    metrics: Metrics,
+}
+
+impl Pages {
+    fn bind(address: &Address) -> Result<Self, WorkerError> {
+        let socket = bind_http(address)?;
+        let metrics = Metrics::install()?;
+        Ok(Self { socket, metrics })
+    }
+
+    /// Serves the pages until the runtime ends. To be called in it.
+    fn serve(self, engine: Arc<Engine>, readiness: Readiness) -> io::Result<()> {
+        let address = self.socket.local_addr()?;
+        let listener = tokio::net::TcpListener::from_std(self.socket)?;
+        let router = http::router(Arc::new(EngineSources {
+            engine,
+            cluster: None,
+            readiness,
+            metrics: self.metrics,
+        }));
+        tokio::spawn(http::serve(listener, router, std::future::pending()));
+        tracing::info!("serves HTTP on tcp://{address}");
+        Ok(())
+    }
+}
+
 /// Connects, proves until a signal, and drains.
-async fn live(settings: &ClusterSettings, prover: &EngineProver) -> Result<(), WorkerError> {
+async fn live(
+    settings: &ClusterSettings,
+    prover: &EngineProver,
+    readiness: &Readiness,
+) -> Result<(), WorkerError> {
     let mut signals = Signals::listen()?;
     let (name, servers) = (&settings.name, settings.transport.addresses.join(", "));
     // A server that is not there yet is no reason to be started again.
@@ -150,6 +201,7 @@ async fn live(settings: &ClusterSettings, prover: &EngineProver) -> Result<(), W
             return Ok(());
         }
     };
+    readiness.set(Phase::Serving);
     tracing::info!("worker {name} of the cluster at {servers}");
     notify::status(&format!("worker {name} of the cluster at {servers}"));
     let signal = stop_signal(&mut signals).await;
@@ -158,6 +210,7 @@ async fn live(settings: &ClusterSettings, prover: &EngineProver) -> Result<(), W
         signal.name(),
         node.running()
     );
+    readiness.set(Phase::Stopping);
     notify::status("finishes what runs, then leaves");
     let draining = tokio::task::spawn_blocking(move || while !node.drain(DRAIN_LOOK) {});
     tokio::select! {
