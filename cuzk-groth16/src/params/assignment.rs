@@ -50,10 +50,23 @@ pub(super) enum NoAssignment {
     Kernel(KernelError),
 }
 
+/// Bytes for each variable: four scalars, and whether a row has used three of them.
+const VARIABLE_BYTES: usize = 4 * size_of::<Scalar>() + 3;
+
+/// Bytes for each place of the domain: two products, the quotient's scratch, and half a
+/// scalar of the domain's table.
+const PLACE_BYTES: usize = 3 * size_of::<Scalar>() + size_of::<Scalar>() / 2;
+
 impl Assignment {
-    /// Draws values for `program`. It holds 160 bytes for each variable and 96 for each
-    /// place of the domain while it works. The rows are solved on this thread, and the
-    /// quotient on rayon's current pool. `progress` is told the number of each pass.
+    /// Returns the bytes that [`draw`](Self::draw) has at its peak, for this many variables
+    /// and places of the domain.
+    pub(super) fn bytes(num_variables: usize, domain_len: usize) -> u64 {
+        (num_variables * VARIABLE_BYTES + domain_len * PLACE_BYTES) as u64
+    }
+
+    /// Draws values for `program`. It has [`bytes`](Self::bytes) while it works. The rows are
+    /// solved on this thread, and the quotient on rayon's current pool. `progress` is told
+    /// the number of each pass.
     pub(super) fn draw(
         program: &Program<Scalar>,
         isa: Isa,
@@ -83,6 +96,11 @@ impl Assignment {
         }
         Err(NoAssignment::Unsolved { rows: first.len() })
     }
+}
+
+/// Returns the places of a circuit's domain.
+pub(super) fn domain_len(program: &Program<Scalar>) -> usize {
+    (program.rows() + program.num_inputs()).next_power_of_two()
 }
 
 fn random(len: usize, rng: &mut ChaCha8Rng) -> Vec<Scalar> {
@@ -134,7 +152,7 @@ impl Products {
     /// The rows that Groth16 appends are here: `inputᵢ · 0 = 0`.
     fn new(program: &Program<Scalar>, witness: &[Scalar]) -> Self {
         let (rows, inputs) = (program.rows(), program.num_inputs());
-        let domain_len = (rows + inputs).next_power_of_two();
+        let domain_len = domain_len(program);
         let [mut a, b] = [(); 2].map(|()| vec![Scalar::ZERO; domain_len]);
         a[rows..rows + inputs].copy_from_slice(&witness[..inputs]);
         Self { a, b }

@@ -49,5 +49,5 @@ pub use multiples::{
     planned_multiples, write_multiples, writing_bytes,
 };
 pub use query::{Query, QueryName};
-pub use relation::{Relation, check_relation};
+pub use relation::{Relation, check_relation, relation_bytes};
 pub use toxic_waste::ToxicWaste;

@@ -32,7 +32,7 @@ use pairing::Engine as _;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::assignment::{Assignment, NoAssignment};
+use super::assignment::{Assignment, NoAssignment, domain_len};
 use super::error::ParamsError;
 use super::file::ParamsFile;
 use super::part::{CHUNK, Part};
@@ -52,10 +52,16 @@ pub enum Relation {
     },
 }
 
+/// Returns the memory, bytes, that [`check_relation`] has for values of a circuit. Not counted:
+/// the circuit itself, the mapped parameters, and what an MSM over 2^18 points works in.
+#[must_use]
+pub fn relation_bytes(program: &Program<Scalar>) -> u64 {
+    Assignment::bytes(program.num_variables(), domain_len(program))
+}
+
 /// Checks the points of `params` against the circuit `program`, on rayon's current pool.
 /// [`check_points`](super::check_points) comes before it. It takes about as long as three
-/// proofs, and 160 bytes of memory for each variable and 96 for each row. `progress` is told
-/// what begins.
+/// proofs, and the memory that [`relation_bytes`] says. `progress` is told what begins.
 ///
 /// # Errors
 /// [`ParamsError::Inconsistent`] for points that are not the circuit's,

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
-use blstrs::{G1Affine, G2Affine};
+use bellperson::{ConstraintSystem, SynthesisError};
+use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_filecoin::ProofKind;
+use cuzk_groth16::Circuit;
 use cuzk_groth16::params::{
-    ParamCache, ParamsError, ParamsFile, QueryName, Relation, check_points, check_relation,
+    ParamCache, ParamsError, ParamsFile, QueryName, Relation, ToxicWaste, check_points,
+    check_relation, generate,
 };
 use cuzk_kernels::Isa;
 use group::UncompressedEncoding;
@@ -32,8 +35,8 @@ fn check_all(file: &File) -> Result<(), ParamsError> {
     check(file, Isa::best()).map(|relation| assert_eq!(relation, Relation::Holds))
 }
 
-/// The slow twin: parameters of this seed are right if they are the generated ones.
-fn is_right(file: &File) -> bool {
+/// Returns true if the file is as it was generated, so that a damage changed nothing.
+fn is_unchanged(file: &File) -> bool {
     file.bytes == File::good(KIND).bytes
 }
 
@@ -116,7 +119,7 @@ fn a_point_that_was_replaced_swapped_or_negated_is_found() {
             let (index, other) = places[(number + offset) % places.len()];
             let (at, other) = (file.point(query, index), file.point(query, other));
             damage(&mut file, at, other);
-            assert!(!is_right(&file));
+            assert!(!is_unchanged(&file));
             let error = check_all(&file).unwrap_err();
             assert!(
                 matches!(error, ParamsError::Inconsistent { .. }),
@@ -167,4 +170,47 @@ fn parameters_of_another_circuit_are_told_by_their_lengths() {
     let (_folder, params) = File::good(KIND).open();
     let error = check_of(&params.unwrap(), ProofKind::WinningPost, Isa::best()).unwrap_err();
     assert!(matches!(error, ParamsError::OtherCircuit { .. }), "{error}");
+}
+
+/// Rows of the constant ONE alone. No choice of its three multipliers satisfies the last row
+/// but one that the check cannot find.
+struct Constants;
+
+impl bellperson::Circuit<Scalar> for Constants {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        let aux = cs.alloc(|| "aux", || Ok(Scalar::from(6)))?;
+        let times = |factor: u64| (Scalar::from(factor), CS::one());
+        for [a, b] in [[1, 1], [2, 3], [5, 7]] {
+            cs.enforce(
+                || "",
+                |lc| lc + times(a),
+                |lc| lc + times(b),
+                |lc| lc + times(a * b),
+            );
+        }
+        cs.enforce(|| "", |lc| lc + aux, |lc| lc + CS::one(), |lc| lc + aux);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_circuit_that_cannot_be_solved_is_told_and_not_called_good() {
+    let circuit = Circuit::new("constants", cuzk_pce::compile(Constants).unwrap());
+    let (waste, mut bytes) = (ToxicWaste::from_seed(1), Vec::new());
+    generate(
+        circuit.program(),
+        &waste,
+        Isa::best(),
+        &mut bytes,
+        |_, _| {},
+    )
+    .unwrap();
+    let lengths = circuit.query_lengths();
+    let (_folder, params) = File { bytes, lengths }.open();
+    let parts = (circuit.program(), circuit.densities());
+    let relation = check_relation(&params.unwrap(), parts, Isa::best(), |_| ()).unwrap();
+    assert!(
+        matches!(relation, Relation::Unsolved { rows: 1.. }),
+        "{relation:?}"
+    );
 }
