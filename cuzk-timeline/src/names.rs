@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// are of fewer jobs, unless these have hardly a span.
 const JOBS_MAX: usize = 4096;
 
-/// What devices and jobs are called. A picture shows them as `device 0 (CPU)` and
+/// The names of devices and jobs. A picture shows them as `device 0 (CPU)` and
 /// `job 7 (porep 32GiB)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {

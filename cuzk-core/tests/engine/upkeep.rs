@@ -7,6 +7,7 @@ use blstrs::G1Affine;
 use cuzk_core::config::Devices;
 use cuzk_core::engine::serve_one_command;
 use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
 use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
@@ -162,6 +163,10 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     first.wait().unwrap();
     wait_until("they are made", || making().is_empty());
     assert!(is_usable(folder.path()));
+    let spans = engine.timeline().spans();
+    let making = |span: &&Span| span.stage == Stage::Multiples;
+    let span = spans.iter().find(making).expect("the making has a span");
+    assert_eq!((span.job, span.partition), (None, None));
     assert_they_come_into_use(&engine, folder.path());
     engine.shutdown();
 }

@@ -39,7 +39,7 @@ use super::part::{CHUNK, Part};
 use super::query::QueryName;
 use crate::query_lengths::QueryLengths;
 
-/// What [`check_relation`] found.
+/// The result of [`check_relation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// The points are those of the circuit.
@@ -64,9 +64,9 @@ pub fn relation_bytes(program: &Program<Scalar>) -> u64 {
 /// proofs, and the memory that [`relation_bytes`] says. `progress` is told what begins.
 ///
 /// # Errors
-/// [`ParamsError::Inconsistent`] for points that are not the circuit's,
-/// [`ParamsError::OtherCircuit`] for queries of other lengths, and [`ParamsError::Points`]
-/// for what is not on the curve or at infinity.
+/// * [`ParamsError::Inconsistent`] for points that are not the circuit's
+/// * [`ParamsError::OtherCircuit`] for queries of other lengths
+/// * [`ParamsError::Points`] for points that are not on the curve or at infinity
 pub fn check_relation(
     params: &ParamsFile,
     (program, densities): (&Program<Scalar>, &Densities),

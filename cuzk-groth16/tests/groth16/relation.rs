@@ -57,7 +57,7 @@ fn negate(bytes: &mut [u8]) {
     }
 }
 
-/// What happens to the point at one place; the other place is of the same query.
+/// Damages the point at one place. The other place is of the same query.
 type Damage = fn(&mut File, Range<usize>, Range<usize>);
 
 const DAMAGES: [(&str, Damage); 3] = [

@@ -139,7 +139,7 @@ fn verified_parameters_say_what_was_not_checked() {
         report["not_checked"]
             .as_str()
             .unwrap()
-            .contains("who made the parameters")
+            .contains("the origin of the parameters")
     );
     let lines = String::from_utf8(cuzk(&verify).stdout).unwrap();
     assert!(lines.contains("not checked: "), "{lines}");
@@ -176,7 +176,7 @@ fn swapped_points_are_found() {
     assert!(said.contains("are not those of the circuit"), "{said}");
     assert!(said.contains("fetch it again"), "{said}");
 
-    // A proof fails, and the parameters are the first suspect.
+    // A proof fails, and the error names the parameters first.
     let request = data("window-post.json");
     let out = damaged.path().join("p");
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];

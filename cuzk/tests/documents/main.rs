@@ -1,5 +1,5 @@
-//! The commands that the documents show do what the documents say: each is run, or is in a
-//! table of those that are not, with the reason.
+//! The commands that the documents show do what the documents say. Each is run, or is in a table
+//! with the reason why not.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! The commands that are not run, each with its reason, and those that may end with another
 //! exit code than 0.
 
-/// What is done with a command.
+/// A rule for commands that are not run as they are.
 pub(crate) enum Rule {
     /// It is not run, for this reason.
     NotRun(&'static str),

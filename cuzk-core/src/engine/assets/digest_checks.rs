@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use cuzk_filecoin::CircuitId;
 use cuzk_memory::Cancellation;
 
-/// What is known of the digests of a circuit's parameters.
+/// The knowledge about the digests of a circuit's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum DigestState {
     /// They are not compared: test parameters, or the configuration says so.

@@ -20,7 +20,7 @@ use crate::error::ErrorCode;
 use crate::panics::catch_panic;
 use crate::timeline::Stage;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, PartialEq, Eq)]
 enum Compared {
     Right,

@@ -93,6 +93,18 @@ fn samples() -> Vec<(ErrorCode, Error)> {
         ),
         (Unsatisfied, Error::Unsatisfied { partition, row: 7 }),
         (OverBudget, Error::OverBudget(over)),
+        (
+            NoMemory,
+            Error::NoMemory(cuzk_memory::NoMemory { bytes: 7 }),
+        ),
+        (
+            CircuitFile,
+            Error::Groth16(cuzk_groth16::Error::OtherCircuit {
+                path: path(),
+                expected: "c".into(),
+                got: "d".into(),
+            }),
+        ),
         (Device, backend(Culprit::Device)),
         (
             Rejected,
@@ -168,6 +180,18 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             }),
         ),
     ]
+}
+
+/// The codes that only commands have. `cuzk/tests/cli/codes.rs` has a command for each.
+const OF_COMMANDS: [ErrorCode; 7] = [Failed, Output, Signal, Daemon, Fetch, Doctor, NotValid];
+
+#[test]
+fn each_code_has_an_error_here_or_is_of_commands() {
+    let samples = samples();
+    for code in ErrorCode::ALL {
+        let is_here = samples.iter().any(|(of, _)| *of == code);
+        assert!(is_here != OF_COMMANDS.contains(&code), "{code}");
+    }
 }
 
 #[test]

@@ -33,14 +33,14 @@ struct VerifyReport {
     params: String,
     /// True, because parameters that are wrong, or were not checked whole, end in an error.
     valid: bool,
-    /// What another check must show.
+    /// The part that another check must show.
     not_checked: &'static str,
     points: usize,
     verify_s: f64,
 }
 
-/// Parameters of the circuit are right for proofs. Who made them is not in the file.
-const NOT_CHECKED: &str = "who made the parameters; `cuzk params list --check` compares whole \
+/// Parameters of the circuit are right for proofs. Their origin is not in the file.
+const NOT_CHECKED: &str = "the origin of the parameters; `cuzk params list --check` compares whole \
                            files with the network's digests";
 
 pub(super) fn run(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
