@@ -66,7 +66,7 @@ pub enum Error {
     /// A proof was made and the verifier rejected it, so it was withheld.
     #[error(
         "partition {partition}: the proof does not verify and was withheld: {problem}; most \
-         likely the parameters are damaged: check them with `cuzk params list --check`, then the \
+         likely the parameters are damaged: check them with `cuzk params verify`, then the \
          memory and the devices of the machine"
     )]
     Rejected {

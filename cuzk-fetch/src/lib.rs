@@ -69,4 +69,4 @@ pub use options::Options;
 pub use progress::{Event, FileReport, Observer, Outcome, Progress, Report, SourceReport};
 pub use run::fetch;
 pub use source::Source;
-pub use verified::{note_digest, noted_digest};
+pub use verified::{HashedFile, noted_digest};

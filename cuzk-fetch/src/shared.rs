@@ -6,11 +6,12 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::ListedFile;
 use crate::options::Options;
 use crate::remote::Client;
 use crate::schedule::Began;
 use crate::state::State;
-use crate::{ListedFile, note_digest};
+use crate::verified::note_digest;
 
 /// The run, for all its threads.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, file_digest};
 
 /// The name of the note.
 const NOTE: &str = ".cuzk-verified.json";
@@ -49,18 +49,76 @@ fn entries(folder: &Path) -> BTreeMap<String, Entry> {
     parsed.and_then(Result::ok).unwrap_or_default()
 }
 
-/// Notes the digest of a file that was hashed just now. Files that are gone are forgotten.
-/// One process notes at a time, or a note may be lost.
-///
-/// # Errors
-/// An error of the file system.
-pub fn note_digest(folder: &Path, name: &str, digest: Digest) -> io::Result<()> {
+/// Adds a file to the note. Files that are gone are forgotten. One process notes at a time, or
+/// a note may be lost.
+fn note(folder: &Path, name: &str, entry: Entry) -> io::Result<()> {
     let mut entries = entries(folder);
     entries.retain(|name, _| folder.join(name).exists());
-    let entry = Entry::of(&folder.join(name), &digest.to_string())?;
     entries.insert(name.to_owned(), entry);
     let text = serde_json::to_vec_pretty(&entries).map_err(io::Error::other)?;
     cuzk_files::write_whole(&folder.join(NOTE), &text)
+}
+
+/// Notes the digest of a file that was hashed before it got its name.
+pub(crate) fn note_digest(folder: &Path, name: &str, digest: Digest) -> io::Result<()> {
+    let entry = Entry::of(&folder.join(name), &digest.to_string())?;
+    note(folder, name, entry)
+}
+
+/// A file that was hashed whole, and was not written to or replaced meanwhile.
+#[derive(Debug)]
+pub struct HashedFile<'a> {
+    folder: &'a Path,
+    name: &'a str,
+    digest: Digest,
+    entry: Entry,
+}
+
+impl<'a> HashedFile<'a> {
+    /// Hashes a file of a folder. `advanced` gets the number of bytes of each step, and
+    /// returns false to stop.
+    ///
+    /// # Errors
+    /// As [`file_digest`]. [`io::ErrorKind::Other`] if the file was written to or replaced
+    /// while it was hashed.
+    pub fn new(
+        folder: &'a Path,
+        name: &'a str,
+        advanced: impl FnMut(u64) -> bool,
+    ) -> io::Result<Self> {
+        let path = folder.join(name);
+        let before = Entry::of(&path, "")?;
+        let digest = file_digest(&path, advanced)?;
+        if Entry::of(&path, "")? != before {
+            let problem = "the file was written to or replaced while it was hashed; hash it again";
+            return Err(io::Error::other(problem));
+        }
+        let entry = Entry {
+            digest: digest.to_string(),
+            ..before
+        };
+        Ok(Self {
+            folder,
+            name,
+            digest,
+            entry,
+        })
+    }
+
+    /// Returns the digest.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Notes the digest in the folder. A file that was replaced since it was hashed has no
+    /// digest there. One process notes at a time, or a note may be lost.
+    ///
+    /// # Errors
+    /// An error of the file system.
+    pub fn note(self) -> io::Result<()> {
+        note(self.folder, self.name, self.entry)
+    }
 }
 
 /// Returns the digest that a file had when it was hashed last; nothing if it was not, or was
@@ -75,6 +133,40 @@ pub fn noted_digest(folder: &Path, name: &str) -> Option<Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_changed_while_it_was_hashed_or_since_has_no_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (name, path) = ("x", folder.join("x"));
+        let replace = |text: &str| {
+            let new = folder.join("new");
+            fs::write(&new, text).unwrap();
+            fs::rename(new, &path).unwrap();
+        };
+        replace("good");
+        let hashed = HashedFile::new(folder, name, |_| true).unwrap();
+        assert_eq!(hashed.digest(), Digest::of_bytes(b"good"));
+        hashed.note().unwrap();
+        assert_eq!(noted_digest(folder, name), Some(Digest::of_bytes(b"good")));
+
+        // Both files are of the same length.
+        let changed = HashedFile::new(folder, name, |_| {
+            replace("evil");
+            true
+        });
+        let problem = changed.unwrap_err().to_string();
+        assert!(problem.contains("while it was hashed"), "{problem}");
+        assert_eq!(noted_digest(folder, name), None);
+
+        let hashed = HashedFile::new(folder, name, |_| true).unwrap();
+        replace("also");
+        hashed.note().unwrap();
+        assert_eq!(noted_digest(folder, name), None);
+
+        let stopped = HashedFile::new(folder, name, |_| false).unwrap_err();
+        assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+    }
 
     #[test]
     fn a_digest_is_of_the_file_that_was_hashed() {

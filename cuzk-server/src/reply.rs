@@ -5,9 +5,11 @@
 //! * INVALID_ARGUMENT is for input that can never be proved.
 //! * A job that was accepted and could not be proved is a reply with FAILED.
 //! * UNAVAILABLE means that the daemon stops.
+//! * The text of an error ends with its code in brackets, as the command line's does.
 
 use std::time::Duration;
 
+use cuzk_core::error::ErrorCode;
 use cuzk_core::job::Outcome;
 use cuzk_core::{Error, JobHandle};
 use tonic::Status;
@@ -28,8 +30,8 @@ pub(crate) fn ended(job: &JobHandle, outcome: &Outcome) -> Result<v1::AwaitProof
         ),
         Err(error) => match &**error {
             Error::ShuttingDown => return Err(refused(error)),
-            Error::Cancelled => (JobStatus::Cancelled, Vec::new(), error.to_string()),
-            error => (JobStatus::Failed, Vec::new(), error.to_string()),
+            Error::Cancelled => (JobStatus::Cancelled, Vec::new(), coded(error)),
+            error => (JobStatus::Failed, Vec::new(), coded(error)),
         },
     };
     Ok(v1::AwaitProofResponse {
@@ -75,7 +77,7 @@ fn at(job: &JobHandle, status: JobStatus) -> v1::AwaitProofResponse {
 
 /// Returns the status of a call that the engine refused.
 pub(crate) fn refused(error: &Error) -> Status {
-    let message = error.to_string();
+    let message = coded(error);
     match error {
         Error::Filecoin(inner) if inner.is_input() => Status::invalid_argument(message),
         Error::Unsatisfied { .. } => Status::invalid_argument(message),
@@ -92,6 +94,11 @@ pub(crate) fn refused(error: &Error) -> Status {
         | Error::TooManyPartitions { .. } => Status::failed_precondition(message),
         _ => Status::internal(message),
     }
+}
+
+/// Returns the text of an error with its stable code.
+fn coded(error: &Error) -> String {
+    ErrorCode::of(error).after(error)
 }
 
 fn whole_ms(time: Duration) -> u64 {

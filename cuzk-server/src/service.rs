@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cuzk_core::Engine;
+use cuzk_core::error::ErrorCode;
 use tonic::{Request, Response, Status};
 
 use crate::circuit_name;
@@ -37,10 +38,11 @@ impl Service {
         held: impl Send + 'static,
     ) -> Result<Waiting, Status> {
         let request = request.ok_or_else(|| {
-            Status::invalid_argument("submit: missing; send the request in this field")
+            let problem = "submit: missing; send the request in this field";
+            Status::invalid_argument(ErrorCode::Request.after(problem))
         })?;
         let submission = Submission::new(request)
-            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+            .map_err(|error| Status::invalid_argument(ErrorCode::Request.after(error)))?;
         let jobs = &self.daemon.jobs;
         let submitted = jobs.submit(submission, manner, held).await;
         submitted.map_err(|error| reply::refused(&error))
@@ -167,9 +169,10 @@ impl ProvingEngine for Service {
 
 fn circuit_of(name: &str) -> Result<cuzk_filecoin::CircuitId, Status> {
     circuit_name::parse(name).ok_or_else(|| {
-        Status::invalid_argument(format!(
+        let problem = format!(
             "circuit_id: there is no circuit {name:?}; use one of {}",
             circuit_name::all()
-        ))
+        );
+        Status::invalid_argument(ErrorCode::Argument.after(problem))
     })
 }

@@ -18,6 +18,7 @@ use cuzk_groth16::params::{
     GenerateOptions, LoadedParams, ParamCache, ParameterFiles, write_multiples,
 };
 use cuzk_kernels::Isa;
+use tempfile::TempDir;
 
 /// A file of the bundled sector of 2 KiB.
 #[must_use]
@@ -25,6 +26,19 @@ pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../data/sector-2kib")
         .join(name)
+}
+
+/// Returns a new folder with these files, such as a system's `proc/cpuinfo`: paths in the
+/// folder, each with its text.
+#[must_use]
+pub fn folder_of(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
 }
 
 /// The bundled request of a kind.

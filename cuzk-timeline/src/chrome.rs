@@ -10,8 +10,8 @@
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeStruct, Serializer};
 
-use crate::Span;
 use crate::rows::{Bar, Group, Row, rows};
+use crate::{Names, Span};
 
 /// The first number of a thread. Viewers treat a thread as the main one if its number
 /// is its process' number; these numbers are above those of all processes.
@@ -19,8 +19,9 @@ const FIRST_TID: usize = 16;
 
 /// Returns `spans` in the Trace Event Format, to be serialized as JSON.
 #[must_use]
-pub fn chrome_trace(spans: &[Span]) -> ChromeTrace<'_> {
-    ChromeTrace { rows: rows(spans) }
+pub fn chrome_trace<'a>(spans: &'a [Span], names: &Names) -> ChromeTrace<'a> {
+    let rows = rows(spans, names);
+    ChromeTrace { rows }
 }
 
 /// A trace in the Trace Event Format; see [`chrome_trace`].
@@ -120,7 +121,8 @@ struct Complete {
 
 #[derive(Serialize)]
 struct Args {
-    job: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     partition: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +160,7 @@ mod tests {
     use crate::testing::pipeline;
 
     fn events(spans: &[Span]) -> Vec<Value> {
-        let trace = serde_json::to_value(chrome_trace(spans)).unwrap();
+        let trace = serde_json::to_value(chrome_trace(spans, &Names::default())).unwrap();
         assert_eq!(trace["displayTimeUnit"], "ms");
         trace["traceEvents"].as_array().unwrap().clone()
     }

@@ -77,17 +77,23 @@ impl DeviceUse {
     }
 }
 
-impl fmt::Display for DeviceUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "device {}: {:.1} % busy of {:.3} s; idle {:.3} s in {} gap(s)",
-            self.device,
+impl DeviceUse {
+    /// Returns the use in words, with the device's name in front.
+    #[must_use]
+    pub fn describe(&self, name: &str) -> String {
+        format!(
+            "{name}: {:.1} % busy of {:.3} s; idle {:.3} s in {} gap(s)",
             self.utilisation() * 100.0,
             self.total().as_secs_f64(),
             self.idle().as_secs_f64(),
             self.gaps.len(),
         )
+    }
+}
+
+impl fmt::Display for DeviceUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(&format!("device {}", self.device)))
     }
 }
 
@@ -145,7 +151,7 @@ mod tests {
 
     fn region(device: usize, start_ms: u64, end_ms: u64) -> Span {
         Span {
-            job: 0,
+            job: Some(0),
             partition: Some(0),
             device: Some(device),
             stage: Stage::Device,

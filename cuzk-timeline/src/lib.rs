@@ -7,6 +7,7 @@
 //! * A [`Timeline`] keeps the spans that a [`Trace`] records.
 //! * A [`LiveJob`] shows the stages that a job's partitions are in now.
 //! * [`device_use`] computes from spans how busy each device was, and its idle gaps.
+//! * [`Names`] are what pictures call devices and jobs.
 //! * [`waterfall_svg`] draws spans as a picture.
 //! * [`chrome_trace`] makes a file of them that Perfetto opens.
 //! * [`metrics`] are the numbers that a monitoring system scrapes. The timeline emits
@@ -40,6 +41,7 @@ mod chrome;
 mod device_use;
 mod live;
 pub mod metrics;
+mod names;
 mod rows;
 mod span;
 mod stage;
@@ -53,6 +55,7 @@ mod waterfall;
 pub use chrome::{ChromeTrace, chrome_trace};
 pub use device_use::{DeviceUse, Gap, device_use};
 pub use live::{LiveJob, LivePartition, StageTimes};
+pub use names::Names;
 pub use span::{Lane, Span};
 pub use stage::Stage;
 pub use tally::DeviceTally;

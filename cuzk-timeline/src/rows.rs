@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Span, Stage};
+use crate::{Names, Span, Stage};
 
 /// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,9 +57,9 @@ enum Key<'a> {
     Queue(Stage),
 }
 
-/// Returns the rows of `spans`. A span that ran on a device stands in the device's row
-/// and in its thread's row.
-pub(crate) fn rows(spans: &[Span]) -> Vec<Row<'_>> {
+/// Returns the rows of `spans`, the devices under their names. A span that ran on a device
+/// stands in the device's row and in its thread's row.
+pub(crate) fn rows<'a>(spans: &'a [Span], names: &Names) -> Vec<Row<'a>> {
     let mut first_stages: BTreeMap<&str, Stage> = BTreeMap::new();
     for span in spans.iter().filter(|span| !span.stage.is_queued()) {
         let first = first_stages.entry(span.lane.name()).or_insert(span.stage);
@@ -81,13 +81,13 @@ pub(crate) fn rows(spans: &[Span]) -> Vec<Row<'_>> {
         rows.entry(key).or_default().push(span);
     }
     rows.into_iter()
-        .map(|(key, spans)| row(&key, spans))
+        .map(|(key, spans)| row(&key, spans, names))
         .collect()
 }
 
-fn row<'a>(key: &Key<'_>, spans: Vec<&'a Span>) -> Row<'a> {
+fn row<'a>(key: &Key<'_>, spans: Vec<&'a Span>, names: &Names) -> Row<'a> {
     let (group, name, device) = match key {
-        Key::Device(device) => (Group::Devices, format!("device {device}"), Some(*device)),
+        Key::Device(device) => (Group::Devices, names.device(*device), Some(*device)),
         Key::Thread(_, _, name) => (Group::Threads, (*name).to_owned(), None),
         Key::Queue(stage) => (Group::Queues, stage.name().to_owned(), None),
     };
@@ -166,7 +166,7 @@ mod tests {
 
     fn span(lane: &str, stage: Stage, start_ms: u64, end_ms: u64) -> Span {
         Span {
-            job: 0,
+            job: Some(0),
             partition: Some(0),
             device: None,
             stage,
@@ -196,7 +196,7 @@ mod tests {
             span("z", Stage::Decode, 0, 3),
             span("w-02", Stage::Witness, 0, 3),
         ];
-        let rows = rows(&spans);
+        let rows = rows(&spans, &Names::default());
         let expected = [
             "device 1",
             "z",
@@ -219,7 +219,7 @@ mod tests {
             span("w", Stage::Device, 1, 9),
             span("w", Stage::BG2, 9, 12),
         ];
-        let rows = rows(&spans);
+        let rows = rows(&spans, &Names::default());
         assert_eq!(rows[0].tracks.len(), 1);
         let bars: Vec<_> = rows[0].tracks[0]
             .iter()
@@ -242,7 +242,7 @@ mod tests {
         ) {
             let stage = if queued { Stage::ReadyWait } else { Stage::Witness };
             let spans: Vec<_> = times.iter().map(|&(at, long)| span("w", stage, at, at + long)).collect();
-            let rows = rows(&spans);
+            let rows = rows(&spans, &Names::default());
             let tracks: Vec<_> = rows.iter().flat_map(|row| &row.tracks).collect();
             prop_assert_eq!(tracks.iter().map(|track| track.len()).sum::<usize>(), spans.len());
             for track in tracks {

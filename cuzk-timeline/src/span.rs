@@ -71,8 +71,8 @@ impl Serialize for Lane {
 /// One stage of one partition, with its times since the timeline's epoch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Span {
-    /// The job's number.
-    pub job: u64,
+    /// The job's number, or none for background work of the engine.
+    pub job: Option<u64>,
     /// The partition, or none for a stage that a job passes once.
     pub partition: Option<usize>,
     /// The device's index, or none for a stage that ran on no device.
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn json_names_the_unit() {
         let span = Span {
-            job: 1,
+            job: Some(1),
             partition: None,
             device: Some(0),
             stage: Stage::BG2,

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// A stage of a partition, or of a whole job; in the order of the pipeline.
+/// A stage of a partition, or of a whole job, in the order of the pipeline; then the
+/// background work of the engine.
 ///
 /// [`Device`](Self::Device) and [`Finish`](Self::Finish) are whole regions, and so is
 /// [`Columns`](Self::Columns).
@@ -69,11 +70,16 @@ pub enum Stage {
     Elsewhere,
     /// Returning memory to the system.
     Dealloc,
+    /// Making multiples of the parameters' points, in the background. It belongs to no job.
+    Multiples,
+    /// Comparing parameters with the network's digests, in the background. It belongs to no
+    /// job.
+    Digests,
 }
 
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::DecodeWait,
         Self::Decode,
         Self::QueueWait,
@@ -99,6 +105,8 @@ impl Stage {
         Self::Verify,
         Self::Elsewhere,
         Self::Dealloc,
+        Self::Multiples,
+        Self::Digests,
     ];
 
     /// Returns the stage's name, as timelines, spans and metrics use it.
@@ -130,6 +138,8 @@ impl Stage {
             Self::Verify => "verify",
             Self::Elsewhere => "elsewhere",
             Self::Dealloc => "dealloc",
+            Self::Multiples => "multiples",
+            Self::Digests => "digests",
         }
     }
 
@@ -170,7 +180,7 @@ mod tests {
     #[test]
     fn all_are_there_once_and_named_as_in_json() {
         assert!(Stage::ALL.is_sorted_by(|a, b| a < b));
-        assert_eq!(Stage::ALL.len(), Stage::Dealloc as usize + 1);
+        assert_eq!(Stage::ALL.len(), Stage::Digests as usize + 1);
         for stage in Stage::ALL {
             assert_eq!(serde_json::to_value(stage).unwrap(), stage.name());
         }

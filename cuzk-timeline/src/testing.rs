@@ -17,7 +17,7 @@ impl Clock {
         );
         let [start, end] = us.map(Duration::from_micros);
         self.spans.push(Span {
-            job: job as u64,
+            job: Some(job as u64),
             partition: Some(partition),
             device: on_device.then_some(0),
             stage,

@@ -12,7 +12,7 @@ use crate::live::{LiveJob, LiveJobs};
 use crate::metrics::{self, InStage};
 use crate::tally::DeviceTally;
 use crate::wait::Wait;
-use crate::{Lane, Span, Stage};
+use crate::{Lane, Names, Span, Stage};
 
 /// The number of spans that are kept; the oldest are dropped first. A partition has
 /// about sixteen, so these are the last thousand partitions.
@@ -25,6 +25,7 @@ pub struct Timeline {
     epoch: Instant,
     spans: Arc<Mutex<VecDeque<Span>>>,
     live: Arc<LiveJobs>,
+    names: Arc<Mutex<Names>>,
 }
 
 impl Default for Timeline {
@@ -33,6 +34,7 @@ impl Default for Timeline {
             epoch: Instant::now(),
             spans: Arc::default(),
             live: Arc::default(),
+            names: Arc::default(),
         }
     }
 }
@@ -44,12 +46,46 @@ impl Timeline {
     pub fn trace(&self, job: u64, partition: Option<usize>) -> Trace<'_> {
         Trace {
             timeline: self,
-            job,
+            job: Some(job),
             partition,
             device: None,
             served: None,
             tally: None,
         }
+    }
+
+    /// Returns a handle that records background work, which belongs to no job.
+    #[must_use]
+    pub fn background(&self) -> Trace<'_> {
+        Trace {
+            timeline: self,
+            job: None,
+            partition: None,
+            device: None,
+            served: None,
+            tally: None,
+        }
+    }
+
+    /// Returns the names of devices and jobs, for pictures.
+    #[must_use]
+    pub fn names(&self) -> Names {
+        self.lock_names().clone()
+    }
+
+    /// Gives a device a name.
+    pub fn name_device(&self, device: usize, name: impl Into<String>) {
+        self.lock_names().name_device(device, name);
+    }
+
+    /// Gives a job a name.
+    pub fn name_job(&self, job: u64, name: impl Into<String>) {
+        self.lock_names().name_job(job, name);
+    }
+
+    // Each change of a name is one step.
+    fn lock_names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the time from which the times of all spans count.
@@ -63,7 +99,7 @@ impl Timeline {
     pub fn of_job(&self, job: u64) -> Vec<Span> {
         self.lock()
             .iter()
-            .filter(|span| span.job == job)
+            .filter(|span| span.job == Some(job))
             .cloned()
             .collect()
     }
@@ -111,7 +147,7 @@ impl Timeline {
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
     timeline: &'a Timeline,
-    job: u64,
+    job: Option<u64>,
     partition: Option<usize>,
     device: Option<usize>,
     served: Option<usize>,
@@ -137,7 +173,9 @@ impl<'a> Trace<'a> {
             device,
             ..
         } = *self;
-        timeline.live.enter(job, partition, stage, device);
+        if let Some(job) = job {
+            timeline.live.enter(job, partition, stage, device);
+        }
         Shown {
             live: &timeline.live,
             job,
@@ -249,9 +287,10 @@ impl Trace<'_> {
             start,
             end,
         };
-        timeline
-            .live
-            .add(job, partition, stage, end.saturating_sub(start));
+        if let Some(job) = job {
+            let time = end.saturating_sub(start);
+            timeline.live.add(job, partition, stage, time);
+        }
         metrics::stage_ended(&span);
         timeline.push(span);
     }
@@ -270,14 +309,16 @@ struct OpenSpan<'a> {
 #[derive(Debug)]
 pub struct Shown<'a> {
     live: &'a LiveJobs,
-    job: u64,
+    job: Option<u64>,
     partition: Option<usize>,
     stage: Stage,
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        self.live.leave(self.job, self.partition, self.stage);
+        if let Some(job) = self.job {
+            self.live.leave(job, self.partition, self.stage);
+        }
     }
 }
 
@@ -292,7 +333,7 @@ impl Drop for OpenSpan<'_> {
 pub struct TimedDrop<T> {
     value: Option<T>,
     timeline: Timeline,
-    job: u64,
+    job: Option<u64>,
     partition: Option<usize>,
     device: Option<usize>,
 }

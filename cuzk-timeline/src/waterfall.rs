@@ -17,7 +17,7 @@ use svg::{Document, Node};
 use self::colours::{GRID, IDLE, INK, colour};
 use self::ticks::Ticks;
 use crate::rows::{Bar, Group, Row, rows};
-use crate::{DeviceUse, Span, Stage, device_use};
+use crate::{DeviceUse, Names, Span, Stage, device_use};
 
 const MARGIN: f64 = 14.0;
 const FONT_SIZE: f64 = 11.0;
@@ -45,6 +45,8 @@ pub struct WaterfallOptions {
     pub gaps_listed: usize,
     /// The most spans that are drawn above one another in a queue's row.
     pub queued_drawn: usize,
+    /// The names of devices and jobs.
+    pub names: Names,
 }
 
 impl Default for WaterfallOptions {
@@ -54,6 +56,7 @@ impl Default for WaterfallOptions {
             width: 1400,
             gaps_listed: 12,
             queued_drawn: 32,
+            names: Names::default(),
         }
     }
 }
@@ -61,7 +64,7 @@ impl Default for WaterfallOptions {
 /// Draws a waterfall of `spans`, as the text of an SVG file.
 #[must_use]
 pub fn waterfall_svg(spans: &[Span], options: &WaterfallOptions) -> String {
-    let rows = rows(spans);
+    let rows = rows(spans, &options.names);
     let uses = device_use(spans);
     let mut picture = Picture::new(spans, &rows, options);
     picture.heading(spans, options);
@@ -77,7 +80,7 @@ pub fn waterfall_svg(spans: &[Span], options: &WaterfallOptions) -> String {
     picture.axis(top);
     picture.legend(spans, !uses.is_empty());
     for used in &uses {
-        picture.list_gaps(used, options.gaps_listed);
+        picture.list_gaps(used, options);
     }
     picture.finish()
 }
@@ -139,10 +142,10 @@ impl Picture {
     }
 
     fn heading(&mut self, spans: &[Span], options: &WaterfallOptions) {
-        let jobs: BTreeSet<_> = spans.iter().map(|span| span.job).collect();
+        let jobs: BTreeSet<_> = spans.iter().filter_map(|span| span.job).collect();
         let partitions: BTreeSet<_> = spans
             .iter()
-            .filter_map(|span| Some((span.job, span.partition?)))
+            .filter_map(|span| Some((span.job?, span.partition?)))
             .collect();
         self.line(options.title.clone());
         self.line(format!(
@@ -166,11 +169,11 @@ impl Picture {
         for (at, track) in row.tracks.iter().take(drawn).enumerate() {
             let y = top + height * at as f64;
             for bar in track {
-                self.bar(bar, y, height);
+                self.bar(bar, y, height, &options.names);
             }
             // Labels come after all bars, so that no inner bar covers them.
             for bar in track.iter().filter(|bar| !queued && bar.depth == 0) {
-                self.label(bar.span, y);
+                self.label(bar.span, y, &options.names);
             }
         }
         self.y = top + (height * drawn as f64).max(BAR_HEIGHT) + ROW_GAP;
@@ -182,7 +185,7 @@ impl Picture {
         }
     }
 
-    fn bar(&mut self, bar: &Bar<'_>, y: f64, height: f64) {
+    fn bar(&mut self, bar: &Bar<'_>, y: f64, height: f64, names: &Names) {
         let span = bar.span;
         let (x, end) = (self.x(span.start), self.x(span.end));
         let width = (end - x).max(BAR_WIDTH_MIN);
@@ -199,30 +202,32 @@ impl Picture {
                 "stroke-width",
                 if width > STROKED_WIDTH_MIN { 0.5 } else { 0.0 },
             )
-            .add(Title::new(self.tooltip(span)));
+            .add(Title::new(self.tooltip(span, names)));
         self.add(rectangle);
     }
 
-    /// Writes the job and the partition into a bar that has room for them.
-    fn label(&mut self, span: &Span, y: f64) {
-        let label = match span.partition {
-            Some(partition) => format!("{}.{partition}", span.job),
-            None => span.job.to_string(),
-        };
+    /// Writes the job and the partition into a bar, with as many words as it has room for.
+    fn label(&mut self, span: &Span, y: f64, names: &Names) {
         let x = self.x(span.start);
-        if self.x(span.end) - x > CHAR_WIDTH * (label.len() + 1) as f64 {
+        let room = self.x(span.end) - x;
+        let fits = |label: &String| room > CHAR_WIDTH * (label.chars().count() + 1) as f64;
+        if let Some(label) = labels(span, names).into_iter().find(fits) {
             self.text(x + 3.0, y + FONT_SIZE + 1.0, "start", label);
         }
     }
 
-    fn tooltip(&self, span: &Span) -> String {
-        let mut text = format!("{}, job {}", span.stage, span.job);
+    fn tooltip(&self, span: &Span, names: &Names) -> String {
+        let owner = match span.job {
+            Some(job) => names.job(job),
+            None => "in the background".to_owned(),
+        };
+        let mut text = format!("{}, {owner}", span.stage);
         // Writing to a string cannot fail.
         if let Some(partition) = span.partition {
             let _ = write!(text, ", partition {partition}");
         }
         if let Some(device) = span.device {
-            let _ = write!(text, ", device {device}");
+            let _ = write!(text, ", {}", names.device(device));
         }
         let _ = write!(
             text,
@@ -317,14 +322,15 @@ impl Picture {
         x + width
     }
 
-    fn list_gaps(&mut self, used: &DeviceUse, most: usize) {
+    fn list_gaps(&mut self, used: &DeviceUse, options: &WaterfallOptions) {
         let gaps = if used.gaps.is_empty() {
             ""
         } else {
             ", the longest:"
         };
-        self.line(format!("{used}{gaps}"));
-        let gaps = used.longest_gaps(most);
+        let name = options.names.device(used.device);
+        self.line(format!("{}{gaps}", used.describe(&name)));
+        let gaps = used.longest_gaps(options.gaps_listed);
         let gaps: Vec<_> = gaps
             .iter()
             .map(|gap| self.at(gap.start, gap.length))
@@ -345,6 +351,25 @@ impl Picture {
             .set("font-size", FONT_SIZE)
             .set("style", "background: white");
         document.to_string()
+    }
+}
+
+/// Returns what a bar can be labelled with, the longest first.
+fn labels(span: &Span, names: &Names) -> Vec<String> {
+    let Some(job) = span.job else {
+        return vec![span.stage.name().to_owned()];
+    };
+    let of_job = [names.job(job), format!("job {job}")];
+    match span.partition {
+        None => of_job.into(),
+        Some(partition) => {
+            let [long, short] = of_job;
+            vec![
+                format!("{long}, partition {partition}"),
+                format!("{short}, partition {partition}"),
+                format!("partition {partition}"),
+            ]
+        }
     }
 }
 

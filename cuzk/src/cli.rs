@@ -14,6 +14,7 @@ use crate::commands::demo::Demo;
 use crate::commands::doctor::Doctor;
 use crate::commands::drain::Drain;
 use crate::commands::evict::Evict;
+use crate::commands::manual::Manual;
 use crate::commands::params::Params;
 use crate::commands::pce::Pce;
 use crate::commands::plan::Plan;
@@ -117,6 +118,8 @@ pub(crate) enum Command {
     Version(Version),
     /// Print the completions of this command line for a shell.
     Completions(Completions),
+    /// Write the manual pages of this command line into a folder.
+    Manual(Manual),
     /// Measure a stage and its peer, alternating, in one run.
     Bench(Bench),
     /// Say what machines will do, by simulation of their pipeline.

@@ -82,6 +82,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         }
         Command::Version(args) => return commands::version::run(args, cli.json),
         Command::Completions(args) => return commands::completions::run(args, Cli::command()),
+        Command::Manual(args) => return commands::manual::run(args, Cli::command()),
         _ => {}
     }
     let context = Context::new(cli.config.as_deref(), cli.json)?;
@@ -111,7 +112,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         | Command::Doctor(_)
         | Command::SupportBundle(_)
         | Command::Version(_)
-        | Command::Completions(_) => Ok(()),
+        | Command::Completions(_)
+        | Command::Manual(_) => Ok(()),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Sweep(args) => sweep::run(&context, &args),
         Command::Tune(Tune::GpuThreads(args)) => commands::tune::gpu_threads(&context, &args),

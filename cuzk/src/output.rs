@@ -54,7 +54,11 @@ pub(crate) fn print_lines(lines: &str) -> Result<(), Failure> {
     match writeln!(io::stdout().lock(), "{lines}") {
         // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| Failure::failed(format!("standard output: {error}"))),
+        result => result.map_err(|error| {
+            Failure::failed(format!(
+                "standard output: {error}; send the output to another place"
+            ))
+        }),
     }
 }
 

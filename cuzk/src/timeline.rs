@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use cuzk_core::timeline::{Span, WaterfallOptions, chrome_trace, waterfall_svg};
+use cuzk_core::timeline::{Names, Span, WaterfallOptions, chrome_trace, waterfall_svg};
 
 use crate::failure::Failure;
 use crate::output_path::OutputPath;
@@ -59,18 +59,19 @@ impl Drawing {
         &self.out
     }
 
-    /// Writes `spans` under `title`.
-    pub(crate) fn write(&self, spans: &[Span], title: &str) -> Result<(), Failure> {
+    /// Writes `spans` under `title`, with the names of devices and jobs.
+    pub(crate) fn write(&self, spans: &[Span], names: Names, title: &str) -> Result<(), Failure> {
         let bytes = match self.format {
             Format::Svg => {
                 let title = title.to_owned();
                 let options = WaterfallOptions {
                     title,
+                    names,
                     ..WaterfallOptions::default()
                 };
                 waterfall_svg(spans, &options).into_bytes()
             }
-            Format::Trace => serde_json::to_vec(&chrome_trace(spans))
+            Format::Trace => serde_json::to_vec(&chrome_trace(spans, &names))
                 .map_err(|error| Failure::failed(error.to_string()))?,
         };
         self.out.write(&bytes)

@@ -8,6 +8,9 @@
 )]
 
 #[cfg(target_os = "linux")]
+#[path = "cli/codes.rs"]
+mod codes;
+#[cfg(target_os = "linux")]
 #[path = "cli/messages.rs"]
 mod messages;
 #[cfg(target_os = "linux")]

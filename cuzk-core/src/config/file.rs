@@ -44,6 +44,8 @@ pub struct SrsSection {
     pub param_cache: Field<String>,
     /// Kinds whose points' multiples the engine makes.
     pub multiples: Field<Vec<String>>,
+    /// Comparison of the network's parameters with their digests.
+    pub check_digests: Field<bool>,
     /// Sources of parameters.
     pub sources: Field<Vec<String>>,
 }

@@ -159,6 +159,8 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use cuzk_testing::folder_of as root;
+
     use super::*;
 
     #[test]
@@ -187,16 +189,6 @@ mod tests {
         ] {
             assert_eq!(in_environment(set).as_deref(), expected, "{set:?}");
         }
-    }
-
-    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
     }
 
     fn machine(files: &[(&str, &str)]) -> Option<u64> {

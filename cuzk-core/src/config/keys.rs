@@ -20,6 +20,7 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
                 "multiples",
                 "a list of kinds of \"porep\", \"winning-post\", \"window-post\", \"snap-deals\"",
             ),
+            ("check_digests", "true or false"),
             (
                 "sources",
                 "a list of folders, \"https://HOST/PATH\", \"ipfs://GATEWAY\" or \"cuzk://HOST:PORT\"",

@@ -110,6 +110,7 @@ impl From<&Config> for FileConfig {
             srs: file::SrsSection {
                 param_cache: written(config.srs.param_cache.to_string_lossy().into_owned()),
                 multiples: texts(&config.srs.multiples),
+                check_digests: written(config.srs.check_digests),
                 sources: texts(&config.srs.sources),
             },
             synthesis: file::SynthesisSection {

@@ -66,6 +66,10 @@ fn srs(check: &mut Check<'_>, section: &file::SrsSection) -> Srs {
     Srs {
         param_cache: param_cache(check, &section.param_cache),
         multiples: multiples(check, &section.multiples),
+        check_digests: section
+            .check_digests
+            .as_ref()
+            .is_none_or(|field| *field.get_ref()),
         sources: sources(check, &section.sources),
     }
 }

@@ -93,6 +93,9 @@ pub struct Srs {
     /// Kinds whose parameters' points the engine makes multiples of, in the background,
     /// where there are none and the CPU proves.
     pub multiples: Vec<ProofKind>,
+    /// True if the engine compares the network's parameters with their digests, once, in the
+    /// background.
+    pub check_digests: bool,
     /// Where parameters are fetched from, on demand only.
     pub sources: Vec<Source>,
 }

@@ -20,7 +20,7 @@ use cuzk_scheduler::health::Trial;
 
 use super::assets::cost::Charge;
 use crate::Error;
-
+use crate::error::ErrorCode;
 use crate::job::{JobState, Place};
 use crate::pipeline::Partition;
 use crate::timeline::{Stage, Timeline, Trace, Wait};
@@ -105,6 +105,20 @@ impl Attempt {
             trial: None,
             rejected: None,
         }
+    }
+
+    /// Says that the partition is proved again, and why.
+    pub(super) fn log_again(&self, device: usize, error: &Error) {
+        tracing::warn!(
+            parent: None,
+            job = self.job.number(),
+            id = self.job.id(),
+            partition = self.partition,
+            device,
+            code = %ErrorCode::of(error),
+            %error,
+            "a partition has to be proved again"
+        );
     }
 
     /// A new attempt at the same partition, from its start. It makes its own sums, because

@@ -25,7 +25,7 @@ use super::compute::Compute;
 use super::dispatch::{Dispatcher, limits};
 use super::elsewhere::Outside;
 use super::fleet::Fleet;
-use super::jobs::Jobs;
+use super::jobs::{Jobs, log_span};
 use super::reverify::{ProofKey, verify_again};
 use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
@@ -62,7 +62,7 @@ impl Core {
         let fleet = Fleet::new(&config, devices);
         Ok(Self {
             decoder,
-            timeline: Timeline::default(),
+            timeline: fleet.timeline(),
             compute: Compute::new(&config, pool, fleet.throttle(), limits.total_bytes)?,
             assets: Assets::new(&config, &limits, fleet.any_is_this_cpu()),
             jobs: Jobs::new(&config.jobs)?,
@@ -224,7 +224,7 @@ impl Core {
         let route = route::route(&failure, &self.fleet.view());
         let partition = attempt.partition;
         if route != Route::Settle {
-            tracing::warn!(device, partition, %error, "a partition has to be proved again");
+            attempt.log_again(device, &error);
         }
         match route {
             Route::Settle => self.settle(&attempt.job, partition, Err(error)),
@@ -367,14 +367,14 @@ impl Core {
     }
 
     /// Runs `work`, which has a partition of this job in hand. A panic ends the job, and
-    /// the thread goes on.
+    /// the thread goes on. Log lines that `work` writes name the job.
     pub(super) fn guarded<T>(
         &self,
         stage: &'static str,
         job: &Arc<JobState>,
         work: impl FnOnce() -> T,
     ) -> Option<T> {
-        let done = catch_panic(stage, || Ok(work()));
+        let done = log_span(job.number(), job.id()).in_scope(|| catch_panic(stage, || Ok(work())));
         done.map_err(|error| self.end(job, error)).ok()
     }
 }

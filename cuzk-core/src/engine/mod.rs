@@ -70,7 +70,7 @@ pub use self::devices::{devices, host_b_g2, warn_of_few_queues};
 pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
-pub use self::start::make_no_multiples;
+pub use self::start::serve_one_command;
 use self::start::{cannot_start, decode_file};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,

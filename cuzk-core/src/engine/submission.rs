@@ -20,6 +20,7 @@ use super::entrance::enter;
 use super::jobs::recorder::{JobRecord, JobRecorder};
 use super::jobs::registry::Begin;
 use super::jobs::stored::stored_options;
+use super::jobs::{Jobs, log_span};
 use super::reverify::verify_stored;
 use crate::job::{JobOptions, JobState, NewJob, RequestBytes, priority_of};
 use crate::metrics::{self, Refusal};
@@ -116,18 +117,22 @@ fn accept(
         deadline,
         record: None,
     };
+    let request_bytes = request.as_ref().map(|request| request.as_bytes().len());
     let recorder = core.jobs.recorder();
     let (done, is_new) = match (&recorder, request) {
         (Some(recorder), Some(request)) => {
             let kept = (request, options.deadline);
-            keep(core, recorder, &mut new, &*statement, kept)?
+            let span = log_span(number, new.id.as_deref());
+            span.in_scope(|| keep(core, recorder, &mut new, &*statement, kept))?
         }
         _ => (Vec::new(), false),
     };
     let job = Arc::new(JobState::new(new));
     job.set_input(statement);
     core.timeline.follow(number, Arc::clone(job.live()));
+    core.timeline.name_job(number, name_of(&job));
     core.jobs.registry.add_live(&job);
+    core.jobs.log_accepted(&job, request_bytes);
     for (partition, proof) in done {
         core.restore(&job, partition, proof);
     }
@@ -138,6 +143,7 @@ fn accept(
         enter(core, &job, can_wait)
     };
     if let Err(error) = queued {
+        Jobs::log_refused(&job, &error);
         core.jobs.registry.ended(&job);
         core.timeline.unfollow(number);
         // Only the row of this submission: another job may have the id.
@@ -148,6 +154,14 @@ fn accept(
     }
     metrics::job_accepted(circuit.kind.name());
     Ok(job)
+}
+
+/// Returns what pictures call a job.
+pub(super) fn name_of(job: &JobState) -> String {
+    match job.id() {
+        Some(id) => format!("{} {id}", job.circuit()),
+        None => job.circuit().to_string(),
+    }
 }
 
 /// Returns the error for which a job is refused before anything is kept of it.

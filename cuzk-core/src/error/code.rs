@@ -159,6 +159,25 @@ impl ErrorCode {
         }
     }
 
+    /// Returns a message with the code after it: `MESSAGE [CUZK-0007]`.
+    #[must_use]
+    pub fn after(self, message: impl fmt::Display) -> String {
+        format!("{message} [{self}]")
+    }
+
+    /// Takes the code off the end of a message, if there is one.
+    #[must_use]
+    pub fn split(message: &str) -> (&str, Option<Self>) {
+        let found = Self::ALL.into_iter().find_map(|code| {
+            let end = format!(" [{code}]");
+            Some((message.strip_suffix(&end)?, code))
+        });
+        match found {
+            Some((message, code)) => (message, Some(code)),
+            None => (message, None),
+        }
+    }
+
     /// Returns the code of an error.
     #[must_use]
     pub fn of(error: &Error) -> Self {

@@ -80,13 +80,17 @@ pub(crate) fn config(directory: &Path) -> Config {
 
 /// The tiny circuit under the name of a kind, and its parameters.
 pub(crate) fn generate(kind: ProofKind, directory: &Path, options: GenerateOptions) {
+    generate_as(id(kind), directory, options);
+}
+
+/// The tiny circuit under any name, and its parameters.
+pub(crate) fn generate_as(id: CircuitId, directory: &Path, options: GenerateOptions) {
     let blank = Square {
         root: 0,
         square: Scalar::ZERO,
     };
     std::fs::create_dir_all(directory).unwrap();
     let program = cuzk_pce::compile(blank).unwrap();
-    let id = id(kind);
     let path = circuits::cache_path(id, directory).unwrap();
     program::write(&path, &program, &id.to_string()).unwrap();
     let files = circuits::parameter_files(id).unwrap();

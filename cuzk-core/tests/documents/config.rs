@@ -242,6 +242,7 @@ const GOOD_VALUES: &str = r#"
         [srs]
         param_cache = "cache"
         multiples = ["window-post", "winning-post", "window-post"]
+        check_digests = false
         sources = ["cuzk://prover:9821", "cuzk://prover:9821"]
         [synthesis]
         threads = 0
@@ -367,6 +368,7 @@ fn good_values_resolve() {
         srs: Srs {
             param_cache: "cache".into(),
             multiples: vec![ProofKind::WindowPost, ProofKind::WinningPost],
+            check_digests: false,
             sources: vec!["cuzk://prover:9821".parse().unwrap()],
         },
         synthesis: Synthesis {
@@ -995,6 +997,7 @@ prop_compose! {
             srs: Srs {
                 param_cache: param_cache.into(),
                 multiples: ProofKind::ALL[counts[1] % 5..].to_vec(),
+                check_digests: throttle,
                 sources: SOURCES[counts[0] % 4..].iter().map(|text| text.parse().unwrap()).collect(),
             },
             synthesis: Synthesis {

@@ -10,10 +10,12 @@ mod batch;
 #[path = "../common/mod.rs"]
 mod common;
 mod daemon;
+mod digests;
 mod elsewhere;
 mod faults;
 mod jobs;
 mod journal;
+mod lines;
 mod metrics;
 #[cfg(unix)]
 mod pipe;

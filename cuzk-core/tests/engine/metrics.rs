@@ -38,7 +38,7 @@ fn look(snapshotter: &Snapshotter) -> HashMap<String, f64> {
 
 /// Runs an ignored test of this module in a process of its own, because a recorder is the
 /// whole process's: it would hear the other tests, too. Returns the output.
-fn in_a_process_of_its_own(test: &str) -> Output {
+pub(crate) fn in_a_process_of_its_own(test: &str) -> Output {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--ignored", "--exact", test, "--nocapture"]);
     let output = child.output().unwrap();

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use blstrs::G1Affine;
 use cuzk_core::config::Devices;
-use cuzk_core::engine::make_no_multiples;
+use cuzk_core::engine::serve_one_command;
 use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
 use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
@@ -103,7 +104,7 @@ fn an_engine_that_is_to_make_none_leaves_damaged_multiples_alone() {
     };
     let before = fs::read(&multiples).unwrap();
     let engine = engine_that_makes(folder.path(), &[KIND]);
-    make_no_multiples(&engine);
+    serve_one_command(&engine);
     prove(&engine);
     assert!(engine.status().making_multiples.is_empty());
     engine.shutdown();
@@ -162,6 +163,10 @@ fn multiples_are_made_of_kinds_that_are_to_have_them() {
     first.wait().unwrap();
     wait_until("they are made", || making().is_empty());
     assert!(is_usable(folder.path()));
+    let spans = engine.timeline().spans();
+    let making = |span: &&Span| span.stage == Stage::Multiples;
+    let span = spans.iter().find(making).expect("the making has a span");
+    assert_eq!((span.job, span.partition), (None, None));
     assert_they_come_into_use(&engine, folder.path());
     engine.shutdown();
 }

@@ -1,9 +1,9 @@
 //! Every point of a parameter file, and what can be said of them together.
 //!
 //! Mapping a file checks its lengths and its verifying key; proving checks that
-//! the points it reads are on the curve. This is the rest, for whoever fetched
-//! parameters and wants to know before a proof is due. Not a proof that the
-//! parameters are this circuit's: that takes the toxic waste.
+//! the points it reads are on the curve. This is the rest that needs no circuit, for
+//! operators who fetched parameters and want to know before a proof is due. The check
+//! against the circuit is [`relation`](super::relation).
 //!
 //! The invariant: points that pass are in the right groups, and both queries over B are of
 //! the same scalars. A point outside of its group is overlooked with a chance of 2^-66, and
@@ -11,7 +11,7 @@
 
 use bellperson::groth16::VerifyingKey;
 use blstrs::{Bls12, G1Affine, G1Projective, G2Projective, Scalar};
-use cuzk_kernels::msm::{self, Bases, BasesError, subgroup};
+use cuzk_kernels::msm::{self, Bases, subgroup};
 use cuzk_kernels::{Isa, KernelError};
 use group::{Curve, Group};
 use pairing::Engine as _;
@@ -20,10 +20,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::error::ParamsError;
 use super::file::ParamsFile;
+use super::part::{CHUNK, Part};
 use super::query::QueryName;
-
-/// Terms of a random combination in memory at a time.
-const CHUNK: usize = 1 << 18;
 
 /// Checks every point of `params`, on rayon's current pool. `progress` is told
 /// the name of each query before it is read.
@@ -62,19 +60,12 @@ fn in_subgroup(
     query: QueryName,
     all_in: Result<bool, KernelError>,
 ) -> Result<(), ParamsError> {
-    match all_in.map_err(|source| unreadable(params, source))? {
+    match all_in.map_err(|source| ParamsError::points(params.path(), source))? {
         true => Ok(()),
         false => Err(ParamsError::OutsideSubgroup {
             path: params.path().to_owned(),
             query,
         }),
-    }
-}
-
-fn unreadable(params: &ParamsFile, source: KernelError) -> ParamsError {
-    ParamsError::Points {
-        path: params.path().to_owned(),
-        source,
     }
 }
 
@@ -106,7 +97,7 @@ fn check_b(params: &ParamsFile, isa: Isa, mut rng: ChaCha8Rng) -> Result<(), Par
         let len = (b_g1.len() - start).min(CHUNK);
         let scalars: Vec<Scalar> = (0..len).map(|_| random_half(&mut rng)).collect();
         let (part_g1, part_g2) = (Part::new(&b_g1, start, len), Part::new(&b_g2, start, len));
-        let failed = |source| unreadable(params, source);
+        let failed = |source| ParamsError::points(params.path(), source);
         sum_g1 += msm::g1_with(isa, &part_g1, &scalars).map_err(failed)?;
         sum_g2 += msm::g2_with(isa, &part_g2, &scalars).map_err(failed)?;
     }
@@ -127,52 +118,4 @@ fn random_half(rng: &mut ChaCha8Rng) -> Scalar {
     let words = [rng.next_u64(), rng.next_u64(), 0, 0];
     // 128 bits are below the modulus.
     Option::from(Scalar::from_u64s_le(&words)).unwrap_or_default()
-}
-
-/// Consecutive bases of others. Their encodings are not shown. A kernel that reads
-/// encodings is content with a weak test of the curve's equation, which a forger could
-/// pass. A proof from a wrong point does not verify, but nothing is verified after this
-/// check.
-struct Part<'a, B: ?Sized> {
-    all: &'a B,
-    start: usize,
-    len: usize,
-}
-
-impl<'a, B: ?Sized> Part<'a, B> {
-    fn new(all: &'a B, start: usize, len: usize) -> Self {
-        Self { all, start, len }
-    }
-
-    fn all<P>(all: &'a B) -> Self
-    where
-        B: Bases<P>,
-    {
-        Self::new(all, 0, all.len())
-    }
-}
-
-impl<P, B: Bases<P> + ?Sized> Bases<P> for Part<'_, B> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn read(&self, start: usize, out: &mut [P]) -> Result<(), BasesError> {
-        self.all.read(self.start + start, out)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_reads_its_own_bases() {
-        let points = [1, 2, 3, 4, 5];
-        let part = Part::new(&points[..], 2, 2);
-        let mut out = [0; 2];
-        assert_eq!(Bases::<i32>::len(&part), 2);
-        part.read(0, &mut out).unwrap();
-        assert_eq!(out, [3, 4]);
-    }
 }

@@ -4,7 +4,7 @@
 //! those. The invariant: an error about a file names the file.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_memory::Stopped;
@@ -201,6 +201,14 @@ impl From<Stopped> for ParamsError {
 }
 
 impl ParamsError {
+    /// A point of the file `path` that a kernel could not use.
+    pub(super) fn points(path: &Path, source: KernelError) -> Self {
+        Self::Points {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// A file that could not be read or written; [`ParamsError::Missing`] when
     /// it is not there.
     pub(super) fn io(path: impl Into<PathBuf>, source: io::Error) -> Self {

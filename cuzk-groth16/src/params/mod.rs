@@ -6,7 +6,10 @@
 //! | `file` | maps a file and checks its lengths |
 //! | `reader` | reads parameters out of a stream |
 //! | `query` | decodes points |
-//! | `check` | checks every point |
+//! | `check` | checks every point by itself |
+//! | `part` | a piece of a query |
+//! | `assignment` | random values of a circuit's variables, and what its products need |
+//! | `relation` | checks the points against the circuit, by a random assignment |
 //! | `mapped` | a file in use, with its multiples |
 //! | `multiples` | multiples of points, in a file beside the parameters |
 //! | `manager` | the folder of the files; opens each once |
@@ -19,6 +22,7 @@
 //! * A parameter file is never copied whole.
 //! * An existing parameter file is never overwritten.
 
+mod assignment;
 mod check;
 mod error;
 mod file;
@@ -28,9 +32,11 @@ mod map;
 mod mapped;
 mod multiples;
 mod new_file;
+mod part;
 mod qap;
 mod query;
 mod reader;
+mod relation;
 mod toxic_waste;
 
 pub use crate::query_lengths::QueryLengths;
@@ -45,4 +51,5 @@ pub use multiples::{
     planned_multiples, write_multiples, writing_bytes,
 };
 pub use query::{Query, QueryName};
+pub use relation::{Relation, check_relation, relation_bytes};
 pub use toxic_waste::ToxicWaste;

@@ -6,8 +6,10 @@
 mod batch;
 mod check;
 mod circuit_cache;
+mod file;
 mod multiples;
 mod params;
+mod relation;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -211,7 +211,8 @@ fn spans_event(look: &Look, since: Option<Duration>) -> String {
     json!({ "first": first, "now_s": seconds(look.now), "spans": spans }).to_string()
 }
 
-/// Returns a span as an array: job, partition, device, stage, start and end in seconds.
+/// Returns a span as an array: job (null for background work), partition, device, stage, start
+/// and end in seconds.
 fn span_value(span: &Span) -> Value {
     json!([
         span.job,

@@ -133,16 +133,21 @@ async fn metrics_page(State(shared): State<Shared>) -> Result<Response, Failure>
 
 async fn timeline_svg(State(shared): State<Shared>) -> Result<Response, Failure> {
     let text = shared.picture(|sources| {
-        let spans = sources.timeline().spans();
-        waterfall_svg(&spans, &WaterfallOptions::default())
+        let timeline = sources.timeline();
+        let options = WaterfallOptions {
+            names: timeline.names(),
+            ..WaterfallOptions::default()
+        };
+        waterfall_svg(&timeline.spans(), &options)
     });
     Ok(([(CONTENT_TYPE, "image/svg+xml")], text.await?).into_response())
 }
 
 async fn timeline_json(State(shared): State<Shared>) -> Result<Response, Failure> {
     let text = shared.picture(|sources| {
-        let spans = sources.timeline().spans();
-        serde_json::to_string(&chrome_trace(&spans)).unwrap_or_default()
+        let timeline = sources.timeline();
+        let (spans, names) = (timeline.spans(), timeline.names());
+        serde_json::to_string(&chrome_trace(&spans, &names)).unwrap_or_default()
     });
     Ok(([(CONTENT_TYPE, "application/json")], text.await?).into_response())
 }

@@ -163,6 +163,7 @@ pub(crate) fn status() -> Status {
             circuit: "porep-32GiB".to_owned(),
             parameter_bytes: 48 * GIB,
             circuit_bytes: GIB,
+            digests: "not_compared",
             uses: 0,
             idle_s: Some(7.5),
         }],

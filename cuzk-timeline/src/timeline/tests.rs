@@ -28,7 +28,7 @@ fn the_list_is_bounded() {
     }
     let spans = timeline.spans();
     assert_eq!(spans.len(), SPANS_MAX);
-    assert_eq!(spans[0].job, 1);
+    assert_eq!(spans[0].job, Some(1));
 }
 
 #[test]

@@ -8,7 +8,7 @@ pub(super) const GRID: &str = "#e0e4e8";
 
 /// Returns the colour of a stage. Waits are grey in queues and yellow on threads.
 /// Witness and evaluation are green, the device is blue, and later stages are violet.
-/// Other machines are cyan.
+/// Other machines are cyan. Background work is brown and grey.
 pub(super) fn colour(stage: Stage) -> &'static str {
     match stage {
         Stage::DecodeWait => "#dfe4ea",
@@ -36,5 +36,7 @@ pub(super) fn colour(stage: Stage) -> &'static str {
         Stage::Verify => "#7986cb",
         Stage::Elsewhere => "#4dd0e1",
         Stage::Dealloc => "#a1887f",
+        Stage::Multiples => "#bcaaa4",
+        Stage::Digests => "#cfd8dc",
     }
 }

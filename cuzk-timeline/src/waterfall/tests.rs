@@ -68,7 +68,7 @@ proptest! {
     ) {
         let unit = 10_u64.pow(zoom);
         let span = |&(stage, place, start, length): &(usize, u64, u64, u64)| Span {
-            job: place,
+            job: (place > 0).then_some(place),
             partition: (place > 0).then_some(7),
             device: usize::try_from(place).ok().filter(|device| *device < 3),
             stage: Stage::ALL[stage],
@@ -114,7 +114,7 @@ fn a_long_queue_is_cut_and_says_so() {
     let mut spans = Vec::new();
     for job in 0..40 {
         let mut span = pipeline(1, 1)[0].clone();
-        (span.job, span.stage) = (job, Stage::QueueWait);
+        (span.job, span.stage) = (Some(job), Stage::QueueWait);
         span.end = span.start + Duration::from_millis(1);
         spans.push(span);
     }
@@ -142,4 +142,38 @@ fn ticks_are_round_and_few() {
         let ticks = Ticks::over(Duration::from_millis(length_ms));
         assert_eq!(ticks, Ticks { step, decimals }, "{length_ms}");
     }
+}
+
+#[test]
+fn devices_and_jobs_have_their_names_and_background_work_its_stage() {
+    let mut spans = pipeline(2, 1);
+    spans.push(Span {
+        job: None,
+        partition: None,
+        device: None,
+        stage: Stage::Multiples,
+        served: None,
+        lane: crate::Lane::new("cuzk-multiples"),
+        start: Duration::ZERO,
+        end: Duration::from_millis(1),
+    });
+    let mut names = Names::default();
+    names.name_device(0, "CPU");
+    names.name_job(0, "porep 2KiB");
+    let options = WaterfallOptions {
+        names,
+        ..WaterfallOptions::default()
+    };
+    let text = waterfall_svg(&spans, &options);
+    for shown in [
+        "device 0 (CPU)",
+        "job 0 (porep 2KiB), partition 0",
+        "device 0 (CPU): ",
+        "multiples, in the background",
+        "2 job(s), 2 partition(s)",
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+    // The second job has no name.
+    assert!(text.contains("job 1, partition 0") && !text.contains("1.0<"));
 }

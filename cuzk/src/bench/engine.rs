@@ -235,7 +235,7 @@ fn idle(context: &Context) -> Result<Comparison, Failure> {
         job.wait()?;
     }
     let mut spans = engine.timeline().spans();
-    spans.retain(|span| span.job != first.number());
+    spans.retain(|span| span.job != Some(first.number()));
     let used = device_use(&spans);
     let [used] = &used[..] else {
         return Err(Failure::failed("there is one device"));

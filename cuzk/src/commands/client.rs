@@ -116,9 +116,12 @@ pub(crate) fn wait<T>(
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let message = error.to_string();
-        match error.is_input() {
-            true => Self::input(message),
-            false => Self::new(ErrorCode::Daemon, message),
-        }
+        // A daemon of an older version names no code.
+        let (message, code) = ErrorCode::split(&message);
+        let or_else = match error.is_input() {
+            true => ErrorCode::Argument,
+            false => ErrorCode::Daemon,
+        };
+        Self::new(code.unwrap_or(or_else), message)
     }
 }

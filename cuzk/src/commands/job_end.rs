@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cuzk_core::error::ErrorCode;
 use cuzk_server::wire::v1::AwaitProofResponse;
 use cuzk_server::wire::v1::await_proof_response::Status;
 use serde::Serialize;
@@ -38,7 +39,12 @@ pub(super) fn finish(
     let (job, reason) = (&end.job_id, &end.error_message);
     match end.status() {
         Status::Completed => {}
-        Status::Failed => return Err(Failure::failed(format!("{job} failed: {reason}"))),
+        Status::Failed => {
+            // A daemon of an older version names no code.
+            let (reason, code) = ErrorCode::split(reason);
+            let problem = format!("{job} failed: {reason}");
+            return Err(Failure::new(code.unwrap_or(ErrorCode::Failed), problem));
+        }
         Status::Cancelled => return Err(Failure::failed(format!("{job} was cancelled"))),
         Status::Timeout => {
             let problem = format!("{job} has not ended; it goes on, so await it again");

@@ -12,6 +12,7 @@ pub(crate) mod drain;
 pub(crate) mod evict;
 mod fleet;
 mod job_end;
+pub(crate) mod manual;
 pub(crate) mod params;
 pub(crate) mod pce;
 pub(crate) mod plan;

@@ -3,6 +3,7 @@
 mod fetch;
 mod generate;
 mod list;
+mod verify;
 
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use cuzk_core::circuits;
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::params::{LIMIT_BYTES, MappedParams, ParamCache, WrittenMultiples, check_points};
+use cuzk_groth16::params::{LIMIT_BYTES, MappedParams, ParamCache, WrittenMultiples};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -32,19 +33,12 @@ pub(crate) enum Params {
     List(list::ParamsList),
     /// Make insecure test parameters, under the names the proofs libraries use.
     Generate(generate::ParamsGenerate),
-    /// Check every point of the parameters in the cache, the key and both queries of B
-    /// against each other, and the lengths against the circuit. The points of H, L and A are
-    /// not compared with the key.
-    Verify(ParamsVerify),
+    /// Check every point of the parameters in the cache by itself, then all points together
+    /// against the circuit.
+    Verify(verify::ParamsVerify),
     /// Compute multiples of the parameters' points and keep them beside the
     /// parameters, so that proofs on the CPU take less time. Worth it for PoSts.
     Prepare(ParamsPrepare),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ParamsVerify {
-    #[command(flatten)]
-    pub(crate) circuit: CircuitArgs,
 }
 
 #[derive(Debug, Args)]
@@ -72,59 +66,9 @@ pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {
         Params::Fetch(args) => fetch::run(context, args),
         Params::List(args) => list::run(context, args),
         Params::Generate(args) => generate::run(context, args),
-        Params::Verify(args) => verify(context, args),
+        Params::Verify(args) => verify::run(context, args),
         Params::Prepare(args) => prepare(context, args),
     }
-}
-
-#[derive(Debug, Serialize)]
-struct VerifyReport {
-    circuit: String,
-    params: String,
-    /// True if nothing is wrong, as far as it was checked.
-    valid: bool,
-    /// The part that another check must show.
-    not_checked: &'static str,
-    points: usize,
-    verify_s: f64,
-}
-
-/// A point of these queries that was replaced by another one of the group is not found here.
-const NOT_CHECKED: &str = "that the points of H, L and A are those of the key; `cuzk params list \
-                           --check` compares whole files with the network's digests";
-
-fn verify(context: &Context, args: &ParamsVerify) -> Result<(), Failure> {
-    let id = args.circuit.id();
-    let started = Instant::now();
-    let param_cache = &context.config.srs.param_cache;
-    check_there(context, id)?;
-    let doing = Doing::begin("getting the compiled circuit");
-    let lengths = circuits::cached(id, param_cache)?.query_lengths();
-    let loaded = ParamCache::new(param_cache)
-        .load(&circuits::parameter_files(id)?, &lengths)
-        .map_err(cuzk_core::Error::from)?;
-    let pool = context.config.synthesis.pool()?;
-    let checked = pool.install(|| {
-        check_points(loaded.mapped(), context.config.cpu.isa, |query| {
-            doing.now(&format!("checking {query}"));
-        })
-    });
-    drop(doing);
-    checked.map_err(cuzk_core::Error::from)?;
-    let report = VerifyReport {
-        circuit: id.to_string(),
-        params: loaded.mapped().path().display().to_string(),
-        valid: true,
-        not_checked: NOT_CHECKED,
-        points: lengths.ic + lengths.h + lengths.l + lengths.a + 2 * lengths.b,
-        verify_s: started.elapsed().as_secs_f64(),
-    };
-    output::print(context.json, &report, |report| {
-        format!(
-            "{}\nvalid as far as it was checked: {} points in {:.1} s\nnot checked: {}",
-            report.params, report.points, report.verify_s, report.not_checked
-        )
-    })
 }
 
 /// Checks that the parameters exist. The caller does this before it gets the circuit. A

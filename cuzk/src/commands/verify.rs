@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{Context, PROOF_MAX_BYTES, read, read_request};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, shown};
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
@@ -62,7 +62,11 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     match report.problem {
         None => Ok(()),
         Some(problem) => {
-            let message = format!("the proof is not valid: {problem}");
+            let message = format!(
+                "{}: the proof is not valid: {problem}; make it again, or name the request that \
+                 it is of",
+                shown(&args.proof)
+            );
             Err(Failure::new(ErrorCode::NotValid, message).reported())
         }
     }

@@ -95,7 +95,7 @@ mod tests {
 
     fn span(job: u64, stage: Stage, from_ms: u64, to_ms: u64) -> Span {
         Span {
-            job,
+            job: Some(job),
             partition: Some(0),
             device: (stage == Stage::Device).then_some(0),
             stage,

@@ -139,10 +139,54 @@ fn verified_parameters_say_what_was_not_checked() {
         report["not_checked"]
             .as_str()
             .unwrap()
-            .contains("H, L and A")
+            .contains("the origin of the parameters")
     );
     let lines = String::from_utf8(cuzk(&verify).stdout).unwrap();
     assert!(lines.contains("not checked: "), "{lines}");
+}
+
+/// Two points of H change places. Each is a point of the group, so only the circuit shows it.
+#[test]
+fn swapped_points_are_found() {
+    let damaged = linked_cache("window-post");
+    for entry in std::fs::read_dir(damaged.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|last| last == "params") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            // The key has six points, a count and the points of IC; then comes H's count.
+            let ic = u32::from_be_bytes(bytes[864..868].try_into().unwrap()) as usize;
+            let h = 868 + ic * 96 + 4;
+            let (first, second) = bytes[h..].split_at_mut(96);
+            first.swap_with_slice(&mut second[..96]);
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    let verify = [
+        "params",
+        "verify",
+        "--kind",
+        "window-post",
+        "--sector-size",
+        "2KiB",
+    ];
+    let output = cuzk_in(damaged.path(), &verify);
+    has_code("CUZK-0008", 2, &output);
+    let said = stderr(&output);
+    assert!(said.contains("are not those of the circuit"), "{said}");
+    assert!(said.contains("fetch it again"), "{said}");
+
+    // A proof fails, and the error names the parameters first.
+    let request = data("window-post.json");
+    let out = damaged.path().join("p");
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let output = cuzk_in(damaged.path(), &prove);
+    has_code("CUZK-0015", 1, &output);
+    assert!(
+        stderr(&output).contains("`cuzk params verify`"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

@@ -270,6 +270,21 @@ fn the_version_says_how_it_was_built() {
     let report = json(&["version"]);
     let kernels = report["kernels"].as_array().unwrap();
     assert_eq!(kernels[0], cuzk_kernels::Isa::best().name());
+    let commit = report["commit"].as_str();
+    assert_eq!(commit, option_env!("CUZK_COMMIT"));
+    assert!(long.contains(commit.unwrap_or("unknown")), "{long}");
+    // A build that was told no commit takes that of the repository, if there is one.
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
+        git.output().is_ok_and(|done| done.status.success())
+    };
+    if git(&["ls-files", "--error-unmatch", "Cargo.toml"]) {
+        let commit = commit.unwrap();
+        let is_told = std::env::var("CUZK_COMMIT").is_ok();
+        let object = format!("{commit}^{{commit}}");
+        assert!(is_told || git(&["cat-file", "-e", &object]), "{commit}");
+    }
 }
 
 #[test]

@@ -143,6 +143,21 @@ fn shells_are_told_the_commands() {
     fails(2, "bash", &cuzk(&["completions", "cmd"]));
 }
 
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(cuzk(&["manual", text(folder.path())]).status.success());
+    for (page, words) in [
+        ("cuzk.1", "vanilla proof"),
+        ("cuzk-params-fetch.1", "sector"),
+    ] {
+        let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(page.contains(words), "{page}");
+    }
+    let nowhere = folder.path().join("nowhere");
+    fails(2, "nowhere", &cuzk(&["manual", text(&nowhere)]));
+}
+
 /// The one object that a command that failed printed with `--json`.
 fn failure(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()

@@ -17,6 +17,7 @@ mod gone;
 mod identity;
 mod killed;
 mod kinds;
+mod lines;
 mod malformed;
 mod params;
 mod refused;

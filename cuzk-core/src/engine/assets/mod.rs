@@ -7,6 +7,7 @@
 //! unless these cannot be used.
 
 pub(super) mod cost;
+mod digest_checks;
 mod files_in_use;
 mod multiples_queue;
 
@@ -25,6 +26,8 @@ use cuzk_scheduler::admission::Limits;
 use rayon::ThreadPool;
 
 use self::cost::{CostTable, KeyFiles};
+use self::digest_checks::DigestChecks;
+pub(super) use self::digest_checks::DigestState;
 use self::files_in_use::FilesInUse;
 pub(super) use self::multiples_queue::MultiplesQueue;
 use crate::circuits::{Circuits, cached_while, parameter_files};
@@ -36,6 +39,8 @@ pub(super) struct Assets {
     pub(super) costs: CostTable,
     /// Circuits whose multiples are to be made in the background.
     pub(super) multiples: MultiplesQueue,
+    /// Circuits whose parameters are compared with the network's digests.
+    pub(super) digests: DigestChecks,
     circuits: Circuits,
     params: ParamCache,
     in_use: FilesInUse,
@@ -54,6 +59,7 @@ impl Assets {
         Self {
             costs: CostTable::new(config, limits),
             multiples: MultiplesQueue::default(),
+            digests: DigestChecks::new(config.srs.check_digests),
             circuits: Circuits::default(),
             params: ParamCache::new(&config.srs.param_cache).with_threads(threads),
             in_use: FilesInUse::default(),
@@ -126,6 +132,7 @@ impl Assets {
             self.params.evict(files);
         }
         self.in_use.use_these(id, now);
+        self.digests.forget(id);
         tracing::warn!(
             circuit = %id, %path,
             "the parameters were replaced; partitions that begin now are proved with the new ones"
@@ -163,6 +170,7 @@ impl Assets {
         if wanted || shared.is_outdated(params) {
             self.multiples.ask(id);
         }
+        self.digests.ask(id);
         Ok(KeyFiles::new(params, shared.usable()))
     }
 

@@ -27,6 +27,7 @@ use self::watchdog::Watchdog;
 use super::attempt::Attempt;
 use crate::config::Config;
 use crate::metrics;
+use crate::timeline::Timeline;
 use crate::{Error, Result};
 
 const DEDICATED_ROLES: [&str; 2] = ["critical", "retry"];
@@ -132,6 +133,28 @@ impl Fleet {
             Some(device) => Some(device),
             None => self.dedicated(slot).map(|worker| &worker.slot),
         }
+    }
+
+    /// Returns an empty timeline that knows the names of the devices and dedicated workers.
+    pub(super) fn timeline(&self) -> Timeline {
+        let timeline = Timeline::default();
+        for (device, name) in self.names() {
+            timeline.name_device(device, name);
+        }
+        timeline
+    }
+
+    /// Returns what pictures call each device, and each dedicated worker.
+    fn names(&self) -> impl Iterator<Item = (usize, String)> {
+        let devices = self.devices.iter().map(|slot| {
+            let name = match slot.device.backend.is_this_cpu() {
+                true => "CPU",
+                false => "GPU",
+            };
+            name.to_owned()
+        });
+        let workers = DEDICATED_ROLES.map(|role| format!("CPU, {role} worker"));
+        devices.chain(workers).enumerate()
     }
 
     /// Returns the slots there are, with the role of each.

@@ -10,6 +10,7 @@ pub(super) mod registry;
 pub(super) mod stored;
 pub(super) mod waiting;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use self::registry::Registry;
 use self::waiting::WaitingJobs;
 use super::signal::Signal;
 use crate::config;
+use crate::error::ErrorCode;
 use crate::job::JobState;
 use crate::metrics::{self, Outcome};
 use crate::{Error, Result};
@@ -33,6 +35,8 @@ pub(super) struct Jobs {
     recorder: Mutex<Option<Arc<JobRecorder>>>,
     /// Notified when a job has ended and when the engine closes.
     changed: Signal,
+    /// True if the lines of each job are of level debug.
+    logs_less: AtomicBool,
 }
 
 impl Jobs {
@@ -45,6 +49,7 @@ impl Jobs {
             ended: EndedJobs::default(),
             recorder: Mutex::new(JobRecorder::open(config)?),
             changed: Signal::default(),
+            logs_less: AtomicBool::new(false),
         })
     }
 
@@ -75,6 +80,82 @@ impl Jobs {
         self.ended.note(job, outcome);
         let kind = job.circuit().kind.name();
         metrics::job_ended(kind, outcome, job.accepted().elapsed());
+        self.log_end(job, outcome);
+    }
+
+    /// Writes the lines of each job at level debug from now on.
+    pub(super) fn log_less(&self) {
+        self.logs_less.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes the line for a job that was accepted. The fields of this line and of the next
+    /// have the names and values of the metrics' labels. `request_bytes` is the size of what
+    /// was sent, if it was bytes.
+    pub(super) fn log_accepted(&self, job: &JobState, request_bytes: Option<usize>) {
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    parent: None,
+                    job = job.number(),
+                    id = job.id(),
+                    kind = job.circuit().kind.name(),
+                    sector_size = %job.circuit().sector_size,
+                    priority = job.priority().name(),
+                    partitions = job.progress().partitions,
+                    request_bytes,
+                    "the job is accepted"
+                )
+            };
+        }
+        if self.logs_less.load(Ordering::Relaxed) {
+            line!(debug);
+        } else {
+            line!(info);
+        }
+    }
+
+    /// Writes the line for a job that was accepted and had no place in the queue after all.
+    pub(super) fn log_refused(job: &JobState, error: &Error) {
+        tracing::warn!(
+            parent: None,
+            job = job.number(),
+            id = job.id(),
+            code = %ErrorCode::of(error),
+            %error,
+            "the job is refused after all"
+        );
+    }
+
+    /// Writes the line for a job's end.
+    fn log_end(&self, job: &JobState, outcome: Outcome) {
+        let times = job.times();
+        let end = job.outcome();
+        let error = end.as_ref().and_then(|end| end.as_ref().err());
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    parent: None,
+                    job = job.number(),
+                    id = job.id(),
+                    kind = job.circuit().kind.name(),
+                    sector_size = %job.circuit().sector_size,
+                    outcome = outcome.name(),
+                    total_s = times.total.as_secs_f64(),
+                    queue_wait_s = times.queue_wait.as_secs_f64(),
+                    srs_load_s = times.srs_load.as_secs_f64(),
+                    synthesis_s = times.synthesis.as_secs_f64(),
+                    device_s = times.device.as_secs_f64(),
+                    code = error.map(|error| ErrorCode::of(error).to_string()),
+                    error = error.map(|error| error.to_string()),
+                    "the job has ended"
+                )
+            };
+        }
+        if self.logs_less.load(Ordering::Relaxed) {
+            line!(debug);
+        } else {
+            line!(info);
+        }
     }
 
     /// Has the threads that wait for a change of jobs look again.
@@ -90,4 +171,9 @@ impl Jobs {
     fn lock_recorder(&self) -> MutexGuard<'_, Option<Arc<JobRecorder>>> {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the span of log lines that are written while a thread works for this job.
+pub(super) fn log_span(number: u64, id: Option<&str>) -> tracing::Span {
+    tracing::error_span!("job", job = number, id)
 }

@@ -15,6 +15,9 @@ pub struct AssetStatus {
     pub parameter_bytes: u64,
     /// The memory of the circuit, and of what devices keep for it, in bytes.
     pub circuit_bytes: u64,
+    /// The comparison of its parameters with the network's digests: `not_compared`, `waits`,
+    /// `comparing`, `right`, `wrong`, `not_listed` or `unreadable`.
+    pub digests: &'static str,
     /// The partitions that use it.
     pub uses: usize,
     /// The time since the last use, in seconds; none while it is in use.
@@ -30,6 +33,7 @@ pub(super) fn all(core: &Core) -> Vec<AssetStatus> {
             circuit: thing.key.to_string(),
             parameter_bytes,
             circuit_bytes,
+            digests: core.assets.digests.state(thing.key).name(),
             uses: thing.users,
             idle_s: thing.idle.map(|idle| idle.as_secs_f64()),
         }

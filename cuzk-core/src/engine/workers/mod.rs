@@ -9,6 +9,7 @@ mod admission;
 mod batch;
 mod dedicated;
 mod device;
+mod digests;
 mod finish;
 mod multiples;
 mod resume;
@@ -34,7 +35,8 @@ pub(super) struct Workers {
     devices: Crew,
     finishing: Crew,
     watchdog: Crew,
-    multiples: Crew,
+    /// Threads of work that no job waits for.
+    background: Crew,
 }
 
 /// Threads that end together.
@@ -74,7 +76,9 @@ impl Workers {
         let work = move |core: &Core| watchdog::run(core, replace);
         self.watchdog.spawn(core, "cuzk-watch".to_owned(), work)?;
         let name = "cuzk-multiples".to_owned();
-        self.multiples.spawn(core, name, multiples::run)?;
+        self.background.spawn(core, name, multiples::run)?;
+        let name = "cuzk-digests".to_owned();
+        self.background.spawn(core, name, digests::run)?;
         self.begin_resuming(core)
     }
 
@@ -96,7 +100,8 @@ impl Workers {
     pub(super) fn end(&self, core: &Core) {
         core.close();
         multiples::stop(core);
-        self.multiples.join();
+        digests::stop(core);
+        self.background.join();
         self.resume.join();
         self.admitted.join();
         core.dispatch.close_ready();

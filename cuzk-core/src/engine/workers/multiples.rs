@@ -20,6 +20,7 @@ use crate::Result;
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
 use crate::panics::catch_panic;
+use crate::timeline::Stage;
 
 /// What came of a circuit's multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,9 @@ fn renew(core: &Core, id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<()> 
     let started = Instant::now();
     let wanted = core.assets.wants_multiples(id);
     let renew = || params.renew_multiples(&circuit, context, threads, wanted);
-    match one_thread()?.install(renew) {
+    let pool = one_thread()?;
+    let trace = core.timeline.background();
+    match trace.time(Stage::Multiples, || pool.install(renew)) {
         Ok(true) => tracing::info!(
             circuit = %id,
             elapsed_s = started.elapsed().as_secs_f64(),

@@ -93,6 +93,18 @@ fn samples() -> Vec<(ErrorCode, Error)> {
         ),
         (Unsatisfied, Error::Unsatisfied { partition, row: 7 }),
         (OverBudget, Error::OverBudget(over)),
+        (
+            NoMemory,
+            Error::NoMemory(cuzk_memory::NoMemory { bytes: 7 }),
+        ),
+        (
+            CircuitFile,
+            Error::Groth16(cuzk_groth16::Error::OtherCircuit {
+                path: path(),
+                expected: "c".into(),
+                got: "d".into(),
+            }),
+        ),
         (Device, backend(Culprit::Device)),
         (
             Rejected,
@@ -170,6 +182,18 @@ fn samples() -> Vec<(ErrorCode, Error)> {
     ]
 }
 
+/// The codes that only commands have. `cuzk/tests/cli/codes.rs` has a command for each.
+const OF_COMMANDS: [ErrorCode; 7] = [Failed, Output, Signal, Daemon, Fetch, Doctor, NotValid];
+
+#[test]
+fn each_code_has_an_error_here_or_is_of_commands() {
+    let samples = samples();
+    for code in ErrorCode::ALL {
+        let is_here = samples.iter().any(|(of, _)| *of == code);
+        assert!(is_here != OF_COMMANDS.contains(&code), "{code}");
+    }
+}
+
 #[test]
 fn codes_are_numbered_in_order_and_written_with_four_digits() {
     for (code, number) in ErrorCode::ALL.into_iter().zip(1..) {
@@ -216,5 +240,18 @@ fn each_error_says_what_to_do() {
         if code.exit_code() == 2 && code != ErrorCode::File && code != Argument {
             assert!(told.contains("; "), "{code}: {told}");
         }
+    }
+}
+
+#[test]
+fn a_code_after_a_message_is_taken_off_again() {
+    for code in ErrorCode::ALL {
+        assert_eq!(
+            ErrorCode::split(&code.after("x [y]")),
+            ("x [y]", Some(code))
+        );
+    }
+    for other in ["", "x", "x [CUZK-0000]", "x [CUZK-0001] ", "[CUZK-0001]"] {
+        assert_eq!(ErrorCode::split(other), (other, None));
     }
 }

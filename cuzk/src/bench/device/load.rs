@@ -48,7 +48,10 @@ impl Load {
         let seconds = started.elapsed().as_secs_f64();
         let spans = gpu.timeline.spans();
         // The first proof is the one before the load.
-        let of_load: Vec<_> = spans.into_iter().filter(|span| span.job == 1).collect();
+        let of_load: Vec<_> = spans
+            .into_iter()
+            .filter(|span| span.job == Some(1))
+            .collect();
         let devices = device_use(&of_load);
         let device = (devices.first()).ok_or_else(|| failed("no region was timed"))?;
         let gap = device.longest_gaps(1).first().map(|gap| gap.length);

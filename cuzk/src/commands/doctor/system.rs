@@ -122,20 +122,10 @@ fn unknown(topic: &'static str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use cuzk_testing::folder_of as root;
 
     use super::super::finding::Level;
     use super::*;
-
-    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
 
     #[test]
     fn huge_pages_are_good_always_or_on_request() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cuzk_core::circuits;
-use cuzk_fetch::{Digest, ListedFile, file_digest, note_digest, noted_digest};
+use cuzk_fetch::{Digest, HashedFile, ListedFile, noted_digest};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -126,13 +126,14 @@ fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
     let path = folder.join(name);
     let bar = progress::bytes_bar("hashing");
     bar.set_length(path.metadata().map_or(0, |metadata| metadata.len()));
-    let digest = file_digest(&path, |bytes| {
+    let hashed = HashedFile::new(folder, name, |bytes| {
         bar.inc(bytes);
         true
     });
     bar.finish_and_clear();
-    let digest = digest.map_err(|error| Failure::file(&path, &error))?;
-    if let Err(error) = note_digest(folder, name, digest) {
+    let hashed = hashed.map_err(|error| Failure::file(&path, &error))?;
+    let digest = hashed.digest();
+    if let Err(error) = hashed.note() {
         tracing::warn!("{}: the digest cannot be noted: {error}", folder.display());
     }
     Ok(digest)

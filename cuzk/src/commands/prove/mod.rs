@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cuzk_core::Engine;
-use cuzk_core::engine::make_no_multiples;
+use cuzk_core::engine::serve_one_command;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 
@@ -168,8 +168,8 @@ pub(crate) fn prove(
         Ok(engine) => engine,
         Err(failure) => return Err(failures.end_all(orders.iter().map(Order::name), failure)),
     };
-    // The command ends with its jobs, and nobody asked for multiples.
-    make_no_multiples(&engine);
+    // The command ends with its jobs, and nobody asked for multiples or digests.
+    serve_one_command(&engine);
     let mut batch = Batch::new(orders);
     if let Some(signal) = batch.prove(&engine, interrupt, &mut failures) {
         return Err(stopped::stop(context, engine, batch, drawing, signal));
@@ -183,7 +183,7 @@ pub(crate) fn prove(
             failures.add(&failure);
         }
     }
-    let drawn = drawing.map(|drawing| drawing.write(&spans, &batch.title()));
+    let drawn = drawing.map(|drawing| drawing.write(&spans, timeline.names(), &batch.title()));
     if let Some(Err(failure)) = drawn {
         failures.add(&failure);
     }

@@ -78,7 +78,7 @@ pub(super) fn stop(
             }
         }
     }
-    let written = drawing.map(|drawing| drawing.write(&spans, &title));
+    let written = drawing.map(|drawing| drawing.write(&spans, timeline.names(), &title));
     if let Some(Err(failure)) = written {
         lines.push(format!("no timeline: {failure}"));
     }

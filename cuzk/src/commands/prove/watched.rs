@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_partition_is_told_with_its_stages_when_it_is_finished() {
         let span = |partition, stage, start_ms, end_ms| Span {
-            job: 1,
+            job: Some(1),
             partition,
             device: None,
             stage,
