@@ -58,11 +58,14 @@ impl Failure {
     /// Returns the failure of a file that the user named and that cannot be read or written.
     /// A disk that is full or fails is no bad input.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        let code = match is_of_disk(error) {
-            true => ErrorCode::Output,
-            false => ErrorCode::File,
+        let (code, advice) = match is_of_disk(error) {
+            true => (
+                ErrorCode::Output,
+                "; make room there, or name another place",
+            ),
+            false => (ErrorCode::File, ""),
         };
-        Self::new(code, format!("{}: {error}", shown(path)))
+        Self::new(code, format!("{}: {error}{advice}", shown(path)))
     }
 
     /// Returns it with the name of the thing that failed, in front.

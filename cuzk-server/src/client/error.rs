@@ -1,4 +1,5 @@
-//! The errors of a client. Each says what is wrong and what to do.
+//! The errors of a client. Each says what is wrong and what to do. The message of a daemon comes
+//! last, because it ends with its code.
 
 use std::path::PathBuf;
 
@@ -38,7 +39,7 @@ pub enum ClientError {
         reason: String,
     },
     /// The daemon stops, or the connection was cut.
-    #[error("{address} ended the call ({reason}); call again with the same request")]
+    #[error("{address} ended the call, so call again with the same request: {reason}")]
     Lost {
         /// The daemon.
         address: Address,
@@ -46,7 +47,7 @@ pub enum ClientError {
         reason: String,
     },
     /// The daemon has no room.
-    #[error("{address} has no room: {reason}; call again later")]
+    #[error("{address} has no room, so call again later: {reason}")]
     Busy {
         /// The daemon.
         address: Address,
@@ -76,7 +77,7 @@ pub enum ClientError {
         call: &'static str,
     },
     /// Any other refusal.
-    #[error("{address} could not do {call}: {reason} ({code:?})")]
+    #[error("{address} could not do {call} ({code:?}): {reason}")]
     Refused {
         /// The daemon.
         address: Address,

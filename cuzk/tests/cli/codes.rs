@@ -94,9 +94,13 @@ fn each_error_of_a_command_says_what_where_and_what_to_do() {
     for (code, exit_code, place, output) in cases {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(exit_code), "{code}: {said}");
-        let last = said.lines().last().unwrap_or_default();
-        assert!(last.ends_with(&format!(" [{code}]")), "{code}: {said}");
-        assert!(said.contains(place), "{code}: {place} is not in {said}");
-        assert!(last.contains("; "), "{code}: {said}");
+        let end = format!(" [{code}]");
+        let error = said.lines().find(|line| line.ends_with(&end));
+        let error = error.unwrap_or_else(|| panic!("{code}: {said}"));
+        assert!(error.contains(place), "{code}: {place} is not in {error}");
+        assert!(
+            error.contains("; "),
+            "{code} does not say what to do: {error}"
+        );
     }
 }
