@@ -6,6 +6,7 @@ use std::thread;
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
 use cuzk_groth16::backend::Randomness;
+use cuzk_groth16::params::{MappedParams, ParamsError, write_multiples};
 use cuzk_groth16::{ProveError, Prover, ProvingDevice, RowCheck, prove, prove_batch};
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
@@ -108,6 +109,23 @@ fn functions_prove_without_a_prover() {
     assert_eq!(two.len(), 2);
     // Random proofs.
     assert_ne!(one, two[0]);
+}
+
+/// Parameters in memory have no place for multiples, and become a file that replaces no other.
+#[test]
+fn parameters_in_memory_are_written_once_and_have_no_multiples() {
+    let prover = in_memory(Mimc::blank(10));
+    let (params, program) = (prover.params(), prover.circuit().program());
+    let (densities, isa) = (prover.circuit().densities(), Isa::best());
+    let made = write_multiples(params, program, densities, isa.into(), (1, 1 << 30), |_| ());
+    assert!(matches!(made, Err(ParamsError::Multiples { .. })));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mimc.params");
+    params.write(&path).unwrap();
+    assert!(matches!(params.write(&path), Err(ParamsError::Io { .. })));
+    let opened = MappedParams::open(&path).unwrap();
+    assert!(opened.bytes() == params.bytes());
+    assert!(params.is_in_memory() && !opened.is_in_memory());
 }
 
 /// A circuit that fails says so, and not that it has another shape.

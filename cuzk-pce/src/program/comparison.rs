@@ -4,8 +4,8 @@
 //! or hashed. Like the compiler's, this system is not extensible, so rows come in their
 //! final order.
 //!
-//! Invariant: there is no difference exactly if the circuit, compiled, would have the
-//! program's fingerprint.
+//! Invariant: there is no difference exactly if rows, terms and numbers of variables are the
+//! program's.
 
 use super::{
     body::Body,
