@@ -12,6 +12,8 @@ mod serial;
 mod sum;
 
 pub(crate) use prefetch::prefetch;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use prefetch::prefetch_early;
 pub(crate) use serial::{Coordinates, Serial, Step};
 pub(crate) use sum::sum;
 
@@ -137,6 +139,19 @@ pub(crate) trait Kernel: Copy + Send + Sync {
         steps: &mut [Self::Step],
     );
 
+    /// [`Kernel::accumulate`] before the additions `next`, which are among the same targets
+    /// and sources. The memory of those may be asked for meanwhile.
+    fn accumulate_before(
+        self,
+        _next: &[Addition],
+        targets: &mut [Self::Point],
+        sources: &[Self::Point],
+        additions: &[Addition],
+        steps: &mut [Self::Step],
+    ) {
+        self.accumulate(targets, sources, additions, steps);
+    }
+
     /// Doubles points, none of which is of order two.
     fn double(self, points: &mut [Self::Point], steps: &mut [Self::Step]) {
         let sources = points.to_vec();
@@ -190,6 +205,27 @@ pub(crate) mod tests {
         }
     }
 
+    /// The additions that come next change nothing, however many they are.
+    fn check_next<K: Kernel>(
+        kernel: K,
+        (before, after): (&[K::Affine], &[K::Point]),
+        sources: &[K::Point],
+        additions: &[Addition],
+    ) {
+        for next in [&additions[..additions.len() / 3], additions] {
+            let mut targets = vec![kernel.infinity(); before.len()];
+            kernel.import(before, &mut targets);
+            let mut steps = kernel.steps();
+            kernel.accumulate_before(next, &mut targets, sources, additions, &mut steps);
+            let exported = |points: &[K::Point]| {
+                let mut exported = vec![K::Affine::identity(); points.len()];
+                kernel.export(points, &mut exported);
+                exported
+            };
+            assert_eq!(exported(&targets), exported(after));
+        }
+    }
+
     fn check_batch<K: Kernel>(kernel: K, pool: &[K::Affine], size: usize, rng: &mut ChaCha8Rng) {
         let mut pick = || pool[rng.gen_range(0..pool.len())];
         let before: Vec<K::Affine> = (0..size + 3).map(|_| pick()).collect();
@@ -202,7 +238,9 @@ pub(crate) mod tests {
         let mut imported = vec![kernel.infinity(); sources.len()];
         kernel.import(&before, &mut targets);
         kernel.import(&sources, &mut imported);
-        kernel.accumulate(&mut targets, &imported, &additions, &mut kernel.steps());
+        let mut steps = kernel.steps();
+        kernel.accumulate(&mut targets, &imported, &additions, &mut steps);
+        check_next(kernel, (&before, &targets), &imported, &additions);
 
         let mut doubled = vec![kernel.infinity(); before.len()];
         kernel.import(&before, &mut doubled);

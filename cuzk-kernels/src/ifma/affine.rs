@@ -10,7 +10,9 @@ use super::Ifma;
 use super::coordinate::Coordinate;
 use super::fp::Fp;
 use super::fp2::Fp2;
-use super::group::{Group, active_lanes, lanes_of, negative_lanes, prefetch_group};
+use super::group::{
+    Early, Group, active_lanes, lanes_of, negative_lanes, prefetch_group, prefetch_x,
+};
 use super::lanes::{LANES, each_lane};
 use super::points::{Point, decode, export_group, import_group};
 use crate::affine::{Addition, BATCH, Coordinates, Kernel};
@@ -122,11 +124,24 @@ where
         additions: &[Addition],
         groups: &mut [Group<C>],
     ) {
+        self.accumulate_before(&[], targets, sources, additions, groups);
+    }
+
+    fn accumulate_before(
+        self,
+        next: &[Addition],
+        targets: &mut [Self::Point],
+        sources: &[Self::Point],
+        additions: &[Addition],
+        groups: &mut [Group<C>],
+    ) {
+        let mut early = Early(next);
         for batch in additions.chunks(BATCH) {
             // SAFETY: the token proves the instructions.
             unsafe {
                 let product = self.prepare(targets, sources, batch, groups);
-                self.complete(targets, sources, batch, groups, product.invert(self.token));
+                let inverse = product.invert(self.token);
+                self.complete(targets, sources, (batch, groups, &mut early), inverse);
             }
         }
     }
@@ -159,7 +174,7 @@ where
     ) -> C {
         let mut product = C::one(self.token);
         for (i, (chunk, group)) in batch.chunks(LANES).zip(groups).enumerate() {
-            prefetch_group(targets, sources, batch, i + PREFETCH_GROUPS);
+            prefetch_x(targets, sources, batch, i + PREFETCH_GROUPS);
             let lanes = lanes_of(chunk);
             let (denominator, unusual) = self.run(targets, sources, &lanes);
             // One by one: put together elsewhere, they would be copied here.
@@ -221,20 +236,23 @@ where
         self,
         targets: &mut [Point<C::Stored>],
         sources: &[Point<C::Stored>],
-        batch: &[Addition],
-        groups: &[Group<C>],
+        (batch, groups, early): (&[Addition], &[Group<C>], &mut Early<'_>),
         mut inverse: C,
     ) {
         for (i, (chunk, group)) in batch.chunks(LANES).zip(groups).enumerate().rev() {
             prefetch_group(targets, sources, batch, i.wrapping_sub(PREFETCH_GROUPS));
             let lanes = lanes_of(chunk);
+            early.some(targets, sources);
             let this_inverse = inverse.mul(&group.prefix);
+            early.some(targets, sources);
             if group.is_usual() {
                 let slope = self.rise(targets, sources, &lanes).mul(&this_inverse);
+                early.some(targets, sources);
                 self.add(targets, sources, &lanes, u8::MAX, &slope);
             } else {
                 self.complete_unusual(targets, sources, &lanes, group, &this_inverse);
             }
+            early.some(targets, sources);
             inverse = inverse.mul(&group.denominator);
         }
     }

@@ -6,7 +6,7 @@ use super::Ifma;
 use super::coordinate::Coordinate;
 use super::lanes::{LANES, each_lane, lanes_with};
 use super::points::Point;
-use crate::affine::{Addition, prefetch};
+use crate::affine::{Addition, prefetch, prefetch_early};
 use cuzk_memory::Plain;
 
 /// Eight additions in progress. The fields are visible in `ifma` only, because a coordinate
@@ -90,5 +90,42 @@ pub(super) fn prefetch_group<S>(
     for addition in batch.chunks(LANES).nth(group).unwrap_or_default() {
         prefetch(&targets[addition.target as usize]);
         prefetch(&sources[addition.source()]);
+    }
+}
+
+/// Asks for the x of the points of a later group.
+#[inline(always)]
+pub(super) fn prefetch_x<S>(
+    targets: &[Point<S>],
+    sources: &[Point<S>],
+    batch: &[Addition],
+    group: usize,
+) {
+    for addition in batch.chunks(LANES).nth(group).unwrap_or_default() {
+        prefetch(&targets[addition.target as usize].x);
+        prefetch(&sources[addition.source()].x);
+    }
+}
+
+/// Additions whose points are asked for at a time, four times in a group.
+const EARLY: usize = 2;
+
+/// Additions of the next batch whose points were not asked for.
+///
+/// A core can wait for few cache lines at a time, and stands still if it asks for more. So
+/// the points come while the batch before is carried out, a few between two products.
+pub(super) struct Early<'a>(pub(super) &'a [Addition]);
+
+impl Early<'_> {
+    /// Asks for the points of the next additions.
+    #[inline(always)]
+    pub(super) fn some<S>(&mut self, targets: &[Point<S>], sources: &[Point<S>]) {
+        if let Some((now, later)) = self.0.split_first_chunk::<EARLY>() {
+            for addition in now {
+                prefetch_early(&targets[addition.target as usize]);
+                prefetch_early(&sources[addition.source()]);
+            }
+            self.0 = later;
+        }
     }
 }

@@ -22,6 +22,9 @@ pub(super) struct Batch {
     /// Buckets that the additions name.
     pub(super) taken: BitSet,
     pub(super) additions: Vec<Addition>,
+    /// The batch before. It is carried out when the next one is complete, so that the points
+    /// of the next one can be asked for meanwhile.
+    pub(super) ready: Vec<Addition>,
     /// Additions to buckets that are taken.
     pub(super) deferred: Vec<Addition>,
     /// Those that were deferred by the batch before.
@@ -34,6 +37,7 @@ impl Default for Batch {
         Self {
             taken: BitSet::new(0),
             additions: Vec::with_capacity(ADDITIONS_MAX),
+            ready: Vec::with_capacity(ADDITIONS_MAX),
             deferred: Vec::with_capacity(DEFERRED_MAX),
             waiting: Vec::with_capacity(DEFERRED_MAX),
             collapse: Collapse::new(TERMS_MAX),
@@ -43,13 +47,14 @@ impl Default for Batch {
 
 impl Batch {
     /// The bytes that a batch has on the heap, without the marks of buckets.
-    pub(super) const HEAP_BYTES: usize = (ADDITIONS_MAX + 2 * DEFERRED_MAX) * size_of::<Addition>()
+    pub(super) const HEAP_BYTES: usize = 2 * (ADDITIONS_MAX + DEFERRED_MAX) * size_of::<Addition>()
         + Collapse::heap_bytes(TERMS_MAX);
 
     /// Forgets what a filling left that was given up.
     pub(super) fn reset(&mut self, buckets: usize) {
         self.taken.reset(buckets);
         self.additions.clear();
+        self.ready.clear();
         self.deferred.clear();
     }
 }

@@ -130,6 +130,7 @@ impl<K: Kernel> Filling<'_, '_, '_, K> {
         while !self.batch.additions.is_empty() {
             self.advance();
         }
+        self.carry_out();
     }
 
     /// Carries out scheduled additions in the way that suits their number.
@@ -150,26 +151,34 @@ impl<K: Kernel> Filling<'_, '_, '_, K> {
             let source = &self.sources[addition.source()];
             self.buckets.points[bucket] = self.buckets.kernel.signed(source, addition.negative());
         } else if self.batch.taken.insert(bucket) {
-            // Many buckets are not in a core's caches, and while a batch is carried out
-            // they are asked for faster than they can come.
-            affine::prefetch(&self.buckets.points[bucket]);
             self.batch.additions.push(addition);
         } else {
             self.batch.deferred.push(addition);
         }
     }
 
-    /// Carries out the batch in preparation, and starts the next one with the
-    /// terms that waited.
-    fn flush(&mut self) {
-        let (buckets, batch) = (&mut *self.buckets, &mut *self.batch);
-        buckets.kernel.accumulate(
+    /// Carries out the batch that is ready.
+    fn carry_out(&mut self) {
+        let Batch {
+            ready, additions, ..
+        } = &mut *self.batch;
+        let buckets = &mut *self.buckets;
+        buckets.kernel.accumulate_before(
+            additions,
             buckets.points,
             self.sources,
-            &batch.additions,
+            ready,
             self.scratch.steps,
         );
-        batch.additions.clear();
+        ready.clear();
+    }
+
+    /// Makes the batch in preparation the one that is ready, and starts the next one with the
+    /// terms that waited.
+    fn flush(&mut self) {
+        self.carry_out();
+        let batch = &mut *self.batch;
+        mem::swap(&mut batch.ready, &mut batch.additions);
         batch.taken.clear();
         mem::swap(&mut batch.deferred, &mut batch.waiting);
         let mut waiting = mem::take(&mut batch.waiting);
