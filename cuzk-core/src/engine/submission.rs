@@ -122,8 +122,7 @@ fn accept(
     let (done, is_new) = match (&recorder, request) {
         (Some(recorder), Some(request)) => {
             let kept = (request, options.deadline);
-            let span = log_span(number, new.id.as_deref());
-            span.in_scope(|| keep(core, recorder, &mut new, &*statement, kept))?
+            keep(core, recorder, &mut new, &*statement, kept)?
         }
         _ => (Vec::new(), false),
     };
@@ -143,9 +142,7 @@ fn accept(
         enter(core, &job, can_wait)
     };
     if let Err(error) = queued {
-        Jobs::log_refused(&job, &error);
-        core.jobs.registry.ended(&job);
-        core.timeline.unfollow(number);
+        take_back(core, &job, &error);
         // Only the row of this submission: another job may have the id.
         if let (true, Some(recorder), Some(id)) = (is_new, &recorder, job.id()) {
             recorder.forget(id);
@@ -154,6 +151,13 @@ fn accept(
     }
     metrics::job_accepted(circuit.kind.name());
     Ok(job)
+}
+
+/// Forgets a job that was accepted and has no place in the queue after all.
+fn take_back(core: &Core, job: &Arc<JobState>, error: &Error) {
+    Jobs::log_refused(job, error);
+    core.jobs.registry.ended(job);
+    core.timeline.unfollow(job.number());
 }
 
 /// Returns what pictures call a job.
@@ -231,6 +235,7 @@ fn keep(
     let Some(id) = &new.id else {
         return Ok((Vec::new(), false));
     };
+    let _span = log_span(new.number, Some(id.as_str())).entered();
     let record = JobRecord::new(Arc::clone(recorder), id.clone());
     new.record = Some(Arc::new(record));
     let journal = &recorder.journal;
