@@ -8,6 +8,7 @@ use blstrs::{G1Affine, G2Affine};
 
 use super::Ifma;
 use super::coordinate::Coordinate;
+use super::doubles::{complete_doubles, prepare_doubles};
 use super::fp::Fp;
 use super::fp2::Fp2;
 use super::group::{
@@ -150,8 +151,8 @@ where
         for points in points.chunks_mut(BATCH) {
             // SAFETY: the token proves the instructions.
             unsafe {
-                let product = self.prepare_doubles(points, groups);
-                self.complete_doubles(points, groups, product.invert(self.token));
+                let product = prepare_doubles(self.token, points, groups);
+                complete_doubles(points, groups, product.invert(self.token), self.token);
             }
         }
     }
@@ -363,54 +364,6 @@ where
                 C::store(&rows, lane, coordinate(target));
             }
         });
-    }
-
-    /// Computes the denominators of tangents and their running product.
-    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
-    fn prepare_doubles(self, points: &[Point<C::Stored>], groups: &mut [Group<C>]) -> C {
-        let one = C::one(self.token);
-        let mut product = one;
-        for (points, group) in points.chunks(LANES).zip(groups) {
-            let lane = |lane: usize| &points[lane.min(points.len() - 1)];
-            let x = C::load(self.token, each_lane(|i| &lane(i).x));
-            let y = C::load(self.token, each_lane(|i| &lane(i).y));
-            let infinite = x.infinite();
-            group.denominator = y.add(&y).blend(&one, infinite);
-            group.prefix = product;
-            group.active = active_lanes(points.len()) & !infinite;
-            group.doubles = u8::MAX;
-            product = product.mul(&group.denominator);
-        }
-        product
-    }
-
-    /// Computes and stores the doubles, last group first; `inverse` is that of
-    /// the product of all denominators.
-    #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
-    fn complete_doubles(
-        self,
-        points: &mut [Point<C::Stored>],
-        groups: &[Group<C>],
-        mut inverse: C,
-    ) {
-        for (points, group) in points.chunks_mut(LANES).zip(groups).rev() {
-            let this_inverse = inverse.mul(&group.prefix);
-            inverse = inverse.mul(&group.denominator);
-            let last = points.len() - 1;
-            let x = C::load(self.token, each_lane(|i| &points[i.min(last)].x));
-            let y = C::load(self.token, each_lane(|i| &points[i.min(last)].y));
-            let square = x.square();
-            let slope = square.add(&square).add(&square).mul(&this_inverse);
-            let x3 = slope.square().sub_both_reduced(&x, &x);
-            let y3 = slope.mul(&x.sub(&x3)).sub_reduced(&y);
-            let (x, y) = (x3.rows(self.token), y3.rows(self.token));
-            for (lane, point) in points.iter_mut().enumerate() {
-                if group.active >> lane & 1 != 0 {
-                    C::store(&x, lane, &mut point.x);
-                    C::store(&y, lane, &mut point.y);
-                }
-            }
-        }
     }
 }
 

@@ -48,6 +48,7 @@ mod assembly;
 mod butterflies;
 mod coordinate;
 pub(crate) mod coset;
+mod doubles;
 mod element;
 mod fp;
 mod fp2;
