@@ -34,13 +34,13 @@ use crate::verify::VerifiedProof;
 /// #     fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
 /// #         let value = || self.0.map(Scalar::from).ok_or(SynthesisError::AssignmentMissing);
 /// #         let root = cs.alloc(|| "root", value)?;
-/// #         let square = cs.alloc_input(|| "square", || Ok(value()?.square()))?;
+/// #         let square = cs.alloc_input(|| "square", || Ok(value()? * value()?))?;
 /// #         cs.enforce(|| "root²", |lc| lc + root, |lc| lc + root, |lc| lc + square);
 /// #         Ok(())
 /// #     }
 /// # }
 /// use std::sync::Arc;
-/// use cuzk_groth16::{Prover, compile, setup, verify};
+/// use cuzk_groth16::{Prover, compile, setup};
 ///
 /// let circuit = Arc::new(compile("square", Square(None))?);
 /// // For tests: who knows the seed can prove anything.
