@@ -556,6 +556,7 @@ fn stages_are_measured_beside_a_peer() {
             for time in ["ours_s", "peer_s", "ratio"] {
                 assert!(line[time].as_f64().unwrap() > 0.0, "{line}");
             }
+            assert!(line["machine"]["processor"].is_string(), "{line}");
         }
         let peers = lines.iter().map(|line| line["peer"].as_str().unwrap());
         peers.map(str::to_owned).collect::<Vec<_>>()

@@ -38,9 +38,6 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         return Err(Failure::input(problem));
     }
     let host = Host::read(Path::new("/"), context.config.cpu.isa);
-    if !context.json {
-        output::print_lines(&host.to_string())?;
-    }
     let mut first: Vec<f64> = Vec::new();
     for &threads in &args.threads {
         let mut comparisons = measure(context, args, threads)?;
@@ -49,6 +46,10 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         }
         for comparison in &mut comparisons {
             comparison.machine = Some(host.clone());
+        }
+        // After the measurement: a command that fails prints no result.
+        if first.is_empty() && !comparisons.is_empty() && !context.json {
+            output::print_lines(&host.to_string())?;
         }
         if first.is_empty() {
             first = comparisons.iter().map(|line| line.ours_s).collect();
