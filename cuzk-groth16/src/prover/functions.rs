@@ -76,7 +76,7 @@ pub fn setup(circuit: &Circuit, waste: &ToxicWaste) -> Result<MappedParams, Prov
     Ok(MappedParams::of_bytes(bytes)?)
 }
 
-/// Proves one instance on the [shared](ProvingDevice::shared) device. Keep a [`Prover`] for
+/// Proves one instance on the [shared](crate::ProvingDevice::shared) device. Keep a [`Prover`] for
 /// more than one, because it prepares the verifying key.
 ///
 /// # Errors
@@ -89,7 +89,7 @@ pub fn prove<C: Instance<Scalar>>(
     Prover::new(Arc::clone(circuit), Arc::clone(params))?.prove(instance)
 }
 
-/// Proves several instances on the [shared](ProvingDevice::shared) device.
+/// Proves several instances on the [shared](crate::ProvingDevice::shared) device.
 ///
 /// # Errors
 /// As [`Prover::new`] and [`Prover::prove_batch`].
