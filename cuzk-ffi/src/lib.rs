@@ -18,4 +18,4 @@ pub mod error;
 mod input;
 pub mod job;
 mod options;
-mod signal;
+pub mod signal;

@@ -15,7 +15,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// An eventfd that a job's end makes readable.
 #[derive(Debug)]
-pub(crate) struct EndSignal {
+pub struct EndSignal {
     event: Arc<Event>,
     /// Keeps the waker with the job.
     _end: Ended,
@@ -40,7 +40,7 @@ impl EndSignal {
     ///
     /// # Errors
     /// The process has as many file descriptors as it may have.
-    pub(crate) fn new(job: &JobHandle) -> Result<Self, Errno> {
+    pub fn new(job: &JobHandle) -> Result<Self, Errno> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let event = Arc::new(Event(EventFd::from_flags(flags)?));
         let waker = Waker::from(Arc::clone(&event));
@@ -53,7 +53,7 @@ impl EndSignal {
     }
 
     /// Returns the number of the file descriptor, which is valid as long as `self`.
-    pub(crate) fn descriptor(&self) -> RawFd {
+    pub fn descriptor(&self) -> RawFd {
         self.event.0.as_raw_fd()
     }
 }

@@ -43,6 +43,14 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("supraseal-sys/card.sh", NotRun("it needs a GPU")),
     (".ci/", NotRun(IN_CI)),
     (
+        "pip install ",
+        NotRun("it fetches a tool; the tests of cuzk-python build without it"),
+    ),
+    (
+        "maturin build",
+        NotRun("it builds; the tests of cuzk-python load the same library"),
+    ),
+    (
         "cc ",
         NotRun("it links the library for C; .ci/ffi-check does the same"),
     ),

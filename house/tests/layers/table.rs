@@ -17,7 +17,7 @@ pub(super) const LAYERS: &[&[&str]] = &[
     &["cuzk-groth16", "cuzk-filecoin"],
     &["cuzk-core", "cuzk-testing"],
     &["cuzk-ffi", "cuzk-server"],
-    &["cuzk", "benches", "house"],
+    &["cuzk", "cuzk-python", "benches", "house"],
 ];
 
 /// The children of a module from the bottom up: each imports only those before it.

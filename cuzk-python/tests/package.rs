@@ -1,0 +1,52 @@
+//! The tests of the package, which are Python's, with the library that was just built.
+
+#![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
+
+use std::path::Path;
+use std::process::Command;
+
+use cuzk_filecoin::ProofKind;
+
+const KIND: ProofKind = ProofKind::WindowPost;
+
+/// Returns true if there is a Python that is new enough for the package.
+fn has_python() -> bool {
+    let is_new = "import sys; sys.exit(sys.version_info < (3, 9))";
+    let asked = Command::new("python3").args(["-c", is_new]).status();
+    asked.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn the_package_passes_its_tests() {
+    if !has_python() {
+        eprintln!("skipped, for want of Python 3.9: the_package_passes_its_tests");
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("cuzk");
+    std::fs::create_dir(&package).unwrap();
+    let module = root.join("python/cuzk/__init__.py");
+    std::fs::copy(module, package.join("__init__.py")).unwrap();
+    // Cargo leaves the library of a test's crate beside the test.
+    let test = std::env::current_exe().unwrap();
+    let library = test.parent().unwrap().join("lib_cuzk.so");
+    std::os::unix::fs::symlink(library, package.join("_cuzk.abi3.so")).unwrap();
+    let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
+    let _in_the_cache = cuzk_testing::circuit_with_params(KIND, &cache);
+    let output = Command::new("python3")
+        .arg(root.join("tests/test_cuzk.py"))
+        .env("PYTHONPATH", folder.path())
+        .env(
+            "CUZK_TEST_REQUEST",
+            cuzk_testing::data(&format!("{KIND}.json")),
+        )
+        .env(
+            "CUZK_TEST_CONFIG",
+            format!("[srs]\nparam_cache = {cache:?}\nmultiples = []\n"),
+        )
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("\nOK"), "{text}");
+}
