@@ -52,6 +52,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("cp configs/nats/", NotRun(CLUSTER)),
     ("openssl ", NotRun(CLUSTER)),
     ("for role in daemon worker", NotRun(CLUSTER)),
+    ("for host in prover-2", NotRun(CLUSTER)),
     ("sed -i ", NotRun(CLUSTER)),
     (
         "(cd clients/go && go run",
