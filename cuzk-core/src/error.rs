@@ -115,7 +115,7 @@ pub enum Error {
     },
     /// The proof would come too late, as far as is known.
     #[error(
-        "the proof would take about {estimate_ms} ms and is of use for {deadline_ms}; \
+        "the proof would take about {estimate_ms} ms, and its deadline is in {deadline_ms} ms; \
          raise its priority, or prove it elsewhere"
     )]
     TooLate {

@@ -91,7 +91,7 @@ fn links_of_documents_lead_somewhere() {
     assert!(all >= 40, "{all}");
 }
 
-/// The page for operators has a row for each code, with its exit code and what to do.
+/// The page for operators has a row for each code, with its exit code and its remedy.
 #[test]
 fn troubleshooting_lists_every_code() {
     let text = fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
@@ -110,5 +110,8 @@ fn troubleshooting_lists_every_code() {
         };
         assert_eq!(exit, expected, "{row}");
         assert!(error.ends_with('.') && advice.ends_with('.'), "{row}");
+        // A sentence of the page begins with a capital letter.
+        let (advice, remedy) = (advice.to_lowercase(), code.remedy().to_lowercase());
+        assert!(advice.contains(&remedy), "{row}: {remedy}");
     }
 }

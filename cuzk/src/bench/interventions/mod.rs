@@ -31,7 +31,9 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     }
     bundled_job(args)?;
     if args.svg.is_some() && args.threads.len() > 1 {
-        return Err(Failure::input("--svg: with one number of --threads only"));
+        return Err(Failure::input(
+            "--svg: a picture is of one number of threads; give one with --threads",
+        ));
     }
     let svg = args.svg.as_deref().map(OutputPath::new).transpose()?;
     let id = CircuitId {
