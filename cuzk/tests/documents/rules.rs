@@ -42,6 +42,14 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ),
     ("supraseal-sys/card.sh", NotRun("it needs a GPU")),
     (".ci/", NotRun(IN_CI)),
+    (
+        "cc ",
+        NotRun("it links the library for C; .ci/ffi-check does the same"),
+    ),
+    (
+        "LD_LIBRARY_PATH=target/release",
+        NotRun("its program is C's; .ci/ffi-check runs it"),
+    ),
     ("cuzk serve", NotRun(SERVES)),
     ("cuzk --config /etc/cuzk/cuzk.toml serve", NotRun(SERVES)),
     ("cuzk proxy", NotRun(SERVES)),

@@ -16,7 +16,7 @@ pub(super) const LAYERS: &[&[&str]] = &[
     &["cuzk-witness"],
     &["cuzk-groth16", "cuzk-filecoin"],
     &["cuzk-core", "cuzk-testing"],
-    &["cuzk-server"],
+    &["cuzk-ffi", "cuzk-server"],
     &["cuzk", "benches", "house"],
 ];
 
@@ -52,6 +52,10 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "submission",
             "status",
         ],
+    ),
+    (
+        "cuzk_ffi",
+        &["error", "input", "options", "signal", "engine", "job"],
     ),
     (
         "cuzk_filecoin",

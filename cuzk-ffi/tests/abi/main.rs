@@ -1,0 +1,12 @@
+//! The functions as C calls them, and the header.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failure in a test fails the test"
+)]
+
+mod arguments;
+mod calls;
+mod header;
+mod jobs;
