@@ -91,7 +91,14 @@ fn samples() -> Vec<(ErrorCode, Error)> {
                 source: no_thread(),
             }),
         ),
-        (Unsatisfied, Error::Unsatisfied { partition, row: 7 }),
+        (
+            Unsatisfied,
+            Error::Unsatisfied {
+                partition,
+                row: 7,
+                part: Some("a path".to_owned()),
+            },
+        ),
         (OverBudget, Error::OverBudget(over)),
         (
             NoMemory,
