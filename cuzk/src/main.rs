@@ -26,6 +26,7 @@ mod progress;
 mod shown;
 mod signal;
 mod sweep;
+mod threads;
 mod timeline;
 
 use std::process::ExitCode;
