@@ -1,5 +1,5 @@
-//! `cuzk prove` under limits of its process: of threads, and of the address space. On each
-//! rung of a ladder it proves, or ends with an error.
+//! `cuzk prove` under a limit of its process's threads. On each rung of a ladder it proves, or
+//! ends with an error.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -22,11 +22,6 @@ const CONFIG: &str = "[srs]\nmultiples = []\n[synthesis]\nthreads = 2\npartition
 
 /// Threads, the main one among them: none, few, and as many as are used.
 const THREADS: [u32; 10] = [1, 2, 3, 4, 6, 9, 14, 20, 30, 200];
-
-/// MiB of address space. The program itself fits into the first.
-const SPACE_MIB: [u32; 14] = [
-    256, 320, 384, 448, 512, 576, 640, 768, 896, 1024, 1536, 2048, 4096, 16384,
-];
 
 fn param_cache() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
@@ -133,21 +128,5 @@ fn few_threads_are_an_error_and_no_panic() {
     assert!(
         proved[THREADS.len() - 1],
         "it does not prove on {THREADS:?}"
-    );
-}
-
-#[test]
-fn a_small_address_space_is_an_error_and_no_abort() {
-    let folder = prepared();
-    let mut proved = Vec::new();
-    for space_mib in SPACE_MIB {
-        let limit = format!("--as={}", u64::from(space_mib) << 20);
-        let output = prove(&["prlimit", &limit], folder.path(), space_mib);
-        proved.push(output.status.success());
-    }
-    assert!(!proved[0], "nothing is refused on {SPACE_MIB:?}");
-    assert!(
-        proved[SPACE_MIB.len() - 1],
-        "it does not prove on {SPACE_MIB:?}"
     );
 }

@@ -99,9 +99,9 @@ fn each_row_is_named_by_its_part_of_the_proof() {
     let sector_size = SectorSize::KiB2;
     for (kind, part) in [
         (ProofKind::WindowPost, "sector_"),
-        (ProofKind::WinningPost, "challenge_inclusion_"),
+        (ProofKind::WinningPost, "sector_"),
         (ProofKind::Porep, "challenge_"),
-        (ProofKind::SnapDeals, "challenge"),
+        (ProofKind::SnapDeals, "/"),
     ] {
         let rows = compiled(kind, sector_size).rows();
         let name = |row| blank::row_name(CircuitId { kind, sector_size }, row).unwrap();
