@@ -25,7 +25,8 @@ use cuzk_groth16::{
 };
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
-use std::{sync::Arc, time::Duration};
+use cuzk_tune::machine::Host;
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// A circuit with one witness, and what both provers need.
 struct Case<C> {
@@ -144,15 +145,6 @@ fn logs(mode: Mode) -> Vec<u32> {
     }
 }
 
-fn processor() -> String {
-    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let mut lines = cpus.lines().filter_map(|line| line.split_once(": "));
-    let model = lines.find(|(key, _)| key.starts_with("model name"));
-    model
-        .map_or("an unknown processor", |(_, name)| name)
-        .to_owned()
-}
-
 fn main() -> Result<()> {
     let mode = Mode::current();
     let mut criterion = Criterion::default().configure_from_args();
@@ -171,9 +163,9 @@ fn main() -> Result<()> {
         table::print(
             &format!(
                 "from an instance to a proof, ours verified, medians; `ratio` is bellperson's \
-                 time by ours; {} threads of {}",
+                 time by ours; {} threads; {}",
                 cores(),
-                processor()
+                Host::read(Path::new("/"), Isa::best().name())
             ),
             &["circuit", "rows", "ours", "bellperson", "ours", "ratio"],
             &rows,

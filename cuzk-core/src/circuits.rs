@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cuzk_filecoin::{CircuitId, blank};
+use cuzk_filecoin::{CircuitId, blank, variables_apart};
 use cuzk_groth16::Circuit;
 use cuzk_groth16::once_map::OnceMap;
 use cuzk_groth16::params::ParameterFiles;
@@ -22,7 +22,24 @@ pub(crate) type Circuits = OnceMap<CircuitId, Circuit>;
 /// # Errors
 /// A circuit that does not synthesize, or is too large for the compiled form.
 pub fn compile(id: CircuitId) -> Result<Circuit> {
-    Ok(Circuit::new(id.to_string(), blank::compile(id)?))
+    written_in_parts(id, Circuit::new(id.to_string(), blank::compile(id)?))
+}
+
+/// Tells a circuit how its witnesses are written.
+fn written_in_parts(id: CircuitId, circuit: Circuit) -> Result<Circuit> {
+    Ok(match variables_apart(id)? {
+        Some(variables) => circuit.written_in_parts(variables),
+        None => circuit,
+    })
+}
+
+/// The circuit of `id`, mapped from the folder `cache`.
+///
+/// # Errors
+/// A file that is missing or cannot be used, and as [`cache_path`].
+pub fn open(id: CircuitId, cache: &Path) -> Result<Circuit> {
+    let circuit = Circuit::open(&id.to_string(), &cache_path(id, cache)?)?;
+    written_in_parts(id, circuit)
 }
 
 /// The circuit of `id`, mapped from the folder `cache` if it is there, else compiled and
@@ -41,9 +58,8 @@ pub fn cached(id: CircuitId, cache: &Path) -> Result<Circuit> {
 /// As [`compile`], and [`Error::Stopped`](crate::Error::Stopped): nothing is written then.
 pub fn cached_while(id: CircuitId, cache: &Path, checkpoint: &Checkpoint<'_>) -> Result<Circuit> {
     let path = cache_path(id, cache)?;
-    Circuit::cached(&id.to_string(), &path, || {
-        Ok(blank::compile_while(id, checkpoint)?)
-    })
+    let compile = || Ok::<_, crate::Error>(blank::compile_while(id, checkpoint)?);
+    written_in_parts(id, Circuit::cached(&id.to_string(), &path, compile)?)
 }
 
 /// Where [`cached`] keeps the circuit of `id`: beside its parameters, under their name,

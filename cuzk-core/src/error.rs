@@ -42,14 +42,18 @@ pub enum Error {
     NoMemory(#[from] NoMemory),
     /// The statement is false: the vanilla proof does not satisfy the circuit.
     #[error(
-        "partition {partition}: the vanilla proof does not satisfy constraint {row}; \
-         it was altered, or belongs to another sector"
+        "partition {partition}: the vanilla proof does not satisfy constraint {row}{named}; \
+         it was altered, or belongs to another sector",
+        named = of_part(.part.as_deref())
     )]
     Unsatisfied {
         /// The partition.
         partition: usize,
         /// The first constraint for which a·b ≠ c.
         row: usize,
+        /// The part of the vanilla proof that the constraint is about, as the circuit names
+        /// it. None if it was not looked for, which takes minutes in a large circuit.
+        part: Option<String>,
     },
     /// The backend failed to prove a partition.
     #[error("partition {partition}: {backend} backend: {problem}{advice}", advice = of_backend(*.culprit))]
@@ -111,7 +115,7 @@ pub enum Error {
     },
     /// The proof would come too late, as far as is known.
     #[error(
-        "the proof would take about {estimate_ms} ms and is of use for {deadline_ms}; \
+        "the proof would take about {estimate_ms} ms, and its deadline is in {deadline_ms} ms; \
          raise its priority, or prove it elsewhere"
     )]
     TooLate {
@@ -167,6 +171,14 @@ pub enum Error {
 /// Advice to an operator whose memory is too small for a vector.
 pub(crate) const MORE_MEMORY: &str =
     "lower [memory] total_budget, or leave more memory to the engine";
+
+/// Returns the part of the proof that a constraint is about, or who tells it.
+fn of_part(part: Option<&str>) -> String {
+    match part {
+        Some(part) => format!(" ({part})"),
+        None => " (`cuzk synth --check` tells of which part)".to_owned(),
+    }
+}
 
 /// Returns what an operator can do about a backend's failure.
 fn of_backend(culprit: Culprit) -> &'static str {

@@ -59,6 +59,8 @@ impl CircuitForm {
 pub struct Circuit {
     name: String,
     program: Program<Scalar>,
+    /// See [`Self::written_in_parts`].
+    part_variables: usize,
     densities: OnceLock<Densities>,
     wide: OnceLock<Wide>,
     /// By the instructions that their tables are for.
@@ -72,11 +74,31 @@ impl Circuit {
         Self {
             name: name.into(),
             program,
+            part_variables: usize::MAX,
             densities: OnceLock::new(),
             wide: OnceLock::new(),
             domains: OnceMap::default(),
             plain: OnceMap::default(),
         }
+    }
+
+    /// Returns the circuit, of which a writer of witnesses has at most so many variables a
+    /// thread apart before it joins them. Of another circuit, a writer may have all variables
+    /// apart, and so a witness takes twice its memory while it is written.
+    #[must_use]
+    pub fn written_in_parts(self, variables_a_thread: usize) -> Self {
+        Self {
+            part_variables: variables_a_thread,
+            ..self
+        }
+    }
+
+    /// Returns how many auxiliary variables of a witness are apart at once while so many
+    /// threads write it.
+    #[must_use]
+    pub fn variables_apart(&self, threads: usize) -> usize {
+        let apart = self.part_variables.saturating_mul(threads);
+        apart.min(self.program.num_aux())
     }
 
     /// Maps the circuit `name` from a file that [`Circuit::write`] made.

@@ -75,6 +75,9 @@ pub struct PendingJob {
     pub request_bytes: u64,
     /// Its finished partitions and their proofs, in ascending order.
     pub finished: Vec<(u32, Vec<u8>)>,
+    /// Finished partitions whose proofs are not what was written. They have to be proved
+    /// again.
+    pub damaged: Vec<u32>,
 }
 
 /// A job that cannot be resumed.

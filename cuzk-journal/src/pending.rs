@@ -29,23 +29,24 @@ pub(crate) fn read(transaction: &ReadTransaction) -> Result<Resumable, JournalEr
     Ok(resumable)
 }
 
-/// Returns a pending job with its finished partitions. Leaves out each partition
-/// whose proof is damaged.
+/// Returns a pending job with its finished partitions, and the numbers of those whose proof
+/// is damaged.
 fn pending_job(
     id: String,
     row: Row,
     partitions: &redb::ReadOnlyTable<(u64, u32), &'static [u8]>,
 ) -> Result<PendingJob, JournalError> {
     let (request_bytes, _) = row.request_bytes();
-    let mut finished = Vec::new();
+    let (mut finished, mut damaged) = (Vec::new(), Vec::new());
     let range = partitions
         .range((row.sequence, 0)..=(row.sequence, u32::MAX))
         .map_err(JournalError::store)?;
     for entry in range {
         let (at, stored) = entry.map_err(JournalError::store)?;
         let (sequence, partition) = at.value();
-        if let Some(proof) = unseal(&partition_key(sequence, partition), stored.value()) {
-            finished.push((partition, proof.to_vec()));
+        match unseal(&partition_key(sequence, partition), stored.value()) {
+            Some(proof) => finished.push((partition, proof.to_vec())),
+            None => damaged.push(partition),
         }
     }
     Ok(PendingJob {
@@ -54,5 +55,6 @@ fn pending_job(
         accepted_unix_ms: row.accepted_unix_ms,
         request_bytes,
         finished,
+        damaged,
     })
 }

@@ -334,9 +334,17 @@ fn a_damaged_proof_of_a_partition_is_made_again() {
             .map(|(partition, _)| partition)
             .collect::<Vec<_>>()
     };
+    let damaged = |journal: &Journal| {
+        let jobs = journal.pending().unwrap().jobs.into_iter();
+        let damaged = jobs.map(|job| (job.id, job.damaged));
+        damaged.filter(|(_, damaged)| !damaged.is_empty()).collect()
+    };
     assert_eq!(finished(&journal), [0, 2]);
+    let told: Vec<_> = damaged(&journal);
+    assert_eq!(told, [("job-7".to_owned(), vec![1])]);
     journal.finish_partition("job-7", 1, b"another").unwrap();
     assert_eq!(finished(&journal), [0, 1, 2]);
+    assert!(damaged(&journal).is_empty());
 }
 
 #[test]

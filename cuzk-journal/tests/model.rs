@@ -196,6 +196,7 @@ impl Model {
                 accepted_unix_ms: job.accepted_unix_ms,
                 request_bytes: job.request.len() as u64,
                 finished: job.finished.clone().into_iter().collect(),
+                damaged: Vec::new(),
             })
             .collect()
     }

@@ -11,6 +11,9 @@ use ff::PrimeField;
 /// Bits of min(s, r − s).
 const HALF_RANGE_BITS: u32 = Scalar::NUM_BITS - 1;
 
+/// Bits that are cut: one more than t has, so that the last digit's carry fits.
+pub(crate) const CUT_BITS: u32 = HALF_RANGE_BITS + 1;
+
 /// (r − 1) / 2, little-endian words: r is the order of the scalar field.
 const HALF_ORDER: [u64; 4] = [
     0x7fff_ffff_8000_0000,
@@ -31,10 +34,11 @@ const ORDER: [u64; 4] = [
 /// neither t nor t plus the constant reaches.
 const SIGN: u64 = 1 << 63;
 
-/// How scalars are cut: windows of `bits` bits each.
+/// How scalars are cut: the first `wide` windows have `bits` bits each, the others one less.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
     bits: u32,
+    wide: usize,
     count: usize,
     offset: [u64; 4],
 }
@@ -46,17 +50,43 @@ pub(crate) struct Recoded([u64; 4]);
 impl Windows {
     /// Windows of `bits` bits, 2 ≤ `bits` ≤ 24.
     pub(crate) fn new(bits: u32) -> Windows {
-        // One bit more than t has, so that the last digit's carry fits.
-        let count = (HALF_RANGE_BITS + 1).div_ceil(bits);
-        let mut offset = [0; 4];
-        for window in 0..count - 1 {
-            set_bit(&mut offset, window * bits + bits - 1);
-        }
-        Windows {
+        let count = CUT_BITS.div_ceil(bits) as usize;
+        Self::of(bits, count, count)
+    }
+
+    /// So many windows, at least 11 and at most 127, as equally wide as possible. A narrow last
+    /// window would have few buckets, in which additions collide.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "windows number at most 127"
+    )]
+    pub(crate) fn balanced(count: usize) -> Windows {
+        let bits = CUT_BITS.div_ceil(count as u32);
+        let wide = CUT_BITS as usize - count * (bits as usize - 1);
+        Self::of(bits, wide, count)
+    }
+
+    fn of(bits: u32, wide: usize, count: usize) -> Windows {
+        let mut windows = Windows {
             bits,
-            count: count as usize,
-            offset,
+            wide,
+            count,
+            offset: [0; 4],
+        };
+        for window in 1..count {
+            let start = windows.start(window);
+            set_bit(&mut windows.offset, start - 1);
         }
+        windows
+    }
+
+    /// The first bit of a window.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "windows number at most 128"
+    )]
+    fn start(&self, window: usize) -> u32 {
+        window as u32 * self.bits - window.saturating_sub(self.wide) as u32
     }
 
     /// Number of windows.
@@ -64,14 +94,24 @@ impl Windows {
         self.count
     }
 
-    /// Bits of a window.
+    /// Bits of the widest window.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Largest absolute value of a digit, and so the number of buckets.
+    /// Bits of one window.
+    pub(crate) fn bits_of(&self, window: usize) -> u32 {
+        self.bits - u32::from(window >= self.wide)
+    }
+
+    /// Largest absolute value of a digit of the widest window, and so the number of its buckets.
     pub(crate) fn digit_max(&self) -> usize {
         1 << (self.bits - 1)
+    }
+
+    /// Largest absolute value of a digit of one window.
+    pub(crate) fn digit_max_of(&self, window: usize) -> usize {
+        1 << (self.bits_of(window) - 1)
     }
 
     /// Prepares a scalar.
@@ -87,21 +127,17 @@ impl Windows {
     }
 
     /// How to cut the digits of one window.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "windows number at most 128"
-    )]
     pub(crate) fn window(&self, window: usize) -> Window {
-        let start = window as u32 * self.bits;
+        let (start, bits) = (self.start(window), self.bits_of(window));
         let word = (start / 64) as usize;
         let last = window + 1 == self.count;
         Window {
             word,
             shift: start % 64,
             // The last window ends before the sign.
-            mask: (1 << self.bits.min(255 - start)) - 1,
+            mask: (1 << bits.min(CUT_BITS - start)) - 1,
             next_mask: if word < 3 { u64::MAX } else { 0 },
-            bias: if last { 0 } else { 1 << (self.bits - 1) },
+            bias: if last { 0 } else { 1 << (bits - 1) },
         }
     }
 }
@@ -178,10 +214,10 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     fn recompose(windows: &Windows, recoded: &Recoded) -> Scalar {
-        let radix = Scalar::from(1 << windows.bits());
         (0..windows.count()).rev().fold(Scalar::ZERO, |sum, w| {
+            let radix = Scalar::from(1 << windows.bits_of(w));
             let (magnitude, negative) = windows.window(w).digit(recoded);
-            assert!(magnitude <= windows.digit_max());
+            assert!(magnitude <= windows.digit_max_of(w));
             let digit = Scalar::from(magnitude as u64);
             sum * radix + if negative { -digit } else { digit }
         })
@@ -200,8 +236,8 @@ mod tests {
             -half,
         ];
         scalars.extend((0..50).map(|_| Scalar::random(&mut rng)));
-        for bits in 2..=24 {
-            let windows = Windows::new(bits);
+        let balanced = (11..128).map(Windows::balanced);
+        for windows in (2..=24).map(Windows::new).chain(balanced) {
             for scalar in &scalars {
                 assert_eq!(recompose(&windows, &windows.recode(scalar)), *scalar);
             }

@@ -134,18 +134,7 @@ impl<S: PrimeField, R: ConstraintSystem<S>> ConstraintSystem<S> for BesideRows<'
         self.rows.enforce(annotation, a, b, c);
     }
 
-    fn push_namespace<NR, N>(&mut self, _: N)
-    where
-        NR: Into<String>,
-        N: FnOnce() -> NR,
-    {
-    }
-
-    fn pop_namespace(&mut self) {}
-
-    fn get_root(&mut self) -> &mut Self::Root {
-        self
-    }
+    crate::nameless::nameless!();
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! * [`Densities`] and [`Fingerprint`] are the properties of a circuit that a prover needs.
 //! * [`record()`] takes the plain rows out of a blank circuit. [`CsrMatrix`] and [`R1cs`]
 //!   hold them, [`evaluate`] multiplies them, and [`disk`] keeps them in a file.
+//! * [`row_name`] tells in which part of a circuit a row is.
 //! * [`naive`] is the slow twin of the evaluation.
 //!
 //! ```
@@ -64,9 +65,11 @@ mod eval;
 mod fingerprint;
 mod instance;
 pub mod naive;
+mod nameless;
 pub mod program;
 mod r1cs;
 mod record;
+mod row_name;
 mod stream;
 mod tables_error;
 #[cfg(test)]
@@ -84,6 +87,7 @@ pub use instance::{InstanceError, compile_with_witness, counted_witness_of, pack
 pub use program::{Program, ShapeDifference, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
+pub use row_name::row_name;
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
     WitnessCs, WitnessError, packed_witness, witness, write_query_bits,

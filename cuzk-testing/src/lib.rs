@@ -53,6 +53,35 @@ pub fn bundled_request(kind: ProofKind) -> ProofRequest {
 /// fixed.
 pub const KNOWN_ANSWERS: &str = include_str!("../data/known-answers.json");
 
+/// The keys of a configuration whose effect the tests of the engine see: `section.key`. The
+/// tests of the daemon see that of each other key.
+pub const KEYS_OF_THE_ENGINE: [&str; 24] = [
+    "gpus.b_g2",
+    "gpus.devices",
+    "gpus.faults_max",
+    "gpus.memory_limit",
+    "gpus.rest_s",
+    "gpus.stall_s",
+    "jobs.journal",
+    "jobs.low_patience_s",
+    "jobs.normal_patience_s",
+    "jobs.queued_partitions",
+    "jobs.results_kept",
+    "jobs.results_kept_s",
+    "memory.critical_reserve",
+    "memory.dealloc",
+    "memory.safety_margin",
+    "memory.total_budget",
+    "pipeline.max_batch",
+    "pipeline.synthesis_lookahead",
+    "pipeline.throttle",
+    "pipeline.throttle_manner",
+    "srs.check_digests",
+    "srs.multiples",
+    "srs.param_cache",
+    "synthesis.circuit",
+];
+
 /// A kind's smallest circuit.
 #[must_use]
 pub fn id(kind: ProofKind) -> CircuitId {

@@ -8,6 +8,7 @@
 //! * [`sweep`] chooses a number of threads by the measured times.
 //! * [`child`] runs a second process, for settings that a process can make only once.
 //! * [`counters`] reads processor time, page faults and other counts beside the clock.
+//! * [`machine`] describes the machine that a figure is from.
 //! * [`plot`] draws.
 //!
 //! The commands that measure an operator's machine use this crate, and so do the
@@ -33,5 +34,6 @@
 pub mod beside;
 pub mod child;
 pub mod counters;
+pub mod machine;
 pub mod plot;
 pub mod sweep;

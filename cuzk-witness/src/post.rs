@@ -15,6 +15,9 @@ use rayon::prelude::*;
 /// Paths whose hashes are held at once on a thread.
 const GROUP_PATHS: usize = 5 * HASHES_AT_ONCE;
 
+/// Groups that are written before they are joined, for each thread.
+const GROUPS_A_THREAD: usize = 2;
+
 /// The shape that all proofs of a kind and a sector size share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostShape {
@@ -24,6 +27,25 @@ pub struct PostShape {
     pub sectors: usize,
     /// Challenges of each.
     pub challenges: usize,
+}
+
+impl PostShape {
+    /// Returns the most auxiliary variables that [`write`] has apart for each thread, before
+    /// it joins them.
+    #[must_use]
+    pub fn variables_apart(&self) -> usize {
+        GROUPS_A_THREAD * self.group() * self.sector_variables()
+    }
+
+    /// Sectors that a thread writes at once.
+    fn group(&self) -> usize {
+        GROUP_PATHS.div_ceil(self.challenges.max(1))
+    }
+
+    fn sector_variables(&self) -> usize {
+        let inclusion = self.tree.variables() + 1;
+        Hash::Nodes2.function().variables() + 3 + self.challenges * inclusion
+    }
 }
 
 /// A sector of the partition.
@@ -55,10 +77,10 @@ pub fn write(
     }
     let mut witness = reserve(context.memory, shape, sectors.len());
     witness.push_input(Scalar::ONE);
-    let group = GROUP_PATHS.div_ceil(shape.challenges.max(1));
+    let group = shape.group();
     // No more groups at once than keep the threads busy: a partition of full
     // size is gigabytes.
-    for sectors in sectors.chunks(group * 2 * rayon::current_num_threads()) {
+    for sectors in sectors.chunks(group * GROUPS_A_THREAD * rayon::current_num_threads()) {
         let groups: Vec<Builder> = sectors
             .par_chunks(group)
             .map(|sectors| write_group(context, shape, sectors))
@@ -132,9 +154,8 @@ fn climb<'a>(
 }
 
 fn reserve(memory: &ArrayMemory, shape: PostShape, sectors: usize) -> Builder {
-    let inclusion = shape.tree.variables() + 1;
-    let sector = Hash::Nodes2.function().variables() + 3 + shape.challenges * inclusion;
-    Builder::with_capacity_in(memory, sectors * sector, sectors * sector)
+    let variables = sectors * shape.sector_variables();
+    Builder::with_capacity_in(memory, variables, variables)
 }
 
 #[cfg(test)]

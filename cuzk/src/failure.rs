@@ -26,13 +26,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns the failure of this code, with its exit code.
+    /// Returns the failure of this code, with its exit code. A message that does not say what to
+    /// do gets the remedy of the code.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
-            message: Some(message.into()),
+            message: Some(code.complete(message)),
             code,
             exit_code: code.exit_code(),
             is_reported: false,
+        }
+    }
+
+    /// Returns the failure of arguments that the parser refused. It has said what to do.
+    pub(crate) fn of_parser(message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            ..Self::input("")
         }
     }
 
@@ -58,14 +67,7 @@ impl Failure {
     /// Returns the failure of a file that the user named and that cannot be read or written.
     /// A disk that is full or fails is no bad input.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        let (code, advice) = match is_of_disk(error) {
-            true => (
-                ErrorCode::Output,
-                "; make room there, or name another place",
-            ),
-            false => (ErrorCode::File, ""),
-        };
-        Self::new(code, format!("{}: {error}{advice}", shown(path)))
+        Self::new(code_of(error), format!("{}: {error}", shown(path)))
     }
 
     /// Returns it with the name of the thing that failed, in front.
@@ -127,12 +129,17 @@ impl Failure {
     }
 }
 
-/// Returns true if the disk is full or fails, and another path would do no better.
-fn is_of_disk(error: &io::Error) -> bool {
+/// Returns the code of an error about a file. A disk that is full or fails is no bad input:
+/// another path on it would do no better.
+pub(crate) fn code_of(error: &io::Error) -> ErrorCode {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     /// Linux's number of an input or output error, which has no kind.
     const EIO: i32 = 5;
-    matches!(error.kind(), StorageFull | QuotaExceeded) || error.raw_os_error() == Some(EIO)
+    let is_of_kind = matches!(error.kind(), StorageFull | QuotaExceeded);
+    match is_of_kind || error.raw_os_error() == Some(EIO) {
+        true => ErrorCode::Output,
+        false => ErrorCode::File,
+    }
 }
 
 /// Returns the failure of good input that `error` describes: exit code 1.
@@ -196,6 +203,18 @@ mod tests {
         assert_eq!(of(io::ErrorKind::QuotaExceeded), (ErrorCode::Output, 1));
         assert_eq!(of(io::ErrorKind::NotFound), (ErrorCode::File, 2));
         assert_eq!(of(io::ErrorKind::PermissionDenied), (ErrorCode::File, 2));
+    }
+
+    #[test]
+    fn a_message_without_advice_gets_the_remedy_of_its_code() {
+        let missing = Failure::file(Path::new("p"), &io::ErrorKind::NotFound.into());
+        let said = missing.to_string();
+        assert!(said.starts_with("p: ") && said.ends_with("; check the path and its permissions"));
+        assert_eq!(Failure::input("a: b; do c").to_string(), "a: b; do c");
+        assert_eq!(
+            Failure::of_parser("no such option").to_string(),
+            "no such option"
+        );
     }
 
     #[test]

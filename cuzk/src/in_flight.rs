@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::failure::{Failure, failed};
+use crate::threads::none_left;
 
 /// Calls `prove` `c` times, at most `j` at a time, and returns what the calls returned.
 ///
 /// # Errors
-/// The first failure of a call. Each caller stops at its own first failure.
+/// The first failure of a call, or a system without threads. Each caller stops at its own first failure.
 pub(crate) fn in_flight<T: Send>(
     c: usize,
     j: usize,
@@ -26,7 +27,11 @@ pub(crate) fn in_flight<T: Send>(
         Ok::<_, Failure>(made)
     };
     thread::scope(|scope| {
-        let callers: Vec<_> = (0..j.min(c)).map(|_| scope.spawn(caller)).collect();
+        let mut callers = Vec::new();
+        for _ in 0..j.min(c) {
+            let started = thread::Builder::new().spawn_scoped(scope, caller);
+            callers.push(started.map_err(|error| none_left(&error))?);
+        }
         let mut made = Vec::with_capacity(c);
         for caller in callers {
             made.extend(caller.join().unwrap_or_else(|_| {

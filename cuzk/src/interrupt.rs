@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
 use cuzk_memory::Cancellation;
@@ -15,6 +14,7 @@ use signal_hook::flag;
 
 use crate::failure::Failure;
 use crate::signal::Signal;
+use crate::threads;
 
 /// The time between two looks for a signal.
 const POLL: Duration = Duration::from_millis(100);
@@ -57,7 +57,7 @@ impl Interrupt {
     /// process.
     ///
     /// # Errors
-    /// The signal, or a panic in `work`, which `what` names.
+    /// The signal, a panic in `work`, which `what` names, or a system without threads.
     pub(crate) fn unless_it_comes<T: Send + 'static>(
         &self,
         what: &str,
@@ -66,7 +66,7 @@ impl Interrupt {
     ) -> Result<T, Failure> {
         let (end, ended) = mpsc::channel();
         // The receiver is gone after a signal.
-        thread::spawn(move || end.send(work()).ok());
+        threads::start("cuzk-command", move || drop(end.send(work())))?;
         loop {
             match ended.recv_timeout(POLL) {
                 Ok(value) => return Ok(value),

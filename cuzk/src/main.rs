@@ -26,6 +26,7 @@ mod progress;
 mod shown;
 mod signal;
 mod sweep;
+mod threads;
 mod timeline;
 
 use std::process::ExitCode;
@@ -61,7 +62,7 @@ fn usage(error: &clap::Error) -> ! {
     if error.use_stderr() && json {
         let text = error.render().to_string();
         let problem = text.split("\n\n").next().unwrap_or_default();
-        let failure = Failure::input(problem.trim_start_matches("error: ").trim_end());
+        let failure = Failure::of_parser(problem.trim_start_matches("error: ").trim_end());
         failure_report::report(&failure);
     }
     error.exit()

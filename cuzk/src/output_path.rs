@@ -100,7 +100,7 @@ impl OutputPath {
             if let Some(same) = before.iter().find(|other| other.target == out.target) {
                 let (one, other) = (shown(&same.path), shown(&out.path));
                 return Err(Failure::input(format!(
-                    "{one} and {other} are one file: each result needs its own"
+                    "{one} and {other} are one file; each result needs its own"
                 )));
             }
             before.push(out);
@@ -125,12 +125,12 @@ impl OutputPath {
             let path = shown(&out.path);
             if requests.iter().any(|request| request == file) {
                 return Err(Failure::input(format!(
-                    "{path} is a request's file: write the result to another"
+                    "{path} is a request's file; write the result to another"
                 )));
             }
             if looks_like_a_request(file) {
                 return Err(Failure::input(format!(
-                    "{path} is a request, which the result would replace: swap --request and \
+                    "{path} is a request, which the result would replace; swap --request and \
                      --out if they are the wrong way round, or write the result to another file"
                 )));
             }

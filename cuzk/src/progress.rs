@@ -84,6 +84,10 @@ impl Lines {
         let spent = now.saturating_duration_since(self.started);
         let left = time_left(spent, done, total);
         let percent = done.min(total) * 100 / total.max(1);
+        if percent == 0 {
+            // The time so far may be that of compiling the circuit.
+            return Some(format!("{}: less than 1 %", self.what));
+        }
         let left = HumanDuration(left);
         Some(format!("{}: {percent} %, about {left} left", self.what))
     }
@@ -198,6 +202,8 @@ mod tests {
         assert_eq!(lines.next(at(61), 2, 4), None);
         let line = lines.next(at(120), 3, 4).unwrap();
         assert_eq!(line, "making: 75 %, about 40 seconds left");
+        let line = lines.next(at(180), 1, 1000).unwrap();
+        assert_eq!(line, "making: less than 1 %");
     }
 
     #[test]

@@ -11,6 +11,9 @@
 #[path = "cli/codes.rs"]
 mod codes;
 #[cfg(target_os = "linux")]
+#[path = "cli/doctor.rs"]
+mod doctor;
+#[cfg(target_os = "linux")]
 #[path = "cli/messages.rs"]
 mod messages;
 #[cfg(target_os = "linux")]
@@ -357,10 +360,15 @@ fn prepared_parameters_prove_and_unusable_multiples_are_said() {
     } else {
         fails(2, "no form", &run(&of("prepare")));
     }
-    let proved = run(&prove);
-    assert!(proved.status.success() && out.exists());
-    let said = String::from_utf8_lossy(&proved.stderr).contains("cuzk params prepare");
-    assert_eq!(said, has_form);
+    // Two proofs of one command: the file is named once.
+    let other = cache.path().join("other");
+    let second = ["--request", text(&request), "--out", text(&other)];
+    let proved = run(&[&prove[..], &second].concat());
+    assert!(proved.status.success() && out.exists() && other.exists());
+    let said = String::from_utf8_lossy(&proved.stderr);
+    let told = said.matches("this file of multiples is not used").count();
+    assert_eq!(told, usize::from(has_form), "{said}");
+    assert_eq!(said.contains("cuzk params prepare"), has_form);
 }
 
 #[test]

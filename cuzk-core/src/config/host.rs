@@ -116,17 +116,22 @@ fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// Returns the soft limit of a process's address space (`ulimit -v`), bytes, from
-/// `/proc/PID/limits`. `None` without a limit.
-fn address_space_bytes(limits: &str) -> Option<u64> {
+/// Returns the memory for which a process's address space has room (`ulimit -v`), bytes, at
+/// least 1: half of what is left of it. The stacks of threads and the allocator's arenas
+/// take the other half: they have addresses, and mostly no memory. Where nothing is left for
+/// them, the next small allocation ends the process. `limits` and `status` are the texts of
+/// `/proc/PID/limits` and of `/proc/PID/status`. `None` without a limit.
+fn address_space_bytes(limits: &str, status: &str) -> Option<u64> {
     let mut lines = limits.lines();
     let values = lines.find_map(|line| line.strip_prefix("Max address space"))?;
-    values.split_whitespace().next()?.parse().ok()
+    let limit_bytes: u64 = values.split_whitespace().next()?.parse().ok()?;
+    let taken_bytes = meminfo_bytes(status, "VmSize:").unwrap_or(0);
+    Some((limit_bytes.saturating_sub(taken_bytes) / 2).max(1))
 }
 
-/// The least of the machine's memory and of this process's limits, read below `root`. They
-/// are those of its control groups (version 1 or 2, and all their parents) and that of its
-/// address space.
+/// The least of the machine's memory and of what this process's limits leave, read below
+/// `root`. The limits are those of its control groups (version 1 or 2, and all their parents)
+/// and that of its address space.
 fn memory_limit_bytes(root: &Path) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(root.join(path)).ok();
     let meminfo = read(Path::new("proc/meminfo"))?;
@@ -152,8 +157,9 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
             .filter(|&limit| limit > 0)
             .collect()
     });
-    let of_process = read(Path::new("proc/self/limits"));
-    let address_space = of_process.and_then(|limits| address_space_bytes(&limits));
+    let of_process = read(Path::new("proc/self/limits")).unwrap_or_default();
+    let status = read(Path::new("proc/self/status")).unwrap_or_default();
+    let address_space = address_space_bytes(&of_process, &status);
     limits.chain(address_space).chain([total_bytes]).min()
 }
 
@@ -248,11 +254,21 @@ mod tests {
         let v2 = ("proc/self/cgroup", "0::/a/b\n");
         let v1 = ("proc/self/cgroup", "4:memory:/x\n0::/\n");
         type Files<'a> = &'a [(&'a str, &'a str)];
+        let taken = |size| ("proc/self/status", size);
         let cases: &[(Files<'_>, Option<u64>)] = &[
             (&[], None),
             (&[("proc/meminfo", "nothing of use\n")], None),
             (&[MEMINFO], Some(1_024_000)),
-            (&[MEMINFO, ADDRESS_SPACE], Some(3000)),
+            (&[MEMINFO, ADDRESS_SPACE], Some(1500)),
+            (
+                &[
+                    MEMINFO,
+                    ADDRESS_SPACE,
+                    taken("VmPeak: 9 kB\nVmSize:\t    1 kB\n"),
+                ],
+                Some(988),
+            ),
+            (&[MEMINFO, ADDRESS_SPACE, taken("VmSize: 3 kB\n")], Some(1)),
             (&[MEMINFO, NO_ADDRESS_SPACE], Some(1_024_000)),
             (
                 &[MEMINFO, v2, ("sys/fs/cgroup/a/b/memory.max", "max\n")],

@@ -119,26 +119,32 @@ fn all_gpus(config: &Config) -> Result<Vec<Device>> {
     Ok((0..count).filter_map(gpu).collect())
 }
 
+/// Returns the way in which the configuration has each GPU used.
+#[must_use]
+pub fn device_options(config: &Config) -> DeviceOptions {
+    let workers = config.gpus.gpu_workers_per_device;
+    DeviceOptions {
+        memory_bytes: config.gpus.memory_limit_bytes,
+        workers: u32::try_from(workers).unwrap_or(u32::MAX),
+        b_g2: config.gpus.b_g2,
+        stall_limit: config.gpus.stall,
+    }
+}
+
 /// A GPU of the machine.
 fn open_gpu(
     config: &Config,
     ordinal: u32,
     machine: &Machine,
 ) -> std::result::Result<Device, Status> {
-    let workers = u32::try_from(config.gpus.gpu_workers_per_device).unwrap_or(u32::MAX);
-    let options = DeviceOptions {
-        memory_bytes: config.gpus.memory_limit_bytes,
-        workers,
-        b_g2: config.gpus.b_g2,
-        stall_limit: config.gpus.stall,
-    };
+    let options = device_options(config);
     let resources = Arc::new(machine.resources.beside()?);
     let device = DeviceProver::open(ordinal, &options, Arc::clone(&resources))?;
     if let Ok(info) = device.info() {
         tracing::info!(ordinal, ?info, "a GPU");
     }
     let backend =
-        CudaBackend::new(Arc::new(device), machine.host_b_g2.clone()).with_workers(workers);
+        CudaBackend::new(Arc::new(device), machine.host_b_g2.clone()).with_workers(options.workers);
     let backend = Arc::new(backend);
     Ok(Device { resources, backend })
 }

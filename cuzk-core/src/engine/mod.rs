@@ -66,7 +66,7 @@ use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use self::core::Core;
-pub use self::devices::{devices, host_b_g2, warn_of_few_queues};
+pub use self::devices::{device_options, devices, host_b_g2, warn_of_few_queues};
 pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};

@@ -33,7 +33,8 @@ impl Signal {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, mpsc};
     use std::thread;
 
     use super::*;
@@ -56,5 +57,44 @@ mod tests {
             }
         });
         signal.wait(LONG, || true);
+    }
+
+    /// A change after the question and before the wait. The notification waits for the wait;
+    /// one that came before it would be lost.
+    #[test]
+    fn a_change_between_the_question_and_the_wait_is_noticed() {
+        const LONG: Duration = Duration::from_secs(3600);
+        const MOMENTS: Duration = Duration::from_secs(60);
+        let signal = Arc::new(Signal::default());
+        let (is_done, asked) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
+        let (asks, has_asked) = mpsc::sync_channel(0);
+        let (answer, answers) = mpsc::sync_channel(0);
+        let (ends, ended) = mpsc::channel();
+        let (of_thread, done) = (Arc::clone(&signal), Arc::clone(&is_done));
+        thread::spawn(move || {
+            of_thread.wait(LONG, || {
+                // The first answer is older than the change.
+                let was_done = done.load(Ordering::SeqCst);
+                if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+                    asks.send(()).unwrap();
+                    answers.recv().unwrap();
+                }
+                was_done
+            });
+            ends.send(()).unwrap();
+        });
+        has_asked.recv_timeout(MOMENTS).unwrap();
+        is_done.store(true, Ordering::SeqCst);
+        let (rings, rung) = mpsc::channel();
+        thread::spawn(move || {
+            signal.notify();
+            rings.send(()).unwrap();
+        });
+        // It has time for a notification that would not wait.
+        let early = rung.recv_timeout(Duration::from_millis(100));
+        assert!(early.is_err(), "the thread does not wait yet");
+        answer.send(()).unwrap();
+        ended.recv_timeout(MOMENTS).unwrap();
+        rung.recv_timeout(MOMENTS).unwrap();
     }
 }

@@ -4,12 +4,15 @@
 //!
 //! * A number is never given to another error.
 //! * Every error that a user sees has one of these codes.
+//! * Every error that a user sees says what to do.
 //! * `docs/troubleshooting.md` has a row for each code.
+
+mod remedy;
 
 use std::fmt;
 
 use cuzk_groth16::Culprit;
-use cuzk_groth16::params::ParamsError;
+use cuzk_groth16::params::{GenerateError, ParamsError};
 use cuzk_journal::JournalError;
 
 use super::Error;
@@ -159,9 +162,27 @@ impl ErrorCode {
         }
     }
 
-    /// Returns a message with the code after it: `MESSAGE [CUZK-0007]`.
+    /// Returns what a user can do about an error of this code, as a clause without a full stop.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        remedy::of(self)
+    }
+
+    /// Returns a message that says what to do. The remedy of the code follows a message that
+    /// does not.
+    #[must_use]
+    pub fn complete(self, message: impl Into<String>) -> String {
+        let message = message.into();
+        match remedy::has_advice(&message) {
+            true => message,
+            false => format!("{message}; {}", self.remedy()),
+        }
+    }
+
+    /// Returns a message that says what to do, with the code after it: `MESSAGE [CUZK-0007]`.
     #[must_use]
     pub fn after(self, message: impl fmt::Display) -> String {
+        let message = self.complete(message.to_string());
         format!("{message} [{self}]")
     }
 
@@ -242,6 +263,10 @@ fn of_params(error: &ParamsError) -> ErrorCode {
         ParamsError::Threads { .. } => Threads,
         ParamsError::Multiples { .. } | ParamsError::NoMultiples { .. } => Multiples,
         ParamsError::Stopped => Ended,
+        ParamsError::Generate {
+            source: GenerateError::Write(_),
+            ..
+        } => Output,
         ParamsError::Generate { .. } => Failed,
         _ => ParametersUnusable,
     }

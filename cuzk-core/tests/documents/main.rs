@@ -8,3 +8,4 @@
 
 mod architecture;
 mod config;
+mod network;

@@ -55,7 +55,7 @@ impl Statement for OfNetwork {
     }
 }
 
-fn generate(folder: &Path, seed: u64) {
+pub(crate) fn generate(folder: &Path, seed: u64) {
     let options = GenerateOptions {
         seed,
         ..GenerateOptions::default()
@@ -72,12 +72,12 @@ fn folder() -> (TempDir, Config) {
     (folder, config)
 }
 
-fn prove(engine: &Engine) {
+pub(crate) fn prove(engine: &Engine) {
     let job = OfNetwork(tiny::job(ID.kind, 1));
     submit(engine, Arc::new(job)).wait().unwrap();
 }
 
-fn state(engine: &Engine) -> &'static str {
+pub(crate) fn state(engine: &Engine) -> &'static str {
     let assets = engine.status().assets;
     assert_eq!(assets.len(), 1);
     assets[0].digests

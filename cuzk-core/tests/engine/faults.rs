@@ -460,10 +460,24 @@ fn a_false_statement_is_the_callers_and_blames_no_device() {
         false_partition: Some(1),
     };
     let error = prove(&engine, Arc::new(job)).unwrap_err();
-    let Error::Unsatisfied { partition: 1, row } = *error else {
+    let Error::Unsatisfied {
+        partition: 1,
+        row,
+        part: Some(part),
+    } = &*error
+    else {
         panic!("{error}")
     };
-    assert_eq!(row, 17, "the last row is the one that looks at the square");
+    assert_eq!(*row, 17, "the last row is the one that looks at the square");
+    // The name is that of the circuit whose place the tiny one has.
+    let named = cuzk_filecoin::blank::row_name(tiny::id(KIND), *row).unwrap();
+    assert_eq!(Some(part), named.as_ref());
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("constraint 17 ({part})")),
+        "{error}"
+    );
     assert!(error.is_input());
     assert_eq!(engine.status().devices[0].faults, 0);
 }

@@ -20,6 +20,7 @@ mod metrics;
 #[cfg(unix)]
 mod pipe;
 mod replaced;
+mod settings;
 mod threads;
 mod upkeep;
 mod urgent;

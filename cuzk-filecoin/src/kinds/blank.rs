@@ -79,3 +79,25 @@ pub fn record(id: CircuitId) -> Result<R1cs<Scalar>, Error> {
 
     with_blank(id, Record)
 }
+
+/// Returns the name of a row of the circuit of `id`: the challenge, the layer or the step of a
+/// path that it is about. None if the circuit has no such row. It takes about as long as
+/// compiling the rows before it. See [`cuzk_pce::row_name`].
+///
+/// # Errors
+///
+/// [`Error::Synthesis`] when the circuit fails.
+pub fn row_name(id: CircuitId, row: usize) -> Result<Option<String>, Error> {
+    struct Name(usize);
+
+    impl CircuitVisitor for Name {
+        type Output = Option<String>;
+
+        fn visit<C: Circuit<Scalar> + Send>(self, circuit: C) -> Result<Option<String>, Error> {
+            let named = cuzk_pce::row_name(circuit, self.0);
+            named.map_err(|problem| Error::synthesis("row_name", &problem))
+        }
+    }
+
+    with_blank(id, Name(row))
+}

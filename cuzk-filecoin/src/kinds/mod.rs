@@ -33,7 +33,10 @@ pub use visitor::CircuitVisitor;
 
 use self::partition::Registered;
 use crate::Error;
+use crate::circuit_id::CircuitId;
+use crate::proof_kind::ProofKind;
 use crate::request::ProofRequest;
+use crate::tree::with_tree;
 
 /// Decodes a request's vanilla proof and verifies it, on the current rayon
 /// pool.
@@ -63,6 +66,21 @@ pub fn decode_partition(bytes: &[u8]) -> Result<Box<dyn Statement>, Error> {
         Registered::SnapDeals(_) => snap_deals::decode_partition(&header, body),
     };
     Ok(statement?)
+}
+
+/// Returns how many auxiliary variables of a witness of this circuit are apart for each thread
+/// while it is written. Returns none if all of them may be: the witnesses of the other kinds are
+/// much smaller.
+///
+/// # Errors
+///
+/// [`Error::Synthesis`] when the proofs library cannot say.
+pub fn variables_apart(id: CircuitId) -> Result<Option<usize>, Error> {
+    let size = id.sector_size;
+    match id.kind {
+        ProofKind::WindowPost => with_tree!(size, window_post::variables_apart(size)).map(Some),
+        ProofKind::Porep | ProofKind::WinningPost | ProofKind::SnapDeals => Ok(None),
+    }
 }
 
 /// Decodes a request as [`decode`] does, into a statement that bellperson can prove too.

@@ -312,11 +312,7 @@ impl<Tree: ReplicaTree> Native for Post<Tree> {
         _: usize,
         context: WitnessContext<'_>,
     ) -> anyhow::Result<PackedWitness<Scalar>> {
-        let shape = PostShape {
-            tree: tree_shape(Branching::replica(self.id.sector_size))?,
-            sectors: self.params.sector_count,
-            challenges: self.params.challenge_count,
-        };
+        let shape = post_shape(&self.params, self.id.sector_size)?;
         // The last sector is repeated until the circuit is full.
         let last = self.inputs.sectors.last().context("no sectors")?;
         let public = self.inputs.sectors.iter().chain(iter::repeat(last));
@@ -334,6 +330,24 @@ impl<Tree: ReplicaTree> Native for Post<Tree> {
             .collect::<anyhow::Result<Vec<_>>>()?;
         Ok(writer::write(context, shape, &sectors)?)
     }
+}
+
+fn post_shape(params: &fallback::PublicParams, size: SectorSize) -> anyhow::Result<PostShape> {
+    Ok(PostShape {
+        tree: tree_shape(Branching::replica(size))?,
+        sectors: params.sector_count,
+        challenges: params.challenge_count,
+    })
+}
+
+/// Returns how many variables of a witness are apart for each thread while it is written.
+pub(super) fn variables_apart(
+    params: &fallback::PublicParams,
+    size: SectorSize,
+) -> Result<usize, Error> {
+    let shape = post_shape(params, size);
+    let shape = shape.map_err(|problem| Error::synthesis("shape of a PoSt", &problem))?;
+    Ok(shape.variables_apart())
 }
 
 /// Hands the circuit without values to `visitor`.

@@ -104,6 +104,11 @@ fn params<Tree: ReplicaTree>(proof: RegisteredPoStProof) -> Result<fallback::Pub
         .map_err(|problem| Error::synthesis("WindowPoSt parameters", &problem))
 }
 
+/// As [`post::variables_apart`].
+pub(super) fn variables_apart<Tree: ReplicaTree>(size: SectorSize) -> Result<usize, Error> {
+    post::variables_apart(&params::<Tree>(window_post_proof(size))?, size)
+}
+
 /// Hands the circuit without values to `visitor`.
 pub(super) fn visit_blank<Tree: ReplicaTree, V: CircuitVisitor>(
     size: SectorSize,

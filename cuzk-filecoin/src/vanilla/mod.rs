@@ -62,6 +62,27 @@ pub fn make_sparse(kind: ProofKind, size: SectorSize, seed: u64) -> Result<Proof
     sparse::make(kind, size, ChaCha8Rng::seed_from_u64(seed))
 }
 
+/// Makes a request for a WindowPoSt over so many [sparse](make_sparse) sectors, or over as many
+/// as its partition has room for if those are fewer.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] for no sectors, and as [`make_sparse`].
+pub fn make_window_post(
+    size: SectorSize,
+    sectors: usize,
+    seed: u64,
+) -> Result<ProofRequest, Error> {
+    if sectors == 0 {
+        return Err(Error::request(
+            "sectors",
+            "is 0",
+            "ask for at least one sector",
+        ));
+    }
+    sparse::post::window(size, sectors, &mut ChaCha8Rng::seed_from_u64(seed))
+}
+
 /// 32 bytes below 2²⁵⁴, as the chain's randomness is.
 fn field_element(rng: &mut ChaCha8Rng) -> [u8; 32] {
     let mut bytes = [0; 32];

@@ -91,3 +91,23 @@ fn porep_and_snap_deals_of_32_gib_unfold_to_their_rows() {
     assert_unfolds_to_what_was_compiled(ProofKind::SnapDeals);
     assert_unfolds_to_what_was_compiled(ProofKind::Porep);
 }
+
+/// The names are those of the proofs libraries: they say which challenge, layer or tree. As
+/// many rows have a name as the compiled circuit has.
+#[test]
+fn each_row_is_named_by_its_part_of_the_proof() {
+    let sector_size = SectorSize::KiB2;
+    for (kind, part) in [
+        (ProofKind::WindowPost, "sector_"),
+        (ProofKind::WinningPost, "sector_"),
+        (ProofKind::Porep, "challenge_"),
+        (ProofKind::SnapDeals, "/"),
+    ] {
+        let rows = compiled(kind, sector_size).rows();
+        let name = |row| blank::row_name(CircuitId { kind, sector_size }, row).unwrap();
+        let middle = name(rows / 2).unwrap();
+        assert!(middle.contains(part), "{kind}: {middle}");
+        assert!(name(rows - 1).is_some(), "{kind}");
+        assert_eq!(name(rows), None, "{kind}");
+    }
+}

@@ -41,6 +41,19 @@ fn small_sectors_satisfy_their_circuits() {
     }
 }
 
+/// A partition of 2 KiB has room for two sectors.
+#[test]
+fn a_window_post_is_over_the_sectors_that_were_asked_for() {
+    for (asked, expected) in [(1, 1), (2, 2), (9, 2)] {
+        let request = vanilla::make_window_post(SectorSize::KiB2, asked, 3).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&request.to_json()).unwrap();
+        assert_eq!(json["vanilla_proofs"].as_array().unwrap().len(), expected);
+        decode(&request).unwrap();
+    }
+    let error = vanilla::make_window_post(SectorSize::KiB2, 0, 3).unwrap_err();
+    assert!(error.to_string().contains("sectors"), "{error}");
+}
+
 #[test]
 fn posts_of_32gib() {
     for kind in [ProofKind::WinningPost, ProofKind::WindowPost] {

@@ -9,26 +9,28 @@
 //!   and the throttle. The work that preempts it therefore runs on a backend with
 //!   resources and pools of its own.
 
+mod region;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bellperson::groth16::Proof;
-use blstrs::{Bls12, G1Projective, G2Projective, Scalar};
-use cuzk_kernels::msm::{self, MsmTerm, PackedScalars};
+use blstrs::{Bls12, G2Projective, Scalar};
+use cuzk_kernels::msm::{self, MsmTerm};
 use cuzk_kernels::ntt::Domain;
-use cuzk_kernels::quotient::quotient_with;
-use cuzk_kernels::{Context, Isa, KernelError};
+use cuzk_kernels::{Context, Isa};
 use cuzk_memory::{Checkpoint, ThrottleManner};
-use cuzk_pce::{Columns, PackedQuery, PackedSlice, PackedWitness};
+use cuzk_pce::{PackedQuery, PackedWitness};
 use cuzk_timeline::{Stage, Trace};
 use rayon::ThreadPool;
 use supraseal_sys::GpuResources;
 
-use super::assemble::{Blinding, Sums, assemble};
-use super::bit_sums::{self, Batch, BitPoints, BitSums};
+use self::region::{Region, RegionSums, SumsInG1, packed, points_of};
+use super::assemble::{Sums, assemble};
+use super::bit_sums::{self, Batch, BitSums};
 use super::footprint::{CpuWorkspace, Footprint, SynthesisShare, batch_footprint};
-use super::{Backend, BackendError, Evaluation, Pending, Randomness, Synthesized};
+use super::{Backend, BackendError, Evaluation, Pending, Synthesized};
 use crate::circuit::Circuit;
 use crate::evaluate::{Throttle, domain_buffers, evaluate_partition};
 use crate::params::{MappedMultiples, MappedParams, Shapes, SharedFile};
@@ -80,11 +82,9 @@ impl CpuBackend {
         let Synthesized {
             circuit,
             params,
-            witness,
             evaluation,
             ..
         } = partition;
-        let densities = circuit.densities();
         let multiples = params.multiples(circuit, self.isa, &self.pool);
         // An engine has told it, with its advice.
         if let Some(error) = multiples.take_problem() {
@@ -94,8 +94,6 @@ impl CpuBackend {
             domain: circuit.domain(self.isa, &self.pool)?,
             multiples,
             scratch: evaluation.buffers().take(circuit.domain_len())?,
-            a_scalars: PackedQuery::new(witness, 0..witness.num_inputs(), &densities.a_aux),
-            b_scalars: PackedQuery::new(witness, densities.b_input.iter(), &densities.b_aux),
         })
     }
 
@@ -164,88 +162,6 @@ struct Prepared {
     multiples: Arc<SharedFile>,
     /// As long as the domain.
     scratch: Buffer,
-    a_scalars: PackedQuery<Scalar>,
-    /// For every MSM over B.
-    b_scalars: PackedQuery<Scalar>,
-}
-
-/// The input of the device region.
-struct Region<'a> {
-    domain: &'a Domain,
-    bases: (&'a MappedParams, Option<&'a MappedMultiples>),
-    /// The scalars of the MSMs over L, A and B.
-    scalars: [PackedSlice<'a, Scalar>; 3],
-    /// The sums over those of them that are 1, if they were made before.
-    bit_sums: Option<&'a BitSums>,
-    randomness: Randomness,
-    context: Context<'a>,
-}
-
-impl Region<'_> {
-    /// Computes the quotient of A and B on the witness, which takes the place of A, and
-    /// the MSMs in G1.
-    fn run(
-        self,
-        a: &mut [Scalar],
-        [mut b, mut scratch]: [Buffer; 2],
-        pool: &ThreadPool,
-        trace: Trace<'_>,
-    ) -> Result<SumsInG1, BackendError> {
-        let Self {
-            domain, context, ..
-        } = self;
-        trace.time(Stage::Quotient, || {
-            let (b, scratch) = (&mut b, &mut scratch);
-            pool.install(|| quotient_with(domain, a, b, scratch, context))
-        })?;
-        // To the pool: the next partition may want them now.
-        drop((b, scratch));
-        trace.time(Stage::Msm, || pool.install(|| self.sums_in_g1(a)))
-    }
-
-    /// Computes the MSMs in G1, one after the other. Each is cut evenly for all threads, in
-    /// large pieces: two of them beside each other would end with idle threads. `h` is the
-    /// quotient.
-    fn sums_in_g1(&self, h: &[Scalar]) -> Result<SumsInG1, BackendError> {
-        let (context, bit_sums) = (self.context, self.bit_sums);
-        let (params, multiples) = self.bases;
-        let [aux, a, b] = self.scalars;
-        // h has one coefficient less than the domain has points.
-        let h = h.split_last().map_or(h, |(_, h)| h);
-        let (h_bases, l_bases, a_bases) = (params.h(), params.l(), params.a());
-        let h = MsmTerm::new(&h_bases, h).with_multiples(multiples.and_then(MappedMultiples::h));
-        let l = MsmTerm::new(&l_bases, packed(aux, bit_sums)?);
-        let l = l.with_multiples(multiples.and_then(MappedMultiples::l));
-        let a = MsmTerm::new(&a_bases, packed(a, bit_sums)?);
-        let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
-        let ones = points_of(bit_sums);
-        let b_g1 = || -> Result<_, KernelError> {
-            let scalars = packed(b, bit_sums)?;
-            Ok(msm::g1_packed(context, &params.b_g1(), &scalars)? + ones.b_g1)
-        };
-        Ok(SumsInG1 {
-            h_and_l: msm::g1_of_terms(context, &[h, l])? + ones.l,
-            a: msm::g1_of_terms(context, &[a])? + ones.a,
-            blinding: Blinding::new(self.randomness, b_g1)?,
-        })
-    }
-}
-
-/// Returns the scalars of an MSM: all of them, or those other than 1 if there are sums over
-/// the others.
-fn packed<'a>(
-    slice: PackedSlice<'a, Scalar>,
-    bit_sums: Option<&BitSums>,
-) -> Result<PackedScalars<'a>, KernelError> {
-    let scalars = PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values)?;
-    Ok(match bit_sums {
-        None => scalars,
-        Some(_) => scalars.without_ones(),
-    })
-}
-
-fn points_of(bit_sums: Option<&BitSums>) -> BitPoints {
-    bit_sums.map(|sums| sums.points).unwrap_or_default()
 }
 
 impl Backend for CpuBackend {
@@ -293,8 +209,6 @@ impl Backend for CpuBackend {
             domain,
             multiples,
             scratch,
-            a_scalars,
-            b_scalars,
         } = trace.time(Stage::Prepare, || self.prepare(&partition))?;
         let Synthesized {
             circuit,
@@ -313,11 +227,11 @@ impl Backend for CpuBackend {
                 self.evaluate(&circuit, &witness, &buffers, &checkpoint, trace)?
             }
         };
-        let [of_a, of_b] = [&a_scalars, &b_scalars].map(PackedQuery::as_slice);
         let region = Region {
             domain: &domain,
             bases: (&params, multiples.usable()),
-            scalars: [witness.aux_slice(), of_a, of_b],
+            densities: circuit.densities(),
+            witness: &witness,
             bit_sums: bit_sums.as_ref(),
             randomness,
             context: self.context(&checkpoint, &buffers),
@@ -330,10 +244,11 @@ impl Backend for CpuBackend {
         });
         drop(device);
         drop(a);
-        let bytes = witness.resident_bytes() + a_scalars.resident_bytes();
-        buffers.drop_later(trace.timed_drop((witness, a_scalars)), bytes as u64);
+        let bytes = witness.resident_bytes() as u64;
+        buffers.drop_later(trace.timed_drop(witness), bytes);
+        let RegionSums { in_g1, b_scalars } = sums?;
         Ok(Box::new(PendingOnCpu {
-            sums: sums?,
+            sums: in_g1,
             backend: self,
             params,
             multiples,
@@ -343,12 +258,6 @@ impl Backend for CpuBackend {
             checkpoint,
         }))
     }
-}
-
-struct SumsInG1 {
-    h_and_l: G1Projective,
-    a: G1Projective,
-    blinding: Blinding,
 }
 
 struct PendingOnCpu {

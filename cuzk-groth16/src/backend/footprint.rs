@@ -27,8 +27,8 @@ use crate::params::Shapes;
 /// 0.3 MB a thread were measured on 16.
 const THREAD_BYTES: u64 = 1 << 18;
 
-/// Memory of the writer of a witness on the heap, in sizes of the packed witness. It is the
-/// hashed data, and the part of it that the heaps of the threads keep.
+/// Memory of the writer of a witness on the heap, in sizes of the parts that it has at once.
+/// It is the hashed data, and the part of it that the heaps of the threads keep.
 const HEAP_COPIES: u64 = 2;
 
 /// The most that reading or compiling a circuit holds: 52 MB were measured for the
@@ -210,29 +210,64 @@ fn wide_terms(wide: usize, multiples: Option<Shape>) -> MsmTermSize {
     }
 }
 
-/// Returns the bytes of a packed witness, or of a query of it.
-fn packed_bytes(circuit: &Circuit) -> u64 {
-    packed_arrays(circuit, circuit.program().num_aux())
-        .iter()
-        .sum::<usize>() as u64
+/// The sizes of a packed witness, of a part of one, or of a query of one.
+#[derive(Clone, Copy)]
+struct Packed {
+    variables: usize,
+    /// Those that are neither 0 nor 1, and all public inputs.
+    wide: usize,
 }
 
-/// Returns the bytes of each vector of a packed witness, or of a query of it over so many
-/// variables. The vectors are the bits, the marks of wide ones, the ranks, and room for
-/// all wide values.
-fn packed_arrays(circuit: &Circuit, variables: usize) -> [usize; 4] {
-    let words = variables / 64 + 2;
-    let [bits, ranks] = [size_of::<u64>(), size_of::<u32>()].map(|bytes| words * bytes);
-    let wide = circuit.program().num_inputs() + circuit.wide().all;
-    [bits, bits, ranks, wide * size_of::<Scalar>()]
+impl Packed {
+    fn witness(circuit: &Circuit) -> Self {
+        Self::of(circuit, circuit.program().num_aux(), circuit.wide().all)
+    }
+
+    /// The parts that so many threads have of a witness at once.
+    fn parts(circuit: &Circuit, threads: usize) -> Self {
+        let variables = circuit.variables_apart(threads);
+        Self::of(circuit, variables, circuit.wide().all.min(variables))
+    }
+
+    fn of_a(circuit: &Circuit) -> Self {
+        let variables = circuit.densities().a_aux.count();
+        Self::of(circuit, variables, circuit.wide().in_a)
+    }
+
+    fn of_b(circuit: &Circuit) -> Self {
+        let variables = circuit.densities().b_aux.count();
+        Self::of(circuit, variables, circuit.wide().in_b)
+    }
+
+    fn of(circuit: &Circuit, variables: usize, wide: usize) -> Self {
+        let wide = circuit.program().num_inputs() + wide;
+        Self { variables, wide }
+    }
+
+    /// Returns the bytes of each vector: the bits, the marks of wide variables, the ranks and
+    /// the values.
+    fn arrays(self) -> [usize; 4] {
+        let words = self.variables / 64 + 2;
+        let [bits, ranks] = [size_of::<u64>(), size_of::<u32>()].map(|bytes| words * bytes);
+        [bits, bits, ranks, self.wide * size_of::<Scalar>()]
+    }
+
+    fn bytes(self) -> u64 {
+        self.arrays().iter().sum::<usize>() as u64
+    }
+
+    /// Returns the bytes of each vector that the pool lends.
+    fn blocks(self) -> Vec<usize> {
+        let arrays = self.arrays().into_iter();
+        arrays
+            .filter(|bytes| *bytes >= ArrayMemory::LARGE_BYTES)
+            .collect()
+    }
 }
 
-/// Those of them that the pool lends.
-fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
-    let arrays = packed_arrays(circuit, variables).into_iter();
-    arrays
-        .filter(|bytes| *bytes >= ArrayMemory::LARGE_BYTES)
-        .collect()
+/// Returns the bytes on the heap while so many threads write a witness.
+fn writing_bytes(circuit: &Circuit, threads: usize) -> u64 {
+    HEAP_COPIES * Packed::parts(circuit, threads).bytes()
 }
 
 /// Returns the most that proving a partition holds at once, in bytes: the witness, what is
@@ -240,7 +275,7 @@ fn packed_blocks(circuit: &Circuit, variables: usize) -> Vec<usize> {
 /// parameters have.
 #[must_use]
 pub fn partition_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
-    let heap_bytes = HEAP_COPIES * packed_bytes(circuit)
+    let heap_bytes = writing_bytes(circuit, workspace.threads)
         + workspace.threads_bytes()
         + workspace.heap_bytes(circuit, shapes);
     pool_bytes(circuit, workspace, shapes) + heap_bytes
@@ -276,7 +311,7 @@ impl SynthesisShare {
 
     /// Takes the blocks of the witness, and of the vectors if they are made here.
     fn replay(self, circuit: &Circuit, pool: &mut Replay) {
-        replay_witness(circuit, pool);
+        replay_witness(circuit, self.threads, pool);
         if self.evaluates {
             let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
             pool.take(&[vector_bytes; 2]);
@@ -285,42 +320,42 @@ impl SynthesisShare {
 
     /// Returns the footprint of a partition that took its blocks from `pool`.
     fn footprint_of(self, circuit: &Circuit, pool: Replay) -> Footprint {
-        let heap_bytes = HEAP_COPIES * packed_bytes(circuit) + threads_bytes(self.threads);
+        let heap_bytes = writing_bytes(circuit, self.threads) + threads_bytes(self.threads);
         Footprint {
             peak_bytes: pool.mapped_bytes_max as u64 + heap_bytes,
             // The witness is lent to the device until the proof ends.
-            finish_bytes: packed_bytes(circuit) + threads_bytes(self.threads),
+            finish_bytes: Packed::witness(circuit).bytes() + threads_bytes(self.threads),
             kept_blocks: pool.into_blocks(),
         }
     }
 }
 
 /// Takes a witness's blocks, and what is given back when its parts are one.
-fn replay_witness(circuit: &Circuit, pool: &mut Replay) -> Vec<VirtualExtent> {
-    let variables = circuit.program().num_aux();
-    let [witness, parts] = [(); 2].map(|()| pool.take(&packed_blocks(circuit, variables)));
+fn replay_witness(circuit: &Circuit, threads: usize, pool: &mut Replay) -> Vec<VirtualExtent> {
+    let witness = pool.take(&Packed::witness(circuit).blocks());
+    let parts = pool.take(&Packed::parts(circuit, threads).blocks());
     pool.give_back(parts);
     witness
 }
 
 fn replay(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> Replay {
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
-    let densities = circuit.densities();
     let mut pool = Replay::default();
-    let witness = replay_witness(circuit, &mut pool);
+    let witness = replay_witness(circuit, workspace.threads, &mut pool);
     let [a, b, scratch] = [(); 3].map(|()| pool.take(&[vector_bytes]));
-    let [of_a, of_b] = [&densities.a_aux, &densities.b_aux]
-        .map(|density| pool.take(&packed_blocks(circuit, density.count())));
     let rows = Some(workspace.rows_bytes(circuit)).filter(|bytes| *bytes > 0);
     let rows = pool.take(rows.as_slice());
     pool.give_back([rows, b, scratch].into_iter().flatten());
-    for sum in workspace.g1(circuit, shapes) {
-        let blocks = pool.take(&sum.blocks);
-        pool.give_back(blocks);
-    }
-    pool.give_back([a, witness, of_a].into_iter().flatten());
+    let [h_and_l, of_a] = workspace.g1(circuit, shapes);
+    let sum = pool.take(&h_and_l.blocks);
+    pool.give_back(sum);
+    let query = pool.take(&Packed::of_a(circuit).blocks());
+    let sum = pool.take(&of_a.blocks);
+    pool.give_back([query, sum].into_iter().flatten());
+    let query = pool.take(&Packed::of_b(circuit).blocks());
+    pool.give_back([a, witness].into_iter().flatten());
     pool.take(&workspace.g2(circuit, shapes).blocks);
-    drop(of_b);
+    drop(query);
     pool
 }
 
@@ -329,7 +364,7 @@ fn replay(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> Repla
 fn finish_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
     let sum = workspace.g2(circuit, shapes);
     let sum_bytes = sum.blocks.iter().sum::<usize>() + sum.heap_bytes;
-    packed_bytes(circuit) + sum_bytes as u64 + workspace.threads_bytes()
+    Packed::of_b(circuit).bytes() + sum_bytes as u64 + workspace.threads_bytes()
 }
 
 /// Returns the bytes of the vectors over the domain: a, b and the scratch of the quotient.

@@ -130,16 +130,17 @@ impl Drop for RunningMsm {
 fn sum(isa: Isa, input: &HostInput, multiples: &SharedFile, stopped: Cancellation) -> Sum {
     let densities = input.circuit.densities();
     let inputs = densities.b_input.iter();
-    let query = PackedQuery::new(&input.witness, inputs, &densities.b_aux);
+    let own = input.checkpoint.unpaused();
+    let checkpoint = &Checkpoint::asking(move || stopped.is_cancelled() || own.check().is_err());
+    let query = PackedQuery::new(&input.witness, inputs, &densities.b_aux, checkpoint)?;
     let slice = query.as_slice();
     let scalars = PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values)?;
     let bases = input.params.b_g2();
     let multiples = multiples.usable().and_then(MappedMultiples::b_g2);
     let term = MsmTerm::new(&bases, scalars).with_multiples(multiples);
-    let own = input.checkpoint.unpaused();
     let context = Context {
         isa,
-        checkpoint: &Checkpoint::asking(move || stopped.is_cancelled() || own.check().is_err()),
+        checkpoint,
         memory: &*input.buffers,
     };
     Ok(msm::g2_of_terms(context, &[term])?)

@@ -9,6 +9,8 @@ mod circuit_cache;
 mod file;
 mod multiples;
 mod params;
+#[cfg(unix)]
+mod real_size;
 mod relation;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use blstrs::{G1Affine, G2Affine};
 
 use super::columns;
 use super::import::DECODED;
-use super::pieces::CHUNK;
+use super::pieces::chunk_len;
 use super::shape::{Shape, same_shapes};
 use super::window::{Plan, plan, with_multiples};
 use super::workspace::{self, Area};
@@ -175,8 +175,7 @@ fn sum_blocks<K: Kernel>(parts: &[MsmTermSize], threads: usize) -> Vec<usize> {
 
 /// Terms of the longest chunk.
 fn longest(parts: &[&MsmTermSize]) -> usize {
-    let longest = parts.iter().map(|part| part.wide).max();
-    longest.unwrap_or(0).min(CHUNK)
+    chunk_len(parts.iter().map(|part| part.wide).max().unwrap_or(0))
 }
 
 /// Which terms a chunk has, and their scalars.

@@ -1,7 +1,7 @@
 //! The shape of precomputed multiples: how scalars are cut, and how many multiples of each
 //! base there are.
 
-use super::window::{BITS_MAX, with_multiples};
+use super::window::{BITS_IN_CACHE, with_multiples};
 use crate::digits::Windows;
 
 /// How scalars are cut, and which multiples of each base there are.
@@ -18,7 +18,7 @@ impl Shape {
     /// that no window needs.
     #[must_use]
     pub fn new(bits: u32, rows: usize) -> Option<Self> {
-        let windows = (2..=BITS_MAX)
+        let windows = (2..=BITS_IN_CACHE)
             .contains(&bits)
             .then(|| Windows::new(bits).count())?;
         let needed = |rows| windows.div_ceil(windows.div_ceil(rows));
@@ -32,7 +32,7 @@ impl Shape {
     pub fn choose(terms: usize, threads: usize, rows_max: usize) -> Self {
         let threads = threads.max(1);
         let shapes = || {
-            (2..=BITS_MAX)
+            (2..=BITS_IN_CACHE)
                 .flat_map(|bits| (1..=rows_max).filter_map(move |rows| Self::new(bits, rows)))
         };
         let cost =

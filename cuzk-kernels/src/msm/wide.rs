@@ -9,7 +9,7 @@ use super::buckets::Buckets;
 use super::import::import_selected;
 use super::multiples::Multiples;
 use super::packed::SetBits;
-use super::pieces::{CHUNK, TASK};
+use super::pieces::{TASK, chunk_len};
 use super::shape::Shape;
 use super::term::Wide;
 use super::window::{Choose, Plan, with_multiples};
@@ -45,7 +45,7 @@ pub(super) fn multiply_wide<K: Kernel>(
     let mut chunk = Chunk::take(context.memory, longest)?;
     for part in parts {
         let mut indices = SetBits::new(part.marks(), 0);
-        for start in (0..part.count).step_by(CHUNK) {
+        for start in (0..part.count).step_by(longest) {
             let chunk = chunk.load(part, start, &mut indices, &plan.windows);
             let points = &mut points[..chunk.indices.len()];
             decode(kernel, part.bases, chunk.indices, points, context)?;
@@ -105,7 +105,7 @@ pub(super) fn multiply_in_rows<K: Kernel>(
     let mut chunk = Chunk::take(context.memory, longest)?;
     for (rows, part) in parts {
         let mut indices = SetBits::new(part.marks(), 0);
-        for start in (0..part.count).step_by(CHUNK) {
+        for start in (0..part.count).step_by(longest) {
             let chunk = chunk.load(part, start, &mut indices, &plan.windows);
             let columns = chunk.indices;
             columns
@@ -121,8 +121,7 @@ pub(super) fn multiply_in_rows<K: Kernel>(
 
 /// Terms of the longest chunk.
 fn longest<'a, P: 'a>(parts: impl Iterator<Item = &'a Wide<'a, P>>) -> usize {
-    let longest = parts.map(|part| part.count).max();
-    longest.unwrap_or(0).min(CHUNK)
+    chunk_len(parts.map(|part| part.count).max().unwrap_or(0))
 }
 
 /// Some of a part's terms, in memory: which they are, and their scalars ready to
@@ -155,7 +154,7 @@ impl<'m> Chunk<'m> {
         next: &mut SetBits<'_>,
         windows: &Windows,
     ) -> Loaded<'_> {
-        let len = (part.count - start).min(CHUNK);
+        let len = (part.count - start).min(self.indices.len());
         let (indices, recoded) = (&mut self.indices[..len], &mut self.recoded[..len]);
         for (index, next) in indices.iter_mut().zip(next) {
             *index = next;
@@ -276,7 +275,7 @@ impl<'m, 'w, K: Kernel> BucketSets<'m, 'w, K> {
         for i in 0..count.div_ceil(plan.together) * plan.splits {
             let first = i / plan.splits * plan.together;
             let positions = first..(first + plan.together).min(count);
-            let len = positions.len() * plan.windows.digit_max();
+            let len = plan.buckets_of(positions.clone());
             let (head, tail) = memory.split_at_mut(len);
             places.push((i % plan.splits, positions, head));
             memory = tail;
@@ -312,7 +311,8 @@ impl<'m, 'w, K: Kernel> BucketSets<'m, 'w, K> {
     fn combine(self, plan: &Plan, context: Context<'_>) -> Result<CurveOf<K>, KernelError> {
         let Self { sets, workspaces } = self;
         let weighted_sums = |mut set: BucketSet<'_, K>, workspace: &mut Workspace<'_, K>| {
-            let digit_max = plan.windows.digit_max();
+            // If there are several positions, they have equally many.
+            let digit_max = plan.windows.digit_max_of(set.positions.start);
             let scratch = &mut workspace.scratch;
             let sums = set
                 .buckets
@@ -330,10 +330,12 @@ impl<'m, 'w, K: Kernel> BucketSets<'m, 'w, K> {
                 *position += sum;
             }
         }
-        let windows = positions.iter().rev();
-        Ok(windows.fold(CurveOf::<K>::identity(), |total, position| {
-            (0..plan.windows.bits()).fold(total, |t, _| t.double()) + position
-        }))
+        let windows = positions.iter().enumerate().rev();
+        Ok(
+            windows.fold(CurveOf::<K>::identity(), |total, (window, position)| {
+                (0..plan.windows.bits_of(window)).fold(total, |t, _| t.double()) + position
+            }),
+        )
     }
 }
 
@@ -356,8 +358,10 @@ mod tests {
             let mut area = Area::take(&Mapped, 1).unwrap();
             let workspaces = area.workspaces();
             let BucketSets { sets, .. } = BucketSets::new(kernel, &plan, &mut memory, &workspaces);
-            let positions: usize = sets.iter().map(|set| set.positions.len()).sum();
-            assert_eq!(plan.buckets(), positions * plan.windows.digit_max());
+            let buckets = sets
+                .iter()
+                .map(|set| plan.buckets_of(set.positions.clone()));
+            assert_eq!(plan.buckets(), buckets.sum::<usize>());
         }
     }
 }

@@ -2,22 +2,33 @@
 //! work is cut for the threads. `cargo bench -p benches --bench windows` measures
 //! whether other widths would be better.
 
+use std::ops::Range;
+
 use crate::affine::BATCH;
-use crate::digits::Windows;
+use crate::digits::{CUT_BITS, Windows};
 
 /// Additions that a bucket costs besides those that fill it: two to take its
 /// weighted sum, one for its share of set-up and memory traffic.
 const ADDITIONS_PER_BUCKET: usize = 3;
 
-/// Widest window considered: its buckets (2^15 of them) still fit a
-/// last-level cache.
-pub(super) const BITS_MAX: u32 = 16;
+/// Widest window whose buckets (2^15 of them) are in a cache near the core.
+pub(super) const BITS_IN_CACHE: u32 = 16;
 
-/// Widest window that can be asked for.
-const BITS_ASKED_MAX: u32 = 20;
+/// Widest window.
+const BITS_MAX: u32 = 20;
+
+/// So many additions to buckets in memory take the time of one more. They took 52 ns each
+/// instead of 50 on a Zen 5.
+const ADDITIONS_FROM_MEMORY: usize = 25;
+
+/// The buckets in memory are at most one for so many terms.
+const TERMS_PER_BUCKET: usize = 4;
 
 /// Buckets among which a batch finds enough different ones.
 const BUCKETS_MIN: usize = 4 * BATCH;
+
+/// Most windows: each has two bits or more.
+const COUNT_MAX: usize = 127;
 
 /// Sets of buckets that a thread works on, at least, so that threads end
 /// together.
@@ -45,8 +56,7 @@ pub(super) struct Plan {
 pub(super) type Choose<'a> = &'a dyn Fn(usize, usize) -> Plan;
 
 impl Plan {
-    fn new(bits: u32, rows: usize, threads: usize) -> Plan {
-        let windows = Windows::new(bits);
+    fn new(windows: Windows, rows: usize, threads: usize) -> Plan {
         let positions = windows.count().div_ceil(rows);
         let together = BUCKETS_MIN
             .div_ceil(windows.digit_max())
@@ -61,9 +71,27 @@ impl Plan {
         }
     }
 
+    /// The plan with so many windows. They are equally wide where several are filled together,
+    /// and else as nearly as possible.
+    fn in_count(count: usize, threads: usize) -> Plan {
+        let windows = Windows::balanced(count);
+        let plan = Self::new(windows, 1, threads);
+        if plan.together == 1 {
+            return plan;
+        }
+        Self::new(Windows::new(windows.bits()), 1, threads)
+    }
+
     /// Buckets of all positions and shares.
     pub(super) fn buckets(&self) -> usize {
-        self.positions * self.splits * self.windows.digit_max()
+        self.splits * self.buckets_of(0..self.positions)
+    }
+
+    /// Buckets of some positions, for one share.
+    pub(super) fn buckets_of(&self, positions: Range<usize>) -> usize {
+        positions
+            .map(|position| self.windows.digit_max_of(position))
+            .sum()
     }
 
     /// Buckets that are filled together, at most.
@@ -80,24 +108,39 @@ impl Plan {
     pub(super) fn cost(&self, terms: usize, threads: usize) -> usize {
         let per_set =
             self.rows * terms / self.splits + ADDITIONS_PER_BUCKET * self.windows.digit_max();
-        (self.positions * self.splits).div_ceil(threads) * per_set
+        let busiest = (self.positions * self.splits).div_ceil(threads) * per_set;
+        match self.windows.bits() > BITS_IN_CACHE {
+            true => busiest + busiest / ADDITIONS_FROM_MEMORY,
+            false => busiest,
+        }
+    }
+
+    /// Returns true if the buckets are in a cache, or few beside the terms.
+    fn suits(&self, terms: usize) -> bool {
+        self.windows.bits() <= BITS_IN_CACHE || self.buckets() <= terms / TERMS_PER_BUCKET
     }
 }
 
 /// Chooses the plan with the fewest additions on the busiest thread.
 pub(super) fn plan(terms: usize, threads: usize) -> Plan {
-    (2..=BITS_MAX)
-        .map(|bits| Plan::new(bits, 1, threads))
+    (count_of(BITS_MAX)..count_of(1))
+        .map(|count| Plan::in_count(count, threads))
+        .filter(|plan| plan.suits(terms))
         .min_by_key(|plan| plan.cost(terms, threads))
-        .unwrap_or_else(|| Plan::new(BITS_MAX, 1, threads))
+        .unwrap_or_else(|| Plan::in_count(count_of(BITS_IN_CACHE), threads))
 }
 
-/// The plan with windows of `bits` bits, or as many as there can be.
+/// The plan with windows of at most `bits` bits, or as many as there can be.
 pub(super) fn in_windows(bits: u32, threads: usize) -> Plan {
-    Plan::new(bits.clamp(2, BITS_ASKED_MAX), 1, threads)
+    Plan::in_count(count_of(bits.clamp(3, BITS_MAX)), threads)
+}
+
+/// The number of windows of at most `bits` bits, at most 127.
+fn count_of(bits: u32) -> usize {
+    (CUT_BITS.div_ceil(bits) as usize).min(COUNT_MAX)
 }
 
 /// Returns the plan with windows of `bits` bits and `rows` multiples of each base.
 pub(super) fn with_multiples(bits: u32, rows: usize, threads: usize) -> Plan {
-    Plan::new(bits, rows, threads)
+    Plan::new(Windows::new(bits), rows, threads)
 }

@@ -319,18 +319,7 @@ impl<S: PrimeField> ConstraintSystem<S> for CheckingCs<S> {
         self.rows += 1;
     }
 
-    fn push_namespace<NR, N>(&mut self, _: N)
-    where
-        NR: Into<String>,
-        N: FnOnce() -> NR,
-    {
-    }
-
-    fn pop_namespace(&mut self) {}
-
-    fn get_root(&mut self) -> &mut Self::Root {
-        self
-    }
+    crate::nameless::nameless!();
 
     fn is_extensible() -> bool {
         true

@@ -290,16 +290,5 @@ impl<S: PrimeField> ConstraintSystem<S> for RowComparison<'_, S> {
         self.rows += 1;
     }
 
-    fn push_namespace<NR, N>(&mut self, _: N)
-    where
-        NR: Into<String>,
-        N: FnOnce() -> NR,
-    {
-    }
-
-    fn pop_namespace(&mut self) {}
-
-    fn get_root(&mut self) -> &mut Self::Root {
-        self
-    }
+    crate::nameless::nameless!();
 }

@@ -365,16 +365,5 @@ impl<S: PrimeField> ConstraintSystem<S> for Compiler<'_, S> {
         }
     }
 
-    fn push_namespace<NR, N>(&mut self, _: N)
-    where
-        NR: Into<String>,
-        N: FnOnce() -> NR,
-    {
-    }
-
-    fn pop_namespace(&mut self) {}
-
-    fn get_root(&mut self) -> &mut Self::Root {
-        self
-    }
+    crate::nameless::nameless!();
 }

@@ -20,7 +20,7 @@ pub struct PackedBuilder<S> {
     bits: Array<u64>,
     wide: Array<u64>,
     ranks: Array<u32>,
-    wide_values: Array<S>,
+    pub(super) wide_values: Array<S>,
 }
 
 impl<S: PrimeField> Default for PackedBuilder<S> {
@@ -168,21 +168,8 @@ impl<S: PrimeField> PackedBuilder<S> {
         }
     }
 
-    /// Up to 64 variables: the next of `values` where `wide` is set, else `bits`.
-    pub(super) fn append_word(
-        &mut self,
-        (bits, wide): (u64, u64),
-        length: usize,
-        values: impl Iterator<Item = S>,
-    ) {
-        // Variables are numbered with 32 bits.
-        let rank = u32::try_from(self.wide_values.len()).unwrap_or(u32::MAX);
-        self.append_marks((bits, wide), length, rank);
-        self.wide_values.extend(values);
-    }
-
     /// Words of up to 64 variables, before which `rank` variables are wide.
-    fn append_marks(&mut self, (bits, wide): (u64, u64), length: usize, rank: u32) {
+    pub(super) fn append_marks(&mut self, (bits, wide): (u64, u64), length: usize, rank: u32) {
         let shift = self.num_aux % 64;
         self.num_aux += length;
         if length == 0 {

@@ -1,4 +1,4 @@
-//! Copies into an array by several threads.
+//! Writes into an array by several threads.
 #![allow(unsafe_code)] // Fills a vector out of order.
 
 use cuzk_memory::{Array, Checkpoint, Stopped};
@@ -9,31 +9,53 @@ use rayon::prelude::*;
 ///
 /// # Errors
 /// [`Stopped`]; nothing is appended then.
-pub(super) fn extend_in_parallel<T: Copy + Send + Sync>(
+pub(super) fn extend_in_parallel<T: Copy + Default + Send + Sync>(
     array: &mut Array<T>,
     parts: &[&[T]],
     checkpoint: &Checkpoint<'_>,
 ) -> Result<(), Stopped> {
-    let added: usize = parts.iter().map(|part| part.len()).sum();
+    let lens: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    let values = |number: usize| parts[number].iter().copied();
+    fill_in_parallel(array, &lens, values, checkpoint)
+}
+
+/// Appends parts in order. Part k has `lens[k]` values, the first of `values(k)`. If those are
+/// fewer, the others are the default. A thread of the current pool writes each part, after it
+/// passed `checkpoint`.
+///
+/// # Errors
+/// [`Stopped`]; nothing is appended then.
+pub(super) fn fill_in_parallel<T, I>(
+    array: &mut Array<T>,
+    lens: &[usize],
+    values: impl Fn(usize) -> I + Sync,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<(), Stopped>
+where
+    T: Default + Send,
+    I: Iterator<Item = T>,
+{
+    let added: usize = lens.iter().sum();
     array.reserve(added);
     let mut rest = array.spare_capacity_mut();
-    let mut rooms = Vec::with_capacity(parts.len());
-    for part in parts {
-        let (room, after) = rest.split_at_mut(part.len());
+    let mut rooms = Vec::with_capacity(lens.len());
+    for len in lens {
+        let (room, after) = rest.split_at_mut(*len);
         rooms.push(room);
         rest = after;
     }
-    let copies = rooms.into_par_iter().zip(parts).with_max_len(1);
-    copies.try_for_each(|(room, part)| {
+    let rooms = rooms.into_par_iter().enumerate().with_max_len(1);
+    rooms.try_for_each(|(number, room)| {
         checkpoint.check()?;
-        for (to, from) in room.iter_mut().zip(*part) {
-            to.write(*from);
+        let mut values = values(number);
+        for to in room {
+            to.write(values.next().unwrap_or_default());
         }
         Ok(())
     })?;
     let len = array.len() + added;
     // SAFETY: the array has room for `added` values, and every one was written: a room is as
-    // long as its part, and no part was refused.
+    // long as its part, no part was refused, and a part writes all of its room.
     unsafe { array.set_len(len) };
     Ok(())
 }

@@ -107,18 +107,7 @@ impl<S: PrimeField> ConstraintSystem<S> for PackedWitnessCs<S> {
     {
     }
 
-    fn push_namespace<NR, N>(&mut self, _: N)
-    where
-        NR: Into<String>,
-        N: FnOnce() -> NR,
-    {
-    }
-
-    fn pop_namespace(&mut self) {}
-
-    fn get_root(&mut self) -> &mut Self::Root {
-        self
-    }
+    crate::nameless::nameless!();
 
     fn is_extensible() -> bool {
         true

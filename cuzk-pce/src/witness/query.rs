@@ -1,14 +1,21 @@
 //! The scalars of a Groth16 query, chosen from a packed witness.
 //!
 //! A query ranges over some of the variables: those that stand in A, or in B. The chosen
-//! values stay packed, so no value is widened on the way to an MSM.
+//! values stay packed, so no value is widened on the way to an MSM. The values of a partition of
+//! full size can be gigabytes, so all threads copy them, into memory of just their size.
 //!
 //! Invariant: scalar k of a query is the value of the k-th variable chosen,
 //! inputs before auxiliaries; `bits` and `wide` are as in [`PackedWitness`].
 
+use super::extend::fill_in_parallel;
 use super::{PackedBuilder, PackedSlice, PackedWitness};
 use crate::Density;
+use cuzk_memory::{Checkpoint, Stopped};
 use ff::PrimeField;
+use rayon::prelude::*;
+
+/// Words of a density whose values one thread copies at a time.
+const PART_WORDS: usize = 1 << 10;
 
 /// The scalars of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +24,11 @@ pub struct PackedQuery<S>(PackedWitness<S>);
 impl<S: PrimeField> PackedQuery<S> {
     /// Returns the values of the public inputs of `witness` with these indices, then those
     /// of its auxiliary variables in `aux`. They are in the memory of the witness. If there
-    /// is none left, this unwinds with [`NoMemory`](cuzk_memory::NoMemory).
+    /// is none left, this unwinds with [`NoMemory`](cuzk_memory::NoMemory). The threads of the
+    /// current pool copy the values. Each passes `checkpoint` before every few thousand.
+    ///
+    /// # Errors
+    /// [`Stopped`].
     ///
     /// # Panics
     /// If an index is not below the number of inputs, or `aux` is over more
@@ -26,26 +37,28 @@ impl<S: PrimeField> PackedQuery<S> {
         witness: &PackedWitness<S>,
         inputs: impl Iterator<Item = usize>,
         aux: &Density,
-    ) -> Self {
-        let memory = witness.bits.allocator();
-        let mut query =
-            PackedBuilder::with_capacity_in(memory, aux.count(), witness.wide_values.len());
-        for index in inputs {
-            query.push(witness.inputs[index]);
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Self, Stopped> {
+        let parts: Vec<&[u64]> = aux.words().chunks(PART_WORDS).collect();
+        let inputs: Vec<S> = inputs.map(|index| witness.inputs[index]).collect();
+        let chosen_of = |number: usize| chosen(witness, number * PART_WORDS, parts[number]);
+        let lens: Vec<usize> = (0..parts.len())
+            .into_par_iter()
+            .map(|number| chosen_words(witness, number * PART_WORDS, parts[number]).sum())
+            .collect();
+        let mut query = PackedBuilder::with_capacity_in(
+            witness.bits.allocator(),
+            inputs.len() + aux.count(),
+            inputs.len() + lens.iter().sum::<usize>(),
+        );
+        query.extend(&inputs);
+        let mut before = query.wide_values.len();
+        fill_in_parallel(&mut query.wide_values, &lens, chosen_of, checkpoint)?;
+        for (number, part) in parts.iter().enumerate() {
+            checkpoint.check()?;
+            before = query.append_chosen(witness, number * PART_WORDS, part, before);
         }
-        for (at, &mask) in aux.words().iter().enumerate() {
-            let (bits, wide) = (witness.bits[at], witness.wide[at]);
-            let values = &witness.wide_values[witness.ranks[at] as usize..];
-            let chosen = set_bits(wide)
-                .zip(values)
-                .filter(|(place, _)| mask >> place & 1 == 1);
-            query.append_word(
-                (compress(bits, mask), compress(wide, mask)),
-                mask.count_ones() as usize,
-                chosen.map(|(_, value)| *value),
-            );
-        }
-        Self(query.into_witness())
+        Ok(Self(query.into_witness()))
     }
 
     /// Returns the bytes held.
@@ -97,6 +110,56 @@ impl BitWriter<'_> {
     }
 }
 
+impl<S: PrimeField> PackedBuilder<S> {
+    /// Appends the variables of `witness` that `masks` choose, from word `start` on, without the
+    /// values of wide ones. Before these, `before` variables are wide. Returns how many are
+    /// wide afterwards.
+    fn append_chosen(
+        &mut self,
+        witness: &PackedWitness<S>,
+        start: usize,
+        masks: &[u64],
+        mut before: usize,
+    ) -> usize {
+        for (at, &mask) in masks.iter().enumerate() {
+            let (bits, wide) = (witness.bits[start + at], witness.wide[start + at]);
+            // Variables are numbered with 32 bits.
+            let rank = u32::try_from(before).unwrap_or(u32::MAX);
+            self.append_marks(
+                (compress(bits, mask), compress(wide, mask)),
+                mask.count_ones() as usize,
+                rank,
+            );
+            before += (wide & mask).count_ones() as usize;
+        }
+        before
+    }
+}
+
+/// Returns how many wide variables each of `masks` chooses, from word `start` on.
+fn chosen_words<S>(
+    witness: &PackedWitness<S>,
+    start: usize,
+    masks: &[u64],
+) -> impl Iterator<Item = usize> {
+    let words = witness.wide[start..].iter().zip(masks);
+    words.map(|(wide, mask)| (wide & mask).count_ones() as usize)
+}
+
+/// Returns the values of the wide variables that `masks` choose, from word `start` on.
+fn chosen<S: PrimeField>(
+    witness: &PackedWitness<S>,
+    start: usize,
+    masks: &[u64],
+) -> impl Iterator<Item = S> {
+    masks.iter().enumerate().flat_map(move |(at, &mask)| {
+        let values = &witness.wide_values[witness.ranks[start + at] as usize..];
+        let chosen = set_bits(witness.wide[start + at]).zip(values);
+        let chosen = chosen.filter(move |(place, _)| mask >> place & 1 == 1);
+        chosen.map(|(_, value)| *value)
+    })
+}
+
 impl<S: PrimeField> PackedQuery<S> {
     /// Returns the scalars.
     pub fn as_slice(&self) -> PackedSlice<'_, S> {
@@ -136,7 +199,24 @@ mod tests {
     use super::*;
     use crate::{Columns, Witness};
     use blstrs::Scalar;
+    use cuzk_memory::NEVER_STOP;
     use proptest::prelude::*;
+
+    #[test]
+    fn values_of_several_parts_are_in_order_and_a_query_can_be_stopped() {
+        let len = 2 * PART_WORDS * 64 + 77;
+        let value = |index: usize| Scalar::from(index as u64 % 5);
+        let plain = [Scalar::from(1)].into_iter().chain((0..len).map(value));
+        let witness = PackedBuilder::pack(&Witness::new(plain.collect(), 1).unwrap());
+        let mut density = Density::new(len);
+        density.insert_every(3, len / 2, 2);
+        let query = PackedQuery::new(&witness, 0..1, &density, &NEVER_STOP).unwrap();
+        let chosen = density.iter().map(value);
+        let expected = [Scalar::from(1)].into_iter().chain(chosen);
+        assert!(expected.eq((0..query.0.num_aux()).map(|index| query.0.aux(index))));
+        let stopped = PackedQuery::new(&witness, 0..1, &density, &Checkpoint::asking(|| true));
+        assert!(stopped.is_err());
+    }
 
     proptest! {
         #[test]
@@ -161,7 +241,8 @@ mod tests {
                     density.insert(index);
                 }
             }
-            let query = PackedQuery::new(&witness, inputs.iter().copied(), &density);
+            let query =
+                PackedQuery::new(&witness, inputs.iter().copied(), &density, &NEVER_STOP).unwrap();
             let expected: Vec<_> = inputs
                 .iter()
                 .map(|&index| witness.input(index))

@@ -18,6 +18,7 @@ use cuzk_filecoin::Statement;
 use cuzk_server::cluster::Place;
 use cuzk_server::cluster::identity::Identities;
 use cuzk_server::cluster::settings::ClusterSettings;
+use cuzk_tune::machine::Host;
 use serde::Serialize;
 
 use super::args::Bench;
@@ -27,7 +28,6 @@ use super::engine::engine_config;
 use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
 use crate::failure::{Failure, failed};
-use crate::machine::system::this_processor;
 use crate::output;
 
 /// The jobs before the first that is measured: connections and consumers are made.
@@ -42,7 +42,7 @@ struct Report {
     kind: &'static str,
     partitions: usize,
     input_bytes: usize,
-    processor: String,
+    machine: Host,
     runs: u32,
     /// The median of a job on the embedded engine, whose partitions are proved.
     embedded_s: f64,
@@ -80,7 +80,7 @@ impl Prover for Ready {
     }
 }
 
-pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Failure> {
     let mut cluster = context.config.cluster.clone();
     cluster.local = false;
     let process = std::process::id();
@@ -124,7 +124,7 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         kind: args.kind.name(),
         partitions: statement.partitions(),
         input_bytes: statement.partition_request(0).map_err(failed)?.len(),
-        processor: this_processor(),
+        machine: host.clone(),
         runs: args.runs,
         embedded_s: median(embedded_s),
         added_max_ms: 1e3 * added_s.iter().copied().fold(0.0, f64::max),
@@ -144,13 +144,13 @@ fn seconds(engine: &Engine, statement: &Arc<dyn Statement>) -> Result<f64, Failu
 
 fn text(report: &Report) -> String {
     format!(
-        "cluster {}, {} partition(s), input of {} bytes, {} runs, {}: the cluster adds {:.2} ms \
+        "{}\ncluster {}, {} partition(s), input of {} bytes, {} runs: the cluster adds {:.2} ms \
          (the longest {:.2} ms, target {} ms); the embedded engine takes {:.3} s",
+        report.machine,
         report.kind,
         report.partitions,
         report.input_bytes,
         report.runs,
-        report.processor,
         report.added_ms,
         report.added_max_ms,
         report.target_ms,

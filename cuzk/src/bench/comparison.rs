@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::machine::host::Host;
+use cuzk_tune::machine::Host;
 
 /// The line of one stage: our time, and that of a peer.
 #[derive(Debug, Default, Serialize)]

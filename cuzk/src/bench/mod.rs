@@ -19,13 +19,14 @@ mod server;
 
 use std::path::Path;
 
+use cuzk_tune::machine::Host;
+
 pub(crate) use self::args::Bench;
 use self::args::BenchStage;
 use self::comparison::{Comparison, text};
 
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
-use crate::machine::host::Host;
 use crate::output;
 
 pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
@@ -37,10 +38,10 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         let problem = "--flood: only `cuzk bench server` has a daemon to flood";
         return Err(Failure::input(problem));
     }
-    let host = Host::read(Path::new("/"), context.config.cpu.isa);
+    let host = Host::read(Path::new("/"), context.config.cpu.isa.name());
     let mut first: Vec<f64> = Vec::new();
     for &threads in &args.threads {
-        let mut comparisons = measure(context, args, threads)?;
+        let mut comparisons = measure(context, args, &host, threads)?;
         for (comparison, first_s) in comparisons.iter_mut().zip(&first) {
             comparison.scaling = Some(first_s / comparison.ours_s);
         }
@@ -61,7 +62,12 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Comparison>, Failure> {
+fn measure(
+    context: &Context,
+    args: &Bench,
+    host: &Host,
+    threads: usize,
+) -> Result<Vec<Comparison>, Failure> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -82,8 +88,8 @@ fn measure(context: &Context, args: &Bench, threads: usize) -> Result<Vec<Compar
         BenchStage::MsmG2 => kernel::msm_g2(isa, args),
         BenchStage::SumG1 => kernel::sum_g1(isa, args),
         // They have more than a peer, so they print their own reports.
-        BenchStage::Interventions => interventions::run(context, args).map(|()| Vec::new()),
-        BenchStage::Cluster => cluster::run(context, args).map(|()| Vec::new()),
-        BenchStage::Server => server::run(context, args).map(|()| Vec::new()),
+        BenchStage::Interventions => interventions::run(context, args, host).map(|()| Vec::new()),
+        BenchStage::Cluster => cluster::run(context, args, host).map(|()| Vec::new()),
+        BenchStage::Server => server::run(context, args, host).map(|()| Vec::new()),
     })
 }

@@ -3,6 +3,7 @@
 //! Not the whole document, which `cuzk status --json` prints. The invariant: what a daemon
 //! leaves out is empty or zero here, and what it adds is ignored.
 
+use cuzk_core::error::ErrorCode;
 use cuzk_server::client::{Client, ClientError};
 use cuzk_server::wire::v1::GetStatusResponse;
 use cuzk_server::wire::v1::srs_status::Tier;
@@ -192,7 +193,11 @@ pub(super) async fn json(client: &Client) -> Result<serde_json::Value, Failure> 
     match document(client).await? {
         Some(document) => serde_json::from_str(&document).map_err(|error| {
             let address = client.address();
-            Failure::failed(format!("{address} sent a report that is no JSON: {error}"))
+            let problem = format!(
+                "{address} sent a report that is no JSON: {error}; it may be another program, or a \
+                 daemon of another version"
+            );
+            Failure::new(ErrorCode::Daemon, problem)
         }),
         None => {
             let status = PlainStatus::from(client.status().await?);

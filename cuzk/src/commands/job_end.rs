@@ -45,7 +45,10 @@ pub(super) fn finish(
             let problem = format!("{job} failed: {reason}");
             return Err(Failure::new(code.unwrap_or(ErrorCode::Failed), problem));
         }
-        Status::Cancelled => return Err(Failure::failed(format!("{job} was cancelled"))),
+        Status::Cancelled => {
+            let problem = format!("{job} was cancelled; submit the request again to prove it");
+            return Err(Failure::new(ErrorCode::Ended, problem));
+        }
         Status::Timeout => {
             let problem = format!("{job} has not ended; it goes on, so await it again");
             return Err(Failure::failed(problem));

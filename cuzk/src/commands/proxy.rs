@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cuzk_core::config::Address;
+use cuzk_core::error::ErrorCode;
 use cuzk_server::proxy::{Proxy, ProxyError, ProxyOptions};
 
 use super::Context;
@@ -44,7 +45,9 @@ pub(crate) fn run(context: &Context, args: ProxyArgs) -> Result<(), Failure> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
+        .map_err(|error| {
+            Failure::new(ErrorCode::Threads, format!("cannot start threads: {error}"))
+        })?;
     runtime.block_on(async {
         let proxy = Proxy::bind(options).map_err(|error| match error {
             ProxyError::Runtime(_) => Failure::failed(error.to_string()),
@@ -67,10 +70,10 @@ pub(crate) fn run(context: &Context, args: ProxyArgs) -> Result<(), Failure> {
 
 fn options(context: &Context, args: ProxyArgs) -> Result<ProxyOptions, Failure> {
     let Address::Unix(listen) = args.listen else {
-        return Err(Failure::input("--listen: write unix:///PATH"));
+        return Err(Failure::input("--listen: expected unix:///PATH"));
     };
     let Address::Tcp { host, port } = args.to else {
-        return Err(Failure::input("--to: write tcp://HOST:PORT"));
+        return Err(Failure::input("--to: expected tcp://HOST:PORT"));
     };
     let server = &context.config.server;
     Ok(ProxyOptions {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use blstrs::Scalar;
 use clap::Args;
 use cuzk_core::circuits;
-use cuzk_filecoin::decode;
+use cuzk_filecoin::{CircuitId, blank, decode};
 use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_memory::Dealloc;
@@ -55,6 +55,8 @@ struct SynthReport {
 struct Check {
     satisfied: bool,
     first_bad_row: Option<usize>,
+    /// The part of the vanilla proof that the row is about, as the circuit names it.
+    part: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
@@ -85,9 +87,11 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         false => None,
         true => {
             let first_bad_row = pool.install(|| circuit.first_bad_row(&witness))?;
+            let part = first_bad_row.map(|row| part(job.circuit(), row));
             Some(Check {
                 satisfied: first_bad_row.is_none(),
                 first_bad_row,
+                part: part.transpose()?.flatten(),
             })
         }
     };
@@ -101,16 +105,24 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         check,
     };
     output::print(context.json, &report, text)?;
-    match report.check.and_then(|check| check.first_bad_row) {
-        None => Ok(()),
-        Some(row) => {
-            let error = cuzk_core::Error::Unsatisfied {
-                partition: args.partition,
-                row,
-            };
-            Err(Failure::from(error).reported())
-        }
-    }
+    let Some((Some(row), part)) = report.check.map(|check| (check.first_bad_row, check.part))
+    else {
+        return Ok(());
+    };
+    let error = cuzk_core::Error::Unsatisfied {
+        partition: args.partition,
+        row,
+        part,
+    };
+    Err(Failure::from(error).reported())
+}
+
+/// Returns the name of a row, for which the circuit is synthesised up to it.
+fn part(id: CircuitId, row: usize) -> Result<Option<String>, Failure> {
+    let spinner = progress::spinner("naming the constraint");
+    let part = blank::row_name(id, row);
+    spinner.finish_and_clear();
+    Ok(part?)
 }
 
 fn check_partition(partition: usize, partitions: usize) -> Result<(), Failure> {
@@ -145,11 +157,15 @@ fn text(report: &SynthReport) -> String {
         }) => text.push_str("; every constraint holds"),
         Some(Check {
             first_bad_row: Some(row),
+            part,
             ..
         }) => {
             text.push_str(&format!(
                 "; constraint {row} is the first that does not hold"
             ));
+            if let Some(part) = part {
+                text.push_str(&format!(" ({part})"));
+            }
         }
     }
     text

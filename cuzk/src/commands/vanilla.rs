@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use cuzk_filecoin::vanilla;
+use cuzk_filecoin::{ProofKind, vanilla};
 use serde::Serialize;
 
 use super::Context;
@@ -25,6 +25,10 @@ pub(crate) struct Vanilla {
     /// The seed from which the sector's data and randomness are drawn.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Make a WindowPoSt over so many sparse sectors, or as many as a partition has room for.
+    /// Without it, large sectors are four.
+    #[arg(long, value_name = "N")]
+    pub(crate) sectors: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,7 +45,13 @@ struct VanillaReport {
 pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let id = args.circuit.id();
     let out = OutputPath::new(&args.out)?;
-    let (sector, what) = if id.sector_size > vanilla::LARGEST_SEALED {
+    if args.sectors.is_some() && id.kind != ProofKind::WindowPost {
+        return Err(Failure::input(
+            "--sectors is for a WindowPoSt; leave it out, since other kinds are of one sector",
+        ));
+    }
+    let sparse = id.sector_size > vanilla::LARGEST_SEALED || args.sectors.is_some();
+    let (sector, what) = if sparse {
         ("sparse", "writing down a sparse sector")
     } else {
         ("sealed", "sealing a sector")
@@ -49,7 +59,10 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let pool = context.config.synthesis.pool()?;
     let doing = Doing::begin(what);
     let started = Instant::now();
-    let request = pool.install(|| vanilla::make(id.kind, id.sector_size, args.seed))?;
+    let request = pool.install(|| match args.sectors {
+        Some(sectors) => vanilla::make_window_post(id.sector_size, sectors, args.seed),
+        None => vanilla::make(id.kind, id.sector_size, args.seed),
+    })?;
     let make_s = started.elapsed().as_secs_f64();
     doing.now("writing the request");
     let json = request.to_json();

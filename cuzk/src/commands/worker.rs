@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use cuzk_core::config::{Address, ClusterServer};
+use cuzk_core::error::ErrorCode;
 use cuzk_server::cluster::prover::{OnEvent, PartitionEvent};
 use cuzk_server::worker::{self, WorkerError};
 
@@ -51,9 +52,10 @@ fn print(event: &PartitionEvent) {
 }
 
 fn failure(error: &WorkerError) -> Failure {
-    if error.is_input() {
-        Failure::input(error.to_string())
-    } else {
-        Failure::failed(error.to_string())
-    }
+    let code = match error {
+        WorkerError::Engine(error) => ErrorCode::of(error),
+        error if error.is_input() => ErrorCode::Configuration,
+        _ => ErrorCode::Start,
+    };
+    Failure::new(code, error.to_string())
 }

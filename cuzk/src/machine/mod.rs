@@ -3,6 +3,5 @@
 //! Not a judgement, which is the doctor's. The invariant: a file that cannot be read is a
 //! value that is not there.
 
-pub(crate) mod host;
 pub(crate) mod nvidia;
 pub(crate) mod system;

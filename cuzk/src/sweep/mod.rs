@@ -57,7 +57,10 @@ pub(crate) fn run(context: &Context, args: &Sweep) -> Result<(), Failure> {
         sector_size: args.sector_size,
     };
     if circuit != asked {
-        let problem = format!("--request: it is of {circuit}, and the sweep of {asked}");
+        let problem = format!(
+            "--request: it is of {circuit}, and the sweep of {asked}; give the --kind and the \
+             --sector-size of the request"
+        );
         return Err(Failure::input(problem));
     }
     let svg = args.svg.as_deref().map(folder).transpose()?;

@@ -1,4 +1,5 @@
-//! An error of each code that only commands have: what, where, and what to do.
+//! An error of each code that only commands have: what, where, and what to do. A full disk is
+//! here, too, under a proof and under the journal.
 //!
 //! The codes that an engine returns have a table in cuzk-core.
 
@@ -14,6 +15,20 @@ fn onto_a_full_disk(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuzk"));
     command.args(arguments).stdout(full.unwrap());
     command.stderr(Stdio::piped()).output().unwrap()
+}
+
+/// Proves with a journal where no file can be longer than a block, as on a full disk.
+fn without_room(folder: &Path, prove: &[&str]) -> Output {
+    let journal = format!("[jobs]\njournal = {:?}\n", text(&folder.join("jobs")));
+    let config = folder.join("journal.toml");
+    std::fs::write(&config, journal).unwrap();
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_cuzk"), "--config"]);
+    command.arg(config).args(prove);
+    command.arg(folder.join("proof-of-journal"));
+    command.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
+    command.output().unwrap()
 }
 
 /// Sends SIGTERM to a command that waits for an answer.
@@ -74,6 +89,12 @@ fn each_error_of_a_command_says_what_where_and_what_to_do() {
             1,
             text(&full),
             cuzk(&[&prove[..], &[text(&full)]].concat()),
+        ),
+        (
+            ErrorCode::JournalFailing,
+            1,
+            "journal",
+            without_room(folder, &prove),
         ),
         (ErrorCode::Signal, 143, "SIGTERM", stopped(folder)),
         (

@@ -16,7 +16,7 @@ fn has_code(code: &str, exit: i32, output: &Output) {
 }
 
 /// A folder with links to the parameters of a kind, and to its compiled circuit.
-fn linked_cache(kind: &str) -> tempfile::TempDir {
+pub(super) fn linked_cache(kind: &str) -> tempfile::TempDir {
     generate(kind);
     let folder = tempfile::tempdir().unwrap();
     let circuit = ["--kind", kind, "--sector-size", "2KiB"];
@@ -252,6 +252,27 @@ fn a_dash_is_standard_output_and_a_mark_is_no_part_of_a_request() {
     assert!(!said.contains("queue_wait"), "{said}");
     let is_told = said.contains("partition 1 of 1 is proved: ");
     assert!(is_told && said.contains("finish "), "{said}");
+}
+
+/// By default a daemon makes multiples for WinningPoSts, and compares digests.
+#[test]
+fn a_command_that_ends_with_its_proofs_works_on_nothing_else() {
+    let cache = linked_cache("winning-post");
+    let (request, out) = (data("winning-post.json"), cache.path().join("p"));
+    let trace = cache.path().join("run.json");
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let output = cuzk_in(
+        cache.path(),
+        &[&prove[..], &["--timeline", text(&trace)]].concat(),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let stages: Vec<_> = events.filter_map(|event| event["name"].as_str()).collect();
+    assert!(stages.contains(&"verify"), "{stages:?}");
+    for stage in ["multiples", "digests"] {
+        assert!(!stages.contains(&stage), "{stages:?}");
+    }
 }
 
 #[test]

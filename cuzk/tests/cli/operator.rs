@@ -1,189 +1,9 @@
-//! The commands around the daemon: doctor, configurations, version, support bundle.
+//! The commands around the daemon: configurations, version, support bundle.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
+use super::doctor::Machine;
 use super::*;
-
-/// A machine with parameters and a configuration that are good.
-struct Machine {
-    folder: tempfile::TempDir,
-}
-
-impl Machine {
-    fn new() -> Self {
-        generate("window-post");
-        let folder = tempfile::tempdir().unwrap();
-        let machine = Self { folder };
-        machine.configure("");
-        machine
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Writes the configuration. Its listener is a socket in this folder.
-    fn configure(&self, more: &str) {
-        let socket = self.at("cuzk.sock");
-        let listen = format!("listen = [\"unix://{}\"]\nhttp = \"\"", text(&socket));
-        let config = format!("[server]\n{listen}\n{more}");
-        fs::write(self.at("cuzk.toml"), config).unwrap();
-    }
-
-    fn doctor(&self, cache: &Path, more: &[&str]) -> (i32, Value) {
-        let config = self.at("cuzk.toml");
-        let doctor = ["--json", "--config", text(&config), "doctor"];
-        let kind = ["--kind", "window-post", "--sector-size", "2KiB"];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cuzk"));
-        command.args([&doctor[..], &kind, more].concat());
-        command.env("FIL_PROOFS_PARAMETER_CACHE", cache);
-        // Programs of this folder come first.
-        let path = std::env::var("PATH").unwrap();
-        command.env("PATH", format!("{}:{path}", self.folder.path().display()));
-        let output = command.output().unwrap();
-        let code = output.status.code().unwrap();
-        (code, serde_json::from_slice(&output.stdout).unwrap())
-    }
-}
-
-/// The levels of the findings about a thing.
-fn levels(report: &Value, topic: &str) -> Vec<String> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    let of_topic = findings.filter(|found| found["topic"] == topic);
-    of_topic
-        .map(|found| {
-            let level = found["level"].as_str().unwrap();
-            assert_eq!(found.get("advice").is_some(), level != "ok", "{found}");
-            level.to_owned()
-        })
-        .collect()
-}
-
-#[test]
-fn a_machine_that_proves_has_no_error_and_every_line_is_there() {
-    let machine = Machine::new();
-    let (_, report) = machine.doctor(&param_cache(), &[]);
-    for topic in [
-        "configuration",
-        "parameters",
-        "memory",
-        "huge pages",
-        "instructions",
-        "open files",
-        "threads",
-        "disk",
-        "clock",
-        "gpu",
-        "listener",
-    ] {
-        assert!(!levels(&report, topic).is_empty(), "{topic}: {report:#}");
-    }
-    assert_eq!(levels(&report, "configuration"), ["ok"]);
-    // Test parameters are of no network.
-    assert_eq!(levels(&report, "parameters"), ["warning"]);
-    assert_eq!(levels(&report, "listener"), ["ok"]);
-    assert_eq!(levels(&report, "clock"), ["ok"]);
-    let needs = levels(&report, "memory");
-    assert_eq!(needs.len(), 2, "the machine and the circuit: {report:#}");
-    let levels = ["ok", "warning", "error"];
-    let findings = report["findings"].as_array().unwrap();
-    assert!(
-        findings
-            .iter()
-            .all(|found| levels.contains(&found["level"].as_str().unwrap()))
-    );
-}
-
-#[test]
-fn each_thing_that_is_broken_changes_its_own_line() {
-    let machine = Machine::new();
-    let empty = tempfile::tempdir().unwrap();
-    let (code, report) = machine.doctor(empty.path(), &[]);
-    assert_eq!(
-        (code, &levels(&report, "parameters")[..]),
-        (1, &["error".to_owned()][..])
-    );
-    assert_eq!(report["errors"], 1, "{report:#}");
-
-    let file = machine.at("file");
-    fs::write(&file, "").unwrap();
-    let (code, report) = machine.doctor(&file, &[]);
-    assert_eq!(code, 1);
-    assert_eq!(levels(&report, "configuration"), ["ok", "error"]);
-
-    machine.configure(&format!(
-        "[jobs]\njournal = {:?}\n",
-        text(machine.folder.path())
-    ));
-    let (_, report) = machine.doctor(&param_cache(), &[]);
-    assert_eq!(levels(&report, "configuration"), ["ok", "error"]);
-    machine.configure("[gpus]\nno_such_key = 1\n");
-    let (code, report) = machine.doctor(&param_cache(), &[]);
-    assert_eq!(
-        (code, &levels(&report, "configuration")[..]),
-        (1, &["error".to_owned()][..])
-    );
-    machine.configure("[memory]\ntotal_budget = \"1EiB\"\n");
-    let (_, report) = machine.doctor(&param_cache(), &[]);
-    assert_eq!(levels(&report, "memory")[0], "error");
-    machine.configure("[memory]\ntotal_budget = \"17MiB\"\n");
-    let (_, report) = machine.doctor(&param_cache(), &[]);
-    assert_eq!(levels(&report, "memory")[1], "error");
-
-    machine.configure("");
-    fs::write(machine.at("cuzk.sock"), "").unwrap();
-    let (_, report) = machine.doctor(&param_cache(), &[]);
-    assert_eq!(levels(&report, "listener"), ["error"]);
-}
-
-#[test]
-fn curio_and_the_driver_have_their_lines() {
-    let machine = Machine::new();
-    let curio = machine.at("curio.toml");
-    let of_curio = |config: &str| {
-        fs::write(&curio, config).unwrap();
-        let (_, report) = machine.doctor(&param_cache(), &["--curio", text(&curio)]);
-        levels(&report, "curio")
-    };
-    let socket = machine.at("cuzk.sock");
-    let right = format!("[Cuzk]\nAddress = \"unix://{}\"\n", text(&socket));
-    assert_eq!(of_curio(&right), ["ok", "ok", "ok"]);
-    assert_eq!(
-        of_curio("[Cuzk]\nAddress = \"10.0.0.1:9820\"\n")[0],
-        "error"
-    );
-
-    let program = machine.at("nvidia-smi");
-    let say = |script: &str| {
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        levels(&machine.doctor(&param_cache(), &[]).1, "gpu")
-    };
-    assert_eq!(say("echo broken; exit 9"), ["error"]);
-    let gpu = "echo '0, A GPU, 16384, 9000, 9.0, 570.1'";
-    // A build without CUDA says that it uses none; one with it, that others use the GPU.
-    assert_eq!(say(gpu), ["warning"]);
-}
-
-#[test]
-fn the_text_of_the_doctor_says_what_to_do() {
-    let empty = tempfile::tempdir().unwrap();
-    let doctor = ["doctor", "--kind", "window-post", "--sector-size", "2KiB"];
-    let output = cuzk_in(empty.path(), &doctor);
-    assert_eq!(output.status.code(), Some(1));
-    let lines = String::from_utf8(output.stdout).unwrap();
-    let at = lines
-        .lines()
-        .position(|line| line.starts_with("error    parameters"));
-    let advice = lines.lines().nth(at.unwrap() + 1).unwrap();
-    assert!(
-        advice.contains("-> `cuzk params fetch --kind window-post"),
-        "{lines}"
-    );
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.trim_end().ends_with("[CUZK-0032]"), "{said}");
-}
 
 #[test]
 fn config_check_looks_at_the_places_that_are_named() {
@@ -212,7 +32,12 @@ fn config_check_looks_at_the_places_that_are_named() {
         &check("[jobs]\njournal = \"~/jobs\"\n"),
     );
     fails(2, "at least 16MiB", &check("[memory]\ntotal_budget = 16\n"));
-    fails(2, "threads on", &check("[gpus]\ngpu_threads = 4096\n"));
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let too_many = (16 * cores).max(256) + 1;
+    for key in ["[gpus]\ngpu_threads", "[synthesis]\nthreads"] {
+        let config = format!("{key} = {too_many}\n");
+        fails(2, "threads on", &check(&config));
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
 /// A `cuzk worker`, which may have ended.
 pub(crate) struct Worker {
     folder: TempDir,
+    /// More of its configuration.
+    config: String,
     arguments: Vec<String>,
     process: Option<Child>,
 }
@@ -63,9 +65,15 @@ impl Worker {
 
     /// Starts a worker with these options.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::start_configured("", arguments)
+    }
+
+    /// Starts a worker with these options, and with more of a configuration.
+    pub(crate) fn start_configured(config: &str, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|&argument| argument.into());
         let mut worker = Self {
             folder: tempfile::tempdir().unwrap(),
+            config: config.to_owned(),
             arguments: arguments.collect(),
             process: None,
         };
@@ -78,7 +86,8 @@ impl Worker {
         assert!(self.process.is_none(), "it runs");
         let config = self.folder.path().join("worker.toml");
         // Other tests share its parameters, and expect no multiples.
-        std::fs::write(&config, "[srs]\nmultiples = []\n").unwrap();
+        let text = format!("{}\n[srs]\nmultiples = []\n", self.config);
+        std::fs::write(&config, text).unwrap();
         let file = |name: &str| {
             let mut options = std::fs::OpenOptions::new();
             let opened = options.create(true).append(true);

@@ -16,6 +16,9 @@ mod faults;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod fixture;
 mod hands;
+#[path = "../worker/keys.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod keys;
 mod outage;
 mod refusals;
 #[path = "../worker/server.rs"]
@@ -23,3 +26,4 @@ mod refusals;
 mod server;
 mod sharing;
 mod storm;
+mod three;

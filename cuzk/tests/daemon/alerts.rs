@@ -33,6 +33,23 @@ fn expressions(dashboard: &Value) -> Vec<String> {
     all.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
+/// The labels by which an expression chooses series of our metrics, as `NAME{LABEL`.
+fn chosen_labels(expression: &str) -> BTreeSet<String> {
+    let mut labels = BTreeSet::new();
+    for name in names(expression) {
+        let start = format!("{name}{{");
+        for choice in expression.split(&start).skip(1) {
+            let (choice, _) = choice.split_once('}').unwrap();
+            // A comma in a value would be in quotes, and no value has one.
+            for one in choice.split(',') {
+                let label = one.split(['=', '!']).next().unwrap();
+                labels.insert(format!("{name}{{{label}"));
+            }
+        }
+    }
+    labels
+}
+
 fn is_balanced(expression: &str) -> bool {
     [('(', ')'), ('{', '}'), ('[', ']')]
         .iter()
@@ -92,6 +109,19 @@ async fn every_metric_of_an_alert_or_a_panel_is_exported() {
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split(['{', ' ']).next())
         .collect();
+    // A label that no sample has chooses nothing, and its alert never fires.
+    let of_rules_lines = rules.lines().filter(|line| line.contains("expr: "));
+    let all = of_rules_lines.chain(expressions.iter().map(String::as_str));
+    let chosen: BTreeSet<_> = all.flat_map(chosen_labels).collect();
+    assert!(chosen.len() >= 8, "{chosen:#?}");
+    for chosen in &chosen {
+        let (name, label) = chosen.split_once('{').unwrap();
+        // The scraper adds the instance.
+        let (name, pair) = (format!("{name}{{"), format!("{label}=\""));
+        let is_one = |line: &str| line.starts_with(&name) && line.contains(&pair);
+        let is_there = metrics.lines().any(is_one);
+        assert!(label == "instance" || is_there, "{chosen} is not exported");
+    }
     for name in of_rules.union(&of_panels) {
         assert!(
             exported.contains(&**name),

@@ -22,5 +22,6 @@ mod malformed;
 mod params;
 mod refused;
 mod reload;
+mod settings;
 mod soak;
 mod stopping;

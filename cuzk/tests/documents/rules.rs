@@ -68,6 +68,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("cp configs/nats/", NotRun(CLUSTER)),
     ("openssl ", NotRun(CLUSTER)),
     ("for role in daemon worker", NotRun(CLUSTER)),
+    ("for host in prover-2", NotRun(CLUSTER)),
     ("sed -i ", NotRun(CLUSTER)),
     (
         "(cd clients/go && go run",
@@ -97,6 +98,11 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         NotRun(LARGE),
     ),
     ("cuzk synth --request porep-32gib.json", NotRun(LARGE)),
+    ("cuzk prove --request porep-32gib.json", NotRun(LARGE)),
+    (
+        "cuzk params generate --kind porep --sector-size 32GiB",
+        NotRun("its file has 47 GB"),
+    ),
     ("cuzk sweep", NotRun(LONG)),
     ("cuzk tune", NotRun(LONG)),
     ("cuzk plan calibrate", NotRun(LONG)),

@@ -1,4 +1,4 @@
-//! A folder with what the shipped configuration of several machines names: certificates, and
+//! Folders with what the shipped configuration of several machines names: certificates, and
 //! the NKEYs of a daemon and of a worker.
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use cuzk_cluster::nats::Settings;
 use nkeys::KeyPair as Nkey;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use tempfile::TempDir;
 
 use crate::server::{Server, free_port, shipped};
 
@@ -18,14 +17,9 @@ pub(crate) struct Trusted {
 impl Trusted {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        certificates(&folder);
-        let [daemon, worker] = ["daemon", "worker"].map(|name| seed(folder.path(), name));
-        let local = shipped("local.conf.example")
-            .replace("UDAEMON...", &daemon)
-            .replace("UWORKER...", &worker);
-        std::fs::write(folder.path().join("local.conf"), local).unwrap();
-        std::fs::write(folder.path().join("server.conf"), shipped("tls.conf")).unwrap();
-        seed(folder.path(), "stranger");
+        Secrets::new().write(folder.path(), &shipped("local.conf.example"));
+        let stranger = Nkey::new_user().seed().unwrap();
+        std::fs::write(folder.path().join("stranger.nkey"), stranger).unwrap();
         Self {
             server: Server::start_in(folder, free_port()),
         }
@@ -59,25 +53,44 @@ impl Trusted {
     }
 }
 
-/// Writes the file of a new user's seed, and returns the public key.
-fn seed(folder: &Path, name: &str) -> String {
-    let key = Nkey::new_user();
-    let seed = key.seed().unwrap();
-    std::fs::write(folder.join(format!("{name}.nkey")), seed).unwrap();
-    key.public_key()
+/// An authority, and the NKEYs of a daemon and of a worker.
+pub(crate) struct Secrets {
+    authority_pem: String,
+    issuer: Issuer<'static, KeyPair>,
+    daemon: Nkey,
+    worker: Nkey,
 }
 
-/// Writes `ca.pem`, `server.pem` and `server-key.pem`, for the loopback address.
-fn certificates(folder: &TempDir) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    let certificate = authority.self_signed(&key).unwrap();
-    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
-    write("ca.pem", certificate.pem());
-    let issuer = Issuer::new(authority, key);
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let key = KeyPair::generate().unwrap();
-    write("server.pem", params.signed_by(&key, &issuer).unwrap().pem());
-    write("server-key.pem", key.serialize_pem());
+impl Secrets {
+    pub(crate) fn new() -> Self {
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = authority.self_signed(&key).unwrap();
+        Self {
+            authority_pem: certificate.pem(),
+            issuer: Issuer::new(authority, key),
+            daemon: Nkey::new_user(),
+            worker: Nkey::new_user(),
+        }
+    }
+
+    /// Writes the files of one server: its configuration, a certificate of its own for the
+    /// loopback address, and the seeds. `local` is the text of `local.conf` without keys.
+    pub(crate) fn write(&self, folder: &Path, local: &str) {
+        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+        let local = local
+            .replace("UDAEMON...", &self.daemon.public_key())
+            .replace("UWORKER...", &self.worker.public_key());
+        write("local.conf", &local);
+        write("server.conf", &shipped("tls.conf"));
+        write("daemon.nkey", &self.daemon.seed().unwrap());
+        write("worker.nkey", &self.worker.seed().unwrap());
+        write("ca.pem", &self.authority_pem);
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        write("server.pem", &certificate.pem());
+        write("server-key.pem", &key.serialize_pem());
+    }
 }

@@ -117,6 +117,7 @@ fn settled() -> Vec<(Step, Error, bool)> {
     let unsatisfied = Error::Unsatisfied {
         partition: 0,
         row: 1,
+        part: None,
     };
     vec![
         (Step::Synthesis, synthesis(), false),

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use cuzk_filecoin::{CircuitId, WitnessContext};
+use cuzk_filecoin::{CircuitId, WitnessContext, blank};
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::Footprint;
 use cuzk_groth16::params::LoadedParams;
@@ -215,5 +215,15 @@ fn false_statement(core: &Core, admitted: &AdmittedAttempt) -> Option<Error> {
         witness => witness.ok()?,
     };
     let row = circuit.first_bad_row(&witness).ok()??;
-    Some(Error::Unsatisfied { partition, row })
+    // A row before is a few microseconds, so a large circuit would keep the worker for minutes.
+    let is_named = row < NAMED_ROWS_MAX;
+    let part = is_named.then(|| blank::row_name(statement.circuit(), row).ok()?);
+    Some(Error::Unsatisfied {
+        partition,
+        row,
+        part: part.flatten(),
+    })
 }
+
+/// The most rows that are gone through to name one.
+const NAMED_ROWS_MAX: usize = 1 << 20;

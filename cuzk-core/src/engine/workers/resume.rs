@@ -40,6 +40,14 @@ pub(super) fn find_left(core: &Core, recorder: &Arc<JobRecorder>) -> Result<()> 
         journal.forget(&damaged.id)?;
     }
     for pending in resumable.jobs {
+        if !pending.damaged.is_empty() {
+            tracing::warn!(
+                id = pending.id,
+                partitions = ?pending.damaged,
+                "the journal's proofs of these partitions were changed; they are proved again. \
+                 Look for a bad disk, or for who wrote to the file"
+            );
+        }
         if let Some(job) = restore(core, recorder, &pending) {
             let finished = pending.finished;
             core.jobs.waiting.add(WaitingJob { job, finished });

@@ -3,6 +3,7 @@
 mod disk;
 mod kill;
 mod read;
+mod tampered;
 
 use std::path::Path;
 use std::process::Command;

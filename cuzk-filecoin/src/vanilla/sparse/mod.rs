@@ -11,7 +11,7 @@
 
 mod labels;
 mod porep;
-mod post;
+pub(super) mod post;
 mod snap_deals;
 
 use filecoin_hashers::Domain;
@@ -36,7 +36,7 @@ pub(super) fn make(
     match kind {
         ProofKind::Porep => porep::make(size, &mut rng),
         ProofKind::WinningPost => post::winning(size, &mut rng),
-        ProofKind::WindowPost => post::window(size, &mut rng),
+        ProofKind::WindowPost => post::window(size, post::WINDOW_SECTORS, &mut rng),
         ProofKind::SnapDeals => snap_deals::make(size, &mut rng),
     }
 }

@@ -19,8 +19,9 @@ use crate::tree::{Branching, ReplicaTree, with_tree};
 use crate::vanilla::merkle::SparseTree;
 use crate::vanilla::{MINER_ID, failed, field_element};
 
-/// How many sectors a WindowPoSt is of, where its partition has room for them.
-const WINDOW_SECTORS: usize = 4;
+/// How many sectors a WindowPoSt is of, where its partition has room for them and nobody says
+/// how many.
+pub(super) const WINDOW_SECTORS: usize = 4;
 
 /// A request over one sector.
 pub(super) fn winning(size: SectorSize, rng: &mut ChaCha8Rng) -> Result<ProofRequest, Error> {
@@ -35,11 +36,16 @@ pub(super) fn winning(size: SectorSize, rng: &mut ChaCha8Rng) -> Result<ProofReq
     }))
 }
 
-/// A request over the first partition of a deadline, which is not full.
-pub(super) fn window(size: SectorSize, rng: &mut ChaCha8Rng) -> Result<ProofRequest, Error> {
+/// A request over the first partition of a deadline, with at most so many sectors as its
+/// partition has room for.
+pub(in crate::vanilla) fn window(
+    size: SectorSize,
+    sectors_max: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<ProofRequest, Error> {
     let registered_proof = registered::window_post_proof(size);
     let randomness = field_element(rng);
-    let count = WINDOW_SECTORS.min(registered_proof.sector_count());
+    let count = sectors_max.min(registered_proof.sector_count());
     let vanilla_proofs = sectors(registered_proof, size, count, randomness, rng)?;
     Ok(ProofRequest::WindowPost(WindowPost {
         registered_proof,

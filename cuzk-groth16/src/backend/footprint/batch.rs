@@ -2,7 +2,7 @@
 
 use cuzk_kernels::msm::MsmMemory;
 
-use super::{CpuWorkspace, Footprint, HEAP_COPIES, Replay, packed_bytes, replay_witness};
+use super::{CpuWorkspace, Footprint, Replay, replay_witness, writing_bytes};
 use crate::circuit::Circuit;
 
 /// Blocks that a pass of the kernel over its points takes at once.
@@ -20,7 +20,7 @@ pub fn batch_footprint(
 ) -> Footprint {
     let mut pool = Replay::default();
     for _ in 0..partitions {
-        replay_witness(circuit, &mut pool);
+        replay_witness(circuit, workspace.threads, &mut pool);
     }
     let lengths = circuit.query_lengths();
     let in_g1 =
@@ -38,7 +38,7 @@ pub fn batch_footprint(
         heap_bytes = heap_bytes.max(sum.heap_bytes);
     }
     let heap_bytes =
-        HEAP_COPIES * packed_bytes(circuit) + workspace.threads_bytes() + heap_bytes as u64;
+        writing_bytes(circuit, workspace.threads) + workspace.threads_bytes() + heap_bytes as u64;
     Footprint {
         peak_bytes: pool.mapped_bytes_max as u64 + heap_bytes,
         finish_bytes: 0,

@@ -5,9 +5,7 @@ use cuzk_kernels::Isa;
 use cuzk_kernels::msm::MsmMemory;
 use supraseal_sys::b_g2_msm_scratch_bytes;
 
-use super::{
-    Footprint, Replay, SynthesisShare, packed_blocks, packed_bytes, threads_bytes, wide_terms,
-};
+use super::{Footprint, Packed, Replay, SynthesisShare, threads_bytes, wide_terms};
 use crate::circuit::Circuit;
 use crate::params::Shapes;
 
@@ -47,12 +45,13 @@ impl BG2Workspace {
             Self::Kernel { threads, isa } => {
                 let terms = wide_terms(circuit.wide().in_b, shapes.b_g2);
                 let sum = MsmMemory::of_g2(isa, &[terms], threads);
-                pool.take(&packed_blocks(circuit, circuit.densities().b_aux.count()));
+                let query = Packed::of_b(circuit);
+                pool.take(&query.blocks());
                 pool.take(&sum.blocks);
                 let blocks_bytes = sum.blocks.iter().sum::<usize>() as u64;
                 Held {
                     heap_bytes: sum.heap_bytes as u64 + threads_bytes(threads),
-                    pool_bytes: blocks_bytes + packed_bytes(circuit),
+                    pool_bytes: blocks_bytes + query.bytes(),
                 }
             }
             Self::Cpp { threads } => Held {

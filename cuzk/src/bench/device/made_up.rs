@@ -59,7 +59,9 @@ fn largest_in(domain_len: usize) -> Result<(usize, Program<Scalar>), Failure> {
     let one = cuzk_pce::compile::<Scalar, _>(blank(1)).map_err(failed)?;
     let count = (domain_len - one.num_inputs()) / one.rows().max(BLOCK_ROWS);
     if count == 0 {
-        return Err(Failure::input("--size: at least 16 for a whole hash"));
+        return Err(Failure::input(
+            "--size: expected at least 16, for a whole hash",
+        ));
     }
     let program = cuzk_pce::compile(blank(count)).map_err(failed)?;
     Ok((count, program))

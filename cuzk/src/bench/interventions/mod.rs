@@ -11,6 +11,7 @@ mod child;
 mod report;
 
 use cuzk_filecoin::{CircuitId, SectorSize};
+use cuzk_tune::machine::Host;
 
 use self::arm::Arm;
 use self::child::{Measured, answer};
@@ -24,13 +25,15 @@ use crate::output_path::OutputPath;
 use crate::{output, progress};
 
 /// Measures, or answers the questions of the process that does.
-pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Failure> {
     if args.child {
         return answer(context, args);
     }
     bundled_job(args)?;
     if args.svg.is_some() && args.threads.len() > 1 {
-        return Err(Failure::input("--svg: with one number of --threads only"));
+        return Err(Failure::input(
+            "--svg: a picture is of one number of threads; give one with --threads",
+        ));
     }
     let svg = args.svg.as_deref().map(OutputPath::new).transpose()?;
     let id = CircuitId {
@@ -53,8 +56,8 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         }
     }
     spinner.finish_and_clear();
-    let report =
-        Report::new(context, args, &arms).ok_or_else(|| Failure::failed("nothing was measured"))?;
+    let report = Report::new(context, args, host, &arms)
+        .ok_or_else(|| Failure::failed("nothing was measured"))?;
     let is_stdout = svg.as_ref().is_some_and(OutputPath::is_stdout);
     let printed = output::print_beside(is_stdout, context.json, &report, Report::text);
     // The report is useful without the drawing, and the drawing without the report.

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use cuzk_tune::machine::Host;
 use cuzk_tune::plot::{self, Line};
 use cuzk_tune::sweep::{is_better, median};
 use serde::Serialize;
@@ -40,6 +41,7 @@ struct Row {
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     stage: &'static str,
+    machine: Host,
     kind: String,
     cores: usize,
     threads: usize,
@@ -50,7 +52,12 @@ pub(super) struct Report {
 
 impl Report {
     /// Returns the report, or `None` if nothing was measured.
-    pub(super) fn new(context: &Context, args: &Bench, arms: &[Measured]) -> Option<Self> {
+    pub(super) fn new(
+        context: &Context,
+        args: &Bench,
+        host: &Host,
+        arms: &[Measured],
+    ) -> Option<Self> {
         let mut rows = Vec::new();
         for (at, &in_flight) in args.in_flight.iter().enumerate() {
             for arm in arms {
@@ -59,6 +66,7 @@ impl Report {
         }
         Some(Self {
             stage: "interventions",
+            machine: host.clone(),
             kind: args.kind.to_string(),
             cores: thread::available_parallelism().map_or(1, usize::from),
             threads: arms.first()?.arm.threads,
@@ -70,6 +78,7 @@ impl Report {
 
     pub(super) fn text(&self) -> String {
         let mut lines = vec![
+            self.machine.to_string(),
             format!(
                 "The whole engine with each key on alone: {} 2KiB, {} partition worker(s), {} \
                  threads on {} cores; medians of {} rounds.",

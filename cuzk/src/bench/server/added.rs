@@ -14,6 +14,7 @@ use cuzk_core::job::JobOptions;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::ProofKind;
 use cuzk_server::wire::v1::SubmitProofRequest;
+use cuzk_tune::machine::Host;
 use serde::Serialize;
 
 use super::daemon::Daemon;
@@ -22,7 +23,6 @@ use crate::bench::args::Bench;
 use crate::bench::comparison::median;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::machine::system::this_processor;
 use crate::{output, progress};
 
 /// The seconds of one job.
@@ -46,7 +46,7 @@ struct Report {
     stage: &'static str,
     kind: &'static str,
     request_bytes: usize,
-    processor: String,
+    machine: Host,
     threads: usize,
     /// Medians.
     daemon_s: f64,
@@ -68,7 +68,12 @@ struct Case {
     target_ms: f64,
 }
 
-pub(super) fn run(context: &Context, args: &Bench, folder: &Path) -> Result<(), Failure> {
+pub(super) fn run(
+    context: &Context,
+    args: &Bench,
+    host: &Host,
+    folder: &Path,
+) -> Result<(), Failure> {
     let spinner = progress::spinner("starting a daemon and an engine");
     let embedded = embedded(&config_with_journal(context, folder, "embedded.redb"))?;
     let config = config_with_journal(context, folder, "daemon.redb");
@@ -85,7 +90,7 @@ pub(super) fn run(context: &Context, args: &Bench, folder: &Path) -> Result<(), 
             target_ms: 150.0,
         },
     ];
-    for case in &cases {
+    for (at, case) in cases.iter().enumerate() {
         let input = requests::input(&case.request);
         let mut pairs = Vec::new();
         for run in 0..=args.runs {
@@ -96,7 +101,12 @@ pub(super) fn run(context: &Context, args: &Bench, folder: &Path) -> Result<(), 
                 pairs.push(pair);
             }
         }
-        let report = report(case, input.len(), pairs);
+        let report = report(case, host, input.len(), pairs);
+        // The machine of all figures is named once, and with JSON in each object.
+        let text = |report: &Report| match at {
+            0 => format!("{}\n{}", report.machine, text(report)),
+            _ => text(report),
+        };
         spinner.suspend(|| output::print(context.json, &report, text))?;
     }
     spinner.finish_and_clear();
@@ -170,7 +180,7 @@ fn in_process(engine: &Engine, input: &[u8], id: &str, kind: ProofKind) -> Resul
     })
 }
 
-fn report(case: &Case, request_bytes: usize, pairs: Vec<Pair>) -> Report {
+fn report(case: &Case, host: &Host, request_bytes: usize, pairs: Vec<Pair>) -> Report {
     let of = |value: fn(&Pair) -> f64| median(pairs.iter().map(value).collect());
     let outside_daemon_ms = 1e3 * of(|pair| pair.daemon.outside_s);
     let outside_embedded_ms = 1e3 * of(|pair| pair.embedded.outside_s);
@@ -178,7 +188,7 @@ fn report(case: &Case, request_bytes: usize, pairs: Vec<Pair>) -> Report {
         stage: "server",
         kind: case.kind.name(),
         request_bytes,
-        processor: this_processor(),
+        machine: host.clone(),
         threads: rayon::current_num_threads(),
         daemon_s: of(|pair| pair.daemon.whole_s),
         embedded_s: of(|pair| pair.embedded.whole_s),
@@ -194,13 +204,8 @@ fn report(case: &Case, request_bytes: usize, pairs: Vec<Pair>) -> Report {
 fn text(report: &Report) -> String {
     let lines = [
         format!(
-            "server {}, {} bytes, {} thread(s), {}: {:.3} s through the daemon, embedded engine {:.3} s",
-            report.kind,
-            report.request_bytes,
-            report.threads,
-            report.processor,
-            report.daemon_s,
-            report.embedded_s
+            "server {}, {} bytes, {} thread(s): {:.3} s through the daemon, embedded engine {:.3} s",
+            report.kind, report.request_bytes, report.threads, report.daemon_s, report.embedded_s
         ),
         format!(
             "  the median difference within {} pairs: {:.1} ms",

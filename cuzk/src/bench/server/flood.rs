@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cuzk_filecoin::ProofKind;
 use cuzk_server::wire::v1::SubmitProofRequest;
+use cuzk_tune::machine::Host;
 use serde::Serialize;
 
 use super::daemon::Daemon;
@@ -15,7 +16,6 @@ use crate::bench::args::Bench;
 use crate::bench::comparison::median;
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
-use crate::machine::system::this_processor;
 use crate::{output, progress};
 
 /// PoReps that wait or run while the flood is on.
@@ -38,7 +38,7 @@ struct Latencies {
 #[derive(Debug, Serialize)]
 struct Report {
     stage: &'static str,
-    processor: String,
+    machine: Host,
     threads: usize,
     runs: u32,
     alone: Latencies,
@@ -54,7 +54,12 @@ struct Report {
     budget_bytes: u64,
 }
 
-pub(super) fn run(context: &Context, args: &Bench, folder: &Path) -> Result<(), Failure> {
+pub(super) fn run(
+    context: &Context,
+    args: &Bench,
+    host: &Host,
+    folder: &Path,
+) -> Result<(), Failure> {
     let spinner = progress::spinner("starting a daemon");
     let config = config_with_journal(context, folder, "daemon.redb");
     let budget_bytes = config.memory.total_budget_bytes;
@@ -78,7 +83,7 @@ pub(super) fn run(context: &Context, args: &Bench, folder: &Path) -> Result<(), 
     let (alone, flooded) = (latencies(alone), latencies(flooded));
     let report = Report {
         stage: "server-flood",
-        processor: this_processor(),
+        machine: host.clone(),
         threads: rayon::current_num_threads(),
         runs: args.runs,
         p99_ratio: flooded.p99_ms / alone.p99_ms,
@@ -171,9 +176,10 @@ fn text(report: &Report) -> String {
         )
     };
     let lines = [
+        report.machine.to_string(),
         format!(
-            "server winning-post under a flood, {} runs each, {} thread(s), {}",
-            report.runs, report.threads, report.processor
+            "server winning-post under a flood, {} runs each, {} thread(s)",
+            report.runs, report.threads
         ),
         line("alone", &report.alone),
         line("flooded", &report.flooded),

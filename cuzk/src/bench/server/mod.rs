@@ -13,6 +13,7 @@ use std::path::Path;
 
 use cuzk_core::config::Config;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_tune::machine::Host;
 
 use super::engine::engine_config;
 use crate::bench::args::Bench;
@@ -21,7 +22,7 @@ use crate::commands::params::ensure_parameters;
 use crate::failure::{Failure, failed};
 
 /// Measures, or sends the flood for the process that does.
-pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Failure> {
     if args.child {
         return senders::run();
     }
@@ -34,9 +35,9 @@ pub(super) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     }
     let folder = tempfile::tempdir().map_err(failed)?;
     if args.flood {
-        flood::run(context, args, folder.path())
+        flood::run(context, args, host, folder.path())
     } else {
-        added::run(context, args, folder.path())
+        added::run(context, args, host, folder.path())
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 use cuzk_core::config::{Devices, available_memory_bytes};
 use cuzk_core::{Config, circuits};
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::SynthesisShare;
 use cuzk_groth16::backend::footprint::{circuit_bytes, partition_bytes};
 use cuzk_groth16::params::{ParamCache, Shapes};
@@ -80,15 +79,14 @@ fn of_circuit(config: &Config, id: CircuitId) -> Finding {
 /// Reads the compiled circuit if there is one, for a second at most.
 fn needs(config: &Config, id: CircuitId) -> Option<Needs> {
     let cache = &config.srs.param_cache;
-    let path = circuits::cache_path(id, cache).ok()?;
     let files = circuits::parameter_files(id).ok()?;
     let params = ParamCache::new(cache).params_path(&files);
     let params_bytes = params.metadata().map_or(0, |metadata| metadata.len());
     let workspace = config.cpu_workspace();
     let on_cpu = config.gpus.devices == Devices::Cpu;
-    let (send, received) = mpsc::channel();
+    let (cache, (send, received)) = (cache.clone(), mpsc::channel());
     let look = move || {
-        let circuit = Circuit::open(&id.to_string(), &path).ok()?;
+        let circuit = circuits::open(id, &cache).ok()?;
         let share = SynthesisShare {
             threads: workspace.threads,
             evaluates: false,

@@ -7,7 +7,6 @@
 //!   delays no other proof.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_core::Engine;
@@ -21,6 +20,7 @@ use crate::failure_report::Failures;
 use crate::interrupt::Interrupt;
 use crate::output_path::OutputPath;
 use crate::signal::Signal;
+use crate::threads;
 
 /// The time between two looks at the jobs, and for a signal.
 const POLL: Duration = Duration::from_millis(100);
@@ -188,12 +188,17 @@ impl<'a> Batch<'a> {
             Ok(job) => {
                 entry.state = State::Runs(job.clone());
                 let (out, started, end) = (entry.order.out.clone(), self.started, self.end.clone());
+                let waited_for = job.clone();
                 // After a signal the command does not wait for this thread.
-                thread::spawn(move || {
-                    let ended = wait_and_write(&job, out.as_ref(), started);
+                let waits = threads::start("cuzk-waits", move || {
+                    let ended = wait_and_write(&waited_for, out.as_ref(), started);
                     // The receiver is gone after a signal.
                     end.send((at, ended)).ok();
                 });
+                if let Err(failure) = waits {
+                    job.cancel();
+                    entry.fail(failure, failures);
+                }
             }
             // Room comes when a job ends. Without any job it would never come.
             Err(error) if error.is_busy() && !status.jobs.is_empty() => {

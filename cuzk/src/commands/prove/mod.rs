@@ -140,14 +140,14 @@ fn read(
 fn check_counts(args: &Prove) -> Result<(), Failure> {
     if args.request.len() != args.out.len() {
         return Err(Failure::input(format!(
-            "--request is given {} time(s) and --out {}: each request needs an --out of its own",
+            "--request is given {} time(s) and --out {}; each request needs an --out of its own",
             args.request.len(),
             args.out.len()
         )));
     }
     if !args.id.is_empty() && args.id.len() != args.request.len() {
         return Err(Failure::input(format!(
-            "--id is given {} time(s) and --request {}: give one for each, or none",
+            "--id is given {} time(s) and --request {}; give one for each, or none",
             args.id.len(),
             args.request.len()
         )));

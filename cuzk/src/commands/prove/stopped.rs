@@ -6,7 +6,6 @@
 
 use std::path::Path;
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_core::job::JobHandle;
@@ -20,6 +19,7 @@ use crate::failure::Failure;
 use crate::failure_report::report_of;
 use crate::output::shown;
 use crate::signal::Signal;
+use crate::threads;
 use crate::timeline::Drawing;
 
 /// The longest wait for the engine's end after a signal. A partition stops within
@@ -90,11 +90,13 @@ pub(super) fn stop(
 fn end<'a>(engine: Engine, batch: Batch<'a>) -> Vec<(Entry<'a>, Option<End>)> {
     let until = Instant::now() + STOP_LIMIT;
     let (end, ended) = mpsc::channel();
-    thread::spawn(move || {
+    let ends = threads::start("cuzk-stops", move || {
         drop(engine.shutdown_within(Duration::ZERO));
         // The receiver is gone if it took too long.
         end.send(()).ok();
     });
+    // Without a thread the engine has been dropped by now, which ends it, too.
+    ends.ok();
     let rest = batch.rest(STOP_LIMIT);
     let left = until.saturating_duration_since(Instant::now());
     ended.recv_timeout(left).ok();

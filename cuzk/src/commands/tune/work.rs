@@ -96,7 +96,10 @@ impl Work {
         let synthesis_pool = config.synthesis.pool()?;
         let witness = synthesis_pool.install(|| job.witness(0))?;
         let densities = circuit.densities();
-        let scalars = PackedQuery::new(&witness, densities.b_input.iter(), &densities.b_aux);
+        let inputs = densities.b_input.iter();
+        let query = || PackedQuery::new(&witness, inputs, &densities.b_aux, &NEVER_STOP);
+        let scalars = synthesis_pool.install(query);
+        let scalars = scalars.map_err(cuzk_groth16::Error::from)?;
         let memory = buffer_pool(config.memory.dealloc, u64::MAX);
         Ok(Self {
             kind,

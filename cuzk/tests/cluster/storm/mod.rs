@@ -82,7 +82,7 @@ async fn each_job_ends_once_while_machines_die_hang_and_lie() {
     let proofs = prove_all(&address, &jobs).await;
     let took_s = started.elapsed().as_secs();
     is_over.store(true, Ordering::Relaxed);
-    let repeated = noise.await.unwrap();
+    let noise = noise.await.unwrap();
     let join = || storm.join().unwrap();
     let mut machines = tokio::task::block_in_place(join);
     let faults = machines
@@ -91,8 +91,10 @@ async fn each_job_ends_once_while_machines_die_hang_and_lie() {
         .map(|(fault, times)| format!("{times} {fault}"));
     let faults = faults.collect::<Vec<_>>().join("; ");
     println!(
-        "{count} jobs in {took_s} s; {faults}; {repeated} messages repeated; {} partitions given \
-         to the liar",
+        "{count} jobs in {took_s} s; {faults}; {} messages repeated, {} of them out of order; {} \
+         partitions given to the liar",
+        noise.copies,
+        noise.overtaken,
         liar.begun()
     );
     assert_eq!(other.begun(), 0, "versions never meet");

@@ -7,14 +7,11 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use cuzk_kernels::Isa;
 use serde::Serialize;
-
-use super::system;
 
 /// The machine on which something is measured.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Host {
+pub struct Host {
     /// The name, the family and the model.
     processor: String,
     cores: usize,
@@ -29,19 +26,21 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Reads the files of the system below `root`. `isa` are the instructions of the kernels.
-    pub(crate) fn read(root: &Path, isa: Isa) -> Self {
-        let text = |path| system::read(root, path);
+    /// Reads the files of the system below `root`. `instructions` are those of the kernels that
+    /// run, by name. A value that the system does not say is `unknown`.
+    #[must_use]
+    pub fn read(root: &Path, instructions: &'static str) -> Self {
+        let text = |path| read(root, path);
         let pages = text("sys/kernel/mm/transparent_hugepage/enabled");
         let release = text("proc/sys/kernel/osrelease");
         Self {
-            processor: system::processor(root).unwrap_or_else(unknown),
+            processor: processor(root).unwrap_or_else(unknown),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            instructions: isa.name(),
+            instructions,
             caches: caches(&root.join("sys/devices/system/cpu/cpu0/cache")),
             huge_pages: pages
                 .as_deref()
-                .and_then(system::chosen)
+                .and_then(chosen)
                 .map_or_else(unknown, str::to_owned),
             system: release.map_or_else(unknown, |release| release.trim().to_owned()),
         }
@@ -61,6 +60,37 @@ impl fmt::Display for Host {
             self.system
         )
     }
+}
+
+/// Returns the text of a file below `root`.
+#[must_use]
+pub fn read(root: &Path, path: &str) -> Option<String> {
+    fs::read_to_string(root.join(path)).ok()
+}
+
+/// Returns the choice in brackets of a file such as `always [madvise] never`.
+#[must_use]
+pub fn chosen(text: &str) -> Option<&str> {
+    text.split_once('[')?
+        .1
+        .split_once(']')
+        .map(|(word, _)| word)
+}
+
+/// Returns the name of the processor, with its family and its model where the system says them.
+#[must_use]
+pub fn processor(root: &Path) -> Option<String> {
+    let info = read(root, "proc/cpuinfo")?;
+    let value = |key: &str| {
+        let mut values = info.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = values.find(|(name, _)| name.trim() == key)?;
+        Some(value.trim())
+    };
+    let name = value("model name")?.to_owned();
+    Some(match (value("cpu family"), value("model")) {
+        (Some(family), Some(model)) => format!("{name}, family {family}, model {model}"),
+        _ => name,
+    })
 }
 
 fn unknown() -> String {
@@ -88,9 +118,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_choice_is_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(chosen("always"), None);
+    }
+
+    #[test]
+    fn a_processor_without_a_family_has_a_name() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(processor(root.path()), None);
+        fs::create_dir(root.path().join("proc")).unwrap();
+        let text = "processor\t: 0\nmodel name\t: A CPU\nmodel name\t: B\n";
+        fs::write(root.path().join("proc/cpuinfo"), text).unwrap();
+        assert_eq!(processor(root.path()).as_deref(), Some("A CPU"));
+    }
+
+    #[test]
     fn the_machine_of_a_figure_is_read_from_the_system() {
         let root = tempfile::tempdir().unwrap();
-        let host = Host::read(root.path(), Isa::PORTABLE);
+        let host = Host::read(root.path(), "portable");
         assert_eq!((host.processor.as_str(), host.caches.len()), ("unknown", 0));
         let cache = "sys/devices/system/cpu/cpu0/cache";
         for (path, text) in [
@@ -117,7 +163,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let text = Host::read(root.path(), Isa::PORTABLE).to_string();
+        let text = Host::read(root.path(), "portable").to_string();
         let text = text.replace(|digit: char| digit.is_ascii_digit(), "#");
         assert_eq!(
             text,

@@ -1,0 +1,181 @@
+//! The name of a row: the namespaces that it is in, and its own annotation.
+//!
+//! Rows have no names once they are compiled: those of a circuit of 32 GiB would be
+//! gigabytes. So the circuit is synthesised up to the row, and makes the names on the way. The
+//! invariant: rows are counted as [`crate::compile()`] counts them.
+
+use bellperson::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
+use ff::PrimeField;
+
+/// Returns the name of a row of a blank circuit: its namespaces from the outermost, and its
+/// annotation, with slashes between them. None if the circuit has no such row. It takes about
+/// as long as compiling the rows before it.
+///
+/// # Errors
+/// That of the circuit, if it fails before the row.
+pub fn row_name<S: PrimeField, C: Circuit<S>>(
+    circuit: C,
+    row: usize,
+) -> Result<Option<String>, SynthesisError> {
+    let mut names = RowNames {
+        wanted: row,
+        rows: 0,
+        namespaces: Vec::new(),
+        found: None,
+        num_inputs: 0,
+        num_aux: 0,
+    };
+    ConstraintSystem::<S>::alloc_input(&mut names, || "ONE", || Ok(S::ONE))?;
+    let synthesized = circuit.synthesize(&mut names);
+    match names.found {
+        // The circuit was stopped at the next variable.
+        Some(name) => Ok(Some(name)),
+        None => synthesized.map(|()| None),
+    }
+}
+
+/// A constraint system that keeps the namespaces it is in, and no row.
+struct RowNames {
+    wanted: usize,
+    rows: usize,
+    namespaces: Vec<String>,
+    found: Option<String>,
+    num_inputs: usize,
+    num_aux: usize,
+}
+
+impl RowNames {
+    /// Returns an error once the row was found, so that the circuit need not be synthesised
+    /// to its end.
+    fn goes_on(&self) -> Result<(), SynthesisError> {
+        match self.found {
+            Some(_) => Err(SynthesisError::Unsatisfiable),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<S: PrimeField> ConstraintSystem<S> for RowNames {
+    type Root = Self;
+
+    fn alloc<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
+    where
+        F: FnOnce() -> Result<S, SynthesisError>,
+        A: FnOnce() -> AR,
+        AR: Into<String>,
+    {
+        self.goes_on()?;
+        self.num_aux += 1;
+        Ok(Variable::new_unchecked(Index::Aux(self.num_aux - 1)))
+    }
+
+    fn alloc_input<F, A, AR>(&mut self, _: A, _: F) -> Result<Variable, SynthesisError>
+    where
+        F: FnOnce() -> Result<S, SynthesisError>,
+        A: FnOnce() -> AR,
+        AR: Into<String>,
+    {
+        self.goes_on()?;
+        self.num_inputs += 1;
+        Ok(Variable::new_unchecked(Index::Input(self.num_inputs - 1)))
+    }
+
+    fn enforce<A, AR, LA, LB, LC>(&mut self, annotation: A, _: LA, _: LB, _: LC)
+    where
+        A: FnOnce() -> AR,
+        AR: Into<String>,
+        LA: FnOnce(LinearCombination<S>) -> LinearCombination<S>,
+        LB: FnOnce(LinearCombination<S>) -> LinearCombination<S>,
+        LC: FnOnce(LinearCombination<S>) -> LinearCombination<S>,
+    {
+        if self.rows == self.wanted && self.found.is_none() {
+            let own = annotation().into();
+            let names = self.namespaces.iter().chain([&own]);
+            let names: Vec<_> = names.map(String::as_str).collect();
+            self.found = Some(names.join("/"));
+        }
+        self.rows += 1;
+    }
+
+    fn push_namespace<NR, N>(&mut self, name: N)
+    where
+        NR: Into<String>,
+        N: FnOnce() -> NR,
+    {
+        // Nothing is asked of names once the row was found.
+        let name = match self.found {
+            Some(_) => String::new(),
+            None => name().into(),
+        };
+        self.namespaces.push(name);
+    }
+
+    fn pop_namespace(&mut self) {
+        self.namespaces.pop();
+    }
+
+    fn get_root(&mut self) -> &mut Self::Root {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blstrs::Scalar;
+    use ff::Field;
+
+    use super::*;
+
+    /// Two rows in a namespace of a namespace, and one outside; variables after each.
+    struct Named {
+        fails_after: usize,
+    }
+
+    impl Circuit<Scalar> for Named {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            cs: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            {
+                let mut outer = cs.namespace(|| "challenge 3");
+                let mut inner = outer.namespace(|| "layer 1");
+                for row in 0..2 {
+                    inner.enforce(|| format!("row {row}"), |lc| lc, |lc| lc, |lc| lc);
+                    inner.alloc(|| "after", || Ok(Scalar::ZERO))?;
+                }
+            }
+            if self.fails_after == 2 {
+                return Err(SynthesisError::AssignmentMissing);
+            }
+            cs.enforce(|| "last", |lc| lc, |lc| lc, |lc| lc);
+            cs.alloc_input(|| "input", || Ok(Scalar::ZERO))?;
+            Ok(())
+        }
+    }
+
+    fn named(row: usize, fails_after: usize) -> Result<Option<String>, SynthesisError> {
+        row_name::<Scalar, _>(Named { fails_after }, row)
+    }
+
+    #[test]
+    fn a_row_is_named_with_its_namespaces() {
+        let names = [
+            "challenge 3/layer 1/row 0",
+            "challenge 3/layer 1/row 1",
+            "last",
+        ];
+        for (row, name) in names.into_iter().enumerate() {
+            assert_eq!(named(row, 3).unwrap().as_deref(), Some(name));
+        }
+        assert_eq!(named(3, 3).unwrap(), None, "there is no such row");
+    }
+
+    #[test]
+    fn a_circuit_that_fails_later_has_names_before() {
+        assert_eq!(
+            named(1, 2).unwrap().as_deref(),
+            Some("challenge 3/layer 1/row 1")
+        );
+        assert!(named(2, 2).is_err());
+    }
+}

@@ -1,0 +1,386 @@
+//! `cuzk doctor`: each thing that it looks at is broken, and its line changes.
+//!
+//! Some things cannot be broken from outside. They are huge pages, the limits of threads and of
+//! locked memory, a slow disk, and GPUs. The unit tests of the topics have them.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, SystemTime};
+
+use cuzk_core::circuits::parameter_files;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+
+use super::messages::linked_cache;
+use super::*;
+
+/// The script of a shell that runs its arguments.
+const RUN: &str = "exec \"$0\" \"$@\"";
+
+/// A machine with parameters and a configuration that are good.
+pub(super) struct Machine {
+    pub(super) folder: tempfile::TempDir,
+    cache: tempfile::TempDir,
+}
+
+impl Machine {
+    pub(super) fn new() -> Self {
+        let machine = Self {
+            folder: tempfile::tempdir().unwrap(),
+            cache: linked_cache("window-post"),
+        };
+        machine.configure("");
+        machine
+    }
+
+    pub(super) fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes the configuration. Its listener is a socket in this folder.
+    pub(super) fn configure(&self, more: &str) {
+        let socket = self.at("cuzk.sock");
+        let listen = format!("listen = [\"unix://{}\"]\nhttp = \"\"", text(&socket));
+        self.configure_all(&format!("[server]\n{listen}\n{more}"));
+    }
+
+    fn configure_all(&self, config: &str) {
+        fs::write(self.at("cuzk.toml"), config).unwrap();
+    }
+
+    /// Writes a program that comes before those of the system.
+    fn program(&self, name: &str, script: &str) {
+        let path = self.at(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn look(&self, more: &[&str]) -> Look {
+        self.look_in(self.cache.path(), RUN, more)
+    }
+
+    /// Runs the doctor in a shell's script, with another cache.
+    fn look_in(&self, cache: &Path, script: &str, more: &[&str]) -> Look {
+        let config = self.at("cuzk.toml");
+        let doctor = ["--json", "--config", text(&config), "doctor"];
+        let kind = ["--kind", "window-post"];
+        let size: &[_] = match more.contains(&"--sector-size") {
+            true => &[],
+            false => &["--sector-size", "2KiB"],
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_cuzk")]);
+        command.args([&doctor[..], &kind, size, more].concat());
+        command.env("FIL_PROOFS_PARAMETER_CACHE", cache);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.folder.path().display()));
+        let output = command.output().unwrap();
+        Look {
+            exit_code: output.status.code().unwrap(),
+            report: serde_json::from_slice(&output.stdout).unwrap(),
+        }
+    }
+}
+
+/// Returns the file of parameters in a cache.
+fn params_in(cache: &Path) -> PathBuf {
+    let entries = fs::read_dir(cache).unwrap();
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    let is_params = |path: &PathBuf| path.extension().is_some_and(|last| last == "params");
+    paths.find(is_params).unwrap()
+}
+
+/// The findings of one run.
+struct Look {
+    exit_code: i32,
+    report: Value,
+}
+
+impl Look {
+    fn of_topic(&self, topic: &str) -> Vec<&Value> {
+        let findings = self.report["findings"].as_array().unwrap().iter();
+        findings.filter(|found| found["topic"] == topic).collect()
+    }
+
+    /// Returns the levels of the findings about a topic. Each but "ok" says what to do.
+    fn levels(&self, topic: &str) -> Vec<&str> {
+        let findings = self.of_topic(topic).into_iter();
+        let levels = findings.map(|found| {
+            let level = found["level"].as_str().unwrap();
+            assert_eq!(found.get("advice").is_some(), level != "ok", "{found}");
+            level
+        });
+        levels.collect()
+    }
+}
+
+const TOPICS: [&str; 11] = [
+    "configuration",
+    "parameters",
+    "memory",
+    "huge pages",
+    "instructions",
+    "open files",
+    "threads",
+    "disk",
+    "clock",
+    "gpu",
+    "listener",
+];
+
+#[test]
+fn a_machine_that_proves_has_no_error_and_every_line_is_there() {
+    let machine = Machine::new();
+    let look = machine.look(&[]);
+    for topic in TOPICS {
+        assert!(!look.levels(topic).is_empty(), "{topic}: {:#}", look.report);
+    }
+    // Test parameters are of no network.
+    for (topic, levels) in [
+        ("configuration", ["ok"]),
+        ("parameters", ["warning"]),
+        ("listener", ["ok"]),
+        ("clock", ["ok"]),
+    ] {
+        assert_eq!(look.levels(topic), levels, "{topic}");
+    }
+    // The machine and the circuit.
+    assert_eq!(look.levels("memory").len(), 2, "{:#}", look.report);
+}
+
+/// The page for operators has a row for each topic, and no other row.
+#[test]
+fn the_page_has_a_row_for_each_topic() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/troubleshooting.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, table) = page
+        .split_once("| line | error or warning |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with("| "));
+    let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    let mut named: Vec<_> = names.map(str::trim).collect();
+    // These two are there only with a GPU, and with `--curio`.
+    let mut topics = [&TOPICS[..], &["locked memory", "curio"]].concat();
+    named.sort_unstable();
+    topics.sort_unstable();
+    assert_eq!(named, topics);
+}
+
+/// Breaks one thing, and looks. Then the thing is whole again.
+type Break = fn(&Machine) -> Look;
+
+fn configured(machine: &Machine, config: &str) -> Look {
+    machine.configure(config);
+    let look = machine.look(&[]);
+    machine.configure("");
+    look
+}
+
+/// The things, their topics, and the levels of their lines when they are broken.
+const BROKEN: &[(&str, &str, &[&str], Break)] = &[
+    (
+        "a key that does not exist",
+        "configuration",
+        &["error"],
+        |machine| configured(machine, "[gpus]\nno_such_key = 1\n"),
+    ),
+    (
+        "a journal that is a folder",
+        "configuration",
+        &["ok", "error"],
+        |machine| {
+            let folder = text(machine.folder.path());
+            configured(machine, &format!("[jobs]\njournal = {folder:?}\n"))
+        },
+    ),
+    (
+        "a cache that is a file",
+        "configuration",
+        &["ok", "error"],
+        |machine| {
+            let file = machine.at("file");
+            fs::write(&file, "").unwrap();
+            machine.look_in(&file, RUN, &[])
+        },
+    ),
+    ("no parameters", "parameters", &["error"], |machine| {
+        let empty = tempfile::tempdir().unwrap();
+        let look = machine.look_in(empty.path(), RUN, &[]);
+        assert_eq!(look.report["errors"], 1, "{:#}", look.report);
+        look
+    }),
+    (
+        "half of the parameters",
+        "parameters",
+        &["error"],
+        |machine| {
+            let cache = linked_cache("window-post");
+            let params = params_in(cache.path());
+            let bytes = fs::read(&params).unwrap();
+            fs::remove_file(&params).unwrap();
+            fs::write(&params, &bytes[..bytes.len() / 2]).unwrap();
+            machine.look_in(cache.path(), RUN, &[])
+        },
+    ),
+    (
+        "a budget beyond the machine",
+        "memory",
+        &["error", "ok"],
+        |machine| configured(machine, "[memory]\ntotal_budget = \"1EiB\"\n"),
+    ),
+    (
+        "a budget below a partition",
+        "memory",
+        &["ok", "error"],
+        |machine| configured(machine, "[memory]\ntotal_budget = \"17MiB\"\n"),
+    ),
+    ("few open files", "open files", &["warning"], |machine| {
+        let script = "ulimit -n 256; exec \"$0\" \"$@\"";
+        machine.look_in(machine.cache.path(), script, &[])
+    }),
+    ("files of the future", "clock", &["error"], |machine| {
+        let cache = linked_cache("window-post");
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        File::open(cache.path())
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
+        machine.look_in(cache.path(), RUN, &[])
+    }),
+    (
+        "a driver that does not answer",
+        "gpu",
+        &["error"],
+        |machine| {
+            machine.program("nvidia-smi", "echo broken; exit 9");
+            let look = machine.look(&[]);
+            fs::remove_file(machine.at("nvidia-smi")).unwrap();
+            look
+        },
+    ),
+    (
+        "a file in place of the socket",
+        "listener",
+        &["error"],
+        |machine| {
+            fs::write(machine.at("cuzk.sock"), "").unwrap();
+            let look = machine.look(&[]);
+            fs::remove_file(machine.at("cuzk.sock")).unwrap();
+            look
+        },
+    ),
+    (
+        "an address of no machine",
+        "listener",
+        &["error"],
+        |machine| {
+            // An address for documentation.
+            machine.configure_all("[server]\nlisten = [\"tcp://192.0.2.1:1\"]\nhttp = \"\"\n");
+            let look = machine.look(&[]);
+            machine.configure("");
+            look
+        },
+    ),
+];
+
+#[test]
+fn each_thing_that_is_broken_changes_its_own_line() {
+    let machine = Machine::new();
+    let good = machine.look(&[]);
+    for (thing, topic, levels, broken) in BROKEN {
+        let look = broken(&machine);
+        assert_eq!(look.levels(topic), *levels, "{thing}: {:#}", look.report);
+        assert_ne!(look.of_topic(topic), good.of_topic(topic), "{thing}");
+        let is_error = levels.contains(&"error");
+        if is_error {
+            assert_eq!(look.exit_code, 1, "{thing}");
+        }
+    }
+    // Nothing is left of it.
+    let again = machine.look(&[]);
+    for topic in ["configuration", "parameters", "clock", "listener", "gpu"] {
+        assert_eq!(again.levels(topic), good.levels(topic), "{topic}");
+    }
+}
+
+/// The names are those of a network's parameters, and the bytes are not.
+#[test]
+fn parameters_of_another_digest_are_told_when_they_were_hashed() {
+    let machine = Machine::new();
+    let files_of = |sector_size| {
+        let kind = ProofKind::WindowPost;
+        parameter_files(CircuitId { kind, sector_size }).unwrap()
+    };
+    let (small, large) = (files_of(SectorSize::KiB2), files_of(SectorSize::GiB32));
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to) in [(&small.params, &large.params), (&small.vk, &large.vk)] {
+        fs::copy(machine.cache.path().join(from), folder.path().join(to)).unwrap();
+    }
+    let levels = || {
+        let size = ["--sector-size", "32GiB"];
+        let look = machine.look_in(folder.path(), RUN, &size);
+        let levels = look.levels("parameters");
+        levels.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(levels(), ["warning"], "never compared");
+    cuzk_in(folder.path(), &["params", "list", "--check"]);
+    assert_eq!(levels(), ["error"], "compared, and another");
+}
+
+#[test]
+fn instructions_that_are_not_used_are_told() {
+    let machine = Machine::new();
+    let good = machine.look(&[]);
+    let look = configured(&machine, "[cpu]\nisa = \"portable\"\n");
+    assert_ne!(look.of_topic("instructions"), good.of_topic("instructions"));
+    assert_eq!(look.levels("instructions"), ["warning"]);
+}
+
+#[test]
+fn each_setting_of_curio_and_each_state_of_the_driver_has_its_line() {
+    let machine = Machine::new();
+    let curio = machine.at("curio.toml");
+    let socket = machine.at("cuzk.sock");
+    let right = format!("[Cuzk]\nAddress = \"unix://{}\"\n", text(&socket));
+    let shared = "[Subsystems]\nEnableWinningPost = true\nEnablePoRepProof = true\n";
+    for (config, levels) in [
+        (right.clone(), &["ok", "ok", "ok"][..]),
+        (
+            "[Cuzk]\nAddress = \"10.0.0.1:9820\"\n".to_owned(),
+            &["error", "ok", "ok"],
+        ),
+        (format!("{right}{shared}"), &["ok", "warning", "ok"]),
+        (
+            format!("{right}ProveTimeout = \"5m\"\n"),
+            &["ok", "ok", "warning"],
+        ),
+        (String::new(), &["error"]),
+        ("[Cuzk\n".to_owned(), &["error"]),
+    ] {
+        fs::write(&curio, &config).unwrap();
+        let look = machine.look(&["--curio", text(&curio)]);
+        assert_eq!(look.levels("curio"), levels, "{config}");
+    }
+
+    // A build without CUDA says that it uses none; one with it, that others use the GPU.
+    machine.program("nvidia-smi", "echo '0, A GPU, 16384, 9000, 9.0, 570.1'");
+    assert_eq!(machine.look(&[]).levels("gpu"), ["warning"]);
+}
+
+#[test]
+fn the_text_of_the_doctor_says_what_to_do() {
+    let empty = tempfile::tempdir().unwrap();
+    let doctor = ["doctor", "--kind", "window-post", "--sector-size", "2KiB"];
+    let output = cuzk_in(empty.path(), &doctor);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let at = lines
+        .lines()
+        .position(|line| line.starts_with("error    parameters"));
+    let advice = lines.lines().nth(at.unwrap() + 1).unwrap();
+    assert!(
+        advice.contains("-> `cuzk params fetch --kind window-post"),
+        "{lines}"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.trim_end().ends_with("[CUZK-0032]"), "{said}");
+}

@@ -1,0 +1,132 @@
+//! `cuzk prove` under a limit of its process's threads. On each rung of a ladder it proves, or
+//! ends with an error.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failure in a test fails the test"
+)]
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// The threads of the pools. Those of the engine are beside them.
+const CONFIG: &str = "[srs]\nmultiples = []\n[synthesis]\nthreads = 2\npartition_workers = 1\n\
+                      [gpus]\ndevices = \"cpu\"\ngpu_threads = 2\n";
+
+/// Threads, the main one among them: none, few, and as many as are used.
+const THREADS: [u32; 10] = [1, 2, 3, 4, 6, 9, 14, 20, 30, 200];
+
+fn param_cache() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn request() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sector-2kib/window-post.json")
+}
+
+/// A folder in which every user may write, and the parameters in their cache.
+fn prepared() -> TempDir {
+    let generated = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+        .args(["params", "generate", "--kind", "window-post"])
+        .args(["--sector-size", "2KiB"])
+        .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+        .output()
+        .unwrap();
+    assert!(generated.status.success(), "{generated:?}");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cuzk.toml"), CONFIG).unwrap();
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), all).unwrap();
+    folder
+}
+
+/// Has `limited`, a program with arguments that runs another, run the prover.
+fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
+    let out = folder.join(format!("proof-{rung}"));
+    let (name, arguments) = limited.split_first().unwrap();
+    let output = Command::new(name)
+        .args(arguments)
+        .arg(env!("CARGO_BIN_EXE_cuzk"))
+        .arg("prove")
+        .arg("--config")
+        .arg(folder.join("cuzk.toml"))
+        .arg("--request")
+        .arg(request())
+        .arg("--out")
+        .arg(&out)
+        .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), None, "{rung}: {told}");
+    assert!(!told.contains("panicked"), "{rung}: {told}");
+    if output.status.success() {
+        assert_eq!(std::fs::read(&out).unwrap().len(), 192, "{rung}");
+    } else {
+        let code = output.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{rung}: {code:?}: {told}");
+        let last = told.trim_end().lines().last().unwrap_or_default();
+        assert!(last.contains("[CUZK-"), "{rung}: {told}");
+        assert!(!out.exists(), "{rung}");
+    }
+    output
+}
+
+/// Returns a number of a user that has no process. Only the system's first user becomes
+/// another.
+fn another_user(folder: &Path) -> Option<String> {
+    let id = (100_000 + std::process::id()).to_string();
+    let as_other = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
+    let may_run = Command::new(as_other[0])
+        .args(&as_other[1..])
+        .args([env!("CARGO_BIN_EXE_cuzk"), "version"])
+        .current_dir(folder)
+        .output();
+    let may_read = Command::new(as_other[0])
+        .args(&as_other[1..])
+        .args(["cat", "--"])
+        .args([request(), param_cache().join(".")])
+        .output();
+    // `cat` of a folder fails, and says that it is one if it may look at it.
+    let looks = |output: &Output| {
+        let told = String::from_utf8_lossy(&output.stderr);
+        !output.stdout.is_empty() && !told.contains("denied")
+    };
+    let may = may_run.is_ok_and(|output| output.status.success());
+    (may && may_read.is_ok_and(|output| looks(&output))).then_some(id)
+}
+
+#[test]
+fn few_threads_are_an_error_and_no_panic() {
+    let folder = prepared();
+    let Some(id) = another_user(folder.path()) else {
+        let line =
+            "skipped, it needs to become another user: few_threads_are_an_error_and_no_panic\n";
+        // The harness keeps back what `eprintln!` writes.
+        drop(std::io::stderr().write_all(line.as_bytes()));
+        return;
+    };
+    let mut proved = Vec::new();
+    for threads in THREADS {
+        let limit = format!("--nproc={threads}");
+        let limited = ["prlimit", &limit, "setpriv", "--reuid", &id, "--regid", &id];
+        let limited = [&limited[..], &["--clear-groups"]].concat();
+        let output = prove(&limited, folder.path(), threads);
+        proved.push(output.status.success());
+    }
+    assert!(!proved[0], "it proves on no thread but the main one");
+    assert!(
+        proved[THREADS.len() - 1],
+        "it does not prove on {THREADS:?}"
+    );
+}
