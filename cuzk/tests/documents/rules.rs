@@ -100,6 +100,10 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("cuzk synth --request porep-32gib.json", NotRun(LARGE)),
     ("cuzk prove --request porep-32gib.json", NotRun(LARGE)),
     (
+        "cuzk verify --reference --request porep-32gib.json",
+        NotRun(LARGE),
+    ),
+    (
         "cuzk params generate --kind porep --sector-size 32GiB",
         NotRun("its file has 47 GB"),
     ),
