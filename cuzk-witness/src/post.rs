@@ -30,7 +30,7 @@ pub struct PostShape {
 }
 
 impl PostShape {
-    /// Returns the most auxiliary variables that [`write`] has apart for each thread, before
+    /// Returns the most auxiliary variables that [`write()`] has apart for each thread, before
     /// it joins them.
     #[must_use]
     pub fn variables_apart(&self) -> usize {

@@ -26,7 +26,7 @@ const LENGTHS: QueryLengths = QueryLengths {
 };
 
 /// Bytes of a count.
-const COUNT: u64 = 4;
+const COUNT: u64 = size_of::<u32>() as u64;
 
 /// The counted parts in their order, with their points' size.
 const PARTS: [(QueryName, u64); 6] = [
@@ -62,7 +62,7 @@ impl Sparse {
         let file = options.unwrap();
         let key = crate::file::File::good(ProofKind::WindowPost).bytes;
         // The six points, and the first input's, which stands for each.
-        let (key, input) = (&key[..IC - COUNT as usize], &key[IC..IC + G1_BYTES]);
+        let (key, input) = (&key[..IC - size_of::<u32>()], &key[IC..IC + G1_BYTES]);
         file.write_all_at(key, 0).unwrap();
         let mut at = key.len() as u64;
         let mut counts_at = [0; 6];
@@ -162,7 +162,8 @@ fn each_length_of_a_file_of_the_real_size_is_checked_against_its_circuit() {
     let sparse = Sparse::new();
     let params = sparse.open().unwrap();
     params.check_circuit(&LENGTHS).unwrap();
-    let change: [(QueryName, fn(&mut QueryLengths)); 5] = [
+    type Change = fn(&mut QueryLengths);
+    let change: [(QueryName, Change); 5] = [
         (QueryName::Ic, |lengths| lengths.ic += 1),
         (QueryName::H, |lengths| lengths.h -= 1),
         (QueryName::L, |lengths| lengths.l += 1),
