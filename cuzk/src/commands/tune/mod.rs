@@ -1,15 +1,15 @@
-//! `cuzk tune gpu-threads`: the MSM in G2 on several numbers of threads, beside
-//! synthesis, and the line of the configuration that follows from it.
+//! `cuzk tune gpu-threads`: the MSM in G2 on several numbers of threads, beside the next
+//! partition, and the line of the configuration that follows from it.
 //!
 //! It measures the work that the engine does on this machine with this configuration. One
 //! side is the MSM of a bundled request's witness, by the kernel of `cuzk-kernels` on a
 //! pool of its own. Every engine makes this MSM so, with a GPU or without one. The other
-//! side is the synthesis of the same request, on synthesis' pool. It is the witness and the
-//! evaluation, or the witness alone in an engine whose GPU evaluates. The bases are
-//! multiples of the generator, so no parameters are needed.
+//! side is the work on the next partition, of the same request, on synthesis' pool. It is the
+//! witness, the evaluation and the quotient. In an engine whose GPU evaluates it is the witness
+//! alone. The bases are multiples of the generator, so no parameters are needed.
 //!
-//! The device region of the processor is not measured, although the next partition's runs
-//! on synthesis' pool, too. It would make a round many times as long.
+//! The MSMs in G1 of the next partition are not measured. In a PoRep they begin after the MSM in
+//! G2 has ended, because the quotient takes longer than it.
 //!
 //! The throttle stays down, whatever the configuration says. The time that a witness and
 //! an evaluation give way is bounded. That bound hides the whole synthesis of a bundled
@@ -34,7 +34,7 @@ use crate::{output, progress};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tune {
-    /// Find the best number of threads for the MSM in G2 beside synthesis.
+    /// Find the best number of threads for the MSM in G2 beside the next partition.
     GpuThreads(TuneGpuThreads),
 }
 

@@ -114,12 +114,12 @@ pub(super) fn text(report: &Report) -> String {
             report.synthesis_threads,
         ),
         format!(
-            "# medians of {} rounds on {} cores. Synthesis alone takes {:.3} s. `combined` is both",
+            "# medians of {} rounds on {} cores. The other work alone takes {:.3} s. `combined` is both",
             report.rounds, report.cores, report.synthesis_alone_s
         ),
         "# sides' rates beside each other, by their own alone on all cores.".to_owned(),
         "#".to_owned(),
-        "# gpu_threads  sum alone  sum beside  synthesis beside  slow-down  combined  buckets"
+        "# gpu_threads  sum alone  sum beside      other beside  slow-down  combined  buckets"
             .to_owned(),
     ];
     lines.extend(report.rows.iter().map(|row| {

@@ -1,4 +1,4 @@
-//! The MSM in G2, and synthesis beside it.
+//! The MSM in G2, and the work on the next partition beside it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +10,8 @@ use cuzk_groth16::Circuit;
 use cuzk_groth16::evaluate::{domain_buffers, evaluate_partition};
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::msm::{PackedScalars, g2_packed};
+use cuzk_kernels::ntt::Domain;
+use cuzk_kernels::quotient::quotient_with;
 use cuzk_memory::{Buffer, BufferPool, NEVER_STOP};
 use cuzk_pce::PackedQuery;
 use cuzk_tune::beside::{Side, alone, beside};
@@ -35,7 +37,7 @@ const QUOTA: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Beside {
-    /// The witness and the evaluation, where the processor proves.
+    /// The witness, the evaluation and the quotient, where the processor proves.
     Synthesis,
     /// The witness alone, where a GPU proves. The GPU evaluates.
     Witness,
@@ -65,7 +67,7 @@ impl Beside {
     /// Returns the words for people.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Synthesis => "the synthesis",
+            Self::Synthesis => "the synthesis and the quotient",
             Self::Witness => "the witness",
         }
     }
@@ -79,7 +81,9 @@ pub(super) struct Work {
     job: Box<dyn Statement>,
     circuit: Circuit,
     synthesis_pool: ThreadPool,
-    out: Mutex<[Buffer; 2]>,
+    domain: Arc<Domain>,
+    /// The vectors A and B, and the scratch of the quotient.
+    out: Mutex<[Buffer; 3]>,
     bases: Vec<G2Affine>,
     pub(super) scalars: PackedQuery<Scalar>,
     /// Like the engine's: an MSM reuses the memory of the one before.
@@ -101,12 +105,16 @@ impl Work {
         let scalars = synthesis_pool.install(query);
         let scalars = scalars.map_err(cuzk_groth16::Error::from)?;
         let memory = buffer_pool(config.memory.dealloc, u64::MAX);
+        let domain = circuit.domain(config.cpu.isa, &synthesis_pool);
+        let [a, b] = domain_buffers(&circuit, &memory)?;
+        let scratch = memory.take(circuit.domain_len()).map_err(failed)?;
         Ok(Self {
             kind,
             beside,
             bases: bases(scalars.as_slice().len),
             scalars,
-            out: Mutex::new(domain_buffers(&circuit, &memory)?),
+            domain: domain.map_err(failed)?,
+            out: Mutex::new([a, b, scratch]),
             memory,
             job,
             circuit,
@@ -119,19 +127,23 @@ impl Work {
         let slice = self.scalars.as_slice();
         let scalars = PackedScalars::new(slice.len, slice.bits, slice.wide, slice.values);
         let scalars = scalars.map_err(failed)?;
-        let context = cuzk_kernels::Context {
-            isa: self.config.cpu.isa,
-            checkpoint: &NEVER_STOP,
-            memory: &*self.memory,
-        };
-        let point = pool.install(|| g2_packed(context, &self.bases[..], &scalars));
+        let point = pool.install(|| g2_packed(self.context(), &self.bases[..], &scalars));
         std::hint::black_box(point.map_err(failed)?);
         Ok(())
     }
 
-    fn synthesis(&self) -> Result<(), Failure> {
+    fn context(&self) -> cuzk_kernels::Context<'_> {
+        cuzk_kernels::Context {
+            isa: self.config.cpu.isa,
+            checkpoint: &NEVER_STOP,
+            memory: &*self.memory,
+        }
+    }
+
+    /// The work on the next partition that the engine does at the same time.
+    fn next_partition(&self) -> Result<(), Failure> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        let [a, b] = &mut *out;
+        let [a, b, scratch] = &mut *out;
         self.synthesis_pool.install(|| {
             let memory = self.memory.array_memory();
             let context = WitnessContext {
@@ -143,11 +155,11 @@ impl Work {
                 return Ok(());
             }
             evaluate_partition(&self.circuit, &witness, [a, b], None, &NEVER_STOP)?;
-            Ok(())
+            quotient_with(&self.domain, a, b, scratch, self.context()).map_err(failed)
         })
     }
 
-    /// Measures every number of threads, and synthesis alone, once a round.
+    /// Measures every number of threads, and the other work alone, once a round.
     pub(super) fn measure(
         &self,
         counts: &[usize],
@@ -162,18 +174,18 @@ impl Work {
             pools.push(gpus.pool()?);
             sweep.points.push((threads, Point::default()));
         }
-        let synthesis = || self.synthesis();
-        let side = || Side::new(QUOTA, &synthesis);
+        let next_partition = || self.next_partition();
+        let side = || Side::new(QUOTA, &next_partition);
         for round in 1..=rounds {
             starts(round);
             sweep.other_alone_s.push(alone(side())?.as_secs_f64());
             for (pool, (_, point)) in pools.iter().zip(&mut sweep.points) {
                 let msm = || self.msm(pool);
                 let msm_alone = alone(Side::new(QUOTA, &msm))?;
-                let [msm_beside, synthesis] = beside(Side::new(QUOTA, &msm), side())?;
+                let [msm_beside, other] = beside(Side::new(QUOTA, &msm), side())?;
                 point.alone_s.push(msm_alone.as_secs_f64());
                 point.beside_s.push(msm_beside.as_secs_f64());
-                point.other_beside_s.push(synthesis.as_secs_f64());
+                point.other_beside_s.push(other.as_secs_f64());
             }
         }
         Ok(sweep)
