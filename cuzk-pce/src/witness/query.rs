@@ -56,7 +56,8 @@ impl<S: PrimeField> PackedQuery<S> {
         fill_in_parallel(&mut query.wide_values, &lens, chosen_of, checkpoint)?;
         for (number, part) in parts.iter().enumerate() {
             checkpoint.check()?;
-            before = query.append_chosen(witness, number * PART_WORDS, part, before);
+            let words = (number * PART_WORDS, *part);
+            before = append_chosen(&mut query, witness, words, before);
         }
         Ok(Self(query.into_witness()))
     }
@@ -110,30 +111,24 @@ impl BitWriter<'_> {
     }
 }
 
-impl<S: PrimeField> PackedBuilder<S> {
-    /// Appends the variables of `witness` that `masks` choose, from word `start` on, without the
-    /// values of wide ones. Before these, `before` variables are wide. Returns how many are
-    /// wide afterwards.
-    fn append_chosen(
-        &mut self,
-        witness: &PackedWitness<S>,
-        start: usize,
-        masks: &[u64],
-        mut before: usize,
-    ) -> usize {
-        for (at, &mask) in masks.iter().enumerate() {
-            let (bits, wide) = (witness.bits[start + at], witness.wide[start + at]);
-            // Variables are numbered with 32 bits.
-            let rank = u32::try_from(before).unwrap_or(u32::MAX);
-            self.append_marks(
-                (compress(bits, mask), compress(wide, mask)),
-                mask.count_ones() as usize,
-                rank,
-            );
-            before += (wide & mask).count_ones() as usize;
-        }
-        before
+/// Appends the variables of `witness` that `masks` choose to a query, from word `start` on,
+/// without the values of wide ones. Before these, `before` variables of the query are wide.
+/// Returns how many are wide afterwards.
+fn append_chosen<S: PrimeField>(
+    query: &mut PackedBuilder<S>,
+    witness: &PackedWitness<S>,
+    (start, masks): (usize, &[u64]),
+    mut before: usize,
+) -> usize {
+    for (at, &mask) in masks.iter().enumerate() {
+        let (bits, wide) = (witness.bits[start + at], witness.wide[start + at]);
+        // Variables are numbered with 32 bits.
+        let rank = u32::try_from(before).unwrap_or(u32::MAX);
+        let marks = (compress(bits, mask), compress(wide, mask));
+        query.append_marks(marks, mask.count_ones() as usize, rank);
+        before += (wide & mask).count_ones() as usize;
     }
+    before
 }
 
 /// Returns how many wide variables each of `masks` chooses, from word `start` on.
