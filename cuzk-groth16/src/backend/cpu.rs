@@ -235,6 +235,7 @@ impl Backend for CpuBackend {
             bit_sums: bit_sums.as_ref(),
             randomness,
             context: self.context(&checkpoint, &buffers),
+            buffers: &buffers,
         };
         let asked = Instant::now();
         let device = self.resources.lock_gpu_while(&checkpoint)?;

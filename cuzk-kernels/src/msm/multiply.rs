@@ -147,8 +147,9 @@ pub fn window_bits(wide: usize, threads: usize) -> u32 {
     plan(wide, threads.max(1)).windows.bits()
 }
 
-/// [`g1_with`] with windows of `bits` bits, at least 2 and at most 20, for measuring
-/// whether [`window_bits`] are the best.
+/// [`g1_with`] with windows of at most `bits` bits, for measuring whether [`window_bits`] are
+/// the best. `bits` is at least 3 and at most 20. There are as few windows as that allows, and
+/// they are as equally wide as possible.
 ///
 /// # Errors
 /// As [`g1_with`].

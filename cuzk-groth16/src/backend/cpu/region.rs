@@ -8,7 +8,7 @@ use cuzk_kernels::msm::{self, MsmTerm, PackedScalars};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient_with;
 use cuzk_kernels::{Context, KernelError};
-use cuzk_memory::Buffer;
+use cuzk_memory::{Buffer, BufferPool};
 use cuzk_pce::{Columns, Densities, PackedQuery, PackedSlice, PackedWitness};
 use cuzk_timeline::{Stage, Trace};
 use rayon::ThreadPool;
@@ -29,6 +29,8 @@ pub(super) struct Region<'a> {
     pub(super) bit_sums: Option<&'a BitSums>,
     pub(super) randomness: Randomness,
     pub(super) context: Context<'a>,
+    /// Disposes of a query in its manner.
+    pub(super) buffers: &'a BufferPool,
 }
 
 /// The results of the device region.
@@ -92,7 +94,8 @@ impl Region<'_> {
         let a = MsmTerm::new(&a_bases, packed(a_scalars.as_slice(), bit_sums)?);
         let a = a.with_multiples(multiples.and_then(MappedMultiples::a));
         let a = msm::g1_of_terms(context, &[a])? + ones.a;
-        drop(a_scalars);
+        let bytes = a_scalars.resident_bytes() as u64;
+        self.buffers.drop_later(a_scalars, bytes);
 
         let inputs = densities.b_input.iter();
         let b_scalars = PackedQuery::new(witness, inputs, &densities.b_aux, checkpoint)?;
