@@ -26,6 +26,8 @@ mod refusals;
 #[cfg(target_os = "linux")]
 #[path = "cli/results.rs"]
 mod results;
+#[path = "cli/stages.rs"]
+mod stages;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -511,6 +513,7 @@ fn the_interventions_are_measured_in_the_whole_engine() {
         "--svg",
         text(&svg),
     ]);
+    assert!(report["machine"]["processor"].is_string(), "{report}");
     let rows = report["rows"].as_array().unwrap();
     // Each key alone: the other two are as in the first row.
     let keys = |row: &Value| ["dealloc", "gpu_threads", "throttle"].map(|key| row[key].clone());

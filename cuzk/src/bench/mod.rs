@@ -82,7 +82,7 @@ fn measure(
         BenchStage::Engine => engine::engine(context, args),
         BenchStage::Device => device::of_kind(context, args),
         BenchStage::DeviceShape => device::of_size(context, args),
-        BenchStage::DeviceLoad => device::load(context, args),
+        BenchStage::DeviceLoad => device::load(context, args, host),
         BenchStage::Ntt => kernel::ntt(isa, args),
         BenchStage::MsmG1 => kernel::msm_g1(isa, args),
         BenchStage::MsmG2 => kernel::msm_g2(isa, args),

@@ -10,6 +10,7 @@
     reason = "a failure in a test fails the test"
 )]
 
+mod bench;
 mod doubles;
 mod faults;
 #[path = "../daemon/fixture.rs"]

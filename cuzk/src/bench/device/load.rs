@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use cuzk_core::timeline::device_use;
 use cuzk_groth16::backend::{Pending, Randomness};
+use cuzk_tune::machine::Host;
 use serde::Serialize;
 
 use super::gpu::Gpu;
@@ -19,6 +20,7 @@ const WARM: usize = 50;
 /// The figures of a load.
 #[derive(Debug, Serialize)]
 pub(super) struct Load {
+    machine: Host,
     size: String,
     proofs: usize,
     proofs_a_second: f64,
@@ -34,7 +36,12 @@ pub(super) struct Load {
 
 impl Load {
     /// Makes and verifies so many proofs.
-    pub(super) fn measure(gpu: &Gpu, subject: &Subject, proofs: usize) -> Result<Self, Failure> {
+    pub(super) fn measure(
+        gpu: &Gpu,
+        subject: &Subject,
+        proofs: usize,
+        host: &Host,
+    ) -> Result<Self, Failure> {
         // The circuit comes to the device before the clock runs.
         gpu.time(subject)?;
         let workers = Workers {
@@ -58,6 +65,7 @@ impl Load {
         let at_end = (rss_bytes(), gpu.used_bytes()?);
         let done = workers.done.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Self {
+            machine: host.clone(),
             size: subject.name.clone(),
             proofs,
             proofs_a_second: proofs as f64 / seconds,
@@ -75,9 +83,10 @@ impl Load {
         let [rss, rss_end] = self.rss_bytes.map(figure);
         let [device, device_end] = self.device_bytes.map(figure);
         format!(
-            "{}, {} proofs by two workers, all verified: {:.2} a second, device {:.2} % busy, longest \
+            "{}\n{}, {} proofs by two workers, all verified: {:.2} a second, device {:.2} % busy, longest \
              gap {:.2} ms, {} bytes up each; after {WARM} and at the end: {rss} and {rss_end} bytes \
              resident, {device} and {device_end} bytes of the device",
+            self.machine,
             self.size,
             self.proofs,
             self.proofs_a_second,

@@ -20,6 +20,7 @@ mod supraseal;
 
 use blstrs::Scalar;
 use cuzk_groth16::backend::Randomness;
+use cuzk_tune::machine::Host;
 
 use self::gpu::Gpu;
 use self::load::Load;
@@ -47,10 +48,14 @@ pub(super) fn of_size(context: &Context, args: &Bench) -> Result<Vec<Comparison>
 
 /// Measures two workers without a pause: the use of the device, and the resources that
 /// grow.
-pub(super) fn load(context: &Context, args: &Bench) -> Result<Vec<Comparison>, Failure> {
+pub(super) fn load(
+    context: &Context,
+    args: &Bench,
+    host: &Host,
+) -> Result<Vec<Comparison>, Failure> {
     let gpu = Gpu::open(context)?;
     let subject = Subject::of_kind(context, args)?;
-    let load = Load::measure(&gpu, &subject, args.runs as usize)?;
+    let load = Load::measure(&gpu, &subject, args.runs as usize, host)?;
     output::print(context.json, &load, Load::text)?;
     Ok(Vec::new())
 }

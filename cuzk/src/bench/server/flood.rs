@@ -24,6 +24,9 @@ const QUEUED: usize = 20;
 /// The time for which the flood is on before anything is measured.
 const RISE: Duration = Duration::from_secs(15);
 
+/// That time before a single run. One run shows that the flood works, and is no measurement.
+const RISE_OF_ONE: Duration = Duration::from_secs(1);
+
 /// The pause between two WinningPoSts, in which PoReps go on.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -70,13 +73,16 @@ pub(super) fn run(
     spinner.set_message("alone");
     let alone = measure(&daemon, args.runs, &mut number)?;
     spinner.set_message("under the flood");
-    let flood = Flood::start(daemon.socket())?;
     let mut submitted = 0;
+    // Before the flood, in which each request waits for many others.
     top_up(&daemon, &mut submitted)?;
-    std::thread::sleep(RISE);
+    let flood = Flood::start(daemon.socket())?;
+    std::thread::sleep(if args.runs > 1 { RISE } else { RISE_OF_ONE });
     let mut flooded = Vec::new();
-    for _ in 0..args.runs {
-        top_up(&daemon, &mut submitted)?;
+    for run in 0..args.runs {
+        if run > 0 {
+            top_up(&daemon, &mut submitted)?;
+        }
         flooded.extend(measure(&daemon, 1, &mut number)?);
     }
     drop(flood);

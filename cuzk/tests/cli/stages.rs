@@ -1,0 +1,115 @@
+//! Each stage of `cuzk bench` once, as small as it can be. It prints the machine, and then a line
+//! for each comparison.
+//!
+//! No figure is judged here. The invariant: a stage that the help names is in one of the tables.
+
+use super::*;
+
+/// Stages that take seconds, with the beginnings of their lines.
+const QUICK: [(&str, &[&str]); 9] = [
+    ("pce", &["pce window-post 2KiB, "]),
+    ("witness", &["witness window-post 2KiB, "]),
+    (
+        "eval",
+        &["eval window-post 2KiB, ", "eval-abc window-post 2KiB, "],
+    ),
+    ("ntt", &["ntt 2^6, ", "ntt-plain 2^6, "]),
+    ("msm-g1", &["msm-g1 2^6, ", "msm-g1 2^6, "]),
+    ("msm-g2", &["msm-g2 2^6, ", "msm-g2 2^6, "]),
+    ("sum-g1", &["sum-g1 "]),
+    ("params", &["params window-post 2KiB, "]),
+    ("prove", &["prove window-post 2KiB, "]),
+];
+
+/// Stages that have tests of their own here.
+const ENGINES: [&str; 2] = ["engine", "server"];
+
+/// Stages that need a GPU.
+const DEVICES: [&str; 3] = ["device", "device-shape", "device-load"];
+
+/// `the_interventions_are_measured_in_the_whole_engine` runs the first one. A test of the program
+/// `cluster` runs the second one, with a nats-server.
+const ELSEWHERE: [&str; 2] = ["interventions", "cluster"];
+
+/// Runs a stage. Its first line must name the machine, and its other lines must begin as
+/// `expected`. A line that begins with a space belongs to the one before it.
+fn prints(stage: &[&str], expected: &[&str]) {
+    let once = ["--size", "6", "--runs", "1"];
+    let output = cuzk(&[&["bench"], stage, &once[..]].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stage:?}: {stderr}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with(' '));
+    let machine = lines.next().unwrap_or_default();
+    let named = machine.starts_with("machine: ") && machine.contains("core(s); instructions ");
+    assert!(named, "{stage:?}: {text}");
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), expected.len(), "{stage:?}: {text}");
+    for (line, beginning) in lines.iter().zip(expected) {
+        assert!(line.starts_with(beginning), "{stage:?}: {text}");
+    }
+}
+
+#[test]
+fn each_stage_of_the_help_is_tried() {
+    let output = cuzk(&["bench", "--help"]);
+    let help = String::from_utf8(output.stdout).unwrap();
+    let (_, stages) = help.split_once("Possible values:").unwrap();
+    let (stages, _) = stages.split_once("Options:").unwrap();
+    let named = stages.lines().filter_map(|line| {
+        let (name, _) = line.trim().strip_prefix("- ")?.split_once(':')?;
+        Some(name)
+    });
+    let mut named: Vec<_> = named.collect();
+    let quick = QUICK.map(|(stage, _)| stage);
+    let mut tried = [&quick[..], &ENGINES, &DEVICES, &ELSEWHERE].concat();
+    named.sort_unstable();
+    tried.sort_unstable();
+    assert_eq!(tried, named);
+}
+
+#[test]
+fn quick_stages_print_the_machine_and_their_lines() {
+    generate("window-post");
+    for (stage, expected) in QUICK {
+        prints(&[stage], expected);
+    }
+}
+
+#[test]
+fn the_stage_of_the_engine_prints_the_machine_and_its_lines() {
+    let expected = [
+        "urgent proof winning-post beside ",
+        "urgent start winning-post beside ",
+        "throughput window-post ",
+        "overhead window-post ",
+        "device window-post ",
+    ];
+    prints(&["engine"], &expected);
+}
+
+#[test]
+fn the_stage_of_the_server_prints_the_machine_and_its_lines() {
+    let kinds = ["server winning-post, ", "server porep, "];
+    prints(&["server"], &kinds);
+}
+
+#[test]
+fn a_flood_of_the_server_prints_the_machine_and_its_lines() {
+    let expected = ["server winning-post under a flood, 1 runs each, "];
+    prints(&["server", "--flood"], &expected);
+}
+
+#[test]
+fn stages_of_a_device_say_that_they_need_a_gpu() {
+    for stage in DEVICES {
+        let output = Command::new(env!("CARGO_BIN_EXE_cuzk"))
+            .args(["bench", stage, "--size", "6", "--runs", "1"])
+            .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+            // A machine that has GPUs shows none.
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .output()
+            .unwrap();
+        fails(1, "GPU", &output);
+    }
+}
