@@ -130,3 +130,24 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Tune(Tune),
 }
+
+impl Command {
+    /// Returns true if the command computes on pools of threads in this process.
+    pub(crate) fn starts_pools(&self) -> bool {
+        matches!(
+            self,
+            Self::Demo(_)
+                | Self::Prove(_)
+                | Self::Verify(_)
+                | Self::Serve(_)
+                | Self::Worker(_)
+                | Self::Params(_)
+                | Self::Vanilla(_)
+                | Self::Pce(_)
+                | Self::Synth(_)
+                | Self::Bench(_)
+                | Self::Sweep(_)
+                | Self::Tune(_)
+        )
+    }
+}

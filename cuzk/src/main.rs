@@ -87,6 +87,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         _ => {}
     }
     let context = Context::new(cli.config.as_deref(), cli.json)?;
+    if cli.command.starts_pools() {
+        context.check_address_space()?;
+    }
     match cli.command {
         Command::Demo(args) => commands::demo::run(&context, &args),
         Command::Prove(args) => commands::prove::run(&context, &args),

@@ -1,5 +1,5 @@
-//! `cuzk prove` under a limit of its process's threads. On each rung of a ladder it proves, or
-//! ends with an error.
+//! `cuzk prove` under a limit of its process's threads, and under one of its address space. On
+//! each rung of a ladder it proves, or ends with an error.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -22,6 +22,13 @@ const CONFIG: &str = "[srs]\nmultiples = []\n[synthesis]\nthreads = 2\npartition
 
 /// Threads, the main one among them: none, few, and as many as are used.
 const THREADS: [u32; 10] = [1, 2, 3, 4, 6, 9, 14, 20, 30, 200];
+
+/// Address spaces in MiB: too little for anything but the version, too little for the threads,
+/// and enough.
+const ADDRESSES_MIB: [u32; 22] = [
+    96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024, 1280, 1536, 1792, 2048,
+    2560, 3072, 4096, 8192,
+];
 
 fn param_cache() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
@@ -129,4 +136,51 @@ fn few_threads_are_an_error_and_no_panic() {
         proved[THREADS.len() - 1],
         "it does not prove on {THREADS:?}"
     );
+}
+
+/// Returns true if the system can load the program at all in so many bytes.
+fn loads(limit: &str) -> bool {
+    let version = Command::new("prlimit")
+        .args([limit, env!("CARGO_BIN_EXE_cuzk"), "version"])
+        .output()
+        .unwrap();
+    version.status.success()
+}
+
+/// Returns the number after `ulimit -v` in an error: a limit that is enough, in KiB.
+fn named_limit_kib(output: &Output) -> u64 {
+    let told = String::from_utf8_lossy(&output.stderr);
+    let (_, number) = told
+        .split_once("ulimit -v ")
+        .unwrap_or_else(|| panic!("{told}"));
+    let (number, _) = number.split_once('`').unwrap();
+    number.parse().unwrap()
+}
+
+/// The allocator ends the process when the smallest allocation has no addresses. So the command
+/// looks at the limit before it starts a thread.
+#[test]
+fn a_small_address_space_is_an_error_that_names_one_that_is_enough() {
+    let folder = prepared();
+    let (mut refused, mut proved) = (Vec::new(), Vec::new());
+    for mib in ADDRESSES_MIB {
+        let limit = format!("--as={}", u64::from(mib) << 20);
+        if !loads(&limit) {
+            assert!(proved.is_empty(), "{mib} MiB");
+            continue;
+        }
+        let output = prove(&["prlimit", &limit], folder.path(), mib);
+        if output.status.success() {
+            proved.push(mib);
+        } else {
+            assert!(proved.is_empty(), "less than {mib} MiB was enough");
+            refused.push(named_limit_kib(&output));
+        }
+    }
+    assert!(proved.contains(&ADDRESSES_MIB[21]), "{proved:?}");
+    assert!(!refused.is_empty(), "every limit was enough");
+    let named = refused[refused.len() - 1];
+    let limit = format!("--as={}", named << 10);
+    let output = prove(&["prlimit", &limit], folder.path(), 0);
+    assert!(output.status.success(), "{named} KiB: {output:?}");
 }

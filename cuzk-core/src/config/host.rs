@@ -11,9 +11,15 @@ use std::thread;
 
 use supraseal_sys::PROVES_ON_GPU;
 
+use super::address_space::{AddressSpace, Threads, meminfo_bytes};
+use super::resolved::Config;
+
 /// The environment variable that names the parameter cache, as the proofs
 /// libraries read it.
 pub const PARAM_CACHE_VARIABLE: &str = "FIL_PROOFS_PARAMETER_CACHE";
+
+/// The environment variable that limits the arenas of glibc's allocator.
+const ARENAS_VARIABLE: &str = "MALLOC_ARENA_MAX";
 
 /// The machine as far as a configuration depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +43,7 @@ impl Host {
     #[must_use]
     pub fn detect() -> Self {
         Self {
-            cores: thread::available_parallelism().map_or(1, usize::from),
+            cores: cores(),
             memory_bytes: memory_limit_bytes(Path::new("/")),
             cuda: PROVES_ON_GPU,
             param_cache: variable(PARAM_CACHE_VARIABLE),
@@ -110,23 +116,32 @@ fn available_bytes(root: &Path) -> Option<u64> {
     both.into_iter().flatten().min()
 }
 
-fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
-    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib.saturating_mul(1024))
+/// Returns what is wrong with the limit of this process's address space (`ulimit -v`) for an
+/// engine of this configuration, and what to do about it. Returns `None` without a limit, and if
+/// it is high enough.
+#[must_use]
+pub fn address_space_problem(config: &Config) -> Option<String> {
+    let threads = threads(config.synthesis.threads, config.gpus.gpu_threads);
+    AddressSpace::read(Path::new("/"))?.problem(threads)
 }
 
-/// Returns the memory for which a process's address space has room (`ulimit -v`), bytes, at
-/// least 1: half of what is left of it. The stacks of threads and the allocator's arenas
-/// take the other half: they have addresses, and mostly no memory. Where nothing is left for
-/// them, the next small allocation ends the process. `limits` and `status` are the texts of
-/// `/proc/PID/limits` and of `/proc/PID/status`. `None` without a limit.
-fn address_space_bytes(limits: &str, status: &str) -> Option<u64> {
-    let mut lines = limits.lines();
-    let values = lines.find_map(|line| line.strip_prefix("Max address space"))?;
-    let limit_bytes: u64 = values.split_whitespace().next()?.parse().ok()?;
-    let taken_bytes = meminfo_bytes(status, "VmSize:").unwrap_or(0);
-    Some((limit_bytes.saturating_sub(taken_bytes) / 2).max(1))
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the threads of an engine on this machine.
+fn threads(synthesis: usize, gpu: usize) -> Threads {
+    let count = |number| u64::try_from(number).unwrap_or(u64::MAX);
+    let arenas = env::var(ARENAS_VARIABLE).ok();
+    Threads {
+        synthesis: count(synthesis),
+        gpu: count(gpu),
+        cores: count(cores()),
+        // The allocator ignores 0.
+        arenas_max: arenas
+            .and_then(|text| text.parse().ok())
+            .filter(|&max| max > 0),
+    }
 }
 
 /// The least of the machine's memory and of what this process's limits leave, read below
@@ -157,9 +172,9 @@ fn memory_limit_bytes(root: &Path) -> Option<u64> {
             .filter(|&limit| limit > 0)
             .collect()
     });
-    let of_process = read(Path::new("proc/self/limits")).unwrap_or_default();
-    let status = read(Path::new("proc/self/status")).unwrap_or_default();
-    let address_space = address_space_bytes(&of_process, &status);
+    let cores = cores();
+    let address_space =
+        AddressSpace::read(root).map(|space| space.budget_bytes(threads(cores, cores)));
     limits.chain(address_space).chain([total_bytes]).min()
 }
 
@@ -254,21 +269,12 @@ mod tests {
         let v2 = ("proc/self/cgroup", "0::/a/b\n");
         let v1 = ("proc/self/cgroup", "4:memory:/x\n0::/\n");
         type Files<'a> = &'a [(&'a str, &'a str)];
-        let taken = |size| ("proc/self/status", size);
         let cases: &[(Files<'_>, Option<u64>)] = &[
             (&[], None),
             (&[("proc/meminfo", "nothing of use\n")], None),
             (&[MEMINFO], Some(1_024_000)),
-            (&[MEMINFO, ADDRESS_SPACE], Some(1500)),
-            (
-                &[
-                    MEMINFO,
-                    ADDRESS_SPACE,
-                    taken("VmPeak: 9 kB\nVmSize:\t    1 kB\n"),
-                ],
-                Some(988),
-            ),
-            (&[MEMINFO, ADDRESS_SPACE, taken("VmSize: 3 kB\n")], Some(1)),
+            // No thread has room in 3,000 bytes. The tests of the address space have other cases.
+            (&[MEMINFO, ADDRESS_SPACE], Some(1)),
             (&[MEMINFO, NO_ADDRESS_SPACE], Some(1_024_000)),
             (
                 &[MEMINFO, v2, ("sys/fs/cgroup/a/b/memory.max", "max\n")],

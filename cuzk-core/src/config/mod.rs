@@ -17,6 +17,7 @@
 //! are reported at once.
 
 mod address;
+mod address_space;
 mod cluster;
 mod file;
 mod host;
@@ -44,7 +45,7 @@ pub use file::{
     SynthesisSection,
 };
 pub(crate) use host::device_queues_problem;
-pub use host::{Host, PARAM_CACHE_VARIABLE, available_memory_bytes};
+pub use host::{Host, PARAM_CACHE_VARIABLE, address_space_problem, available_memory_bytes};
 pub use import::{Imported, LeftOut, import};
 pub use keys::SECTIONS;
 pub use places::{PlaceProblem, place_problems};

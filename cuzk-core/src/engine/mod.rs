@@ -71,7 +71,7 @@ pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
 pub use self::start::serve_one_command;
-use self::start::{cannot_start, decode_file};
+use self::start::{cannot_start, decode_file, synthesis_pool};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
@@ -117,7 +117,7 @@ impl Engine {
     /// # Errors
     /// A configuration that asks for what this machine or build does not have.
     pub fn start(config: Config) -> Result<Self> {
-        let pool = Arc::new(config.synthesis.pool()?);
+        let pool = synthesis_pool(&config)?;
         let devices = devices(&config, &pool)?;
         Self::start_on(config, pool, devices)
     }

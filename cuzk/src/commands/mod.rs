@@ -35,6 +35,7 @@ pub(crate) mod worker;
 
 use std::path::Path;
 
+use cuzk_core::config::address_space_problem;
 use cuzk_core::{Config, ProofRequest};
 use cuzk_files::read_bounded;
 
@@ -64,6 +65,18 @@ impl Context {
             json,
             log_level,
         })
+    }
+
+    /// Looks at the limit of the address space before any thread is started. Later, the first
+    /// small allocation without addresses would end the process.
+    ///
+    /// # Errors
+    /// A limit that is too low for the threads of this configuration.
+    pub(crate) fn check_address_space(&self) -> Result<(), Failure> {
+        match address_space_problem(&self.config) {
+            Some(problem) => Err(Failure::from(cuzk_core::Error::Start { problem })),
+            None => Ok(()),
+        }
     }
 }
 

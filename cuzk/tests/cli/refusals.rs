@@ -222,6 +222,11 @@ fn a_file_without_an_end_is_refused() {
     generate("window-post");
     let request = data("window-post.json");
     let zero = "/dev/zero";
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("cuzk.toml");
+    // So few threads have addresses on a machine of any size.
+    let few = "[synthesis]\nthreads = 2\n[gpus]\ngpu_threads = 2\n";
+    std::fs::write(&config, few).unwrap();
     for command in [
         &["prove", "--request", zero, "--out", "/dev/null"][..],
         &["verify", "--request", text(&request), "--proof", zero],
@@ -233,6 +238,9 @@ fn a_file_without_an_end_is_refused() {
         // So that it fails where it would take all memory there is.
         limited.args(["-c", "ulimit -v 6000000; exec \"$0\" \"$@\""]);
         limited.arg(env!("CARGO_BIN_EXE_cuzk")).args(command);
+        if command[0] != "config" {
+            limited.args(["--config", text(&config)]);
+        }
         let output = limited.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
         let output = output.output().unwrap();
         fails(2, zero, &output);
