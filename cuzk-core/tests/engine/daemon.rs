@@ -92,7 +92,10 @@ fn a_job_that_can_wait_is_accepted_whatever_the_queue_holds() {
     let ids: Vec<_> = (0..40).map(|job| format!("job-{job}")).collect();
     let jobs: Vec<_> = ids.iter().map(|id| submit_waiting(&engine, id)).collect();
     assert!(num_in_journal(&engine) > 30);
-    assert!(engine.status().partitions_waiting <= 4);
+    // A partition whose circuit was read takes its place again, however much waits.
+    wait_until("no more wait than may", || {
+        engine.status().partitions_waiting <= 4
+    });
     let four = engine.submit_job(tiny::job(KIND, 4), JobOptions::default());
     assert!(four.unwrap_err().is_busy());
     let bad = engine.submit_bytes(b"two", waiting("bad")).unwrap_err();

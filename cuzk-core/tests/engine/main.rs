@@ -25,6 +25,7 @@ mod threads;
 mod upkeep;
 mod urgent;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use cuzk_core::circuits;
@@ -214,9 +215,11 @@ fn a_job_larger_than_the_budget_is_refused_where_that_is_known() {
     submit(Priority::Critical).unwrap().wait().unwrap();
 }
 
-/// What is charged once a proof was made under a budget of so many bytes.
-fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
+/// What is charged once a proof was made with the parameters in `folder` under a budget of so
+/// many bytes.
+fn charged_after_a_proof(folder: &Path, total_budget_bytes: u64) -> u64 {
     let mut config = common::config();
+    config.srs.param_cache = folder.to_owned();
     config.memory.total_budget_bytes = total_budget_bytes;
     config.memory.safety_margin_bytes = 1;
     config.memory.critical_reserve_bytes = 0;
@@ -230,17 +233,24 @@ fn charged_after_a_proof(total_budget_bytes: u64) -> u64 {
 
 #[test]
 fn parameters_are_charged_where_they_fit_beside_a_partition() {
-    let circuit = common::circuit_with_params(ProofKind::WinningPost);
-    let files = cuzk_testing::files(ProofKind::WinningPost);
-    let file = common::param_cache().join(files.params);
+    let kind = ProofKind::WinningPost;
+    // Files of its own: multiples beside them would be charged, too, and programs that run
+    // beside this one may leave some in the folder that all tests share.
+    let folder = tempfile::tempdir().unwrap();
+    let circuit = common::circuit_with_params(kind);
+    common::copy_params(kind, folder.path());
+    let path = |folder| cuzk_testing::circuit_path(kind, folder);
+    std::fs::copy(path(&common::param_cache()), path(folder.path())).unwrap();
+    let charged = |budget| charged_after_a_proof(folder.path(), budget);
+    let file = folder.path().join(cuzk_testing::files(kind).params);
     let file_bytes = file.metadata().unwrap().len();
     let circuit_bytes = circuit_bytes(&circuit);
     let sums = common::config().cpu_workspace();
     let least = partition_bytes(&circuit, &sums, &Shapes::default()) + circuit_bytes + 1;
-    assert_eq!(charged_after_a_proof(least), circuit_bytes);
-    assert_eq!(charged_after_a_proof(least + file_bytes - 1), circuit_bytes);
+    assert_eq!(charged(least), circuit_bytes);
+    assert_eq!(charged(least + file_bytes - 1), circuit_bytes);
     let with_file = circuit_bytes + file_bytes;
-    assert_eq!(charged_after_a_proof(least + file_bytes), with_file);
+    assert_eq!(charged(least + file_bytes), with_file);
 }
 
 #[test]
@@ -286,7 +296,7 @@ fn a_plain_circuit_is_charged_and_gives_proofs() {
 
 /// Whether a file is mapped into this process.
 #[cfg(target_os = "linux")]
-fn is_mapped(file: &std::path::Path) -> bool {
+fn is_mapped(file: &Path) -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines()
         .any(|line| line.ends_with(file.to_str().unwrap()))

@@ -185,8 +185,9 @@ impl Worker {
     /// Starts a worker with this configuration and more arguments. Its files are in `folder`.
     pub(crate) fn start(folder: &Path, config: &str, arguments: &[&str]) -> Self {
         let config_path = folder.join("worker.toml");
-        let threads = "[synthesis]\nthreads = 2\n[gpus]\ndevices = \"cpu\"\n";
-        std::fs::write(&config_path, format!("{threads}{config}")).unwrap();
+        // Other tests share its parameters, and expect no multiples.
+        let own = "[synthesis]\nthreads = 2\n[gpus]\ndevices = \"cpu\"\n[srs]\nmultiples = []\n";
+        std::fs::write(&config_path, format!("{own}{config}")).unwrap();
         let log = folder.join("worker.log");
         let mut process = Command::new(env!("CARGO_BIN_EXE_cuzk"))
             .args(["worker", "--json", "--config"])
