@@ -18,8 +18,9 @@ use crate::commands::Context;
 use crate::failure::{Failure, failed};
 use crate::{output, progress};
 
-/// PoReps that wait or run while the flood is on.
-const QUEUED: usize = 20;
+/// PoReps that wait or run while the flood is on, beside one for each run, which may end
+/// meanwhile.
+const QUEUED: u64 = 20;
 
 /// The time for which the flood is on before anything is measured.
 const RISE: Duration = Duration::from_secs(15);
@@ -73,18 +74,12 @@ pub(super) fn run(
     spinner.set_message("alone");
     let alone = measure(&daemon, args.runs, &mut number)?;
     spinner.set_message("under the flood");
-    let mut submitted = 0;
-    // Before the flood, in which each request waits for many others.
-    top_up(&daemon, &mut submitted)?;
+    // Before the flood, in which each request waits for many others. A submission takes 20 s there.
+    let submitted = QUEUED + u64::from(args.runs);
+    submit_poreps(&daemon, submitted)?;
     let flood = Flood::start(daemon.socket())?;
     std::thread::sleep(if args.runs > 1 { RISE } else { RISE_OF_ONE });
-    let mut flooded = Vec::new();
-    for run in 0..args.runs {
-        if run > 0 {
-            top_up(&daemon, &mut submitted)?;
-        }
-        flooded.extend(measure(&daemon, 1, &mut number)?);
-    }
+    let flooded = measure(&daemon, args.runs, &mut number)?;
     drop(flood);
     let (alone, flooded) = (latencies(alone), latencies(flooded));
     let report = Report {
@@ -123,13 +118,12 @@ fn measure(daemon: &Daemon, runs: u32, number: &mut u64) -> Result<Vec<f64>, Fai
     Ok(seconds)
 }
 
-/// Submits PoReps until as many as [`QUEUED`] have not ended.
-fn top_up(daemon: &Daemon, submitted: &mut u64) -> Result<(), Failure> {
+/// Submits so many PoReps, and waits for none.
+fn submit_poreps(daemon: &Daemon, jobs: u64) -> Result<(), Failure> {
     let request = requests::bundled(ProofKind::Porep)?;
-    for _ in daemon.jobs_left("porep-c2")?..QUEUED as u64 {
-        *submitted += 1;
+    for number in 0..jobs {
         daemon.submit(SubmitProofRequest {
-            request_id: format!("porep-{submitted}"),
+            request_id: format!("porep-{number}"),
             ..request.clone()
         })?;
     }
