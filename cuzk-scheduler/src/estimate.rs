@@ -190,6 +190,7 @@ mod tests {
         assert!(estimates.until_end(&1, 1, [1], width(1, 1)).is_some());
         estimates.fresh = Duration::ZERO;
         assert_eq!(estimates.until_end(&1, 1, [1], width(1, 1)), None);
+        assert_eq!(estimates.until_end(&1, 1, [], width(1, 1)), None);
     }
 
     #[test]
