@@ -172,6 +172,7 @@ mod tests {
     #[test]
     fn a_short_load_has_no_figures_of_growth() {
         let load = Load {
+            machine: Host::read(std::path::Path::new("/"), "scalar"),
             size: "a circuit".to_owned(),
             proofs: WARM - 1,
             proofs_a_second: 1.0,
