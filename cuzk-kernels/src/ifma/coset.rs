@@ -16,9 +16,7 @@ use super::Ifma;
 use super::butterflies::{gather_rows, scatter_rows};
 use super::fr::{Fr, Words};
 use super::lanes::{LANES, each_lane};
-use super::ntt::{
-    Rows, Work, area, for_each_task, gather_pass, load, scatter_pass, store_loose, write,
-};
+use super::ntt::{Rows, Work, area, for_each_task, gather_pass, load, scatter_pass, store, write};
 use super::passes::{Lanes, Pass, passes};
 use super::twiddles::Table;
 use crate::error::{KernelError, expect_len};
@@ -147,7 +145,7 @@ unsafe fn shift_pass(
             let shift = shift_of_lanes::<false>(pass, lanes, table, factors);
             shift_rows(rows, table, &shift);
             gather_rows::<false>(rows, pass.layers, table, lanes);
-            store_loose(pass, lanes, values, rows);
+            store(pass, lanes, values, rows);
         }
     })
 }

@@ -86,15 +86,6 @@ impl Fr {
         unsafe { from_lanes(subtract_once(reduced.limbs), to) }
     }
 
-    /// The scalars of the lanes, below 1.01 r, for words that this module reads again; the
-    /// value is below 32 r.
-    #[inline(always)]
-    pub(super) fn scatter_loose(&self, to: [&mut Words; LANES]) {
-        let reduced = self.reduce();
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe { from_lanes(reduced.limbs, to) }
-    }
-
     /// The product, with limbs not carried: below r + ab / 2^260.
     #[inline(always)]
     pub(super) fn mul_lazy(&self, factor: &Fr) -> Fr {

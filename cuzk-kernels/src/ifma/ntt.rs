@@ -106,11 +106,7 @@ pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
         unsafe {
             load(table.token(), pass, lanes, values, rows);
             scatter_rows::<INVERSE>(rows, pass.layers, table, lanes);
-            if pass.is_last() {
-                store(pass, lanes, values, rows);
-            } else {
-                store_loose(pass, lanes, values, rows);
-            }
+            store(pass, lanes, values, rows);
         }
     })
 }
@@ -131,11 +127,7 @@ pub(super) unsafe fn gather_pass<const INVERSE: bool>(
         unsafe {
             load(table.token(), pass, lanes, values, rows);
             gather_rows::<INVERSE>(rows, pass.layers, table, lanes);
-            if pass.is_first() {
-                store(pass, lanes, values, rows);
-            } else {
-                store_loose(pass, lanes, values, rows);
-            }
+            store(pass, lanes, values, rows);
         }
     })
 }
@@ -192,27 +184,6 @@ pub(super) unsafe fn store(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Words
     for (row, value) in rows.iter().enumerate() {
         // SAFETY: as in `load`.
         unsafe { write(values, pass.indices(lanes, row), value) };
-    }
-}
-
-/// Writes a task's rows for the next pass: below 1.01 r and not reduced any further. Rows are
-/// below 32 r.
-///
-/// # Safety
-/// As [`load`].
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-pub(super) unsafe fn store_loose(
-    pass: &Pass,
-    lanes: &Lanes,
-    values: &Shared<'_, Words>,
-    rows: &[Fr],
-) {
-    for (row, value) in rows.iter().enumerate() {
-        let indices = pass.indices(lanes, row);
-        value.scatter_loose(each_lane(|lane| {
-            // SAFETY: as in `load`.
-            unsafe { values.element(indices[lane]) }
-        }));
     }
 }
 
