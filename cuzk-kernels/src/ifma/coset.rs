@@ -145,7 +145,7 @@ unsafe fn shift_pass(
             let shift = shift_of_lanes::<false>(pass, lanes, table, factors);
             shift_rows(rows, table, &shift);
             gather_rows::<false>(rows, pass.layers, table, lanes);
-            store(pass, lanes, values, rows);
+            store::<false>(pass, lanes, values, rows);
         }
     })
 }
@@ -226,6 +226,6 @@ unsafe fn store_differences(
         let start = (reverse(row, pass.layers) << pass.log_blocks) + first_reversed;
         // SAFETY: in bounds, because an index is the other's with bits reversed, and
         // the caller's alone.
-        unsafe { write(to, each_lane(|lane| start + lane), &difference) };
+        unsafe { write::<true>(to, each_lane(|lane| start + lane), &difference) };
     }
 }

@@ -81,9 +81,16 @@ impl Fr {
     /// The scalars of the lanes, fully reduced; the value is below 32 r.
     #[inline(always)]
     pub(super) fn scatter(&self, to: [&mut Words; LANES]) {
-        let reduced = self.reduce();
+        self.scatter_below::<true>(to);
+    }
+
+    /// The scalars of the lanes: below r if `REDUCED`, and below 1.01 r if not, for words that
+    /// this module reads again. The value is below 32 r.
+    #[inline(always)]
+    pub(super) fn scatter_below<const REDUCED: bool>(&self, to: [&mut Words; LANES]) {
+        let Fr { limbs, .. } = self.reduce();
         // SAFETY: `self` exists, which proves the instructions.
-        unsafe { from_lanes(subtract_once(reduced.limbs), to) }
+        unsafe { from_lanes(if REDUCED { subtract_once(limbs) } else { limbs }, to) }
     }
 
     /// The product, with limbs not carried: below r + ab / 2^260.

@@ -106,7 +106,11 @@ pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
         unsafe {
             load(table.token(), pass, lanes, values, rows);
             scatter_rows::<INVERSE>(rows, pass.layers, table, lanes);
-            store(pass, lanes, values, rows);
+            if pass.is_last() {
+                store::<true>(pass, lanes, values, rows);
+            } else {
+                store::<false>(pass, lanes, values, rows);
+            }
         }
     })
 }
@@ -127,7 +131,11 @@ pub(super) unsafe fn gather_pass<const INVERSE: bool>(
         unsafe {
             load(table.token(), pass, lanes, values, rows);
             gather_rows::<INVERSE>(rows, pass.layers, table, lanes);
-            store(pass, lanes, values, rows);
+            if pass.is_first() {
+                store::<true>(pass, lanes, values, rows);
+            } else {
+                store::<false>(pass, lanes, values, rows);
+            }
         }
     })
 }
@@ -175,23 +183,32 @@ pub(super) unsafe fn read(token: Ifma, values: &Shared<'_, Words>, indices: [usi
     Fr::gather(token, from)
 }
 
-/// Writes a task's rows back, which are below 32 r.
+/// Writes a task's rows back, which are below 32 r: reduced, or for the next pass below 1.01 r.
 ///
 /// # Safety
 /// As [`load`].
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-pub(super) unsafe fn store(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Words>, rows: &[Fr]) {
+pub(super) unsafe fn store<const REDUCED: bool>(
+    pass: &Pass,
+    lanes: &Lanes,
+    values: &Shared<'_, Words>,
+    rows: &[Fr],
+) {
     for (row, value) in rows.iter().enumerate() {
         // SAFETY: as in `load`.
-        unsafe { write(values, pass.indices(lanes, row), value) };
+        unsafe { write::<REDUCED>(values, pass.indices(lanes, row), value) };
     }
 }
 
 /// # Safety
 /// As [`read`], and the indices differ.
 #[inline(always)]
-pub(super) unsafe fn write(values: &Shared<'_, Words>, indices: [usize; LANES], value: &Fr) {
-    value.scatter(each_lane(|lane| {
+pub(super) unsafe fn write<const REDUCED: bool>(
+    values: &Shared<'_, Words>,
+    indices: [usize; LANES],
+    value: &Fr,
+) {
+    value.scatter_below::<REDUCED>(each_lane(|lane| {
         // SAFETY: the caller's.
         unsafe { values.element(indices[lane]) }
     }));

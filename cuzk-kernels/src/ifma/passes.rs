@@ -49,6 +49,16 @@ impl Pass {
         }
     }
 
+    /// Returns true if no layer comes after this pass's in natural order.
+    pub(super) fn is_last(&self) -> bool {
+        self.columns == 1
+    }
+
+    /// Returns true if no layer comes before this pass's in natural order.
+    pub(super) fn is_first(&self) -> bool {
+        self.log_blocks == 0
+    }
+
     pub(super) fn tasks(&self) -> usize {
         (self.columns << self.log_blocks) / LANES
     }
