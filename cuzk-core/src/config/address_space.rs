@@ -8,6 +8,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::meminfo::line_bytes;
+
 /// The addresses of a thread's stack, bytes. A thread of C++ has as many by default on Linux, and
 /// one of Rust has a quarter.
 const STACK_BYTES: u64 = 8 << 20;
@@ -50,8 +52,9 @@ impl Threads {
     fn to_come_bytes(self, running: u64) -> u64 {
         // Synthesis, two auxiliary pools of its size, and one for critical work. A backend and
         // the C++ side have a pool of `gpu_threads` each.
-        let pools = self.synthesis.saturating_mul(4) + self.gpu.saturating_mul(2);
-        let threads = pools + OTHER_THREADS;
+        let of_synthesis = self.synthesis.saturating_mul(4);
+        let pools = of_synthesis.saturating_add(self.gpu.saturating_mul(2));
+        let threads = pools.saturating_add(OTHER_THREADS);
         let of_cores = self.cores.saturating_mul(ARENAS_A_CORE);
         let arenas = threads.min(self.arenas_max.unwrap_or(of_cores));
         let stacks = threads.saturating_sub(running).saturating_mul(STACK_BYTES);
@@ -82,7 +85,7 @@ impl AddressSpace {
             .find_map(|line| line.strip_prefix("Threads:"));
         Some(Self {
             limit_bytes,
-            taken_bytes: meminfo_bytes(&status, "VmSize:").unwrap_or(0),
+            taken_bytes: line_bytes(&status, "VmSize:").unwrap_or(0),
             running: running
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or(1),
@@ -103,12 +106,14 @@ impl AddressSpace {
     /// Returns what is wrong with the limit, and what to do about it. Returns `None` if it leaves
     /// room for the threads to come and for the smallest partition.
     pub(super) fn problem(self, threads: Threads) -> Option<String> {
-        let needed = threads.to_come_bytes(self.running) + BUDGET_MIN_BYTES;
+        let to_come = threads.to_come_bytes(self.running);
+        let needed = to_come.saturating_add(BUDGET_MIN_BYTES);
         if self.left_bytes() >= needed {
             return None;
         }
         // `ulimit -v` counts in units of 1024 bytes.
-        let limit_kib = (self.taken_bytes + needed + NAMED_BEYOND_BYTES).div_ceil(1024);
+        let limit = needed.saturating_add(self.taken_bytes);
+        let limit_kib = limit.saturating_add(NAMED_BEYOND_BYTES).div_ceil(1024);
         Some(format!(
             "the limit of the address space ({} MiB) is too low for the threads and the \
              allocator's arenas; raise it (`ulimit -v {limit_kib}`, or `LimitAS=` of the \
@@ -117,13 +122,6 @@ impl AddressSpace {
             self.limit_bytes >> 20
         ))
     }
-}
-
-/// Returns the value of a line such as `MemTotal: 1 kB`, in bytes.
-pub(super) fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
-    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib.saturating_mul(1024))
 }
 
 #[cfg(test)]
@@ -169,6 +167,18 @@ mod tests {
             ..THREADS
         };
         assert_eq!(all - few.to_come_bytes(0), 14 * ARENA_BYTES);
+    }
+
+    #[test]
+    fn more_threads_than_addresses_are_told_too() {
+        let threads = Threads {
+            synthesis: u64::MAX,
+            gpu: u64::MAX,
+            ..THREADS
+        };
+        let space = with_limit("1000000", "Threads: 1\n").unwrap();
+        assert!(space.problem(threads).is_some());
+        assert_eq!(space.budget_bytes(threads), 1);
     }
 
     /// The limit that the message names is beyond the least one that has no problem.

@@ -1,4 +1,4 @@
-//! What the configuration takes from the machine rather than from the file.
+//! The machine as far as the configuration depends on it.
 //!
 //! The one place of this crate that reads environment variables of the engine's.
 //! Everything else gets a [`Host`] by value, so tests describe the machine they need.
@@ -11,7 +11,8 @@ use std::thread;
 
 use supraseal_sys::PROVES_ON_GPU;
 
-use super::address_space::{AddressSpace, Threads, meminfo_bytes};
+use super::address_space::{AddressSpace, Threads};
+use super::meminfo::line_bytes;
 use super::resolved::Config;
 
 /// The environment variable that names the parameter cache, as the proofs
@@ -111,7 +112,7 @@ pub fn available_memory_bytes() -> Option<u64> {
 
 fn available_bytes(root: &Path) -> Option<u64> {
     let meminfo = fs::read_to_string(root.join("proc/meminfo")).ok();
-    let left_bytes = meminfo.and_then(|meminfo| meminfo_bytes(&meminfo, "MemAvailable:"));
+    let left_bytes = meminfo.and_then(|meminfo| line_bytes(&meminfo, "MemAvailable:"));
     let both = [left_bytes, memory_limit_bytes(root)];
     both.into_iter().flatten().min()
 }
@@ -150,7 +151,7 @@ fn threads(synthesis: usize, gpu: usize) -> Threads {
 fn memory_limit_bytes(root: &Path) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(root.join(path)).ok();
     let meminfo = read(Path::new("proc/meminfo"))?;
-    let total_bytes = meminfo_bytes(&meminfo, "MemTotal:")?;
+    let total_bytes = line_bytes(&meminfo, "MemTotal:")?;
     let groups = read(Path::new("proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().flat_map(|line| {
         // A line is `hierarchy:controllers:/path`.

@@ -3,7 +3,7 @@
 //! Data flows one way: text → [`FileConfig`] → [`Config`].
 //!
 //! * `file`: the text as the operator wrote it, and `keys`, the keys that there are.
-//! * `host`: the machine and its environment.
+//! * `host`: the machine and its environment, with `address_space` and `meminfo`.
 //! * `resolve`: from both to the configuration, section by section; `values` checks single
 //!   values, and `problem` is a value that failed.
 //! * `resolved`: the configuration that the engine sees, `server` that of the daemon,
@@ -23,6 +23,7 @@ mod file;
 mod host;
 mod import;
 mod keys;
+mod meminfo;
 mod places;
 mod printed;
 mod problem;
