@@ -6,6 +6,7 @@ use benches::{
     bound::{Multiplier, clock_hz},
     mode::Mode,
     msm::{Scalars, bases},
+    multiplication_rate::per_cycle,
     study::{Study, time},
     table,
 };
@@ -30,8 +31,8 @@ struct Kernel<'a> {
     item: String,
     isa: Isa,
     items: usize,
-    /// The bound of an item, cycles.
-    bound: f64,
+    /// The multiplications of an item.
+    multiplications: f64,
     run: Box<dyn FnMut() -> Result<()> + Send + 'a>,
 }
 
@@ -67,7 +68,7 @@ fn transform(isa: Isa, inputs: &Inputs) -> Result<[Kernel<'_>; 2]> {
             item: format!("point of a transform of 2^{log}"),
             isa,
             items: values.len(),
-            bound: multiplier.transform(log),
+            multiplications: multiplier.transform(log),
             run: Box::new(move || Ok(domain.ntt(&mut values)?)),
         },
         Kernel {
@@ -75,7 +76,7 @@ fn transform(isa: Isa, inputs: &Inputs) -> Result<[Kernel<'_>; 2]> {
             item: format!("point of a quotient of 2^{log}"),
             isa,
             items: a.len(),
-            bound: 6.0 * multiplier.transform(log) + 6.0 * multiplier.dot(1),
+            multiplications: 6.0 * multiplier.transform(log) + 6.0 * multiplier.dot(1),
             run: Box::new(move || Ok(quotient(&other, &mut a, &mut b)?)),
         },
     ])
@@ -106,14 +107,14 @@ fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
             item: format!("addition of a sum of half of 2^{log} points in G1"),
             isa,
             items: g1.len() / 2,
-            bound: multiplier.addition_g1(),
+            multiplications: multiplier.addition_g1(),
             run: Box::new(selected),
         },
         Kernel {
             item: format!("addition of 2^{log} terms in G1"),
             isa,
             items: additions(g1.len()),
-            bound: multiplier.addition_g1(),
+            multiplications: multiplier.addition_g1(),
             run: Box::new(move || {
                 black_box(msm::g1_with(isa, g1.as_slice(), scalars)?);
                 Ok(())
@@ -123,7 +124,7 @@ fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
             item: format!("addition of 2^{} terms in G2", log - 3),
             isa,
             items: additions(g2.len()),
-            bound: multiplier.addition_g2(),
+            multiplications: multiplier.addition_g2(),
             run: Box::new(move || {
                 black_box(msm::g2_with(isa, g2.as_slice(), &scalars[..g2.len()])?);
                 Ok(())
@@ -146,14 +147,14 @@ fn fixed_base(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 2] {
             item: "addition of multiples of one base in G1".to_owned(),
             isa,
             items: g1_scalars.len() * g1.additions(),
-            bound: multiplier.addition_g1(),
+            multiplications: multiplier.addition_g1(),
             run: Box::new(move || Ok(g1.mul_many(g1_scalars, &mut g1_out)?)),
         },
         Kernel {
             item: "addition of multiples of one base in G2".to_owned(),
             isa,
             items: g2_scalars.len() * g2.additions(),
-            bound: multiplier.addition_g2(),
+            multiplications: multiplier.addition_g2(),
             run: Box::new(move || Ok(g2.mul_many(g2_scalars, &mut g2_out)?)),
         },
     ]
@@ -190,7 +191,7 @@ fn poseidon(isa: Isa, inputs: &Inputs) -> Result<Kernel<'_>> {
         item: "Poseidon hash of eight elements".to_owned(),
         isa,
         items: count,
-        bound: FULL_ROUNDS as f64 * full + PARTIAL_ROUNDS as f64 * partial,
+        multiplications: FULL_ROUNDS as f64 * full + PARTIAL_ROUNDS as f64 * partial,
         run: Box::new(move || Ok(hash.traces(isa, preimages, &mut traces)?)),
     })
 }
@@ -202,6 +203,52 @@ fn kernels(isa: Isa, inputs: &Inputs) -> Result<Vec<Kernel<'_>>> {
     kernels.extend(fixed_base(isa, inputs));
     kernels.push(poseidon(isa, inputs)?);
     Ok(kernels)
+}
+
+/// A kernel after its samples were taken.
+struct Row {
+    item: String,
+    isa: Isa,
+    items: usize,
+    multiplications: f64,
+    best: Option<Duration>,
+}
+
+/// Prints the cycles of each kernel beside those that its multiplications take on this machine.
+fn print(rows: Vec<Row>) {
+    let hertz = clock_hz();
+    let rates = Isa::all().into_iter();
+    let rates: Vec<_> = rates.map(|isa| (isa, per_cycle(isa))).collect();
+    let rows: Vec<_> = (rows.into_iter())
+        .map(|row| {
+            let rate = rates.iter().find(|(isa, _)| *isa == row.isa);
+            let bound = rate.map(|(_, rate)| row.multiplications / rate);
+            let cycles = (row.best).map(|wall| wall.as_secs_f64() * hertz / row.items as f64);
+            let share = bound.zip(cycles).map(|(bound, cycles)| bound / cycles);
+            vec![
+                row.item,
+                row.isa.to_string(),
+                table::figure(bound, table::count),
+                table::figure(cycles, table::count),
+                table::figure(share, table::times),
+            ]
+        })
+        .collect();
+    let rates: Vec<_> = rates
+        .iter()
+        .map(|(isa, rate)| format!("{rate:.2} with {isa}"))
+        .collect();
+    table::print(
+        &format!(
+            "cycles at {:.2} GHz, the best of {ROUNDS} rounds on one thread; `bound` is the \
+             multiplications alone, of which a core starts {} a cycle; `share` is the bound by \
+             the cycles",
+            hertz / 1e9,
+            rates.join(", ")
+        ),
+        &["one", "instructions", "bound", "cycles", "share"],
+        &rows,
+    );
 }
 
 fn main() -> Result<()> {
@@ -217,7 +264,7 @@ fn main() -> Result<()> {
                 item,
                 isa,
                 items,
-                bound,
+                multiplications,
                 mut run,
             } = kernel;
             let pool = &pool;
@@ -225,34 +272,24 @@ fn main() -> Result<()> {
                 let (result, wall) = pool.install(|| time(&mut run));
                 result.map(|()| wall)
             });
-            rows.push((arm, item, isa, items, bound));
+            let row = Row {
+                item,
+                isa,
+                items,
+                multiplications,
+                best: None,
+            };
+            rows.push((arm, row));
         }
     }
     study.bench(&mut criterion, "bounds", mode, ROUNDS)?;
     if mode == Mode::Measure {
-        let hertz = pool.install(clock_hz);
-        let rows: Vec<_> = (rows.into_iter())
-            .map(|(arm, item, isa, items, bound)| {
-                let best = study.samples(arm).iter().min();
-                let cycles = best.map(|wall| wall.as_secs_f64() * hertz / items as f64);
-                vec![
-                    item,
-                    isa.to_string(),
-                    format!("{bound:.0}"),
-                    table::figure(cycles, table::count),
-                    table::figure(cycles.map(|cycles| bound / cycles), table::times),
-                ]
-            })
-            .collect();
-        table::print(
-            &format!(
-                "cycles at {:.2} GHz, the best of {ROUNDS} rounds on one thread; `bound` is the \
-                 multiplications alone, one started a cycle; `share` is the bound by the cycles",
-                hertz / 1e9
-            ),
-            &["one", "instructions", "bound", "cycles", "share"],
-            &rows,
-        );
+        let rows = rows.into_iter().map(|(arm, row)| {
+            let best = study.samples(arm).iter().min().copied();
+            Row { best, ..row }
+        });
+        let rows: Vec<_> = rows.collect();
+        pool.install(|| print(rows));
     }
     criterion.final_summary();
     Ok(())

@@ -1,5 +1,4 @@
-//! The least time that arithmetic can take: multiplications, at the rate at which one
-//! core starts them.
+//! The least that arithmetic needs: multiplications, as the formulas have them.
 //!
 //! Not a simulator: what kernels do besides (loading, carrying, choosing buckets,
 //! waiting for memory) is what the distance to the bound is made of.
@@ -10,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Cycles of a core's multiplier that arithmetic takes, a value. A core starts one
-/// multiplication a cycle: `vpmadd52luq` or `vpmadd52huq` for eight values, or `mulx`.
+/// Multiplications that arithmetic needs, a value: `vpmadd52luq` or `vpmadd52huq` for eight
+/// values, or `mulx`. [`crate::multiplication_rate`] has the cycles that a core needs for them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Multiplier {
     /// Multiplications of a product before its reduction, in the scalar field.

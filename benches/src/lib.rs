@@ -10,7 +10,8 @@
 //!   work beside it;
 //! * [`columns`] for sums over the same bases;
 //! * [`stage`] for the stages of a proof;
-//! * [`bound`] for the multiplications that kernels need.
+//! * [`bound`] for the multiplications that kernels need, and [`multiplication_rate`] for
+//!   those that a core starts a cycle.
 //!
 //! Nothing here is part of the engine.
 
@@ -23,6 +24,7 @@ pub mod columns;
 pub mod g2;
 pub mod mode;
 pub mod msm;
+pub mod multiplication_rate;
 pub mod plot;
 pub mod porep;
 pub mod sizes;

@@ -14,6 +14,7 @@ use tonic_health::server::HealthReporter;
 
 use crate::access::Access;
 use crate::http::{EngineSources, Phase, Readiness};
+use crate::intake::Way;
 use crate::jobs::Jobs;
 use crate::life::reload::{ReloadError, Reloadable, Reloaded, Reloader};
 use crate::life::stopping::Stoppable;
@@ -28,6 +29,8 @@ pub type SetLogLevel = Box<dyn Fn(LogLevel) -> Result<(), String> + Send + Sync>
 pub(crate) struct Daemon {
     pub(crate) engine: Arc<Engine>,
     pub(crate) jobs: Arc<Jobs>,
+    /// Taken while the engine has critical work.
+    pub(crate) way: Way,
     pub(crate) sources: Arc<EngineSources>,
     pub(crate) access: Arc<Access>,
     pub(crate) health: HealthReporter,
@@ -60,9 +63,12 @@ impl Daemon {
     /// `drain_max` is how long work goes on after the daemon was told to stop.
     pub(crate) fn new(parts: Parts, drain_max: Duration) -> Self {
         let engine = Arc::clone(&parts.sources.engine);
+        let urgent = Arc::clone(&engine);
+        let way = Way::new(move || urgent.is_urgent());
         Self {
-            jobs: Arc::new(Jobs::new(Arc::clone(&engine))),
+            jobs: Arc::new(Jobs::new(Arc::clone(&engine), way.clone())),
             engine,
+            way,
             sources: Arc::new(parts.sources),
             access: Arc::new(parts.access),
             health: parts.health,

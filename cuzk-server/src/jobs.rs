@@ -13,14 +13,16 @@ use cuzk_core::job::{RequestBytes, priority_of};
 use cuzk_core::{Engine, JobHandle, JobOptions, Priority, ProofKind};
 use tokio::sync::Semaphore;
 
+use crate::intake::Way;
 use crate::request::Submission;
 
 /// PoSts that are taken at a time. The engine decodes them in the order of their urgency;
 /// this bounds the threads that wait for it.
 const POSTS_AT_A_TIME: usize = 32;
 
-/// PoReps and SnapDeals that are taken at a time. Each has a copy of up to 256 MiB meanwhile.
-const SEALING_AT_A_TIME: usize = 4;
+/// PoReps and SnapDeals that are taken at a time. Each has a copy of up to 256 MiB meanwhile. Those
+/// that copy or digest when a WinningPoSt begins take the cores from it until they are done.
+const SEALING_AT_A_TIME: usize = 2;
 
 /// Entries of jobs that have ended are looked for when there are as many.
 const SWEEP_AT: usize = 1024;
@@ -29,6 +31,7 @@ const SWEEP_AT: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Jobs {
     engine: Arc<Engine>,
+    way: Way,
     waited: Mutex<HashMap<u64, Waited>>,
     /// PoSts have places of their own, so that they do not wait behind PoReps.
     places: [Semaphore; 2],
@@ -63,9 +66,10 @@ pub(crate) struct Waiting {
 }
 
 impl Jobs {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, way: Way) -> Self {
         Self {
             engine,
+            way,
             waited: Mutex::default(),
             places: [
                 Semaphore::new(SEALING_AT_A_TIME),
@@ -92,7 +96,9 @@ impl Jobs {
         let place = if is_critical {
             None
         } else {
-            self.places[usize::from(is_post)].acquire().await.ok()
+            let place = self.places[usize::from(is_post)].acquire().await;
+            self.way.give().await;
+            place.ok()
         };
         let jobs = Arc::clone(self);
         let taken = tokio::task::spawn_blocking(move || {
@@ -100,6 +106,9 @@ impl Jobs {
             // The engine decodes in this order. It cannot look into a message for the kind.
             let priority = submission.priority.unwrap_or(priority_of(submission.kind));
             let input = submission.into_input();
+            if !is_critical {
+                jobs.way.give_here();
+            }
             let request = RequestBytes::new(&input.bytes);
             let options = JobOptions {
                 waits,

@@ -144,7 +144,7 @@ pub fn serve(config: Config, hooks: Hooks) -> Result<(), ServeError> {
     let daemon = Arc::new(Daemon::new(parts, config.server.drain));
     let sources = Arc::clone(&daemon.sources) as Arc<dyn http::Sources>;
     pages.set(http::router(sources));
-    let intake = Intake::configured(&config.server);
+    let intake = Intake::configured(&config.server, daemon.way.clone());
     let ended = runtime.block_on(run(&daemon, listeners, intake, health_service));
     runtime.shutdown_background();
     ended

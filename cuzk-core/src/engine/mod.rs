@@ -71,7 +71,7 @@ pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
 pub use self::start::serve_one_command;
-use self::start::{cannot_start, decode_file, synthesis_pool};
+use self::start::{begin, cannot_start, decode_file, synthesis_pool};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
@@ -308,6 +308,13 @@ impl Engine {
         changes.wrapping_add(self.core.dispatch.heartbeat.count())
     }
 
+    /// Returns true while a critical partition is computed here. The engine's other work stands
+    /// still then. A program that computes beside the engine does well to stand still, too.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        self.core.dispatch.pause.quiet().is_none()
+    }
+
     /// Returns true if nothing is to be done now. Work that a drain holds is not counted.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -388,12 +395,4 @@ impl Drop for Engine {
         self.core.fleet.watchdog.hurry();
         self.workers.end(&self.core);
     }
-}
-
-fn begin(core: Arc<Core>) -> Result<Engine> {
-    let workers = Arc::default();
-    // Made before the threads, so that they end if one of them cannot begin.
-    let engine = Engine { core, workers };
-    engine.workers.begin(&engine.core)?;
-    Ok(engine)
 }

@@ -58,6 +58,7 @@ pub(super) fn submit_request(
     let patience = core.config.jobs.patience;
     let rank = Rank::new(priority, asked, number, patience);
     let turn = core.dispatch.decoding.enter(rank);
+    core.dispatch.give_way(rank);
     trace.waited(Stage::DecodeWait, asked);
     let decode = || core.compute.decode(rank.is_critical(), decode);
     let statement = trace.time(Stage::Decode, decode)?;

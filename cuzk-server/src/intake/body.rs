@@ -1,7 +1,8 @@
 //! The body of a request, metered.
 //!
 //! The invariants: a body gives no more bytes than its messages may have. A sender that is
-//! too slow for those who wait is ended, even if it sends nothing.
+//! too slow for those who wait is ended, even if it sends nothing. A sender from which nothing
+//! is read, because critical work runs, is not slow.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,6 +18,7 @@ use tonic::body::Body;
 
 use super::framing::Framing;
 use super::guard::IntakeGuard;
+use super::way::{LOOK_AGAIN, Stand};
 
 /// How often the pace of a sender is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -30,6 +32,8 @@ pub(super) struct MeteredBody {
     limits: Limits,
     guard: Option<IntakeGuard>,
     look: Pin<Box<Sleep>>,
+    stand: Stand,
+    look_again: Pin<Box<Sleep>>,
     has_ended: bool,
 }
 
@@ -104,6 +108,8 @@ impl MeteredBody {
             limits,
             guard,
             look: Box::pin(sleep(LOOK_EVERY)),
+            stand: Stand::default(),
+            look_again: Box::pin(sleep(LOOK_AGAIN)),
             has_ended: false,
         }
     }
@@ -149,7 +155,28 @@ impl MeteredBody {
         Ok(())
     }
 
+    /// Returns ready if the body may be read, and wakes the task for the next look otherwise.
+    fn poll_way(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(guard) = &self.guard else {
+            return Poll::Ready(());
+        };
+        let mut has_stood = false;
+        while guard.way().is_some_and(|way| self.stand.gives(way)) {
+            has_stood = true;
+            if self.look_again.as_mut().poll(cx).is_pending() {
+                guard.restart_pace();
+                return Poll::Pending;
+            }
+            self.look_again.as_mut().reset(Instant::now() + LOOK_AGAIN);
+        }
+        if has_stood {
+            guard.restart_pace();
+        }
+        Poll::Ready(())
+    }
+
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        ready!(self.poll_way(cx));
         let frame = match self.read.pop_front() {
             Some(frame) => frame,
             None => match Pin::new(&mut self.inner).poll_frame(cx) {

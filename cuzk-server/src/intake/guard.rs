@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::policy::{Class, Policy, Refusal, Ticket};
+use super::way::Way;
 
 /// The budget of bytes, shared by all calls.
 #[derive(Debug, Clone)]
@@ -24,6 +25,7 @@ pub struct Intake {
 struct Shared {
     state: Mutex<State>,
     started: Instant,
+    way: Way,
 }
 
 #[derive(Debug)]
@@ -44,13 +46,14 @@ pub struct IntakeGuard {
 #[derive(Debug)]
 struct OwnTicket {
     number: Ticket,
+    class: Class,
     shared: Arc<Shared>,
 }
 
 impl Intake {
-    /// Returns a budget of `request_memory_bytes`.
+    /// Returns a budget of `request_memory_bytes`, whose calls give `way`.
     #[must_use]
-    pub fn new(request_memory_bytes: u64) -> Self {
+    pub fn new(request_memory_bytes: u64, way: Way) -> Self {
         let state = State {
             policy: Policy::new(request_memory_bytes),
             waiting: HashMap::new(),
@@ -59,14 +62,15 @@ impl Intake {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
                 started: Instant::now(),
+                way,
             }),
         }
     }
 
     /// Returns the budget that a configuration has.
     #[must_use]
-    pub fn configured(server: &Server) -> Self {
-        Self::new(server.request_memory_bytes)
+    pub fn configured(server: &Server, way: Way) -> Self {
+        Self::new(server.request_memory_bytes, way)
     }
 
     /// Returns the bytes that requests hold.
@@ -109,6 +113,7 @@ impl Intake {
         drop(state);
         let ticket = OwnTicket {
             number,
+            class,
             shared: Arc::clone(&self.shared),
         };
         let ticket = Arc::new(ticket);
@@ -119,13 +124,26 @@ impl Intake {
 impl IntakeGuard {
     /// Notes bytes of the message.
     pub(super) fn receive(&self, bytes: u64) {
-        let OwnTicket { number, shared } = &*self.ticket;
+        let OwnTicket { number, shared, .. } = &*self.ticket;
         shared.lock().policy.receive(*number, bytes);
+    }
+
+    /// Returns the way that the call gives. The call of a PoSt gives none.
+    pub(super) fn way(&self) -> Option<&Way> {
+        let OwnTicket { class, shared, .. } = &*self.ticket;
+        (*class == Class::Sealing).then_some(&shared.way)
+    }
+
+    /// Begins to measure the pace of the sender anew, because nothing was read from it.
+    pub(super) fn restart_pace(&self) {
+        let OwnTicket { number, shared, .. } = &*self.ticket;
+        let now = shared.now();
+        shared.lock().policy.restart_pace(*number, now);
     }
 
     /// Gives the bytes back and returns true if the sender is too slow for those who wait.
     pub(super) fn end_if_slow(&self) -> bool {
-        let OwnTicket { number, shared } = &*self.ticket;
+        let OwnTicket { number, shared, .. } = &*self.ticket;
         let now = shared.now();
         let is_slow = shared.lock().policy.is_slow(*number, now);
         if is_slow {

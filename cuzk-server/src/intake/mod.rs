@@ -2,7 +2,8 @@
 //!
 //! Not what the engine takes for a job. The invariant: the bytes of all large
 //! messages that are buffered are within the budget. A message counts from its first bytes
-//! until the last [`IntakeGuard`] of its request is dropped.
+//! until the last [`IntakeGuard`] of its request is dropped. A PoRep or SnapDeals is not read
+//! while critical work runs ([`Way`]).
 
 mod body;
 mod framing;
@@ -10,9 +11,11 @@ mod guard;
 mod layer;
 mod peek;
 mod policy;
+mod way;
 
 pub use guard::{Intake, IntakeGuard};
 pub use layer::{IntakeLayer, IntakeService};
+pub use way::Way;
 
 /// Messages of at most this many bytes are free: all calls but requests with a proof have
 /// smaller ones.

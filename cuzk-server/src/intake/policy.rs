@@ -179,6 +179,14 @@ impl Policy {
         }
     }
 
+    /// Begins to measure the pace of an admitted message at `now`.
+    pub(super) fn restart_pace(&mut self, ticket: Ticket, now: Duration) {
+        if let Some(held) = self.held.get_mut(&ticket) {
+            held.paced_since = now;
+            held.paced_from_bytes = held.received_bytes;
+        }
+    }
+
     /// Returns true if the sender of an admitted message was too slow for those who wait.
     /// A message that is whole has no sender any more. Asked about once a second.
     pub(super) fn is_slow(&mut self, ticket: Ticket, now: Duration) -> bool {

@@ -1,6 +1,9 @@
 //! The layer, with bodies that a test sends piece by piece.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Request, Response};
@@ -82,7 +85,7 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_reserved_from_its_first_bytes_until_its_guard_is_dropped() {
-    let intake = Intake::new(400 << 20);
+    let intake = Intake::new(400 << 20, Way::default());
     let (sender, request) = request(SUBMIT);
     let answer = call(&intake, request);
     sender
@@ -101,7 +104,7 @@ async fn a_message_is_reserved_from_its_first_bytes_until_its_guard_is_dropped()
 
 #[tokio::test(start_paused = true)]
 async fn small_messages_are_free() {
-    let intake = Intake::new(320 << 20);
+    let intake = Intake::new(320 << 20, Way::default());
     let (sender, request) = request(SUBMIT);
     let answer = call(&intake, request);
     sender.send(prefix(64 << 10)).await.unwrap();
@@ -114,7 +117,7 @@ async fn small_messages_are_free() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_is_too_large_is_refused_by_its_length_alone() {
-    let intake = Intake::new(1 << 30);
+    let intake = Intake::new(1 << 30, Way::default());
     let status = async |path: &str, length: usize| {
         let (sender, request) = request(path);
         sender.send(prefix(length)).await.unwrap();
@@ -133,7 +136,7 @@ async fn a_message_that_is_too_large_is_refused_by_its_length_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_message_is_not_read() {
-    let intake = Intake::new(1 << 30);
+    let intake = Intake::new(1 << 30, Way::default());
     let (sender, request) = request(SUBMIT);
     let answer = call(&intake, request);
     sender.send(prefix(1)).await.unwrap();
@@ -159,7 +162,7 @@ async fn bytes_that_are_no_call_are_the_clients_fault() {
         (status, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0], bad, "second"),
         (SUBMIT, &[1, 0, 0, 0, 0], unknown, "without compression"),
     ];
-    let intake = Intake::new(400 << 20);
+    let intake = Intake::new(400 << 20, Way::default());
     for (path, bytes, code, message) in cases {
         let (sender, request) = request(path);
         sender.send(Bytes::from_static(bytes)).await.unwrap();
@@ -173,7 +176,7 @@ async fn bytes_that_are_no_call_are_the_clients_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_sender_is_ended_while_others_wait_and_a_post_does_not_wait() {
-    let intake = Intake::new(400 << 20);
+    let intake = Intake::new(400 << 20, Way::default());
     let begin = async |kind: ProofKind| {
         let (sender, request) = request(SUBMIT);
         sender.send(front(kind, 200 * MIB)).await.unwrap();
@@ -193,4 +196,43 @@ async fn a_silent_sender_is_ended_while_others_wait_and_a_post_does_not_wait() {
     settle().await;
     assert_eq!(intake.waiting(), 0, "the next one has its place");
     drop(next);
+}
+
+/// A PoRep is not read while critical work runs, and its sender does not count as slow. The call
+/// of a PoSt is read.
+#[tokio::test(start_paused = true)]
+async fn a_porep_gives_way_to_critical_work() {
+    let taken = Arc::new(AtomicBool::new(false));
+    let is_taken = Arc::clone(&taken);
+    let way = Way::new(move || is_taken.load(Ordering::SeqCst));
+    let intake = Intake::new(400 << 20, way);
+    let begin = async |kind: ProofKind, length: usize| {
+        let (sender, request) = request(SUBMIT);
+        let front = front(kind, length);
+        let left = length + 5 - front.len();
+        sender.send(front).await.unwrap();
+        let answer = call(&intake, request);
+        settle().await;
+        (sender, answer, left)
+    };
+    let (porep, porep_answer, left) = begin(ProofKind::PorepSealCommit, 200 * MIB).await;
+    porep.send(vec![0; 8 << 10].into()).await.unwrap();
+    settle().await;
+    taken.store(true, Ordering::SeqCst);
+    // It waits for the room of the first one, so senders have a pace.
+    let (_next, next_answer, _) = begin(ProofKind::PorepSealCommit, 200 * MIB).await;
+    porep.send(vec![0; MIB].into()).await.unwrap();
+    let (post, post_answer, rest) = begin(ProofKind::WinningPost, MIB).await;
+    post.send(vec![0; rest].into()).await.unwrap();
+    drop(post);
+    assert_eq!(post_answer.await.unwrap().unwrap(), MIB + 5);
+    // Longer than a sender may be slow.
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert!(!porep_answer.is_finished());
+    taken.store(false, Ordering::SeqCst);
+    let sent = MIB + (8 << 10);
+    porep.send(vec![0; left - sent].into()).await.unwrap();
+    drop(porep);
+    assert_eq!(porep_answer.await.unwrap().unwrap(), 200 * MIB + 5);
+    next_answer.abort();
 }

@@ -82,9 +82,10 @@ impl Bare {
             set_log_level: Box::new(|_| Ok(())),
         };
         let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let daemon = Arc::new(Daemon::new(parts, Duration::ZERO));
         Self {
-            daemon: Arc::new(Daemon::new(parts, Duration::ZERO)),
-            intake: Intake::configured(&config.server),
+            intake: Intake::configured(&config.server, daemon.way.clone()),
+            daemon,
             runtime: runtime.enable_all().build().unwrap(),
             _folder: folder,
         }

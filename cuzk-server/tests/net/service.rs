@@ -9,6 +9,7 @@ use cuzk_core::config::{Config, Host};
 use cuzk_server::access::Access;
 use cuzk_server::intake::{
     CONNECTION_WINDOW_BYTES, Intake, IntakeGuard, IntakeLayer, STREAM_WINDOW_BYTES, STREAMS_MAX,
+    Way,
 };
 use cuzk_server::listen::Listeners;
 use cuzk_server::wire::MESSAGE_BYTES_MAX;
@@ -95,7 +96,7 @@ impl Running {
         let port = address.rsplit_once(':').unwrap().1.parse().unwrap();
         let access = Arc::new(Access::load(&config).unwrap());
         let incoming = listeners.accept(&access).unwrap();
-        let intake = Intake::configured(&config);
+        let intake = Intake::configured(&config, Way::default());
         let echo = Echo {
             intake: intake.clone(),
         };

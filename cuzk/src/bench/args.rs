@@ -49,6 +49,13 @@ pub(crate) enum BenchStage {
     DeviceLoad,
 }
 
+impl BenchStage {
+    /// Returns true for a stage that is one kernel.
+    pub(crate) fn is_kernel(self) -> bool {
+        matches!(self, Self::Ntt | Self::MsmG1 | Self::MsmG2 | Self::SumG1)
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// The stage to measure.
@@ -91,6 +98,10 @@ pub(crate) struct Bench {
     /// machines. For server only.
     #[arg(long)]
     pub(crate) flood: bool,
+    /// Measure ours without the peer, after a run that is not measured. For transforms, MSMs and
+    /// sums only.
+    #[arg(long)]
+    pub(crate) alone: bool,
     /// This process is an arm of another one.
     #[arg(long, hide = true)]
     pub(crate) child: bool,

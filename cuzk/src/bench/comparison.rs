@@ -92,6 +92,18 @@ pub(crate) fn alternate<A, B>(
     })
 }
 
+/// Runs a stage once, and then `runs` times. Returns the line of the times after the first.
+pub(super) fn without_peer<T>(
+    stage: &'static str,
+    size: String,
+    runs: u32,
+    mut ours: impl FnMut() -> Result<T, Failure>,
+) -> Result<Vec<Comparison>, Failure> {
+    drop(ours()?);
+    let times: Result<Vec<f64>, Failure> = (0..runs).map(|_| seconds(&mut ours)).collect();
+    Ok(vec![Comparison::alone(stage, size, times?)])
+}
+
 /// Returns the duration of `work`. Its result is dropped after the clock has stopped.
 pub(crate) fn seconds<T>(work: &mut impl FnMut() -> Result<T, Failure>) -> Result<f64, Failure> {
     let started = Instant::now();

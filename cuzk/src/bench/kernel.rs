@@ -23,7 +23,7 @@ use group::prime::{PrimeCurve, PrimeCurveAffine};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::comparison::{Comparison, alternate, differs};
+use super::comparison::{Comparison, alternate, differs, without_peer};
 use crate::bench::args::Bench;
 use crate::failure::{Failure, failed};
 
@@ -64,6 +64,10 @@ pub(crate) fn ntt(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
     let mut block = Block::map(size_of_val(scalars.as_slice())).map_err(failed)?;
     let ours = block.values_mut(scalars.len());
     ours.copy_from_slice(&scalars);
+    if args.alone {
+        let run = || domain.ntt(ours).map_err(failed);
+        return without_peer("ntt", size(args), args.runs, run);
+    }
     let mut peer = EvaluationDomain::from_coeffs(scalars).map_err(failed)?;
     let worker = Worker::new();
     domain.ntt(ours).map_err(failed)?;
@@ -151,12 +155,15 @@ pub(crate) fn sum_g1(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
     let memory = memory();
     let ours =
         || msm::g1_packed(as_in_the_engine(isa, &memory), bases.as_slice(), &bits).map_err(failed);
+    let size = format!("{} of 2^{}", selected.len(), args.size);
+    if args.alone {
+        return without_peer("sum-g1", size, args.runs, ours);
+    }
     let peer = || Ok(selected.add());
     if ours()?.as_ref() != &peer()? {
         return Err(differs("sum-g1"));
     }
     let medians = alternate(args.runs, ours, peer)?;
-    let size = format!("{} of 2^{}", selected.len(), args.size);
     Ok(vec![medians.into_comparison("sum-g1", size, "blst")])
 }
 
@@ -179,11 +186,14 @@ impl Stage<'_> {
         G::Affine: PrimeCurveAffine<Curve = G, Scalar = Scalar>,
     {
         let scalars = scalars(self.args.size);
+        let ours = || ours(&scalars).map_err(failed);
+        if self.args.alone {
+            return without_peer(self.name, size(self.args), self.args.runs, ours);
+        }
         let reprs: Arc<Vec<_>> = Arc::new(scalars.iter().map(PrimeField::to_repr).collect());
         let bytes: Vec<u8> = reprs.iter().flatten().copied().collect();
         let source = (Arc::new(bases.to_vec()), 0);
         let worker = Worker::new();
-        let ours = || ours(&scalars).map_err(failed);
         let blst = || Ok(blst(&bytes));
         let bellperson = || {
             multiexp_cpu(&worker, source.clone(), FullDensity, Arc::clone(&reprs))

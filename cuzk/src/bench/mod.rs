@@ -38,6 +38,10 @@ pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
         let problem = "--flood: only `cuzk bench server` has a daemon to flood";
         return Err(Failure::input(problem));
     }
+    if args.alone && !args.stage.is_kernel() {
+        let problem = "--alone: only ntt, msm-g1, msm-g2 and sum-g1 are measured without a peer";
+        return Err(Failure::input(problem));
+    }
     let host = Host::read(Path::new("/"), context.config.cpu.isa.name());
     let mut first: Vec<f64> = Vec::new();
     for &threads in &args.threads {

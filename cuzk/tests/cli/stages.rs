@@ -51,6 +51,24 @@ fn prints(stage: &[&str], expected: &[&str]) {
 }
 
 #[test]
+fn a_kernel_is_measured_without_its_peer() {
+    for stage in ["ntt", "msm-g1", "msm-g2", "sum-g1"] {
+        let output = cuzk(&[
+            "bench", stage, "--alone", "--size", "6", "--runs", "1", "--json",
+        ]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+        assert_eq!(line["stage"], stage, "{text}");
+        assert!(line["ours_s"].as_f64().unwrap() > 0.0, "{text}");
+        assert_eq!(line.get("peer"), None, "{text}");
+    }
+    let output = cuzk(&["bench", "prove", "--alone"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("--alone: only ntt"), "{stderr}");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+}
+
+#[test]
 fn each_stage_of_the_help_is_tried() {
     let output = cuzk(&["bench", "--help"]);
     let help = String::from_utf8(output.stdout).unwrap();
