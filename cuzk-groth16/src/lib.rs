@@ -14,7 +14,8 @@
 //! a witness) → [`backend`] (where a witness becomes a proof) → [`mod@verify`]. [`memory`]
 //! says how much memory a proof needs, and keeps the memory that proofs recycle.
 //! A [`Prover`] puts them together for one circuit, and [`mod@bellperson`] has the names of that
-//! library over it. [`once_map`] has values that are made once and shared.
+//! library over it. [`mod@aggregate`] unites many proofs in one. [`once_map`] has values that are
+//! made once and shared.
 //!
 //! # Invariants
 //!
@@ -36,6 +37,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod aggregate;
 pub mod backend;
 pub mod bellperson;
 pub mod circuit;

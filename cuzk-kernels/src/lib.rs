@@ -2,7 +2,9 @@
 //!
 //! * transforms over the scalar field ([`ntt`]) and the quotient polynomial ([`quotient`]);
 //! * multi-scalar multiplication, or MSM, in G1 and G2 ([`msm`]);
-//! * multiplication of one base by many scalars ([`fixed_base`]);
+//! * multiplication of one base by many scalars ([`fixed_base`]), and of each point of a vector
+//!   by its own ([`multiply_add`]);
+//! * products of pairings ([`pairing`]);
 //! * Poseidon hashes with the intermediate values of their circuit ([`poseidon`]).
 //!
 //! ```
@@ -58,8 +60,10 @@ mod ifma;
 mod isa;
 mod matrix;
 pub mod msm;
+pub mod multiply_add;
 pub mod naive;
 pub mod ntt;
+pub mod pairing;
 mod plain;
 pub mod poseidon;
 pub mod quotient;

@@ -43,6 +43,8 @@ const ONE: [u64; 8] = power_of_two(416);
 const EXPORT_X: [u64; 8] = power_of_two(384 + 416);
 /// Factor that takes our y, a number over 2^208, to blst's Montgomery form: 2^592.
 const EXPORT_Y: [u64; 8] = power_of_two(384 + 208 + 416);
+/// Factor that takes a Montgomery form to blst's: 2^384.
+const EXPORT: [u64; 8] = power_of_two(384);
 /// Factor that takes blst's inverse of a Montgomery form to the Montgomery
 /// form of the inverse: 2^64.
 const INVERSE: [u64; 8] = power_of_two(480);
@@ -98,6 +100,17 @@ impl Fp {
         self.with(std::array::from_fn(|i| unsafe {
             _mm512_sub_epi64(self.limbs[i], other.limbs[i])
         }))
+    }
+
+    /// Montgomery form of blst's elements, below 1.2 p.
+    #[inline(always)]
+    pub(super) fn import(token: Ifma, from: [BlstFp; LANES]) -> Fp {
+        Fp::from_blst::<32>(token, from).mul(&Fp::splat(token, ONE))
+    }
+
+    /// The inverse of [`Fp::import`], of a value below 2^16 p.
+    pub(super) fn export(&self, token: Ifma) -> [BlstFp; LANES] {
+        self.to_blst(token, &EXPORT)
     }
 
     /// The product with a constant, as blst's limbs.

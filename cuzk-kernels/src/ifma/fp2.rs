@@ -17,11 +17,75 @@ use super::words::BYTES;
 /// Eight elements of the extension.
 #[derive(Clone, Copy)]
 pub(crate) struct Fp2 {
-    c0: Fp,
-    c1: Fp,
+    pub(super) c0: Fp,
+    pub(super) c1: Fp,
 }
 
 impl Fp2 {
+    /// Montgomery form of blst's elements, below 1.2 p.
+    #[inline(always)]
+    pub(super) fn import(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
+        let [c0, c1] = components(from).map(|c| Fp::import(token, c));
+        Fp2 { c0, c1 }
+    }
+
+    /// The inverse of [`Fp2::import`].
+    pub(super) fn export(&self, token: Ifma) -> [BlstFp2; LANES] {
+        join(self.c0.export(token), self.c1.export(token))
+    }
+
+    /// `self − other`, where `other` is below K·p. The result is below K·p more than `self`.
+    #[inline(always)]
+    pub(super) fn minus<const K: u64>(&self, other: &Fp2) -> Fp2 {
+        self.zip(other, |a, b| a.sub_multiple::<K>(b))
+    }
+
+    /// The p-th power of a value below K·p.
+    #[inline(always)]
+    pub(super) fn conjugate<const K: u64>(&self) -> Fp2 {
+        let zero = self.c1.sub_multiple::<K>(&self.c1);
+        Fp2 {
+            c0: self.c0,
+            c1: zero.sub_multiple::<K>(&self.c1),
+        }
+    }
+
+    /// Twice the value.
+    #[inline(always)]
+    pub(super) fn twice(&self) -> Fp2 {
+        Coordinate::add(self, self)
+    }
+
+    /// The product with 1 + i of a value below K·p.
+    #[inline(always)]
+    pub(super) fn times_nonresidue<const K: u64>(&self) -> Fp2 {
+        Fp2 {
+            c0: self.c0.sub_multiple::<K>(&self.c1),
+            c1: self.c0.add(&self.c1),
+        }
+    }
+
+    /// The product with an element of the base field: below 1.1 p.
+    #[inline(always)]
+    pub(super) fn times_base(&self, factor: &Fp) -> Fp2 {
+        Fp2 {
+            c0: self.c0.mul(factor),
+            c1: self.c1.mul(factor),
+        }
+    }
+
+    /// The square of a value below K·p: below 2.2 p.
+    #[inline(always)]
+    pub(super) fn square_below<const K: u64>(&self) -> Fp2 {
+        let sum = self.c0.add(&self.c1);
+        let difference = self.c0.sub_multiple::<K>(&self.c1);
+        let product = self.c0.mul(&self.c1);
+        Fp2 {
+            c0: sum.mul(&difference),
+            c1: product.add(&product),
+        }
+    }
+
     /// Applies a function to both components of two elements.
     #[inline(always)]
     fn zip(&self, other: &Fp2, f: impl Fn(&Fp, &Fp) -> Fp) -> Fp2 {
@@ -125,13 +189,7 @@ impl Coordinate for Fp2 {
     /// Complex squaring: two products.
     #[inline(always)]
     fn square(&self) -> Fp2 {
-        let sum = self.c0.add(&self.c1);
-        let difference = self.c0.sub_multiple::<32>(&self.c1);
-        let product = self.c0.mul(&self.c1);
-        Fp2 {
-            c0: sum.mul(&difference),
-            c1: product.add(&product),
-        }
+        self.square_below::<32>()
     }
 
     #[inline(always)]

@@ -103,6 +103,7 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "evaluate",
             "backend",
             "verify",
+            "aggregate",
             "prover",
             "bellperson",
         ],
