@@ -30,6 +30,10 @@ pub mod error;
 pub mod job;
 mod panics;
 pub mod pipeline;
+#[cfg(test)]
+mod planted;
+#[cfg(test)]
+mod verdicts;
 
 pub use config::Config;
 pub use cuzk_filecoin::{ProofKind, ProofRequest};

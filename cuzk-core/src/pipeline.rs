@@ -36,7 +36,11 @@ use rayon::ThreadPool;
 
 use crate::error::MORE_MEMORY;
 use crate::panics::catch_panic;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::timeline::{Stage, Trace};
+#[cfg(test)]
+use crate::verdicts::verdict;
 use crate::{Error, Result};
 
 /// One partition of a statement, with the circuit and the parameters to prove it.
@@ -329,6 +333,14 @@ pub fn prove_finish(
         let proof = pending
             .finish(trace)
             .map_err(|error| backend_error(resources.backend.name(), partition, error))?;
+        #[cfg(test)]
+        if is_planted(Plant::UnverifiedProof) {
+            let mut bytes = [0; cuzk_groth16::verify::PROOF_BYTES];
+            let written = proof.write(&mut bytes[..]);
+            return written.map_or(Err(Error::Stopped), |()| {
+                Ok(VerifiedProof::unchecked(bytes))
+            });
+        }
         let verify = || {
             let inputs = statement.public_inputs(partition)?;
             verify_partition(resources.key, &proof, &inputs, partition)
@@ -348,6 +360,11 @@ pub fn verify_partition(
     public_inputs: &[Scalar],
     partition: usize,
 ) -> Result<VerifiedProof> {
+    #[cfg(test)]
+    if let Some(verdict) = verdict(proof, public_inputs) {
+        let problem = "it is another statement's".to_owned();
+        return verdict.ok_or(Error::Rejected { partition, problem });
+    }
     verify(key, proof, public_inputs)
         .map_err(|Rejected { problem }| Error::Rejected { partition, problem })
 }

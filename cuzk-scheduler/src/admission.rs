@@ -37,6 +37,7 @@ use std::time::Instant;
 
 use self::memory::Room;
 use self::monitor::{Monitor, MonitorCharges, State, Waiting};
+use self::work::LANE_LIST;
 use crate::priority::{Priority, Rank};
 use crate::sync::{Arc, MutexGuard, lock, wait};
 
@@ -300,14 +301,15 @@ where
     /// called under the lock.
     pub fn visit_waiting(&self, mut visit: impl FnMut(&T, WaitingWork)) {
         let state = self.lock();
-        for lane in &state.waiting {
+        for (lane, waiting) in LANE_LIST.into_iter().zip(&state.waiting) {
             let mut ahead = 0;
-            for Waiting { item, need } in lane.values() {
+            for Waiting { item, need } in waiting.values() {
                 let is_held = state.is_held(item);
                 let needed_bytes = state.memory.missing_bytes(need);
                 visit(
                     item,
                     WaitingWork {
+                        lane,
                         ahead,
                         needed_bytes,
                         is_held,

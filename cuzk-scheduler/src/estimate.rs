@@ -15,6 +15,8 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// The weight of the newest measurement.
 const NEWEST: f64 = 0.25;
 
@@ -77,7 +79,7 @@ impl<K: Eq + Hash> Estimates<K> {
         let first = Measured {
             mean: times,
             fastest: times,
-            last: Instant::now(),
+            last: clock::now(),
         };
         let mut all = self.lock();
         let known = all.entry(key).or_insert(first);
@@ -97,7 +99,7 @@ impl<K: Eq + Hash> Estimates<K> {
         width: Width,
     ) -> Option<Duration> {
         let all = self.lock();
-        let is_fresh = |known: &&Measured| known.last.elapsed() < self.fresh;
+        let is_fresh = |known: &&Measured| clock::since(known.last) < self.fresh;
         let own = all.get(key).filter(is_fresh)?.fastest;
         let others = pieces.saturating_sub(1) as f64;
         let mut on_worker = own.on_worker.as_secs_f64() * others;

@@ -11,6 +11,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// The pieces of good work that make up for a fault. A device that fails more often
 /// than once in so many is out sooner or later.
 const GOOD_PER_FAULT: u32 = 8;
@@ -210,13 +212,13 @@ impl Record {
     }
 
     fn rest(&mut self) {
-        self.standing = Standing::Resting(Instant::now() + self.next_rest);
+        self.standing = Standing::Resting(clock::now() + self.next_rest);
         self.next_rest = self.next_rest.saturating_mul(2).min(REST_MAX);
     }
 
     fn is_rested(&self) -> bool {
         match self.standing {
-            Standing::Resting(until) => self.unanswered <= 0 && until <= Instant::now(),
+            Standing::Resting(until) => self.unanswered <= 0 && until <= clock::now(),
             Standing::Trusted | Standing::OnTrial(_) => false,
         }
     }
@@ -242,7 +244,7 @@ impl Drop for Trial {
     fn drop(&mut self) {
         let mut record = self.health.lock();
         if record.standing == Standing::OnTrial(self.number) {
-            record.standing = Standing::Resting(Instant::now());
+            record.standing = Standing::Resting(clock::now());
         }
     }
 }

@@ -13,6 +13,7 @@
 //! * [`queue`]: work between two stages.
 //! * [`turnstile`]: urgent work goes first.
 //! * [`health`] and [`estimate`]: the record of devices, and of the duration of work.
+//! * [`clock`]: the time that all of them go by.
 //!
 //! # Example
 //!
@@ -44,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod clock;
 pub mod estimate;
 pub mod health;
 pub mod priority;

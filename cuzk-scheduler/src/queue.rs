@@ -120,19 +120,41 @@ impl<T> Queue<T> {
     pub fn pop_if(&self, mut takes: impl FnMut(&T) -> bool) -> Option<T> {
         let mut state = self.lock();
         loop {
-            let place = state.items.iter().find(|(_, item)| takes(item));
-            if let Some(place) = place.map(|(place, _)| *place)
-                && let Some(item) = state.items.remove(&place)
-            {
-                self.not_full.notify_one();
-                self.wake_if_over(&state);
-                return Some(item);
+            let taken = self.take(&mut state, &mut takes);
+            if taken.is_some() {
+                return taken;
             }
             if state.closed && state.items.is_empty() {
                 return None;
             }
             state = wait(&self.not_empty, state);
         }
+    }
+
+    /// Takes an item like [`Queue::pop_if`], or returns none if no item is taken now. A
+    /// simulation calls it, which has one thread and must not wait.
+    pub fn try_pop_if(&self, takes: impl FnMut(&T) -> bool) -> Option<T> {
+        self.take(&mut self.lock(), takes)
+    }
+
+    fn take(&self, state: &mut State<T>, mut takes: impl FnMut(&T) -> bool) -> Option<T> {
+        let mut items = state.items.iter();
+        let (&place, _) = items.find(|(_, item)| takes(item))?;
+        let item = state.items.remove(&place)?;
+        self.not_full.notify_one();
+        self.wake_if_over(state);
+        Some(item)
+    }
+
+    /// Calls `visit` with each item, the most urgent first. It is called under the lock.
+    pub fn visit(&self, visit: impl FnMut(&T)) {
+        self.lock().items.values().for_each(visit);
+    }
+
+    /// Returns true if a producer would not wait for room.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.len() < self.capacity
     }
 
     /// Makes each waiting consumer examine the items again.
@@ -282,8 +304,24 @@ mod tests {
         let even = |item: &u32| item.is_multiple_of(2);
         assert_eq!(queue.pop_if(even), Some(2));
         assert_eq!(queue.pop_if(even), Some(4));
+        assert_eq!(queue.try_pop_if(even), None);
+        assert_eq!(queue.try_pop_if(|item| *item > 1), Some(3));
         queue.close();
         assert_eq!(queue.pop(), Some(1));
+    }
+
+    #[test]
+    fn what_is_there_is_seen_in_order() {
+        let queue = Queue::new(2);
+        let seen = |queue: &Queue<u32>| {
+            let mut seen = Vec::new();
+            queue.visit(|item| seen.push(*item));
+            (seen, queue.has_room())
+        };
+        queue.push(rank(Priority::Low), 1).unwrap();
+        assert_eq!(seen(&queue), (vec![1], true));
+        queue.push(rank(Priority::High), 2).unwrap();
+        assert_eq!(seen(&queue), (vec![2, 1], false));
     }
 
     #[test]

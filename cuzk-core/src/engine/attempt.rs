@@ -9,13 +9,14 @@
 //! that all of them are given back wherever it is dropped.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{BitSums, Footprint, Pending, Randomness, Synthesized};
 use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Reservation, Ticket};
+use cuzk_scheduler::clock;
 use cuzk_scheduler::health::Trial;
 
 use super::assets::cost::Charge;
@@ -23,6 +24,8 @@ use crate::Error;
 use crate::error::ErrorCode;
 use crate::job::{JobState, Place};
 use crate::pipeline::Partition;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::timeline::{Stage, Timeline, Trace, Wait};
 
 /// One attempt to prove a partition.
@@ -124,6 +127,10 @@ impl Attempt {
     /// A new attempt at the same partition, from its start. It makes its own sums, because
     /// those that it had may have been wrong.
     pub(super) fn again(&self) -> Self {
+        #[cfg(test)]
+        if is_planted(Plant::SameDeviceAgain) {
+            return Self::new(Arc::clone(&self.job), self.partition);
+        }
         Self {
             excluded_devices: self.excluded_devices.clone(),
             ..Self::new(Arc::clone(&self.job), self.partition)
@@ -149,9 +156,14 @@ impl Attempt {
         self.job.has_ended() || self.job.places().get(self.partition) == Place::Over
     }
 
+    /// Returns the recorder of its stages.
+    pub(super) fn trace<'a>(&self, timeline: &'a Timeline) -> Trace<'a> {
+        timeline.trace(self.job.number(), Some(self.partition))
+    }
+
     /// Returns the recorder of its stages, and records its wait, if it waited.
     pub(super) fn end_wait<'a>(&mut self, timeline: &'a Timeline) -> Trace<'a> {
-        let trace = timeline.trace(self.job.number(), Some(self.partition));
+        let trace = self.trace(timeline);
         if let Some(wait) = self.wait.take() {
             trace.ended(wait);
         }
@@ -167,9 +179,9 @@ impl Attempt {
 
     /// Runs `work` and adds its time to `spent`.
     pub(super) fn spend<R>(&mut self, work: impl FnOnce(&Self) -> R) -> R {
-        let started = Instant::now();
+        let started = clock::now();
         let result = work(self);
-        self.spent += started.elapsed();
+        self.spent += clock::since(started);
         result
     }
 }

@@ -33,8 +33,8 @@ pub(super) struct Compute {
     form: CircuitForm,
     synthesis: Arc<ThreadPool>,
     /// For decoding and verification, which must not wait for synthesis.
-    auxiliary: ThreadPool,
-    auxiliary_critical: ThreadPool,
+    auxiliary: Arc<ThreadPool>,
+    auxiliary_critical: Arc<ThreadPool>,
     /// The requests that are decoded now.
     decoding: AtomicUsize,
 }
@@ -58,10 +58,17 @@ impl Compute {
             manner: config.pipeline.throttle_manner,
             form: config.synthesis.circuit,
             synthesis,
-            auxiliary: auxiliary_pool(config, "aux")?,
-            auxiliary_critical: auxiliary_pool(config, "urgent")?,
+            auxiliary: Arc::new(auxiliary_pool(config, "aux")?),
+            auxiliary_critical: Arc::new(auxiliary_pool(config, "urgent")?),
             decoding: AtomicUsize::new(0),
         })
+    }
+
+    /// Has everything run on the threads of synthesis.
+    #[cfg(test)]
+    pub(super) fn share_synthesis_pool(&mut self) {
+        self.auxiliary = Arc::clone(&self.synthesis);
+        self.auxiliary_critical = Arc::clone(&self.synthesis);
     }
 
     pub(super) fn synthesis_pool(&self) -> &ThreadPool {

@@ -22,6 +22,8 @@ use super::deadlines::Deadlines;
 use crate::config::{Config, available_memory_bytes};
 use crate::job::JobState;
 use crate::metrics;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::{Error, Result};
 
 pub(super) struct Dispatcher {
@@ -34,8 +36,8 @@ pub(super) struct Dispatcher {
     /// The measured durations, for deadlines.
     pub(super) deadlines: Deadlines,
     pub(super) admission: Admission<Attempt, CircuitId>,
-    ready: Queue<SynthesizedAttempt>,
-    finishing: Queue<FinishingAttempt>,
+    pub(super) ready: Queue<SynthesizedAttempt>,
+    pub(super) finishing: Queue<FinishingAttempt>,
     draining: AtomicBool,
     /// True if partitions can be proved elsewhere, too.
     shared: AtomicBool,
@@ -104,6 +106,10 @@ impl Dispatcher {
     /// it is not written to the journal first.
     pub(super) fn check_room(&self, partitions: usize) -> Result<()> {
         let capacity = self.admission.limits().capacity;
+        #[cfg(test)]
+        if is_planted(Plant::NoBound) {
+            return Ok(());
+        }
         if self.admission.is_closed() {
             return Err(Error::ShuttingDown);
         }
@@ -127,6 +133,11 @@ impl Dispatcher {
         job: &JobState,
         attempts: Vec<(Attempt, Need<CircuitId>)>,
     ) -> Result<()> {
+        #[cfg(test)]
+        let entrance = match is_planted(Plant::NoBound) {
+            true => Entrance::AtOnce,
+            false => entrance,
+        };
         let (priority, since) = (job.placed_as(), job.accepted());
         attempts.iter().for_each(|(attempt, _)| attempt.show_wait());
         let admission = &self.admission;
@@ -149,6 +160,10 @@ impl Dispatcher {
         need: Need<CircuitId>,
     ) {
         attempt.show_wait();
+        #[cfg(test)]
+        if is_planted(Plant::LosesRequeued) {
+            return;
+        }
         self.admission.put_back(lane, ticket, attempt, need);
     }
 
@@ -187,6 +202,10 @@ impl Dispatcher {
         &self,
         stays: impl FnMut(&SynthesizedAttempt) -> bool,
     ) -> Vec<SynthesizedAttempt> {
+        #[cfg(test)]
+        if is_planted(Plant::LeavesStranded) {
+            return Vec::new();
+        }
         self.ready.retain(stays)
     }
 
@@ -214,6 +233,10 @@ impl Dispatcher {
 
     /// Drops the queued attempts that nobody needs any more.
     pub(super) fn drop_over(&self) {
+        #[cfg(test)]
+        if is_planted(Plant::KeepsEnded) {
+            return;
+        }
         let goes_on = |attempt: &Attempt| !attempt.is_over();
         drop(self.admission.retain(goes_on));
         drop(self.ready.retain(|ready| goes_on(&ready.attempt)));
@@ -221,6 +244,10 @@ impl Dispatcher {
 
     /// Gives the waiting partitions of a job the place of its present priority.
     pub(super) fn rerank(&self, job: &JobState) {
+        #[cfg(test)]
+        if is_planted(Plant::NoRerank) {
+            return;
+        }
         let (priority, since) = (job.placed_as(), job.accepted());
         let is_of_job = |attempt: &Attempt| attempt.job.number() == job.number();
         self.admission.rerank(priority, since, is_of_job);

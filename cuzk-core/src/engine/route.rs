@@ -12,6 +12,8 @@ use cuzk_scheduler::admission::Lane;
 use super::fleet::view::FleetView;
 use crate::metrics::Fault;
 use crate::pipeline::Step;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::{Culprit, Error};
 
 /// Where an attempt failed.
@@ -90,6 +92,10 @@ pub(super) fn record(failure: &Failure<'_>) -> Record {
 /// recorded.
 pub(super) fn route(failure: &Failure<'_>, fleet: &FleetView) -> Route {
     if is_final(failure) {
+        return Route::Settle;
+    }
+    #[cfg(test)]
+    if is_planted(Plant::NoRetry) {
         return Route::Settle;
     }
     if needs_check(failure) {

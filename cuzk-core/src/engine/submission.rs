@@ -6,13 +6,14 @@
 //! returns.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
 use cuzk_scheduler::admission::Lane;
+use cuzk_scheduler::clock;
 use cuzk_scheduler::priority::{Priority, Rank};
 
 use super::core::Core;
@@ -54,7 +55,7 @@ pub(super) fn submit_request(
         .check_room(usize::from(!can_wait(core, &options)))?;
     let number = core.jobs.registry.next_number();
     let trace = core.timeline.trace(number, None);
-    let asked = Instant::now();
+    let asked = clock::now();
     let patience = core.config.jobs.patience;
     let rank = Rank::new(priority, asked, number, patience);
     let turn = core.dispatch.decoding.enter(rank);
@@ -87,7 +88,7 @@ pub(super) fn submit_statement(
     let kind = statement.circuit().kind;
     let priority = options.priority.unwrap_or_else(|| priority_of(kind));
     let number = core.jobs.registry.next_number();
-    let rank = Rank::new(priority, Instant::now(), number, core.config.jobs.patience);
+    let rank = Rank::new(priority, clock::now(), number, core.config.jobs.patience);
     options.priority = Some(priority);
     accept(core, statement, options, (number, rank), None)
 }
@@ -105,7 +106,7 @@ fn accept(
     let can_wait = request.is_some() && can_wait(core, &options);
     let priority = options.priority.unwrap_or(Priority::Normal);
     check(core, &*statement, (priority, rank), &options)?;
-    let accepted = Instant::now();
+    let accepted = clock::now();
     let deadline = options.deadline.and_then(|left| accepted.checked_add(left));
     let mut new = NewJob {
         number,

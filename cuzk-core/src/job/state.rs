@@ -11,6 +11,7 @@ use std::time::Instant;
 use cuzk_groth16::params::Loading;
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Cancellation;
+use cuzk_scheduler::clock;
 use cuzk_scheduler::priority::{Patience, Priority, Rank};
 use cuzk_timeline::LiveJob;
 
@@ -33,8 +34,7 @@ pub(crate) struct JobState {
     number: u64,
     id: Option<String>,
     circuit: CircuitId,
-    /// True if it was accepted as critical. It stays on its lane, whatever its priority
-    /// becomes, because its memory is charged to the reserve.
+    /// True if it was accepted as critical. It keeps its lane: the reserve has its memory.
     critical: bool,
     /// A [`Priority`]. It is read without a lock.
     priority: AtomicU8,
@@ -190,7 +190,7 @@ impl JobState {
     }
 
     pub(crate) fn times(&self) -> JobTimes {
-        let ended = self.ended.get().copied().unwrap_or_else(Instant::now);
+        let ended = self.ended.get().copied().unwrap_or_else(clock::now);
         let stages = self.live.times();
         let begun = stages.first_work.unwrap_or(ended).min(ended);
         JobTimes {
@@ -208,7 +208,7 @@ impl JobState {
 
     pub(crate) fn deadline_has_passed(&self) -> bool {
         self.deadline
-            .is_some_and(|deadline| deadline <= Instant::now())
+            .is_some_and(|deadline| deadline <= clock::now())
     }
 
     /// Returns true if nothing more needs to be done for the job.
@@ -369,7 +369,7 @@ impl JobState {
         }
         self.stopped.cancel();
         *lock(&self.input) = None;
-        self.ended.get_or_init(Instant::now);
+        self.ended.get_or_init(clock::now);
         // It is on disk before anyone is told.
         let record = lock(&self.record).take();
         if let Some(record) = record {

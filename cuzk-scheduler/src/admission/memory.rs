@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::need::{Limits, Need, OverBudget};
 use super::reservation::Ended;
 use super::survey::SharedThing;
+use crate::clock;
 
 #[derive(Clone)]
 pub(super) struct Memory<K> {
@@ -87,7 +88,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             bytes: shared.bytes,
             users: shared.users,
             idle: (shared.users == 0)
-                .then(|| shared.used_at.map(|at| at.elapsed()))
+                .then(|| shared.used_at.map(clock::since))
                 .flatten(),
         };
         self.shared.iter().map(thing).collect()
@@ -248,7 +249,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
             shared.users -= 1;
             shared.abandoned -= usize::from(ended.abandoned);
             shared.last_used = self.clock;
-            shared.used_at = Some(Instant::now());
+            shared.used_at = Some(clock::now());
         }
     }
 

@@ -5,10 +5,13 @@
 use std::time::Duration;
 
 use super::reservation::Evicted;
+use super::work::Lane;
 
 /// A piece of work that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingWork {
+    /// The workers that take it.
+    pub lane: Lane,
     /// The pieces of work of its lane that have their turn before it.
     pub ahead: usize,
     /// The bytes that are to be charged for it: without a shared thing that is charged.

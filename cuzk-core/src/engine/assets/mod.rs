@@ -41,8 +41,8 @@ pub(super) struct Assets {
     pub(super) multiples: MultiplesQueue,
     /// Circuits whose parameters are compared with the network's digests.
     pub(super) digests: DigestChecks,
-    circuits: Circuits,
-    params: ParamCache,
+    circuits: Arc<Circuits>,
+    params: Arc<ParamCache>,
     in_use: FilesInUse,
     param_cache: PathBuf,
     isa: Isa,
@@ -60,13 +60,20 @@ impl Assets {
             costs: CostTable::new(config, limits),
             multiples: MultiplesQueue::default(),
             digests: DigestChecks::new(config.srs.check_digests),
-            circuits: Circuits::default(),
-            params: ParamCache::new(&config.srs.param_cache).with_threads(threads),
+            circuits: Arc::default(),
+            params: Arc::new(ParamCache::new(&config.srs.param_cache).with_threads(threads)),
             in_use: FilesInUse::default(),
             param_cache: config.srs.param_cache.clone(),
             isa: config.cpu.isa,
             multiples_of: kinds.filter(|_| uses_multiples).collect(),
         }
+    }
+
+    /// Takes over what was loaded before. Loading takes a simulation more time than all else.
+    #[cfg(test)]
+    pub(super) fn share(&mut self, circuits: &Arc<Circuits>, params: &Arc<ParamCache>) {
+        self.circuits = Arc::clone(circuits);
+        self.params = Arc::clone(params);
     }
 
     /// Returns the circuit, mapped or compiled under `checkpoint` by the first that asks.

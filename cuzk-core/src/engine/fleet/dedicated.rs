@@ -32,9 +32,15 @@ impl DedicatedWorker {
             resources,
             backend: Arc::new(backend.with_isa(config.cpu.isa)),
         };
+        Ok(Self::on(device, &pool))
+    }
+
+    /// Returns a worker that proves on this device and synthesizes on this pool.
+    pub(super) fn on(device: Device, pool: &Arc<ThreadPool>) -> Self {
         // It is the last resort: its faults are counted and have no consequence.
         let health = Arc::new(Health::new(u32::MAX, Duration::ZERO));
         let slot = DeviceSlot::new(device, health);
-        Ok(Self { slot, pool })
+        let pool = Arc::clone(pool);
+        Self { slot, pool }
     }
 }

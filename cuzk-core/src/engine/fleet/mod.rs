@@ -27,6 +27,8 @@ use self::watchdog::Watchdog;
 use super::attempt::Attempt;
 use crate::config::Config;
 use crate::metrics;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::timeline::Timeline;
 use crate::{Error, Result};
 
@@ -127,6 +129,14 @@ impl Fleet {
         place.get()
     }
 
+    /// Has the critical and the retry worker prove on devices of the caller's.
+    #[cfg(test)]
+    pub(super) fn dedicate(&self, devices: [Device; 2], pool: &Arc<rayon::ThreadPool>) {
+        for (place, device) in self.dedicated.iter().zip(devices) {
+            drop(place.set(DedicatedWorker::on(device, pool)));
+        }
+    }
+
     /// Returns the device, or the dedicated worker's, of a slot.
     pub(super) fn slot(&self, slot: usize) -> Option<&DeviceSlot> {
         match self.devices.get(slot) {
@@ -184,6 +194,10 @@ impl Fleet {
         let Some(slot) = self.devices.get(device) else {
             return Claim::No;
         };
+        #[cfg(test)]
+        if is_planted(Plant::TrustsAll) && !attempt.excluded_devices.contains(&device) {
+            return Claim::Yes;
+        }
         if attempt.excluded_devices.contains(&device) {
             Claim::No
         } else if slot.health.is_trusted() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cuzk_filecoin::{CircuitId, ProofKind};
+use cuzk_scheduler::clock;
 
 use crate::job::{JobState, JobTimes};
 use crate::metrics::Outcome;
@@ -61,7 +62,7 @@ impl EndedJobs {
             circuit: job.circuit(),
             outcome,
             error,
-            at: Instant::now(),
+            at: clock::now(),
             times: job.times(),
         });
         let mut state = self.lock();

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cuzk_scheduler::clock;
+
 use self::ended::EndedJobs;
 use self::recorder::JobRecorder;
 use self::registry::Registry;
@@ -58,6 +60,12 @@ impl Jobs {
         self.lock_recorder().clone()
     }
 
+    /// Keeps jobs in the journal of `recorder` from now on.
+    #[cfg(test)]
+    pub(super) fn record_in(&self, recorder: JobRecorder) {
+        *self.lock_recorder() = Some(Arc::new(recorder));
+    }
+
     /// Lets go of the journal's file.
     pub(super) fn close_recorder(&self) {
         if let Some(recorder) = self.lock_recorder().take() {
@@ -79,7 +87,7 @@ impl Jobs {
         };
         self.ended.note(job, outcome);
         let kind = job.circuit().kind.name();
-        metrics::job_ended(kind, outcome, job.accepted().elapsed());
+        metrics::job_ended(kind, outcome, clock::since(job.accepted()));
         self.log_end(job, outcome);
     }
 

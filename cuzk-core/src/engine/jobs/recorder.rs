@@ -8,15 +8,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuzk_groth16::verify::VerifiedProof;
-use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, State};
+use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, Resumable, State};
 
 use crate::config;
 use crate::job::{Outcome, Record};
 use crate::metrics;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::{Error, Result};
 
 /// A store of jobs that a recorder writes to.
-pub(in crate::engine) trait Store {
+pub(in crate::engine) trait Store: Send + Sync {
     /// As [`Journal::accept`].
     fn accept(&self, id: &str, options: &JobOptions, request: &[u8]) -> StoreResult<Accepted>;
 
@@ -25,6 +27,15 @@ pub(in crate::engine) trait Store {
 
     /// As [`Journal::forget`].
     fn forget(&self, id: &str) -> StoreResult<bool>;
+
+    /// As [`Journal::finish_partition`].
+    fn finish_partition(&self, id: &str, partition: u32, proof: &[u8]) -> StoreResult<()>;
+
+    /// As [`Journal::request`].
+    fn request(&self, id: &str) -> StoreResult<Vec<u8>>;
+
+    /// As [`Journal::pending`].
+    fn pending(&self) -> StoreResult<Resumable>;
 }
 
 /// The jobs that the journal holds at most.
@@ -48,14 +59,26 @@ impl Store for Journal {
     fn forget(&self, id: &str) -> StoreResult<bool> {
         self.forget(id)
     }
+
+    fn finish_partition(&self, id: &str, partition: u32, proof: &[u8]) -> StoreResult<()> {
+        self.finish_partition(id, partition, proof)
+    }
+
+    fn request(&self, id: &str) -> StoreResult<Vec<u8>> {
+        self.request(id)
+    }
+
+    fn pending(&self) -> StoreResult<Resumable> {
+        self.pending()
+    }
 }
 
 /// A journal, and the ends that it does not have yet.
-pub(in crate::engine) struct JobRecorder<S = Journal> {
-    pub(in crate::engine) journal: S,
+pub(in crate::engine) struct JobRecorder<S: ?Sized = dyn Store> {
     /// Ends that could not be written. There are at most as many as jobs in the journal,
     /// since nothing is accepted while nothing can be written.
     unwritten: Mutex<Vec<(String, End)>>,
+    pub(in crate::engine) journal: Box<S>,
 }
 
 impl JobRecorder {
@@ -71,14 +94,19 @@ impl JobRecorder {
         let open = |path: &Path| {
             let journal = Journal::open(path, limits)?;
             metrics::journal_failing(false);
-            let unwritten = Mutex::default();
-            Ok::<_, Error>(Arc::new(Self { journal, unwritten }))
+            Ok::<_, Error>(Arc::new(Self::of(Box::new(journal))))
         };
         jobs.journal.as_deref().map(open).transpose()
     }
+
+    /// Returns a recorder that writes to `journal`.
+    pub(in crate::engine) fn of(journal: Box<dyn Store>) -> Self {
+        let unwritten = Mutex::default();
+        Self { unwritten, journal }
+    }
 }
 
-impl<S: Store> JobRecorder<S> {
+impl<S: Store + ?Sized> JobRecorder<S> {
     /// Takes out a job that was not accepted after all. If that cannot be written now, its
     /// cancellation is written later, so that it does not go on at the next start.
     pub(in crate::engine) fn forget(&self, id: &str) {
@@ -106,6 +134,14 @@ impl<S: Store> JobRecorder<S> {
         let of_this = unwritten
             .extract_if(.., |(of, _)| of == id)
             .collect::<Vec<_>>();
+        #[cfg(test)]
+        let of_this = match is_planted(Plant::StaleEnds) {
+            true => {
+                unwritten.extend(of_this);
+                Vec::new()
+            }
+            false => of_this,
+        };
         drop(unwritten);
         let mut accepted = self.journal.accept(id, options, request);
         if let Ok(Accepted::Attached(State::Pending)) = accepted {
@@ -113,6 +149,10 @@ impl<S: Store> JobRecorder<S> {
             accepted = forgotten.and_then(|_| self.journal.accept(id, options, request));
         }
         note_failing(&accepted);
+        #[cfg(test)]
+        if is_planted(Plant::AcceptsUnkept) && accepted.is_err() {
+            return Ok(Accepted::New);
+        }
         if accepted.is_err() {
             self.lock_unwritten().extend(of_this);
         }
@@ -123,6 +163,10 @@ impl<S: Store> JobRecorder<S> {
     fn end(&self, id: &str, end: End) {
         self.write_unwritten();
         if !self.write(id, &end) {
+            #[cfg(test)]
+            if is_planted(Plant::ForgetsEnds) {
+                return;
+            }
             self.lock_unwritten().push((id.to_owned(), end));
         }
     }

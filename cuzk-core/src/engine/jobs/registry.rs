@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cuzk_scheduler::clock;
+
 use crate::job::JobState;
 use crate::{Error, Result};
 
@@ -142,7 +144,7 @@ impl Registry {
             found.is_some_and(|found| Arc::ptr_eq(found, state))
         };
         if let Some(id) = state.id().filter(is_found).map(str::to_owned) {
-            jobs.ended.push_back((Instant::now(), id));
+            jobs.ended.push_back((clock::now(), id));
         }
         self.forget_old(&mut jobs);
     }
@@ -170,7 +172,7 @@ impl Registry {
 
     fn forget_old(&self, jobs: &mut KnownJobs) {
         while let Some((ended, _)) = jobs.ended.front()
-            && (jobs.ended.len() > self.results_max || ended.elapsed() > self.results_kept_for)
+            && (jobs.ended.len() > self.results_max || clock::since(*ended) > self.results_kept_for)
             && let Some((_, id)) = jobs.ended.pop_front()
         {
             let over = jobs
@@ -200,7 +202,7 @@ impl IdClaim<'_> {
         }
         // It may have ended so long ago that its end is forgotten.
         if has_ended && !jobs.ended.iter().any(|(_, id)| *id == self.id) {
-            jobs.ended.push_back((Instant::now(), self.id.clone()));
+            jobs.ended.push_back((clock::now(), self.id.clone()));
         }
         drop(jobs);
     }

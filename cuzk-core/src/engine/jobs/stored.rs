@@ -4,10 +4,11 @@
 //! Not the journal, which does not look into these bytes. The invariant: what this
 //! engine wrote it reads back; bytes of another version are none.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use cuzk_filecoin::CircuitId;
 use cuzk_journal::JobOptions as StoredOptions;
+use cuzk_scheduler::clock;
 use cuzk_scheduler::priority::Priority;
 
 use super::registry::Digest;
@@ -20,7 +21,7 @@ pub(in crate::engine) fn stored_options(
     deadline: Option<Duration>,
 ) -> StoredOptions {
     let deadline = deadline.and_then(|deadline| {
-        let at = SystemTime::now().checked_add(deadline)?;
+        let at = clock::wall().checked_add(deadline)?;
         u64::try_from(at.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
     });
     StoredOptions {
@@ -52,7 +53,7 @@ pub(in crate::engine) fn parse_kind(kind: &[u8]) -> Option<(CircuitId, Digest)> 
 /// Returns a time of the wall clock on the process's clock; now, if that clock does not
 /// reach so far.
 pub(in crate::engine) fn instant_of(unix_ms: u64) -> Instant {
-    let (now, now_unix) = (Instant::now(), SystemTime::now());
+    let (now, now_unix) = (clock::now(), clock::wall());
     let at = UNIX_EPOCH + Duration::from_millis(unix_ms);
     let instant = match at.duration_since(now_unix) {
         Ok(left) => now.checked_add(left),
@@ -63,6 +64,8 @@ pub(in crate::engine) fn instant_of(unix_ms: u64) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
     use cuzk_filecoin::{ProofKind, SectorSize};
 

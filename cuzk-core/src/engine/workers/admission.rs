@@ -21,6 +21,8 @@ use crate::engine::core::Core;
 use crate::engine::route::FailedAt;
 use crate::panics::catch_panic;
 use crate::pipeline::Step;
+#[cfg(test)]
+use crate::planted::{Plant, is_planted};
 use crate::timeline::{Stage, Wait};
 
 /// Waits for the next attempt of a lane, and returns it with all that it needs; none once
@@ -29,15 +31,25 @@ pub(super) fn next_admitted(core: &Core, lane: Lane) -> Option<AdmittedAttempt> 
     loop {
         core.report_memory();
         let turn = core.dispatch.next(lane)?;
-        // The queue may have room for a job that waits in the journal.
-        core.jobs.notify();
-        let (Turn::Admitted { item, .. } | Turn::Impossible { item, .. }) = &turn;
-        let job = Arc::clone(&item.job);
-        let begun = core.guarded("admission", &job, || begin(core, turn, lane));
-        if let Some(Some(admitted)) = begun {
-            return Some(admitted);
+        let admitted = take_turn(core, turn, lane);
+        if admitted.is_some() {
+            return admitted;
         }
     }
+}
+
+/// Returns the attempt whose turn it is with all that it needs. An attempt that cannot begin
+/// is settled or waits again, and none is returned.
+pub(super) fn take_turn(
+    core: &Core,
+    turn: Turn<Attempt, CircuitId>,
+    lane: Lane,
+) -> Option<AdmittedAttempt> {
+    // The queue may have room for a job that waits in the journal.
+    core.jobs.notify();
+    let (Turn::Admitted { item, .. } | Turn::Impossible { item, .. }) = &turn;
+    let job = Arc::clone(&item.job);
+    core.guarded("admission", &job, || begin(core, turn, lane))?
 }
 
 fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<AdmittedAttempt> {
@@ -119,7 +131,10 @@ fn load_assets(
         return None;
     }
     let settle = |error| core.settle(job, attempt.partition, Err(error));
-    if job.deadline_has_passed() {
+    let is_late = job.deadline_has_passed();
+    #[cfg(test)]
+    let is_late = is_late && !is_planted(Plant::BeginsLate);
+    if is_late {
         settle(Error::DeadlinePassed);
         return None;
     }

@@ -27,7 +27,8 @@ pub(super) fn run(core: &Core, lane: Lane) {
     }
 }
 
-fn take(core: &Core, lane: Lane, admitted: AdmittedAttempt) {
+/// Takes an attempt all the way, or to the devices.
+pub(super) fn take(core: &Core, lane: Lane, admitted: AdmittedAttempt) {
     let slot = core.fleet.dedicated_slot(lane);
     let Some(worker) = core.fleet.dedicated(slot) else {
         let attempt = &admitted.attempt;

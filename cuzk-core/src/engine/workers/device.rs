@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use cuzk_filecoin::CircuitId;
+use cuzk_groth16::backend::{Pending, Synthesized};
+use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Reservation, Ticket};
 
 use crate::engine::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use crate::engine::core::Core;
-use crate::engine::fleet::watchdog::{CallPart, DeviceCall};
+use crate::engine::fleet::watchdog::{CallKey, CallPart};
 use crate::engine::fleet::{Claim, DeviceSlot};
 use crate::engine::route::FailedAt;
 use crate::pipeline::{Step, prove_start};
@@ -36,8 +38,18 @@ pub(super) fn run(core: &Core, device: usize) {
 /// Waits for the next attempt that the device may prove.
 fn next_ready(core: &Core, device: usize) -> Option<SynthesizedAttempt> {
     core.report_memory();
+    claim_ready(core, device, |takes| core.dispatch.pop_ready(takes))
+}
+
+/// Returns the next attempt that the device may prove, which `pop` takes out of the queue
+/// before the devices.
+pub(super) fn claim_ready(
+    core: &Core,
+    device: usize,
+    pop: impl FnOnce(&mut dyn FnMut(&SynthesizedAttempt) -> bool) -> Option<SynthesizedAttempt>,
+) -> Option<SynthesizedAttempt> {
     let mut trial = None;
-    let mut ready = core.dispatch.pop_ready(|ready| {
+    let mut ready = pop(&mut |ready| {
         match core.fleet.claim(device, &ready.attempt) {
             Claim::No => return false,
             Claim::Yes => {}
@@ -54,12 +66,43 @@ fn next_ready(core: &Core, device: usize) -> Option<SynthesizedAttempt> {
     Some(ready)
 }
 
+/// A device region that was begun, and on which the watchdog looks.
+pub(super) struct StartCall {
+    pub(super) attempt: Attempt,
+    ticket: Ticket,
+    params: Arc<LoadedParams>,
+    finish_bytes: u64,
+    pub(super) key: CallKey,
+}
+
 /// Runs the device region of an attempt. One that fails is put elsewhere, or settled.
 fn start(
     core: &Core,
-    (device, slot): (usize, &DeviceSlot),
+    at: (usize, &DeviceSlot),
     ready: SynthesizedAttempt,
 ) -> Option<FinishingAttempt> {
+    let (device, slot) = at;
+    let (mut call, synthesized) = begin(core, at, ready)?;
+    let tally = DeviceTally::default();
+    let trace = call.attempt.trace(&core.timeline);
+    let trace = trace.on_device(device).tallied(&tally);
+    // A GPU tells the times of its region only afterwards.
+    let is_gpu = !slot.device.backend.is_this_cpu();
+    let shown = is_gpu.then(|| trace.shows(Stage::Device));
+    let backend = &slot.device.backend;
+    let started = call
+        .attempt
+        .spend(|attempt| prove_start(backend, synthesized, attempt.partition, trace));
+    drop(shown);
+    end(core, at, call, started, &tally)
+}
+
+/// Begins the device region of an attempt; none if nobody needs it any more.
+pub(super) fn begin(
+    core: &Core,
+    (device, slot): (usize, &DeviceSlot),
+    ready: SynthesizedAttempt,
+) -> Option<(StartCall, Synthesized)> {
     let SynthesizedAttempt {
         mut attempt,
         ticket,
@@ -68,31 +111,45 @@ fn start(
         finish_bytes,
         memory,
     } = ready;
-    let tally = DeviceTally::default();
-    let trace = attempt.end_wait(&core.timeline);
-    let trace = trace.on_device(device).tallied(&tally);
+    attempt.end_wait(&core.timeline);
     if attempt.is_over() {
         return None;
     }
     let call = slot.call(device, CallPart::Start);
-    // A GPU tells the times of its region only afterwards.
-    let is_gpu = !slot.device.backend.is_this_cpu();
-    let shown = is_gpu.then(|| trace.shows(Stage::Device));
-    let started = watched(
-        core,
-        (slot, call),
-        &mut attempt,
+    let key = core.fleet.watchdog.begin(call, &attempt, ticket, memory);
+    let call = StartCall {
+        attempt,
         ticket,
-        memory,
-        |attempt| prove_start(&slot.device.backend, synthesized, attempt.partition, trace),
-    );
-    drop(shown);
+        params,
+        finish_bytes,
+        key,
+    };
+    Some((call, synthesized))
+}
+
+/// Takes the answer of a device whose region was begun. An attempt that failed is put
+/// elsewhere, or settled.
+pub(super) fn end(
+    core: &Core,
+    (device, slot): (usize, &DeviceSlot),
+    call: StartCall,
+    started: Result<Box<dyn Pending>>,
+    tally: &DeviceTally,
+) -> Option<FinishingAttempt> {
+    let StartCall {
+        mut attempt,
+        ticket,
+        params,
+        finish_bytes,
+        key,
+    } = call;
+    let answered = answered(core, slot, key, started);
     attempt.spent = attempt.spent.saturating_sub(tally.waited());
     // The device made something for parameters that were replaced meanwhile.
     if !core.assets.are_current(attempt.job.circuit(), &params) {
         slot.device.backend.evict_params(params.mapped());
     }
-    let (pending, mut memory) = started?;
+    let (pending, mut memory) = answered?;
     // The vectors are free, whether it failed or not.
     memory.shrink_to(finish_bytes);
     match pending {
@@ -113,20 +170,15 @@ fn start(
     }
 }
 
-/// Has a device do `work` on an attempt, with the attempt's memory. Returns the result and
-/// the memory; none if the device was given up meanwhile.
-pub(super) fn watched<T>(
+/// Takes the answer of a device. Returns it with the attempt's memory; none if the device
+/// was given up meanwhile.
+pub(super) fn answered<T>(
     core: &Core,
-    (slot, call): (&DeviceSlot, DeviceCall),
-    attempt: &mut Attempt,
-    ticket: Ticket,
-    memory: Reservation<CircuitId>,
-    work: impl FnOnce(&Attempt) -> Result<T>,
-) -> Option<(Result<T>, Reservation<CircuitId>)> {
-    let watchdog = &core.fleet.watchdog;
-    let key = watchdog.begin(call, attempt, ticket, memory);
-    let done = attempt.spend(work);
-    let answered = watchdog.answered(key, done);
+    slot: &DeviceSlot,
+    key: CallKey,
+    answer: T,
+) -> Option<(T, Reservation<CircuitId>)> {
+    let answered = core.fleet.watchdog.answered(key, answer);
     if answered.is_none() {
         slot.health.answered();
     }
@@ -134,7 +186,7 @@ pub(super) fn watched<T>(
 }
 
 /// Queues an attempt for the finish workers.
-fn hand_over(core: &Core, mut finishing: FinishingAttempt) {
+pub(super) fn hand_over(core: &Core, mut finishing: FinishingAttempt) {
     finishing.attempt.wait = Some(Wait::begin(Stage::FinishWait));
     if let Err(closed) = core.dispatch.push_finishing(finishing) {
         let attempt = &closed.0.attempt;

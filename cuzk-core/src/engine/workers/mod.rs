@@ -13,6 +13,8 @@ mod digests;
 mod finish;
 mod multiples;
 mod resume;
+#[cfg(test)]
+mod simulation;
 mod synthesis;
 mod watchdog;
 

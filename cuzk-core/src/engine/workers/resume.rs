@@ -6,16 +6,17 @@
 //! verified again, since a file is not the verifier.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cuzk_filecoin::Statement;
-use cuzk_journal::{Journal, JournalError, PendingJob};
+use cuzk_journal::{JournalError, PendingJob};
 use cuzk_scheduler::admission::Entrance;
+use cuzk_scheduler::clock;
 use cuzk_scheduler::priority::Priority;
 
 use crate::engine::core::Core;
 use crate::engine::entrance::may_go;
-use crate::engine::jobs::recorder::{JobRecord, JobRecorder};
+use crate::engine::jobs::recorder::{JobRecord, JobRecorder, Store};
 use crate::engine::jobs::stored::{instant_of, parse_kind};
 use crate::engine::jobs::waiting::WaitingJob;
 use crate::engine::reverify::verify_stored;
@@ -74,7 +75,7 @@ fn restore(
     let number = registry.next_number();
     // The time before the restart counts as waiting. Whatever the clock was set to
     // meanwhile, the job has not waited less than nothing.
-    let accepted = instant_of(pending.accepted_unix_ms).min(Instant::now());
+    let accepted = instant_of(pending.accepted_unix_ms).min(clock::now());
     let record = JobRecord::new(Arc::clone(recorder), pending.id.clone());
     let partitions = usize::try_from(pending.options.partitions).ok()?;
     let job = Arc::new(JobState::new(NewJob {
@@ -105,33 +106,31 @@ pub(super) fn run(core: &Core, recorder: &JobRecorder) {
             core.jobs.wait(JOURNAL_POLL, is_next);
             continue;
         };
-        let job = &next.job;
-        if let Err(error) = resume_when_readable(core, &recorder.journal, &next) {
-            if !matches!(error, Error::ShuttingDown) {
-                tracing::error!(id = job.id(), %error, "a job cannot be resumed");
-            }
-            core.end(job, error);
-        }
+        let resumed = resume_when_readable(core, &*recorder.journal, &next);
+        end_unresumed(core, &next.job, resumed);
     }
     while let Some(left) = waiting.take(|_| true) {
         core.end(&left.job, Error::ShuttingDown);
     }
 }
 
+/// Ends a job that cannot be resumed.
+pub(super) fn end_unresumed(core: &Core, job: &Arc<JobState>, resumed: Result<()>) {
+    if let Err(error) = resumed {
+        if !matches!(error, Error::ShuttingDown) {
+            tracing::error!(id = job.id(), %error, "a job cannot be resumed");
+        }
+        core.end(job, error);
+    }
+}
+
 /// Resumes a job. While the journal cannot be read, the job waits.
-fn resume_when_readable(core: &Core, journal: &Journal, waiting: &WaitingJob) -> Result<()> {
+fn resume_when_readable(core: &Core, journal: &dyn Store, waiting: &WaitingJob) -> Result<()> {
     let job = &waiting.job;
     let mut is_logged = false;
     loop {
-        core.dispatch.heartbeat.beat();
-        let resumed = || resume(core, journal, waiting);
-        match catch_panic("resumption", resumed) {
-            Err(Error::Journal(error @ JournalError::Store { .. })) => {
-                if !std::mem::replace(&mut is_logged, true) {
-                    tracing::error!(id = job.id(), %error, "a job waits for the journal");
-                }
-            }
-            resumed => return resumed,
+        if let Some(resumed) = resume_if_readable(core, journal, waiting, &mut is_logged) {
+            return resumed;
         }
         let is_over = || job.has_ended() || core.dispatch.is_closed();
         core.jobs.wait(JOURNAL_POLL, is_over);
@@ -144,7 +143,27 @@ fn resume_when_readable(core: &Core, journal: &Journal, waiting: &WaitingJob) ->
     }
 }
 
-fn resume(core: &Core, journal: &Journal, waiting: &WaitingJob) -> Result<()> {
+/// Resumes a job; none if the journal cannot be read now. That is logged if it was not yet.
+pub(super) fn resume_if_readable(
+    core: &Core,
+    journal: &dyn Store,
+    waiting: &WaitingJob,
+    is_logged: &mut bool,
+) -> Option<Result<()>> {
+    core.dispatch.heartbeat.beat();
+    let resumed = || resume(core, journal, waiting);
+    match catch_panic("resumption", resumed) {
+        Err(Error::Journal(error @ JournalError::Store { .. })) => {
+            if !std::mem::replace(is_logged, true) {
+                tracing::error!(id = waiting.job.id(), %error, "a job waits for the journal");
+            }
+            None
+        }
+        resumed => Some(resumed),
+    }
+}
+
+fn resume(core: &Core, journal: &dyn Store, waiting: &WaitingJob) -> Result<()> {
     let WaitingJob { job, finished } = waiting;
     if job.has_ended() {
         return Ok(());

@@ -18,20 +18,23 @@ use crate::timeline::{Stage, Wait};
 pub(super) fn run(core: &Core) {
     while let Some(admitted) = next_admitted(core, Lane::Common) {
         let job = Arc::clone(&admitted.attempt.job);
-        core.guarded("synthesis worker", &job, || take(core, admitted));
+        core.guarded("synthesis worker", &job, || {
+            if let Some(ready) = take(core, admitted) {
+                hand_over(core, ready);
+            }
+        });
     }
 }
 
-fn take(core: &Core, admitted: AdmittedAttempt) {
+/// Synthesizes an attempt. One that fails, or has no device, is put elsewhere or settled.
+pub(super) fn take(core: &Core, admitted: AdmittedAttempt) -> Option<SynthesizedAttempt> {
     let pool = core.compute.synthesis_pool();
-    let Some(mut admitted) = check_rejected(core, admitted, pool) else {
-        return;
-    };
+    let mut admitted = check_rejected(core, admitted, pool)?;
     let attempt = &admitted.attempt;
     let view = core.fleet.view();
     if !view.has_device(attempt.is_critical(), &attempt.excluded_devices) {
         core.requeue_without_device(admitted.ticket, attempt);
-        return;
+        return None;
     }
     sum_bits_together(core, &mut admitted, pool);
     let attempt = &admitted.attempt;
@@ -41,9 +44,7 @@ fn take(core: &Core, admitted: AdmittedAttempt) {
     let resources = core
         .compute
         .synthesis_resources(pool, critical, evaluate, checkpoint);
-    if let Some(ready) = synthesize(core, admitted, resources) {
-        hand_over(core, ready);
-    }
+    synthesize(core, admitted, resources)
 }
 
 /// Synthesizes an attempt for a device. One that fails is settled.

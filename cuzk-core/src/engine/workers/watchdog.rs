@@ -18,35 +18,47 @@ use crate::{Error, Result};
 /// Looks at the calls of devices until the watchdog is closed. `replace` starts a finish
 /// worker of this number in the place of a lost one.
 pub(super) fn run(core: &Core, replace: impl Fn(usize) -> Result<()>) {
-    let (mut lost, mut replaced) = (0, 0);
+    let mut lost = LostWorkers::default();
     let mut looked = Instant::now();
-    let watchdog = &core.fleet.watchdog;
-    while watchdog.next_look() {
-        if watchdog.any_computes() {
-            core.dispatch.heartbeat.beat();
-        }
-        let stalled = watchdog.stalled();
-        lost += stalled.iter().filter(|call| call.is_of_all()).count();
-        while replaced < lost && is_replaced(core, &replace, replaced) {
-            replaced += 1;
-        }
-        for call in stalled {
-            let key = call.key;
-            watchdog.lose(key);
-            let job = Arc::clone(&call.again.job);
-            core.guarded("watchdog", &job, || give_up(core, call));
-            watchdog.abandon(key);
-        }
+    while core.fleet.watchdog.next_look() {
+        look(core, &mut lost, &replace);
         if looked.elapsed() >= REST {
             looked = Instant::now();
             if core.compute.buffers.give_up_at_rest() {
                 trim_heap();
             }
         }
-        // An attempt that only a rested device can take may have waited for its rest.
-        if core.fleet.any_is_rested() {
-            core.dispatch.wake_devices();
-        }
+    }
+}
+
+/// The finish workers that wait for a device that was given up.
+#[derive(Debug, Default)]
+pub(super) struct LostWorkers {
+    lost: usize,
+    replaced: usize,
+}
+
+/// Looks at the calls of devices once.
+pub(super) fn look(core: &Core, workers: &mut LostWorkers, replace: &impl Fn(usize) -> Result<()>) {
+    let watchdog = &core.fleet.watchdog;
+    if watchdog.any_computes() {
+        core.dispatch.heartbeat.beat();
+    }
+    let stalled = watchdog.stalled();
+    workers.lost += stalled.iter().filter(|call| call.is_of_all()).count();
+    while workers.replaced < workers.lost && is_replaced(core, replace, workers.replaced) {
+        workers.replaced += 1;
+    }
+    for call in stalled {
+        let key = call.key;
+        watchdog.lose(key);
+        let job = Arc::clone(&call.again.job);
+        core.guarded("watchdog", &job, || give_up(core, call));
+        watchdog.abandon(key);
+    }
+    // An attempt that only a rested device can take may have waited for its rest.
+    if core.fleet.any_is_rested() {
+        core.dispatch.wake_devices();
     }
 }
 

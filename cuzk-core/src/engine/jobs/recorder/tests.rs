@@ -54,6 +54,18 @@ impl Store for Paper {
         self.write(format!("forget {id}"))?;
         Ok(self.pending.lock().unwrap().remove(id))
     }
+
+    fn finish_partition(&self, id: &str, partition: u32, _: &[u8]) -> StoreResult<()> {
+        self.write(format!("finish {partition} of {id}"))
+    }
+
+    fn request(&self, id: &str) -> StoreResult<Vec<u8>> {
+        Err(JournalError::Unknown { id: id.to_owned() })
+    }
+
+    fn pending(&self) -> StoreResult<Resumable> {
+        Ok(Resumable::default())
+    }
 }
 
 impl JobRecorder<Paper> {

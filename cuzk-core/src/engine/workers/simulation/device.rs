@@ -1,0 +1,145 @@
+//! Devices that do what a run says: prove, fail, return the proof of another statement.
+//!
+//! Not their slowness and silence, which is the run's: it calls a device when the answer
+//! is due. The invariant: a device does the next deed that it was told.
+
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex};
+
+use bellperson::groth16::Proof;
+use blstrs::Bls12;
+use cuzk_groth16::Circuit;
+use cuzk_groth16::backend::{
+    Backend, BackendError, Device, Footprint, Pending, SynthesisShare, Synthesized,
+};
+use cuzk_groth16::params::Shapes;
+use supraseal_sys::{GpuResources, Status};
+
+use super::bench::{Bench, ROOTS};
+use crate::timeline::Trace;
+
+const MIB: u64 = 1 << 20;
+
+/// A device's treatment of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Prove,
+    /// The proof of another statement.
+    ProveAnother,
+    ErrorInStart,
+    ErrorInFinish,
+    PanicInStart,
+    PanicInFinish,
+    /// The circuit does not fit.
+    TooLarge,
+}
+
+/// The deeds that are faults.
+pub(super) const FAULTS: [Deed; 6] = [
+    Deed::ProveAnother,
+    Deed::ErrorInStart,
+    Deed::ErrorInFinish,
+    Deed::PanicInStart,
+    Deed::PanicInFinish,
+    Deed::TooLarge,
+];
+
+/// A device of a run.
+pub(super) struct SimulatedDevice {
+    proofs: Arc<Vec<Proof<Bls12>>>,
+    resources: Arc<GpuResources>,
+    is_this_cpu: bool,
+    /// The next deed, and the root that is to be proved.
+    next: Mutex<(Deed, usize)>,
+}
+
+impl SimulatedDevice {
+    pub(super) fn new(bench: &Bench, is_this_cpu: bool) -> Arc<Self> {
+        Arc::new(Self {
+            proofs: Arc::clone(&bench.proofs),
+            resources: Arc::clone(&bench.resources),
+            is_this_cpu,
+            next: Mutex::new((Deed::Prove, 0)),
+        })
+    }
+
+    pub(super) fn device(self: &Arc<Self>) -> Device {
+        Device {
+            resources: Arc::clone(&self.resources),
+            backend: Arc::<Self>::clone(self),
+        }
+    }
+
+    /// Says what the device does with the partition that it is given next.
+    pub(super) fn tell(&self, deed: Deed, root: usize) {
+        *self.next.lock().unwrap() = (deed, root);
+    }
+}
+
+impl Backend for SimulatedDevice {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn is_this_cpu(&self) -> bool {
+        self.is_this_cpu
+    }
+
+    fn footprint(&self, _: &Circuit, _: &Shapes, _: SynthesisShare) -> Footprint {
+        Footprint {
+            peak_bytes: 100 * MIB,
+            finish_bytes: 40 * MIB,
+            kept_blocks: Vec::new(),
+        }
+    }
+
+    fn kept_bytes(&self, _: &Circuit) -> u64 {
+        50 * MIB
+    }
+
+    fn evaluates(&self) -> bool {
+        true
+    }
+
+    fn prove_start(
+        self: Arc<Self>,
+        partition: Synthesized,
+        _: Trace<'_>,
+    ) -> Result<Box<dyn Pending>, BackendError> {
+        if partition.checkpoint.is_cancelled() {
+            return Err(BackendError::Stopped);
+        }
+        let (deed, root) = *self.next.lock().unwrap();
+        match deed {
+            Deed::ErrorInStart => Err(failure()),
+            Deed::TooLarge => Err(Status::too_large("as a run asks".to_owned()).into()),
+            // The panic hook, which prints, does not hear of it.
+            Deed::PanicInStart => resume_unwind(Box::new("a device's start")),
+            Deed::Prove | Deed::ProveAnother | Deed::ErrorInFinish | Deed::PanicInFinish => {
+                let root = root + usize::from(deed == Deed::ProveAnother);
+                let proof = self.proofs[root % ROOTS].clone();
+                Ok(Box::new(Proved { deed, proof }))
+            }
+        }
+    }
+}
+
+/// A partition after its device region.
+struct Proved {
+    deed: Deed,
+    proof: Proof<Bls12>,
+}
+
+impl Pending for Proved {
+    fn finish(self: Box<Self>, _: Trace<'_>) -> Result<Proof<Bls12>, BackendError> {
+        match self.deed {
+            Deed::ErrorInFinish => Err(failure()),
+            Deed::PanicInFinish => resume_unwind(Box::new("a device's finish")),
+            _ => Ok(self.proof),
+        }
+    }
+}
+
+fn failure() -> BackendError {
+    std::io::Error::other("a device's failure").into()
+}

@@ -1,0 +1,192 @@
+//! A deterministic simulation of the engine: its jobs, dispatcher, fleet and workers'
+//! steps, over simulated time, devices and disk, with faults from a seed.
+//!
+//! One thread does all that the engine's threads do, one step at a time, in an order that
+//! the seed decides. The invariants: a run depends on its seed only; every property of
+//! [`checks`] is looked at after every step.
+//!
+//! Not simulated:
+//!
+//! * the threads themselves, their locks, and the order of the work within a step;
+//! * the end of the engine, which joins threads;
+//! * the journal's file, for which there is a model ([`disk`]);
+//! * the pause for critical work, partitions on other machines, batches, and parameters that
+//!   are replaced on disk.
+//!
+//! Reading order: [`world`] (a run) → [`life`] (an engine without threads) → [`steps`]
+//! and [`callers`] → [`checks`] → [`device`], [`disk`], [`request`] → [`bench`].
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failure in a test fails the test"
+)]
+
+mod bench;
+mod callers;
+mod checks;
+mod device;
+mod disk;
+mod life;
+mod report;
+mod request;
+mod steps;
+mod world;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Instant;
+
+use self::bench::Bench;
+use self::checks::Violation;
+use self::report::Report;
+use self::world::World;
+use crate::planted::{Plant, plant};
+
+/// The seeds of an ordinary run. `CUZK_TEST_ENGINE_SEEDS` says another number.
+const SEEDS: u64 = 500;
+
+/// The seeds in which a planted bug has to be found.
+const SEEDS_OF_A_PLANT: u64 = 10_000;
+
+/// Runs a seed. A panic outside of a job's work is a violation.
+fn run(bench: &Bench, seed: u64) -> Result<Report, Violation> {
+    let run = || World::new(bench, seed).run();
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    cuzk_scheduler::clock::simulated::set(None);
+    ended.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Err(Violation::Panic(text.unwrap_or_default()))
+    })
+}
+
+/// Returns a number from the environment.
+fn number(name: &str, otherwise: u64) -> u64 {
+    let number = std::env::var(name).ok();
+    number.map_or(otherwise, |number| number.parse().unwrap())
+}
+
+/// Seeds that failed once. In all of these the simulation itself was wrong.
+const ONCE_FAILED: [u64; 5] = [184, 229, 390, 1673, 7787];
+
+/// Says how a seed is run again.
+fn again(seed: u64) -> String {
+    format!(
+        "run it again with CUZK_TEST_ENGINE_SEED={seed} CUZK_TEST_ENGINE_SEEDS=1 cargo test \
+         --release --workspace --lib seeds_without_violation"
+    )
+}
+
+/// Runs every `threads`-th of the seeds. Returns the sum of their reports.
+fn run_some(seeds: Range<u64>, threads: usize) -> Report {
+    let bench = Bench::new();
+    let mut sum = Report::default();
+    for seed in seeds.step_by(threads) {
+        match run(&bench, seed) {
+            Ok(report) => sum.add(&report),
+            Err(violation) => panic!("seed {seed}: {violation}; {}", again(seed)),
+        }
+    }
+    sum
+}
+
+/// `CUZK_TEST_ENGINE_SEED` is the first seed. A long run uses all cores.
+#[test]
+fn seeds_without_violation() {
+    let first = number("CUZK_TEST_ENGINE_SEED", 0);
+    let seeds = number("CUZK_TEST_ENGINE_SEEDS", SEEDS);
+    let threads = match seeds > SEEDS {
+        true => thread::available_parallelism().map_or(1, usize::from),
+        false => 1,
+    };
+    let began = Instant::now();
+    let mut sum = Report::default();
+    thread::scope(|scope| {
+        let run = |thread| scope.spawn(move || run_some(first + thread..first + seeds, threads));
+        let running: Vec<_> = (0..threads as u64).map(run).collect();
+        for thread in running {
+            sum.add(&thread.join().unwrap());
+        }
+    });
+    let took = began.elapsed().as_secs_f64();
+    let a_minute = seeds as f64 / took * 60.0;
+    println!("{seeds} seeds in {took:.0} s, {a_minute:.0} a minute on {threads} threads; {sum}");
+}
+
+#[test]
+fn seeds_that_failed_once_do_not_fail_again() {
+    let bench = Bench::new();
+    for seed in ONCE_FAILED {
+        if let Err(violation) = run(&bench, seed) {
+            panic!("seed {seed}: {violation}; {}", again(seed));
+        }
+    }
+}
+
+#[test]
+fn a_run_depends_on_its_seed_only() {
+    let bench = Bench::new();
+    let mut others = 0;
+    for seed in 0..20 {
+        let report = run(&bench, seed).unwrap();
+        assert_eq!(report, run(&bench, seed).unwrap(), "seed {seed}");
+        others += usize::from(report != run(&bench, seed + 1).unwrap());
+    }
+    assert_eq!(others, 20);
+}
+
+/// A run in which nothing fails says little.
+#[test]
+fn runs_meet_every_fault() {
+    let report = run_some(0..200, 1);
+    let counts = report.counts();
+    let never = counts.iter().find(|(_, count)| *count == 0);
+    assert_eq!(never, None, "{report}");
+}
+
+/// Returns the violation that a planted bug leads to.
+fn found(bug: Plant) -> Violation {
+    let bench = Bench::new();
+    plant(Some(bug));
+    let mut runs = (0..SEEDS_OF_A_PLANT).map(|seed| (seed, run(&bench, seed)));
+    let found = runs.find_map(|(seed, run)| Some((seed, run.err()?)));
+    plant(None);
+    let Some((seed, violation)) = found else {
+        panic!("{bug:?} was not found in {SEEDS_OF_A_PLANT} seeds")
+    };
+    println!("{bug:?} is found with seed {seed}: {violation}");
+    violation
+}
+
+/// A test of a bug, of the bug and of the violation that it leads to.
+macro_rules! planted {
+    ($($test:ident: $bug:ident => $violation:pat,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                let violation = found(Plant::$bug);
+                assert!(matches!(violation, $violation), "{violation}");
+            }
+        )*
+    };
+}
+
+planted! {
+    a_proof_that_nobody_verified_is_found: UnverifiedProof => Violation::WrongProof(_),
+    a_partition_that_is_lost_is_found: LosesRequeued => Violation::Attempts(_),
+    a_queue_without_a_bound_is_found: NoBound => Violation::Queue(_),
+    a_device_that_is_asked_again_is_found: SameDeviceAgain => Violation::Device(_),
+    a_bad_device_that_is_trusted_is_found: TrustsAll => Violation::Device(_),
+    work_that_stays_after_its_end_is_found: KeepsEnded => Violation::Attempts(_),
+    a_late_answer_that_counts_is_found: LateAnswerCounts => _,
+    an_end_that_is_forgotten_is_found: ForgetsEnds => Violation::Journal(_),
+    the_end_of_an_earlier_attempt_is_found: StaleEnds => Violation::Journal(_),
+    a_job_that_is_not_kept_is_found: AcceptsUnkept => Violation::Journal(_),
+    a_late_beginning_is_found: BeginsLate => Violation::Late(_),
+    work_that_waits_for_ever_is_found: LeavesStranded => Violation::End(_),
+    memory_that_is_lost_is_found: LeaksMemory => _,
+    a_wrong_order_is_found: NoRerank => Violation::Order(_),
+    a_failure_that_is_not_retried_is_found: NoRetry => Violation::End(_),
+}
