@@ -216,7 +216,8 @@ impl Wake for Looks {
 
 impl Drop for Looks {
     fn drop(&mut self) {
-        let _ = self.0.progress();
+        // It takes the lock of the outcome.
+        let _ = self.0.poll();
         // Nobody listens to the last one.
         let _ = self.1.send("dropped");
     }
