@@ -1,7 +1,7 @@
 //! The way that calls with large messages give to critical work.
 //!
-//! Not a budget: nothing is held or counted. The invariants: a call stands still only while
-//! critical work runs, and for a bounded time, so that work which never ends keeps no call out.
+//! Not a budget: nothing is held or counted. The invariant: a call stands still only while
+//! critical work runs, and for a bounded time. So work that never ends keeps no call out.
 
 use std::fmt;
 use std::sync::Arc;
