@@ -18,23 +18,28 @@ static VERDICTS: RwLock<Option<HashMap<Judged, Option<VerifiedProof>>>> = RwLock
 
 /// Notes the verdict of the verifier: the verified proof, or none.
 pub(crate) fn note_verdict(proof: &Proof<Bls12>, input: Scalar, verdict: Option<VerifiedProof>) {
-    let Some(judged) = judged(proof, input) else {
-        return;
-    };
-    if let Ok(mut verdicts) = VERDICTS.write() {
-        verdicts.get_or_insert_default().insert(judged, verdict);
+    let (bytes, verdicts) = (bytes(proof), VERDICTS.write());
+    if let (Some(bytes), Ok(mut verdicts)) = (bytes, verdicts) {
+        let verdicts = verdicts.get_or_insert_default();
+        verdicts.insert((bytes, input.to_bytes_le()), verdict);
     }
 }
 
 /// Returns the verdict on a proof of a simulation; none if nobody noted one.
 pub(crate) fn verdict(proof: &Proof<Bls12>, inputs: &[Scalar]) -> Option<Option<VerifiedProof>> {
     let &[input] = inputs else { return None };
-    let verdicts = VERDICTS.read().ok()?;
-    verdicts.as_ref()?.get(&judged(proof, input)?).copied()
+    verdict_on_bytes(bytes(proof)?, input)
 }
 
-fn judged(proof: &Proof<Bls12>, input: Scalar) -> Option<Judged> {
+/// Returns the verdict on the bytes of a proof, as [`verdict`] does.
+pub(crate) fn verdict_on_bytes(bytes: Vec<u8>, input: Scalar) -> Option<Option<VerifiedProof>> {
+    let verdicts = VERDICTS.read().ok()?;
+    let judged: Judged = (bytes, input.to_bytes_le());
+    verdicts.as_ref()?.get(&judged).copied()
+}
+
+fn bytes(proof: &Proof<Bls12>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     proof.write(&mut bytes).ok()?;
-    Some((bytes, input.to_bytes_le()))
+    Some(bytes)
 }

@@ -49,6 +49,8 @@ pub(super) struct Assets {
     /// The kinds that are to have multiples; none if no device is this CPU, because
     /// GPUs do not use them.
     multiples_of: Vec<ProofKind>,
+    #[cfg(test)]
+    stays_loaded: bool,
 }
 
 impl Assets {
@@ -66,14 +68,23 @@ impl Assets {
             param_cache: config.srs.param_cache.clone(),
             isa: config.cpu.isa,
             multiples_of: kinds.filter(|_| uses_multiples).collect(),
+            #[cfg(test)]
+            stays_loaded: false,
         }
     }
 
     /// Takes over what was loaded before. Loading takes a simulation more time than all else.
+    /// If it `stays`, an eviction leaves it loaded.
     #[cfg(test)]
-    pub(super) fn share(&mut self, circuits: &Arc<Circuits>, params: &Arc<ParamCache>) {
+    pub(super) fn share(
+        &mut self,
+        circuits: &Arc<Circuits>,
+        params: &Arc<ParamCache>,
+        stays: bool,
+    ) {
         self.circuits = Arc::clone(circuits);
         self.params = Arc::clone(params);
+        self.stays_loaded = stays;
     }
 
     /// Returns the circuit, mapped or compiled under `checkpoint` by the first that asks.
@@ -207,6 +218,10 @@ impl Assets {
     /// Lets go of a circuit that nobody uses and of its parameters. Returns the circuit,
     /// for the devices to let go of it, too.
     pub(super) fn evict(&self, id: CircuitId) -> Option<Arc<Circuit>> {
+        #[cfg(test)]
+        if self.stays_loaded {
+            return self.circuits.get(&id);
+        }
         let circuit = self.circuits.remove(&id);
         metrics::evicted(Evicted::Circuit);
         if let Ok(files) = parameter_files(id) {

@@ -23,9 +23,9 @@ use crate::job::{JobOptions, JobState, Owner as _, priority_of};
 
 const TROUBLES: [Trouble; 5] = [
     Trouble::None,
-    Trouble::None,
     Trouble::Full,
     Trouble::Torn,
+    Trouble::Flaky,
     Trouble::Flaky,
 ];
 

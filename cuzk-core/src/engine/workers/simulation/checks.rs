@@ -15,7 +15,7 @@ use super::world::World;
 use crate::Error;
 use crate::engine::attempt::Attempt;
 use crate::job::{JobState, Outcome};
-use crate::verdicts::verdict;
+use crate::verdicts::verdict_on_bytes;
 
 /// A property that does not hold.
 #[derive(Debug)]
@@ -320,8 +320,7 @@ fn check_outcome(tracked: &Tracked, outcome: &Outcome, cpu_fails: bool) -> Check
                 )));
             }
             for (partition, proof) in proofs.into_iter().enumerate() {
-                let read = bellperson::groth16::Proof::read(proof);
-                let verdict = verdict(&read.unwrap(), &[request.input(partition)]);
+                let verdict = verdict_on_bytes(proof.to_vec(), request.input(partition));
                 if verdict.flatten().is_none() {
                     return Err(Violation::WrongProof(format!("{request:?}, {partition}")));
                 }

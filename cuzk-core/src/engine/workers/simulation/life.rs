@@ -83,11 +83,13 @@ pub(super) struct Sizes {
     config: Config,
     devices: usize,
     are_this_cpu: bool,
+    /// True if what is evicted has to be loaded anew, which takes longer than a whole run.
+    evicts: bool,
 }
 
 impl Sizes {
-    /// Returns the sizes of a run.
-    pub(super) fn random(bench: &Bench, rng: &mut impl Rng) -> Self {
+    /// Returns the sizes of a run; one that `evicts` loads circuits anew.
+    pub(super) fn random(bench: &Bench, rng: &mut impl Rng, evicts: bool) -> Self {
         let mut config = bench.config.clone();
         let s = Duration::from_secs;
         config.synthesis.partition_workers = rng.gen_range(1..=2);
@@ -105,6 +107,7 @@ impl Sizes {
             config,
             devices: rng.gen_range(1..=3),
             are_this_cpu: rng.gen_ratio(1, 4),
+            evicts,
         }
     }
 }
@@ -120,7 +123,8 @@ impl Life {
         let pool = Arc::clone(&bench.pool);
         let decoder = Arc::new(Request::decode);
         let mut core = Core::new(config.clone(), pool, of_fleet, decoder).unwrap();
-        core.assets.share(&bench.circuits, &bench.params);
+        let stays = !sizes.evicts;
+        core.assets.share(&bench.circuits, &bench.params, stays);
         core.compute.share_synthesis_pool();
         core.fleet.dedicate(
             own_devices.each_ref().map(SimulatedDevice::device),

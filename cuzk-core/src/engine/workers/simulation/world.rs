@@ -120,8 +120,8 @@ impl<'b> World<'b> {
             wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         };
         set(Some(now));
-        let sizes = Sizes::random(bench, &mut rng);
         let faults = Faults::random(&mut rng);
+        let sizes = Sizes::random(bench, &mut rng, faults.evictions);
         let named = (0..IDS).map(|_| Request::random(&mut rng, faults.flaws));
         let named = named.collect();
         let disk = SimulatedDisk::default();
