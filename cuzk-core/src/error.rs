@@ -7,6 +7,7 @@
 
 mod code;
 
+use cuzk_groth16::aggregate::SrsError;
 use cuzk_groth16::{Culprit, params::ParamsError};
 use cuzk_journal::JournalError;
 use cuzk_memory::{NoMemory, Stopped};
@@ -77,6 +78,18 @@ pub enum Error {
         /// The partition.
         partition: usize,
         /// Why, as far as the verifier can tell.
+        problem: String,
+    },
+    /// The inner-product SRS is missing or cannot be used.
+    #[error("{0}{advice}", advice = of_srs(.0))]
+    Srs(SrsError),
+    /// An aggregate could not be made, or did not verify and was withheld.
+    #[error(
+        "the aggregate was not made: {problem}; check the SRS with `cuzk params list --check`, \
+         then the memory of the machine"
+    )]
+    Aggregate {
+        /// Why.
         problem: String,
     },
     /// The engine's threads or its C++ side could not be set up.
@@ -215,6 +228,16 @@ fn of_params(error: &ParamsError) -> &'static str {
     }
 }
 
+/// Returns what an operator can do about an SRS that is not there.
+fn of_srs(error: &SrsError) -> &'static str {
+    if error.is_missing() {
+        "; fetch it with `cuzk params fetch --srs`, or make an insecure one for tests with \
+         `cuzk params generate-srs`"
+    } else {
+        ""
+    }
+}
+
 impl From<ParamsError> for Error {
     fn from(error: ParamsError) -> Self {
         Self::Params(error)
@@ -253,6 +276,7 @@ impl Error {
         match self {
             Self::Config(_)
             | Self::Params(_)
+            | Self::Srs(_)
             | Self::OverBudget(_)
             | Self::TooManyPartitions { .. }
             | Self::Unsatisfied { .. }
@@ -263,6 +287,7 @@ impl Error {
             Self::NoMemory(_)
             | Self::Backend { .. }
             | Self::Rejected { .. }
+            | Self::Aggregate { .. }
             | Self::Start { .. }
             | Self::Busy { .. }
             | Self::TooLate { .. }

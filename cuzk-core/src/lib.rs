@@ -7,9 +7,9 @@
 //!
 //! [`cuzk_filecoin`] (requests, and what each kind proves) → [`pipeline`] (the way of one
 //! partition, on one screen) → [`cuzk_groth16`] (where a partition becomes a proof) →
-//! [`engine`] (threads and lifetimes). [`circuits`] says how the circuits of the kinds are
-//! compiled and found, [`config`] what an operator can set, [`timeline`] where the time
-//! went, [`metrics`] how it all is doing.
+//! [`engine`] (threads and lifetimes). [`mod@aggregate`] unites proofs. [`circuits`] says how
+//! the circuits of the kinds are compiled and found, [`config`] what an operator can set,
+//! [`timeline`] where the time went, [`metrics`] how it all is doing.
 //!
 //! # Invariants
 //!
@@ -23,6 +23,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod aggregate;
 pub mod circuits;
 pub mod config;
 pub mod engine;

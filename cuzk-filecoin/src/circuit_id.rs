@@ -6,7 +6,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use storage_proofs_core::parameter_cache::{CacheableParameters, parameter_id, verifying_key_id};
+use storage_proofs_core::parameter_cache::{
+    CacheableParameters, SRS_KEY_EXT, SRS_SHARED_KEY_NAME, VERSION, parameter_id, verifying_key_id,
+};
 use storage_proofs_update::{EmptySectorUpdateCircuit, EmptySectorUpdateCompound, PublicParams};
 
 use crate::Error;
@@ -73,6 +75,12 @@ impl fmt::Display for CircuitId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.kind, self.sector_size)
     }
+}
+
+/// Returns the file name of the inner-product SRS, which aggregates of all circuits share.
+#[must_use]
+pub fn srs_file_name() -> String {
+    format!("v{VERSION}-{SRS_SHARED_KEY_NAME}.{SRS_KEY_EXT}")
 }
 
 /// The identifier under which the proofs libraries keep the parameters.

@@ -48,7 +48,10 @@ pub mod verify;
 /// content identifier, digest and sector size.
 pub const PARAMETERS_JSON: &str = storage_proofs_core::parameter_cache::PARAMETERS_DATA;
 
-pub use circuit_id::CircuitId;
+/// The list of the networks' inner-product SRS, in the form of [`PARAMETERS_JSON`].
+pub const SRS_JSON: &str = storage_proofs_core::parameter_cache::SRS_PARAMETERS_DATA;
+
+pub use circuit_id::{CircuitId, srs_file_name};
 pub use cuzk_witness::Context as WitnessContext;
 pub use error::{Error, Result};
 pub use kinds::{
@@ -56,5 +59,5 @@ pub use kinds::{
     blank, decode, decode_partition, decode_reference, variables_apart,
 };
 pub use proof_kind::ProofKind;
-pub use request::ProofRequest;
+pub use request::{AggregateRequest, ProofRequest};
 pub use sector_size::SectorSize;

@@ -9,30 +9,20 @@ use std::collections::BTreeMap;
 use std::io;
 
 use filecoin_proofs_api::post::{verify_window_post, verify_winning_post};
-use filecoin_proofs_api::seal::verify_seal;
+use filecoin_proofs_api::seal::{verify_aggregate_seal_commit_proofs, verify_seal};
 use filecoin_proofs_api::update::verify_empty_sector_update_proof;
 use filecoin_proofs_api::{ApiVersion, PublicReplicaInfo, RegisteredPoStProof, SectorId};
-use serde::Deserialize;
 use storage_proofs_core::parameter_cache::parameter_cache_dir;
 
 use crate::Error;
-use crate::circuit_id::CircuitId;
-use crate::request::ProofRequest;
-use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, bad_phase1_output};
+use crate::circuit_id::{CircuitId, srs_file_name};
+use crate::request::{AggregateRequest, ProofRequest};
+use crate::request::{Phase1Public, PorepC2, SnapDeals, WindowPost, WinningPost};
 use crate::request::{claimed_sector, prover_id};
 use crate::sector_size::SectorSize;
 use crate::verify::{PARTITION_PROOF_BYTES, Rejection, Verdict};
 
 type Replicas = BTreeMap<SectorId, PublicReplicaInfo>;
-
-/// The part of a first commit phase's output that the chain knows too.
-#[derive(Deserialize)]
-struct Phase1Public {
-    comm_r: [u8; 32],
-    comm_d: [u8; 32],
-    seed: [u8; 32],
-    ticket: [u8; 32],
-}
 
 /// Verifies with filecoin-proofs-api that `proof` is one of the statement of `request`.
 ///
@@ -56,7 +46,31 @@ pub fn verify(request: &ProofRequest, proof: &[u8]) -> Result<Verdict, Error> {
         ProofRequest::WindowPost(request) => window_post(request, proof)?,
         ProofRequest::SnapDeals(request) => snap_deals(request, proof),
     };
-    Ok(match outcome {
+    Ok(verdict(outcome))
+}
+
+/// Verifies with filecoin-proofs-api that `aggregate` is one of the proofs of `request`. The
+/// library reads the inner-product SRS too.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] if the sectors have no public inputs. [`Error::Io`] if there is no
+/// verifying key.
+pub fn verify_aggregate(request: &AggregateRequest, aggregate: &[u8]) -> Result<Verdict, Error> {
+    require_file(request.circuit()?.vk_file_name()?)?;
+    require_file(srs_file_name())?;
+    Ok(verdict(verify_aggregate_seal_commit_proofs(
+        request.registered_proof(),
+        request.aggregation(),
+        aggregate.to_vec(),
+        &request.comm_rs(),
+        &request.seeds(),
+        request.public_inputs()?,
+    )))
+}
+
+fn verdict(outcome: anyhow::Result<bool>) -> Verdict {
+    match outcome {
         Ok(true) => Verdict::Valid,
         Ok(false) => Verdict::Invalid(Rejection::Reference {
             problem: "the proof is not valid".into(),
@@ -64,7 +78,7 @@ pub fn verify(request: &ProofRequest, proof: &[u8]) -> Result<Verdict, Error> {
         Err(problem) => Verdict::Invalid(Rejection::Reference {
             problem: format!("{problem:#}"),
         }),
-    })
+    }
 }
 
 fn partitions(request: &ProofRequest) -> usize {
@@ -88,7 +102,11 @@ fn require_key(request: &ProofRequest) -> Result<(), Error> {
         kind: request.kind(),
         sector_size: SectorSize::registered(size)?,
     };
-    let path = parameter_cache_dir().join(id.vk_file_name()?);
+    require_file(id.vk_file_name()?)
+}
+
+fn require_file(name: String) -> Result<(), Error> {
+    let path = parameter_cache_dir().join(name);
     match path.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(()),
         Ok(_) => Err(Error::io(path, io::Error::other("not a file"))),
@@ -104,8 +122,7 @@ fn porep(request: &PorepC2, proof: &[u8]) -> Result<anyhow::Result<bool>, Error>
             "put it into a request file with miner_id and sector_number",
         ));
     };
-    let output: Phase1Public = serde_json::from_slice(&request.phase1_output)
-        .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
+    let output = Phase1Public::of(&request.phase1_output)?;
     Ok(verify_seal(
         request.registered_proof,
         output.comm_r,

@@ -8,6 +8,8 @@
 //! * It agrees with that proof on the sector size.
 //! * Its commitments are nonzero field elements.
 
+mod aggregate;
+mod aggregate_file;
 mod field;
 mod json;
 mod members;
@@ -298,10 +300,11 @@ pub(crate) fn claimed_sector(vanilla_proof: &[u8]) -> Option<PublicSector> {
     Some((u64::from_le_bytes(*number), *rest.first_chunk()?))
 }
 
+pub use aggregate::AggregateRequest;
 pub(crate) use field::{
     WireNumber, commitment, field_element, post_proof, randomness, seal_proof, update_proof,
 };
-pub(crate) use phase1::bad_phase1_output;
+pub(crate) use phase1::{Phase1Public, bad_phase1_output};
 
 #[cfg(test)]
 mod tests {

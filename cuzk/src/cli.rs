@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::commands::aggregate::Aggregate;
 use crate::commands::await_::Await;
 use crate::commands::cancel::Cancel;
 use crate::commands::completions::Completions;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Prove(Prove),
     /// Verify a proof against its request.
     Verify(Verify),
+    /// Aggregate proofs of replication, and verify the aggregate.
+    Aggregate(Aggregate),
     /// Run the engine as a daemon, until Ctrl-C or SIGTERM.
     Serve(Serve),
     /// Prove the partitions of daemons in a cluster, until Ctrl-C or SIGTERM.
@@ -139,6 +142,7 @@ impl Command {
             Self::Demo(_)
                 | Self::Prove(_)
                 | Self::Verify(_)
+                | Self::Aggregate(_)
                 | Self::Serve(_)
                 | Self::Worker(_)
                 | Self::Params(_)

@@ -94,6 +94,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Demo(args) => commands::demo::run(&context, &args),
         Command::Prove(args) => commands::prove::run(&context, &args),
         Command::Verify(args) => commands::verify::run(&context, &args),
+        Command::Aggregate(args) => commands::aggregate::run(&context, &args),
         Command::Serve(args) => commands::serve::run(&context, &args, cli.config),
         Command::Worker(args) => commands::worker::run(&context, &args),
         Command::Submit(args) => commands::submit::run(&context, &args),

@@ -7,6 +7,8 @@
     reason = "a failure in a test fails the test"
 )]
 
+#[path = "cli/aggregate.rs"]
+mod aggregate;
 #[cfg(target_os = "linux")]
 #[path = "cli/codes.rs"]
 mod codes;

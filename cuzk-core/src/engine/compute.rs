@@ -98,6 +98,15 @@ impl Compute {
         decoded
     }
 
+    /// Runs work that is no partition on auxiliary threads. A panic is an error.
+    pub(super) fn aside<T: Send>(
+        &self,
+        stage: &'static str,
+        work: impl FnOnce() -> Result<T> + Send,
+    ) -> Result<T> {
+        catch_panic(stage, || self.auxiliary.install(work))
+    }
+
     /// Returns true if a request is decoded now.
     pub(super) fn is_decoding(&self) -> bool {
         self.decoding.load(Ordering::Relaxed) > 0

@@ -57,10 +57,11 @@ mod status;
 mod submission;
 mod workers;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cuzk_filecoin::{CircuitId, ProofRequest, Statement, decode};
+use cuzk_filecoin::{AggregateRequest, CircuitId, ProofRequest, Statement, decode};
+use cuzk_groth16::aggregate::VerifiedAggregate;
 use cuzk_groth16::backend::Device;
 use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
@@ -76,11 +77,11 @@ pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
 };
-use self::submission::{refusal, submit_request, submit_statement};
+use self::submission::{accepted, handle, submit_request, submit_statement};
 use self::workers::Workers;
+use crate::aggregate::aggregate_request;
 use crate::config::Config;
-use crate::job::{JobHandle, JobOptions, JobState, RequestBytes, priority_of};
-use crate::metrics;
+use crate::job::{JobHandle, JobOptions, RequestBytes, priority_of};
 use crate::timeline::Timeline;
 use crate::{Error, Result};
 
@@ -176,7 +177,7 @@ impl Engine {
             .unwrap_or_else(|| priority_of(request.kind()));
         let decode = || Ok(Arc::from(decode(request)?));
         let job = submit_request(&self.core, (&json).into(), options, priority, decode);
-        self.accepted(request.kind().name(), job)
+        accepted(&self.core, request.kind().name(), job)
     }
 
     /// Submits the bytes of a request file, as [`ProofRequest::from_json`] takes them, or in
@@ -198,7 +199,7 @@ impl Engine {
         });
         let decode = || (self.core.decoder)(request.as_bytes());
         let job = submit_request(&self.core, request, options, priority, decode);
-        self.accepted(UNDECODED, job)
+        accepted(&self.core, UNDECODED, job)
     }
 
     /// Queues the partitions of a statement that was decoded elsewhere. The id, if there is
@@ -209,25 +210,25 @@ impl Engine {
     pub fn submit_job(&self, job: Arc<dyn Statement>, options: JobOptions) -> Result<JobHandle> {
         let kind = job.circuit().kind.name();
         let job = submit_statement(&self.core, job, options);
-        self.accepted(kind, job)
+        accepted(&self.core, kind, job)
     }
 
-    /// Returns the handle of a job that was accepted, and counts one that was refused.
-    fn accepted(&self, kind: &'static str, job: Result<Arc<JobState>>) -> Result<JobHandle> {
-        let job = job.inspect_err(|error| metrics::job_refused(kind, refusal(error)))?;
-        Ok(self.handle(job))
-    }
-
-    fn handle(&self, job: Arc<JobState>) -> JobHandle {
-        let owner: Weak<Core> = Arc::downgrade(&self.core);
-        JobHandle::new(job, owner)
+    /// Aggregates proofs of replication, and returns the aggregate after verification. It
+    /// blocks, on threads that partitions do not use, and is no job.
+    ///
+    /// # Errors
+    /// As [`aggregate_request`].
+    pub fn aggregate(&self, request: &AggregateRequest) -> Result<VerifiedAggregate> {
+        let (core, keys) = (&self.core, &self.core.assets.aggregation);
+        let aggregate = || aggregate_request(&core.config, keys, request);
+        core.compute.aside("aggregate", aggregate)
     }
 
     /// Returns the job of this id, while it runs and for as long as its result is kept.
     #[must_use]
     pub fn job(&self, id: &str) -> Option<JobHandle> {
         let job = self.core.jobs.registry.find(id)?;
-        Some(self.handle(job))
+        Some(handle(&self.core, job))
     }
 
     /// Returns the state of the engine at this moment.
@@ -363,7 +364,7 @@ impl Engine {
             if is_held {
                 entrance::await_running(&self.core, until);
             }
-            let handle = self.handle(Arc::clone(&job));
+            let handle = handle(&self.core, Arc::clone(&job));
             let remaining = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())
             });

@@ -5,7 +5,7 @@
 //! it can be written again; a job with an id is in the journal before its submission
 //! returns.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
@@ -23,10 +23,26 @@ use super::jobs::registry::Begin;
 use super::jobs::stored::stored_options;
 use super::jobs::{Jobs, log_span};
 use super::reverify::verify_stored;
-use crate::job::{JobOptions, JobState, NewJob, RequestBytes, priority_of};
+use crate::job::{JobHandle, JobOptions, JobState, NewJob, RequestBytes, priority_of};
 use crate::metrics::{self, Refusal};
 use crate::timeline::Stage;
 use crate::{Error, Result};
+
+/// Returns the handle of a job that was accepted, and counts one that was refused.
+pub(super) fn accepted(
+    core: &Arc<Core>,
+    kind: &'static str,
+    job: Result<Arc<JobState>>,
+) -> Result<JobHandle> {
+    let job = job.inspect_err(|error| metrics::job_refused(kind, refusal(error)))?;
+    Ok(handle(core, job))
+}
+
+/// Returns a handle of a job.
+pub(super) fn handle(core: &Arc<Core>, job: Arc<JobState>) -> JobHandle {
+    let owner: Weak<Core> = Arc::downgrade(core);
+    JobHandle::new(job, owner)
+}
 
 /// A partition with its proof, from an earlier engine.
 type StoredProof = (usize, VerifiedProof);

@@ -12,6 +12,7 @@ mod remedy;
 use std::fmt;
 
 use cuzk_groth16::Culprit;
+use cuzk_groth16::aggregate::SrsError;
 use cuzk_groth16::params::{GenerateError, ParamsError};
 use cuzk_journal::JournalError;
 
@@ -213,7 +214,10 @@ impl ErrorCode {
             Error::Unsatisfied { .. } => Unsatisfied,
             Error::Backend { culprit, .. } if *culprit == Culprit::Input => ParametersUnusable,
             Error::Backend { .. } => Device,
-            Error::Rejected { .. } => Rejected,
+            Error::Rejected { .. } | Error::Aggregate { .. } => Rejected,
+            Error::Srs(error) if error.is_missing() => ParametersMissing,
+            Error::Srs(SrsError::Io { .. }) => File,
+            Error::Srs(_) => ParametersUnusable,
             Error::Start { .. } => Start,
             Error::Busy { .. } => Busy,
             Error::TooManyPartitions { .. } => TooManyPartitions,

@@ -6,6 +6,7 @@
     reason = "what fails in a test fails the test"
 )]
 
+mod aggregate;
 mod batch;
 #[path = "../common/mod.rs"]
 mod common;

@@ -175,7 +175,7 @@ pub(super) fn sector_size(bytes: u64, registered: u64) -> Result<SectorSize, Err
 }
 
 /// 32 bytes.
-fn bytes32(field: &str, bytes: &[u8]) -> Result<[u8; 32], Error> {
+pub(super) fn bytes32(field: &str, bytes: &[u8]) -> Result<[u8; 32], Error> {
     bytes.try_into().map_err(|_| {
         Error::request(
             field,

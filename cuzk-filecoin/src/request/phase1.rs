@@ -110,3 +110,24 @@ pub(super) fn registered_proof(output: &[u8]) -> Result<RegisteredSealProof, Err
         .map_err(|problem| bad_phase1_output(&problem.to_string()))?;
     Ok(header.registered_proof)
 }
+
+/// The part of a first commit phase's output that the chain knows too.
+#[derive(Deserialize)]
+pub(crate) struct Phase1Public {
+    pub(crate) comm_r: [u8; 32],
+    pub(crate) comm_d: [u8; 32],
+    pub(crate) seed: [u8; 32],
+    pub(crate) ticket: [u8; 32],
+}
+
+impl Phase1Public {
+    /// Reads it out of the JSON of an output.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`].
+    pub(crate) fn of(phase1_output: &[u8]) -> Result<Self, Error> {
+        serde_json::from_slice(phase1_output)
+            .map_err(|problem| bad_phase1_output(&problem.to_string()))
+    }
+}

@@ -10,6 +10,7 @@
 //! | `transcript` | challenges |
 //! | `commitment` | a commitment |
 //! | `vectors` | the vectors that a round halves |
+//! | `sums` | sums of scaled points |
 //! | `recursion` | the rounds |
 //! | `opening` | openings of the last commitment keys |
 //! | `proof` | the aggregate and its bytes |
@@ -43,6 +44,7 @@ mod prove;
 mod recursion;
 mod srs;
 mod srs_file;
+mod sums;
 mod transcript;
 mod vectors;
 mod verify;

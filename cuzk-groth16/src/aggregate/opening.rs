@@ -5,13 +5,13 @@
 //! Commitments to Polynomials and Their Applications", Asiacrypt 2010; SnarkPack, section 5.
 
 use blstrs::{G1Affine, G2Affine, Scalar};
-use cuzk_kernels::{Context, KernelError, msm};
+use cuzk_kernels::{Context, KernelError};
 use ff::Field;
-use group::Curve;
 
 use super::key::AggregationKey;
 use super::proof::{Last, Openings};
 use super::recursion::{Challenge, Recursion};
+use super::sums::{in_g1, in_g2};
 use super::transcript::Transcript;
 use super::version::AggregateVersion;
 
@@ -29,12 +29,8 @@ pub(super) fn open(
     let mut f_w = vec![Scalar::ZERO; key.proofs()];
     f_w.extend(coefficients(&recursion.challenges, |c| c.x, shift));
     let (q_v, q_w) = (quotient(&f_v, z), quotient(&f_w, z));
-    let in_g1 = |powers: &Vec<G1Affine>| -> Result<G1Affine, KernelError> {
-        Ok(msm::g1_with(context, &powers[..q_w.len()], &q_w)?.to_affine())
-    };
-    let in_g2 = |powers: &Vec<G2Affine>| -> Result<G2Affine, KernelError> {
-        Ok(msm::g2_with(context, &powers[..q_v.len()], &q_v)?.to_affine())
-    };
+    let in_g1 = |powers: &Vec<G1Affine>| in_g1(context, (&powers[..q_w.len()], &q_w));
+    let in_g2 = |powers: &Vec<G2Affine>| in_g2(context, (&powers[..q_v.len()], &q_v));
     let [v_alpha, v_beta] = key.v();
     let [g_alpha, g_beta] = key.g();
     let (v, w) = rayon::join(

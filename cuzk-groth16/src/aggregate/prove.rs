@@ -3,9 +3,8 @@
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
 use cuzk_kernels::pairing::{PairingTerm, products};
-use cuzk_kernels::{Context, KernelError, msm, multiply_add};
+use cuzk_kernels::{Context, KernelError, multiply_add};
 use ff::Field;
-use group::Curve;
 use group::prime::PrimeCurveAffine;
 
 use super::commitment::Commitment;
@@ -15,6 +14,7 @@ use super::opening::open;
 use super::proof::{AggregateProof, Statement};
 use super::recursion::{cross_terms, recurse};
 use super::srs::powers;
+use super::sums::in_g1;
 use super::transcript::Transcript;
 use super::vectors::Vectors;
 use super::version::AggregateVersion;
@@ -68,7 +68,7 @@ pub fn aggregate<'a>(
     let r_inverse = r.invert().unwrap_or(Scalar::ZERO);
 
     let vectors = scaled(context, key, points, r, r_inverse)?;
-    let agg_c = msm::g1_with(context, vectors.c.as_slice(), &vectors.r)?.to_affine();
+    let agg_c = in_g1(context, (&vectors.c, &vectors.r))?;
     let (first, ip_ab) = cross_terms(context, &vectors, true)?;
     let statement = Statement {
         com_ab,

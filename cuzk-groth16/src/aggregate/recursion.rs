@@ -4,14 +4,14 @@
 //! Pairing Products and Applications", eprint 2019/1177. The invariant: the challenges are
 //! one a round, and the transcript of a round has all its cross terms.
 
-use blstrs::{G1Affine, Gt, Scalar};
-use cuzk_kernels::{Context, KernelError, msm, pairing};
+use blstrs::{Gt, Scalar};
+use cuzk_kernels::{Context, KernelError, pairing};
 use ff::Field;
-use group::Curve;
 
 use super::commitment::Commitment;
 use super::error::AggregateError;
 use super::proof::{Last, Round, Statement};
+use super::sums::two_in_g1;
 use super::transcript::Transcript;
 use super::vectors::{Vectors, places};
 use super::version::AggregateVersion;
@@ -48,15 +48,9 @@ pub(super) fn cross_terms(
     with_whole: bool,
 ) -> Result<(Round, Gt), KernelError> {
     let terms = vectors.terms(with_whole);
-    let [left, right] = vectors.sums();
     let (products, sums) = rayon::join(
         || pairing::products(context, places::COUNT, &terms),
-        || {
-            let sum = |(points, scalars): (&[G1Affine], &[Scalar])| {
-                msm::g1_with(context, points, scalars).map(|sum| sum.to_affine())
-            };
-            Ok::<_, KernelError>([sum(left)?, sum(right)?])
-        },
+        || two_in_g1(context, vectors.sums()),
     );
     let products = products?;
     let commitment = |places: [usize; 2]| Commitment(places.map(|place| products[place]));

@@ -24,7 +24,7 @@ use super::srs::{InnerProductSrs, Powers, needed_in_g1};
 /// The most points of a vector: Filecoin's SRS has so many.
 const COUNT_MAX: u64 = (1 << 20) + 1;
 /// Bytes of a count.
-const COUNT_BYTES: u64 = 4;
+const COUNT_BYTES: usize = 4;
 /// Bytes of a compressed point of G1 and of G2.
 const G1_BYTES: usize = 48;
 const G2_BYTES: usize = 96;
@@ -152,11 +152,11 @@ impl<'a> Reader<'a> {
                 expected,
                 got,
             };
-            *start = end + COUNT_BYTES;
+            *start = end + COUNT_BYTES as u64;
             if got < *start {
                 return Err(too_short(*start));
             }
-            let mut count = [0; COUNT_BYTES as usize];
+            let mut count = [0; COUNT_BYTES];
             self.read_at(end, &mut count)?;
             let count = u64::from(u32::from_be_bytes(count));
             self.check_count(count, proofs)?;

@@ -4,7 +4,9 @@
 use bellperson::groth16::Proof;
 use bellperson::groth16::aggregate::{AggregateProof, aggregate_proofs, verify_aggregate_proof};
 use blstrs::{Bls12, G1Affine, Scalar};
-use cuzk_groth16::aggregate::{AggregateError, AggregateVersion, AggregationKey, aggregate};
+use cuzk_groth16::aggregate::{
+    AggregateError, AggregateVersion, AggregationKey, InnerProductSrs, aggregate,
+};
 use cuzk_kernels::{Context, Isa, KernelError};
 use cuzk_memory::{Cancellation, Checkpoint, Mapped};
 use ff::Field;
@@ -56,6 +58,27 @@ fn aggregates_are_bellpersons_and_verify() {
             assert!(!verify(&other_inputs, INCLUDED));
         }
     }
+}
+
+/// Vectors of more than 96 points are summed by multi-scalar multiplications: in the first
+/// round of 256 proofs, and in their openings.
+#[test]
+fn an_aggregate_of_many_proofs_is_bellpersons() {
+    let srs = InnerProductSrs::insecure(8, 256).unwrap();
+    let (prover, _) = their_srs(&srs).specialize(256);
+    let proofs: Vec<_> = Proofs::new(8)
+        .proofs
+        .into_iter()
+        .cycle()
+        .take(256)
+        .collect();
+    let (version, their_version) = VERSIONS[1];
+    let mut expected = Vec::new();
+    let theirs = aggregate_proofs(&prover, INCLUDED, &proofs, their_version).unwrap();
+    theirs.write(&mut expected).unwrap();
+    let key = AggregationKey::new(&srs, 256).unwrap();
+    let ours = aggregate(Isa::best(), &key, version, INCLUDED, &proofs).unwrap();
+    assert!(ours.to_bytes().unwrap() == expected);
 }
 
 /// Filecoin repeats the last proof up to a power of two: equal points are no special case.

@@ -31,6 +31,9 @@ const WINDOW: u32 = 4;
 /// Multiples of a point in its table: the digits are signed.
 const ENTRIES: usize = 1 << (WINDOW - 1);
 
+/// The largest digit.
+const DIGIT_MAX: i8 = 1 << (WINDOW - 1);
+
 /// A group of which eight points are scaled at a time.
 pub(crate) trait Scaled: Coordinates {
     /// Its coordinates in lanes.
@@ -189,8 +192,8 @@ impl<A: Scaled> Table<A> {
         for i in 0..ENTRIES {
             let affine = multiples[i].scaled(&inverses[i]);
             let (x, y) = (affine.x.rows(token), affine.y.rows(token));
-            for lane in 0..LANES {
-                let entry: &mut Entry<A> = &mut entries[i][lane];
+            for (lane, entry) in entries[i].iter_mut().enumerate() {
+                let entry: &mut Entry<A> = entry;
                 A::Lanes::store(&x, lane, &mut entry[0]);
                 A::Lanes::store(&y, lane, &mut entry[1]);
             }
@@ -267,7 +270,7 @@ fn signed_windows(mut number: u128, windows: usize) -> Vec<i8> {
     let window = |_| {
         let digit = i8::try_from(number % (1 << WINDOW)).unwrap_or(0) + carry;
         number >>= WINDOW;
-        carry = i8::from(digit > ENTRIES as i8);
+        carry = i8::from(digit > DIGIT_MAX);
         digit - (carry << WINDOW)
     };
     (0..windows).map(window).collect()

@@ -22,6 +22,8 @@ pub(crate) enum BenchStage {
     MsmG2,
     /// The sum of a random half of 2^LOG2 points in G1, as for the ones of a witness.
     SumG1,
+    /// Aggregate as many proofs as --proofs.
+    Aggregate,
     /// Generate test parameters.
     Params,
     /// A whole proof from its request.
@@ -72,6 +74,9 @@ pub(crate) struct Bench {
     /// The base-2 logarithm of the length, for transforms, MSMs and sums.
     #[arg(long, value_name = "LOG2", default_value_t = 18, value_parser = clap::value_parser!(u32).range(1..=26))]
     pub(crate) size: u32,
+    /// The number of proofs of an aggregate, a power of two.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = proofs)]
+    pub(crate) proofs: u16,
     /// The number of threads; 0 is one for each core. Several numbers, as in 1,2, are all
     /// measured, each with its speed-up over the first. Proofs are then critical, so that
     /// they stay on these threads.
@@ -123,6 +128,14 @@ fn threads(text: &str) -> Result<usize, String> {
     number
         .filter(|&number: &usize| u64::try_from(number).is_ok_and(|number| number <= COUNT_MAX))
         .ok_or_else(|| format!("expected a number from 0 to {COUNT_MAX}"))
+}
+
+/// Parses the number of proofs of an aggregate.
+fn proofs(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number: &u16| *number >= 2 && number.is_power_of_two())
+        .ok_or_else(|| "expected a power of two from 2 to 32768".to_owned())
 }
 
 /// Parses a number of callers. More callers than the engine has room for would measure its

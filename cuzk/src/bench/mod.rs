@@ -5,6 +5,7 @@
 //! parameters are not, because they have randomness in them. Tests compare those with the
 //! peer's under fixed randomness, and an engine verifies its proofs. Each report names the machine.
 
+mod aggregate;
 mod args;
 mod circuit;
 mod cluster;
@@ -81,6 +82,7 @@ fn measure(
         BenchStage::Pce => circuit::pce(args),
         BenchStage::Witness => circuit::witness(isa, args),
         BenchStage::Eval => eval::eval(context, args),
+        BenchStage::Aggregate => aggregate::aggregation(isa, args),
         BenchStage::Params => circuit::params(isa, args),
         BenchStage::Prove => circuit::prove(context, args),
         BenchStage::Engine => engine::engine(context, args),

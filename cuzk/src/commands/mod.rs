@@ -1,5 +1,6 @@
 //! The commands, one file each, and their common input.
 
+pub(crate) mod aggregate;
 pub(crate) mod await_;
 pub(crate) mod cancel;
 mod client;

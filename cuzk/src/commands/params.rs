@@ -2,6 +2,7 @@
 
 mod fetch;
 mod generate;
+mod generate_srs;
 mod list;
 mod verify;
 
@@ -33,6 +34,8 @@ pub(crate) enum Params {
     List(list::ParamsList),
     /// Make insecure test parameters, under the names the proofs libraries use.
     Generate(generate::ParamsGenerate),
+    /// Make an insecure inner-product SRS for tests of `cuzk aggregate`.
+    GenerateSrs(generate_srs::ParamsGenerateSrs),
     /// Check every point of the parameters in the cache by itself, then all points together
     /// against the circuit.
     Verify(verify::ParamsVerify),
@@ -66,6 +69,7 @@ pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {
         Params::Fetch(args) => fetch::run(context, args),
         Params::List(args) => list::run(context, args),
         Params::Generate(args) => generate::run(context, args),
+        Params::GenerateSrs(args) => generate_srs::run(context, args),
         Params::Verify(args) => verify::run(context, args),
         Params::Prepare(args) => prepare(context, args),
     }

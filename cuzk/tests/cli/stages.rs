@@ -6,7 +6,7 @@
 use super::*;
 
 /// Stages that take seconds, with the beginnings of their lines.
-const QUICK: [(&str, &[&str]); 9] = [
+const QUICK: [(&str, &[&str]); 10] = [
     ("pce", &["pce window-post 2KiB, "]),
     ("witness", &["witness window-post 2KiB, "]),
     (
@@ -17,6 +17,7 @@ const QUICK: [(&str, &[&str]); 9] = [
     ("msm-g1", &["msm-g1 2^6, ", "msm-g1 2^6, "]),
     ("msm-g2", &["msm-g2 2^6, ", "msm-g2 2^6, "]),
     ("sum-g1", &["sum-g1 "]),
+    ("aggregate", &["aggregate 64 proofs, "]),
     ("params", &["params window-post 2KiB, "]),
     ("prove", &["prove window-post 2KiB, "]),
 ];

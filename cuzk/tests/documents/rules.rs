@@ -89,6 +89,8 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("job=$(cuzk submit", NotRun(CALLS)),
     ("cuzk await", NotRun(CALLS)),
     ("cuzk status", NotRun(CALLS)),
+    // The folder of parameters is kept between runs, and an SRS that is there stays.
+    ("cuzk params generate-srs", Ends(&[0, 2])),
     (
         "cuzk params fetch",
         NotRun("it fetches 100 GiB; the tests of the fetch run it"),

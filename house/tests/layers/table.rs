@@ -25,7 +25,14 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
     (
         "cuzk_core",
         &[
-            "config", "error", "panics", "circuits", "pipeline", "job", "engine",
+            "config",
+            "error",
+            "panics",
+            "circuits",
+            "aggregate",
+            "pipeline",
+            "job",
+            "engine",
         ],
     ),
     (

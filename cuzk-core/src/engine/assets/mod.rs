@@ -30,6 +30,7 @@ use self::digest_checks::DigestChecks;
 pub(super) use self::digest_checks::DigestState;
 use self::files_in_use::FilesInUse;
 pub(super) use self::multiples_queue::MultiplesQueue;
+use crate::aggregate::AggregationKeys;
 use crate::circuits::{Circuits, cached_while, parameter_files};
 use crate::config::Config;
 use crate::metrics::{self, Evicted};
@@ -41,6 +42,8 @@ pub(super) struct Assets {
     pub(super) multiples: MultiplesQueue,
     /// Circuits whose parameters are compared with the network's digests.
     pub(super) digests: DigestChecks,
+    /// Keys of the inner-product SRS.
+    pub(super) aggregation: AggregationKeys,
     circuits: Arc<Circuits>,
     params: Arc<ParamCache>,
     in_use: FilesInUse,
@@ -62,6 +65,7 @@ impl Assets {
             costs: CostTable::new(config, limits),
             multiples: MultiplesQueue::default(),
             digests: DigestChecks::new(config.srs.check_digests),
+            aggregation: AggregationKeys::new(config),
             circuits: Arc::default(),
             params: Arc::new(ParamCache::new(&config.srs.param_cache).with_threads(threads)),
             in_use: FilesInUse::default(),

@@ -12,7 +12,7 @@ use cuzk_core::error::ErrorCode;
 use cuzk_fetch::{
     Digests, Event, FetchError, ListedFile, Observer, Options, Outcome, Progress, Report, Source,
 };
-use cuzk_filecoin::{CircuitId, PARAMETERS_JSON, ProofKind, SectorSize};
+use cuzk_filecoin::{CircuitId, PARAMETERS_JSON, ProofKind, SRS_JSON, SectorSize, srs_file_name};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar};
 use serde::Serialize;
 
@@ -28,11 +28,19 @@ const LINE_TIME: Duration = Duration::from_secs(30);
 pub(crate) struct ParamsFetch {
     /// porep, winning-post, window-post or snap-deals; several with commas, or by repeating
     /// the option.
-    #[arg(long, required = true, value_delimiter = ',')]
+    #[arg(
+        long,
+        required_unless_present = "srs",
+        requires = "sector_size",
+        value_delimiter = ','
+    )]
     pub(crate) kind: Vec<ProofKind>,
     /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB.
+    #[arg(long, required_unless_present = "srs")]
+    pub(crate) sector_size: Option<SectorSize>,
+    /// Fetch the inner-product SRS too, which `cuzk aggregate` needs.
     #[arg(long)]
-    pub(crate) sector_size: SectorSize,
+    pub(crate) srs: bool,
     /// A source: a folder, http(s)://HOST/PATH, ipfs://GATEWAY or cuzk://HOST:PORT. All
     /// sources are used at the same time. Default: `[srs] sources`, or without them the
     /// gateway in the variable IPFS_GATEWAY.
@@ -96,37 +104,60 @@ pub(super) fn run(context: &Context, args: &ParamsFetch) -> Result<(), Failure> 
     output::print(context.json, &report, text)
 }
 
-/// Returns the list of digests that a command uses.
-pub(super) fn digests(file: Option<&PathBuf>) -> Result<Digests, Failure> {
-    match file {
-        Some(path) => Digests::read(path).map_err(|error| failure(&error)),
-        None => Digests::parse(PARAMETERS_JSON)
-            .map_err(|problem| Failure::failed(format!("the list of the networks: {problem}"))),
+/// The list of digests that a command uses.
+pub(super) enum Lists {
+    /// That of a file.
+    File(Digests),
+    /// Those of the networks: of parameters, and of the inner-product SRS.
+    Networks([Digests; 2]),
+}
+
+impl Lists {
+    /// Returns the entry of a file.
+    pub(super) fn get(&self, name: &str) -> Option<&ListedFile> {
+        match self {
+            Self::File(digests) => digests.get(name),
+            Self::Networks([parameters, srs]) => parameters.get(name).or_else(|| srs.get(name)),
+        }
     }
+}
+
+/// Returns the list of digests that a command uses.
+pub(super) fn digests(file: Option<&PathBuf>) -> Result<Lists, Failure> {
+    let parse = |text| {
+        Digests::parse(text)
+            .map_err(|problem| Failure::failed(format!("the list of the networks: {problem}")))
+    };
+    Ok(match file {
+        Some(path) => Lists::File(Digests::read(path).map_err(|error| failure(&error))?),
+        None => Lists::Networks([parse(PARAMETERS_JSON)?, parse(SRS_JSON)?]),
+    })
 }
 
 /// Returns the parameters and the keys of the kinds that are asked for.
 fn wanted(args: &ParamsFetch) -> Result<Vec<ListedFile>, Failure> {
     let digests = digests(args.digests.as_ref())?;
-    let mut files = Vec::new();
-    for &kind in &args.kind {
-        let id = CircuitId {
-            kind,
-            sector_size: args.sector_size,
-        };
-        let names = circuits::parameter_files(id)?;
+    let mut names = Vec::new();
+    let sized = args.sector_size.into_iter();
+    let ids = sized.flat_map(|sector_size| {
+        let kinds = args.kind.iter();
+        kinds.map(move |&kind| CircuitId { kind, sector_size })
+    });
+    for id in ids {
+        let files = circuits::parameter_files(id)?;
         // The key is small, and a proof cannot do without it.
-        for name in [names.vk, names.params] {
-            let listed = digests.get(&name).ok_or_else(|| {
-                Failure::input(format!(
-                    "{name}: not in the list of digests, so it cannot be checked; give a list \
-                     that has it with --digests"
-                ))
-            })?;
-            files.push(listed.clone());
-        }
+        names.extend([files.vk, files.params]);
     }
-    Ok(files)
+    names.extend(args.srs.then(srs_file_name));
+    let listed = names.into_iter().map(|name| {
+        digests.get(&name).cloned().ok_or_else(|| {
+            Failure::input(format!(
+                "{name}: not in the list of digests, so it cannot be checked; give a list \
+                 that has it with --digests"
+            ))
+        })
+    });
+    listed.collect()
 }
 
 fn sources(context: &Context, args: &ParamsFetch) -> Result<Vec<Source>, Failure> {

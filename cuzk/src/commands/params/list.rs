@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use cuzk_core::circuits;
 use cuzk_fetch::{Digest, HashedFile, ListedFile, noted_digest};
-use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, srs_file_name};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ impl State {
 #[derive(Debug, Serialize)]
 struct Line {
     name: String,
-    /// The circuit that it is for.
+    /// The circuit that it is for, or "aggregation".
     circuit: Option<String>,
     bytes: u64,
     state: State,
@@ -78,7 +78,10 @@ pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
         let metadata = path.metadata();
         let metadata = metadata.map_err(|error| Failure::file(&path, &error))?;
         files.push(Line {
-            circuit: circuits.get(&name).map(ToString::to_string),
+            circuit: match circuits.get(&name) {
+                None if name == srs_file_name() => Some("aggregation".to_owned()),
+                circuit => circuit.map(ToString::to_string),
+            },
             bytes: metadata.len(),
             state: state(digest, digests.get(&name)),
             name,
@@ -91,7 +94,7 @@ pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
     output::print(context.json, &report, text)
 }
 
-/// Returns the names of parameters and keys in a folder, in their order. A folder that does
+/// Returns the names of parameters, keys and SRS in a folder, in their order. A folder that does
 /// not exist has none.
 fn names(folder: &Path) -> Result<Vec<String>, Failure> {
     let entries = match std::fs::read_dir(folder) {
@@ -101,7 +104,8 @@ fn names(folder: &Path) -> Result<Vec<String>, Failure> {
     };
     let names = entries.flatten().filter(|entry| entry.path().is_file());
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let is_of_kind = |name: &String| name.ends_with(".params") || name.ends_with(".vk");
+    let extensions = [".params", ".vk", ".srs"];
+    let is_of_kind = |name: &String| extensions.iter().any(|end| name.ends_with(end));
     let mut names: Vec<_> = names.filter(is_of_kind).collect();
     names.sort();
     Ok(names)

@@ -1,0 +1,187 @@
+//! `cuzk aggregate` with real proofs of the bundled sector, and everything that it refuses.
+
+use cuzk_filecoin::{AggregateRequest, ProofKind};
+use cuzk_testing::{KNOWN_ANSWERS, bundled_request, files};
+use tempfile::TempDir;
+
+use super::*;
+
+/// A folder with the verifying key of PoRep, an SRS for four proofs, and a proof.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let _in_the_cache = cuzk_testing::circuit_with_params(ProofKind::Porep, &param_cache());
+        let key = files(ProofKind::Porep).vk;
+        std::fs::copy(param_cache().join(&key), folder.path().join(&key)).unwrap();
+        std::fs::write(folder.path().join("proof"), proof()).unwrap();
+        Self(folder)
+    }
+
+    fn with_srs() -> Self {
+        let folder = Self::new();
+        let made = folder.run(&[
+            "params",
+            "generate-srs",
+            "--proofs",
+            "4",
+            "--i-know-this-is-insecure",
+        ]);
+        assert!(made.status.success());
+        folder
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        cuzk_in(self.0.path(), arguments)
+    }
+
+    /// Aggregates the bundled sector `count` times, with proofs in the file `proof`.
+    fn aggregate(&self, count: usize, proof: &str, more: &[&str]) -> Output {
+        let (request, proof) = (data("porep.json"), self.path(proof));
+        let (request, out) = (request.to_str().unwrap(), self.path("out"));
+        let pair = ["--porep", request, "--proof", &proof];
+        let pairs = std::iter::repeat_n(pair, count).flatten();
+        let mut arguments: Vec<&str> = pairs.collect();
+        arguments.extend(["--out", &out]);
+        self.run(&[&["aggregate"], arguments.as_slice(), more].concat())
+    }
+}
+
+/// bellperson's proof of the bundled sector.
+fn proof() -> Vec<u8> {
+    let answers: Value = serde_json::from_str(KNOWN_ANSWERS).unwrap();
+    let digits = answers["porep"].as_str().unwrap().as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+#[test]
+fn proofs_of_the_bundled_sector_are_aggregated_and_the_chains_verifier_accepts() {
+    let folder = Folder::with_srs();
+    // Without a second run of v1 for each count: the versions differ in the transcript only.
+    for (count, more) in [(1, vec![]), (3, vec![]), (2, vec!["--first-version"])] {
+        let more = [more, vec!["--reference", "--json"]].concat();
+        let output = folder.aggregate(count, "proof", &more);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&report["sectors"], &report["proofs"]),
+            (&count.into(), &count.into())
+        );
+        assert_eq!(report["padded_proofs"], count.max(2).next_power_of_two());
+        assert_eq!(report["verified"], true);
+        let written = std::fs::metadata(folder.path("out")).unwrap().len();
+        assert_eq!(report["aggregate_bytes"], written);
+    }
+}
+
+#[test]
+fn a_list_of_sectors_gives_the_aggregate_of_their_requests() {
+    let folder = Folder::with_srs();
+    assert!(folder.aggregate(2, "proof", &[]).status.success());
+    let expected = std::fs::read(folder.path("out")).unwrap();
+    let request = bundled_request(ProofKind::Porep);
+    let mut list = AggregateRequest::of(&request, proof()).unwrap();
+    list.push(&request, proof()).unwrap();
+    let (file, out) = (folder.path("list.json"), folder.path("again"));
+    std::fs::write(&file, list.to_json()).unwrap();
+    let arguments = ["aggregate", "--request", &file, "--out", &out];
+    assert!(folder.run(&arguments).status.success());
+    assert!(std::fs::read(&out).unwrap() == expected);
+    let text = String::from_utf8(list.to_json()).unwrap();
+    for (altered, message) in [
+        (text.replace("miner_id", "miner"), "unknown field `miner`"),
+        (
+            text.replace("\"aggregation\":1", "\"aggregation\":2"),
+            "aggregation: expected 0",
+        ),
+        (
+            text.replace("\"registered_proof\":5", "\"registered_proof\":15"),
+            "non-interactive",
+        ),
+        (
+            text.replacen("\"seed\":\"", "\"seed\":\"AAAA", 1),
+            "sectors[0].seed: expected 32",
+        ),
+        ("[]".to_owned(), "not a request to aggregate"),
+    ] {
+        assert_ne!(altered, text, "{message}");
+        std::fs::write(&file, altered).unwrap();
+        fails(2, message, &folder.run(&arguments));
+    }
+}
+
+#[test]
+fn that_which_cannot_be_aggregated_is_refused_by_name() {
+    let folder = Folder::with_srs();
+    let mut damaged = proof();
+    // Another point of G1, and still one: A in place of C.
+    damaged.copy_within(..48, 144);
+    std::fs::write(folder.path("wrong"), &damaged).unwrap();
+    damaged[3] ^= 1;
+    std::fs::write(folder.path("damaged"), &damaged).unwrap();
+    std::fs::write(folder.path("short"), &damaged[1..]).unwrap();
+    for (proof, message) in [
+        ("wrong", "partition 0: the proof does not verify"),
+        ("damaged", "sectors[0].proof: sector"),
+        ("short", "sectors[0].proof: expected 192 bytes, got 191"),
+    ] {
+        fails(2, message, &folder.aggregate(1, proof, &[]));
+    }
+    fails(2, "8 proofs need 16", &folder.aggregate(5, "proof", &[]));
+    let other = data("winning-post.json");
+    let (other, proof, out) = (
+        other.to_str().unwrap(),
+        folder.path("proof"),
+        folder.path("out"),
+    );
+    let arguments = [
+        "aggregate",
+        "--porep",
+        other,
+        "--proof",
+        &proof,
+        "--out",
+        &out,
+    ];
+    fails(
+        2,
+        "a proof of kind winning-post cannot be aggregated",
+        &folder.run(&arguments),
+    );
+    let porep = data("porep.json");
+    let arguments = [
+        "aggregate",
+        "--porep",
+        porep.to_str().unwrap(),
+        "--out",
+        &out,
+    ];
+    fails(2, "1 requests and 0 proofs", &folder.run(&arguments));
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn a_missing_srs_has_a_remedy_and_one_that_is_there_is_never_replaced() {
+    let folder = Folder::new();
+    let output = folder.aggregate(1, "proof", &[]);
+    fails(2, "cuzk params fetch --srs", &output);
+    fails(2, "v28-fil-inner-product-v1.srs", &output);
+    let generate = ["params", "generate-srs", "--proofs", "2"];
+    fails(2, "--i-know-this-is-insecure", &folder.run(&generate));
+    let generate = [&generate[..], &["--i-know-this-is-insecure"]].concat();
+    assert!(folder.run(&generate).status.success());
+    fails(2, "is there, and is never replaced", &folder.run(&generate));
+    assert!(folder.aggregate(1, "proof", &[]).status.success());
+    let path = folder.path("v28-fil-inner-product-v1.srs");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.truncate(bytes.len() - 1);
+    std::fs::write(&path, bytes).unwrap();
+    fails(2, "fetch it again", &folder.aggregate(1, "proof", &[]));
+}
