@@ -324,6 +324,8 @@ mod tests {
         }
         assert!(health.lock().next_rest <= REST_MAX);
         health.lock().standing = Standing::Trusted;
+        health.good();
+        assert_eq!(health.lock().next_rest, REST_MAX, "one good piece of many");
         while health.lock().score > 0 {
             health.good();
         }
@@ -354,6 +356,17 @@ mod tests {
         assert!(!health.is_trusted());
         assert!(new.passed());
         assert!(health.is_trusted());
+    }
+
+    #[test]
+    fn good_work_after_a_trial_makes_up_for_one_fault() {
+        let health = Arc::new(Health::new(2, NO_REST));
+        health.fault("first");
+        assert!(health.fault("second"));
+        assert!(health.try_it().unwrap().passed());
+        (0..GOOD_PER_FAULT).for_each(|_| health.good());
+        assert!(!health.fault("third"));
+        assert!(health.fault("fourth"));
     }
 
     #[test]

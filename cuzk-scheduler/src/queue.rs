@@ -252,7 +252,9 @@ mod tests {
     #[test]
     fn what_cannot_wait_goes_in_at_once() {
         let queue = Queue::new(1);
+        assert!(queue.is_empty());
         queue.push(rank(Priority::Low), "first").unwrap();
+        assert!(!queue.is_empty());
         queue
             .push_at_once(rank(Priority::Critical), "second")
             .unwrap();

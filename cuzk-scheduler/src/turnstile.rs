@@ -128,4 +128,26 @@ mod tests {
         let expected = [Priority::High, Priority::Normal, Priority::Low];
         assert_eq!(order.into_inner().unwrap(), expected);
     }
+
+    /// Each has a place of its own.
+    #[test]
+    fn all_of_one_rank_get_in() {
+        let turnstile = Turnstile::new(1);
+        let patience = Patience {
+            normal: Duration::ZERO,
+            low: Duration::ZERO,
+        };
+        let rank = Rank::new(Priority::Normal, Instant::now(), 0, patience);
+        let inside = turnstile.enter(rank);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| drop(turnstile.enter(rank)));
+            }
+            while lock(&turnstile.state).waiting.len() < 2 {
+                thread::yield_now();
+            }
+            drop(inside);
+        });
+        assert!(lock(&turnstile.state).waiting.is_empty());
+    }
 }

@@ -8,7 +8,7 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -740,6 +740,53 @@ fn held_work_has_no_turn_and_delays_nobody() {
     admission.hold(None);
     drop(memory);
     assert_eq!(admitted(&admission, Lane::Common).0, 2);
+}
+
+/// The question that holds work has another answer now, and no work came or ended.
+#[test]
+fn whoever_waits_looks_again_when_it_is_told_to() {
+    static HOLDS: AtomicBool = AtomicBool::new(true);
+    let admission = Arc::new(Admission::new(limits(100, 0)));
+    admission.hold(Some(|_| HOLDS.load(Ordering::SeqCst)));
+    submit(&admission, Priority::Normal, 1, Need::own(10));
+    let (tell, told) = mpsc::channel();
+    thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || tell.send(admitted(&admission, Lane::Common).0)
+    });
+    assert!(told.recv_timeout(Duration::from_millis(20)).is_err());
+    HOLDS.store(false, Ordering::SeqCst);
+    admission.wake();
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(1));
+}
+
+#[test]
+fn a_survey_counts_what_is_ahead_and_the_bytes_to_be_charged() {
+    let admission = Admission::new(limits(100, 0));
+    submit(&admission, Priority::Normal, 1, sharing(10, 1, 30));
+    let _running = admitted(&admission, Lane::Common);
+    let needs = [sharing(10, 1, 30), Need::own(25), sharing(5, 2, 40)];
+    for (item, need) in (2..).zip(needs) {
+        submit(&admission, Priority::Normal, item, need);
+    }
+    let mut seen = Vec::new();
+    admission.visit_waiting(|item, work| seen.push((*item, work.ahead, work.needed_bytes)));
+    assert_eq!(seen, [(2, 0, 10), (3, 1, 25), (4, 2, 45)]);
+    assert!(!admission.is_closed());
+    admission.close();
+    assert!(admission.is_closed());
+}
+
+#[test]
+fn what_was_given_up_counts_no_more_when_its_memory_is_free() {
+    let admission = Admission::new(limits(100, 0));
+    submit(&admission, Priority::Normal, 1, sharing(40, 1, 10));
+    let (_, mut memory, _) = admitted(&admission, Lane::Common);
+    memory.abandon();
+    let all = || admission.check(Priority::Normal, &Need::own(100));
+    assert!(all().is_err());
+    drop(memory);
+    assert_eq!(all(), Ok(()));
 }
 
 #[test]
