@@ -66,6 +66,10 @@ fn wide() {
 }
 
 /// Multiplies words of 64 bits, and uses both halves of each product.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two halves of a product"
+)]
 fn narrow() {
     let factor = u128::from(black_box(FACTOR));
     let mut chains = [FACTOR; CHAINS];

@@ -122,15 +122,14 @@ pub(crate) fn seal_proof(number: u64) -> Result<RegisteredSealProof, Error> {
     interactive(proof)
 }
 
-/// Refuses non-interactive PoRep, whose proof is an aggregate over its
-/// partitions and needs another reference string.
+/// Refuses non-interactive PoRep, whose proof is an aggregate over its partitions.
 pub(super) fn interactive(proof: RegisteredSealProof) -> Result<RegisteredSealProof, Error> {
     if proof.feature_enabled(ApiFeature::NonInteractivePoRep) {
         return Err(Error::request(
             "registered_proof",
             format!(
-                "{proof:?} ({}) is non-interactive PoRep: an aggregate of {} proofs, made with \
-                 v28-fil-inner-product-v1.srs, which this engine does not read",
+                "{proof:?} ({}) is non-interactive PoRep: an aggregate of {} proofs of a circuit \
+                 that this engine does not prove yet",
                 proof.wire_number(),
                 proof.partitions(),
             ),
