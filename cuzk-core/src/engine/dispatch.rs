@@ -64,15 +64,6 @@ impl Dispatcher {
         (lane == Lane::Critical).then(|| self.pause.raise())
     }
 
-    /// Waits while critical work runs, before something that has no checkpoint. The critical do
-    /// not wait.
-    pub(super) fn give_way(&self, rank: Rank) {
-        if !rank.is_critical() {
-            let never_cancelled = Checkpoint::never().paused_by(&self.pause);
-            never_cancelled.check().ok();
-        }
-    }
-
     /// Returns the checkpoint of an attempt's work. It stops with its job, and pauses for
     /// critical work unless it is critical itself. Each check is a sign of life.
     pub(super) fn checkpoint(&self, attempt: &Attempt) -> Checkpoint<'static> {

@@ -72,7 +72,7 @@ pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
 pub use self::start::serve_one_command;
-use self::start::{begin, cannot_start, decode_file, synthesis_pool};
+use self::start::{cannot_start, decode_file, synthesis_pool};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,
@@ -143,7 +143,12 @@ impl Engine {
         devices: Vec<Device>,
         decoder: Decoder,
     ) -> Result<Self> {
-        begin(Arc::new(Core::new(config, pool, devices, decoder)?))
+        let core = Arc::new(Core::new(config, pool, devices, decoder)?);
+        let workers = Arc::default();
+        // Made before the threads, so that they end if one of them cannot begin.
+        let engine = Self { core, workers };
+        engine.workers.begin(&engine.core)?;
+        Ok(engine)
     }
 
     /// Decodes and validates `request` and queues its partitions. It blocks meanwhile, and
@@ -309,8 +314,7 @@ impl Engine {
         changes.wrapping_add(self.core.dispatch.heartbeat.count())
     }
 
-    /// Returns true while a critical partition is computed here. The engine's other work stands
-    /// still then. A program that computes beside the engine does well to stand still, too.
+    /// Returns true while a critical partition is computed here, and other work stands still.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         self.core.dispatch.pause.quiet().is_none()
@@ -351,13 +355,11 @@ impl Engine {
         self.end_within(patience)
     }
 
-    /// Ends the engine as [`Engine::shutdown_within`] does, for callers that share it.
-    /// Afterwards it accepts nothing.
+    /// As [`Engine::shutdown_within`], for callers that share the engine.
     #[must_use]
     pub fn end_within(&self, patience: Duration) -> Vec<JobHandle> {
         self.core.close();
-        // None for a patience without an end.
-        let until = Instant::now().checked_add(patience);
+        let until = Instant::now().checked_add(patience); // None for one without an end.
         let mut left = Vec::new();
         for job in entrance::held_last(&self.core) {
             let is_held = entrance::is_held(&self.core, &job);
@@ -365,9 +367,8 @@ impl Engine {
                 entrance::await_running(&self.core, until);
             }
             let handle = handle(&self.core, Arc::clone(&job));
-            let remaining = until.map_or(Duration::MAX, |until| {
-                until.saturating_duration_since(Instant::now())
-            });
+            let left_of = |until: Instant| until.saturating_duration_since(Instant::now());
+            let remaining = until.map_or(Duration::MAX, left_of);
             let patience = if is_held { Duration::ZERO } else { remaining };
             let is_left = match handle.wait_for(patience) {
                 None => self.core.end(&job, Error::ShuttingDown),

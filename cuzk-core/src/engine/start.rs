@@ -7,7 +7,6 @@ use cuzk_filecoin::{ProofRequest, Statement, decode};
 use rayon::ThreadPool;
 
 use super::Engine;
-use super::core::Core;
 use crate::config::{Config, address_space_problem};
 use crate::{Error, Result};
 
@@ -41,13 +40,4 @@ pub(super) fn cannot_start(error: impl std::fmt::Display) -> Error {
     Error::Start {
         problem: error.to_string(),
     }
-}
-
-/// Starts the threads of an engine.
-pub(super) fn begin(core: Arc<Core>) -> Result<Engine> {
-    let workers = Arc::default();
-    // Made before the threads, so that they end if one of them cannot begin.
-    let engine = Engine { core, workers };
-    engine.workers.begin(&engine.core)?;
-    Ok(engine)
 }

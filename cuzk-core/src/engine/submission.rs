@@ -12,6 +12,7 @@ use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JournalError, State};
+use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::Lane;
 use cuzk_scheduler::clock;
 use cuzk_scheduler::priority::{Priority, Rank};
@@ -75,7 +76,7 @@ pub(super) fn submit_request(
     let patience = core.config.jobs.patience;
     let rank = Rank::new(priority, asked, number, patience);
     let turn = core.dispatch.decoding.enter(rank);
-    core.dispatch.give_way(rank);
+    give_way(core, rank);
     trace.waited(Stage::DecodeWait, asked);
     let decode = || core.compute.decode(rank.is_critical(), decode);
     let statement = trace.time(Stage::Decode, decode)?;
@@ -90,6 +91,14 @@ pub(super) fn submit_request(
         claim.decide(Arc::clone(&job));
     }
     Ok(job)
+}
+
+/// Waits while critical work runs, because decoding has no checkpoint. The critical do not wait.
+fn give_way(core: &Core, rank: Rank) {
+    if !rank.is_critical() {
+        let never_cancelled = Checkpoint::never().paused_by(&core.dispatch.pause);
+        never_cancelled.check().ok();
+    }
 }
 
 /// Queues the partitions of a statement that was decoded elsewhere.
