@@ -78,7 +78,7 @@ pub use self::status::{
     PartitionStatus, Status,
 };
 use self::submission::{accepted, handle, submit_request, submit_statement};
-use self::workers::Workers;
+use self::workers::{Workers, begin};
 use crate::aggregate::aggregate_request;
 use crate::config::Config;
 use crate::job::{JobHandle, JobOptions, RequestBytes, priority_of};
@@ -143,12 +143,7 @@ impl Engine {
         devices: Vec<Device>,
         decoder: Decoder,
     ) -> Result<Self> {
-        let core = Arc::new(Core::new(config, pool, devices, decoder)?);
-        let workers = Arc::default();
-        // Made before the threads, so that they end if one of them cannot begin.
-        let engine = Self { core, workers };
-        engine.workers.begin(&engine.core)?;
-        Ok(engine)
+        begin(Arc::new(Core::new(config, pool, devices, decoder)?))
     }
 
     /// Decodes and validates `request` and queues its partitions. It blocks meanwhile, and

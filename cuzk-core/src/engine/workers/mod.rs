@@ -24,9 +24,9 @@ use std::thread::JoinHandle;
 use cuzk_scheduler::admission::Lane;
 
 pub(super) use self::admission::learn;
-use super::cannot_start;
 use super::core::Core;
 use super::fleet::watchdog::Watchdog;
+use super::{Engine, cannot_start};
 use crate::Result;
 
 /// The threads, by what must have ended before they can.
@@ -44,6 +44,15 @@ pub(super) struct Workers {
 /// Threads that end together.
 #[derive(Debug, Default)]
 struct Crew(Mutex<Vec<JoinHandle<()>>>);
+
+/// Begins the threads of an engine.
+pub(super) fn begin(core: Arc<Core>) -> Result<Engine> {
+    let workers = Arc::default();
+    // Made before the threads, so that they end if one of them cannot begin.
+    let engine = Engine { core, workers };
+    engine.workers.begin(&engine.core)?;
+    Ok(engine)
+}
 
 impl Workers {
     /// Starts all threads.
