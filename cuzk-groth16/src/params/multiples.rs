@@ -4,7 +4,8 @@
 //! them (`cuzk_kernels::msm::Multiples`), and none of their bases has to be
 //! decoded. The file is larger than the parameters, so it is made for circuits
 //! whose proofs are urgent. Only variables that are not bits have
-//! multiples; a bit that is one is an addition anyway.
+//! multiples; a bit that is one is an addition anyway. A circuit with many constraints and
+//! few such variables has multiples of these only, and none of H.
 //!
 //! A file is used if it exists. Callers decide when one is made. The invariant: multiples
 //! that are opened were made from these parameters for this circuit and these
@@ -34,7 +35,7 @@ use super::error::ParamsError;
 use super::file::ParamsFile;
 use super::map::Map;
 use header::{Header, Section};
-use queries::Queries;
+use queries::{OfH, Queries};
 
 pub(in crate::params) use shared::SharedMultiples;
 pub use shared::{SharedFile, planned_multiples, writing_bytes};
@@ -158,7 +159,11 @@ impl MappedMultiples {
         let header = Header::read(map.bytes()).map_err(Fault::from);
         let opened = header.and_then(|header| {
             header.expect(&Header::identity(params, program, isa))?;
-            let [h, l, a, b_g2] = Queries::new(program, densities).0;
+            let of_h = match &header.sections {
+                [h, ..] if h.points == 0 => OfH::None,
+                _ => OfH::All,
+            };
+            let [h, l, a, b_g2] = Queries::new(program, densities, of_h).0;
             let check = |section: &Section, chosen| section.check(map.bytes(), chosen, checkpoint);
             let [ch, cl, ca, cb] = &header.sections;
             let ((h, l), (a, b_g2)) = rayon::join(
@@ -182,8 +187,9 @@ impl MappedMultiples {
             a,
             b_g2,
         };
-        let g1 = [multiples.h(), multiples.l(), multiples.a()];
-        if g1.iter().any(Option::is_none) || multiples.b_g2().is_none() {
+        let h_is_whole = multiples.h.chosen.count() == 0 || multiples.h().is_some();
+        let g1_is_whole = h_is_whole && multiples.l().is_some() && multiples.a().is_some();
+        if !g1_is_whole || multiples.b_g2().is_none() {
             let problem = "its dimensions contradict each other".to_owned();
             return Err(ParamsError::Multiples { path, problem });
         }
@@ -193,8 +199,12 @@ impl MappedMultiples {
     /// In which shapes they are.
     #[must_use]
     pub fn shapes(&self) -> Shapes {
-        let [h, l, a, b_g2] = [&self.h, &self.l, &self.a, &self.b_g2].map(|rows| Some(rows.shape));
-        Shapes { h, l, a, b_g2 }
+        Shapes {
+            h: (self.h.chosen.count() > 0).then_some(self.h.shape),
+            l: Some(self.l.shape),
+            a: Some(self.a.shape),
+            b_g2: Some(self.b_g2.shape),
+        }
     }
 
     /// The size of the file.
@@ -203,13 +213,14 @@ impl MappedMultiples {
         self.map.bytes().len()
     }
 
-    /// Returns the multiples of the query H. An opened file has those of every query.
+    /// Returns the multiples of the query H, if the file has them. It has those of every other
+    /// query.
     #[must_use]
     pub fn h(&self) -> Option<Multiples<'_, G1Affine>> {
-        self.of(&self.h)
+        (self.h.chosen.count() > 0).then(|| self.of(&self.h))?
     }
 
-    /// Those of the query L, in the shape of H's.
+    /// Those of the query L, in the shape of H's if it has any.
     #[must_use]
     pub fn l(&self) -> Option<Multiples<'_, G1Affine>> {
         self.of(&self.l)

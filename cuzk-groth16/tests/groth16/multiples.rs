@@ -8,7 +8,7 @@ use cuzk_filecoin::ProofKind;
 use cuzk_groth16::Circuit;
 use cuzk_groth16::params::{
     GenerateOptions, LoadedParams, MappedMultiples, ParamCache, ParamsError, WrittenMultiples,
-    multiples_path, write_multiples,
+    multiples_path, planned_multiples, write_multiples,
 };
 use cuzk_kernels::{Context, Isa};
 use cuzk_memory::{Checkpoint, Stopped};
@@ -135,6 +135,37 @@ fn what_was_written_is_opened() {
     }
     let entries = fs::read_dir(case.folder.path()).unwrap().count();
     assert_eq!(entries, 3, "parameters, key and multiples");
+}
+
+/// Where two rows of all queries do not fit, the file has the wide variables' points only.
+#[test]
+fn a_smaller_limit_leaves_h_out() {
+    let case = Case::new();
+    if cuzk_kernels::testing::ifma().is_none() {
+        return;
+    }
+    let mut limit_bytes = 40 << 20;
+    let written = loop {
+        let written = case.write(limit_bytes).unwrap();
+        if written.rows[0] == 0 {
+            break written;
+        }
+        limit_bytes /= 2;
+    };
+    assert!(written.file_bytes <= limit_bytes + 5 * HEADER_BYTES as u64);
+    assert!(written.rows[1..].iter().all(|rows| (1..=32).contains(rows)));
+    let opened = case.open(Isa::best()).unwrap().unwrap();
+    assert!(opened.h().is_none() && opened.l().is_some());
+    assert!(opened.a().is_some() && opened.b_g2().is_some());
+    let planned = planned_multiples(&case.circuit, Isa::best(), 2, limit_bytes);
+    let (shapes, rows_bytes) = planned.unwrap();
+    assert_eq!(shapes, opened.shapes());
+    assert!(rows_bytes <= limit_bytes && shapes.h.is_none());
+
+    let mut bad = fs::read(case.path()).unwrap();
+    *bad.last_mut().unwrap() ^= 1;
+    fs::write(case.path(), &bad).unwrap();
+    assert!(case.problem(Isa::best()).contains("damaged"));
 }
 
 #[test]

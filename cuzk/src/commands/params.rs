@@ -113,8 +113,12 @@ fn prepare(context: &Context, args: &ParamsPrepare) -> Result<(), Failure> {
         peak_rss_bytes: peak_rss_bytes(),
     };
     output::print(context.json, &report, |report| {
+        let of_what = match report.rows {
+            [0, ..] => " of the points of L, A and B; those of H do not fit",
+            _ => "",
+        };
         format!(
-            "{}\n{} in {:.1} s",
+            "{}\n{}{of_what}, in {:.1} s",
             report.multiples,
             HumanBytes(report.file_bytes),
             report.prepare_s

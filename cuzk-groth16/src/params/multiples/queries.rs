@@ -8,12 +8,21 @@ use cuzk_pce::{Densities, Density, Program};
 /// More rows than any MSM of a circuit is faster with.
 const ROWS_MAX: usize = 32;
 
-/// The bases of H, L, A and B in G2 that have multiples. In H they are all. In the others
-/// they are those of the inputs and of the variables that are not bits.
+/// The bases of H, L, A and B in G2 that have multiples. In H they are all, or none. In the
+/// others they are those of the inputs and of the variables that are not bits.
 pub(super) struct Queries(pub(super) [Chosen; 4]);
 
+/// Whether the bases of H have multiples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfH {
+    All,
+    /// H has a base for each constraint, and the others few that are wide. So they may fit
+    /// where H does not.
+    None,
+}
+
 impl Queries {
-    pub(super) fn new(program: &Program<Scalar>, densities: &Densities) -> Self {
+    pub(super) fn new(program: &Program<Scalar>, densities: &Densities, of_h: OfH) -> Self {
         let rows = program.rows() + program.num_inputs();
         let bits = program.boolean_columns();
         let is_wide = |aux: usize| !bits.contains(aux);
@@ -25,7 +34,7 @@ impl Queries {
             })
         };
         Self([
-            Chosen::new(rows.next_power_of_two() - 1, |_| true),
+            Chosen::new(rows.next_power_of_two() - 1, |_| of_h == OfH::All),
             Chosen::new(program.num_aux(), is_wide),
             of(program.num_inputs(), &densities.a_aux),
             of(densities.b_input.count(), &densities.b_aux),
@@ -44,16 +53,42 @@ impl Queries {
         bytes.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
+    /// Returns the bases that have multiples in a file of at most `limit_bytes`, with the shapes
+    /// with which the MSMs take the fewest additions on `threads` threads.
+    ///
+    /// Where two rows of all queries do not fit, H has none. Then one row is worth its room:
+    /// its points are decoded, and they lie together. An MSM reads them in place of a few
+    /// points here and there in much larger parameters. `None` if that does not fit either.
+    pub(super) fn plan(
+        program: &Program<Scalar>,
+        densities: &Densities,
+        isa: Isa,
+        (threads, limit_bytes): (usize, u64),
+    ) -> Option<(Self, [Shape; 4])> {
+        [(OfH::All, 2), (OfH::None, 1)]
+            .into_iter()
+            .find_map(|(of_h, rows_min)| {
+                let queries = Self::new(program, densities, of_h);
+                let shapes = queries.shapes(isa, threads, (rows_min, limit_bytes))?;
+                Some((queries, shapes))
+            })
+    }
+
     /// Returns the shapes with which the MSMs take the fewest additions on `threads`
-    /// threads, in a file of at most `limit_bytes`. `None` if not even two rows fit.
-    pub(super) fn shapes(&self, isa: Isa, threads: usize, limit_bytes: u64) -> Option<[Shape; 4]> {
+    /// threads, in a file of at most `limit_bytes`. `None` if not even `rows_min` rows fit.
+    fn shapes(
+        &self,
+        isa: Isa,
+        threads: usize,
+        (rows_min, limit_bytes): (usize, u64),
+    ) -> Option<[Shape; 4]> {
         let [h, l, a, b_g2] = &self.0;
         let shapes = |rows_max| {
             let shape = |terms| Shape::choose(terms, threads, rows_max);
             let h_and_l = shape(h.count() + l.count());
             [h_and_l, h_and_l, shape(a.count()), shape(b_g2.count())]
         };
-        (2..=ROWS_MAX).rev().map(shapes).find(|shapes| {
+        (rows_min..=ROWS_MAX).rev().map(shapes).find(|shapes| {
             let bytes = self.rows_bytes(isa, shapes);
             bytes.is_some_and(|bytes| bytes <= limit_bytes)
         })

@@ -15,7 +15,7 @@ use cuzk_memory::{Checkpoint, Stopped};
 use rayon::ThreadPool;
 
 use super::header::Header;
-use super::queries::Queries;
+use super::queries::{OfH, Queries};
 use super::{LIMIT_BYTES, MappedMultiples, Shapes, multiples_path, write_multiples};
 use crate::circuit::Circuit;
 use crate::once_map::OnceMap;
@@ -148,10 +148,10 @@ fn limit_bytes(path: &Path) -> Option<u64> {
 const THREAD_BYTES: u64 = 5 << 19;
 
 /// Returns the memory that making the multiples of a circuit's bases takes on one thread,
-/// in bytes. `None` for instructions that have no form for them.
+/// in bytes, those of H among them. `None` for instructions that have no form for them.
 #[must_use]
 pub fn writing_bytes(circuit: &Circuit, isa: Isa) -> Option<u64> {
-    let queries = Queries::new(circuit.program(), circuit.densities());
+    let queries = Queries::new(circuit.program(), circuit.densities(), OfH::All);
     Some(queries.row_bytes(isa)? + THREAD_BYTES)
 }
 
@@ -165,11 +165,17 @@ pub fn planned_multiples(
     threads: usize,
     limit_bytes: u64,
 ) -> Option<(Shapes, u64)> {
-    let queries = Queries::new(circuit.program(), circuit.densities());
-    let shapes = queries.shapes(isa, threads, limit_bytes)?;
+    let limits = (threads, limit_bytes);
+    let (queries, shapes) = Queries::plan(circuit.program(), circuit.densities(), isa, limits)?;
     let rows_bytes = queries.rows_bytes(isa, &shapes)?;
-    let [h, l, a, b_g2] = shapes.map(Some);
-    Some((Shapes { h, l, a, b_g2 }, rows_bytes))
+    let [h, l, a, b_g2] = shapes;
+    let shapes = Shapes {
+        h: (queries.0[0].count() > 0).then_some(h),
+        l: Some(l),
+        a: Some(a),
+        b_g2: Some(b_g2),
+    };
+    Some((shapes, rows_bytes))
 }
 
 impl SharedMultiples {

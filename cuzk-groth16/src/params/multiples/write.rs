@@ -28,7 +28,8 @@ pub struct WrittenMultiples {
     pub path: PathBuf,
     /// Its size.
     pub file_bytes: u64,
-    /// Multiples of each base of H, L, A and B in G2.
+    /// Multiples of each base of H, L, A and B in G2. H has none if two of each base do not fit
+    /// within the limit.
     pub rows: [usize; 4],
 }
 
@@ -56,9 +57,7 @@ pub fn write_multiples(
         let problem = "the parameters are in no file that it could be beside".to_owned();
         return Err(ParamsError::Multiples { path, problem });
     }
-    let queries = Queries::new(program, densities);
-    let shapes = queries
-        .shapes(isa, threads, limit_bytes)
+    let (queries, shapes) = Queries::plan(program, densities, isa, (threads, limit_bytes))
         .ok_or(ParamsError::NoMultiples { limit_bytes, isa })?;
     let mut header = Header::identity(params, program, isa);
     header.limit_bytes = limit_bytes;
@@ -86,7 +85,10 @@ pub fn write_multiples(
     Ok(WrittenMultiples {
         path,
         file_bytes,
-        rows: shapes.map(Shape::rows),
+        rows: std::array::from_fn(|query| match queries.0[query].count() {
+            0 => 0,
+            _ => shapes[query].rows(),
+        }),
     })
 }
 
