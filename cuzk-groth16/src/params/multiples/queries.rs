@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 32;
 /// others they are those of the inputs and of the variables that are not bits.
 pub(super) struct Queries(pub(super) [Chosen; 4]);
 
-/// Whether the bases of H have multiples.
+/// Says if the bases of H have multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfH {
     All,
@@ -53,8 +53,7 @@ impl Queries {
         bytes.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Returns the bases that have multiples in a file of at most `limit_bytes`, with the shapes
-    /// with which the MSMs take the fewest additions on `threads` threads.
+    /// Returns the bases that have multiples in a file of at most `limit_bytes`, and their shapes.
     ///
     /// Where two rows of all queries do not fit, H has none. Then one row is worth its room:
     /// its points are decoded, and they lie together. An MSM reads them in place of a few
