@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cuzk_core::config::LogLevel;
+use cuzk_core::error::ErrorCode;
 use cuzk_core::{Config, Engine, ProofKind};
 use tokio::sync::watch;
 use tonic_health::ServingStatus;
@@ -115,7 +116,7 @@ impl Reloadable for Daemon {
 
     fn apply(&self, config: Config) {
         if let Err(problem) = (self.set_log_level)(config.logging.level) {
-            tracing::error!("{problem}");
+            tracing::error!(code = %ErrorCode::Internal, "{problem}");
         }
         *self
             .drain_max

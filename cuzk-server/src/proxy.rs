@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cuzk_core::config::Address;
+use cuzk_core::error::ErrorCode;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::copy_bidirectional;
@@ -158,6 +159,7 @@ impl Daemon {
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match connected {
             Err(error) => tracing::error!(
+                code = %ErrorCode::Daemon,
                 "{address}: {error}; the client's connection was closed; check that the daemon \
                  listens there with TLS, and that --ca and --server-name fit its certificate"
             ),

@@ -9,7 +9,7 @@ pub(crate) struct CircuitArgs {
     /// porep, winning-post, window-post or snap-deals.
     #[arg(long)]
     pub(crate) kind: ProofKind,
-    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB.
+    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB, in any case, or as a number of bytes.
     #[arg(long)]
     pub(crate) sector_size: SectorSize,
 }

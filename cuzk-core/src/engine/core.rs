@@ -1,9 +1,8 @@
 //! The five services of an engine, and the steps that need more than one of them.
 //!
-//! Not a thread: the loops are in [`super::workers`]. The invariants: no service calls
-//! another, so a thread that holds a service's lock takes no other service's, unless a
-//! closure that it passes does, and then in the order of the fields below; a job that
-//! was accepted ends once, and afterwards nothing of it stays in a queue.
+//! Not a thread: the loops are in [`super::workers`]. The invariants: no service calls another, so a
+//! thread that holds one service's lock takes another's only in a closure that it passes, and in the
+//! order of the fields below; an accepted job ends once, and then nothing of it stays in a queue.
 
 use std::sync::Arc;
 
@@ -29,6 +28,7 @@ use super::jobs::{Jobs, log_span};
 use super::reverify::{ProofKey, verify_again};
 use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
+use crate::error::ErrorCode;
 use crate::job::{JobState, Owner, Settled};
 use crate::metrics::{self, Fault};
 use crate::panics::catch_panic;
@@ -270,7 +270,7 @@ impl Core {
 
     fn quarantined(&self, device: usize) {
         tracing::error!(
-            device,
+            device, code = %ErrorCode::Device,
             "the device failed too often and gets no more work; its partitions are proved elsewhere"
         );
         metrics::device_quarantined(device, true);

@@ -11,6 +11,7 @@ use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{GpuResources, Status};
 
 use crate::config::{Config, Devices, device_queues_problem};
+use crate::error::ErrorCode;
 use crate::{Error, Result};
 
 /// The devices that the configuration names: the CPU, whose device region runs
@@ -102,7 +103,7 @@ fn named_gpus(config: &Config, ordinals: &[u32]) -> Result<Vec<Device>> {
 /// Every GPU that CUDA shows and that can be opened.
 fn all_gpus(config: &Config) -> Result<Vec<Device>> {
     let count = device_count().unwrap_or_else(|error| {
-        tracing::warn!(%error, "no GPU is used");
+        tracing::warn!(code = %ErrorCode::Device, %error, "no GPU is used");
         0
     });
     if count == 0 {
@@ -112,7 +113,7 @@ fn all_gpus(config: &Config) -> Result<Vec<Device>> {
     let gpu = |ordinal| match open_gpu(config, ordinal, &machine) {
         Ok(device) => Some(device),
         Err(error) => {
-            tracing::warn!(ordinal, %error, "a GPU is not used");
+            tracing::warn!(ordinal, code = %ErrorCode::Device, %error, "a GPU is not used");
             None
         }
     };

@@ -24,6 +24,7 @@ use super::jobs::registry::Begin;
 use super::jobs::stored::stored_options;
 use super::jobs::{Jobs, log_span};
 use super::reverify::verify_stored;
+use crate::error::ErrorCode;
 use crate::job::{JobHandle, JobOptions, JobState, NewJob, RequestBytes, priority_of};
 use crate::metrics::{self, Refusal};
 use crate::timeline::Stage;
@@ -273,7 +274,10 @@ fn keep(
         let accepted = match recorder.accept(id, &options, request.as_bytes()) {
             // A job that cannot be read cannot be gone on with.
             Err(error @ JournalError::DamagedJob { .. }) => {
-                tracing::warn!(id, %error, "the job is proved again");
+                tracing::warn!(
+                    id, code = %ErrorCode::JournalUnusable, %error,
+                    "the job is proved again"
+                );
                 journal.forget(id)?;
                 continue;
             }
@@ -312,7 +316,8 @@ fn stored_proofs(
     let verify = |(partition, proof)| {
         let proof = verify_stored(services, statement, critical, partition, proof);
         let warn = |error: &Error| {
-            tracing::warn!(partition, %error, "a proof of the journal is made again");
+            let code = ErrorCode::of(error);
+            tracing::warn!(partition, %code, %error, "a proof of the journal is made again");
         };
         Some((partition, proof.inspect_err(warn).ok()?))
     };

@@ -280,10 +280,12 @@ fn of_journal(error: &JournalError) -> ErrorCode {
     match error {
         JournalError::InUse { .. } => JournalInUse,
         JournalError::Damaged { .. }
+        | JournalError::DamagedJob { .. }
         | JournalError::Foreign { .. }
         | JournalError::NewerFormat { .. } => JournalUnusable,
-        JournalError::OtherInput { .. } => Conflict,
-        JournalError::InvalidInput { .. } => Argument,
+        JournalError::OtherInput { .. } | JournalError::Ended { .. } => Conflict,
+        JournalError::InvalidInput { .. } | JournalError::Unknown { .. } => Argument,
+        JournalError::Full { .. } => Busy,
         error if error.is_input() => File,
         _ => JournalFailing,
     }

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use cuzk_core::config::Server;
+use cuzk_core::error::ErrorCode;
 use rustls::ServerConfig;
 use tonic::Status;
 
@@ -118,7 +119,11 @@ impl Access {
         match self.reload(&server) {
             Ok(()) => tracing::info!("read the certificates and tokens again"),
             Err(error) => {
-                tracing::error!("{error}; the certificates and tokens that were read before stay");
+                let code = ErrorCode::Configuration;
+                tracing::error!(
+                    %code,
+                    "{error}; the certificates and tokens that were read before stay"
+                );
                 return false;
             }
         }

@@ -11,6 +11,7 @@ use cuzk_cluster::message::WorkId;
 use cuzk_cluster::nats;
 use cuzk_core::Error;
 use cuzk_core::engine::{GiveBack, Remote};
+use cuzk_core::error::ErrorCode;
 
 use super::inputs::Inputs;
 use super::table::Table;
@@ -49,7 +50,11 @@ impl nats::Home for Home {
         let input = statement.partition_request(id.partition);
         // It was made once before, to be offered.
         input
-            .inspect_err(|error| tracing::error!(%error, "a partition cannot be sent again"))
+            .map_err(Error::from)
+            .inspect_err(|error| {
+                let code = ErrorCode::of(error);
+                tracing::error!(%code, %error, "a partition cannot be sent again");
+            })
             .ok()
     }
 
@@ -67,7 +72,11 @@ impl nats::Home for Home {
                 Some(false)
             }
             Err(error) => {
-                tracing::error!(%id, %error, "the proof of another machine cannot be verified");
+                let code = ErrorCode::of(&error);
+                tracing::error!(
+                    %id, %code, %error,
+                    "the proof of another machine cannot be verified"
+                );
                 self.remote.give_back(partition, GiveBack::Failed);
                 None
             }

@@ -21,6 +21,7 @@ use cuzk_cluster::subject::Circuit;
 use cuzk_core::engine::{
     Decoder, Elsewhere, GiveBack, PartitionId, QueuedPartition, Remote, devices,
 };
+use cuzk_core::error::ErrorCode;
 use cuzk_core::{Config, Engine, Priority};
 use rayon::ThreadPool;
 
@@ -217,7 +218,8 @@ fn offer_all(table: &Table, place: &Weak<Place>, lane: Lane) {
         if let Some(place) = place.upgrade() {
             let offer = || place.offer(id, &mut prepared);
             if catch_unwind(AssertUnwindSafe(offer)).is_err() {
-                tracing::error!("a partition could not be offered; please report it");
+                let code = ErrorCode::Internal;
+                tracing::error!(%code, "a partition could not be offered; please report it");
                 place.prove_alone(id);
             }
         }

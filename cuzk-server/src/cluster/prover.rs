@@ -17,6 +17,7 @@ use cuzk_cluster::message::{Failure, Work};
 use cuzk_cluster::nats::{Prover, Run};
 use cuzk_cluster::subject::is_urgent;
 use cuzk_cluster::worker::{Ability, Capacity};
+use cuzk_core::error::ErrorCode;
 use cuzk_core::job::{JobHandle, JobOptions};
 use cuzk_core::{Engine, Error};
 use cuzk_filecoin::{CircuitId, PartitionHeader};
@@ -215,7 +216,11 @@ impl EngineProver {
             return;
         }
         let rest_s = REST.as_secs();
-        tracing::warn!(circuit = %id, %error, rest_s, "this machine cannot prove the circuit");
+        let code = ErrorCode::of(error);
+        tracing::warn!(
+            circuit = %id, %code, %error, rest_s,
+            "this machine cannot prove the circuit"
+        );
         let until = Instant::now() + REST;
         let resting = self.state.resting.lock();
         let mut resting = resting.unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cuzk_core::config::{Config, ConfigError, Host};
+use cuzk_core::error::ErrorCode;
 use metrics::{Unit, describe_gauge, gauge};
 use toml::{Table, Value};
 
@@ -144,7 +145,7 @@ impl Reloader {
         let outcome = outcome(&result);
         match &result {
             Ok(_) => tracing::info!("{outcome}"),
-            Err(_) => tracing::error!("{outcome}"),
+            Err(_) => tracing::error!(code = %ErrorCode::Configuration, "{outcome}"),
         }
         notify::ready(&outcome);
         result

@@ -10,6 +10,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cuzk_core::error::ErrorCode;
+
 use super::notify;
 
 /// The steps of stopping. None of them waits for long, except where it says so.
@@ -84,7 +86,10 @@ pub async fn stop(server: Arc<impl Stoppable>, drain_max: Duration) -> Stopped {
     let ending = Arc::clone(&server);
     let ended = tokio::task::spawn_blocking(move || ending.shut_down()).await;
     if let Err(error) = ended {
-        tracing::error!("the engine did not end as it should: {error}");
+        tracing::error!(
+            code = %ErrorCode::Internal,
+            "the engine did not end as it should: {error}"
+        );
     }
     let replied = tokio::time::timeout(REPLY_MAX, server.replied()).await;
     Stopped {

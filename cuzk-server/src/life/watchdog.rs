@@ -12,6 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cuzk_core::error::ErrorCode;
 use tokio::task::AbortHandle;
 
 use super::notify;
@@ -227,6 +228,7 @@ fn watch(
         match verdict {
             Verdict::Alive => ping(),
             Verdict::Hung { part, still } if !was_hung => tracing::error!(
+                code = %ErrorCode::Internal,
                 "{part} for {} s; the watchdog is not pinged, so systemd ends this process \
                  and starts it again",
                 still.as_secs()

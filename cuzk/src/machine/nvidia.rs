@@ -8,6 +8,9 @@ use std::process::Command;
 /// The columns that are asked for.
 const QUERY: &str = "--query-gpu=index,name,memory.total,memory.used,compute_cap,driver_version";
 
+/// The columns that are asked for of a program.
+const USERS_QUERY: &str = "--query-compute-apps=pid,process_name,used_memory";
+
 /// A GPU, as the driver says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gpu {
@@ -17,6 +20,16 @@ pub(crate) struct Gpu {
     pub(crate) used_mib: u64,
     pub(crate) compute: String,
     pub(crate) driver: String,
+}
+
+/// A program that uses a GPU, as the driver says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) process: String,
+    /// The path or the name of the program.
+    pub(crate) program: String,
+    /// Its memory on the GPU; unknown in some containers.
+    pub(crate) memory_mib: Option<u64>,
 }
 
 /// The answer of the driver.
@@ -45,6 +58,33 @@ pub(crate) fn ask() -> Answer {
         return Answer::Failed(problem);
     }
     Answer::Gpus(parse(&text))
+}
+
+/// Returns the programs that compute on a GPU. A driver that does not answer names none.
+pub(crate) fn users(index: u32) -> Vec<User> {
+    let asked = Command::new("nvidia-smi")
+        .arg(format!("--id={index}"))
+        .args([USERS_QUERY, "--format=csv,noheader,nounits"])
+        .output();
+    let answer = asked.ok().filter(|output| output.status.success());
+    let text = answer.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    parse_users(&text.unwrap_or_default())
+}
+
+/// Reads the lines of the answer. The name of a program may have commas.
+fn parse_users(text: &str) -> Vec<User> {
+    let user = |line: &str| {
+        let (process, rest) = line.split_once(',')?;
+        let (program, memory) = rest.rsplit_once(',')?;
+        let process = process.trim();
+        process.parse::<u32>().ok()?;
+        Some(User {
+            process: process.to_owned(),
+            program: program.trim().to_owned(),
+            memory_mib: memory.trim().parse().ok(),
+        })
+    };
+    text.lines().filter_map(user).collect()
 }
 
 /// Reads the lines of the answer. A line of another form is left out.
@@ -84,5 +124,21 @@ mod tests {
             driver: "550.54.15".to_owned(),
         };
         assert_eq!(gpus, [expected]);
+    }
+
+    #[test]
+    fn the_programs_of_a_gpu_are_read() {
+        let text = "4711, /opt/a, b/miner, 9000\n12, /usr/bin/cuzk, [N/A]\nno line\n";
+        let user = |process: &str, program: &str, memory_mib| User {
+            process: process.to_owned(),
+            program: program.to_owned(),
+            memory_mib,
+        };
+        let expected = [
+            user("4711", "/opt/a, b/miner", Some(9000)),
+            user("12", "/usr/bin/cuzk", None),
+        ];
+        assert_eq!(parse_users(text), expected);
+        assert!(parse_users("No running processes found\n").is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! `cuzk doctor`: each thing that it looks at is broken, and its line changes.
 //!
-//! Some things cannot be broken from outside. They are huge pages, the limits of threads and of
-//! locked memory, a slow disk, and GPUs. The unit tests of the topics have them.
+//! Some things cannot be broken from outside. They are huge pages, control groups, the limit of
+//! locked memory, a slow disk, a socket that may not be called, and GPUs. The unit tests of the
+//! topics have them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -113,7 +114,7 @@ impl Look {
     }
 }
 
-const TOPICS: [&str; 11] = [
+const TOPICS: [&str; 12] = [
     "configuration",
     "parameters",
     "memory",
@@ -121,6 +122,7 @@ const TOPICS: [&str; 11] = [
     "instructions",
     "open files",
     "threads",
+    "control group",
     "disk",
     "clock",
     "gpu",
@@ -233,6 +235,21 @@ const BROKEN: &[(&str, &str, &[&str], Break)] = &[
         &["ok", "error"],
         |machine| configured(machine, "[memory]\ntotal_budget = \"17MiB\"\n"),
     ),
+    (
+        "a circuit that is not compiled",
+        "memory",
+        &["ok", "warning"],
+        |machine| {
+            let cache = linked_cache("window-post");
+            let circuit = params_in(cache.path()).with_extension("circuit");
+            fs::remove_file(circuit).unwrap();
+            machine.look_in(cache.path(), RUN, &[])
+        },
+    ),
+    ("few threads", "threads", &["error"], |machine| {
+        let script = "exec prlimit --nproc=70 \"$0\" \"$@\"";
+        machine.look_in(machine.cache.path(), script, &[])
+    }),
     ("few open files", "open files", &["warning"], |machine| {
         let script = "ulimit -n 256; exec \"$0\" \"$@\"";
         machine.look_in(machine.cache.path(), script, &[])

@@ -284,6 +284,7 @@ fn verbose_has_a_line_for_each_stage() {
     for stage in ["decode", "witness", "device", "verify"] {
         assert!(lines.lines().any(|line| line.starts_with(stage)), "{lines}");
     }
+    assert!(lines.contains("device 0 (CPU): "), "{lines}");
 }
 
 #[test]
@@ -340,7 +341,8 @@ fn a_changed_proof_of_the_journal_is_made_again_with_a_warning() {
 #[test]
 fn parameters_that_do_not_fit_are_told_once() {
     let scratch = Scratch::new();
-    generate("winning-post");
+    // Without multiples, with which a proof needs less memory.
+    let cache = linked_cache("winning-post");
     let request = data("winning-post.json");
     let prove = |mib: u64, count: usize| {
         let config = scratch.config(&format!(
@@ -351,7 +353,7 @@ fn parameters_that_do_not_fit_are_told_once() {
         let each = outs.iter();
         let each = each.flat_map(|out| ["--request", text(&request), "--out", text(out)]);
         let arguments = ["--config", text(&config), "prove"].into_iter().chain(each);
-        cuzk(&arguments.collect::<Vec<_>>())
+        cuzk_in(cache.path(), &arguments.collect::<Vec<_>>())
     };
     // Enough to read the circuit, and not to prove.
     let small = stderr(&prove(66, 1));

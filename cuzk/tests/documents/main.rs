@@ -8,12 +8,16 @@
 )]
 
 mod blocks;
+mod daemon;
 mod rules;
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use blocks::{Shown, shown_in};
+use daemon::{Daemon, placed};
 use rules::{RULES, Rule, rule_of};
 
 fn repository() -> PathBuf {
@@ -25,6 +29,22 @@ fn param_cache() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
     std::fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+/// Returns a folder with links to the parameters and the circuits that are there. A daemon makes
+/// multiples beside the parameters, and other tests expect none there.
+fn linked_cache(folder: &Path) -> PathBuf {
+    let cache = folder.join("parameters");
+    std::fs::create_dir_all(&cache).unwrap();
+    for entry in std::fs::read_dir(param_cache()).unwrap() {
+        let path = entry.unwrap().path();
+        let link = cache.join(path.file_name().unwrap());
+        let extension = path.extension().and_then(|last| last.to_str());
+        if matches!(extension, Some("params" | "vk" | "circuit")) && !link.exists() {
+            std::os::unix::fs::symlink(path, link).unwrap();
+        }
+    }
+    cache
 }
 
 /// The documents whose commands are looked at.
@@ -66,18 +86,34 @@ fn scratch() -> tempfile::TempDir {
     scratch
 }
 
-/// Runs a command in the folder, and returns what it ended with and what it said.
-fn run(command: &str, folder: &Path) -> (Option<i32>, String) {
+/// Adds the environment in which a command of a document runs.
+fn prepare<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     let program = Path::new(env!("CARGO_BIN_EXE_cuzk")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let output = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", command])
+    command
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", program.display()))
         .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
         .env_remove("IPFS_GATEWAY")
-        .output()
-        .unwrap();
+}
+
+/// Returns the name of the variable that a command sets, if it only does that.
+fn variable(command: &str) -> Option<&str> {
+    let command = command.strip_prefix("export ").unwrap_or(command);
+    let (name, _) = command.split_once('=')?;
+    let is_name = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
+    name.chars().all(is_name).then_some(name)
+}
+
+/// Runs a command in the folder, and returns what it ended with and what it said. Variables that
+/// earlier commands of the document set are set.
+fn run(command: &str, folder: &Path) -> (Option<i32>, String) {
+    let keep = variable(command).map(|name| format!("declare -p {name} >> .variables"));
+    let keep = keep.unwrap_or_default();
+    let script = format!("[ ! -e .variables ] || . ./.variables\n{command}\n{keep}");
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", &script]);
+    let output = prepare(&mut shell, folder).output().unwrap();
     let said = [&output.stdout[..], &output.stderr].concat();
     (
         output.status.code(),
@@ -85,31 +121,99 @@ fn run(command: &str, folder: &Path) -> (Option<i32>, String) {
     )
 }
 
+/// Returns true if the machine has a program.
+fn has(tool: &str) -> bool {
+    let looked = Command::new(tool).arg("--version").output();
+    looked.is_ok_and(|output| output.status.success())
+}
+
+/// The place in which the commands of one document run. A block's later commands use the files of
+/// its earlier ones, and so do the blocks of a document.
+struct Scene {
+    folder: tempfile::TempDir,
+    daemon: Option<Daemon>,
+}
+
+impl Scene {
+    /// Starts the daemon of this command, or that of other documents, and ends the one before.
+    fn serve(&mut self, command: Option<&str>) -> Result<(), String> {
+        let ended = self.end();
+        let folder = self.folder.path();
+        self.daemon = Some(Daemon::start(command, folder, |shell| {
+            prepare(shell, folder).env("FIL_PROOFS_PARAMETER_CACHE", linked_cache(folder))
+        }));
+        ended
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        match self.daemon.take().map(Daemon::stop) {
+            None | Some(Some(0)) => Ok(()),
+            Some(code) => Err(format!("a daemon ended with {code:?}")),
+        }
+    }
+
+    /// Does what a document shows.
+    fn act(&mut self, shown: &Shown) -> Result<(), String> {
+        let exit_codes = match rule_of(&shown.command) {
+            Some(Rule::NotRun(_)) => return Ok(()),
+            Some(Rule::Serves) => return self.serve(Some(&shown.command)),
+            Some(Rule::Calls(tools)) => {
+                if let Some(tool) = tools.iter().find(|tool| !has(tool)) {
+                    let line = format!("skipped, it needs {tool}: {shown}\n");
+                    // The harness keeps back what `eprintln!` writes.
+                    drop(std::io::stderr().write_all(line.as_bytes()));
+                    return Ok(());
+                }
+                if self.daemon.is_none() {
+                    self.serve(None)?;
+                }
+                &[0][..]
+            }
+            Some(Rule::Ends(codes)) => *codes,
+            None => &[0][..],
+        };
+        let folder = self.folder.path();
+        let command = placed(&shown.command, folder, self.daemon.as_ref());
+        match run(&command, folder) {
+            (Some(code), _) if exit_codes.contains(&code) => Ok(()),
+            (code, said) => Err(format!("ended with {code:?}:\n{said}")),
+        }
+    }
+}
+
 #[test]
 fn every_command_that_a_document_shows_runs_or_says_why_it_is_not_run() {
     let mut failures = Vec::new();
-    // A block's later commands use the files of its earlier ones, and so do the blocks of a
-    // document.
-    let mut folders: Vec<(String, tempfile::TempDir)> = Vec::new();
-    let mut number_run = 0;
+    let mut scenes: BTreeMap<String, Scene> = BTreeMap::new();
     for shown in commands() {
-        let exit_codes = match rule_of(&shown.command) {
-            Some(Rule::NotRun(_)) => continue,
-            Some(Rule::Ends(codes)) => codes,
-            None => &[0][..],
-        };
-        if folders.iter().all(|(name, _)| *name != shown.document) {
-            folders.push((shown.document.clone(), scratch()));
+        let scene = scenes.entry(shown.document.clone());
+        let scene = scene.or_insert_with(|| Scene {
+            folder: scratch(),
+            daemon: None,
+        });
+        if let Err(problem) = scene.act(&shown) {
+            failures.push(format!("{shown} {problem}"));
         }
-        let folder = folders.iter().find(|(name, _)| *name == shown.document);
-        let (code, said) = run(&shown.command, folder.unwrap().1.path());
-        number_run += 1;
-        if !code.is_some_and(|code| exit_codes.contains(&code)) {
-            failures.push(format!("{shown} ended with {code:?}:\n{said}"));
+    }
+    for (document, scene) in &mut scenes {
+        if let Err(problem) = scene.end() {
+            failures.push(format!("{document}: {problem}"));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(number_run > 15, "only {number_run} commands were run");
+}
+
+/// The commands that are not run are few enough to be read.
+#[test]
+fn most_commands_around_a_first_proof_and_a_daemon_are_run() {
+    let is_run = |shown: &&Shown| !matches!(rule_of(&shown.command), Some(Rule::NotRun(_)));
+    let commands = commands();
+    let run: Vec<_> = commands.iter().filter(is_run).collect();
+    for document in ["README.md", "docs/command-line.md", "docs/daemon.md"] {
+        let is_there = run.iter().any(|shown| shown.document == document);
+        assert!(is_there, "no command of {document} is run");
+    }
+    assert!(run.len() > 35, "only {} commands are run", run.len());
 }
 
 #[test]

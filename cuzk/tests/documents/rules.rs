@@ -7,13 +7,17 @@ pub(crate) enum Rule {
     NotRun(&'static str),
     /// It is run, and ends with one of these exit codes.
     Ends(&'static [i32]),
+    /// It starts the daemon of its document, which ends with exit code 0 after a SIGTERM.
+    Serves,
+    /// It is run while a daemon runs, if the machine has these programs.
+    Calls(&'static [&'static str]),
 }
 
-use Rule::{Ends, NotRun};
+use Rule::{Calls, Ends, NotRun, Serves};
 
 const BUILDS: &str = "it builds, and a test would build within a build; .ci/run does the same";
-const SERVES: &str = "it serves until a signal; the tests of the daemon run it";
-const CALLS: &str = "it calls a daemon at a fixed address; the tests of the daemon make the calls";
+const SERVES: &str = "it serves at fixed ports, or with files that other commands make; the tests \
+                      of the daemon run it";
 const SYSTEM: &str =
     "it changes the system; .ci/systemd-check and .ci/package-check do it in a root";
 const CLUSTER: &str = "it needs a nats-server; the tests of the cluster run it";
@@ -36,10 +40,6 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         NotRun("it fetches a compiler; .ci/run does it"),
     ),
     ("export PATH=", NotRun("the test has set the path")),
-    (
-        "export CUZK_ADDRESS=",
-        NotRun("it changes nothing beyond its shell"),
-    ),
     ("supraseal-sys/card.sh", NotRun("it needs a GPU")),
     (".ci/", NotRun(IN_CI)),
     (
@@ -58,8 +58,9 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         "LD_LIBRARY_PATH=target/release",
         NotRun("its program is C's; .ci/ffi-check runs it"),
     ),
+    ("cuzk serve --listen", Serves),
+    ("cuzk --config /etc/cuzk/cuzk.toml serve", Serves),
     ("cuzk serve", NotRun(SERVES)),
-    ("cuzk --config /etc/cuzk/cuzk.toml serve", NotRun(SERVES)),
     ("cuzk proxy", NotRun(SERVES)),
     ("cuzk worker", NotRun(CLUSTER)),
     ("cuzk --config worker.toml worker", NotRun(CLUSTER)),
@@ -85,10 +86,10 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         "cuzk verify --request data/sector-2kib/winning-post.json --proof /tmp/winning.bin",
         NotRun("the proof is that of the Go client; .ci/package-check runs it"),
     ),
-    ("cuzk submit", NotRun(CALLS)),
-    ("job=$(cuzk submit", NotRun(CALLS)),
-    ("cuzk await", NotRun(CALLS)),
-    ("cuzk status", NotRun(CALLS)),
+    ("cuzk submit", Calls(&[])),
+    ("job=$(cuzk submit", Calls(&[])),
+    ("cuzk await", Calls(&[])),
+    ("cuzk status", Calls(&[])),
     // The folder of parameters is kept between runs, and an SRS that is there stays.
     ("cuzk params generate-srs", Ends(&[0, 2])),
     (
@@ -122,15 +123,13 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         NotRun("it takes ten seconds; a test of the plan has a smaller load"),
     ),
     ("cuzk --config configs/cpu-only.toml bench", NotRun(LONG)),
-    ("printf '[jobs]", NotRun(SYSTEM)),
-    ("cuzk --config journal.toml", NotRun(SYSTEM)),
     ("install ", NotRun(SYSTEM)),
     ("systemd-sysusers", NotRun(SYSTEM)),
     ("systemctl ", NotRun(SYSTEM)),
     ("usermod ", NotRun(SYSTEM)),
     ("grpcurl ", NotRun(TOOL)),
     ("jq ", NotRun(TOOL)),
-    ("curl ", NotRun(CALLS)),
+    ("curl ", Calls(&["curl", "jq"])),
     ("ssh ", NotRun(TOOL)),
     // A machine of the tests may have an error: less memory than a kind needs, for example.
     ("cuzk doctor", Ends(&[0, 1])),

@@ -33,6 +33,7 @@ pub(super) use self::multiples_queue::MultiplesQueue;
 use crate::aggregate::AggregationKeys;
 use crate::circuits::{Circuits, cached_while, parameter_files};
 use crate::config::Config;
+use crate::error::ErrorCode;
 use crate::metrics::{self, Evicted};
 use crate::{Error, Result};
 
@@ -144,7 +145,7 @@ impl Assets {
             if let Err(error) = self.params.reload(files, lengths) {
                 self.in_use.refuse(id, now);
                 tracing::warn!(
-                    circuit = %id, %path, %error,
+                    circuit = %id, %path, code = %ErrorCode::ParametersUnusable, %error,
                     "the parameters were replaced by files that cannot be used; partitions are \
                      proved with the old ones until they are replaced again"
                 );
@@ -186,7 +187,8 @@ impl Assets {
         let params = params.mapped();
         let shared = params.multiples_unless_stopped(circuit, self.isa, pool, checkpoint)?;
         if let Some(error) = shared.take_problem().map(Error::from) {
-            tracing::warn!(%error, "this file of multiples is not used");
+            let code = ErrorCode::of(&error);
+            tracing::warn!(%code, %error, "this file of multiples is not used");
         }
         let wanted = shared.is_absent() && self.wants_multiples(id);
         if wanted || shared.is_outdated(params) {

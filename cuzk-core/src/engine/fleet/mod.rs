@@ -26,6 +26,7 @@ use self::view::FleetView;
 use self::watchdog::Watchdog;
 use super::attempt::Attempt;
 use crate::config::Config;
+use crate::error::ErrorCode;
 use crate::metrics;
 #[cfg(test)]
 use crate::planted::{Plant, is_planted};
@@ -123,7 +124,10 @@ impl Fleet {
         if place.get().is_none() {
             match DedicatedWorker::new(&self.config) {
                 Ok(made) => drop(place.set(made)),
-                Err(error) => tracing::error!(%error, "no threads for a dedicated worker"),
+                Err(error) => {
+                    let code = ErrorCode::of(&error);
+                    tracing::error!(%code, %error, "no threads for a dedicated worker");
+                }
             }
         }
         place.get()

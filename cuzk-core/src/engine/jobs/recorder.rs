@@ -11,6 +11,7 @@ use cuzk_groth16::verify::VerifiedProof;
 use cuzk_journal::{Accepted, End, JobOptions, Journal, JournalError, Limits, Resumable, State};
 
 use crate::config;
+use crate::error::ErrorCode;
 use crate::job::{Outcome, Record};
 use crate::metrics;
 #[cfg(test)]
@@ -111,7 +112,8 @@ impl<S: Store + ?Sized> JobRecorder<S> {
     /// cancellation is written later, so that it does not go on at the next start.
     pub(in crate::engine) fn forget(&self, id: &str) {
         if let Err(error) = self.journal.forget(id) {
-            tracing::error!(id, %error, "the journal keeps a job that was refused");
+            let code = ErrorCode::JournalFailing;
+            tracing::error!(id, %code, %error, "the journal keeps a job that was refused");
             self.end(id, End::Cancelled);
         }
     }
@@ -219,7 +221,8 @@ fn note_failing<T>(written: &StoreResult<T>) {
 fn log_failure(id: &str, written: &StoreResult<()>) {
     note_failing(written);
     if let Err(error) = written {
-        tracing::error!(id, %error, "the journal does not know of this job's progress");
+        let code = ErrorCode::JournalFailing;
+        tracing::error!(id, %code, %error, "the journal does not know of this job's progress");
     }
 }
 

@@ -27,6 +27,7 @@ use rayon::ThreadPool;
 use crate::engine::attempt::{AdmittedAttempt, Attempt};
 use crate::engine::core::Core;
 use crate::engine::dispatch::{is_overtaken, take_waiting};
+use crate::error::ErrorCode;
 use crate::pipeline::{Partition, sum_bits, witness_of_partition};
 use crate::timeline::{Stage, Wait};
 use crate::{Error, Result};
@@ -251,6 +252,7 @@ fn give(attempts: Vec<&mut Attempt>, sums: Result<Vec<BitSums>>, share: Duration
         }
         Err(Error::Stopped) => {}
         Err(error) => tracing::warn!(
+            code = %ErrorCode::of(&error),
             %error,
             partitions = attempts.len(),
             "the bits of several partitions were not added up together; each is proved alone"

@@ -41,11 +41,17 @@ pub(super) fn run(core: &Core) {
             Ok(Ok(compared)) => said(core, id, &compared),
             Ok(Err(_)) if checks.is_closed() => return,
             Ok(Err(error)) => {
-                tracing::warn!(circuit = %id, %error, "the digests could not be compared");
+                tracing::warn!(
+                    circuit = %id, code = %ErrorCode::File, %error,
+                    "the digests could not be compared"
+                );
                 DigestState::Unreadable
             }
             Err(error) => {
-                tracing::warn!(circuit = %id, %error, "the digests could not be compared");
+                tracing::warn!(
+                    circuit = %id, code = %ErrorCode::of(&error), %error,
+                    "the digests could not be compared"
+                );
                 DigestState::Unreadable
             }
         };

@@ -28,6 +28,7 @@ use super::core::Core;
 use super::fleet::watchdog::Watchdog;
 use super::{Engine, cannot_start};
 use crate::Result;
+use crate::error::ErrorCode;
 
 /// The threads, by what must have ended before they can.
 #[derive(Debug, Default)]
@@ -157,6 +158,7 @@ impl Crew {
                 let thread = worker.thread().name().unwrap_or_default();
                 tracing::error!(
                     thread,
+                    code = %ErrorCode::Stalled,
                     "its device does not answer; the thread is left behind with the memory of \
                      one partition"
                 );
@@ -171,6 +173,7 @@ impl Crew {
 
 fn join(worker: JoinHandle<()>) {
     if worker.join().is_err() {
-        tracing::error!("a thread of the engine panicked outside a stage; please report it");
+        let code = ErrorCode::Internal;
+        tracing::error!(%code, "a thread of the engine panicked outside a stage; please report it");
     }
 }

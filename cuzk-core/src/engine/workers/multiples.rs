@@ -19,6 +19,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::Result;
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
+use crate::error::ErrorCode;
 use crate::panics::catch_panic;
 use crate::timeline::Stage;
 
@@ -42,6 +43,7 @@ pub(super) fn run(core: &Core) {
             }
             Err(error) if !queue.is_closed() => tracing::warn!(
                 circuit = %id,
+                code = %ErrorCode::of(&error),
                 %error,
                 "the multiples of its parameters' points could not be made; proofs take \
                  longer without them: take the kind out of srs.multiples for no further \

@@ -20,6 +20,7 @@ use crate::engine::jobs::recorder::{JobRecord, JobRecorder, Store};
 use crate::engine::jobs::stored::{instant_of, parse_kind};
 use crate::engine::jobs::waiting::WaitingJob;
 use crate::engine::reverify::verify_stored;
+use crate::error::ErrorCode;
 use crate::job::{JobState, NewJob};
 use crate::panics::catch_panic;
 use crate::{Error, Result};
@@ -37,7 +38,8 @@ pub(super) fn find_left(core: &Core, recorder: &Arc<JobRecorder>) -> Result<()> 
     let journal = &recorder.journal;
     let resumable = journal.pending()?;
     for damaged in &resumable.damaged {
-        tracing::error!(id = damaged.id, error = %damaged.error, "a job cannot be resumed");
+        let code = ErrorCode::JournalUnusable;
+        tracing::error!(id = damaged.id, %code, error = %damaged.error, "a job cannot be resumed");
         journal.forget(&damaged.id)?;
     }
     for pending in resumable.jobs {
@@ -55,6 +57,7 @@ pub(super) fn find_left(core: &Core, recorder: &Arc<JobRecorder>) -> Result<()> 
         } else {
             tracing::error!(
                 id = pending.id,
+                code = %ErrorCode::JournalUnusable,
                 "a job of another version cannot be resumed; submit it again"
             );
             // Nobody could ask for it by its id, and it would keep a place.
@@ -118,7 +121,8 @@ pub(super) fn run(core: &Core, recorder: &JobRecorder) {
 pub(super) fn end_unresumed(core: &Core, job: &Arc<JobState>, resumed: Result<()>) {
     if let Err(error) = resumed {
         if !matches!(error, Error::ShuttingDown) {
-            tracing::error!(id = job.id(), %error, "a job cannot be resumed");
+            let code = ErrorCode::of(&error);
+            tracing::error!(id = job.id(), %code, %error, "a job cannot be resumed");
         }
         core.end(job, error);
     }
@@ -155,7 +159,8 @@ pub(super) fn resume_if_readable(
     match catch_panic("resumption", resumed) {
         Err(Error::Journal(error @ JournalError::Store { .. })) => {
             if !std::mem::replace(is_logged, true) {
-                tracing::error!(id = waiting.job.id(), %error, "a job waits for the journal");
+                let (id, code) = (waiting.job.id(), ErrorCode::JournalFailing);
+                tracing::error!(id, %code, %error, "a job waits for the journal");
             }
             None
         }
@@ -182,7 +187,12 @@ fn resume(core: &Core, journal: &dyn Store, waiting: &WaitingJob) -> Result<()> 
         let services = (&core.assets, &core.compute);
         match verify_stored(services, &*statement, critical, partition, proof) {
             Ok(proof) => core.restore(job, partition, proof),
-            Err(error) => tracing::warn!(id, %error, "a partition is proved again"),
+            Err(error) => {
+                tracing::warn!(
+                    id, code = %ErrorCode::of(&error), %error,
+                    "a partition is proved again"
+                )
+            }
         }
     }
     job.set_input(statement);

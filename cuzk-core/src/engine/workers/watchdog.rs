@@ -12,6 +12,7 @@ use supraseal_sys::dealloc::trim_heap;
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::{REST, StalledCall};
 use crate::engine::route::FailedAt;
+use crate::error::ErrorCode;
 use crate::pipeline::Step;
 use crate::{Error, Result};
 
@@ -67,7 +68,10 @@ pub(super) fn look(core: &Core, workers: &mut LostWorkers, replace: &impl Fn(usi
 fn is_replaced(core: &Core, replace: &impl Fn(usize) -> Result<()>, replaced: usize) -> bool {
     let begun = replace(core.config.pipeline.finish_workers + replaced);
     if let Err(error) = &begun {
-        tracing::error!(%error, "a finish worker is lost to a device that does not answer");
+        tracing::error!(
+            code = %ErrorCode::of(error), %error,
+            "a finish worker is lost to a device that does not answer"
+        );
     }
     begun.is_ok()
 }

@@ -1,5 +1,6 @@
 //! The daemon's addresses: may it listen there, may clients call, does one answer now.
 
+use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
@@ -76,9 +77,15 @@ fn of_socket(path: &Path) -> Finding {
         return Finding::error(TOPIC, text, "move it away, or listen elsewhere");
     }
     let mode = metadata.permissions().mode() & 0o777;
-    match UnixStream::connect(path) {
-        Ok(_) => Finding::ok(TOPIC, format!("unix://{shown}: answers, mode {mode:04o}")),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+    judge_call(path, mode, UnixStream::connect(path).map(drop))
+}
+
+/// Returns the finding about a socket that was called.
+fn judge_call(path: &Path, mode: u32, called: io::Result<()>) -> Finding {
+    let shown = path.display();
+    match called {
+        Ok(()) => Finding::ok(TOPIC, format!("unix://{shown}: answers, mode {mode:04o}")),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let text = format!("unix://{shown}: mode {mode:04o}, and this user may not call");
             let advice = "put the client's user into the group of the socket ([server] \
                           socket_group), or widen [server] socket_mode";
@@ -117,6 +124,17 @@ mod tests {
         std::fs::write(at("file"), "").unwrap();
         assert_eq!(of_socket(&at("file")).level, Level::Error);
         assert_eq!(of_socket(&at("no/cuzk.sock")).level, Level::Warning);
+    }
+
+    /// The system's first user may call every socket, so the answer is made up.
+    #[test]
+    fn a_socket_that_this_user_may_not_call_is_told_with_its_mode() {
+        let refused = Err(io::ErrorKind::PermissionDenied.into());
+        let found = judge_call(Path::new("/run/cuzk.sock"), 0o660, refused);
+        assert_eq!(found.level, Level::Warning);
+        let text = "unix:///run/cuzk.sock: mode 0660, and this user may not call";
+        assert_eq!(found.text, text);
+        assert!(found.advice.unwrap().contains("socket_group"));
     }
 
     #[test]

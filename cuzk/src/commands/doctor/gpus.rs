@@ -5,7 +5,7 @@ use cuzk_core::config::Devices;
 use supraseal_sys::PROVES_ON_GPU;
 
 use super::finding::Finding;
-use crate::machine::nvidia::{Answer, Gpu, ask};
+use crate::machine::nvidia::{Answer, Gpu, User, ask, users};
 
 const TOPIC: &str = "gpu";
 
@@ -13,10 +13,16 @@ const TOPIC: &str = "gpu";
 const USED_MIB_MAX: u64 = 1024;
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
-    judge(&config.gpus.devices, PROVES_ON_GPU, ask())
+    judge(&config.gpus.devices, PROVES_ON_GPU, ask(), users)
 }
 
-fn judge(devices: &Devices, proves_on_gpu: bool, answer: Answer) -> Vec<Finding> {
+/// `users` returns the programs that use a GPU.
+fn judge(
+    devices: &Devices,
+    proves_on_gpu: bool,
+    answer: Answer,
+    users: impl Fn(u32) -> Vec<User>,
+) -> Vec<Finding> {
     let gpus = match answer {
         Answer::Gpus(gpus) => gpus,
         Answer::NoProgram => return vec![without_driver(devices)],
@@ -33,7 +39,7 @@ fn judge(devices: &Devices, proves_on_gpu: bool, answer: Answer) -> Vec<Finding>
     }
     let mut findings: Vec<_> = missing(devices, &gpus);
     let used = gpus.iter().filter(|gpu| is_used(devices, gpu));
-    findings.extend(used.map(of_gpu));
+    findings.extend(used.map(|gpu| of_gpu(gpu, &users(gpu.index))));
     if findings.is_empty() {
         findings.push(Finding::ok(TOPIC, "none is used"));
     }
@@ -81,18 +87,35 @@ fn is_used(devices: &Devices, gpu: &Gpu) -> bool {
     }
 }
 
-fn of_gpu(gpu: &Gpu) -> Finding {
-    let text = format!(
+fn of_gpu(gpu: &Gpu, users: &[User]) -> Finding {
+    let mut text = format!(
         "{}: {}, {} MiB, compute capability {}, driver {}",
         gpu.index, gpu.name, gpu.memory_mib, gpu.compute, gpu.driver
     );
-    if gpu.used_mib > USED_MIB_MAX {
+    for user in users {
+        let memory = user.memory_mib.map(|mib| format!(" with {mib} MiB"));
+        let memory = memory.unwrap_or_default();
+        text.push_str(&format!(
+            "; {} (process {}){memory} uses it",
+            user.program, user.process
+        ));
+    }
+    if users.iter().any(|user| !is_own(user)) {
+        let advice = "end the other programs, or leave them memory with [gpus] memory_limit";
+        return Finding::warning(TOPIC, text, advice);
+    }
+    if users.is_empty() && gpu.used_mib > USED_MIB_MAX {
         let text = format!("{text}; {} MiB are in use", gpu.used_mib);
-        let advice = "`nvidia-smi` lists the programs; a cuzk daemon that runs is one of them. \
-                      Set [gpus] memory_limit beside others";
+        let advice = "the driver does not say by whom: look at `nvidia-smi`, and set [gpus] \
+                      memory_limit if other programs use the GPU";
         return Finding::warning(TOPIC, text, advice);
     }
     Finding::ok(TOPIC, text)
+}
+
+/// Returns true if the program is a cuzk, such as the daemon that is looked at.
+fn is_own(user: &User) -> bool {
+    user.program.rsplit('/').next() == Some("cuzk")
 }
 
 #[cfg(test)]
@@ -116,7 +139,7 @@ mod tests {
         let named = || Devices::Ordinals(vec![0, 3]);
         let both = || Answer::Gpus(vec![gpu(0, 10), gpu(1, 9000)]);
         let levels = |devices: &Devices, build, answer| {
-            let findings = judge(devices, build, answer);
+            let findings = judge(devices, build, answer, |_| Vec::new());
             findings.iter().map(|found| found.level).collect::<Vec<_>>()
         };
         use Level::{Error, Ok, Warning};
@@ -129,5 +152,28 @@ mod tests {
         assert_eq!(levels(&Devices::Auto, true, both()), [Ok, Warning]);
         assert_eq!(levels(&named(), true, both()), [Error, Ok]);
         assert_eq!(levels(&Devices::Cpu, true, both()), [Ok]);
+    }
+
+    #[test]
+    fn other_programs_on_a_gpu_are_named() {
+        let of = |programs: &[&str], used_mib| {
+            let user = |program: &&str| User {
+                process: "7".to_owned(),
+                program: (*program).to_owned(),
+                memory_mib: Some(9000),
+            };
+            let users: Vec<_> = programs.iter().map(user).collect();
+            of_gpu(&gpu(0, used_mib), &users)
+        };
+        assert_eq!(of(&[], 10).level, Level::Ok);
+        assert_eq!(of(&[], 9000).level, Level::Warning);
+        let own = of(&["/usr/bin/cuzk"], 9000);
+        assert_eq!(own.level, Level::Ok);
+        let other = of(&["/usr/bin/cuzk", "miner"], 9000);
+        assert_eq!(other.level, Level::Warning);
+        let named = "; miner (process 7) with 9000 MiB uses it";
+        assert!(other.text.ends_with(named), "{}", other.text);
+        // A little memory of another program is told, too.
+        assert_eq!(of(&["miner"], 10).level, Level::Warning);
     }
 }

@@ -6,6 +6,7 @@
 //! * A thing that cannot be looked at is a finding, and no error.
 
 mod clock;
+mod control_group;
 mod curio;
 mod daemon;
 mod disk;
@@ -38,7 +39,7 @@ pub(crate) struct Doctor {
     /// several with commas. By default all of which the parameter cache has parameters.
     #[arg(long, value_delimiter = ',')]
     pub(crate) kind: Vec<ProofKind>,
-    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB.
+    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB, in any case, or as a number of bytes.
     #[arg(long, default_value_t = SectorSize::GiB32)]
     pub(crate) sector_size: SectorSize,
     /// The configuration of the Curio that is to call the daemon of this configuration.
@@ -78,6 +79,7 @@ pub(crate) fn examine(args: &Doctor, file: Option<&Path>) -> DoctorReport {
     findings.extend(params::examine(&config, &kinds));
     findings.extend(memory::examine(&config, &kinds, Path::new(ROOT)));
     findings.extend(system::examine(&config, Path::new(ROOT)));
+    findings.extend(control_group::examine(&config, Path::new(ROOT)));
     findings.push(disk::examine(&config.srs.param_cache, &kinds));
     findings.extend(clock::examine(&config.srs.param_cache));
     findings.extend(gpus::examine(&config));

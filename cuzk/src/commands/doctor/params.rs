@@ -2,6 +2,8 @@
 //!
 //! No file is hashed here: `cuzk params list --check` does that, and notes the digest.
 
+use std::path::Path;
+
 use cuzk_core::{Config, circuits};
 use cuzk_fetch::{Digests, noted_digest};
 use cuzk_filecoin::{CircuitId, PARAMETERS_JSON, ProofKind, SectorSize};
@@ -64,12 +66,16 @@ fn of_circuit(config: &Config, id: CircuitId, digests: Option<&Digests>) -> Find
         return Finding::error(TOPIC, format!("{id}: {error}"), advice);
     }
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+    judge(id, &path, bytes, state_of(config, &files, digests))
+}
+
+/// Returns the finding about parameters that can be used.
+fn judge(id: CircuitId, path: &Path, bytes: u64, state: State) -> Finding {
     let bytes = HumanBytes(bytes);
-    let is_for_networks = id.sector_size.is_for_networks();
-    match state_of(config, &files, digests) {
+    match state {
         State::Verified => Finding::ok(TOPIC, format!("{id}: {bytes}, verified")),
         State::NotListed => of_no_network(&id, bytes),
-        _ if !is_for_networks => of_no_network(&id, bytes),
+        _ if !id.sector_size.is_for_networks() => of_no_network(&id, bytes),
         State::NotVerified => {
             let text = format!("{id}: {bytes}, never compared with the network's digest");
             Finding::warning(TOPIC, text, "`cuzk params list --check` compares them")
@@ -98,4 +104,32 @@ fn state_of(config: &Config, files: &ParameterFiles, digests: Option<&Digests>) 
     let worst = [State::WrongDigest, State::NotListed, State::NotVerified];
     let is_one = |state: &State| states.contains(state);
     worst.into_iter().find(is_one).unwrap_or(State::Verified)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level::{self, Error, Ok, Warning};
+    use super::*;
+
+    #[test]
+    fn each_state_of_the_parameters_has_its_line() {
+        let level = |sector_size, state| -> Level {
+            let kind = ProofKind::Porep;
+            let id = CircuitId { kind, sector_size };
+            judge(id, Path::new("p"), 7, state).level
+        };
+        let (test, real) = (SectorSize::KiB2, SectorSize::GiB32);
+        for (size, state, expected) in [
+            (real, State::Verified, Ok),
+            (real, State::NotVerified, Warning),
+            (real, State::WrongDigest, Error),
+            (real, State::NotListed, Warning),
+            (test, State::Verified, Ok),
+            // Parameters that were made here have another digest, and are no error.
+            (test, State::WrongDigest, Warning),
+            (test, State::NotVerified, Warning),
+        ] {
+            assert_eq!(level(size, state), expected, "{size}");
+        }
+    }
 }

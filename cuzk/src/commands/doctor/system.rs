@@ -81,12 +81,17 @@ fn open_files(limits: &str) -> Finding {
     }
 }
 
-fn processes(limits: &str, config: &Config) -> Finding {
-    const TOPIC: &str = "threads";
+/// Returns the most threads that an engine of this configuration has.
+pub(super) fn threads_needed(config: &Config) -> u64 {
     let pools = [config.synthesis.threads, config.gpus.gpu_threads];
     let pools: u64 = pools.iter().map(|&threads| threads as u64).sum();
     // The dedicated workers have pools of their own.
-    let needed = 3 * pools + OTHER_THREADS;
+    3 * pools + OTHER_THREADS
+}
+
+fn processes(limits: &str, config: &Config) -> Finding {
+    const TOPIC: &str = "threads";
+    let needed = threads_needed(config);
     match soft_limit(limits, "Max processes") {
         Some(limit) if limit < needed => {
             let text = format!("at most {limit}, and this configuration uses up to {needed}");

@@ -41,7 +41,7 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) request: Vec<PathBuf>,
     /// The file for the proof, as the raw bytes that the chain expects; one for each
-    /// request, in the same order. If one is /dev/stdout, reports go to standard error.
+    /// request, in the same order. `-` is standard output; reports then go to standard error.
     #[arg(long, value_name = "PROOF", required = true)]
     pub(crate) out: Vec<PathBuf>,
     /// The name of the job, one for each request or none. If the configuration names a

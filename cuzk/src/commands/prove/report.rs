@@ -1,6 +1,6 @@
 //! The report that `cuzk prove` prints of a proof.
 
-use cuzk_core::timeline::{DeviceUse, Span, Timeline, device_use};
+use cuzk_core::timeline::{DeviceUse, Names, Span, Timeline, device_use};
 use serde::Serialize;
 
 use super::batch::Proved;
@@ -63,7 +63,8 @@ impl<'a> Reports<'a> {
     pub(super) fn print(&self, json: bool, proved: &Proved<'_>) -> Result<(), Failure> {
         let report = ProveReport::new(proved, self.timeline, &self.devices);
         output::print_beside(self.is_stdout, json, &report, |report| {
-            let stages = self.verbose.then(|| stages(report));
+            let names = self.timeline.names();
+            let stages = self.verbose.then(|| stages(report, &names));
             let lines = stages.unwrap_or_default().into_iter().chain([line(report)]);
             lines.collect::<Vec<_>>().join("\n")
         })
@@ -92,7 +93,7 @@ impl ProveReport {
 }
 
 /// Returns the table of stages, and the use of the devices.
-fn stages(report: &ProveReport) -> Vec<String> {
+fn stages(report: &ProveReport, names: &Names) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<15} {:>9} {:>10} {:>10}  {}",
         "stage", "partition", "start s", "length s", "thread"
@@ -108,7 +109,8 @@ fn stages(report: &ProveReport) -> Vec<String> {
             span.lane,
         )
     }));
-    lines.extend(report.devices.iter().map(DeviceUse::to_string));
+    let of_device = |used: &DeviceUse| used.describe(&names.device(used.device));
+    lines.extend(report.devices.iter().map(of_device));
     lines
 }
 

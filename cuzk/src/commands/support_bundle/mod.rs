@@ -10,6 +10,8 @@ mod http;
 mod redact;
 mod tar;
 
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +20,6 @@ use clap::Args;
 use cuzk_core::Config;
 use cuzk_core::config::Address;
 use cuzk_filecoin::SectorSize;
-use cuzk_files::read_bounded;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -32,8 +33,8 @@ use crate::output_path::OutputPath;
 /// The lines of a log that are kept.
 const LOG_LINES: usize = 2000;
 
-/// The most of a log that is read.
-const LOG_MAX_BYTES: u64 = 1 << 30;
+/// The most of a log that is read: lines of 8 KiB.
+const LOG_MAX_BYTES: u64 = (LOG_LINES as u64) << 13;
 
 #[derive(Debug, Args)]
 pub(crate) struct SupportBundle {
@@ -171,11 +172,7 @@ fn of_all_kinds() -> Doctor {
 /// Returns the last lines of the daemon's log.
 fn log(args: &SupportBundle) -> Result<String, String> {
     let text = match &args.log {
-        Some(path) => {
-            let read = read_bounded(path, LOG_MAX_BYTES);
-            let bytes = read.map_err(|error| format!("{}: {error}", shown(path)))?;
-            String::from_utf8_lossy(&bytes).into_owned()
-        }
+        Some(path) => end_of(path).map_err(|error| format!("{}: {error}", shown(path)))?,
         None => of_service()?,
     };
     let lines: Vec<_> = text.lines().collect();
@@ -183,6 +180,24 @@ fn log(args: &SupportBundle) -> Result<String, String> {
     match lines.is_empty() {
         true => Err("the log is empty; --log names a file".to_owned()),
         false => Ok(lines[first..].join("\n")),
+    }
+}
+
+/// Returns the last part of a file, from the start of a line, or the first part of a pipe.
+fn end_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let bytes = metadata.len().saturating_sub(LOG_MAX_BYTES);
+    let is_cut = metadata.is_file() && bytes > 0;
+    if is_cut {
+        file.seek(SeekFrom::Start(bytes))?;
+    }
+    let mut end = Vec::new();
+    file.take(LOG_MAX_BYTES).read_to_end(&mut end)?;
+    let end = String::from_utf8_lossy(&end).into_owned();
+    match end.split_once('\n') {
+        Some((_, lines)) if is_cut => Ok(lines.to_owned()),
+        _ => Ok(end),
     }
 }
 
@@ -235,4 +250,26 @@ fn text(report: &BundleReport) -> String {
         None => "nothing was written".to_owned(),
     };
     lines.chain([last]).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_log_begins_with_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let line = |number: u64| format!("{number:07} the daemon proves\n");
+        let length = line(0).len() as u64;
+        let count = LOG_MAX_BYTES / length + 10;
+        let text: String = (0..count).map(line).collect();
+        std::fs::write(&path, &text).unwrap();
+        let end = end_of(&path).unwrap();
+        assert!(end.len() as u64 > LOG_MAX_BYTES - length);
+        assert!(text.ends_with(&end) && (end.len() as u64).is_multiple_of(length));
+        std::fs::write(&path, "short\n").unwrap();
+        assert_eq!(end_of(&path).unwrap(), "short\n");
+        assert!(end_of(&folder.path().join("no")).is_err());
+    }
 }
