@@ -3,9 +3,9 @@
 //! The needs are those that the engine charges, so they need the compiled circuit.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cuzk_core::config::{Devices, available_memory_bytes};
 use cuzk_core::{Config, circuits};
@@ -19,14 +19,24 @@ use crate::machine::system::{meminfo_bytes, read};
 
 const TOPIC: &str = "memory";
 
-/// The longest that reading one compiled circuit may take.
-const CIRCUIT_TIME: Duration = Duration::from_secs(1);
+/// The longest that reading all compiled circuits may take.
+const CIRCUITS_TIME: Duration = Duration::from_secs(3);
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
 pub(super) fn examine(config: &Config, ids: &[CircuitId], root: &Path) -> Vec<Finding> {
     let mut findings = vec![of_machine(config, root)];
-    let each = ids.iter().map(|id| of_circuit(config, *id));
+    // All are read at the same time, so that several take little longer than one.
+    let until = Instant::now() + CIRCUITS_TIME;
+    let readings: Vec<_> = ids
+        .iter()
+        .map(|id| (*id, read_needs(config, *id)))
+        .collect();
+    let each = readings.into_iter().map(|(id, needs)| {
+        let left = until.saturating_duration_since(Instant::now());
+        let needs = needs.map_or(Ok(None), |needs| needs.recv_timeout(left));
+        of_circuit(id, needs, config.memory.usable_bytes())
+    });
     findings.extend(each);
     findings
 }
@@ -66,18 +76,35 @@ struct Needs {
     params_bytes: u64,
 }
 
-fn of_circuit(config: &Config, id: CircuitId) -> Finding {
-    let Some(needs) = needs(config, id) else {
-        let text = format!("{id}: its circuit is not compiled here yet, so its need is not known");
-        let advice = "the first proof compiles it, once for this machine; `cuzk params verify` \
-                      and `cuzk preload` do so, too";
-        return Finding::warning(TOPIC, text, advice);
-    };
-    judge(&id.to_string(), needs, config.memory.usable_bytes())
+/// Returns the finding about a circuit. Its needs are `None` if it is not compiled, and an error
+/// if they did not come in time.
+fn of_circuit(
+    id: CircuitId,
+    needs: Result<Option<Needs>, RecvTimeoutError>,
+    usable_bytes: u64,
+) -> Finding {
+    match needs {
+        Ok(Some(needs)) => judge(&id.to_string(), needs, usable_bytes),
+        Ok(None) => {
+            let text =
+                format!("{id}: its circuit is not compiled here yet, so its need is not known");
+            let advice = "the first proof compiles it, once for this machine; `cuzk params \
+                          verify` and `cuzk preload` do so, too";
+            Finding::warning(TOPIC, text, advice)
+        }
+        Err(_) => {
+            let text = format!(
+                "{id}: its compiled circuit was not read within {} s, so its need is not known",
+                CIRCUITS_TIME.as_secs()
+            );
+            let advice = "the disk or the processor is busy: run `cuzk doctor` again later";
+            Finding::warning(TOPIC, text, advice)
+        }
+    }
 }
 
-/// Reads the compiled circuit if there is one, for a second at most.
-fn needs(config: &Config, id: CircuitId) -> Option<Needs> {
+/// Begins to read the compiled circuit, if there is one. `None` if that cannot begin.
+fn read_needs(config: &Config, id: CircuitId) -> Option<Receiver<Option<Needs>>> {
     let cache = &config.srs.param_cache;
     let files = circuits::parameter_files(id).ok()?;
     let params = ParamCache::new(cache).params_path(&files);
@@ -103,7 +130,7 @@ fn needs(config: &Config, id: CircuitId) -> Option<Needs> {
     // The receiver is gone if it took too long.
     let named = thread::Builder::new().name("cuzk-doctor".to_owned());
     named.spawn(move || send.send(look()).ok()).ok()?;
-    received.recv_timeout(CIRCUIT_TIME).ok()?
+    Some(received)
 }
 
 /// Says how many partitions fit at once.
@@ -139,6 +166,8 @@ fn gib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cuzk_filecoin::{ProofKind, SectorSize};
+
     use super::*;
     use crate::commands::doctor::finding::Level;
 
@@ -149,6 +178,20 @@ mod tests {
         assert_eq!(level(8, Some(10), Some(3)), Level::Warning);
         assert_eq!(level(11, Some(10), Some(9)), Level::Error);
         assert_eq!(level(8, None, Some(9)), Level::Warning);
+    }
+
+    /// A circuit that is slow to read is not called one that is not compiled.
+    #[test]
+    fn a_need_that_is_not_known_says_why() {
+        let (kind, sector_size) = (ProofKind::Porep, SectorSize::GiB32);
+        let id = CircuitId { kind, sector_size };
+        let absent = of_circuit(id, Ok(None), 1 << 30);
+        assert!(absent.text.contains("not compiled"), "{absent:?}");
+        for error in [RecvTimeoutError::Timeout, RecvTimeoutError::Disconnected] {
+            let slow = of_circuit(id, Err(error), 1 << 30);
+            assert!(slow.text.contains("not read within 3 s"), "{slow:?}");
+            assert_eq!(slow.level, Level::Warning);
+        }
     }
 
     #[test]
