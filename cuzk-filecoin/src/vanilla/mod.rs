@@ -9,6 +9,7 @@
 //! `sparse` for sectors that are too large for that, over the trees of `merkle`.
 
 mod merkle;
+mod parents;
 mod sealed;
 mod sparse;
 

@@ -36,7 +36,7 @@ use crate::request::ProofRequest;
 use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
 use crate::sector_size::SectorSize;
 
-use super::{MINER_ID, failed, field_element};
+use super::{MINER_ID, failed, field_element, parents};
 
 /// Seals a sector of `size` with data drawn from `rng`, and makes a request for
 /// a proof of `kind` over it.
@@ -68,8 +68,9 @@ struct Sector {
 impl Sector {
     fn seal(size: SectorSize, mut rng: ChaCha8Rng) -> Result<Self, Error> {
         let _span = info_span!("seal", %size).entered();
-        let parents = PathBuf::from(&library_settings()?.parent_cache);
-        create_directory(&parents)?;
+        let kept = PathBuf::from(&library_settings()?.parent_cache);
+        create_directory(&kept)?;
+        parents::remove_damaged(&kept, size)?;
         let directory = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
         let registered = registered::seal_proof(size);
         let number = u64::from(rng.next_u32());
