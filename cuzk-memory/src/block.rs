@@ -30,7 +30,7 @@ impl Block {
         let bytes = bytes.max(1);
         let map = MmapMut::map_anon(bytes)?;
         // Advice only: without huge pages everything works the same.
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         map.advise(memmap2::Advice::HugePage).ok();
         Ok(Self {
             mapping: Arc::new(map.into()),
@@ -111,7 +111,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // The last one unmaps the mapping with all its pages.
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         if Arc::strong_count(&self.mapping) > 1 && self.bytes > 0 {
             let discard = memmap2::UncheckedAdvice::DontNeed;
             // SAFETY: the pages belong to this block alone, nothing borrows it, and

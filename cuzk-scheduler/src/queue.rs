@@ -336,18 +336,31 @@ mod tests {
         assert_eq!([(); 3].map(|()| queue.pop()), [Some(2), Some(1), Some(3)]);
     }
 
+    /// The consumer has looked at the item once, and waits.
     #[test]
     fn a_consumer_that_changed_its_mind_is_woken() {
         let queue = Arc::new(Queue::new(1));
-        let wants = Arc::new(AtomicBool::new(false));
+        let [wants, looked] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (took, taken) = mpsc::channel();
         queue.push(rank(Priority::Normal), 1).unwrap();
-        let consumer = thread::spawn({
-            let (queue, wants) = (Arc::clone(&queue), Arc::clone(&wants));
-            move || queue.pop_if(|_| wants.load(Ordering::SeqCst))
+        thread::spawn({
+            let queue = Arc::clone(&queue);
+            let (wants, looked) = (Arc::clone(&wants), Arc::clone(&looked));
+            move || {
+                took.send(queue.pop_if(|_| {
+                    looked.store(true, Ordering::SeqCst);
+                    wants.load(Ordering::SeqCst)
+                }))
+            }
         });
+        while !looked.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        // It examines the item under the lock, which it releases by waiting.
+        assert_eq!(queue.len(), 1);
         wants.store(true, Ordering::SeqCst);
         queue.wake();
-        assert_eq!(consumer.join().unwrap(), Some(1));
+        assert_eq!(taken.recv_timeout(MOMENTS), Ok(Some(1)));
     }
 
     /// The consumer waits until another one took the last item, or the item was

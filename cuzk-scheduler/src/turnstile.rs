@@ -127,6 +127,7 @@ mod tests {
         });
         let expected = [Priority::High, Priority::Normal, Priority::Low];
         assert_eq!(order.into_inner().unwrap(), expected);
+        assert_eq!(lock(&turnstile.state).inside, 0, "all have left");
     }
 
     /// Each has a place of its own.

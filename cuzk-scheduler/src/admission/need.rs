@@ -72,3 +72,19 @@ impl<K> Need<K> {
         self.shared.as_ref().is_some_and(|(named, _)| named == key)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_need_is_rounded_up_and_what_there_is_down() {
+        let over = OverBudget {
+            needed_bytes: 5 * (1 << 20) + 1,
+            available_bytes: 5 * (1 << 20) - 1,
+        };
+        let text = over.to_string();
+        let start = "6 MiB of memory are needed and the budget leaves 4 MiB; ";
+        assert!(text.starts_with(start), "{text}");
+    }
+}
