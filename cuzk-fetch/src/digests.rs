@@ -215,4 +215,25 @@ mod tests {
         let empty = Digest::of_bytes(b"").to_string();
         assert_eq!(empty, "786a02f742015903c6c6fd852552d272");
     }
+
+    #[test]
+    fn mutated_lists_are_read_or_errors() {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/lists");
+        let corpus = cuzk_fuzz::Corpus::read(corpus).with(list("v28-a_b-0.params", "Qma5", DIGEST));
+        const WORDS: [&[u8]; 4] = [b"../", b"18446744073709551616", b"\\u0000", b"\"digest\":"];
+        let (mut good, mut bad) = (0, 0);
+        let count = corpus.with_words(&WORDS).fuzz(20_000, |input| {
+            match Digests::parse(&String::from_utf8_lossy(input)) {
+                Ok(list) => {
+                    for name in list.0.keys() {
+                        assert!(!name.contains('/') && !name.starts_with('.'), "{name:?}");
+                    }
+                    good += 1;
+                }
+                Err(_) => bad += 1,
+            }
+        });
+        println!("{count} lists");
+        assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+    }
 }

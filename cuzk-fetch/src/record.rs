@@ -311,4 +311,34 @@ mod tests {
             assert!(read(&path, digest()).is_some(), "{lines}");
         }
     }
+
+    #[test]
+    fn mutated_records_are_read_or_count_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        let mut record = begin(&path);
+        record.have(70..80, 1, NAMES[1]).unwrap();
+        record.dropped(2).unwrap();
+        record.length(75).unwrap();
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/records");
+        let corpus = cuzk_fuzz::Corpus::read(corpus).with(fs::read(&path).unwrap());
+        const WORDS: [&[u8]; 4] = [b"18446744073709551615", b"-1", b"1e99", b"[[["];
+        let (mut good, mut bad) = (0, 0);
+        let count = corpus.with_words(&WORDS).fuzz(3_000, |input| {
+            fs::write(&path, input).unwrap();
+            let Some(left) = read(&path, digest()) else {
+                bad += 1;
+                return;
+            };
+            let mut end = 0;
+            for (range, source) in left.ranges.spans() {
+                assert!(end <= range.start && range.start < range.end);
+                assert!(range.end <= left.ranges.length() && source < left.sources.len());
+                end = range.end;
+            }
+            good += 1;
+        });
+        println!("{count} records");
+        assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+    }
 }

@@ -159,4 +159,46 @@ mod tests {
             assert_eq!(read.state(), State::Ended(end));
         }
     }
+
+    /// The input is the body of a row. Each mutant is sealed.
+    #[test]
+    fn mutated_rows_are_read_or_damaged() {
+        let row = |phase| Row {
+            sequence: 7,
+            digest: [9; 32],
+            options: JobOptions {
+                kind: b"porep".to_vec(),
+                partitions: 10,
+                priority: 2,
+                deadline_unix_ms: Some(1_700_000_000_000),
+            },
+            accepted_unix_ms: 1_600_000_000_000,
+            phase,
+        };
+        let pending = Phase::Pending {
+            request_bytes: 70_000,
+            stored_bytes: 50_000,
+        };
+        let ends = [End::Done(vec![7; 192]), End::Failed("no memory".to_owned())];
+        let ended = ends.map(|end| Phase::Ended { unix_ms: 1, end });
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/rows");
+        let corpus = [pending].into_iter().chain(ended);
+        let corpus = corpus.fold(cuzk_fuzz::Corpus::read(folder), |corpus, phase| {
+            corpus.with(options().serialize(&row(phase)).unwrap())
+        });
+        let (mut good, mut bad) = (0, 0);
+        let count = corpus.fuzz(20_000, |body| {
+            match Row::decode("id", &seal(b"id", body.to_vec())) {
+                Ok(row) => {
+                    let again = Row::decode("id", &row.encode("id").unwrap()).unwrap();
+                    assert_eq!(format!("{again:?}"), format!("{row:?}"));
+                    good += 1;
+                }
+                Err(JournalError::DamagedJob { .. }) => bad += 1,
+                Err(other) => unreachable!("{other}"),
+            }
+        });
+        println!("{count} rows");
+        assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+    }
 }

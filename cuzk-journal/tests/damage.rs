@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{limits, noise, options};
+use cuzk_fuzz::Corpus;
 use cuzk_journal::{Accepted, End, Journal, JournalError, State};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -219,6 +220,25 @@ fn overwritten_pages_never_panic() {
             open(&path, &image);
         }
     }
+}
+
+/// As above, with bits, pieces and lengths that change at once.
+#[test]
+fn mutated_files_are_refused_or_their_jobs_read() {
+    let (_directory, path) = scratch();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/files");
+    let [crashed, closed] = images();
+    let corpus = Corpus::read(folder).with(crashed).with(closed);
+    let (mut opened, mut refused) = (0, 0);
+    let count = corpus.fuzz(60, |image| match open(&path, image) {
+        Some(_) => opened += 1,
+        None => refused += 1,
+    });
+    println!("{count} files");
+    assert!(
+        opened > 0 && refused > 0,
+        "{opened} opened, {refused} refused"
+    );
 }
 
 #[test]

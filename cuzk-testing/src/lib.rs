@@ -1,13 +1,16 @@
 //! The common part of the tests of several crates: the bundled requests, and one cache of
-//! insecure parameters of the smallest circuits, made when first needed. [`circuits`] are
-//! other circuits than Filecoin's. [`fuzz`] tries decoders.
+//! insecure parameters of the smallest circuits. They are made when they are first needed.
+//! [`circuits`] are other circuits than Filecoin's. [`fuzz`] tries decoders. [`differential`] has
+//! the seeds of the tests that compare provers.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 pub mod circuits;
-pub mod fuzz;
+pub mod differential;
+
+pub use cuzk_fuzz as fuzz;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

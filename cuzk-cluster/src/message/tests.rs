@@ -1,3 +1,4 @@
+use cuzk_fuzz::Corpus;
 use cuzk_scheduler::priority::Priority;
 use proptest::prelude::*;
 
@@ -175,4 +176,66 @@ proptest! {
             decode_all(&bytes);
         }
     }
+}
+
+/// Returns a message with this kind and body, and a good digest.
+fn sealed(kind: u8, body: &[u8]) -> Vec<u8> {
+    let header = [&MAGIC[..], &SCHEMA.to_le_bytes(), &[kind]].concat();
+    [&header[..], &digest(kind, body), body].concat()
+}
+
+/// A message that decodes is encoded again, and has the same meaning then.
+fn decodes<M: Message + PartialEq + fmt::Debug>(bytes: &[u8]) -> bool {
+    let Ok(message) = M::decode(bytes) else {
+        return false;
+    };
+    reads_back(&message);
+    true
+}
+
+/// The input is the kind and the body. Each mutant has a good digest.
+#[test]
+fn mutated_messages_are_errors_or_within_their_bounds() {
+    let messages = [
+        work(Input::inline(b"input".to_vec())).encode(),
+        work(Input::stored(b"input")).encode(),
+        outcome(WorkResult::Proof(vec![9; 192])).encode(),
+        outcome(WorkResult::Failure(Failure::new("no memory"))).encode(),
+        Sign {
+            node: name("node"),
+            running: vec![WorkId([2; 32]); 3],
+        }
+        .encode(),
+        presence("1.2.3", 2).encode(),
+        Control::Cancel(vec![WorkId([2; 32])]).encode(),
+    ];
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/messages");
+    let corpus = messages
+        .into_iter()
+        .fold(Corpus::read(folder), |corpus, message| {
+            let message = message.unwrap();
+            let kind_at = HEADER_BYTES - DIGEST_BYTES - 1;
+            corpus.with([&message[kind_at..=kind_at], &message[HEADER_BYTES..]].concat())
+        });
+    let (mut good, mut bad) = (0, 0);
+    let count = corpus.fuzz(20_000, |input| {
+        let Some((kind, body)) = input.split_first() else {
+            return;
+        };
+        for bytes in [input, &sealed(*kind, body)] {
+            let decoded = [
+                decodes::<Work>(bytes),
+                decodes::<Outcome>(bytes),
+                decodes::<Sign>(bytes),
+                decodes::<Presence>(bytes),
+                decodes::<Control>(bytes),
+            ];
+            let kinds = decoded.into_iter().filter(|is_one| *is_one).count();
+            assert!(kinds <= 1, "a message has one kind");
+            good += kinds;
+            bad += 1 - kinds;
+        }
+    });
+    println!("{count} messages");
+    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
 }

@@ -8,4 +8,5 @@
 
 mod architecture;
 mod config;
+mod mutated;
 mod network;

@@ -10,6 +10,7 @@ mod bad_input;
 mod bundled;
 mod compiled;
 mod hostile;
+mod mutated;
 mod partition;
 mod sparse;
 mod vanilla;

@@ -5,6 +5,7 @@ use std::path::Path;
 use bellperson::groth16::aggregate::setup_fake_srs;
 use blstrs::{Bls12, G1Affine};
 use cuzk_groth16::aggregate::{AggregationKey, InnerProductSrs, SrsError, open_srs, write_new_srs};
+use cuzk_testing::fuzz::Corpus;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -115,4 +116,25 @@ fn a_point_outside_of_its_group_is_named() {
     let last = damaged.len() - 1;
     damaged[last - 96 * 31] ^= 1;
     assert!(open(&damaged, 2).is_err());
+}
+
+#[test]
+fn mutated_files_are_refused_or_have_points_of_their_groups() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/srs");
+    let small = InnerProductSrs::insecure(7, 2).unwrap();
+    let (mut opened, mut refused) = (0, 0);
+    let count = Corpus::read(corpus)
+        .with(srs_bytes(&small))
+        .fuzz(2_000, |input| match open(input, 2) {
+            Ok(srs) => {
+                assert!(AggregationKey::new(&srs, 2).is_ok());
+                opened += 1;
+            }
+            Err(_) => refused += 1,
+        });
+    println!("{count} files of an SRS");
+    assert!(
+        opened > 0 && refused > 0,
+        "{opened} opened, {refused} refused"
+    );
 }

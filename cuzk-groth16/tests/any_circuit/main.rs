@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+mod differential;
 mod edges;
 mod known;
 mod names;

@@ -8,13 +8,13 @@ use proptest::prelude::*;
 use crate::oracle::agree;
 
 /// A variable, by any number, and its coefficient.
-type Term = (usize, i8);
+pub(crate) type Term = (usize, Scalar);
 
 /// A step of a circuit. Each of its rows holds.
 #[derive(Clone, Debug)]
-enum Step {
-    Input(u64),
-    Aux(u64),
+pub(crate) enum Step {
+    Input(Scalar),
+    Aux(Scalar),
     /// A private variable that a row proves to be 0 or 1.
     Bit(bool),
     /// The product of two sums, as a new private or public variable.
@@ -26,9 +26,9 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct Random {
-    steps: Vec<Step>,
-    is_blank: bool,
+pub(crate) struct Random {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) is_blank: bool,
 }
 
 /// Variables with their values. The first is ONE.
@@ -36,9 +36,7 @@ struct Known(Vec<(Variable, Scalar)>);
 
 impl Known {
     fn terms(&self, terms: &[Term]) -> Vec<(Scalar, Variable, Scalar)> {
-        let pick = |&(at, factor): &Term| {
-            let magnitude = Scalar::from(u64::from(factor.unsigned_abs()));
-            let coefficient = if factor < 0 { -magnitude } else { magnitude };
+        let pick = |&(at, coefficient): &Term| {
             let (variable, value) = self.0[at % self.0.len()];
             (coefficient, variable, value)
         };
@@ -74,16 +72,14 @@ impl Random {
         let one = CS::one();
         match step {
             Step::Input(value) => {
-                let value = Scalar::from(*value);
-                let variable = cs.alloc_input(|| "", || self.value(value))?;
-                known.0.push((variable, value));
+                let variable = cs.alloc_input(|| "", || self.value(*value))?;
+                known.0.push((variable, *value));
             }
             Step::Aux(value) => {
-                let value = Scalar::from(*value);
-                let variable = cs.alloc(|| "", || self.value(value))?;
+                let variable = cs.alloc(|| "", || self.value(*value))?;
                 // Every private variable is in some row.
                 cs.enforce(|| "", |lc| lc + variable, |lc| lc, |lc| lc);
-                known.0.push((variable, value));
+                known.0.push((variable, *value));
             }
             Step::Bit(bit) => {
                 let value = Scalar::from(u64::from(*bit));
@@ -119,12 +115,20 @@ impl Circuit<Scalar> for Random {
     }
 }
 
+/// Returns a scalar near 0 as a coefficient.
+pub(crate) fn small(factor: i8) -> Scalar {
+    let magnitude = Scalar::from(u64::from(factor.unsigned_abs()));
+    if factor < 0 { -magnitude } else { magnitude }
+}
+
 fn step() -> impl Strategy<Value = Step> {
-    let terms = || prop::collection::vec((any::<usize>(), -3..=3i8), 0..5);
+    let term = || (any::<usize>(), (-3..=3i8).prop_map(small));
+    let terms = move || prop::collection::vec(term(), 0..5);
+    let word = || any::<u64>().prop_map(Scalar::from);
     prop_oneof![
-        1 => any::<u64>().prop_map(Step::Input),
-        1 => any::<u64>().prop_map(Step::Aux),
-        1 => (0..2u64).prop_map(Step::Aux),
+        1 => word().prop_map(Step::Input),
+        1 => word().prop_map(Step::Aux),
+        1 => (0..2u64).prop_map(Scalar::from).prop_map(Step::Aux),
         3 => any::<bool>().prop_map(Step::Bit),
         6 => (terms(), terms(), any::<bool>()).prop_map(|(a, b, public)| Step::Product(a, b, public)),
         1 => (terms(), terms()).prop_map(|(a, b)| Step::Cancelled(a, b)),

@@ -8,6 +8,7 @@ mod check;
 mod circuit_cache;
 mod file;
 mod multiples;
+mod mutated;
 mod params;
 #[cfg(unix)]
 mod real_size;

@@ -16,16 +16,16 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use tempfile::TempDir;
 
 /// The page that the header is in.
-const HEADER_BYTES: usize = 4096;
+pub(crate) const HEADER_BYTES: usize = 4096;
 
-struct Case {
+pub(crate) struct Case {
     folder: TempDir,
     circuit: Arc<Circuit>,
     params: Arc<LoadedParams>,
 }
 
 impl Case {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         cuzk_testing::copy_params(ProofKind::WindowPost, &crate::param_cache(), folder.path());
         let circuit = crate::circuit_with_params(ProofKind::WindowPost);
@@ -40,7 +40,7 @@ impl Case {
         }
     }
 
-    fn write(&self, limit_bytes: u64) -> Result<WrittenMultiples, ParamsError> {
+    pub(crate) fn write(&self, limit_bytes: u64) -> Result<WrittenMultiples, ParamsError> {
         write_multiples(
             self.params.mapped(),
             self.circuit.program(),
@@ -51,7 +51,7 @@ impl Case {
         )
     }
 
-    fn open(&self, isa: Isa) -> Result<Option<MappedMultiples>, ParamsError> {
+    pub(crate) fn open(&self, isa: Isa) -> Result<Option<MappedMultiples>, ParamsError> {
         let (program, densities) = (self.circuit.program(), self.circuit.densities());
         MappedMultiples::open(self.params.mapped(), program, densities, isa)
     }
@@ -81,7 +81,7 @@ impl Case {
         pool().install(|| params.renew_multiples(&self.circuit, context, 2, wanted))
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         multiples_path(self.params.mapped())
     }
 }

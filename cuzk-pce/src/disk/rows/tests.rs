@@ -2,6 +2,7 @@ use super::*;
 use crate::disk::header::VERSION;
 use crate::{damage, record, testing::*};
 use blstrs::Scalar;
+use cuzk_fuzz::Corpus;
 use proptest::prelude::*;
 use std::fs;
 
@@ -105,4 +106,35 @@ fn another_circuit_is_an_error() {
     write(&path, &some_r1cs(2), "").unwrap();
     let error = read::<Scalar>(&path, Some(some_r1cs(3).fingerprint())).unwrap_err();
     assert!(matches!(error.fault, DiskFault::Fingerprint { .. }));
+}
+
+/// Each mutant has a good checksum.
+#[test]
+fn mutated_files_are_errors_or_constraint_systems() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.r1cs");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/rows");
+    let corpus = [0, 2, 9]
+        .into_iter()
+        .fold(Corpus::read(folder), |corpus, rows| {
+            write(&path, &some_r1cs(rows), "label").unwrap();
+            corpus.with(fs::read(&path).unwrap())
+        });
+    let (mut good, mut bad) = (0, 0);
+    let count = corpus.fuzz(4_000, |input| {
+        let mut bytes = input.to_vec();
+        if bytes.len() >= CHECKSUM_BYTES {
+            damage::sign(&mut bytes);
+        }
+        fs::write(&path, &bytes).unwrap();
+        match read::<Scalar>(&path, None) {
+            Ok(stored) => {
+                assert_eq!(stored.header.fingerprint, stored.r1cs.fingerprint());
+                good += 1;
+            }
+            Err(_) => bad += 1,
+        }
+    });
+    println!("{count} files of rows");
+    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
 }

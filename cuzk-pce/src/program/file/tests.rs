@@ -6,8 +6,10 @@ use crate::{
     record,
     testing::*,
     witness,
+    witness::Witness,
 };
 use blstrs::Scalar;
+use cuzk_fuzz::Corpus;
 use ff::Field;
 use proptest::prelude::*;
 use std::fs;
@@ -73,21 +75,60 @@ fn a_hostile_file_with_a_good_checksum_is_an_error_or_a_program() {
                 refused += 1;
                 continue;
             };
-            let checked = check(&program, &values);
-            if program.num_inputs() == values.num_inputs() && checked.is_ok() {
-                let len = program.rows() + program.num_inputs();
-                let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
-                program
-                    .evaluate_into(&values, &mut a, &mut b, &cuzk_memory::NEVER_STOP)
-                    .unwrap();
-            }
-            program.boolean_columns();
-            program.densities();
-            assert_eq!(program.unfold().count(), program.rows());
+            run(&program, &values);
         }
     }
     // Most changes make no sense; coefficients and the fingerprint may.
     assert!(refused > good.len(), "{refused}");
+}
+
+/// Uses everything that a program has.
+fn run(program: &Program<Scalar>, values: &Witness<Scalar>) {
+    let checked = check(program, values);
+    if program.num_inputs() == values.num_inputs() && checked.is_ok() {
+        let len = program.rows() + program.num_inputs();
+        let (mut a, mut b) = (vec![Scalar::ZERO; len], vec![Scalar::ZERO; len]);
+        program
+            .evaluate_into(values, &mut a, &mut b, &cuzk_memory::NEVER_STOP)
+            .unwrap();
+    }
+    program.boolean_columns();
+    program.densities();
+    assert_eq!(program.unfold().count(), program.rows());
+}
+
+/// As above, with several changes and with pieces that move. Each mutant has a good checksum.
+#[test]
+fn mutated_files_are_errors_or_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    let (circuit, _) = RandomCircuit::gadgets();
+    let values = witness(circuit.clone()).unwrap();
+    let programs = [circuit, RandomCircuit::squares(10)];
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/circuits");
+    let corpus = programs
+        .into_iter()
+        .fold(Corpus::read(folder), |corpus, one| {
+            write(&path, &compile_folded(one.blank()).unwrap(), "label").unwrap();
+            corpus.with(fs::read(&path).unwrap())
+        });
+    let (mut good, mut bad) = (0, 0);
+    let count = corpus.fuzz(4_000, |input| {
+        let mut bytes = input.to_vec();
+        if bytes.len() >= CHECKSUM_BYTES {
+            damage::sign(&mut bytes);
+        }
+        fs::write(&path, &bytes).unwrap();
+        match read::<Scalar>(&path, None) {
+            Ok((_, program)) => {
+                run(&program, &values);
+                good += 1;
+            }
+            Err(_) => bad += 1,
+        }
+    });
+    println!("{count} circuits");
+    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
 }
 
 #[test]

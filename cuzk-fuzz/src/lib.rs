@@ -1,10 +1,12 @@
-//! Decoders, tried with inputs that were mutated.
+//! Decoders, tried with inputs that were mutated. For tests only.
 //!
 //! Not guided by coverage: good inputs are changed at random, by bytes and by pieces, which
 //! an ordinary `cargo test` can do. The invariants:
 //!
 //! * Without [`SECONDS`] each run has the same inputs, and their number is fixed.
 //! * An input that failed is kept in the corpus, and is tried first in each later run.
+
+#![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};

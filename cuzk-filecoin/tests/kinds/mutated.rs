@@ -1,0 +1,108 @@
+//! Mutants of requests: each decodes, or is an error of the input.
+
+use std::path::Path;
+
+use cuzk_filecoin::{AggregateRequest, ProofKind, ProofRequest, decode, decode_partition};
+use cuzk_testing::fuzz::Corpus;
+
+fn corpus(name: &str) -> Corpus {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    Corpus::read(folder.join(name))
+}
+
+/// A partition as one machine sends it to another.
+#[test]
+fn mutated_partitions_are_decoded_or_errors_of_the_input() {
+    let corpus = ProofKind::ALL
+        .into_iter()
+        .fold(corpus("partitions"), |corpus, kind| {
+            let statement = decode(&cuzk_testing::bundled_request(kind)).unwrap();
+            corpus.with(statement.partition_request(0).unwrap())
+        });
+    let (mut good, mut bad) = (0, 0);
+    let count = corpus.fuzz(1_000, |input| match decode_partition(input) {
+        Ok(statement) => {
+            assert_eq!(statement.partitions(), 1);
+            statement.public_inputs(0).unwrap();
+            good += 1;
+        }
+        Err(error) => {
+            assert!(error.is_input(), "{error}");
+            bad += 1;
+        }
+    });
+    println!("{count} partitions");
+    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+}
+
+/// Requests in JSON, and what Curio's calls have, which is the output of C1 alone.
+#[test]
+fn mutated_files_of_requests_are_decoded_or_errors_of_the_input() {
+    const WORDS: [&[u8]; 7] = [
+        b"null",
+        b"-1",
+        b"[[[[[[[[",
+        b"\"registered_proof\":",
+        b"\"vanilla_proofs\":[]",
+        b"18446744073709551616",
+        b"\\ud800",
+    ];
+    let names = [
+        "porep",
+        "snap-deals",
+        "window-post",
+        "winning-post",
+        "porep-c1",
+    ];
+    let corpus = names.into_iter().fold(corpus("requests"), |corpus, name| {
+        corpus.with(std::fs::read(cuzk_testing::data(&format!("{name}.json"))).unwrap())
+    });
+    let (mut good, mut bad) = (0, 0);
+    let decoded =
+        |input: &[u8]| ProofRequest::from_json(input).and_then(|request| decode(&request));
+    let count = corpus
+        .with_words(&WORDS)
+        .fuzz(1_000, |input| match decoded(input) {
+            Ok(statement) => {
+                statement.public_inputs(0).unwrap();
+                good += 1;
+            }
+            Err(error) => {
+                assert!(error.is_input(), "{error}");
+                bad += 1;
+            }
+        });
+    println!("{count} files of requests");
+    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+}
+
+#[test]
+fn mutated_requests_to_aggregate_are_read_or_errors_of_the_input() {
+    const WORDS: [&[u8]; 5] = [
+        b"null",
+        b"1e999",
+        b"\"sectors\":[]",
+        b"18446744073709551616",
+        b"\"aggregation\":",
+    ];
+    let request = cuzk_testing::bundled_request(ProofKind::Porep);
+    let mut aggregate = AggregateRequest::of(&request, vec![7; 192]).unwrap();
+    aggregate.push(&request, vec![8; 192]).unwrap();
+    let (mut good, mut bad) = (0, 0);
+    let corpus = corpus("aggregates").with(aggregate.to_json());
+    let count =
+        corpus
+            .with_words(&WORDS)
+            .fuzz(10_000, |input| match AggregateRequest::from_json(input) {
+                Ok(read) => {
+                    assert_eq!(AggregateRequest::from_json(&read.to_json()).unwrap(), read);
+                    good += 1;
+                }
+                Err(error) => {
+                    assert!(error.is_input(), "{error}");
+                    bad += 1;
+                }
+            });
+    println!("{count} requests to aggregate");
+    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+}
