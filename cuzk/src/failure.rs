@@ -78,6 +78,14 @@ impl Failure {
         }
     }
 
+    /// Returns it with another line at the end of its message.
+    pub(crate) fn and(self, line: impl fmt::Display) -> Self {
+        Self {
+            message: self.message.map(|message| format!("{message}\n{line}")),
+            ..self
+        }
+    }
+
     /// Returns it as a failure that needs no object: a report was printed already.
     pub(crate) fn reported(self) -> Self {
         Self {

@@ -64,12 +64,48 @@ impl Interrupt {
         left: impl fmt::Display,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
+        let ended = self.wait_for(what, work)?;
+        ended.map_err(|signal| Failure::stopped(signal, left))
+    }
+
+    /// As [`Self::unless_it_comes`], for work that stops once `stop` is raised. After a signal
+    /// it is waited for, so that it leaves no unfinished file. `left` is asked after that,
+    /// because the work may have come to its end meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::unless_it_comes`].
+    pub(crate) fn stops<T: Send + 'static>(
+        &self,
+        what: &str,
+        left: impl FnOnce() -> String,
+        stop: &Cancellation,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (end, ended) = mpsc::channel::<()>();
+        let result = self.wait_for(what, move || {
+            // Dropped when the work has ended, also by a panic.
+            let _end = end;
+            work()
+        });
+        if !matches!(result, Ok(Ok(_))) {
+            stop.cancel();
+            ended.recv_timeout(STOP_LIMIT).ok();
+        }
+        result?.map_err(|signal| Failure::stopped(signal, left()))
+    }
+
+    /// Returns the result of `work`, or the signal that came before.
+    fn wait_for<T: Send + 'static>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Result<T, Signal>, Failure> {
         let (end, ended) = mpsc::channel();
         // The receiver is gone after a signal.
         threads::start("cuzk-command", move || drop(end.send(work())))?;
         loop {
             match ended.recv_timeout(POLL) {
-                Ok(value) => return Ok(value),
+                Ok(value) => return Ok(Ok(value)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let problem = format!("{what} panicked; please report it");
@@ -77,34 +113,9 @@ impl Interrupt {
                 }
             }
             if let Some(signal) = self.signal() {
-                return Err(Failure::stopped(signal, left));
+                return Ok(Err(signal));
             }
         }
-    }
-
-    /// As [`Self::unless_it_comes`], for work that stops once `stop` is raised. After a signal
-    /// it is waited for, so that it leaves no unfinished file.
-    ///
-    /// # Errors
-    /// As [`Self::unless_it_comes`].
-    pub(crate) fn stops<T: Send + 'static>(
-        &self,
-        what: &str,
-        left: impl fmt::Display,
-        stop: &Cancellation,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Failure> {
-        let (end, ended) = mpsc::channel::<()>();
-        let result = self.unless_it_comes(what, left, move || {
-            // Dropped when the work has ended, also by a panic.
-            let _end = end;
-            work()
-        });
-        if result.is_err() {
-            stop.cancel();
-            ended.recv_timeout(STOP_LIMIT).ok();
-        }
-        result
     }
 
     /// Returns the signal that came, if one did.

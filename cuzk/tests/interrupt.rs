@@ -221,8 +221,8 @@ fn what_has_no_name_is_said_to_be_lost() {
     assert!(work.timeline().exists());
 }
 
-/// A cache in which the circuit's file gives nothing: no worker comes to its next chunk.
-fn cache_that_gives_nothing() -> tempfile::TempDir {
+/// A cache with parameters and no circuits.
+fn cache_with_parameters() -> tempfile::TempDir {
     generate();
     let cache = tempfile::tempdir().unwrap();
     for file in std::fs::read_dir(param_cache()).unwrap() {
@@ -232,13 +232,21 @@ fn cache_that_gives_nothing() -> tempfile::TempDir {
             && (name.ends_with("params") || name.ends_with("vk"))
         {
             std::fs::copy(&path, cache.path().join(name)).unwrap();
-            let pipe = cache.path().join(name).with_extension("circuit");
-            let made = Command::new("mkfifo")
-                .arg(&pipe)
-                .stderr(Stdio::null())
-                .status();
-            made.unwrap();
         }
+    }
+    cache
+}
+
+/// A cache in which the circuit's file gives nothing: no worker comes to its next chunk.
+fn cache_that_gives_nothing() -> tempfile::TempDir {
+    let cache = cache_with_parameters();
+    for file in std::fs::read_dir(cache.path()).unwrap() {
+        let pipe = file.unwrap().path().with_extension("circuit");
+        let made = Command::new("mkfifo")
+            .arg(&pipe)
+            .stderr(Stdio::null())
+            .status();
+        made.unwrap();
     }
     cache
 }
@@ -295,6 +303,69 @@ fn a_demo_that_makes_its_parameters_answers_too() {
     let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
     let is_partial = |name: &std::ffi::OsString| name.to_string_lossy().contains("partial");
     assert!(!left.iter().any(is_partial), "{left:?}");
+}
+
+/// A signal may come when the work is nearly done, so what is said is compared with what is left.
+#[test]
+fn a_demo_says_what_it_leaves_whenever_a_signal_comes() {
+    for moment in ["circuit", "params", "vk"] {
+        let cache = tempfile::tempdir().unwrap();
+        let mut demo = cuzk(cache.path());
+        let mut child = demo
+            .args(["demo", "--kind", "window-post"])
+            .spawn()
+            .unwrap();
+        let files = |extension: &str| {
+            let entries = std::fs::read_dir(cache.path()).unwrap();
+            let paths = entries.map(|entry| entry.unwrap().path());
+            let is_it = |path: &PathBuf| path.extension().is_some_and(|last| last == extension);
+            paths.filter(is_it).count()
+        };
+        wait_until(moment, || files(moment) > 0);
+        assert_eq!(child.try_wait().unwrap(), None, "it proves after that");
+        send("-TERM", &child);
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(143), "{moment}: {said}");
+        let is_made = files("params") + files("vk") == 2;
+        assert!(is_made || moment != "vk", "{said}");
+        let kept = format!("its test parameters are in {}", cache.path().display());
+        assert_eq!(said.contains(&kept), is_made, "{moment}: {said}");
+        let circuit = "are not made; only the compiled circuit is kept";
+        assert_eq!(said.contains(circuit), !is_made, "{moment}: {said}");
+        assert_eq!(files("partial"), 0, "{moment}");
+    }
+}
+
+/// The file of multiples has up to 2 GiB.
+#[test]
+fn multiples_that_a_signal_stops_leave_nothing() {
+    if cuzk_kernels::testing::ifma().is_none() {
+        // Without these instructions there are no multiples.
+        return;
+    }
+    let cache = cache_with_parameters();
+    let mut prepare = cuzk(cache.path());
+    prepare.args(["params", "prepare", "--kind", "window-post"]);
+    let child = prepare.args(["--sector-size", "2KiB"]).spawn().unwrap();
+    let files = |extension: &str| {
+        let entries = std::fs::read_dir(cache.path()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.extension().is_some_and(|last| last == extension))
+            .count()
+    };
+    // The circuit is compiled first, in another unfinished file.
+    wait_until("it writes multiples", || {
+        files("circuit") > 0 && files("partial") > 0
+    });
+    send("-INT", &child);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert_eq!(files("partial"), 0, "{said}");
+    let is_lost = said.contains("its multiples are not made, and nothing of them is kept");
+    assert_eq!(is_lost, files("multiples") == 0, "{said}");
 }
 
 #[test]

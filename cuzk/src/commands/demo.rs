@@ -9,7 +9,7 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_memory::Cancellation;
 
 use super::Context;
-use super::params::{Wanted, ensure_wanted};
+use super::params::{Wanted, ensure_wanted, left_of};
 use super::prove::{Order, Shown, prove};
 use crate::failure::Failure;
 use crate::failure_report::Failures;
@@ -53,7 +53,13 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
         drawing: drawing.as_ref(),
         verbose: true,
     };
-    prove(context, &[order], shown, &interrupt, failures)
+    let proved = prove(context, &[order], shown, &interrupt, failures);
+    // The parameters are by far the largest files that a demo leaves.
+    let left = || left_of(circuit, &context.config.srs.param_cache);
+    match interrupt.signal() {
+        Some(_) => proved.map_err(|failure| failure.and(left())),
+        None => proved,
+    }
 }
 
 /// Makes the parameters unless they are there, or a signal comes.
@@ -62,7 +68,8 @@ fn make_parameters(
     circuit: CircuitId,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let left = format!("{circuit}: its test parameters are not made, and nothing is kept");
+    let folder = context.config.srs.param_cache.clone();
+    let left = move || format!("{}; nothing is proved", left_of(circuit, &folder));
     let context = context.clone();
     let stop = Cancellation::default();
     let wanted = Wanted {

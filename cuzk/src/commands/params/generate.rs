@@ -3,6 +3,7 @@
 //! The invariant: parameters that exist are never replaced. A seed that is asked for is the
 //! seed of the parameters afterwards, or the command fails.
 
+use std::path::Path;
 use std::time::Instant;
 
 use clap::Args;
@@ -101,7 +102,8 @@ pub(super) fn run(context: &Context, args: &ParamsGenerate) -> Result<(), Failur
 /// Makes the parameters unless they are there, or a signal comes.
 fn make(context: &Context, id: CircuitId, args: &ParamsGenerate) -> Result<Outcome, Failure> {
     let interrupt = Interrupt::watch()?;
-    let left = format!("{id}: its test parameters are not made, and nothing is kept");
+    let folder = context.config.srs.param_cache.clone();
+    let left = move || left_of(id, &folder);
     let stop = Cancellation::default();
     let wanted = Wanted {
         seed: args.seed,
@@ -112,6 +114,22 @@ fn make(context: &Context, id: CircuitId, args: &ParamsGenerate) -> Result<Outco
     interrupt.stops("making parameters", left, &stop, move || {
         ensure_wanted(&context, id, &wanted)
     })?
+}
+
+/// Describes the files of a circuit that are in the parameter cache after a signal.
+pub(crate) fn left_of(id: CircuitId, folder: &Path) -> String {
+    let files = circuits::parameter_files(id);
+    if files.is_ok_and(|files| ParamCache::new(folder).has(&files)) {
+        return format!("{id}: its test parameters are in {}", shown(folder));
+    }
+    let circuit = circuits::cache_path(id, folder);
+    match circuit.ok().filter(|path| path.exists()) {
+        Some(path) => format!(
+            "{id}: its test parameters are not made; only the compiled circuit is kept, {}",
+            shown(&path)
+        ),
+        None => format!("{id}: its test parameters are not made, and nothing is kept"),
+    }
 }
 
 /// Makes test parameters for `id` in the parameter cache, unless there are some.

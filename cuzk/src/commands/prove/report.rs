@@ -117,7 +117,11 @@ fn stages(report: &ProveReport, names: &Names) -> Vec<String> {
 /// Returns the line of the result.
 fn line(report: &ProveReport) -> String {
     let of = (report.request.as_deref()).map_or_else(String::new, |request| format!("{request}: "));
-    let out = (report.out.as_deref()).map_or_else(String::new, |out| format!(", in {out}"));
+    let out = match report.out.as_deref() {
+        None => String::new(),
+        Some("-") => ", on standard output".to_owned(),
+        Some(out) => format!(", in {out}"),
+    };
     let peak = report.peak_rss_bytes;
     format!(
         "{of}{} {}: a proof of {} bytes{out}, {} partition(s), verified, in {:.1} s{}",

@@ -137,7 +137,7 @@ fn proved(order: &Order, job: &JobHandle) -> String {
     let name = order.name_of(Some(job));
     match &order.out {
         Some(out) => format!("{name}: proved, {}", shown(out.path())),
-        None => format!("{name}: proved"),
+        None => format!("{name}: proved, and the proof is not kept, because --out names no file"),
     }
 }
 
