@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cuzk_core::config::{Address, ConfigError};
-use cuzk_core::engine::devices;
+use cuzk_core::engine::{check_address_space, devices};
 use cuzk_core::{Config, Engine};
 use tokio::sync::watch;
 use tonic::service::Routes;
@@ -106,6 +106,7 @@ impl std::fmt::Debug for Hooks {
 /// A configuration that asks for what this machine does not have, and listeners that cannot
 /// be had.
 pub fn serve(config: Config, hooks: Hooks) -> Result<(), ServeError> {
+    check_address_space(&config)?;
     let config = with_journal(config)?;
     // It removes variables from the environment, so it comes before all threads.
     let mut listeners = Listeners::bind(&config.server)?;

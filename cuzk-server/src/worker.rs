@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use cuzk_cluster::nats::{ClusterError, Node};
 use cuzk_core::config::Address;
-use cuzk_core::engine::devices;
+use cuzk_core::engine::{check_address_space, devices};
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::{Statement, decode_partition};
 
@@ -88,6 +88,7 @@ impl WorkerError {
 /// A server that refuses this machine or does not fit.
 pub fn run(config: Config, page: Option<&Address>, on_event: OnEvent) -> Result<(), WorkerError> {
     let settings = ClusterSettings::of(&config.cluster)?.ok_or(WorkerError::NoServer)?;
+    check_address_space(&config)?;
     let identities = Arc::new(Identities::new(&config.srs.param_cache));
     if identities.present().is_empty() {
         tracing::warn!(

@@ -135,23 +135,41 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns true if the command computes on pools of threads in this process.
+    /// Returns true if the command computes on pools of threads as an engine does, and does not
+    /// look at the address space by itself. It names each command, so that a new one is decided
+    /// here.
     pub(crate) fn starts_pools(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Demo(_)
-                | Self::Prove(_)
-                | Self::Verify(_)
-                | Self::Aggregate(_)
-                | Self::Serve(_)
-                | Self::Worker(_)
-                | Self::Params(_)
-                | Self::Vanilla(_)
-                | Self::Pce(_)
-                | Self::Synth(_)
-                | Self::Bench(_)
-                | Self::Sweep(_)
-                | Self::Tune(_)
-        )
+            | Self::Prove(_)
+            | Self::Verify(_)
+            | Self::Aggregate(_)
+            | Self::Params(_)
+            | Self::Vanilla(_)
+            | Self::Pce(_)
+            | Self::Synth(_)
+            | Self::Bench(_)
+            | Self::Sweep(_)
+            | Self::Tune(_) => true,
+            Self::Plan(plan) => plan.proves(),
+            // They look before their first thread, in whichever program they are.
+            Self::Serve(_) | Self::Worker(_) => false,
+            Self::Submit(_)
+            | Self::Await(_)
+            | Self::Status(_)
+            | Self::Top(_)
+            | Self::Cancel(_)
+            | Self::Preload(_)
+            | Self::Evict(_)
+            | Self::Drain(_)
+            | Self::Reload(_)
+            | Self::Proxy(_)
+            | Self::Config(_)
+            | Self::Doctor(_)
+            | Self::SupportBundle(_)
+            | Self::Version(_)
+            | Self::Completions(_)
+            | Self::Manual(_) => false,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `cuzk prove` under a limit of its process's threads, and under one of its address space. On
-//! each rung of a ladder it proves, or ends with an error.
+//! each rung of a ladder it proves, or ends with an error. A daemon and a worker under a limit of
+//! the address space that is too low for them.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -183,4 +184,32 @@ fn a_small_address_space_is_an_error_that_names_one_that_is_enough() {
     let limit = format!("--as={}", named << 10);
     let output = prove(&["prlimit", &limit], folder.path(), 0);
     assert!(output.status.success(), "{named} KiB: {output:?}");
+}
+
+/// They are in a library, so a program that has them may not look.
+#[test]
+fn a_daemon_and_a_worker_look_at_the_address_space_before_they_start() {
+    let folder = prepared();
+    let config = folder.path().join("cuzk.toml");
+    let socket = format!("unix://{}", folder.path().join("cuzk.sock").display());
+    let limit = format!("--as={}", 512 << 20);
+    for command in [
+        &["serve", "--listen", &socket][..],
+        // Nobody is there, and a worker waits for somebody.
+        &["worker", "--cluster", "nats://127.0.0.1:9"],
+    ] {
+        let output = Command::new("timeout")
+            .args(["60", "prlimit", &limit, env!("CARGO_BIN_EXE_cuzk")])
+            .arg("--config")
+            .arg(&config)
+            .args(command)
+            .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+            .env("XDG_STATE_HOME", folder.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        assert!(named_limit_kib(&output) > 512 << 10, "{told}");
+        assert!(told.contains("[CUZK-0017]"), "{told}");
+    }
 }

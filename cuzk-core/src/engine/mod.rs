@@ -71,8 +71,8 @@ pub use self::devices::{device_options, devices, host_b_g2, warn_of_few_queues};
 pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};
 pub use self::preload::{EvictedAssets, Preloaded};
 pub use self::remote::{EngineState, GiveBack, Remote, RemoteProof};
-pub use self::start::serve_one_command;
 use self::start::{cannot_start, decode_file, synthesis_pool};
+pub use self::start::{check_address_space, serve_one_command};
 pub use self::status::{
     AssetStatus, DeviceStatus, EndedJob, JobSeconds, JobStatus, KindTotals, MemoryStatus,
     PartitionStatus, Status,

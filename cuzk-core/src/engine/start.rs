@@ -23,15 +23,23 @@ pub fn serve_one_command(engine: &Engine) {
     engine.core.jobs.log_less();
 }
 
+/// Checks that the limit of the address space leaves room for the threads of an engine. A
+/// program that starts threads of its own calls this before them. Later, the first small
+/// allocation without addresses ends the process.
+///
+/// # Errors
+/// A limit that is too low for the engine.
+pub fn check_address_space(config: &Config) -> Result<()> {
+    address_space_problem(config).map_or(Ok(()), |problem| Err(cannot_start(problem)))
+}
+
 /// Returns the threads of synthesis. They are the first that an engine starts, so the limit of
 /// the address space is looked at before.
 ///
 /// # Errors
 /// A limit that is too low for the engine, and a system that gives fewer threads.
 pub(super) fn synthesis_pool(config: &Config) -> Result<Arc<ThreadPool>> {
-    if let Some(problem) = address_space_problem(config) {
-        return Err(cannot_start(problem));
-    }
+    check_address_space(config)?;
     Ok(Arc::new(config.synthesis.pool()?))
 }
 

@@ -57,6 +57,16 @@ pub(crate) struct Plan {
     pub(crate) command: Option<PlanCommand>,
 }
 
+impl Plan {
+    /// Returns true if proofs are made on this machine. A prediction makes none.
+    pub(crate) fn proves(&self) -> bool {
+        match self.command {
+            Some(PlanCommand::Calibrate(_) | PlanCommand::Check(_)) => true,
+            None => false,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
     /// Measure the costs of proofs on this machine, and write its description.
