@@ -1,6 +1,7 @@
 //! `cuzk serve`: the engine as a daemon.
 
 use std::path::PathBuf;
+use std::{io, process};
 
 use clap::Args;
 use cuzk_core::Config;
@@ -10,6 +11,8 @@ use cuzk_server::{Hooks, ServeError};
 
 use super::Context;
 use crate::failure::Failure;
+use crate::signal::Signal;
+use crate::threads;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Serve {
@@ -31,6 +34,10 @@ pub(crate) struct Serve {
     /// here if no worker takes it.
     #[arg(long)]
     pub(crate) no_local: bool,
+    /// End at once when standard input ends. A command that starts a daemon for itself has the
+    /// other end of it, so the daemon does not outlive the command, however that ends.
+    #[arg(long, hide = true)]
+    pub(crate) while_stdin: bool,
 }
 
 impl Serve {
@@ -67,6 +74,9 @@ pub(crate) fn run(context: &Context, args: &Serve, path: Option<PathBuf>) -> Res
         let problem = "--no-local: nobody would prove anything; give --cluster, too";
         return Err(Failure::input(problem));
     }
+    if args.while_stdin {
+        end_with_stdin()?;
+    }
     let args = args.clone();
     let load = move || -> Result<Config, ConfigError> {
         let mut config = match &path {
@@ -82,6 +92,15 @@ pub(crate) fn run(context: &Context, args: &Serve, path: Option<PathBuf>) -> Res
         set_log_level: Box::new(move |to| level.set(to)),
     };
     cuzk_server::serve(config, hooks).map_err(|error| failure(&error))
+}
+
+/// Ends the process when standard input ends. Running jobs stay in the journal.
+fn end_with_stdin() -> Result<(), Failure> {
+    threads::start("cuzk-stdin", || {
+        // An error is an end, too.
+        io::copy(&mut io::stdin().lock(), &mut io::sink()).ok();
+        process::exit(i32::from(Signal::Terminate.exit_code()));
+    })
 }
 
 fn failure(error: &ServeError) -> Failure {

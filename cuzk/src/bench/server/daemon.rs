@@ -42,8 +42,10 @@ impl Daemon {
         let log = std::fs::File::create(&log_path).map_err(failed)?;
         let mut process = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("--config")
-            .args([&path, Path::new("serve")])
-            .stdin(Stdio::null())
+            .arg(&path)
+            .args(["serve", "--while-stdin"])
+            // It ends with this process, which has the other end.
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()

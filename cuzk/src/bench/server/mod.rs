@@ -1,7 +1,7 @@
 //! `cuzk bench server`: a daemon in a process of its own, as its clients meet it.
 //!
-//! The invariants: the daemon has the configuration of this process, and nothing of it is
-//! left on disk.
+//! The invariants: the daemon has the configuration of this process, and ends with it. Nothing
+//! of it is left on disk.
 
 mod added;
 mod daemon;
@@ -13,6 +13,7 @@ use std::path::Path;
 
 use cuzk_core::config::Config;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_files::Scratch;
 use cuzk_tune::machine::Host;
 
 use super::engine::engine_config;
@@ -33,11 +34,15 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
         };
         ensure_parameters(context, id)?;
     }
-    let folder = tempfile::tempdir().map_err(failed)?;
+    // The next one removes that of a process that was killed. It is locked, and a daemon locks the
+    // folder of its socket, too.
+    let scratch = Scratch::new().map_err(failed)?;
+    let folder = scratch.path().join("daemon");
+    std::fs::create_dir(&folder).map_err(failed)?;
     if args.flood {
-        flood::run(context, args, host, folder.path())
+        flood::run(context, args, host, &folder)
     } else {
-        added::run(context, args, host, folder.path())
+        added::run(context, args, host, &folder)
     }
 }
 
