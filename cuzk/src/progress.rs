@@ -160,6 +160,11 @@ impl Doing {
         let mut now = self.now.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = Some(what.to_owned());
     }
+
+    /// Does something that may print.
+    pub(crate) fn suspend<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.spinner.suspend(work)
+    }
 }
 
 impl Drop for Doing {

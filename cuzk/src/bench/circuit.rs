@@ -21,10 +21,10 @@ use rand::rngs::OsRng;
 use super::comparison::{Comparison, alternate, differs, seconds};
 use super::engine::engine_config;
 use crate::bench::args::Bench;
-use crate::commands::Context;
 use crate::commands::demo::bundled_request;
 use crate::commands::params::ensure_parameters;
 use crate::commands::pce::plain_bytes;
+use crate::commands::{Context, for_one_command};
 use crate::failure::Failure;
 
 pub(super) fn bundled_job(args: &Bench) -> Result<Box<dyn Statement>, Failure> {
@@ -178,7 +178,7 @@ pub(crate) fn prove(context: &Context, args: &Bench) -> Result<Vec<Comparison>, 
         .params_path(&circuits::parameter_files(id)?);
     let mapped = Parameters::<Bls12>::build_mapped_parameters(path, false)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let engine = Engine::start(engine_config(context))?;
+    let engine = for_one_command(Engine::start(engine_config(context))?);
     // The pool of gpu_threads is made once a process. A critical proof does not use it, and runs
     // on the threads of synthesis only.
     let options = JobOptions {

@@ -25,8 +25,8 @@ use super::args::Bench;
 use super::circuit::bundled_job;
 use super::comparison::median;
 use super::engine::engine_config;
-use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
+use crate::commands::{Context, for_one_command};
 use crate::failure::{Failure, failed};
 use crate::output;
 
@@ -98,6 +98,7 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     let of_engine = devices(&config, &pool)?;
     let decoder: Decoder = Arc::new(|_| Err(cuzk_core::Error::Stopped));
     let embedded = Engine::start_on(config.clone(), Arc::clone(&pool), of_engine)?;
+    let embedded = for_one_command(embedded);
     let proof = embedded
         .submit_job(Arc::clone(&statement), JobOptions::default())?
         .wait()?;
@@ -110,6 +111,7 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
     };
     let name = format!("bench-worker-{process}").parse().map_err(failed)?;
     let (owner, _place) = Place::start_engine(&settings, config, pool, decoder)?;
+    let owner = for_one_command(owner);
     let _node = Node::start(&settings.transport, name, Box::new(ready)).map_err(failed)?;
     let (mut embedded_s, mut added_s) = (Vec::new(), Vec::new());
     for _ in 0..WARM_UP {

@@ -20,9 +20,9 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use super::comparison::{Comparison, alternate, median, seconds};
 use super::double::Double;
 use crate::bench::args::Bench;
-use crate::commands::Context;
 use crate::commands::demo::bundled_request;
 use crate::commands::params::ensure_parameters;
+use crate::commands::{Context, for_one_command};
 use crate::failure::Failure;
 
 /// The number of sectors that are being sealed when the urgent job comes.
@@ -52,7 +52,7 @@ pub(crate) fn engine(context: &Context, args: &Bench) -> Result<Vec<Comparison>,
         };
         ensure_parameters(context, id)?;
     }
-    let engine = Engine::start(engine_config(context))?;
+    let engine = for_one_command(Engine::start(engine_config(context))?);
     let mut lines = urgent(&engine, args.runs)?;
     lines.push(many(&engine, args)?);
     lines.push(overhead(&engine, args)?);
@@ -226,7 +226,7 @@ fn idle(context: &Context) -> Result<Comparison, Failure> {
     let devices = cpu
         .into_iter()
         .map(|cpu| Double::device(cpu, REGION, Duration::ZERO));
-    let engine = Engine::start_on(config, pool, devices.collect())?;
+    let engine = for_one_command(Engine::start_on(config, pool, devices.collect())?);
     let request = bundled_request(kind)?;
     let first = engine.submit(&request)?;
     first.wait()?;

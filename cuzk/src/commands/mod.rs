@@ -36,8 +36,8 @@ pub(crate) mod worker;
 
 use std::path::Path;
 
-use cuzk_core::config::address_space_problem;
-use cuzk_core::{Config, ProofRequest};
+use cuzk_core::engine::{check_address_space, serve_one_command};
+use cuzk_core::{Config, Engine, ProofRequest};
 use cuzk_files::read_bounded;
 
 use crate::failure::Failure;
@@ -74,11 +74,15 @@ impl Context {
     /// # Errors
     /// A limit that is too low for the threads of this configuration.
     pub(crate) fn check_address_space(&self) -> Result<(), Failure> {
-        match address_space_problem(&self.config) {
-            Some(problem) => Err(Failure::from(cuzk_core::Error::Start { problem })),
-            None => Ok(()),
-        }
+        Ok(check_address_space(&self.config)?)
     }
+}
+
+/// Returns an engine that ends with this command: nothing is done in its background, and its
+/// jobs have no lines in the log.
+pub(crate) fn for_one_command(engine: Engine) -> Engine {
+    serve_one_command(&engine);
+    engine
 }
 
 /// The largest request that is read. A request of 32 GiB sectors has 50 MB.

@@ -18,7 +18,8 @@ use serde::Serialize;
 use super::{Context, read_request};
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
-use crate::{output, progress};
+use crate::output;
+use crate::progress::Doing;
 
 #[derive(Debug, Args)]
 pub(crate) struct Synth {
@@ -63,9 +64,9 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let job = decode(&request)?;
     check_partition(args.partition, job.partitions())?;
-    let spinner = progress::spinner("getting the compiled circuit");
+    let doing = Doing::begin("getting the compiled circuit");
     let circuit = circuits::cached(job.circuit(), &context.config.srs.param_cache)?;
-    spinner.finish_and_clear();
+    drop(doing);
     let pool = context.config.synthesis.pool()?;
     let isa = context.config.cpu.isa;
 
@@ -119,9 +120,9 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
 
 /// Returns the name of a row, for which the circuit is synthesised up to it.
 fn part(id: CircuitId, row: usize) -> Result<Option<String>, Failure> {
-    let spinner = progress::spinner("naming the constraint");
+    let doing = Doing::begin("naming the constraint");
     let part = blank::row_name(id, row);
-    spinner.finish_and_clear();
+    drop(doing);
     Ok(part?)
 }
 

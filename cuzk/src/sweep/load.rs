@@ -26,7 +26,7 @@ use super::repeated::Repeated;
 use super::request;
 use super::sample::Sample;
 use crate::bench::double::Double;
-use crate::commands::Context;
+use crate::commands::{Context, for_one_command};
 use crate::failure::{Failure, failed};
 use crate::in_flight::in_flight;
 use crate::output_path::OutputPath;
@@ -99,14 +99,14 @@ fn sample(context: &Context, args: &Sweep, order: &Order) -> Result<Sample, Fail
 /// Starts an engine on its devices, or on a double of one.
 fn start(mut config: Config, double: Option<[u64; 2]>) -> Result<Engine, Failure> {
     let Some(waits) = double else {
-        return Ok(Engine::start(config)?);
+        return Ok(for_one_command(Engine::start(config)?));
     };
     let [region, b_g2] = waits.map(Duration::from_millis);
     config.gpus.devices = Devices::Cpu;
     let pool = Arc::new(config.synthesis.pool().map_err(cuzk_core::Error::from)?);
     let cpu = devices(&config, &pool)?.into_iter();
     let doubles = cpu.map(|cpu| Double::device(cpu, region, b_g2)).collect();
-    Ok(Engine::start_on(config, pool, doubles)?)
+    Ok(for_one_command(Engine::start_on(config, pool, doubles)?))
 }
 
 /// What is proved again and again.

@@ -149,6 +149,9 @@ fn measure_all(
                     return Ok(());
                 }
                 if !lock(&shared).has(setting, round) {
+                    if bar.is_hidden() {
+                        tracing::info!("round {round} of {rounds}: {setting}");
+                    }
                     let is_last = Some(&setting) == settings.last();
                     let order = Order {
                         setting,

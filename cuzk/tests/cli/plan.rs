@@ -123,6 +123,9 @@ fn a_check_has_a_prediction_beside_each_measurement() {
     ];
     let output = cuzk(&[&check[..], &few[..]].concat());
     assert!(output.status.success(), "{output:?}");
+    // Its jobs have no lines in the log.
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("the job "), "{said}");
     let rows = Deserializer::from_slice(&output.stdout).into_iter();
     let rows: Vec<Value> = rows.map(Result::unwrap).collect();
     assert_eq!(rows.len(), 2);

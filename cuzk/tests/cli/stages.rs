@@ -39,6 +39,8 @@ fn prints(stage: &[&str], expected: &[&str]) {
     let output = cuzk(&[&["bench"], stage, &once[..]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stage:?}: {stderr}");
+    // Hundreds of jobs would have lines of their own.
+    assert!(!stderr.contains("the job "), "{stage:?}: {stderr}");
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with(' '));
     let machine = lines.next().unwrap_or_default();
@@ -117,6 +119,68 @@ fn the_stage_of_the_server_prints_the_machine_and_its_lines() {
 fn a_flood_of_the_server_prints_the_machine_and_its_lines() {
     let expected = ["server winning-post under a flood, 1 runs each, "];
     prints(&["server", "--flood"], &expected);
+}
+
+/// Returns the processes whose parent is `parent`, unless they have ended.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<String> {
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = folders.filter_map(|folder| folder.file_name().into_string().ok());
+    let is_child = |number: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"));
+        let stat = stat.unwrap_or_default();
+        // The name may have spaces. The state and the parent's number follow it.
+        let fields = stat.rsplit(") ").next().unwrap_or_default();
+        let mut fields = fields.split(' ');
+        fields.next() != Some("Z") && fields.next() == Some(parent.to_string().as_str())
+    };
+    numbers.filter(is_child).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_bench_of_the_server_leaves_no_daemon_and_no_files() {
+    use std::process::Stdio;
+    let scratch = tempfile::tempdir().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_cuzk"));
+    bench.args(["bench", "server", "--runs", "1000"]);
+    bench.env("FIL_PROOFS_PARAMETER_CACHE", param_cache());
+    bench.env("TMPDIR", scratch.path());
+    bench.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut killed = bench.spawn().unwrap();
+    let wait_until = |what: &str, condition: &dyn Fn() -> bool| {
+        let started = std::time::Instant::now();
+        while !condition() {
+            assert!(started.elapsed().as_secs() < 300, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    let has_socket = || {
+        let folders = std::fs::read_dir(scratch.path()).unwrap().flatten();
+        folders
+            .map(|folder| folder.path())
+            .any(|path| path.join("daemon/cuzk.sock").exists())
+    };
+    wait_until("the daemon serves", &has_socket);
+    assert_eq!(killed.try_wait().unwrap(), None, "it measures for minutes");
+    let daemon = children(killed.id());
+    assert_eq!(daemon.len(), 1, "{daemon:?}");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let stat = format!("/proc/{}/stat", daemon[0]);
+    let has_ended = || {
+        let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    wait_until("the daemon ends", &has_ended);
+    // The next command with a temporary folder removes what was left.
+    let mut next = Command::new(env!("CARGO_BIN_EXE_cuzk"));
+    next.args(["vanilla", "--kind", "window-post", "--sector-size", "2KiB"]);
+    next.args(["--out", "/dev/null"])
+        .env("TMPDIR", scratch.path());
+    assert!(next.output().unwrap().status.success());
+    let left = std::fs::read_dir(scratch.path()).unwrap().count();
+    assert_eq!(left, 0);
 }
 
 #[test]

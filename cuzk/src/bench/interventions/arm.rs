@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::args::Bench;
 use crate::bench::engine::engine_config;
-use crate::commands::Context;
 use crate::commands::demo::bundled_request;
+use crate::commands::{Context, for_one_command};
 use crate::failure::{Failure, failed};
 
 /// The number of proofs that each caller asks for, one after the other. It is large enough
@@ -118,7 +118,7 @@ impl Running {
     pub(super) fn start(arm: &Arm, context: &Context, args: &Bench) -> Result<Self, Failure> {
         let counters = Counters::open();
         let running = Self {
-            engine: Engine::start(arm.configure(engine_config(context))?)?,
+            engine: for_one_command(Engine::start(arm.configure(engine_config(context))?)?),
             request: bundled_request(args.kind)?,
             counters,
         };

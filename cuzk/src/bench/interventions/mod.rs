@@ -21,8 +21,9 @@ use crate::bench::args::Bench;
 use crate::commands::Context;
 use crate::commands::params::ensure_parameters;
 use crate::failure::Failure;
+use crate::output;
 use crate::output_path::OutputPath;
-use crate::{output, progress};
+use crate::progress::Doing;
 
 /// Measures, or answers the questions of the process that does.
 pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Failure> {
@@ -41,13 +42,13 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
         sector_size: SectorSize::KiB2,
     };
     ensure_parameters(context, id)?;
-    let spinner = progress::spinner("starting an engine for each arm");
+    let doing = Doing::begin("starting an engine for each arm");
     let mut arms = Vec::new();
     for arm in Arm::all(&context.config, args) {
         arms.push(Measured::start(arm, args)?);
     }
     for round in 1..=args.runs {
-        spinner.set_message(format!("round {round} of {}", args.runs));
+        doing.now(&format!("round {round} of {}", args.runs));
         for (at, &in_flight) in args.in_flight.iter().enumerate() {
             for turn in 0..arms.len() {
                 let turn = (round as usize + at + turn) % arms.len();
@@ -55,7 +56,7 @@ pub(super) fn run(context: &Context, args: &Bench, host: &Host) -> Result<(), Fa
             }
         }
     }
-    spinner.finish_and_clear();
+    drop(doing);
     let report = Report::new(context, args, host, &arms)
         .ok_or_else(|| Failure::failed("nothing was measured"))?;
     let is_stdout = svg.as_ref().is_some_and(OutputPath::is_stdout);

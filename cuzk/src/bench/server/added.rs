@@ -21,9 +21,10 @@ use super::daemon::Daemon;
 use super::{config_with_journal, requests};
 use crate::bench::args::Bench;
 use crate::bench::comparison::median;
-use crate::commands::Context;
+use crate::commands::{Context, for_one_command};
 use crate::failure::Failure;
-use crate::{output, progress};
+use crate::output;
+use crate::progress::Doing;
 
 /// The seconds of one job.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -74,7 +75,7 @@ pub(super) fn run(
     host: &Host,
     folder: &Path,
 ) -> Result<(), Failure> {
-    let spinner = progress::spinner("starting a daemon and an engine");
+    let doing = Doing::begin("starting a daemon and an engine");
     let embedded = embedded(&config_with_journal(context, folder, "embedded.redb"))?;
     let config = config_with_journal(context, folder, "daemon.redb");
     let daemon = Daemon::start(config, folder)?;
@@ -94,7 +95,7 @@ pub(super) fn run(
         let input = requests::input(&case.request);
         let mut pairs = Vec::new();
         for run in 0..=args.runs {
-            spinner.set_message(format!("{}: run {run} of {}", case.kind, args.runs));
+            doing.now(&format!("{}: run {run} of {}", case.kind, args.runs));
             let pair = pair(&daemon, &embedded, case, &input, run)?;
             // The first loads everything.
             if run > 0 {
@@ -107,9 +108,9 @@ pub(super) fn run(
             0 => format!("{}\n{}", report.machine, text(report)),
             _ => text(report),
         };
-        spinner.suspend(|| output::print(context.json, &report, text))?;
+        doing.suspend(|| output::print(context.json, &report, text))?;
     }
-    spinner.finish_and_clear();
+    drop(doing);
     embedded.shutdown();
     Ok(())
 }
@@ -120,7 +121,9 @@ fn embedded(config: &Config) -> Result<Engine, Failure> {
     let pool = Arc::new(config.synthesis.pool().map_err(cuzk_core::Error::from)?);
     let devices = devices(&config, &pool)?;
     let decoder = cuzk_server::decoder();
-    Ok(Engine::start_with(config, pool, devices, decoder)?)
+    Ok(for_one_command(Engine::start_with(
+        config, pool, devices, decoder,
+    )?))
 }
 
 /// Measures both sides. They take turns in being first.

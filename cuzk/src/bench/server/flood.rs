@@ -16,7 +16,8 @@ use crate::bench::args::Bench;
 use crate::bench::comparison::median;
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
-use crate::{output, progress};
+use crate::output;
+use crate::progress::Doing;
 
 /// PoReps that wait or run while the flood is on, beside one for each run, which may end
 /// meanwhile.
@@ -64,16 +65,16 @@ pub(super) fn run(
     host: &Host,
     folder: &Path,
 ) -> Result<(), Failure> {
-    let spinner = progress::spinner("starting a daemon");
+    let doing = Doing::begin("starting a daemon");
     let config = config_with_journal(context, folder, "daemon.redb");
     let budget_bytes = config.memory.total_budget_bytes;
     let daemon = Daemon::start(config, folder)?;
     let mut number = 0;
     // The first loads everything.
     measure(&daemon, 1, &mut number)?;
-    spinner.set_message("alone");
+    doing.now("measuring alone");
     let alone = measure(&daemon, args.runs, &mut number)?;
-    spinner.set_message("under the flood");
+    doing.now("measuring under the flood");
     // Before the flood, in which each request waits for many others. A submission takes 20 s there.
     let submitted = QUEUED + u64::from(args.runs);
     submit_poreps(&daemon, submitted)?;
@@ -96,7 +97,7 @@ pub(super) fn run(
         resident_peak_bytes: daemon.peak_bytes()?,
         budget_bytes,
     };
-    spinner.finish_and_clear();
+    drop(doing);
     output::print(context.json, &report, text)
 }
 

@@ -25,10 +25,12 @@ use cuzk_tune::counters::Counters;
 
 use super::{Context, KINDS};
 use crate::commands::demo::bundled_request;
+use crate::commands::for_one_command;
 use crate::commands::params::ensure_parameters;
 use crate::failure::{Failure, failed};
+use crate::output;
 use crate::output_path::OutputPath;
-use crate::{output, progress};
+use crate::progress::Doing;
 
 #[derive(Debug, Args)]
 pub(crate) struct Calibrate {
@@ -67,18 +69,18 @@ struct Measured {
 
 pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
-    let spinner = progress::spinner("getting parameters");
+    let doing = Doing::begin("getting parameters");
     let mut config = context.config.clone();
     config.srs.multiples = Vec::new();
     for (kind, _) in KINDS {
         let sector_size = SectorSize::KiB2;
         ensure_parameters(context, CircuitId { kind, sector_size })?;
     }
-    let engine = Engine::start(config.clone())?;
+    let engine = for_one_command(Engine::start(config.clone())?);
     let mut costs = Costs::default();
     let mut assumed = ASSUMED.map(str::to_owned).to_vec();
     for (kind, plan_kind) in KINDS {
-        spinner.set_message(format!("measuring {kind}"));
+        doing.now(&format!("measuring {kind}"));
         // The first proof loads the circuit and maps the parameters.
         measure(&engine, kind)?;
         let mut best = measure(&engine, kind)?;
@@ -95,7 +97,7 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
         costs.set(plan_kind, best.costs(plan_kind, config.synthesis.threads));
     }
     engine.shutdown();
-    spinner.finish_and_clear();
+    drop(doing);
     let machine = describe(&config, costs, assumed);
     let text = toml_text(&machine)?;
     // The written text must read back.

@@ -20,10 +20,12 @@ use serde::Serialize;
 use super::report::line;
 use super::{Context, KINDS, input, read};
 use crate::commands::demo::bundled_request;
+use crate::commands::for_one_command;
 use crate::commands::params::ensure_parameters;
 use crate::failure::Failure;
 use crate::in_flight::in_flight;
-use crate::{output, progress};
+use crate::output;
+use crate::progress::Doing;
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -70,7 +72,7 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
         .iter()
         .filter(|(kind, _)| args.kind.is_empty() || args.kind.contains(kind));
     let kinds: Vec<_> = kinds.copied().collect();
-    let spinner = progress::spinner("getting parameters");
+    let doing = Doing::begin("getting parameters");
     for (kind, _) in &kinds {
         let circuit = CircuitId {
             kind: *kind,
@@ -81,12 +83,12 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
     let mut config = context.config.clone();
     // As `cuzk plan calibrate` has it.
     config.srs.multiples = Vec::new();
-    let engine = Engine::start(config)?;
+    let engine = for_one_command(Engine::start(config)?);
     let mut seconds = vec![Vec::new(); kinds.len() * args.j.len()];
     for round in 1..=args.rounds {
         let mut measured = seconds.iter_mut();
         for (kind, _) in &kinds {
-            spinner.set_message(format!("round {round} of {}: {kind}", args.rounds));
+            doing.now(&format!("round {round} of {}: {kind}", args.rounds));
             // The first proof loads the circuit and maps the parameters.
             prove(&engine, *kind, 1, 1)?;
             for (j, measured) in args.j.iter().zip(measured.by_ref()) {
@@ -95,7 +97,7 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
         }
     }
     engine.shutdown();
-    spinner.finish_and_clear();
+    drop(doing);
     let points = kinds
         .iter()
         .flat_map(|(_, kind)| args.j.iter().map(move |j| (*kind, *j)));

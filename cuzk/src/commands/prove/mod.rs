@@ -19,14 +19,13 @@ use std::time::Duration;
 
 use clap::Args;
 use cuzk_core::Engine;
-use cuzk_core::engine::serve_one_command;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 
 use self::batch::Batch;
 pub(crate) use self::order::Order;
 use self::report::Reports;
-use super::{Context, read_request};
+use super::{Context, for_one_command, read_request};
 use crate::failure::Failure;
 use crate::failure_report::{Failures, Name};
 use crate::interrupt::Interrupt;
@@ -168,8 +167,6 @@ pub(crate) fn prove(
         Ok(engine) => engine,
         Err(failure) => return Err(failures.end_all(orders.iter().map(Order::name), failure)),
     };
-    // The command ends with its jobs, and nobody asked for multiples or digests.
-    serve_one_command(&engine);
     let mut batch = Batch::new(orders);
     if let Some(signal) = batch.prove(&engine, interrupt, &mut failures) {
         return Err(stopped::stop(context, engine, batch, drawing, signal));
@@ -196,5 +193,5 @@ fn start(context: &Context, interrupt: &Interrupt) -> Result<Engine, Failure> {
     let left = "the engine has not started, and nothing is proved";
     // A journal is checked first, which may take long.
     let start = interrupt.unless_it_comes("starting", left, || Engine::start(config));
-    Ok(start??)
+    Ok(for_one_command(start??))
 }

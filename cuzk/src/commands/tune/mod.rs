@@ -29,8 +29,9 @@ use self::report::{Report, lines, text};
 use self::work::Work;
 use super::Context;
 use crate::failure::{Failure, failed};
+use crate::output;
 use crate::output_path::OutputPath;
-use crate::{output, progress};
+use crate::progress::Doing;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tune {
@@ -55,14 +56,14 @@ pub(crate) struct TuneGpuThreads {
 
 pub(crate) fn gpu_threads(context: &Context, args: &TuneGpuThreads) -> Result<(), Failure> {
     let svg = args.svg.as_deref().map(OutputPath::new).transpose()?;
-    let spinner = progress::spinner("getting the compiled circuit");
+    let doing = Doing::begin("getting the compiled circuit");
     let work = Work::new(context, args.kind)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    spinner.set_message("measuring");
+    doing.now("measuring");
     let sweep = work.measure(&thread_counts(cores), args.rounds, |round| {
-        spinner.set_message(format!("measuring: round {round} of {}", args.rounds));
+        doing.now(&format!("measuring: round {round} of {}", args.rounds));
     })?;
-    spinner.finish_and_clear();
+    drop(doing);
     let report = Report::new(&work, &sweep, args.rounds, cores)
         .ok_or_else(|| Failure::failed("nothing was measured"))?;
     let printed = output::print_beside(
