@@ -1,4 +1,4 @@
-//! The commands in the shell blocks of a document.
+//! The commands in the shell blocks of a document, and the output that it shows of them.
 
 use std::fmt;
 
@@ -8,6 +8,10 @@ pub(crate) struct Shown {
     pub(crate) line: usize,
     /// The command, without its comment.
     pub(crate) command: String,
+    /// The line at which its block begins.
+    pub(crate) block: usize,
+    /// The last lines that the commands of the block print, on the last of these commands.
+    pub(crate) prints: Vec<String>,
 }
 
 impl fmt::Display for Shown {
@@ -17,16 +21,28 @@ impl fmt::Display for Shown {
 }
 
 /// Returns the commands of all blocks that begin with three backticks and `sh`. A line that
-/// ends with a backslash or a pipe goes on with the next one.
+/// ends with a backslash or a pipe goes on with the next one. A block of `text` right after a block
+/// is what it prints.
 pub(crate) fn shown_in(document: &str, text: &str) -> Vec<Shown> {
-    let mut commands = Vec::new();
-    let mut is_inside = false;
+    let mut commands: Vec<Shown> = Vec::new();
+    let mut block = None;
+    let (mut is_output, mut has_ended) = (false, false);
     let mut open: Option<Shown> = None;
     for (index, line) in text.lines().enumerate() {
         match line.trim_end() {
-            "```sh" => is_inside = true,
-            "```" => is_inside = false,
-            line if is_inside => {
+            "```sh" => block = Some(index + 1),
+            "```text" if has_ended => is_output = true,
+            "```" => {
+                has_ended = block.take().is_some();
+                is_output = false;
+            }
+            line if is_output => {
+                let last = commands.last_mut();
+                last.into_iter()
+                    .for_each(|shown| shown.prints.push(line.to_owned()));
+            }
+            "" if block.is_none() => {}
+            line if let Some(block) = block => {
                 let line = without_comment(line);
                 if line.is_empty() {
                     continue;
@@ -41,6 +57,8 @@ pub(crate) fn shown_in(document: &str, text: &str) -> Vec<Shown> {
                         document: document.to_owned(),
                         line: index + 1,
                         command: line.to_owned(),
+                        block,
+                        prints: Vec::new(),
                     },
                 };
                 match shown.command.strip_suffix('\\') {
@@ -52,10 +70,35 @@ pub(crate) fn shown_in(document: &str, text: &str) -> Vec<Shown> {
                     None => commands.push(shown),
                 }
             }
-            _ => {}
+            _ => has_ended = false,
         }
     }
     commands
+}
+
+/// Returns the lines without their numbers, which differ from machine to machine, and without
+/// spaces at the end. A column may have another width with another number.
+fn words(line: &str) -> String {
+    let is_number = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '+' | '-');
+    let parts = line.split_whitespace();
+    let without = parts.map(|part| match part.starts_with(is_number) {
+        true => part.trim_start_matches(is_number),
+        false => part,
+    });
+    without.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns what differs between the lines that a document shows and the last ones that were
+/// printed.
+pub(crate) fn difference(shown: &[String], printed: &str) -> Option<String> {
+    let printed: Vec<_> = printed.lines().collect();
+    let last = printed.len().saturating_sub(shown.len());
+    let mut pairs = shown.iter().zip(printed[last..].iter().copied());
+    if printed.len() < shown.len() {
+        return Some(format!("prints {} lines only", printed.len()));
+    }
+    let (shown, printed) = pairs.find(|(shown, printed)| words(shown) != words(printed))?;
+    Some(format!("shows\n{shown}\nand prints\n{printed}"))
 }
 
 /// Returns a line without its comment and the space around it.
@@ -74,4 +117,19 @@ fn commands_go_on_over_lines_and_lose_their_comments() {
     let commands: Vec<_> = shown.iter().map(|shown| shown.command.as_str()).collect();
     assert_eq!(commands, ["a b", "d e", "f | g"]);
     assert_eq!(shown[1].to_string(), "d.md:5: `d e`");
+}
+
+#[test]
+fn a_block_of_text_after_commands_is_what_they_print() {
+    let text = "```sh\na\nb\n```\n\n```text\nin 1.5 s\n\ndone\n```\n```text\nx\n```\n```sh\nc\n```\n\
+                words\n```text\ny\n```\n";
+    let shown = shown_in("d.md", text);
+    assert_eq!(shown[1].prints, ["in 1.5 s", "", "done"]);
+    assert!(shown[0].prints.is_empty() && shown[2].prints.is_empty());
+    assert_eq!(shown[0].block, shown[1].block);
+    let of = |printed| difference(&shown[1].prints, printed);
+    assert_eq!(of("before\nin 12 s\n\ndone\n"), None);
+    assert!(of("in 12 ms\n\ndone\n").unwrap().contains("in 12 ms"));
+    assert!(of("in 1.5 s\n\ndone\nafter\n").is_some());
+    assert!(of("done\n").is_some());
 }

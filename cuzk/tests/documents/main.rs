@@ -1,5 +1,5 @@
-//! The commands that the documents show do what the documents say. Each is run, or is in a table
-//! with the reason why not.
+//! The commands that the documents show do what the documents say, and print what they show. Each
+//! is run, or is in a table with the reason why not.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,9 +14,9 @@ mod rules;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
-use blocks::{Shown, shown_in};
+use blocks::{Shown, difference, shown_in};
 use daemon::{Daemon, placed};
 use rules::{RULES, Rule, rule_of};
 
@@ -105,20 +105,14 @@ fn variable(command: &str) -> Option<&str> {
     name.chars().all(is_name).then_some(name)
 }
 
-/// Runs a command in the folder, and returns what it ended with and what it said. Variables that
-/// earlier commands of the document set are set.
-fn run(command: &str, folder: &Path) -> (Option<i32>, String) {
+/// Runs a command in the folder. Variables that earlier commands of the document set are set.
+fn run(command: &str, folder: &Path) -> Output {
     let keep = variable(command).map(|name| format!("declare -p {name} >> .variables"));
     let keep = keep.unwrap_or_default();
     let script = format!("[ ! -e .variables ] || . ./.variables\n{command}\n{keep}");
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &script]);
-    let output = prepare(&mut shell, folder).output().unwrap();
-    let said = [&output.stdout[..], &output.stderr].concat();
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&said).into_owned(),
-    )
+    prepare(&mut shell, folder).output().unwrap()
 }
 
 /// Returns true if the machine has a program.
@@ -132,6 +126,8 @@ fn has(tool: &str) -> bool {
 struct Scene {
     folder: tempfile::TempDir,
     daemon: Option<Daemon>,
+    /// The block of the last command, and all that its commands printed.
+    printed: (usize, String),
 }
 
 impl Scene {
@@ -174,10 +170,18 @@ impl Scene {
         };
         let folder = self.folder.path();
         let command = placed(&shown.command, folder, self.daemon.as_ref());
-        match run(&command, folder) {
-            (Some(code), _) if exit_codes.contains(&code) => Ok(()),
-            (code, said) => Err(format!("ended with {code:?}:\n{said}")),
+        let output = run(&command, folder);
+        let [stdout, stderr] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        let code = output.status.code();
+        if !code.is_some_and(|code| exit_codes.contains(&code)) {
+            return Err(format!("ended with {code:?}:\n{stdout}{stderr}"));
         }
+        if self.printed.0 != shown.block {
+            self.printed = (shown.block, String::new());
+        }
+        self.printed.1.push_str(&stdout);
+        difference(&shown.prints, &self.printed.1).map_or(Ok(()), Err)
     }
 }
 
@@ -190,6 +194,7 @@ fn every_command_that_a_document_shows_runs_or_says_why_it_is_not_run() {
         let scene = scene.or_insert_with(|| Scene {
             folder: scratch(),
             daemon: None,
+            printed: (0, String::new()),
         });
         if let Err(problem) = scene.act(&shown) {
             failures.push(format!("{shown} {problem}"));
@@ -201,6 +206,19 @@ fn every_command_that_a_document_shows_runs_or_says_why_it_is_not_run() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A shown output is compared if its command is run.
+#[test]
+fn the_output_of_a_first_proof_and_of_a_plan_is_shown_and_compared() {
+    let is_run = |shown: &&Shown| !matches!(rule_of(&shown.command), Some(Rule::NotRun(_)));
+    let commands = commands();
+    let compared = commands.iter().filter(|shown| !shown.prints.is_empty());
+    let compared: Vec<_> = compared.filter(is_run).collect();
+    for document in ["README.md", "docs/plan.md", "docs/seed.md"] {
+        let is_there = compared.iter().any(|shown| shown.document == document);
+        assert!(is_there, "no output in {document} is compared");
+    }
 }
 
 /// The commands that are not run are few enough to be read.
