@@ -219,7 +219,7 @@ fn of_params(error: &ParamsError) -> &'static str {
     match error {
         ParamsError::Missing { .. } => {
             "; for small sectors make test parameters with `cuzk params generate`, for production \
-             sectors fetch the network's, or point srs.param_cache or \
+             sectors bring the network's with `cuzk params fetch`, or point srs.param_cache or \
              FIL_PROOFS_PARAMETER_CACHE at the folder that has them"
         }
         ParamsError::Multiples { .. } => " (`cuzk params prepare` makes it)",

@@ -171,8 +171,8 @@ fn sources(context: &Context, args: &ParamsFetch) -> Result<Vec<Source>, Failure
             .map(|gateway| vec![gateway])
             .map_err(|problem| Failure::input(format!("IPFS_GATEWAY: {problem}"))),
         _ => Err(Failure::input(
-            "no source of parameters; name one with --from, or in [srs] sources of the \
-             configuration",
+            "no source of parameters; name one with --from or in [srs] sources of the \
+             configuration, or an IPFS gateway in the variable IPFS_GATEWAY",
         )),
     }
 }
