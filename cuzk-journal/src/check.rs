@@ -246,9 +246,46 @@ fn refused(path: &Path, error: DatabaseError) -> JournalError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+    use crate::disk::Disk;
+    use crate::opening::open_checked;
+    use crate::request::compress;
     use crate::row::seal;
-    use crate::{Journal, Limits};
+    use crate::tables::Tables;
+    use crate::{End, JobOptions, Journal, Limits};
+
+    fn journal_at(path: &Path) -> Result<Journal, JournalError> {
+        Journal::open_with_clock(path, Limits::default(), || 0)
+    }
+
+    /// Makes a journal with two pending jobs and one that ended.
+    fn make(path: &Path) {
+        let _ = std::fs::remove_file(path);
+        let journal = journal_at(path).unwrap();
+        let options = JobOptions {
+            partitions: 1,
+            ..JobOptions::default()
+        };
+        for id in ["a", "b", "c"] {
+            journal.accept(id, &options, id.as_bytes()).unwrap();
+            journal.finish_partition(id, 0, b"proof").unwrap();
+        }
+        journal.end("a", End::Cancelled).unwrap();
+    }
+
+    type Tampering = fn(&mut Tables<'_>);
+
+    /// Changes the tables of a journal.
+    fn tamper(path: &Path, tampering: Tampering) {
+        let database = Database::open(path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        let mut tables = Tables::open(&transaction).unwrap();
+        tampering(&mut tables);
+        drop(tables);
+        transaction.commit().unwrap();
+    }
 
     /// Makes a journal whose format field is `format`.
     fn with_format(path: &Path, format: &[u8]) {
@@ -291,6 +328,117 @@ mod tests {
             assert!(expected(&error), "{error}");
             assert!(error.to_string().contains("nothing was written"), "{error}");
             assert!(std::fs::read(&path).unwrap() == before);
+        }
+    }
+
+    #[test]
+    fn tables_that_contradict_each_other_are_refused() {
+        let cases: [(&str, Tampering); 8] = [
+            ("jobs", |tables| {
+                drop(tables.jobs.remove(&b"b"[..]).unwrap())
+            }),
+            ("jobs", |tables| drop(tables.order.remove(1).unwrap())),
+            ("jobs", |tables| {
+                drop(tables.order.insert(1, &b"c"[..]).unwrap())
+            }),
+            ("jobs", |tables| {
+                drop(tables.order.insert(7, &b"b"[..]).unwrap())
+            }),
+            ("jobs", |tables| {
+                drop(tables.results.remove((0, 0)).unwrap())
+            }),
+            ("order and results", |tables| {
+                drop(tables.jobs.insert(&b"b"[..], &b"unreadable"[..]).unwrap());
+                drop(tables.order.insert(1, &b"nobody"[..]).unwrap());
+            }),
+            ("partitions", |tables| {
+                drop(tables.partitions.insert((0, 0), &b"proof"[..]).unwrap());
+            }),
+            ("requests", |tables| {
+                drop(tables.requests.insert((9, 0), &b"request"[..]).unwrap());
+            }),
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        for (number, (table, tampering)) in cases.into_iter().enumerate() {
+            make(&path);
+            drop(journal_at(&path).unwrap());
+            tamper(&path, tampering);
+            let error = journal_at(&path).unwrap_err();
+            let said = format!("the table {table:?} disagrees");
+            assert!(error.to_string().contains(&said), "{number}: {error}");
+            assert!(matches!(error, JournalError::Damaged { .. }), "{number}");
+        }
+        // An unreadable row alone is its job's matter.
+        make(&path);
+        tamper(&path, |tables| {
+            drop(tables.jobs.insert(&b"b"[..], &b"unreadable"[..]).unwrap());
+        });
+        let pending = journal_at(&path).unwrap().pending().unwrap();
+        assert_eq!((pending.jobs.len(), pending.damaged.len()), (1, 1));
+    }
+
+    #[test]
+    fn totals_are_those_of_the_pending_jobs() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        make(&path);
+        let file = File::options().read(true).write(true).open(&path);
+        let (_, checked) = open_checked(&path, file.unwrap()).unwrap();
+        let stored = ["b", "c"].map(|id| compress(id.as_bytes()).unwrap().len() as u64);
+        assert_eq!(checked.stored_bytes, stored.iter().sum::<u64>());
+        assert_eq!((checked.usage.jobs, checked.usage.request_bytes), (2, 2));
+        assert_eq!(checked.totals.next_sequence, 3);
+        assert_eq!(checked.newest_result_ms, Some(0));
+    }
+
+    /// A disk of which nothing can be read.
+    #[derive(Debug)]
+    struct Unreadable(io::ErrorKind);
+
+    impl Disk for Unreadable {
+        fn len(&self) -> io::Result<u64> {
+            Ok(1 << 20)
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn write_all_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn forget_cached(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_said_to_be_damaged() {
+        for (kind, is_damaged) in [
+            (io::ErrorKind::PermissionDenied, false),
+            (io::ErrorKind::InvalidData, true),
+            (io::ErrorKind::UnexpectedEof, true),
+        ] {
+            let file = HeldFile::holding(Unreadable(kind)).unwrap();
+            let Err(error) = open(Path::new("j"), file) else {
+                panic!("nothing was read");
+            };
+            assert_eq!(
+                matches!(error, JournalError::Damaged { .. }),
+                is_damaged,
+                "{error}"
+            );
+            assert_eq!(matches!(error, JournalError::Io { .. }), !is_damaged);
         }
     }
 }

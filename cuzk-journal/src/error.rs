@@ -182,3 +182,28 @@ impl JournalError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn a_full_or_failing_disk_is_not_the_callers_input() {
+        let is_input = |error| JournalError::io(Path::new("j"), "write", error).is_input();
+        for kind in [
+            ErrorKind::StorageFull,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::FileTooLarge,
+        ] {
+            assert!(!is_input(kind.into()), "{kind}");
+        }
+        // Linux's number of an input or output error, and of a file that is not there.
+        assert!(!is_input(Error::from_raw_os_error(5)));
+        assert!(is_input(Error::from_raw_os_error(2)));
+        assert!(is_input(ErrorKind::PermissionDenied.into()));
+        let id = || "a".to_owned();
+        assert!(JournalError::Unknown { id: id() }.is_input());
+        assert!(!JournalError::Store { what: id() }.is_input());
+    }
+}

@@ -329,6 +329,67 @@ mod tests {
         }
     }
 
+    /// A disk that reads a byte at a time. A read is interrupted before each byte, and fails
+    /// at an offset.
+    #[derive(Debug)]
+    struct Slow {
+        file: File,
+        bad_offset: u64,
+        interrupts: std::sync::atomic::AtomicBool,
+    }
+
+    impl Disk for Slow {
+        fn len(&self) -> io::Result<u64> {
+            Disk::len(&self.file)
+        }
+
+        fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            if offset == self.bad_offset {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            let before = std::sync::atomic::Ordering::SeqCst;
+            if !self.interrupts.fetch_not(before) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let byte = out.len().min(1);
+            Disk::read_at(&self.file, &mut out[..byte], offset)
+        }
+
+        fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            Disk::write_all_at(&self.file, bytes, offset)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.file.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn forget_cached(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_read_goes_on_after_an_interruption_and_ends_with_another_error() {
+        for (bad_offset, expected) in [(9, None), (3, Some(io::ErrorKind::PermissionDenied))] {
+            let [file, _] = files(b"0123456789");
+            let held = HeldFile::open(Slow {
+                file,
+                bad_offset,
+                interrupts: false.into(),
+            });
+            let mut out = [0; 5];
+            let read = held.read(2, &mut out);
+            assert_eq!(read.map_err(|error| error.kind()).err(), expected);
+            if expected.is_none() {
+                assert_eq!(&out, b"23456");
+            }
+        }
+    }
+
     #[test]
     fn after_a_release_that_failed_nothing_is_written() {
         let [file, _] = files(b"before");

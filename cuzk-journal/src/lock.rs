@@ -210,6 +210,10 @@ mod tests {
         let path = directory.path().join("j");
         let (file, is_new) = open_or_create(&path).unwrap();
         assert!(is_new && is_at(&file, &path).unwrap());
+        assert!(
+            is_at(&file, &path.join("below")).is_err(),
+            "it is no folder"
+        );
         std::fs::remove_file(&path).unwrap();
         assert!(!is_at(&file, &path).unwrap());
         let (other, is_new) = open_or_create(&path).unwrap();

@@ -122,3 +122,44 @@ impl<I: Iterator<Item = io::Result<Vec<u8>>>> Read for Chunks<I> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Row;
+    use crate::tables::Tables;
+    use crate::{Journal, Limits};
+
+    /// Its row says that it has more bytes than any machine.
+    #[test]
+    fn a_request_without_memory_for_it_is_not_said_to_be_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        let journal = Journal::open(&path, Limits::default()).unwrap();
+        let options = JobOptions {
+            partitions: 1,
+            ..JobOptions::default()
+        };
+        journal.accept("a", &options, b"in").unwrap();
+        drop(journal);
+        let database = redb::Database::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        let mut tables = Tables::open(&transaction).unwrap();
+        let row = Row {
+            phase: Phase::Pending {
+                request_bytes: 1 << 62,
+                stored_bytes: 2,
+            },
+            ..crate::tables::find(&tables.jobs, "a").unwrap().unwrap()
+        };
+        tables.put("a", &row).unwrap();
+        drop(tables);
+        transaction.commit().unwrap();
+        drop(database);
+        let journal = Journal::open(&path, Limits::default()).unwrap();
+        let error = journal.request("a").unwrap_err();
+        let is_for_now =
+            matches!(&error, JournalError::Store { what } if what.contains("no memory"));
+        assert!(is_for_now, "{error}");
+    }
+}

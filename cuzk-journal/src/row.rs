@@ -8,9 +8,10 @@ use crate::JournalError;
 use crate::job::{End, FAILURE_BYTES_MAX, JobOptions, KIND_BYTES_MAX, PROOF_BYTES_MAX, State};
 
 const SEAL_BYTES: usize = 8;
-/// The length of the largest row: its proof or failure, its options, and the few fixed
-/// fields.
-const ROW_BYTES_MAX: u64 = (PROOF_BYTES_MAX + FAILURE_BYTES_MAX + KIND_BYTES_MAX + 1024) as u64;
+/// The length of the largest row: its proof, which may be longer than a failure, its options,
+/// and the few fixed fields.
+const ROW_BYTES_MAX: u64 = (PROOF_BYTES_MAX + KIND_BYTES_MAX + 1024) as u64;
+const _: () = assert!(FAILURE_BYTES_MAX <= PROOF_BYTES_MAX);
 
 /// A job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,6 +135,15 @@ mod tests {
     }
 
     #[test]
+    fn a_proof_at_another_place_is_noticed() {
+        let proof = seal(&partition_key(1, 2), b"proof".to_vec());
+        assert_eq!(unseal(&partition_key(1, 2), &proof), Some(&b"proof"[..]));
+        for (sequence, partition) in [(2, 1), (1, 3), (0, 2)] {
+            assert_eq!(unseal(&partition_key(sequence, partition), &proof), None);
+        }
+    }
+
+    #[test]
     fn the_largest_row_can_be_written_and_read() {
         for end in [
             End::Done(vec![7; PROOF_BYTES_MAX]),
@@ -157,6 +167,8 @@ mod tests {
             let stored = row.encode("id").unwrap();
             let read = Row::decode("id", &stored).unwrap();
             assert_eq!(read.state(), State::Ended(end));
+            // A damaged length makes nobody ask for much more memory than that.
+            assert!(ROW_BYTES_MAX < PROOF_BYTES_MAX as u64 * 2);
         }
     }
 

@@ -426,4 +426,6 @@ fn a_damaged_job_can_be_forgotten_and_submitted_again() {
         assert_eq!(journal.usage().unwrap().request_bytes, bytes);
         journal.end(&name, End::Cancelled).unwrap();
     }
+    // Nothing of a forgotten job is left that contradicts another table.
+    Journal::open(&path, limits()).unwrap();
 }

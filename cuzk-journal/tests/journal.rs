@@ -293,6 +293,21 @@ fn a_full_journal_says_what_is_full_and_takes_more_when_a_job_ends() {
             ..
         })
     ));
+    for id in ["b", "c"] {
+        journal.end(id, End::Cancelled).unwrap();
+    }
+    journal.accept("d", &options(1), &[0; 100]).unwrap();
+}
+
+#[test]
+fn without_another_clock_the_systems_is_read() {
+    let unix_ms = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let (_directory, journal) = fresh(limits());
+    let before = unix_ms();
+    journal.accept("a", &options(1), b"in").unwrap();
+    let accepted = journal.pending().unwrap().jobs[0].accepted_unix_ms;
+    // The clock may be set meanwhile, but not to 1970.
+    assert!(before.abs_diff(accepted.into()) < before / 2, "{accepted}");
 }
 
 #[test]
@@ -548,8 +563,9 @@ fn the_file_does_not_grow_with_the_number_of_jobs() {
         let half = usize::from(job >= 120);
         largest[half] = largest[half].max(journal.usage().unwrap().file_bytes);
     }
-    // 4 requests of at most 1 MB, and the store's own slack.
-    assert!(largest[0] < 16 << 20, "{largest:?}");
+    // 4 requests of 300 KB to 1 MB, and the store's own slack.
+    let size = 1 << 20..16 << 20;
+    assert!(size.contains(&largest[0]), "{largest:?}");
     assert!(largest[1] <= largest[0], "{largest:?}");
 }
 
@@ -573,4 +589,23 @@ fn a_file_that_was_large_is_small_after_reopening() {
     let file_bytes = std::fs::metadata(&path).unwrap().len();
     assert!(file_bytes < 64 << 20, "{file_bytes}");
     assert_eq!(journal.request("job-23").unwrap(), noise(23, 8 << 20));
+}
+
+#[test]
+fn a_small_file_is_not_compacted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    let journal = Journal::open(&path, limits()).unwrap();
+    // The last stays, at the end of the file.
+    for (id, len) in [("a", 12 << 20), ("b", 1 << 20)] {
+        journal.accept(id, &options(1), &noise(1, len)).unwrap();
+    }
+    journal.end("a", End::Cancelled).unwrap();
+    drop(journal);
+    let file_bytes = || std::fs::metadata(&path).unwrap().len();
+    let before = file_bytes();
+    assert!(before > 12 << 20, "{before}");
+    let journal = Journal::open(&path, limits()).unwrap();
+    assert_eq!(file_bytes(), before);
+    assert_eq!(journal.request("b").unwrap(), noise(1, 1 << 20));
 }

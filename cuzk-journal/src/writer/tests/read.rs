@@ -4,8 +4,7 @@ use super::*;
 
 const JOBS: usize = 3;
 
-/// Returns a request of more bytes than the store reads at once, and than it caches on
-/// opening.
+/// Returns a request of more bytes than the store reads at once.
 fn request(job: usize) -> Vec<u8> {
     let mut bytes = vec![0; 3_000_000];
     ChaCha8Rng::seed_from_u64(job as u64).fill(&mut bytes[..]);
@@ -16,7 +15,8 @@ fn id(job: usize) -> String {
     format!("job-{job}")
 }
 
-/// Returns a journal with jobs that the store has not read yet.
+/// Returns a journal with jobs that the store has to read from the disk. A store with debug
+/// assertions reads the whole file on opening, so nothing of it is kept in memory.
 fn unread(path: &Path, watch: &Arc<Watch>, reopen_after: Duration) -> Journal {
     let options = JobOptions {
         partitions: 1,
@@ -29,7 +29,7 @@ fn unread(path: &Path, watch: &Arc<Watch>, reopen_after: Duration) -> Journal {
     drop(journal);
     let journal = Journal::open(path, Limits::default()).unwrap();
     journal.with_writer(|path| {
-        let mut writer = watched(path, watch);
+        let mut writer = watched_with_cache(path, watch, 0);
         writer.reopen_after = reopen_after;
         writer
     })
