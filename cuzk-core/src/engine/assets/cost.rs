@@ -206,7 +206,72 @@ fn charged_of_file(file_bytes: u64, beside_bytes: u64, room_bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::charged_of_file;
+    use super::*;
+    use cuzk_filecoin::{ProofKind, SectorSize};
+
+    const ID: CircuitId = CircuitId {
+        kind: ProofKind::WindowPost,
+        sector_size: SectorSize::KiB2,
+    };
+
+    /// Returns a table with a circuit of 40 bytes, whose files have 60. A partition has 7 on
+    /// a device and 9 with a dedicated worker.
+    fn table() -> CostTable {
+        let footprint = |peak_bytes| {
+            Arc::new(Footprint {
+                peak_bytes,
+                finish_bytes: 0,
+                kept_blocks: Vec::new(),
+            })
+        };
+        let cost = Cost {
+            on_devices: footprint(7),
+            dedicated: footprint(9),
+            shared_bytes: 100,
+            files: KeyFiles {
+                bytes: 60,
+                shapes: Shapes::default(),
+            },
+            files_bytes: 60,
+        };
+        CostTable {
+            room_bytes: 1000,
+            dedicated: Config::default().cpu_workspace(),
+            form: CircuitForm::default(),
+            costs: Mutex::new(HashMap::from([(ID, cost)])),
+        }
+    }
+
+    #[test]
+    fn files_without_room_are_uncharged_once() {
+        let table = table();
+        assert_eq!(table.shared(ID), Some((ID, 100)));
+        assert_eq!(table.parts(ID), Some((60, 40)));
+        assert!(table.uncharge_files(ID));
+        assert_eq!(table.shared(ID), Some((ID, 40)));
+        assert_eq!(table.parts(ID), Some((60, 40)));
+        assert!(!table.uncharge_files(ID));
+        table.forget(ID);
+        assert!(!table.uncharge_files(ID));
+        assert_eq!(table.shared(ID), None);
+    }
+
+    #[test]
+    fn the_charge_is_that_of_the_lane() {
+        let table = table();
+        for (lane, own_bytes) in [(Lane::Common, 7), (Lane::Critical, 9), (Lane::Retry, 9)] {
+            let shared = Some((ID, 100));
+            let need = Need { own_bytes, shared };
+            assert_eq!(table.known(ID, lane), Some(need.clone()));
+            let (charge, charged) = table.charge(ID, lane);
+            assert_eq!(charged, need);
+            let is_known = matches!(charge, Charge::Proving(_, of) if of.peak_bytes == own_bytes);
+            assert!(is_known, "{lane:?}");
+        }
+        table.forget(ID);
+        let (charge, need) = table.charge(ID, Lane::Common);
+        assert_eq!((charge, need), (Charge::Reading, Need::own(READING_BYTES)));
+    }
 
     #[test]
     fn a_file_is_charged_whole_or_not_at_all() {

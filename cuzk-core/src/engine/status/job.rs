@@ -178,3 +178,20 @@ fn amount(bytes: u64) -> String {
         format!("{mib:.1} MiB")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::amount;
+
+    #[test]
+    fn amounts_have_the_unit_that_a_person_reads() {
+        for (bytes, expected) in [
+            (3 << 19, "1.5 MiB"),
+            (1023 << 20, "1023.0 MiB"),
+            (1 << 30, "1.0 GiB"),
+            (40 << 30, "40.0 GiB"),
+        ] {
+            assert_eq!(amount(bytes), expected);
+        }
+    }
+}
