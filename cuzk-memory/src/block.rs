@@ -169,6 +169,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "asks the system about its pages")]
     fn pages_of_a_part_go_back_to_the_system() {
         use std::os::unix::fs::FileExt;
 
@@ -215,6 +216,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "asks the system about its pages")]
     fn nothing_fills_up_what_a_part_has_left() {
         let mut first = Block::map(64 * PART_BYTES).unwrap();
         let mut second = first.split_off(40 * PART_BYTES).unwrap();

@@ -140,3 +140,43 @@ impl<'a, T> Shared<'a, T> {
         unsafe { &mut *self.start.add(index) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Isa;
+    use crate::matrix::rows::Area;
+    use cuzk_memory::Mapped;
+
+    /// A task reverses the rows that it gets.
+    #[test]
+    fn each_group_of_columns_is_handed_to_one_task() {
+        for (rows, columns) in [(4, 1), (4, 2), (3, 8), (4, 32)] {
+            let shape = Shape { rows, columns };
+            // Two matrices, and an element that no matrix has.
+            let before: Vec<u64> = (0..=2 * (rows * columns) as u64).collect();
+            let mut values = before.clone();
+            let mut area = Area::take(&Mapped, shape.copied()).unwrap();
+            let context = (&area.rows(), Isa::PORTABLE.into());
+            for_each_column_group(&mut values, shape, context, |_, width, elements| {
+                assert_eq!(elements.len(), rows * width);
+                let rows = elements.chunks_exact(width).rev();
+                elements.copy_from_slice(&rows.collect::<Vec<_>>().concat());
+            })
+            .unwrap();
+            for index in 0..values.len() {
+                let (matrix, row, column) = (
+                    index / (rows * columns),
+                    index / columns % rows,
+                    index % columns,
+                );
+                let reversed = (matrix * rows + rows - 1 - row) * columns + column;
+                let from = if matrix < 2 { reversed } else { index };
+                assert_eq!(
+                    values[index], before[from],
+                    "{index} of {rows} rows of {columns}"
+                );
+            }
+        }
+    }
+}

@@ -23,6 +23,7 @@ fn kept(pool: &BufferPool) -> usize {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "reads megabytes")]
 fn a_new_buffer_is_zero_and_a_recycled_one_is_what_it_was() {
     let pool = pool(Dealloc::Recycle, 1000 * PART);
     let mut first = pool.take(100 * PART).unwrap();
@@ -38,6 +39,7 @@ fn a_new_buffer_is_zero_and_a_recycled_one_is_what_it_was() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "calls blst")]
 fn buffers_in_use_are_apart() {
     let pool = pool(Dealloc::Recycle, 1000 * PART);
     drop(pool.take(100 * PART).unwrap());

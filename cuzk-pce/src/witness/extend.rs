@@ -59,3 +59,22 @@ where
     unsafe { array.set_len(len) };
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuzk_memory::{ArrayMemory, NEVER_STOP};
+
+    #[test]
+    fn parts_are_in_order_and_short_ones_are_filled_up() {
+        let mut array = Array::<u32>::new_in(ArrayMemory::HEAP);
+        array.push(7);
+        extend_in_parallel(&mut array, &[&[1, 2], &[], &[3]], &NEVER_STOP).unwrap();
+        assert_eq!(array[..], [7, 1, 2, 3]);
+        fill_in_parallel(&mut array, &[1, 3], |_| 4..6, &NEVER_STOP).unwrap();
+        assert_eq!(array[4..], [4, 4, 5, 0]);
+        let stops = Checkpoint::asking(|| true);
+        assert!(extend_in_parallel(&mut array, &[&[8], &[9]], &stops).is_err());
+        assert_eq!(array.len(), 8);
+    }
+}
