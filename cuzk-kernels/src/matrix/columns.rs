@@ -164,7 +164,7 @@ mod tests {
                 elements.copy_from_slice(&rows.collect::<Vec<_>>().concat());
             })
             .unwrap();
-            for index in 0..values.len() {
+            for (index, &value) in values.iter().enumerate() {
                 let (matrix, row, column) = (
                     index / (rows * columns),
                     index / columns % rows,
@@ -172,10 +172,7 @@ mod tests {
                 );
                 let reversed = (matrix * rows + rows - 1 - row) * columns + column;
                 let from = if matrix < 2 { reversed } else { index };
-                assert_eq!(
-                    values[index], before[from],
-                    "{index} of {rows} rows of {columns}"
-                );
+                assert_eq!(value, before[from], "{index} of {rows} rows of {columns}");
             }
         }
     }
