@@ -67,7 +67,10 @@ impl Failure {
     /// Returns the failure of a file that the user named and that cannot be read or written.
     /// A disk that is full or fails is no bad input.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self::new(code_of(error), format!("{}: {error}", shown(path)))
+        Self::new(
+            ErrorCode::of_file(error),
+            format!("{}: {error}", shown(path)),
+        )
     }
 
     /// Returns it with the name of the thing that failed, in front.
@@ -134,19 +137,6 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.exit_code)
-    }
-}
-
-/// Returns the code of an error about a file. A disk that is full or fails is no bad input:
-/// another path on it would do no better.
-pub(crate) fn code_of(error: &io::Error) -> ErrorCode {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    /// Linux's number of an input or output error, which has no kind.
-    const EIO: i32 = 5;
-    let is_of_kind = matches!(error.kind(), StorageFull | QuotaExceeded);
-    match is_of_kind || error.raw_os_error() == Some(EIO) {
-        true => ErrorCode::Output,
-        false => ErrorCode::File,
     }
 }
 

@@ -9,12 +9,13 @@
 
 mod remedy;
 
-use std::fmt;
+use std::{fmt, io};
 
 use cuzk_groth16::Culprit;
 use cuzk_groth16::aggregate::SrsError;
 use cuzk_groth16::params::{GenerateError, ParamsError};
 use cuzk_journal::JournalError;
+use cuzk_pce::disk::DiskFault;
 
 use super::Error;
 use crate::config::ConfigError;
@@ -200,6 +201,20 @@ impl ErrorCode {
         }
     }
 
+    /// Returns the code of an error of the system about a file. A disk that is full or fails is no
+    /// bad input: another path on it would do no better.
+    #[must_use]
+    pub fn of_file(error: &io::Error) -> Self {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        /// Linux's number of an input or output error, which has no kind.
+        const EIO: i32 = 5;
+        let is_full = matches!(error.kind(), StorageFull | QuotaExceeded);
+        match is_full || error.raw_os_error() == Some(EIO) {
+            true => Output,
+            false => File,
+        }
+    }
+
     /// Returns the code of an error.
     #[must_use]
     pub fn of(error: &Error) -> Self {
@@ -216,7 +231,7 @@ impl ErrorCode {
             Error::Backend { .. } => Device,
             Error::Rejected { .. } | Error::Aggregate { .. } => Rejected,
             Error::Srs(error) if error.is_missing() => ParametersMissing,
-            Error::Srs(SrsError::Io { .. }) => File,
+            Error::Srs(SrsError::Io { source, .. }) => Self::of_file(source),
             Error::Srs(_) => ParametersUnusable,
             Error::Start { .. } => Start,
             Error::Busy { .. } => Busy,
@@ -243,19 +258,21 @@ fn of_filecoin(error: &cuzk_filecoin::Error) -> ErrorCode {
         cuzk_filecoin::Error::InvalidRequest { .. } => Request,
         cuzk_filecoin::Error::NoMemory(_) => NoMemory,
         cuzk_filecoin::Error::Stopped => Ended,
-        cuzk_filecoin::Error::Io { .. } => File,
+        cuzk_filecoin::Error::Io { source, .. } => ErrorCode::of_file(source),
         _ => Failed,
     }
 }
 
 fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
     match error {
-        cuzk_groth16::Error::CircuitFile(_) | cuzk_groth16::Error::OtherCircuit { .. } => {
-            CircuitFile
-        }
+        cuzk_groth16::Error::CircuitFile(error) => match &error.fault {
+            DiskFault::Io(error) if ErrorCode::of_file(error) == Output => Output,
+            _ => CircuitFile,
+        },
+        cuzk_groth16::Error::OtherCircuit { .. } => CircuitFile,
         cuzk_groth16::Error::Memory(_) => NoMemory,
         cuzk_groth16::Error::Stopped => Ended,
-        cuzk_groth16::Error::Io { .. } => File,
+        cuzk_groth16::Error::Io { source, .. } => ErrorCode::of_file(source),
         _ => Failed,
     }
 }
@@ -263,7 +280,8 @@ fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
 fn of_params(error: &ParamsError) -> ErrorCode {
     match error {
         ParamsError::Missing { .. } => ParametersMissing,
-        ParamsError::Io { .. } | ParamsError::NoFolder { .. } => File,
+        ParamsError::Io { source, .. } => ErrorCode::of_file(source),
+        ParamsError::NoFolder { .. } => File,
         ParamsError::Threads { .. } => Threads,
         ParamsError::Multiples { .. } | ParamsError::NoMultiples { .. } => Multiples,
         ParamsError::Stopped => Ended,

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cuzk_groth16::params::GenerateError;
+use cuzk_pce::disk::DiskError;
 use cuzk_scheduler::admission;
 
 use super::*;
@@ -21,6 +22,22 @@ fn path() -> PathBuf {
 
 fn no_space() -> io::Error {
     io::ErrorKind::StorageFull.into()
+}
+
+/// The error of multiples that did not fit on the disk.
+fn full_params() -> ParamsError {
+    ParamsError::Io {
+        path: path(),
+        source: no_space(),
+    }
+}
+
+/// The error of a compiled circuit that did not fit on the disk.
+fn full_circuit() -> DiskError {
+    DiskError {
+        path: path(),
+        fault: DiskFault::Io(no_space()),
+    }
 }
 
 /// The error of a system that has no thread left.
@@ -60,6 +77,15 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             params(ParamsError::Generate {
                 path: path(),
                 source: GenerateError::Write(no_space()),
+            }),
+        ),
+        (Output, params(full_params())),
+        (Output, Error::Groth16(full_circuit().into())),
+        (
+            Output,
+            Error::Srs(SrsError::Io {
+                path: path(),
+                source: no_space(),
             }),
         ),
         (

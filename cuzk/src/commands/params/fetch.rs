@@ -17,7 +17,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar};
 use serde::Serialize;
 
 use crate::commands::Context;
-use crate::failure::{Failure, code_of};
+use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::{output, progress};
 
@@ -181,7 +181,9 @@ fn failure(error: &FetchError) -> Failure {
     match error {
         FetchError::NoSpace { .. } => Failure::new(ErrorCode::Output, error.to_string()),
         FetchError::Thread(_) => Failure::new(ErrorCode::Threads, error.to_string()),
-        FetchError::File { source, .. } => Failure::new(code_of(source), error.to_string()),
+        FetchError::File { source, .. } => {
+            Failure::new(ErrorCode::of_file(source), error.to_string())
+        }
         _ => Failure::input(error.to_string()),
     }
 }
