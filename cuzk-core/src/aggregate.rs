@@ -1,96 +1,29 @@
 //! From a request to aggregate to a verified aggregate.
 //!
-//! Not a job of the engine: an aggregate takes a second, holds little memory and runs on the
-//! caller's pool. The invariants:
+//! Not a job of the engine: an aggregate takes a second and runs on the caller's pool. An
+//! engine charges its memory. The invariants:
 //!
 //! * An aggregate is verified before it is returned.
 //! * A proof that does not verify is named.
 //! * For sectors of networks the SRS has the networks' digest.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+mod keys;
 
 use bellperson::groth16::{PreparedVerifyingKey, Proof, verify_proof, verify_proofs_batch};
 use blstrs::{Bls12, Scalar};
-use cuzk_fetch::{Digests, file_digest};
-use cuzk_filecoin::{AggregateRequest, SRS_JSON, srs_file_name};
+use cuzk_filecoin::AggregateRequest;
 use cuzk_groth16::aggregate::{
-    AggregateError, AggregateVersion, AggregationKey, Claim, SrsError, VerifiedAggregate,
-    aggregate, open_srs, verify,
+    AggregateError, AggregateVersion, Claim, aggregate, verify, work_bytes,
 };
 use cuzk_groth16::params::ParamCache;
-use cuzk_kernels::KernelError;
+use cuzk_kernels::{Context, KernelError};
 use rand::rngs::OsRng;
 
+pub use self::keys::{AggregationKeys, srs_path};
 use crate::circuits::parameter_files;
 use crate::config::Config;
 use crate::{Error, Result};
-
-/// The keys of the inner-product SRS in the parameter cache, each read when it is first
-/// needed.
-#[derive(Debug)]
-pub struct AggregationKeys {
-    path: PathBuf,
-    /// True if the digest of the file is compared.
-    check_digest: bool,
-    /// By number of proofs, apart for proofs of networks.
-    keys: Mutex<BTreeMap<(usize, bool), Arc<AggregationKey>>>,
-}
-
-impl AggregationKeys {
-    /// Names the file. Nothing is read.
-    #[must_use]
-    pub fn new(config: &Config) -> Self {
-        Self {
-            path: srs_path(&config.srs.param_cache),
-            check_digest: config.srs.check_digests,
-            keys: Mutex::default(),
-        }
-    }
-
-    /// Returns the key for a number of proofs. If the proofs are `of_networks`, the file must
-    /// have the digest of the networks' list.
-    fn key(&self, proofs: usize, of_networks: bool) -> Result<Arc<AggregationKey>> {
-        // A panic in between leaves a map.
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = keys.get(&(proofs, of_networks)) {
-            return Ok(Arc::clone(key));
-        }
-        if of_networks && self.check_digest {
-            check_digest(&self.path)?;
-        }
-        let srs = open_srs(&self.path, proofs).map_err(Error::Srs)?;
-        let key = Arc::new(AggregationKey::new(&srs, proofs).map_err(of_aggregation)?);
-        keys.insert((proofs, of_networks), Arc::clone(&key));
-        Ok(key)
-    }
-}
-
-/// The file of the inner-product SRS in a parameter cache.
-#[must_use]
-pub fn srs_path(param_cache: &Path) -> PathBuf {
-    param_cache.join(srs_file_name())
-}
-
-/// Compares the SRS with the digest of the networks' list.
-fn check_digest(path: &Path) -> Result<()> {
-    let failed = |source| {
-        Error::Srs(SrsError::Io {
-            path: path.to_owned(),
-            source,
-        })
-    };
-    let digests = Digests::parse(SRS_JSON).map_err(|problem| Error::Aggregate { problem })?;
-    let listed = digests.get(&srs_file_name()).map(|listed| listed.digest);
-    let digest = file_digest(path, |_| true).map_err(failed)?;
-    match listed {
-        Some(listed) if listed == digest => Ok(()),
-        _ => Err(Error::Srs(SrsError::Digest {
-            path: path.to_owned(),
-        })),
-    }
-}
+pub use cuzk_groth16::aggregate::VerifiedAggregate;
 
 /// Aggregates the proofs of a request on the current pool.
 ///
@@ -98,6 +31,26 @@ fn check_digest(path: &Path) -> Result<()> {
 /// [`Error::Filecoin`] for a request with a proof that does not verify; [`Error::Params`]
 /// without a verifying key; [`Error::Srs`] without an SRS.
 pub fn aggregate_request(
+    config: &Config,
+    keys: &AggregationKeys,
+    request: &AggregateRequest,
+) -> Result<VerifiedAggregate> {
+    aggregate_within(config.cpu.isa.into(), config, keys, request)
+}
+
+/// Returns the most bytes that the aggregation of a request has at once, without the keys.
+///
+/// # Errors
+/// [`Error::Filecoin`] for a sector without public inputs.
+pub fn memory_bytes(config: &Config, request: &AggregateRequest) -> Result<u64> {
+    let (proofs, inputs) = (request.padded_len(), request.inputs_of_a_proof()?);
+    let threads = config.synthesis.threads;
+    Ok(work_bytes(config.cpu.isa, proofs, inputs, threads))
+}
+
+/// Aggregates as [`aggregate_request`], under a checkpoint.
+pub(crate) fn aggregate_within(
+    context: Context<'_>,
     config: &Config,
     keys: &AggregationKeys,
     request: &AggregateRequest,
@@ -112,8 +65,7 @@ pub fn aggregate_request(
     repeat_last(&mut inputs, request.padded_len());
 
     let (version, included) = (version(request), request.included());
-    let isa = config.cpu.isa;
-    let made = aggregate(isa, &key, version, &included, &proofs).map_err(of_aggregation)?;
+    let made = aggregate(context, &key, version, &included, &proofs).map_err(of_aggregation)?;
     let claim = Claim {
         verifying_key: &verifying_key,
         version,

@@ -37,7 +37,7 @@ mod planted;
 mod verdicts;
 
 pub use config::Config;
-pub use cuzk_filecoin::{ProofKind, ProofRequest};
+pub use cuzk_filecoin::{AggregateRequest, ProofKind, ProofRequest};
 pub use cuzk_groth16::Culprit;
 pub use cuzk_scheduler::{self as scheduler, priority::Priority};
 pub use cuzk_timeline::{self as timeline, metrics};

@@ -15,8 +15,11 @@ pub use cuzk_fuzz as fuzz;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cuzk_filecoin::{CircuitId, ProofKind, ProofRequest, SectorSize, blank};
+use cuzk_filecoin::{
+    AggregateRequest, CircuitId, ProofKind, ProofRequest, SectorSize, blank, srs_file_name,
+};
 use cuzk_groth16::Circuit;
+use cuzk_groth16::aggregate::{InnerProductSrs, write_new_srs};
 use cuzk_groth16::params::{
     GenerateOptions, LoadedParams, ParamCache, ParameterFiles, write_multiples,
 };
@@ -55,6 +58,45 @@ pub fn bundled_request(kind: ProofKind) -> ProofRequest {
 /// kind's name: JSON. The parameters are those of a [`param_cache`], the randomness is
 /// fixed.
 pub const KNOWN_ANSWERS: &str = include_str!("../data/known-answers.json");
+
+/// bellperson's proof of the bundled PoRep, of [`KNOWN_ANSWERS`].
+#[must_use]
+pub fn porep_proof() -> Vec<u8> {
+    let (_, rest) = KNOWN_ANSWERS.split_once("\"porep\"").unwrap();
+    let digits = rest.split('"').nth(1).unwrap().as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+/// A request to aggregate the bundled sector with its [`porep_proof`], `count` times.
+#[must_use]
+pub fn aggregate_request(count: usize) -> AggregateRequest {
+    let request = bundled_request(ProofKind::Porep);
+    let mut sectors = AggregateRequest::of(&request, porep_proof()).unwrap();
+    for _ in 1..count {
+        sectors.push(&request, porep_proof()).unwrap();
+    }
+    sectors
+}
+
+/// Returns a new folder with PoRep's verifying key out of `cache`, and no parameters.
+#[must_use]
+pub fn folder_with_porep_key(cache: &Path) -> TempDir {
+    let _in_the_cache = circuit_with_params(ProofKind::Porep, cache);
+    let folder = tempfile::tempdir().unwrap();
+    let key = files(ProofKind::Porep).vk;
+    std::fs::copy(cache.join(&key), folder.path().join(&key)).unwrap();
+    folder
+}
+
+/// Writes an insecure SRS for aggregates of up to `proofs` proofs into a folder. The file that
+/// is there is replaced, as `cuzk params fetch` does it.
+pub fn put_srs(folder: &Path, seed: u64, proofs: usize) {
+    let (path, new) = (folder.join(srs_file_name()), folder.join("new.srs"));
+    let srs = InnerProductSrs::insecure(seed, proofs).unwrap();
+    write_new_srs(&srs, &new).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
 
 /// The keys of a configuration whose effect the tests of the engine see: `section.key`. The
 /// tests of the daemon see that of each other key.

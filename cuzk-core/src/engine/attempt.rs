@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cuzk_filecoin::{CircuitId, Statement};
+use cuzk_filecoin::Statement;
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{BitSums, Footprint, Pending, Randomness, Synthesized};
 use cuzk_groth16::params::LoadedParams;
@@ -19,6 +19,7 @@ use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::clock;
 use cuzk_scheduler::health::Trial;
 
+use super::assets::AssetKey;
 use super::assets::cost::Charge;
 use crate::Error;
 use crate::error::ErrorCode;
@@ -67,7 +68,7 @@ pub(super) struct AdmittedAttempt {
     pub(super) circuit: Arc<Circuit>,
     pub(super) params: Arc<LoadedParams>,
     pub(super) footprint: Arc<Footprint>,
-    pub(super) memory: Reservation<CircuitId>,
+    pub(super) memory: Reservation<AssetKey>,
 }
 
 /// An attempt that waits for a device.
@@ -79,7 +80,7 @@ pub(super) struct SynthesizedAttempt {
     /// What it needs of its memory once its device region is over.
     pub(super) finish_bytes: u64,
     // Last, so that it is given back after the memory that it stands for.
-    pub(super) memory: Reservation<CircuitId>,
+    pub(super) memory: Reservation<AssetKey>,
 }
 
 /// An attempt whose device region is over.
@@ -90,7 +91,7 @@ pub(super) struct FinishingAttempt {
     pub(super) params: Arc<LoadedParams>,
     pub(super) pending: Box<dyn Pending>,
     pub(super) on_device: Duration,
-    pub(super) memory: Reservation<CircuitId>,
+    pub(super) memory: Reservation<AssetKey>,
 }
 
 impl Attempt {

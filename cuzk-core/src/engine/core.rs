@@ -18,7 +18,7 @@ use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use super::Decoder;
-use super::assets::Assets;
+use super::assets::{AssetKey, Assets};
 use super::attempt::{Attempt, RejectedProof, SynthesizedAttempt};
 use super::compute::Compute;
 use super::dispatch::{Dispatcher, limits};
@@ -330,9 +330,9 @@ impl Core {
         self.requeue(lane, ticket, attempt.again());
     }
 
-    /// Lets go of a circuit that nobody uses, everywhere.
-    pub(super) fn evict(&self, id: CircuitId) {
-        if let Some(circuit) = self.assets.evict(id) {
+    /// Lets go of an asset that nobody uses, everywhere.
+    pub(super) fn evict(&self, key: AssetKey) {
+        if let Some(circuit) = self.assets.evict(key) {
             self.fleet.evict(&circuit);
         }
     }

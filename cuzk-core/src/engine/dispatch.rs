@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cuzk_filecoin::CircuitId;
 use cuzk_memory::{Checkpoint, Heartbeat, Pause, Urgent};
 use cuzk_scheduler::admission::{
     Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Ticket, Turn, Usage,
@@ -16,6 +15,7 @@ use cuzk_scheduler::priority::{Priority, Rank};
 use cuzk_scheduler::queue::{Closed, Queue};
 use cuzk_scheduler::turnstile::Turnstile;
 
+use super::assets::AssetKey;
 use super::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use super::cannot_start;
 use super::deadlines::Deadlines;
@@ -35,7 +35,7 @@ pub(super) struct Dispatcher {
     pub(super) heartbeat: Heartbeat,
     /// The measured durations, for deadlines.
     pub(super) deadlines: Deadlines,
-    pub(super) admission: Admission<Attempt, CircuitId>,
+    pub(super) admission: Admission<Attempt, AssetKey>,
     pub(super) ready: Queue<SynthesizedAttempt>,
     pub(super) finishing: Queue<FinishingAttempt>,
     draining: AtomicBool,
@@ -112,7 +112,7 @@ impl Dispatcher {
     }
 
     /// Returns an error for a need that can never be met.
-    pub(super) fn check_need(&self, priority: Priority, need: &Need<CircuitId>) -> Result<()> {
+    pub(super) fn check_need(&self, priority: Priority, need: &Need<AssetKey>) -> Result<()> {
         Ok(self.admission.check(priority, need)?)
     }
 
@@ -122,7 +122,7 @@ impl Dispatcher {
         entrance: Entrance,
         lane: Lane,
         job: &JobState,
-        attempts: Vec<(Attempt, Need<CircuitId>)>,
+        attempts: Vec<(Attempt, Need<AssetKey>)>,
     ) -> Result<()> {
         #[cfg(test)]
         let entrance = match is_planted(Plant::NoBound) {
@@ -148,7 +148,7 @@ impl Dispatcher {
         lane: Lane,
         ticket: Ticket,
         attempt: Attempt,
-        need: Need<CircuitId>,
+        need: Need<AssetKey>,
     ) {
         attempt.show_wait();
         #[cfg(test)]
@@ -159,12 +159,12 @@ impl Dispatcher {
     }
 
     /// Waits for the next attempt of a lane; none once the engine is closed and empty.
-    pub(super) fn next(&self, lane: Lane) -> Option<Turn<Attempt, CircuitId>> {
+    pub(super) fn next(&self, lane: Lane) -> Option<Turn<Attempt, AssetKey>> {
         self.admission.next(lane)
     }
 
     /// Keeps the workers from ending until the guard is dropped.
-    pub(super) fn keep_open(&self) -> KeepOpen<Attempt, CircuitId> {
+    pub(super) fn keep_open(&self) -> KeepOpen<Attempt, AssetKey> {
         self.admission.keep_open()
     }
 

@@ -36,6 +36,7 @@
 //!               └─▶ retry worker ───── all stages, alone, on the CPU
 //! ```
 
+mod aggregation;
 mod assets;
 mod attempt;
 mod compute;
@@ -79,7 +80,6 @@ pub use self::status::{
 };
 use self::submission::{accepted, handle, submit_request, submit_statement};
 use self::workers::{Workers, begin};
-use crate::aggregate::aggregate_request;
 use crate::config::Config;
 use crate::job::{JobHandle, JobOptions, RequestBytes, priority_of};
 use crate::timeline::Timeline;
@@ -214,14 +214,13 @@ impl Engine {
     }
 
     /// Aggregates proofs of replication, and returns the aggregate after verification. It
-    /// blocks, on threads that partitions do not use, and is no job.
+    /// blocks, first until there is memory, and is no job.
     ///
     /// # Errors
-    /// As [`aggregate_request`].
+    /// As [`aggregate_request`](crate::aggregate::aggregate_request); [`Error::OverBudget`];
+    /// [`Error::ShuttingDown`].
     pub fn aggregate(&self, request: &AggregateRequest) -> Result<VerifiedAggregate> {
-        let (core, keys) = (&self.core, &self.core.assets.aggregation);
-        let aggregate = || aggregate_request(&core.config, keys, request);
-        core.compute.aside("aggregate", aggregate)
+        aggregation::aggregate(&self.core, request)
     }
 
     /// Returns the job of this id, while it runs and for as long as its result is kept.

@@ -13,6 +13,7 @@ use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::{LetGo, Need, Reservation};
 use cuzk_scheduler::priority::Priority;
 
+use super::assets::AssetKey;
 use super::core::Core;
 use super::workers::learn;
 use crate::panics::catch_panic;
@@ -48,7 +49,7 @@ pub(super) fn preload(core: &Core, id: CircuitId) -> Result<Preloaded> {
     core.assets.check_present(id)?;
     let is_charged = || {
         let things = core.dispatch.admission.shared_things();
-        things.iter().any(|thing| thing.key == id)
+        things.iter().any(|thing| thing.key == id.into())
     };
     let is_loaded =
         || core.assets.present_circuit(id).is_some() && core.assets.loaded_params(id).is_some();
@@ -84,21 +85,21 @@ fn load(core: &Core, id: CircuitId) -> Result<()> {
             Ok(())
         }
         Err(error) => {
-            core.evict(id);
+            core.evict(id.into());
             Err(error)
         }
     }
 }
 
 /// Waits for memory, and evicts idle assets for it.
-fn reserve(core: &Core, need: &Need<CircuitId>) -> Result<Reservation<CircuitId>> {
+pub(super) fn reserve(core: &Core, need: &Need<AssetKey>) -> Result<Reservation<AssetKey>> {
     loop {
         if core.dispatch.is_closed() {
             return Err(Error::ShuttingDown);
         }
         core.dispatch.check_need(Priority::Normal, need)?;
         if let Some((memory, evicted)) = core.dispatch.admission.reserve_evicting(need) {
-            evicted.iter().for_each(|id| core.evict(*id));
+            evicted.iter().for_each(|key| core.evict(*key));
             return Ok(memory);
         }
         // Partitions run, and one of them gives memory back when it ends.
@@ -109,7 +110,7 @@ fn reserve(core: &Core, need: &Need<CircuitId>) -> Result<Reservation<CircuitId>
 pub(super) fn evict(core: &Core, id: CircuitId) -> Result<EvictedAssets> {
     let is_loaded = core.assets.present_circuit(id).is_some();
     let is_loaded = is_loaded || core.assets.loaded_params(id).is_some();
-    let freed_bytes = match core.dispatch.admission.let_go(&id) {
+    let freed_bytes = match core.dispatch.admission.let_go(&id.into()) {
         LetGo::InUse(partitions) => {
             return Err(Error::InUse {
                 circuit: id.to_string(),
@@ -118,12 +119,12 @@ pub(super) fn evict(core: &Core, id: CircuitId) -> Result<EvictedAssets> {
         }
         LetGo::Absent => {
             if is_loaded {
-                core.evict(id);
+                core.evict(id.into());
             }
             0
         }
         LetGo::Evicted { evicted, bytes } => {
-            core.evict(id);
+            core.evict(id.into());
             drop(evicted);
             bytes
         }

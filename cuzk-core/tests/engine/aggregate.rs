@@ -1,34 +1,21 @@
 //! `Engine::aggregate`. Tests of the command line have the chain's verifier.
 
 use std::path::Path;
+use std::thread;
 
-use cuzk_core::aggregate::srs_path;
+use cuzk_core::aggregate::{memory_bytes, srs_path};
 use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::AggregateRequest;
-use cuzk_groth16::aggregate::{InnerProductSrs, write_new_srs};
-use cuzk_testing::{KNOWN_ANSWERS, bundled_request};
+use cuzk_groth16::aggregate::keys_bytes;
+use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
 
 use super::*;
 
-/// The bundled sector with bellperson's proof, `count` times.
-fn sectors(count: usize) -> AggregateRequest {
-    let answers: serde_json::Value = serde_json::from_str(KNOWN_ANSWERS).unwrap();
-    let digits = answers["porep"].as_str().unwrap();
-    let byte = |i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap();
-    let proof: Vec<u8> = (0..digits.len() / 2).map(byte).collect();
-    let request = bundled_request(ProofKind::Porep);
-    let mut sectors = AggregateRequest::of(&request, proof.clone()).unwrap();
-    for _ in 1..count {
-        sectors.push(&request, proof.clone()).unwrap();
-    }
-    sectors
-}
+/// The charge for the keys, which stays.
+const KEYS_BYTES: u64 = keys_bytes(AggregateRequest::PROOFS_MAX);
 
-/// A configuration whose folder has PoRep's verifying key, and no parameters.
+/// A configuration whose folder has no parameters of PoRep but the verifying key.
 fn config_in(folder: &Path) -> Config {
-    common::circuit_with_params(ProofKind::Porep);
-    let key = cuzk_testing::files(ProofKind::Porep).vk;
-    std::fs::copy(common::param_cache().join(&key), folder.join(&key)).unwrap();
     let mut config = common::config();
     config.srs.param_cache = folder.to_owned();
     config
@@ -36,23 +23,117 @@ fn config_in(folder: &Path) -> Config {
 
 #[test]
 fn an_engine_aggregates_without_parameters_and_names_a_missing_srs() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder_with_porep_key(&common::param_cache());
     let engine = Engine::start(config_in(folder.path())).unwrap();
-    let missing = engine.aggregate(&sectors(2)).unwrap_err();
+    let missing = engine.aggregate(&aggregate_request(2)).unwrap_err();
     assert_eq!(ErrorCode::of(&missing), ErrorCode::ParametersMissing);
     assert!(missing.is_input() && missing.to_string().contains("--srs"));
 
-    let srs = InnerProductSrs::insecure(3, 4).unwrap();
-    write_new_srs(&srs, &srs_path(folder.path())).unwrap();
-    let three = engine.aggregate(&sectors(3)).unwrap();
-    let again = engine.aggregate(&sectors(3)).unwrap();
+    put_srs(folder.path(), 3, 4);
+    let three = engine.aggregate(&aggregate_request(3)).unwrap();
+    let again = engine.aggregate(&aggregate_request(3)).unwrap();
     // An aggregate has no randomness. The hash of the sectors tells it from that of others.
     assert_eq!(three.as_bytes(), again.as_bytes());
-    let four = engine.aggregate(&sectors(4)).unwrap();
+    let four = engine.aggregate(&aggregate_request(4)).unwrap();
     assert_ne!(three.as_bytes(), four.as_bytes());
     assert_eq!(three.as_bytes().len(), four.as_bytes().len());
     // The SRS is too short for eight proofs.
-    let short = engine.aggregate(&sectors(5)).unwrap_err();
+    let short = engine.aggregate(&aggregate_request(5)).unwrap_err();
     assert_eq!(ErrorCode::of(&short), ErrorCode::ParametersUnusable);
     engine.shutdown();
+}
+
+#[test]
+fn an_aggregate_follows_an_srs_that_was_replaced_by_a_usable_one() {
+    let folder = folder_with_porep_key(&common::param_cache());
+    let engine = Engine::start(config_in(folder.path())).unwrap();
+    let aggregate = || engine.aggregate(&aggregate_request(2)).unwrap();
+    put_srs(folder.path(), 3, 2);
+    let first = aggregate();
+    // Keys depend on the SRS, and so do commitments.
+    put_srs(folder.path(), 4, 4);
+    let second = aggregate();
+    assert_ne!(first.as_bytes(), second.as_bytes());
+    // An SRS that cannot be used leaves the old key, for proofs that it was read for.
+    let (path, new) = (srs_path(folder.path()), folder.path().join("cut"));
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&new, &whole[1..]).unwrap();
+    std::fs::rename(&new, &path).unwrap();
+    assert_eq!(aggregate().as_bytes(), second.as_bytes());
+    let unread = engine.aggregate(&aggregate_request(4)).unwrap_err();
+    assert_eq!(ErrorCode::of(&unread), ErrorCode::ParametersUnusable);
+    // So does one that is gone.
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(aggregate().as_bytes(), second.as_bytes());
+    put_srs(folder.path(), 3, 4);
+    assert_eq!(aggregate().as_bytes(), first.as_bytes());
+    engine.shutdown();
+}
+
+#[test]
+fn an_aggregation_larger_than_the_budget_is_refused() {
+    let folder = folder_with_porep_key(&common::param_cache());
+    put_srs(folder.path(), 3, 2);
+    let mut config = config_in(folder.path());
+    let need_bytes = memory_bytes(&config, &aggregate_request(2)).unwrap() + KEYS_BYTES;
+    config.memory.safety_margin_bytes = 1;
+    config.memory.critical_reserve_bytes = 0;
+    let aggregate = |total_budget_bytes| {
+        let mut config = config.clone();
+        config.memory.total_budget_bytes = total_budget_bytes;
+        let engine = Engine::start(config).unwrap();
+        engine.aggregate(&aggregate_request(2)).map(|_| {
+            let memory = engine.status().memory;
+            assert_eq!(memory.used_bytes, memory.idle_bytes);
+            memory.idle_bytes
+        })
+    };
+    assert_eq!(aggregate(need_bytes + 1).unwrap(), KEYS_BYTES);
+    let error = aggregate(need_bytes).unwrap_err();
+    assert!(matches!(error, Error::OverBudget(_)), "{error}");
+    assert!(error.is_input());
+}
+
+/// There is memory for a partition with what stays of it, and not for the keys beside it.
+#[test]
+fn keys_for_aggregations_and_circuits_give_way_to_each_other() {
+    let kind = ProofKind::WinningPost;
+    let folder = folder_with_porep_key(&common::param_cache());
+    let circuit = common::circuit_with_params(kind);
+    common::copy_params(kind, folder.path());
+    put_srs(folder.path(), 3, 2);
+    let mut config = config_in(folder.path());
+    let circuit_bytes = circuit_bytes(&circuit);
+    let own_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
+    config.memory.total_budget_bytes = own_bytes + circuit_bytes + 1;
+    config.memory.safety_margin_bytes = 1;
+    config.memory.critical_reserve_bytes = 0;
+    let engine = Engine::start(config).unwrap();
+    let request = cuzk_testing::bundled_request(kind);
+    let used_bytes = || engine.status().memory.used_bytes;
+    let first = engine.aggregate(&aggregate_request(2)).unwrap();
+    assert_eq!(used_bytes(), KEYS_BYTES);
+    engine.submit(&request).unwrap().wait().unwrap();
+    assert_eq!(used_bytes(), circuit_bytes);
+    // The keys are read again.
+    let second = engine.aggregate(&aggregate_request(2)).unwrap();
+    assert_eq!(first.as_bytes(), second.as_bytes());
+    assert!(used_bytes() >= KEYS_BYTES);
+    engine.shutdown();
+}
+
+#[test]
+fn aggregations_at_once_all_end_and_an_ended_engine_refuses_them() {
+    let folder = folder_with_porep_key(&common::param_cache());
+    put_srs(folder.path(), 3, 4);
+    let engine = Engine::start(config_in(folder.path())).unwrap();
+    thread::scope(|scope| {
+        for sectors in [1, 2, 3, 4] {
+            let engine = &engine;
+            scope.spawn(move || engine.aggregate(&aggregate_request(sectors)).unwrap());
+        }
+    });
+    engine.close();
+    let closed = engine.aggregate(&aggregate_request(1)).unwrap_err();
+    assert!(matches!(closed, Error::ShuttingDown), "{closed}");
 }

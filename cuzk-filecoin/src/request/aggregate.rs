@@ -23,9 +23,6 @@ use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
 use crate::sector_size::SectorSize;
 
-/// The most circuit proofs of an aggregate. The chain's verifier reads no more of the SRS.
-const PROOFS_MAX: usize = 1 << 14;
-
 /// Bytes of one partition's proof: two G1 points and one of G2, compressed.
 const PARTITION_PROOF_BYTES: usize = 192;
 
@@ -51,6 +48,9 @@ struct AggregateSector {
 }
 
 impl AggregateRequest {
+    /// The most circuit proofs of an aggregate. The chain's verifier reads no more of the SRS.
+    pub const PROOFS_MAX: usize = 1 << 14;
+
     /// Reads a request file: an object with `registered_proof` (0 to 14), `aggregation` (0
     /// for SnarkPack v1; 1, the default, for v2), `miner_id` and `sectors`. A sector has
     /// `sector_number`, `comm_r`, `comm_d`, `ticket`, `seed` and `proof`.
@@ -169,7 +169,7 @@ impl AggregateRequest {
     /// Checks the number of proofs.
     fn check_number(&self) -> Result<(), Error> {
         let proofs = self.padded_len();
-        if !self.sectors.is_empty() && proofs <= PROOFS_MAX {
+        if !self.sectors.is_empty() && proofs <= Self::PROOFS_MAX {
             return Ok(());
         }
         let partitions = usize::from(self.registered_proof.partitions());
@@ -177,7 +177,7 @@ impl AggregateRequest {
             "sectors",
             format!(
                 "expected 1 to {}, got {}",
-                PROOFS_MAX / partitions,
+                Self::PROOFS_MAX / partitions,
                 self.sectors.len()
             ),
             "send each sector of the aggregate with its proof, and split a longer list",
@@ -273,24 +273,41 @@ impl AggregateRequest {
     pub fn public_inputs(&self) -> Result<Vec<Vec<Scalar>>, Error> {
         let mut inputs = Vec::with_capacity(self.padded_len());
         for (index, sector) in self.sectors.iter().enumerate() {
-            let of_sector = get_seal_inputs(
-                self.registered_proof,
-                sector.comm_r,
-                sector.comm_d,
-                prover_id(self.miner_id),
-                sector.number.into(),
-                sector.ticket,
-                sector.seed,
-            );
-            inputs.extend(of_sector.map_err(|problem| {
-                Error::request(
-                    format!("sectors[{index}]"),
-                    format!("no public inputs: {problem:#}"),
-                    "send the commitments, ticket and seed of the sector",
-                )
-            })?);
+            inputs.extend(self.inputs_of(index, sector)?);
         }
         Ok(inputs)
+    }
+
+    /// Returns the number of public inputs of a proof.
+    ///
+    /// # Errors
+    ///
+    /// As [`public_inputs`](Self::public_inputs).
+    pub fn inputs_of_a_proof(&self) -> Result<usize, Error> {
+        let Some(first) = self.sectors.first() else {
+            return Ok(0);
+        };
+        Ok(self.inputs_of(0, first)?.first().map_or(0, Vec::len))
+    }
+
+    /// Returns the public inputs of the proofs of a sector.
+    fn inputs_of(&self, index: usize, sector: &AggregateSector) -> Result<Vec<Vec<Scalar>>, Error> {
+        let inputs = get_seal_inputs(
+            self.registered_proof,
+            sector.comm_r,
+            sector.comm_d,
+            prover_id(self.miner_id),
+            sector.number.into(),
+            sector.ticket,
+            sector.seed,
+        );
+        inputs.map_err(|problem| {
+            Error::request(
+                format!("sectors[{index}]"),
+                format!("no public inputs: {problem:#}"),
+                "send the commitments, ticket and seed of the sector",
+            )
+        })
     }
 
     /// The error of a proof that cannot be aggregated.

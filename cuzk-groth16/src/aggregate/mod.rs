@@ -16,6 +16,7 @@
 //! | `proof` | the aggregate and its bytes |
 //! | `prove` | all of that in order |
 //! | `verify` | bellperson's verifier, which lets an aggregate out |
+//! | `memory` | the bytes that all of that takes |
 //!
 //! The invariants:
 //!
@@ -38,6 +39,7 @@
 mod commitment;
 mod error;
 mod key;
+mod memory;
 mod opening;
 mod proof;
 mod prove;
@@ -52,6 +54,7 @@ mod version;
 
 pub use error::{AggregateError, SrsError};
 pub use key::AggregationKey;
+pub use memory::{keys_bytes, work_bytes};
 pub use proof::AggregateProof;
 pub use prove::aggregate;
 pub use srs::InnerProductSrs;

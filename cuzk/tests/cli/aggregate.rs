@@ -1,7 +1,6 @@
 //! `cuzk aggregate` with real proofs of the bundled sector, and everything that it refuses.
 
-use cuzk_filecoin::{AggregateRequest, ProofKind};
-use cuzk_testing::{KNOWN_ANSWERS, bundled_request, files};
+use cuzk_testing::porep_proof;
 use tempfile::TempDir;
 
 use super::*;
@@ -11,11 +10,8 @@ struct Folder(TempDir);
 
 impl Folder {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let _in_the_cache = cuzk_testing::circuit_with_params(ProofKind::Porep, &param_cache());
-        let key = files(ProofKind::Porep).vk;
-        std::fs::copy(param_cache().join(&key), folder.path().join(&key)).unwrap();
-        std::fs::write(folder.path().join("proof"), proof()).unwrap();
+        let folder = cuzk_testing::folder_with_porep_key(&param_cache());
+        std::fs::write(folder.path().join("proof"), porep_proof()).unwrap();
         Self(folder)
     }
 
@@ -52,14 +48,6 @@ impl Folder {
     }
 }
 
-/// bellperson's proof of the bundled sector.
-fn proof() -> Vec<u8> {
-    let answers: Value = serde_json::from_str(KNOWN_ANSWERS).unwrap();
-    let digits = answers["porep"].as_str().unwrap().as_bytes();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(byte).collect()
-}
-
 #[test]
 fn proofs_of_the_bundled_sector_are_aggregated_and_the_chains_verifier_accepts() {
     let folder = Folder::with_srs();
@@ -86,9 +74,7 @@ fn a_list_of_sectors_gives_the_aggregate_of_their_requests() {
     let folder = Folder::with_srs();
     assert!(folder.aggregate(2, "proof", &[]).status.success());
     let expected = std::fs::read(folder.path("out")).unwrap();
-    let request = bundled_request(ProofKind::Porep);
-    let mut list = AggregateRequest::of(&request, proof()).unwrap();
-    list.push(&request, proof()).unwrap();
+    let list = cuzk_testing::aggregate_request(2);
     let (file, out) = (folder.path("list.json"), folder.path("again"));
     std::fs::write(&file, list.to_json()).unwrap();
     let arguments = ["aggregate", "--request", &file, "--out", &out];
@@ -120,7 +106,7 @@ fn a_list_of_sectors_gives_the_aggregate_of_their_requests() {
 #[test]
 fn that_which_cannot_be_aggregated_is_refused_by_name() {
     let folder = Folder::with_srs();
-    let mut damaged = proof();
+    let mut damaged = porep_proof();
     // Another point of G1, and still one: A in place of C.
     damaged.copy_within(..48, 144);
     std::fs::write(folder.path("wrong"), &damaged).unwrap();

@@ -56,6 +56,7 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "workers",
             "remote",
             "preload",
+            "aggregation",
             "submission",
             "status",
         ],

@@ -14,6 +14,7 @@ use cuzk_groth16::params::{MappedMultiples, MappedParams, Shapes};
 use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_scheduler::admission::{Lane, Limits, Need};
 
+use super::key::AssetKey;
 use crate::config::Config;
 
 /// What a partition's memory is charged for.
@@ -64,10 +65,10 @@ impl Cost {
         }
     }
 
-    fn need(&self, id: CircuitId, lane: Lane) -> Need<CircuitId> {
+    fn need(&self, id: CircuitId, lane: Lane) -> Need<AssetKey> {
         Need {
             own_bytes: self.footprint(lane).peak_bytes,
-            shared: Some((id, self.shared_bytes)),
+            shared: Some((id.into(), self.shared_bytes)),
         }
     }
 }
@@ -102,7 +103,7 @@ impl CostTable {
 
     /// Returns what a partition of a lane asks for: all that it needs, or only what reading
     /// its circuit takes while that is not known.
-    pub(in crate::engine) fn charge(&self, id: CircuitId, lane: Lane) -> (Charge, Need<CircuitId>) {
+    pub(in crate::engine) fn charge(&self, id: CircuitId, lane: Lane) -> (Charge, Need<AssetKey>) {
         match self.lock().get(&id) {
             Some(cost) => {
                 let footprint = Arc::clone(cost.footprint(lane));
@@ -114,13 +115,13 @@ impl CostTable {
     }
 
     /// Returns the need of a partition of a lane, if it is known.
-    pub(in crate::engine) fn known(&self, id: CircuitId, lane: Lane) -> Option<Need<CircuitId>> {
+    pub(in crate::engine) fn known(&self, id: CircuitId, lane: Lane) -> Option<Need<AssetKey>> {
         Some(self.lock().get(&id)?.need(id, lane))
     }
 
     /// Returns the charge for a circuit and its files, which all its partitions share.
-    pub(in crate::engine) fn shared(&self, id: CircuitId) -> Option<(CircuitId, u64)> {
-        Some((id, self.lock().get(&id)?.shared_bytes))
+    pub(in crate::engine) fn shared(&self, id: CircuitId) -> Option<(AssetKey, u64)> {
+        Some((id.into(), self.lock().get(&id)?.shared_bytes))
     }
 
     /// Returns the bytes of a circuit's parameters with their multiples, as they are on

@@ -9,6 +9,7 @@
 pub(super) mod cost;
 mod digest_checks;
 mod files_in_use;
+mod key;
 mod multiples_queue;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ use self::cost::{CostTable, KeyFiles};
 use self::digest_checks::DigestChecks;
 pub(super) use self::digest_checks::DigestState;
 use self::files_in_use::FilesInUse;
+pub(super) use self::key::AssetKey;
 pub(super) use self::multiples_queue::MultiplesQueue;
 use crate::aggregate::AggregationKeys;
 use crate::circuits::{Circuits, cached_while, parameter_files};
@@ -221,9 +223,13 @@ impl Assets {
         }
     }
 
-    /// Lets go of a circuit that nobody uses and of its parameters. Returns the circuit,
-    /// for the devices to let go of it, too.
-    pub(super) fn evict(&self, id: CircuitId) -> Option<Arc<Circuit>> {
+    /// Lets go of an asset that nobody uses: of a circuit and its parameters, or of the keys
+    /// for aggregations. Returns the circuit, for the devices to let go of it, too.
+    pub(super) fn evict(&self, key: AssetKey) -> Option<Arc<Circuit>> {
+        let AssetKey::Circuit(id) = key else {
+            self.aggregation.forget();
+            return None;
+        };
         #[cfg(test)]
         if self.stays_loaded {
             return self.circuits.get(&id);

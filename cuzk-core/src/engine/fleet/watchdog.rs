@@ -12,11 +12,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use cuzk_filecoin::CircuitId;
 use cuzk_scheduler::admission::{Reservation, Ticket};
 use cuzk_scheduler::clock;
 
 use crate::config::Gpus;
+use crate::engine::assets::AssetKey;
 use crate::engine::attempt::Attempt;
 #[cfg(test)]
 use crate::planted::{Plant, is_planted};
@@ -75,7 +75,7 @@ struct Running {
     since: Instant,
     thread: ThreadId,
     ticket: Ticket,
-    memory: Reservation<CircuitId>,
+    memory: Reservation<AssetKey>,
     standing: Standing,
 }
 
@@ -127,7 +127,7 @@ impl Watchdog {
         call: DeviceCall,
         attempt: &Attempt,
         ticket: Ticket,
-        memory: Reservation<CircuitId>,
+        memory: Reservation<AssetKey>,
     ) -> CallKey {
         let mut state = self.lock();
         let key = state.next_key;
@@ -151,7 +151,7 @@ impl Watchdog {
         &self,
         CallKey(key): CallKey,
         done: T,
-    ) -> Option<(T, Reservation<CircuitId>)> {
+    ) -> Option<(T, Reservation<AssetKey>)> {
         let mut state = self.lock();
         let is_awaited = |call: &Running| matches!(call.standing, Standing::Awaited(_));
         if state.running.get(&key).is_some_and(is_awaited) {

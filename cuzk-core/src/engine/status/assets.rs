@@ -1,9 +1,12 @@
 //! The circuits with their parameters, as a status shows them.
 //!
-//! Not the assets. The invariant: everything that is charged for a circuit is shown.
+//! Not the assets, and not the keys for aggregations, which only count as used memory. The
+//! invariant: everything that is charged for a circuit is shown.
 
+use cuzk_scheduler::admission::SharedThing;
 use serde::Serialize;
 
+use crate::engine::assets::AssetKey;
 use crate::engine::core::Core;
 
 /// A circuit that is loaded with its parameters.
@@ -26,19 +29,22 @@ pub struct AssetStatus {
 
 pub(super) fn all(core: &Core) -> Vec<AssetStatus> {
     let things = core.dispatch.admission.shared_things().into_iter();
-    let of = |thing: cuzk_scheduler::admission::SharedThing<_>| {
-        let parts = core.assets.costs.parts(thing.key);
+    let of = |thing: SharedThing<AssetKey>| {
+        let AssetKey::Circuit(id) = thing.key else {
+            return None;
+        };
+        let parts = core.assets.costs.parts(id);
         let (parameter_bytes, circuit_bytes) = parts.unwrap_or((0, thing.bytes));
-        AssetStatus {
-            circuit: thing.key.to_string(),
+        Some(AssetStatus {
+            circuit: id.to_string(),
             parameter_bytes,
             circuit_bytes,
-            digests: core.assets.digests.state(thing.key).name(),
+            digests: core.assets.digests.state(id).name(),
             uses: thing.users,
             idle_s: thing.idle.map(|idle| idle.as_secs_f64()),
-        }
+        })
     };
-    let mut assets: Vec<_> = things.map(of).collect();
+    let mut assets: Vec<_> = things.filter_map(of).collect();
     assets.sort_by(|a, b| a.circuit.cmp(&b.circuit));
     assets
 }

@@ -15,6 +15,7 @@ use cuzk_scheduler::admission::{Lane, Turn};
 use rayon::ThreadPool;
 
 use crate::Error;
+use crate::engine::assets::AssetKey;
 use crate::engine::assets::cost::{Charge, KeyFiles};
 use crate::engine::attempt::{AdmittedAttempt, Attempt};
 use crate::engine::core::Core;
@@ -42,7 +43,7 @@ pub(super) fn next_admitted(core: &Core, lane: Lane) -> Option<AdmittedAttempt> 
 /// is settled or waits again, and none is returned.
 pub(super) fn take_turn(
     core: &Core,
-    turn: Turn<Attempt, CircuitId>,
+    turn: Turn<Attempt, AssetKey>,
     lane: Lane,
 ) -> Option<AdmittedAttempt> {
     // The queue may have room for a job that waits in the journal.
@@ -52,7 +53,7 @@ pub(super) fn take_turn(
     core.guarded("admission", &job, || begin(core, turn, lane))?
 }
 
-fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<AdmittedAttempt> {
+fn begin(core: &Core, turn: Turn<Attempt, AssetKey>, lane: Lane) -> Option<AdmittedAttempt> {
     let (mut attempt, ticket, memory) = match turn {
         Turn::Admitted {
             item,
@@ -60,7 +61,7 @@ fn begin(core: &Core, turn: Turn<Attempt, CircuitId>, lane: Lane) -> Option<Admi
             memory,
             evicted,
         } => {
-            evicted.iter().for_each(|id| core.evict(*id));
+            evicted.iter().for_each(|key| core.evict(*key));
             (item, ticket, memory)
         }
         Turn::Impossible {

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use cuzk_filecoin::CircuitId;
 use cuzk_groth16::backend::{Pending, Synthesized};
 use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Reservation, Ticket};
 
+use crate::engine::assets::AssetKey;
 use crate::engine::attempt::{Attempt, FinishingAttempt, SynthesizedAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::watchdog::{CallKey, CallPart};
@@ -177,7 +177,7 @@ pub(super) fn answered<T>(
     slot: &DeviceSlot,
     key: CallKey,
     answer: T,
-) -> Option<(T, Reservation<CircuitId>)> {
+) -> Option<(T, Reservation<AssetKey>)> {
     let answered = core.fleet.watchdog.answered(key, answer);
     if answered.is_none() {
         slot.health.answered();

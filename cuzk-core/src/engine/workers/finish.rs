@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cuzk_filecoin::CircuitId;
 use cuzk_groth16::backend::Pending;
 use cuzk_groth16::params::LoadedParams;
 use cuzk_groth16::verify::VerifiedProof;
@@ -13,6 +12,7 @@ use cuzk_scheduler::admission::{Lane, Reservation, Ticket};
 use cuzk_scheduler::clock;
 
 use super::device::answered;
+use crate::engine::assets::AssetKey;
 use crate::engine::attempt::{Attempt, FinishingAttempt};
 use crate::engine::core::Core;
 use crate::engine::fleet::DeviceSlot;
@@ -148,7 +148,7 @@ pub(super) fn settle_proof(
     mut attempt: Attempt,
     (device, on_device): (usize, Duration),
     proof: (VerifiedProof, &Arc<LoadedParams>),
-    memory: Reservation<CircuitId>,
+    memory: Reservation<AssetKey>,
 ) {
     let view = core.fleet.view();
     // What was proved by the retry worker says nothing about the devices.

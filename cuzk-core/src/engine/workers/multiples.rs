@@ -17,6 +17,7 @@ use cuzk_scheduler::priority::Priority;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::Result;
+use crate::engine::assets::AssetKey;
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
 use crate::error::ErrorCode;
@@ -113,7 +114,7 @@ fn renew(core: &Core, id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<()> 
 
 /// Returns the memory for the work, and for the circuit with its files as they are now;
 /// none if the circuit was evicted meanwhile.
-fn need(core: &Core, id: CircuitId) -> Option<Need<CircuitId>> {
+fn need(core: &Core, id: CircuitId) -> Option<Need<AssetKey>> {
     let circuit = core.assets.present_circuit(id)?;
     Some(Need {
         own_bytes: writing_bytes(&circuit, core.compute.isa).unwrap_or(0),

@@ -1,6 +1,6 @@
 //! Late answers, without devices.
 
-use cuzk_filecoin::{ProofKind, SectorSize};
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Turn};
 use cuzk_scheduler::priority::Priority;
 
@@ -13,7 +13,7 @@ use crate::job::{JobState, NewJob};
 const BYTES: u64 = 7;
 
 /// A partition that a device does not answer for, and what its memory is charged to.
-fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, CircuitId>) {
+fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, AssetKey>) {
     let now = Instant::now();
     let (priority, patience) = (Priority::Normal, Config::default().jobs.patience);
     let circuit = CircuitId {

@@ -1,0 +1,45 @@
+//! Aggregations: work of the engine that is no partition.
+//!
+//! Not what an aggregate is: that is [`crate::aggregate`]'s. The invariants: its memory is
+//! charged before it is used; critical work pauses it.
+
+use cuzk_filecoin::AggregateRequest;
+use cuzk_groth16::aggregate::{VerifiedAggregate, keys_bytes};
+use cuzk_kernels::Context;
+use cuzk_memory::Checkpoint;
+use cuzk_scheduler::admission::Need;
+
+use super::assets::AssetKey;
+use super::core::Core;
+use super::preload::reserve;
+use crate::Result;
+use crate::aggregate::{aggregate_within, memory_bytes};
+
+/// Aggregates the proofs of a request, once there is memory.
+pub(super) fn aggregate(core: &Core, request: &AggregateRequest) -> Result<VerifiedAggregate> {
+    let need = Need {
+        own_bytes: memory_bytes(&core.config, request)?,
+        // As for the most proofs, because keys for fewer stay beside those for more.
+        shared: Some((
+            AssetKey::Aggregation,
+            keys_bytes(AggregateRequest::PROOFS_MAX),
+        )),
+    };
+    let charged = reserve(core, &need)?;
+    core.report_memory();
+    let checkpoint = Checkpoint::never()
+        .paused_by(&core.dispatch.pause)
+        .counted_by(&core.dispatch.heartbeat);
+    // Memory that is kept for partitions gives way, as it does for them.
+    core.make_room(&[], &checkpoint);
+    let context = Context {
+        checkpoint: &checkpoint,
+        ..core.compute.isa.into()
+    };
+    let keys = &core.assets.aggregation;
+    let aggregate = || aggregate_within(context, &core.config, keys, request);
+    let made = core.compute.aside("aggregate", aggregate);
+    drop(charged);
+    core.report_memory();
+    made
+}
