@@ -63,6 +63,11 @@
 #define CUZK_FOREVER UINT64_MAX
 
 /*
+ An aggregate of proofs.
+ */
+typedef struct cuzk_aggregate cuzk_aggregate;
+
+/*
  An engine, which proves jobs on threads of its own.
  */
 typedef struct cuzk_engine cuzk_engine;
@@ -295,6 +300,54 @@ int32_t cuzk_job_lend_proof(const struct cuzk_job *job,
  `job` is NULL, or of `cuzk_job_new` and not freed.
  */
 void cuzk_job_free(struct cuzk_job *job);
+
+/*
+ Aggregates proofs of replication and writes the aggregate to `aggregate`, which the caller
+ owns and gives back to `cuzk_aggregate_free`. After a failure `aggregate` is NULL. The call
+ blocks until the engine has the memory, and until the proofs and the aggregate are verified.
+
+ `request` has the JSON of docs/aggregation.md, without a NUL at its end. It can be freed
+ after the call.
+
+ Any thread may call it at any time. `CUZK_PARAMETERS_MISSING` names the file that is not
+ there.
+
+ # Safety
+
+ `engine` is NULL, or an engine that is not freed before the call ends. `request_len` bytes
+ can be read at `request`. `aggregate` is the address of a variable.
+ */
+int32_t cuzk_aggregate_new(const struct cuzk_engine *engine,
+                           const void *request,
+                           size_t request_len,
+                           struct cuzk_aggregate **aggregate);
+
+/*
+ Writes the address and the length of an aggregate's bytes, as the chain takes them, to
+ `bytes` and `bytes_len`. After a failure `bytes` is NULL and `bytes_len` 0.
+
+ The library owns the bytes, which are valid until `cuzk_aggregate_free`. Any thread may
+ call the function at any time.
+
+ # Safety
+
+ `aggregate` is NULL, or an aggregate that is not freed before the call ends. `bytes` and
+ `bytes_len` are addresses of variables.
+ */
+int32_t cuzk_aggregate_lend_bytes(const struct cuzk_aggregate *aggregate,
+                                  const uint8_t **bytes,
+                                  size_t *bytes_len);
+
+/*
+ Frees an aggregate and its bytes. NULL is ignored.
+
+ Any thread may call it, once. No other thread may use the aggregate from then on.
+
+ # Safety
+
+ `aggregate` is NULL, or of `cuzk_aggregate_new` and not freed.
+ */
+void cuzk_aggregate_free(struct cuzk_aggregate *aggregate);
 
 #ifdef __cplusplus
 }  // extern "C"

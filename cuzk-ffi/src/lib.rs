@@ -1,8 +1,8 @@
 //! The C ABI of the proving engine.
 //!
 //! Not an API for Rust: that is `cuzk-core`'s. [`engine`] has an engine's functions, [`job`]
-//! those of a job, [`error`] the codes, and how a thread asks for its last error. The header
-//! `include/cuzk.h` is made from the sources.
+//! those of a job, [`aggregate`] those of an aggregate, [`error`] the codes, and how a thread
+//! asks for its last error. The header `include/cuzk.h` is made from the sources.
 //!
 //! # Invariants
 //!
@@ -13,6 +13,7 @@
 //!   back to the function with `_free` in its place. A function with `lend` in its name
 //!   returns something that stays the library's.
 
+pub mod aggregate;
 pub mod engine;
 pub mod error;
 mod input;

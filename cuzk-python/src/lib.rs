@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cuzk_core::config::Host;
 use cuzk_core::error::ErrorCode;
 use cuzk_core::job::Outcome;
-use cuzk_core::{Config, JobHandle, JobOptions};
+use cuzk_core::{AggregateRequest, Config, JobHandle, JobOptions};
 use cuzk_ffi::signal::EndSignal;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
@@ -79,6 +79,15 @@ impl Engine {
             handle: handle.map_err(|error| raised(py, &error))?,
             signal: OnceLock::new(),
         })
+    }
+
+    fn aggregate<'py>(&self, py: Python<'py>, request: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let made = py.detach(|| {
+            let request = AggregateRequest::from_json(request)?;
+            self.0.aggregate(&request)
+        });
+        let made = made.map_err(|error| raised(py, &error))?;
+        Ok(PyBytes::new(py, made.as_bytes()))
     }
 
     fn status(&self) -> PyResult<String> {

@@ -34,6 +34,11 @@ fn the_package_passes_its_tests() {
     std::os::unix::fs::symlink(library, package.join("_cuzk.abi3.so")).unwrap();
     let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
     let _in_the_cache = cuzk_testing::circuit_with_params(KIND, &cache);
+    let keys = cuzk_testing::folder_with_porep_key(&cache);
+    cuzk_testing::put_srs(keys.path(), 3, 2);
+    let sectors = folder.path().join("sectors.json");
+    std::fs::write(&sectors, cuzk_testing::aggregate_request(2).to_json()).unwrap();
+    let config = |cache: &Path| format!("[srs]\nparam_cache = {cache:?}\nmultiples = []\n");
     let output = Command::new("python3")
         .arg(root.join("tests/test_cuzk.py"))
         .env("PYTHONPATH", folder.path())
@@ -41,10 +46,9 @@ fn the_package_passes_its_tests() {
             "CUZK_TEST_REQUEST",
             cuzk_testing::data(&format!("{KIND}.json")),
         )
-        .env(
-            "CUZK_TEST_CONFIG",
-            format!("[srs]\nparam_cache = {cache:?}\nmultiples = []\n"),
-        )
+        .env("CUZK_TEST_CONFIG", config(&cache))
+        .env("CUZK_TEST_SRS_CONFIG", config(keys.path()))
+        .env("CUZK_TEST_SECTORS", &sectors)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

@@ -1,9 +1,12 @@
 """Jobs through the package, as a script or a notebook would run them.
 
 CUZK_TEST_CONFIG is the text of a configuration, CUZK_TEST_REQUEST the path of a request.
+CUZK_TEST_SRS_CONFIG is the text of a configuration with an SRS for two proofs, and
+CUZK_TEST_SECTORS the path of a list of two sectors with their proofs.
 """
 
 import asyncio
+import json
 import os
 import select
 import threading
@@ -14,6 +17,8 @@ import cuzk
 CONFIG = os.environ["CUZK_TEST_CONFIG"]
 with open(os.environ["CUZK_TEST_REQUEST"], "rb") as file:
     REQUEST = file.read()
+with open(os.environ["CUZK_TEST_SECTORS"], "rb") as file:
+    SECTORS = file.read()
 
 
 class Jobs(unittest.TestCase):
@@ -76,6 +81,25 @@ class Jobs(unittest.TestCase):
         for wrong in ({"priority": "highest"}, {"deadline": -1.0}):
             with self.assertRaises(ValueError):
                 self.engine.submit(REQUEST, **wrong)
+
+
+class Aggregates(unittest.TestCase):
+    def test_proofs_are_aggregated(self):
+        with cuzk.Engine(os.environ["CUZK_TEST_SRS_CONFIG"]) as engine:
+            aggregate = engine.aggregate(SECTORS)
+            self.assertGreater(len(aggregate), 192)
+            self.assertEqual(engine.aggregate(SECTORS), aggregate)
+            with self.assertRaises(cuzk.Error) as raised:
+                engine.aggregate(REQUEST)
+            self.assertEqual(raised.exception.code, 6)
+
+    def test_an_srs_that_is_too_short_is_an_error(self):
+        sectors = json.loads(SECTORS)
+        sectors["sectors"] *= 2
+        with cuzk.Engine(os.environ["CUZK_TEST_SRS_CONFIG"]) as engine:
+            with self.assertRaises(cuzk.Error) as raised:
+                engine.aggregate(json.dumps(sectors).encode())
+            self.assertEqual(raised.exception.code, 8)
 
 
 if __name__ == "__main__":

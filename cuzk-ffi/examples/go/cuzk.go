@@ -99,6 +99,27 @@ func (e *Engine) Prove(ctx context.Context, request []byte, options string) ([]b
 	return C.GoBytes(unsafe.Pointer(proof), C.int(length)), nil
 }
 
+// Aggregate aggregates the proofs of a list of sectors, which is JSON. It blocks until the
+// aggregate is there.
+func (e *Engine) Aggregate(request []byte) ([]byte, error) {
+	var aggregate *C.cuzk_aggregate
+	if _, err := call(func() C.int32_t {
+		return C.cuzk_aggregate_new(e.engine, start(request), C.size_t(len(request)), &aggregate)
+	}); err != nil {
+		return nil, err
+	}
+	defer C.cuzk_aggregate_free(aggregate)
+	var bytes *C.uint8_t
+	var length C.size_t
+	if _, err := call(func() C.int32_t {
+		return C.cuzk_aggregate_lend_bytes(aggregate, &bytes, &length)
+	}); err != nil {
+		return nil, err
+	}
+	// The bytes belong to the aggregate, so this is a copy.
+	return C.GoBytes(unsafe.Pointer(bytes), C.int(length)), nil
+}
+
 // await waits for the end of a job, and looks at the context now and then.
 func await(ctx context.Context, job *C.cuzk_job) error {
 	const look = 100 * time.Millisecond

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr;
 
+use cuzk_ffi::aggregate::{cuzk_aggregate_free, cuzk_aggregate_lend_bytes, cuzk_aggregate_new};
 use cuzk_ffi::engine::{
     CuzkEngine, cuzk_engine_end, cuzk_engine_free, cuzk_engine_new, cuzk_status_free,
     cuzk_status_new,
@@ -30,6 +31,7 @@ fn a_null_handle_is_an_error() {
     let (null, job) = (ptr::null(), ptr::null());
     let (mut text, mut fd, mut proof) = (ptr::dangling_mut(), 7, ptr::dangling());
     let (mut left, mut len, mut made) = (7, 7, ptr::dangling_mut());
+    let mut aggregate = ptr::dangling_mut();
     // SAFETY: handles may be NULL, and the variables are there.
     unsafe {
         refused(cuzk_engine_end(null, 0, &raw mut left), "engine");
@@ -45,11 +47,16 @@ fn a_null_handle_is_an_error() {
             cuzk_job_lend_proof(job, &raw mut proof, &raw mut len),
             "job",
         );
+        let lend = cuzk_aggregate_lend_bytes(ptr::null(), &raw mut proof, &raw mut len);
+        refused(lend, "aggregate");
+        let new = cuzk_aggregate_new(null, ptr::null(), 0, &raw mut aggregate);
+        refused(new, "engine");
+        cuzk_aggregate_free(ptr::null_mut());
         cuzk_engine_free(ptr::null_mut());
         cuzk_job_free(ptr::null_mut());
         cuzk_status_free(ptr::null_mut());
     }
-    assert!(text.is_null() && made.is_null() && proof.is_null());
+    assert!(text.is_null() && made.is_null() && proof.is_null() && aggregate.is_null());
     assert_eq!((fd, left, len), (-1, 0, 0));
 }
 
@@ -77,6 +84,12 @@ fn a_null_place_is_an_error() {
         refused(lend, "proof");
         let lend = cuzk_job_lend_proof(job, &raw mut proof, ptr::null_mut());
         refused(lend, "proof_len");
+        let new = cuzk_aggregate_new(engine.0, ptr::null(), 0, ptr::null_mut());
+        refused(new, "aggregate");
+        let lend = cuzk_aggregate_lend_bytes(ptr::null(), ptr::null_mut(), &raw mut len);
+        refused(lend, "bytes");
+        let lend = cuzk_aggregate_lend_bytes(ptr::null(), &raw mut proof, ptr::null_mut());
+        refused(lend, "bytes_len");
     }
 }
 
@@ -90,7 +103,7 @@ fn a_handle_at_an_impossible_address_is_an_error() {
 #[test]
 fn hostile_lengths_are_errors() {
     let engine = Engine::start("").unwrap();
-    let (bytes, mut made) = ([b'x'; 4], ptr::dangling_mut());
+    let (bytes, mut made, mut aggregate) = ([b'x'; 4], ptr::dangling_mut(), ptr::dangling_mut());
     let (start, none): (*const c_void, *const c_void) = (bytes.as_ptr().cast(), ptr::null());
     for len in [usize::MAX, usize::MAX / 2 + 1, (1 << 30) + 1] {
         let mut new = ptr::dangling_mut();
@@ -101,8 +114,10 @@ fn hostile_lengths_are_errors() {
             refused(job, "request");
             let job = cuzk_job_new(engine.0, start, 4, start, len, &raw mut made);
             refused(job, "options");
+            let new = cuzk_aggregate_new(engine.0, start, len, &raw mut aggregate);
+            refused(new, "request");
         }
-        assert!(new.is_null() && made.is_null());
+        assert!(new.is_null() && made.is_null() && aggregate.is_null());
     }
     let mut new = ptr::dangling_mut();
     // SAFETY: nothing is read at NULL.

@@ -3,6 +3,9 @@
 use std::ffi::{CStr, c_void};
 use std::ptr;
 
+use cuzk_ffi::aggregate::{
+    CuzkAggregate, cuzk_aggregate_free, cuzk_aggregate_lend_bytes, cuzk_aggregate_new,
+};
 use cuzk_ffi::engine::{
     CuzkEngine, cuzk_engine_end, cuzk_engine_free, cuzk_engine_new, cuzk_status_free,
     cuzk_status_new,
@@ -54,6 +57,18 @@ impl Engine {
         assert_eq!(job.is_null(), code != CUZK_OK);
         if code == CUZK_OK {
             Ok(Job(job))
+        } else {
+            Err(failed(code))
+        }
+    }
+
+    pub(crate) fn aggregate(&self, request: &[u8]) -> Result<Aggregate, Failed> {
+        let (request, mut made) = ((start(request), request.len()), ptr::dangling_mut());
+        // SAFETY: the engine is alive; the text and the variable are there.
+        let code = unsafe { cuzk_aggregate_new(self.0, request.0, request.1, &raw mut made) };
+        assert_eq!(made.is_null(), code != CUZK_OK);
+        if code == CUZK_OK {
+            Ok(Aggregate(made))
         } else {
             Err(failed(code))
         }
@@ -141,5 +156,26 @@ impl Drop for Job {
     fn drop(&mut self) {
         // SAFETY: it is freed once.
         unsafe { cuzk_job_free(self.0) }
+    }
+}
+
+pub(crate) struct Aggregate(*mut CuzkAggregate);
+
+impl Aggregate {
+    /// Returns the bytes as long as the aggregate lends them.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        let (mut bytes, mut len) = (ptr::dangling(), 7);
+        // SAFETY: the aggregate is alive, and the variables are there.
+        let code = unsafe { cuzk_aggregate_lend_bytes(self.0, &raw mut bytes, &raw mut len) };
+        assert_eq!(code, CUZK_OK);
+        // SAFETY: the aggregate lends them for as long as it is alive.
+        unsafe { std::slice::from_raw_parts(bytes, len) }
+    }
+}
+
+impl Drop for Aggregate {
+    fn drop(&mut self) {
+        // SAFETY: it is freed once.
+        unsafe { cuzk_aggregate_free(self.0) }
     }
 }

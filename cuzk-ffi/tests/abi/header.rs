@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The sources with functions, in the order of the header.
-const SOURCES: [&str; 3] = ["error", "engine", "job"];
+const SOURCES: [&str; 4] = ["error", "engine", "job", "aggregate"];
 
 fn generated() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -6,6 +6,7 @@
     reason = "a failure in a test fails the test"
 )]
 
+mod aggregates;
 mod arguments;
 mod calls;
 mod header;

@@ -82,6 +82,14 @@ class Engine:
             )
         )
 
+    def aggregate(self, request):
+        """Aggregates proofs of replication and returns the bytes of the aggregate.
+
+        `request` is the JSON of a list of sectors with their proofs. Other threads run
+        meanwhile; Ctrl-C has no effect before the aggregate is there.
+        """
+        return self._engine.aggregate(request)
+
     def status(self):
         """Returns the state of the engine as a dictionary."""
         return json.loads(self._engine.status())

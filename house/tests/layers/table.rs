@@ -63,7 +63,15 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
     ),
     (
         "cuzk_ffi",
-        &["error", "input", "options", "signal", "engine", "job"],
+        &[
+            "error",
+            "input",
+            "options",
+            "signal",
+            "engine",
+            "job",
+            "aggregate",
+        ],
     ),
     (
         "cuzk_filecoin",
