@@ -347,8 +347,8 @@ mod tests {
             if offset == self.bad_offset {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
-            let before = std::sync::atomic::Ordering::SeqCst;
-            if !self.interrupts.fetch_not(before) {
+            let order = std::sync::atomic::Ordering::SeqCst;
+            if !self.interrupts.fetch_not(order) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let byte = out.len().min(1);
