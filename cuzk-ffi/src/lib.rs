@@ -1,8 +1,8 @@
 //! The C ABI of the proving engine.
 //!
 //! Not an API for Rust: that is `cuzk-core`'s. [`engine`] has an engine's functions, [`job`]
-//! those of a job, [`aggregate`] those of an aggregate, [`error`] the codes, and how a thread
-//! asks for its last error. The header `include/cuzk.h` is made from the sources.
+//! those of a job and [`aggregate`] those of an aggregate. [`error`] has the codes, and how a
+//! thread asks for its last error. The header `include/cuzk.h` is made from the sources.
 //!
 //! # Invariants
 //!

@@ -128,8 +128,8 @@ pub(super) fn interactive(proof: RegisteredSealProof) -> Result<RegisteredSealPr
         return Err(Error::request(
             "registered_proof",
             format!(
-                "{proof:?} ({}) is non-interactive PoRep: an aggregate of {} proofs of a circuit \
-                 that this engine does not prove yet",
+                "{proof:?} ({}) is non-interactive PoRep: an aggregate of {} proofs with other \
+                 challenges, which this engine does not make yet",
                 proof.wire_number(),
                 proof.partitions(),
             ),

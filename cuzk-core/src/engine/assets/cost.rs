@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn files_without_room_are_uncharged_once() {
         let table = table();
-        assert_eq!(table.shared(ID), Some((ID, 100)));
+        assert_eq!(table.shared(ID), Some((ID.into(), 100)));
         assert_eq!(table.parts(ID), Some((60, 40)));
         assert!(table.uncharge_files(ID));
-        assert_eq!(table.shared(ID), Some((ID, 40)));
+        assert_eq!(table.shared(ID), Some((ID.into(), 40)));
         assert_eq!(table.parts(ID), Some((60, 40)));
         assert!(!table.uncharge_files(ID));
         table.forget(ID);
@@ -261,7 +261,7 @@ mod tests {
     fn the_charge_is_that_of_the_lane() {
         let table = table();
         for (lane, own_bytes) in [(Lane::Common, 7), (Lane::Critical, 9), (Lane::Retry, 9)] {
-            let shared = Some((ID, 100));
+            let shared = Some((ID.into(), 100));
             let need = Need { own_bytes, shared };
             assert_eq!(table.known(ID, lane), Some(need.clone()));
             let (charge, charged) = table.charge(ID, lane);
