@@ -28,10 +28,14 @@ impl Block {
     /// The system has no memory to map.
     pub fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.max(1);
-        let map = MmapMut::map_anon(bytes)?;
+        #[cfg_attr(any(not(target_os = "linux"), miri), allow(unused_mut))]
+        let mut map = MmapMut::map_anon(bytes)?;
         // Advice only: without huge pages everything works the same.
         #[cfg(all(target_os = "linux", not(miri)))]
-        map.advise(memmap2::Advice::HugePage).ok();
+        {
+            map.advise(memmap2::Advice::HugePage).ok();
+            crate::numa::spread(&mut map);
+        }
         Ok(Self {
             mapping: Arc::new(map.into()),
             start: 0,

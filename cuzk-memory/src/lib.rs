@@ -35,7 +35,7 @@
 //!
 //! # Reading order
 //!
-//! * `block`: mapped memory, in parts; `plain`: the values in it.
+//! * `block`: mapped memory, in parts; `plain`: the values in it; `numa`: the nodes that it is on.
 //! * `lent`: a source of blocks.
 //! * `extent`, `free_list`: blocks that nobody uses.
 //! * `leaving`: memory on its way to be freed.
@@ -55,6 +55,8 @@ mod free_list;
 mod heartbeat;
 mod leaving;
 mod lent;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod numa;
 mod pause;
 mod plain;
 mod pool;
