@@ -17,6 +17,7 @@ use cuzk_groth16::aggregate::{
 };
 use cuzk_groth16::params::ParamCache;
 use cuzk_kernels::{Context, KernelError};
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use rand::rngs::OsRng;
 
 pub use self::keys::{AggregationKeys, srs_path};
@@ -24,6 +25,7 @@ use crate::circuits::parameter_files;
 use crate::config::Config;
 use crate::{Error, Result};
 pub use cuzk_groth16::aggregate::VerifiedAggregate;
+pub use cuzk_memory::Cancellation;
 
 /// Aggregates the proofs of a request on the current pool.
 ///
@@ -35,7 +37,24 @@ pub fn aggregate_request(
     keys: &AggregationKeys,
     request: &AggregateRequest,
 ) -> Result<VerifiedAggregate> {
-    aggregate_within(config.cpu.isa.into(), config, keys, request)
+    aggregate_request_while(config, keys, request, &NEVER_STOP)
+}
+
+/// Aggregates as [`aggregate_request`]. Kernels ask `checkpoint` on every thread.
+///
+/// # Errors
+/// As [`aggregate_request`]; [`Error::Stopped`].
+pub fn aggregate_request_while(
+    config: &Config,
+    keys: &AggregationKeys,
+    request: &AggregateRequest,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<VerifiedAggregate> {
+    let context = Context {
+        checkpoint,
+        ..config.cpu.isa.into()
+    };
+    aggregate_within(context, config, keys, request)
 }
 
 /// Returns the most bytes that the aggregation of a request has at once, without the keys.

@@ -22,7 +22,16 @@ pub(crate) type Circuits = OnceMap<CircuitId, Circuit>;
 /// # Errors
 /// A circuit that does not synthesize, or is too large for the compiled form.
 pub fn compile(id: CircuitId) -> Result<Circuit> {
-    written_in_parts(id, Circuit::new(id.to_string(), blank::compile(id)?))
+    compile_while(id, &NEVER_STOP)
+}
+
+/// Compiles the blank circuit of `id`. It asks `checkpoint` before every few thousand rows.
+///
+/// # Errors
+/// As [`compile`], and [`Error::Stopped`](crate::Error::Stopped).
+pub fn compile_while(id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<Circuit> {
+    let program = blank::compile_while(id, checkpoint)?;
+    written_in_parts(id, Circuit::new(id.to_string(), program))
 }
 
 /// Tells a circuit how its witnesses are written.

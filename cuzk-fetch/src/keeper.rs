@@ -59,8 +59,8 @@ pub(crate) fn keep_files(shared: &Shared, next: &AtomicUsize) {
         }
         let is_open = state.files[file].outcome.is_none();
         drop(state);
-        if is_open && let Err(problem) = keep(shared, file) {
-            shared.state().end(file, Outcome::Failed(problem));
+        if is_open && let Err(outcome) = keep(shared, file) {
+            shared.state().end(file, outcome);
         }
         shared.tell();
     }
@@ -76,7 +76,11 @@ enum Step {
     Nothing,
 }
 
-fn keep(shared: &Shared, file: usize) -> Result<(), String> {
+/// Keeps a file until its end. The error is its end, if it failed here.
+fn keep(shared: &Shared, file: usize) -> Result<(), Outcome> {
+    let cannot = |what: &'static str| {
+        move |error: io::Error| Outcome::of_error(&error, format!("it cannot {what}: {error}"))
+    };
     let listed = shared.state().files[file].listed.clone();
     let data = open(shared, file, &listed)?;
     let mut hash = PrefixHash::new();
@@ -86,11 +90,10 @@ fn keep(shared: &Shared, file: usize) -> Result<(), String> {
             Step::Nothing => return Ok(()),
             Step::Hash(end) => {
                 let hashed = hash.advance(&data, end);
-                hashed.map_err(|error| format!("it cannot be read: {error}"))?;
+                hashed.map_err(cannot("be read"))?;
                 if hash.position() >= SYNC_BYTES.saturating_add(synced) {
                     synced = hash.position();
-                    sync(shared, file, &data)
-                        .map_err(|error| format!("it cannot be written: {error}"))?;
+                    sync(shared, file, &data).map_err(cannot("be written"))?;
                 }
             }
             Step::Compare if hash.digest() == listed.digest => {
@@ -98,7 +101,7 @@ fn keep(shared: &Shared, file: usize) -> Result<(), String> {
                     continue;
                 }
                 let published = publish(shared, &listed, &data);
-                if published.map_err(|error| format!("it cannot get its name: {error}"))? {
+                if published.map_err(cannot("get its name"))? {
                     shared.note_digest(&listed);
                     shared.state().end(file, Outcome::Fetched);
                 }
@@ -110,7 +113,7 @@ fn keep(shared: &Shared, file: usize) -> Result<(), String> {
                     .state()
                     .events
                     .push(Event::WrongDigest { file: name });
-                trial::failed(shared, file, &data)?;
+                trial::failed(shared, file, &data).map_err(Outcome::Failed)?;
                 shared.tell();
             }
         }
@@ -159,10 +162,13 @@ fn step(shared: &Shared, file: usize, hash: &mut PrefixHash) -> Step {
 }
 
 /// Opens the unfinished file, with the bytes that an earlier run left.
-fn open(shared: &Shared, file: usize, listed: &ListedFile) -> Result<Arc<File>, String> {
+fn open(shared: &Shared, file: usize, listed: &ListedFile) -> Result<Arc<File>, Outcome> {
     let folder = unfinished_folder(&shared.options.folder);
     let (path, record_path) = paths(&folder, listed);
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let failed_at = |path: &Path, error: io::Error| {
+        Outcome::of_error(&error, format!("{}: {error}", path.display()))
+    };
+    let failed = |error| failed_at(&path, error);
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
     let data = Arc::new(options.open(&path).map_err(failed)?);
@@ -181,7 +187,7 @@ fn open(shared: &Shared, file: usize, listed: &ListedFile) -> Result<Arc<File>, 
     let record = Record::begin(&record_path, listed.digest, &ranges, |source| {
         names.get(source).cloned().unwrap_or_default()
     });
-    let record = record.map_err(|error| format!("{}: {error}", record_path.display()))?;
+    let record = record.map_err(|error| failed_at(&record_path, error))?;
     state.events.push(Event::Begun {
         file: listed.name.clone(),
         length_bytes: length,

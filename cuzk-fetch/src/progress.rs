@@ -4,6 +4,7 @@
 //! happened, on the thread that called.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 /// Is told of a fetch while it runs.
@@ -179,8 +180,24 @@ pub enum Outcome {
     Fetched,
     /// It could not be fetched. The text says why.
     Failed(String),
+    /// The disk is full or fails. The text says which. The bytes that came are kept.
+    Disk(String),
     /// The fetch was stopped before. The bytes that came are kept.
     Stopped,
+}
+
+impl Outcome {
+    /// Returns the end by an error of the system about a file, which `problem` describes.
+    pub(crate) fn of_error(error: &io::Error, problem: String) -> Self {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        /// Linux's number of an input or output error, which has no kind.
+        const EIO: i32 = 5;
+        let is_full = matches!(error.kind(), StorageFull | QuotaExceeded);
+        match is_full || error.raw_os_error() == Some(EIO) {
+            true => Self::Disk(problem),
+            false => Self::Failed(problem),
+        }
+    }
 }
 
 /// A file of a fetch at its end.
@@ -223,5 +240,21 @@ impl Report {
         let is_there =
             |file: &FileReport| matches!(file.outcome, Outcome::AlreadyThere | Outcome::Fetched);
         self.files.iter().all(is_there)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_or_fails_is_no_fault_of_a_source() {
+        let of = |error: io::Error| Outcome::of_error(&error, "p".to_owned());
+        let disk = Outcome::Disk("p".to_owned());
+        assert_eq!(of(io::ErrorKind::StorageFull.into()), disk);
+        assert_eq!(of(io::ErrorKind::QuotaExceeded.into()), disk);
+        assert_eq!(of(io::Error::from_raw_os_error(5)), disk);
+        let failed = Outcome::Failed("p".to_owned());
+        assert_eq!(of(io::ErrorKind::PermissionDenied.into()), failed);
     }
 }

@@ -219,7 +219,7 @@ impl State {
             if let Some(opened) = &mut file.opened
                 && let Err(error) = opened.drop_source(source)
             {
-                file.outcome = Some(Outcome::Failed(format!("its record: {error}")));
+                file.outcome = Some(Outcome::of_error(&error, format!("its record: {error}")));
             }
         }
         self.settle_lengths();
@@ -261,7 +261,7 @@ impl State {
             opened.ranges.resize(length);
             opened.rewind = Some(0);
             if let Err(error) = opened.record.length(length) {
-                file.outcome = Some(Outcome::Failed(format!("its record: {error}")));
+                file.outcome = Some(Outcome::of_error(&error, format!("its record: {error}")));
             }
         }
     }
@@ -276,7 +276,7 @@ impl State {
         match &outcome {
             Outcome::Fetched => self.events.push(Event::Done { file }),
             Outcome::AlreadyThere => self.events.push(Event::AlreadyThere { file }),
-            Outcome::Failed(problem) => self.events.push(Event::Failed {
+            Outcome::Failed(problem) | Outcome::Disk(problem) => self.events.push(Event::Failed {
                 file,
                 problem: problem.clone(),
             }),

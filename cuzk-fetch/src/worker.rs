@@ -219,7 +219,7 @@ fn finish(shared: &Shared, job: &Job, started: Instant, ended: Result<(), End>) 
         }
         Err(End::Disk(error)) => {
             let problem = format!("it cannot be written: {error}");
-            state.end(job.file, Outcome::Failed(problem));
+            state.end(job.file, Outcome::of_error(&error, problem));
         }
         _ => {}
     }

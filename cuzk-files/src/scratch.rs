@@ -3,7 +3,7 @@
 //! This module does not look into the folder. The invariant: the folder is locked from
 //! its creation until all its contents are removed.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -69,6 +69,20 @@ impl Scratch {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Removes the folder with its contents, also while another thread still makes files in
+    /// it: the path leads nowhere before the first file is removed.
+    ///
+    /// # Errors
+    /// An error of the file system. The next process that makes a folder there tries again.
+    pub fn remove(self) -> io::Result<()> {
+        let path = self.folder.path();
+        let prefix = left::prefix();
+        let names = Kind::Scratch.names(&prefix);
+        let away = names.tempdir_in(path.parent().unwrap_or(Path::new("/")))?;
+        fs::rename(path, away.path())?;
+        away.close()
     }
 }
 

@@ -220,3 +220,26 @@ fn scratch_folders_that_were_left_are_removed_and_nothing_else() {
     }
     assert_eq!(names_in(&elsewhere), ["file"]);
 }
+
+/// The thread that makes files finds no folder in the end.
+#[test]
+fn a_folder_is_removed_while_files_are_made_in_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let scratch = Scratch::new_in(parent.path()).unwrap();
+    let path = scratch.path().to_owned();
+    fs::create_dir(path.join("cache")).unwrap();
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let made = (0..).map(|n: u32| fs::write(path.join("cache").join(n.to_string()), "x"));
+            let mut made = made.inspect(|_| drop(begun.send(())));
+            // Ends at the first that cannot be made.
+            made.find(Result::is_err)
+        });
+        for _ in 0..100 {
+            has_begun.recv().unwrap();
+        }
+        scratch.remove().unwrap();
+    });
+    assert_eq!(names_in(parent.path()), [""; 0]);
+}

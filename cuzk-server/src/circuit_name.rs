@@ -43,12 +43,20 @@ pub(crate) fn parse(text: &str) -> Option<CircuitId> {
     circuits().find(|&id| circuit_name(id) == text || id.to_string() == text)
 }
 
-/// Returns the names of the circuits of production sectors, for an error.
-pub(crate) fn all() -> String {
-    let sizes = [SectorSize::GiB32, SectorSize::GiB64];
-    let is_of_production = |id: &CircuitId| sizes.contains(&id.sector_size);
-    let names = circuits().filter(is_of_production).map(circuit_name);
-    names.collect::<Vec<_>>().join(", ")
+/// Returns the form of all names, for an error.
+pub(crate) fn form() -> String {
+    let kinds = one_of(&ProofKind::ALL.map(short_name));
+    let sizes = one_of(&SectorSize::ALL.map(size_name));
+    format!("use KIND-SIZE, for example porep-32g; KIND is {kinds}, and SIZE is {sizes}")
+}
+
+/// Returns the names as a choice: "a, b or c".
+fn one_of(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 fn circuits() -> impl Iterator<Item = CircuitId> {
@@ -121,6 +129,16 @@ mod tests {
             assert!(kinds.contains(&kind), "{kinds:?}");
         }
         assert_eq!(translated_kind("other"), "other");
-        assert!(all().contains("porep-32g") && !all().contains("porep-2k"));
+    }
+
+    #[test]
+    fn the_form_has_each_kind_and_each_size() {
+        let form = form();
+        for id in circuits() {
+            let name = circuit_name(id);
+            let (kind, size) = name.split_once('-').unwrap();
+            assert!(form.contains(kind) && form.contains(size), "{form}");
+        }
+        assert_eq!(one_of(&["a", "b", "c"]), "a, b or c");
     }
 }

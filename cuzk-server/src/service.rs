@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cuzk_core::Engine;
+use cuzk_core::engine::AssetStatus;
 use cuzk_core::error::ErrorCode;
+use cuzk_filecoin::CircuitId;
 use tonic::{Request, Response, Status};
 
-use crate::circuit_name;
+use crate::circuit_name::{self, translated};
 use crate::daemon::Daemon;
 use crate::http::metrics_text;
 use crate::jobs::{Manner, Waiting};
@@ -146,7 +148,7 @@ impl ProvingEngine for Service {
         &self,
         request: Request<v1::PreloadSrsRequest>,
     ) -> Result<Response<v1::PreloadSrsResponse>, Status> {
-        let circuit = circuit_of(&request.into_inner().circuit_id)?;
+        let circuit = circuit_of(&request.into_inner().circuit_id, circuit_name::form)?;
         let loaded = self.blocking(move |engine| engine.preload(circuit)).await?;
         Ok(Response::new(v1::PreloadSrsResponse {
             already_loaded: loaded.already_loaded,
@@ -158,7 +160,8 @@ impl ProvingEngine for Service {
         &self,
         request: Request<v1::EvictSrsRequest>,
     ) -> Result<Response<v1::EvictSrsResponse>, Status> {
-        let circuit = circuit_of(&request.into_inner().circuit_id)?;
+        let advice = || loaded(&self.daemon.engine.status().assets);
+        let circuit = circuit_of(&request.into_inner().circuit_id, advice)?;
         let evicted = self.blocking(move |engine| engine.evict(circuit)).await?;
         Ok(Response::new(v1::EvictSrsResponse {
             was_loaded: evicted.was_loaded,
@@ -167,12 +170,21 @@ impl ProvingEngine for Service {
     }
 }
 
-fn circuit_of(name: &str) -> Result<cuzk_filecoin::CircuitId, Status> {
+/// Reads the name of a circuit. For another text the error has the `advice`.
+fn circuit_of(name: &str, advice: impl FnOnce() -> String) -> Result<CircuitId, Status> {
     circuit_name::parse(name).ok_or_else(|| {
-        let problem = format!(
-            "circuit_id: there is no circuit {name:?}; use one of {}",
-            circuit_name::all()
-        );
+        let advice = advice();
+        let problem = format!("circuit_id: there is no circuit {name:?}; {advice}");
         Status::invalid_argument(ErrorCode::Argument.after(problem))
     })
+}
+
+/// Returns the names of the circuits that can be evicted, for an error.
+fn loaded(assets: &[AssetStatus]) -> String {
+    let names = assets.iter().map(|asset| translated(&asset.circuit));
+    let names: Vec<_> = names.collect();
+    match names.is_empty() {
+        true => "no circuit is loaded".to_owned(),
+        false => format!("loaded are: {}", names.join(", ")),
+    }
 }

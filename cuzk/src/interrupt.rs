@@ -3,7 +3,6 @@
 //! The handler only remembers the signal. The command ends by itself, in bounded time. The
 //! invariant: the second signal always ends the process at once.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -52,20 +51,20 @@ impl Interrupt {
         Ok(Self { number })
     }
 
-    /// Returns the result of `work`, unless a signal comes before. `left` then describes the
-    /// state in which the work is left. The work has a thread of its own, which ends with the
-    /// process.
+    /// Returns the result of `work`, unless a signal comes before. `left` is then called, while
+    /// the work still runs. It removes what the work has begun, and describes the state in which
+    /// the work is left. The work has a thread of its own, which ends with the process.
     ///
     /// # Errors
     /// The signal, a panic in `work`, which `what` names, or a system without threads.
     pub(crate) fn unless_it_comes<T: Send + 'static>(
         &self,
         what: &str,
-        left: impl fmt::Display,
+        left: impl FnOnce() -> String,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         let ended = self.wait_for(what, work)?;
-        ended.map_err(|signal| Failure::stopped(signal, left))
+        ended.map_err(|signal| Failure::stopped(signal, left()))
     }
 
     /// As [`Self::unless_it_comes`], for work that stops once `stop` is raised. After a signal

@@ -8,9 +8,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use cuzk_core::error::ErrorCode;
-use cuzk_files::{check_folder, write_whole};
+use cuzk_files::{FileIdentity, check_folder, write_whole};
+use cuzk_memory::Cancellation;
 
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::output::{self, shown};
 
 /// The largest number of links that are followed, as on Linux.
@@ -86,6 +88,47 @@ impl OutputPath {
                 .and_then(|mut stream| stream.write_all(bytes)),
         };
         written.map_err(|error| Failure::file(&self.path, &error))
+    }
+
+    /// Writes the result, which `what` names, unless a signal comes. A regular file that is on its
+    /// way is waited for; a pipe may have no reader.
+    ///
+    /// # Errors
+    /// The signal, and as [`Self::write`].
+    pub(crate) fn write_unless_stopped(
+        &self,
+        what: &str,
+        bytes: Vec<u8>,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let (out, before) = (self.clone(), self.present());
+        let left = || self.left(what, before);
+        let write = move || out.write(&bytes);
+        if self.file().is_none() {
+            return interrupt.unless_it_comes("writing", left, write)?;
+        }
+        // Nothing asks it: a write to a disk ends soon.
+        let stop = Cancellation::default();
+        interrupt.stops("writing", left, &stop, write)?
+    }
+
+    /// Returns the file that is there now, if the result is a regular file.
+    pub(crate) fn present(&self) -> Option<FileIdentity> {
+        self.file().and_then(FileIdentity::of)
+    }
+
+    /// Describes what a signal has left of a result, which `what` names. `before` is the file
+    /// that was [`present`](Self::present) when the work began.
+    pub(crate) fn left(&self, what: &str, before: Option<FileIdentity>) -> String {
+        let path = shown(&self.path);
+        if self.file().is_none() {
+            return format!("the {what} is not whole in {path}; make it again");
+        }
+        match self.present() {
+            None => format!("the {what} is not made, and nothing of it is kept"),
+            now if now == before => format!("the {what} is not made, and {path} is as it was"),
+            Some(_) => format!("the {what} is made, and is in {path}"),
+        }
     }
 
     /// Checks that no two results have the same file, because one would be lost.
@@ -275,6 +318,33 @@ mod tests {
         assert!(distinct([at("a"), at("folder/../a")]).is_err());
         assert!(distinct([at("link"), at("a")]).is_err());
         assert!(distinct(["/dev/null", "/dev/null"].map(PathBuf::from)).is_ok());
+    }
+
+    #[test]
+    fn the_state_that_a_signal_leaves_is_that_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = OutputPath::new(&folder.path().join("circuit")).unwrap();
+        let nothing = out.present();
+        assert!(
+            out.left("circuit", nothing)
+                .contains("nothing of it is kept")
+        );
+        out.write(b"one").unwrap();
+        assert!(
+            out.left("circuit", nothing)
+                .contains("the circuit is made, and is in")
+        );
+        // Another file of the same length takes its place.
+        let one = out.present();
+        assert!(out.left("circuit", one).contains("is as it was"));
+        out.write(b"two").unwrap();
+        assert!(out.left("circuit", one).contains("is made"));
+        let stream = OutputPath::new(Path::new("/dev/null")).unwrap();
+        assert!(
+            stream
+                .left("circuit", stream.present())
+                .contains("is not whole")
+        );
     }
 
     #[test]

@@ -126,6 +126,26 @@ impl Work {
     }
 }
 
+/// Waits until a command looks for signals. Before that a signal ends it without a word.
+fn wait_until_it_looks(child: &Child) {
+    const TERM: u64 = 1 << (15 - 1);
+    let status = format!("/proc/{}/status", child.id());
+    let is_caught = |text: &str| {
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & TERM != 0
+    };
+    wait_until("it looks for signals", || {
+        // Another system has no such file.
+        std::fs::read_to_string(&status).map_or(true, |text| is_caught(&text))
+    });
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
@@ -477,4 +497,107 @@ fn what_a_killed_sealing_left_is_removed_by_the_next() {
     assert!(living.try_wait().unwrap().is_none());
     living.kill().unwrap();
     living.wait().unwrap();
+}
+
+/// The proofs library cannot be stopped in the midst of a sector.
+#[test]
+fn a_sealing_that_a_signal_ends_leaves_nothing() {
+    for (signal, code, before) in [("-TERM", 143, None), ("-INT", 130, Some("before"))] {
+        let [temporary, results] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let out = results.path().join("request.json");
+        if let Some(before) = before {
+            std::fs::write(&out, before).unwrap();
+        }
+        let mut vanilla = cuzk(&param_cache());
+        vanilla.env("TMPDIR", temporary.path());
+        vanilla.args(["vanilla", "--kind", "window-post", "--sector-size", "8MiB"]);
+        let child = vanilla.arg("--out").arg(&out).spawn().unwrap();
+        // A quarter of a minute of work.
+        wait_until("it seals", || {
+            let made = names_in(temporary.path());
+            made.iter()
+                .any(|name| temporary.path().join(name).join("replica").exists())
+        });
+        send(signal, &child);
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(
+            said.contains("window-post-8MiB: the request is not made"),
+            "{said}"
+        );
+        assert!(
+            said.contains("nothing of it is kept") == before.is_none(),
+            "{said}"
+        );
+        assert!(said.contains("is as it was") == before.is_some(), "{said}");
+        assert_eq!(names_in(temporary.path()), [""; 0], "{said}");
+        assert_eq!(
+            names_in(results.path()).len(),
+            before.iter().count(),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&out).ok().as_deref(), before);
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// This circuit takes minutes.
+#[test]
+fn a_circuit_that_a_signal_stops_is_not_there() {
+    for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut build = cuzk(&param_cache());
+        build.args(["pce", "build", "--kind", "porep", "--sector-size", "32GiB"]);
+        build.arg("--out").arg(folder.path().join("circuit"));
+        let child = build.spawn().unwrap();
+        wait_until_it_looks(&child);
+        send(signal, &child);
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        let left = "porep-32GiB: the compiled circuit is not made, and nothing of it is kept";
+        assert!(said.contains(left), "{said}");
+        assert_eq!(names_in(folder.path()), [""; 0]);
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// A pipe without a writer, or without a reader, never ends by itself.
+#[test]
+fn a_result_that_nobody_takes_and_a_request_that_nobody_writes_are_left_at_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let made = Command::new("mkfifo").arg(at("pipe")).status();
+    assert!(made.unwrap().success());
+    let of_circuit = ["--kind", "winning-post", "--sector-size", "2KiB"];
+    let (pipe, out) = (at("pipe"), at("out"));
+    for (command, words) in [
+        (
+            [&["vanilla"], &of_circuit[..], &["--out", &pipe]].concat(),
+            "the request is not whole in",
+        ),
+        (
+            [&["pce", "build"], &of_circuit[..], &["--out", &pipe]].concat(),
+            "the compiled circuit is not",
+        ),
+        (
+            vec!["aggregate", "--request", &pipe, "--out", &out],
+            "the aggregate is not made, and nothing of it is kept",
+        ),
+    ] {
+        let child = cuzk(&param_cache()).args(&command).spawn().unwrap();
+        wait_until_it_looks(&child);
+        // It comes to the pipe.
+        thread::sleep(Duration::from_secs(2));
+        send("-INT", &child);
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(130), "{said}");
+        assert!(
+            said.contains("stopped by SIGINT; ") && said.contains(words),
+            "{said}"
+        );
+    }
+    assert_eq!(names_in(folder.path()), ["pipe"]);
 }

@@ -67,6 +67,7 @@ use cuzk_groth16::backend::Device;
 use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
+pub use self::aggregation::aggregate_while;
 use self::core::Core;
 pub use self::devices::{device_options, devices, host_b_g2, warn_of_few_queues};
 pub use self::elsewhere::{Elsewhere, PartitionId, QueuedPartition};

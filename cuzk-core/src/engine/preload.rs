@@ -65,7 +65,7 @@ fn load(core: &Core, id: CircuitId) -> Result<()> {
     let checkpoint = Checkpoint::never()
         .paused_by(&core.dispatch.pause)
         .counted_by(&core.dispatch.heartbeat);
-    let reading = reserve(core, &Need::own(READING_BYTES))?;
+    let reading = reserve(core, &Need::own(READING_BYTES), &checkpoint)?;
     let circuit = core.assets.circuit(id, &checkpoint)?;
     let params = core.params(id, &circuit, &checkpoint)?;
     let pool = core.compute.synthesis_pool();
@@ -78,7 +78,7 @@ fn load(core: &Core, id: CircuitId) -> Result<()> {
         own_bytes: 0,
         shared: core.assets.costs.shared(id),
     };
-    match reserve(core, &need) {
+    match reserve(core, &need, &checkpoint) {
         Ok(charged) => {
             drop(charged);
             core.report_memory();
@@ -91,9 +91,16 @@ fn load(core: &Core, id: CircuitId) -> Result<()> {
     }
 }
 
-/// Waits for memory, and evicts idle assets for it.
-pub(super) fn reserve(core: &Core, need: &Need<AssetKey>) -> Result<Reservation<AssetKey>> {
+/// Waits for memory until `checkpoint` is cancelled, and evicts idle assets for it.
+pub(super) fn reserve(
+    core: &Core,
+    need: &Need<AssetKey>,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<Reservation<AssetKey>> {
     loop {
+        if checkpoint.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         if core.dispatch.is_closed() {
             return Err(Error::ShuttingDown);
         }

@@ -1,12 +1,17 @@
 //! `Engine::aggregate`. Tests of the command line have the chain's verifier.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use cuzk_core::aggregate::{memory_bytes, srs_path};
+use cuzk_core::aggregate::{
+    AggregationKeys, Cancellation, aggregate_request_while, memory_bytes, srs_path,
+};
+use cuzk_core::engine::aggregate_while;
 use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::AggregateRequest;
 use cuzk_groth16::aggregate::keys_bytes;
+use cuzk_memory::Checkpoint;
 use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
 
 use super::*;
@@ -136,4 +141,38 @@ fn aggregations_at_once_all_end_and_an_ended_engine_refuses_them() {
     engine.close();
     let closed = engine.aggregate(&aggregate_request(1)).unwrap_err();
     assert!(matches!(closed, Error::ShuttingDown), "{closed}");
+}
+
+#[test]
+fn a_stopped_aggregation_ends_and_gives_its_memory_back() {
+    let folder = folder_with_porep_key(&common::param_cache());
+    put_srs(folder.path(), 3, 4);
+    let config = config_in(folder.path());
+    let engine = Engine::start(config.clone()).unwrap();
+    let (request, stop) = (aggregate_request(2), Cancellation::default());
+    let made = aggregate_while(&engine, &request, &stop).unwrap();
+    stop.cancel();
+    let stopped = aggregate_while(&engine, &request, &stop).unwrap_err();
+    assert!(matches!(stopped, Error::Cancelled), "{stopped}");
+    let memory = engine.status().memory;
+    assert_eq!(memory.used_bytes, memory.idle_bytes);
+    let again = engine.aggregate(&request).unwrap();
+    assert_eq!(made.as_bytes(), again.as_bytes());
+    engine.shutdown();
+
+    // Kernels ask, too.
+    let keys = AggregationKeys::new(&config);
+    let under = |checks: usize| {
+        let asked = AtomicUsize::new(0);
+        let is_over = || asked.fetch_add(1, Ordering::Relaxed) >= checks;
+        let ended = aggregate_request_while(&config, &keys, &request, &Checkpoint::asking(is_over));
+        (ended, asked.load(Ordering::Relaxed))
+    };
+    let (whole, asked) = under(usize::MAX);
+    assert_eq!(whole.unwrap().as_bytes(), made.as_bytes());
+    assert!(asked > 1, "{asked}");
+    for checks in [0, asked / 2] {
+        let stopped = under(checks).0.unwrap_err();
+        assert!(matches!(stopped, Error::Stopped), "{checks}: {stopped}");
+    }
 }

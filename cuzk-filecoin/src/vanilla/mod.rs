@@ -13,6 +13,9 @@ mod parents;
 mod sealed;
 mod sparse;
 
+use std::path::Path;
+
+use cuzk_files::Scratch;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracing::info_span;
@@ -43,8 +46,25 @@ pub fn make(kind: ProofKind, size: SectorSize, seed: u64) -> Result<ProofRequest
     if size > LARGEST_SEALED {
         return make_sparse(kind, size, seed);
     }
+    let folder = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
+    make_in(folder.path(), kind, size, seed)
+}
+
+/// Makes the request of [`make`] over a sealed sector of any `size`, whose files are made in
+/// `folder`. The folder is empty, and the caller removes it. Sealing fails, after a while,
+/// once the folder is gone: so another thread can end it.
+///
+/// # Errors
+///
+/// As [`make`].
+pub fn make_in(
+    folder: &Path,
+    kind: ProofKind,
+    size: SectorSize,
+    seed: u64,
+) -> Result<ProofRequest, Error> {
     let _span = info_span!("seal", %kind, %size).entered();
-    sealed::make(kind, size, ChaCha8Rng::seed_from_u64(seed))
+    sealed::make(kind, size, ChaCha8Rng::seed_from_u64(seed), folder)
 }
 
 /// Makes a request for a proof of `kind` over a sector of any `size` that was

@@ -1,17 +1,16 @@
 //! A sector that is really sealed, as far as every kind's vanilla proof.
 //!
-//! The sector lives in a temporary directory, which is removed when the request is
-//! returned. If the process is killed before, the next sector removes it.
+//! The sector lives in a directory of the caller's, which is of no use once the request is
+//! returned. Sealing fails once the caller has removed it.
 //!
 //! The proofs library keeps the parents of a sector's graph, 56 bytes a node, and reads
 //! them the next time. They are in the directory that `FIL_PROOFS_PARENT_CACHE` names, by
 //! default under `/var/tmp`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use cuzk_files::Scratch;
 use filecoin_proofs_api::post::{
     generate_fallback_sector_challenges, generate_single_vanilla_proof,
 };
@@ -36,16 +35,17 @@ use crate::request::ProofRequest;
 use crate::request::{PorepC2, SnapDeals, WindowPost, WinningPost, prover_id};
 use crate::sector_size::SectorSize;
 
-use super::{MINER_ID, failed, field_element, parents};
+use super::{MINER_ID, field_element, parents};
 
-/// Seals a sector of `size` with data drawn from `rng`, and makes a request for
+/// Seals a sector of `size` with data drawn from `rng` in `directory`, and makes a request for
 /// a proof of `kind` over it.
 pub(super) fn make(
     kind: ProofKind,
     size: SectorSize,
     rng: ChaCha8Rng,
+    directory: &Path,
 ) -> Result<ProofRequest, Error> {
-    let sector = Sector::seal(size, rng)?;
+    let sector = Sector::seal(size, rng, directory)?;
     match kind {
         ProofKind::Porep => sector.porep(),
         ProofKind::WinningPost => sector.winning_post(),
@@ -61,53 +61,49 @@ struct Sector {
     ticket: [u8; 32],
     pieces: [PieceInfo; 1],
     commitments: SealPreCommitPhase2Output,
-    directory: Scratch,
+    directory: PathBuf,
     rng: ChaCha8Rng,
 }
 
 impl Sector {
-    fn seal(size: SectorSize, mut rng: ChaCha8Rng) -> Result<Self, Error> {
+    fn seal(size: SectorSize, mut rng: ChaCha8Rng, directory: &Path) -> Result<Self, Error> {
         let _span = info_span!("seal", %size).entered();
         let kept = PathBuf::from(&library_settings()?.parent_cache);
-        create_directory(&kept)?;
+        fs::create_dir_all(&kept).map_err(|error| Error::io(&kept, error))?;
         parents::remove_damaged(&kept, size)?;
-        let directory = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
         let registered = registered::seal_proof(size);
         let number = u64::from(rng.next_u32());
         let ticket = field_element(&mut rng);
-        let pieces = [write_piece(size, &mut rng, &directory.path().join("data"))?];
-        create_directory(&directory.path().join("cache"))?;
-        create_file(&directory.path().join("replica"), 0)?;
+        let pieces = [write_piece(size, &mut rng, &directory.join("data"))?];
+        create_directory(&directory.join("cache"))?;
+        create_file(&directory.join("replica"), 0)?;
         let phase1 = seal_pre_commit_phase1(
             registered,
-            directory.path().join("cache"),
-            directory.path().join("data"),
-            directory.path().join("replica"),
+            directory.join("cache"),
+            directory.join("data"),
+            directory.join("replica"),
             prover_id(MINER_ID),
             SectorId::from(number),
             ticket,
             &pieces,
         )
-        .map_err(|problem| failed("seal_pre_commit_phase1", &problem))?;
-        let commitments = seal_pre_commit_phase2(
-            phase1,
-            directory.path().join("cache"),
-            directory.path().join("replica"),
-        )
-        .map_err(|problem| failed("seal_pre_commit_phase2", &problem))?;
+        .map_err(|problem| failed(directory, "seal_pre_commit_phase1", &problem))?;
+        let commitments =
+            seal_pre_commit_phase2(phase1, directory.join("cache"), directory.join("replica"))
+                .map_err(|problem| failed(directory, "seal_pre_commit_phase2", &problem))?;
         Ok(Self {
             size,
             number,
             ticket,
             pieces,
             commitments,
-            directory,
+            directory: directory.to_owned(),
             rng,
         })
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.directory.join(name)
     }
 
     fn porep(mut self) -> Result<ProofRequest, Error> {
@@ -122,9 +118,9 @@ impl Sector {
             self.commitments,
             &self.pieces,
         )
-        .map_err(|problem| failed("seal_commit_phase1", &problem))?;
+        .map_err(|problem| failed(&self.directory, "seal_commit_phase1", &problem))?;
         let phase1_output =
-            serde_json::to_vec(&output).map_err(|problem| failed("C1 output", &problem))?;
+            serde_json::to_vec(&output).map_err(|problem| super::failed("C1 output", &problem))?;
         Ok(ProofRequest::PorepC2(PorepC2 {
             registered_proof: output.registered_proof,
             miner_id: Some(MINER_ID),
@@ -166,7 +162,7 @@ impl Sector {
             &[id],
             prover_id(MINER_ID),
         )
-        .map_err(|problem| failed("PoSt challenges", &problem))?;
+        .map_err(|problem| failed(&self.directory, "PoSt challenges", &problem))?;
         let replica = PrivateReplicaInfo::new(
             registered,
             self.commitments.comm_r,
@@ -175,7 +171,7 @@ impl Sector {
         );
         let challenges = challenges.get(&id).map(Vec::as_slice).unwrap_or_default();
         let vanilla_proof = generate_single_vanilla_proof(registered, id, &replica, challenges)
-            .map_err(|problem| failed("PoSt vanilla proof", &problem))?;
+            .map_err(|problem| failed(&self.directory, "PoSt vanilla proof", &problem))?;
         Ok((randomness, vanilla_proof))
     }
 
@@ -194,7 +190,7 @@ impl Sector {
             data,
             &pieces,
         )
-        .map_err(|problem| failed("sector update", &problem))?;
+        .map_err(|problem| failed(&self.directory, "sector update", &problem))?;
         let vanilla_proofs = generate_partition_proofs(
             registered_proof,
             self.commitments.comm_r,
@@ -205,7 +201,7 @@ impl Sector {
             self.path("new-replica"),
             self.path("new-cache"),
         )
-        .map_err(|problem| failed("update vanilla proofs", &problem))?;
+        .map_err(|problem| failed(&self.directory, "update vanilla proofs", &problem))?;
         Ok(ProofRequest::SnapDeals(SnapDeals {
             registered_proof,
             comm_r_old: self.commitments.comm_r,
@@ -223,8 +219,22 @@ fn write_piece(size: SectorSize, rng: &mut ChaCha8Rng, path: &Path) -> Result<Pi
     let registered = registered::seal_proof(size);
     let data = RandomData(rng).take(length.0);
     let (piece, _) = add_piece(registered, data, file, length, &[])
-        .map_err(|problem| failed("piece", &problem))?;
+        .map_err(|problem| failed(path, "piece", &problem))?;
     Ok(piece)
+}
+
+/// Returns the error of a stage of the proofs library. A disk without room is an error of
+/// `path`, which is on it.
+fn failed(path: &Path, stage: &'static str, problem: &anyhow::Error) -> Error {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    let causes = problem
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let mut kinds = causes.map(io::Error::kind);
+    match kinds.find(|kind| matches!(kind, StorageFull | QuotaExceeded)) {
+        Some(kind) => Error::io(path, kind.into()),
+        None => super::failed(stage, problem),
+    }
 }
 
 /// A generator's output as a file.
@@ -238,7 +248,7 @@ impl Read for RandomData<'_> {
 }
 
 fn create_directory(path: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(path).map_err(|error| Error::io(path, error))
+    fs::create_dir(path).map_err(|error| Error::io(path, error))
 }
 
 fn create_file(path: &Path, length: u64) -> Result<File, Error> {

@@ -10,6 +10,7 @@
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::fixed_base::{G1Table, G2Table};
 use ff::Field;
+use group::Curve;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -37,8 +38,7 @@ impl InnerProductSrs {
     /// # Errors
     /// [`AggregateError::Kernel`] if the multiplication of the generators fails.
     pub fn insecure(seed: u64, proofs: usize) -> Result<Self, AggregateError> {
-        let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let [alpha, beta] = [(); 2].map(|()| Scalar::random(&mut rng));
+        let [alpha, beta] = secrets_of(seed);
         Ok(Self {
             secrets: [
                 Powers::of(alpha, proofs.saturating_mul(2))?,
@@ -46,6 +46,22 @@ impl InnerProductSrs {
             ],
         })
     }
+
+    /// Returns true if the SRS begins as [`Self::insecure`] makes it from this seed.
+    #[must_use]
+    pub fn is_of_seed(&self, seed: u64) -> bool {
+        let begins = |(powers, secret): (&Powers, Scalar)| {
+            let first = (G1Affine::generator() * secret).to_affine();
+            powers.g1.get(1) == Some(&first)
+        };
+        self.secrets.iter().zip(secrets_of(seed)).all(begins)
+    }
+}
+
+/// Draws α and β.
+fn secrets_of(seed: u64) -> [Scalar; 2] {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    [(); 2].map(|()| Scalar::random(&mut rng))
 }
 
 impl Powers {

@@ -23,6 +23,7 @@ use super::error::ParamsError;
 use super::file::read_verifying_key;
 use super::generate::generate;
 use super::mapped::MappedParams;
+use super::multiples::beside;
 use super::new_file::{Stoppable, created, lock_or_wait, write_key, write_new};
 use super::toxic_waste::ToxicWaste;
 use crate::once_map::OnceMap;
@@ -164,6 +165,12 @@ impl ParamCache {
     #[must_use]
     pub fn vk_path(&self, files: &ParameterFiles) -> PathBuf {
         self.dir.join(&files.vk)
+    }
+
+    /// Where the multiples of the parameters of `files` are, or would be.
+    #[must_use]
+    pub fn multiples_path(&self, files: &ParameterFiles) -> PathBuf {
+        beside(&self.params_path(files))
     }
 
     /// Returns true if both files exist. It does not look into them.

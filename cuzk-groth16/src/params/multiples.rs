@@ -23,7 +23,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
@@ -47,7 +47,12 @@ pub const LIMIT_BYTES: u64 = 2 << 30;
 /// Where the multiples of these parameters' bases are, or would be.
 #[must_use]
 pub fn multiples_path(params: &ParamsFile) -> PathBuf {
-    params.path().with_extension("multiples")
+    beside(params.path())
+}
+
+/// Where the multiples of the parameters in the file `params` are, or would be.
+pub(in crate::params) fn beside(params: &Path) -> PathBuf {
+    params.with_extension("multiples")
 }
 
 /// The multiples of a circuit's bases, mapped into memory.

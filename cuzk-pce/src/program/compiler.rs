@@ -23,6 +23,7 @@ use cuzk_memory::unwind::{CAN_UNWIND, unwind_with};
 use cuzk_memory::{Checkpoint, NEVER_STOP};
 use ff::PrimeField;
 use std::collections::HashMap;
+use std::thread;
 
 /// Folds the rows of a circuit, even if that is larger than plain rows. Unwinds with
 /// [`Stopped`](cuzk_memory::Stopped) if `checkpoint` is cancelled.
@@ -353,7 +354,9 @@ impl<S: PrimeField> ConstraintSystem<S> for Compiler<'_, S> {
         if self.failed.is_some() {
             return;
         }
-        let asks = CAN_UNWIND && self.rows.is_multiple_of(STRETCH_ROWS);
+        // Some gadgets add rows when they are dropped, also by a stop that unwinds already. A
+        // second one would end the process.
+        let asks = CAN_UNWIND && self.rows.is_multiple_of(STRETCH_ROWS) && !thread::panicking();
         if asks && let Err(stopped) = self.checkpoint.check() {
             unwind_with(stopped);
         }

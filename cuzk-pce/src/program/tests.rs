@@ -380,6 +380,34 @@ fn other_dimensions_are_an_error() {
     assert!(matches!(run(&moved, &mut b), Err(InputCount { .. })));
 }
 
+/// Adds its last row when it is dropped, as gadgets do that pack several equations into a row.
+struct Late<'a, CS: ConstraintSystem<Scalar>>(&'a mut CS);
+
+impl<CS: ConstraintSystem<Scalar>> Drop for Late<'_, CS> {
+    fn drop(&mut self) {
+        self.0.enforce(|| "late", |lc| lc, |lc| lc, |lc| lc);
+    }
+}
+
+#[test]
+fn a_stop_passes_gadgets_that_add_rows_when_they_are_dropped() {
+    struct Rows;
+    impl Circuit<Scalar> for Rows {
+        fn synthesize<CS: ConstraintSystem<Scalar>>(
+            self,
+            cs: &mut CS,
+        ) -> Result<(), SynthesisError> {
+            let late = Late(cs);
+            late.0.enforce(|| "first", |lc| lc, |lc| lc, |lc| lc);
+            Ok(())
+        }
+    }
+    let stopped = compile_while(Rows, &Checkpoint::asking(|| true));
+    assert!(matches!(stopped, Err(crate::RecordError::Stopped)));
+    let rows = compile_while(Rows, &NEVER_STOP).unwrap().rows();
+    assert_eq!(rows, 2);
+}
+
 /// The checkpoint is asked every few thousand rows. Once it has stopped the work, neither
 /// it nor the circuit is asked for more, although this circuit cannot fail.
 #[test]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use cuzk_core::aggregate::{AggregationKeys, aggregate_request};
+use cuzk_core::Config;
+use cuzk_core::aggregate::{AggregationKeys, VerifiedAggregate, aggregate_request};
 use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::verify::Verdict;
 use cuzk_filecoin::{AggregateRequest, reference};
@@ -13,10 +14,12 @@ use serde::Serialize;
 
 use super::{Context, PROOF_MAX_BYTES, REQUEST_MAX_BYTES, read, read_request};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::output::{self, shown};
 use crate::output_path::OutputPath;
+use crate::progress::Doing;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Aggregate {
     /// A file that lists the sectors with their proofs (see docs/aggregation.md).
     #[arg(
@@ -60,28 +63,16 @@ struct AggregateReport {
 
 pub(crate) fn run(context: &Context, args: &Aggregate) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
-    let request = request(args)?;
-    let started = Instant::now();
-    let config = &context.config;
-    let pool = config.synthesis.pool()?;
-    let made = pool.install(|| {
-        let keys = AggregationKeys::new(config);
-        aggregate_request(config, &keys, &request)
-    })?;
-    let aggregate_s = started.elapsed().as_secs_f64();
-    if args.reference {
-        check_with_reference(&request, made.as_bytes())?;
-    }
-    out.write(made.as_bytes())?;
-    let report = AggregateReport {
-        out: shown(out.path()),
-        sectors: request.sectors(),
-        proofs: request.sectors() * request.partitions(),
-        padded_proofs: request.padded_len(),
-        aggregate_bytes: made.as_bytes().len(),
-        verified: true,
-        aggregate_s,
-    };
+    let interrupt = Interrupt::watch()?;
+    let before = out.present();
+    let left = || out.left("aggregate", before);
+    let (path, config, args) = (out.clone(), context.config.clone(), args.clone());
+    let work = move || make(&config, &args, &path);
+    let doing = Doing::begin("aggregating proofs");
+    // Nothing is written before the end, so the work is left as it is.
+    let (report, made) = interrupt.unless_it_comes("aggregating", left, work)??;
+    out.write_unless_stopped("aggregate", made.as_bytes().to_vec(), &interrupt)?;
+    drop(doing);
     output::print_beside(out.is_stdout(), context.json, &report, |report| {
         format!(
             "{}\n{} proofs of {} sectors in {}, verified, in {:.2} s",
@@ -92,6 +83,34 @@ pub(crate) fn run(context: &Context, args: &Aggregate) -> Result<(), Failure> {
             report.aggregate_s
         )
     })
+}
+
+/// Makes the aggregate, and the report about it once it is at `out`.
+fn make(
+    config: &Config,
+    args: &Aggregate,
+    out: &OutputPath,
+) -> Result<(AggregateReport, VerifiedAggregate), Failure> {
+    let request = request(args)?;
+    let started = Instant::now();
+    let made = config.synthesis.pool()?.install(|| {
+        let keys = AggregationKeys::new(config);
+        aggregate_request(config, &keys, &request)
+    })?;
+    let aggregate_s = started.elapsed().as_secs_f64();
+    if args.reference {
+        check_with_reference(&request, made.as_bytes())?;
+    }
+    let report = AggregateReport {
+        out: shown(out.path()),
+        sectors: request.sectors(),
+        proofs: request.sectors() * request.partitions(),
+        padded_proofs: request.padded_len(),
+        aggregate_bytes: made.as_bytes().len(),
+        verified: true,
+        aggregate_s,
+    };
+    Ok((report, made))
 }
 
 /// Reads the request, or makes it of requests and proofs.

@@ -5,6 +5,7 @@ mod generate;
 mod generate_srs;
 mod list;
 mod prepare;
+mod state;
 mod verify;
 
 use clap::Subcommand;
@@ -13,7 +14,7 @@ use cuzk_filecoin::CircuitId;
 use cuzk_groth16::params::{MappedParams, ParamCache};
 
 pub(crate) use self::generate::{Wanted, ensure_parameters, ensure_wanted, left_of};
-pub(crate) use self::list::{State, state};
+pub(crate) use self::state::{Known, State, state};
 
 use super::Context;
 use crate::failure::Failure;

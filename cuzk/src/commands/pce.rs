@@ -6,14 +6,16 @@ use std::time::Instant;
 use blstrs::Scalar;
 use clap::{Args, Subcommand};
 use cuzk_core::circuits;
+use cuzk_filecoin::CircuitId;
 use cuzk_files::Scratch;
-use cuzk_groth16::Circuit;
+use cuzk_memory::{Cancellation, Checkpoint};
 use cuzk_pce::{Program, program};
 use serde::Serialize;
 
 use super::Context;
 use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output_path::OutputPath;
 use crate::progress::Doing;
@@ -70,31 +72,40 @@ pub(crate) fn run(context: &Context, command: &Pce) -> Result<(), Failure> {
 
 fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
-    let doing = Doing::begin("compiling the circuit");
-    let started = Instant::now();
-    let circuit = circuits::compile(args.circuit.id())?;
-    let build_s = started.elapsed().as_secs_f64();
-    doing.now("writing the circuit");
-    // The report is about the circuit that was read back from the file.
-    let report = match out.file() {
-        Some(file) => {
-            circuit.write(file)?;
-            PceReport::of(file, Some(build_s))?
-        }
-        None => pour(&circuit, &out, build_s)?,
-    };
-    drop(doing);
+    let interrupt = Interrupt::watch()?;
+    let (id, before, stop) = (args.circuit.id(), out.present(), Cancellation::default());
+    let left = || format!("{id}: {}", out.left("compiled circuit", before));
+    let (file, stopped) = (out.file().map(Path::to_owned), stop.clone());
+    let compile = move || compile(id, file.as_deref(), &stopped);
+    let (report, bytes) = interrupt.stops("compiling", left, &stop, compile)??;
+    if let Some(bytes) = bytes {
+        out.write_unless_stopped("compiled circuit", bytes, &interrupt)?;
+    }
     output::print_beside(out.is_stdout(), context.json, &report, text)
 }
 
-/// Writes the circuit to a pipe or a device, by way of a file.
-fn pour(circuit: &Circuit, out: &OutputPath, build_s: f64) -> Result<PceReport, Failure> {
-    let folder = Scratch::new().map_err(|error| Failure::failed(error.to_string()))?;
+/// Compiles a circuit and writes it to `file`. Without one, returns its bytes, by way of a
+/// file. The report is about the circuit that was read back.
+fn compile(
+    id: CircuitId,
+    file: Option<&Path>,
+    stop: &Cancellation,
+) -> Result<(PceReport, Option<Vec<u8>>), Failure> {
+    let doing = Doing::begin("compiling the circuit");
+    let started = Instant::now();
+    let circuit = circuits::compile_while(id, &Checkpoint::new(stop))?;
+    let build_s = started.elapsed().as_secs_f64();
+    doing.now("writing the circuit");
+    if let Some(file) = file {
+        circuit.write(file)?;
+        return Ok((PceReport::of(file, Some(build_s))?, None));
+    }
+    let parent = std::env::temp_dir();
+    let folder = Scratch::new().map_err(|error| Failure::file(&parent, &error))?;
     let file = folder.path().join("circuit");
     circuit.write(&file)?;
     let bytes = std::fs::read(&file).map_err(|error| Failure::file(&file, &error))?;
-    out.write(&bytes)?;
-    PceReport::of(&file, Some(build_s))
+    Ok((PceReport::of(&file, Some(build_s))?, Some(bytes)))
 }
 
 fn inspect(context: &Context, args: &PceInspect) -> Result<(), Failure> {

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use cuzk_filecoin::{ProofKind, vanilla};
+use cuzk_filecoin::{ProofKind, ProofRequest, vanilla};
+use cuzk_files::Scratch;
 use serde::Serialize;
 
 use super::Context;
 use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::memory::peak_rss_bytes;
 use crate::output;
 use crate::output_path::OutputPath;
@@ -50,29 +52,29 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
             "--sectors is for a WindowPoSt; leave it out, since other kinds are of one sector",
         ));
     }
-    let sparse = id.sector_size > vanilla::LARGEST_SEALED || args.sectors.is_some();
-    let (sector, what) = if sparse {
-        ("sparse", "writing down a sparse sector")
-    } else {
-        ("sealed", "sealing a sector")
+    let interrupt = Interrupt::watch()?;
+    let is_sealed = id.sector_size <= vanilla::LARGEST_SEALED && args.sectors.is_none();
+    let what = match is_sealed {
+        true => "sealing a sector",
+        false => "writing down a sparse sector",
     };
-    let pool = context.config.synthesis.pool()?;
     let doing = Doing::begin(what);
     let started = Instant::now();
-    let request = pool.install(|| match args.sectors {
-        Some(sectors) => vanilla::make_window_post(id.sector_size, sectors, args.seed),
-        None => vanilla::make(id.kind, id.sector_size, args.seed),
-    })?;
+    let request = match is_sealed {
+        true => seal(context, args, &out, &interrupt)?,
+        false => write_down(context, args, &out, &interrupt)?,
+    };
     let make_s = started.elapsed().as_secs_f64();
     doing.now("writing the request");
     let json = request.to_json();
-    out.write(&json)?;
+    let request_bytes = json.len();
+    out.write_unless_stopped("request", json, &interrupt)?;
     drop(doing);
     let report = VanillaReport {
         circuit: id.to_string(),
         request: args.out.display().to_string(),
-        request_bytes: json.len(),
-        sector,
+        request_bytes,
+        sector: if is_sealed { "sealed" } else { "sparse" },
         make_s,
         peak_rss_bytes: peak_rss_bytes(),
     };
@@ -82,4 +84,49 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
             report.request, report.circuit, report.sector, report.request_bytes, report.make_s
         )
     })
+}
+
+/// Seals a sector, unless a signal comes. The proofs library cannot be stopped, so the
+/// sector's folder is removed while it runs.
+fn seal(
+    context: &Context,
+    args: &Vanilla,
+    out: &OutputPath,
+    interrupt: &Interrupt,
+) -> Result<ProofRequest, Failure> {
+    let (id, seed) = (args.circuit.id(), args.seed);
+    let pool = context.config.synthesis.pool()?;
+    let parent = std::env::temp_dir();
+    let folder = Scratch::new().map_err(|error| Failure::file(&parent, &error))?;
+    let (path, before) = (folder.path().to_owned(), out.present());
+    let seal = move || pool.install(|| vanilla::make_in(&path, id.kind, id.sector_size, seed));
+    let left = || {
+        let path = output::shown(folder.path());
+        let left = format!("{id}: {}", out.left("request", before));
+        match folder.remove() {
+            Ok(()) => left,
+            Err(error) => format!("{left}; the sector in {path} cannot be removed: {error}"),
+        }
+    };
+    Ok(interrupt.unless_it_comes("sealing", left, seal)??)
+}
+
+/// Writes down a sparse sector, of which no file is made, unless a signal comes.
+fn write_down(
+    context: &Context,
+    args: &Vanilla,
+    out: &OutputPath,
+    interrupt: &Interrupt,
+) -> Result<ProofRequest, Failure> {
+    let (id, seed, sectors) = (args.circuit.id(), args.seed, args.sectors);
+    let pool = context.config.synthesis.pool()?;
+    let before = out.present();
+    let write = move || {
+        pool.install(|| match sectors {
+            Some(sectors) => vanilla::make_window_post(id.sector_size, sectors, seed),
+            None => vanilla::make_sparse(id.kind, id.sector_size, seed),
+        })
+    };
+    let left = || format!("{id}: {}", out.left("request", before));
+    Ok(interrupt.unless_it_comes("writing down", left, write)??)
 }

@@ -137,7 +137,8 @@ fn measure_all(
     let waterfall = svg.map(|folder| folder.join("waterfall.svg"));
     let state = Arc::new(Mutex::new(state));
     let shared = Arc::clone(&state);
-    let measured = interrupt.unless_it_comes("the sweep", left.clone(), move || {
+    let describe = || left.clone();
+    let measured = interrupt.unless_it_comes("the sweep", describe, move || {
         let bar = progress::bar("measuring");
         bar.set_length(u64::from(rounds) * settings.len() as u64);
         for round in 1..=rounds {

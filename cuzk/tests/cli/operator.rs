@@ -151,3 +151,44 @@ fn a_bundle_lists_its_content_and_has_no_secret() {
     let doctor: Value = serde_json::from_str(&read("doctor.json")).unwrap();
     assert!(doctor["findings"].is_array());
 }
+
+/// A file's digest is another than the list's in each of these cases, and no file is damaged.
+#[test]
+fn parameters_that_were_made_here_are_not_called_damaged() {
+    let cache = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = cuzk_in(cache.path(), arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let states = |more: &[&str]| {
+        let report = run(&[&["params", "list", "--json"], more].concat());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let files = report["files"].as_array().unwrap().iter();
+        let states = files.map(|file| file["state"].as_str().unwrap().to_owned());
+        states.collect::<Vec<_>>()
+    };
+    let of_circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    let generate = [&["params", "generate"], &of_circuit[..]].concat();
+    for (seed, state, explanation) in [
+        ("0", "test-parameters", "insecure, and good for tests only"),
+        ("7", "of-another-key", "made from another seed"),
+    ] {
+        run(&[&generate[..], &["--seed", seed]].concat());
+        assert_eq!(states(&[]), [state; 2], "{seed}");
+        assert_eq!(states(&["--check"]), [state; 2], "{seed}");
+        let listed = run(&["params", "list"]);
+        assert!(listed.contains(explanation), "{listed}");
+        for file in fs::read_dir(cache.path()).unwrap() {
+            let path = file.unwrap().path();
+            // The circuit stays for the other seed.
+            let last = path.extension().and_then(|last| last.to_str());
+            if matches!(last, Some("params" | "vk")) {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    let srs = ["params", "generate-srs", "--proofs", "2"];
+    run(&[&srs[..], &["--i-know-this-is-insecure"]].concat());
+    assert_eq!(states(&["--check"]), ["test-parameters"]);
+}

@@ -1,5 +1,7 @@
 //! The lines of a daemon's log, and the codes of its replies.
 
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use cuzk_core::error::ErrorCode;
@@ -110,4 +112,55 @@ async fn replies_have_codes_and_the_command_line_shows_them() {
     let said = String::from_utf8(output.stderr).unwrap();
     ends_with(said.trim_end(), ErrorCode::Request);
     assert_eq!(output.status.code(), Some(2), "{said}");
+}
+
+/// Those of health checks and port scans, which come all day.
+#[tokio::test]
+async fn a_connection_without_a_call_is_a_detail_and_one_of_another_protocol_is_news() {
+    let mut daemon = Daemon::start("[logging]\nformat = \"json\"\nlevel = \"debug\"\n");
+    daemon.client().await;
+    let connect = || UnixStream::connect(daemon.socket()).unwrap();
+    drop(connect());
+    daemon.await_log("no connection: unexpected end of file");
+    let mut other = connect();
+    other.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    daemon.await_log("no connection: the client does not speak HTTP/2");
+    let log = daemon.log();
+    let parsed = log
+        .lines()
+        .map(|line| -> Value { serde_json::from_str(line).unwrap() });
+    let mut levels = Vec::new();
+    for line in parsed {
+        let message = line["fields"]["message"].as_str().unwrap_or_default();
+        if message.contains("no connection: ") {
+            levels.push(line["level"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(levels, ["DEBUG", "INFO"], "{log}");
+}
+
+#[tokio::test]
+async fn an_unknown_circuit_is_answered_with_those_that_can_be_evicted() {
+    let mut daemon = Daemon::start("");
+    let mut client = daemon.client().await;
+    let mut evict = async |circuit_id: &str| {
+        let circuit_id = circuit_id.to_owned();
+        let evicted = client.evict_srs(v1::EvictSrsRequest { circuit_id }).await;
+        evicted.map(|reply| reply.into_inner().freed_bytes)
+    };
+    let unknown = evict("winning").await.unwrap_err();
+    assert!(
+        unknown.message().contains("; no circuit is loaded ["),
+        "{unknown}"
+    );
+    let output = daemon.command(&["preload", "winning-2k"]);
+    assert!(output.status.success(), "{output:?}");
+    let unknown = evict("winning").await.unwrap_err();
+    let message = unknown.message();
+    assert!(
+        message.contains("there is no circuit \"winning\"; loaded are: winning-2k ["),
+        "{message}"
+    );
+    ends_with(message, ErrorCode::Argument);
+    assert!(evict("winning-2k").await.unwrap() > 0);
 }

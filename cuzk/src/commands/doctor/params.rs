@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 
 use super::Doctor;
 use super::finding::Finding;
-use crate::commands::params::{State, state};
+use crate::commands::params::{Known, State, state};
 
 const TOPIC: &str = "parameters";
 
@@ -72,36 +72,60 @@ fn of_circuit(config: &Config, id: CircuitId, digests: Option<&Digests>) -> Find
 /// Returns the finding about parameters that can be used.
 fn judge(id: CircuitId, path: &Path, bytes: u64, state: State) -> Finding {
     let bytes = HumanBytes(bytes);
+    let path = path.display();
     match state {
         State::Verified => Finding::ok(TOPIC, format!("{id}: {bytes}, verified")),
-        State::NotListed => of_no_network(&id, bytes),
-        _ if !id.sector_size.is_for_networks() => of_no_network(&id, bytes),
+        State::NotListed => {
+            let text = format!("{id}: {bytes}, of no network");
+            let advice =
+                "they are test parameters, or those of another network: good for tests only";
+            Finding::warning(TOPIC, text, advice)
+        }
         State::NotVerified => {
             let text = format!("{id}: {bytes}, never compared with the network's digest");
             Finding::warning(TOPIC, text, "`cuzk params list --check` compares them")
         }
         State::WrongDigest => {
             let text = format!("{id}: {bytes}, not the network's: the digest is another");
-            let advice = format!("delete {} and fetch it again", path.display());
-            Finding::error(TOPIC, text, advice)
+            Finding::error(TOPIC, text, format!("delete {path} and fetch it again"))
+        }
+        State::TestParameters | State::OfAnotherKey => {
+            let text = match state {
+                State::TestParameters => "insecure test parameters, which cuzk made",
+                _ => "of no network: the key is another than the network's",
+            };
+            let text = format!("{id}: {bytes}, {text}");
+            if id.sector_size.is_for_networks() {
+                let advice = format!(
+                    "the network rejects their proofs; move {path} and its key away, and fetch \
+                     the network's with `cuzk params fetch`"
+                );
+                return Finding::error(TOPIC, text, advice);
+            }
+            Finding::warning(TOPIC, text, "they are good for tests only")
         }
     }
-}
-
-fn of_no_network(id: &CircuitId, bytes: HumanBytes) -> Finding {
-    let text = format!("{id}: {bytes}, of no network");
-    let advice = "they are test parameters, or those of another network: good for tests only";
-    Finding::warning(TOPIC, text, advice)
 }
 
 /// Returns the worst state of the parameters and the key.
 fn state_of(config: &Config, files: &ParameterFiles, digests: Option<&Digests>) -> State {
     let folder = &config.srs.param_cache;
+    let entry = |name: &String| digests.and_then(|digests| digests.get(name));
     let states = [&files.params, &files.vk].map(|name| {
-        let listed = digests.and_then(|digests| digests.get(name));
-        state(noted_digest(folder, name), listed)
+        let known = Known {
+            digest: noted_digest(folder, name),
+            listed: entry(name),
+            key: entry(&files.vk),
+        };
+        state(&folder.join(name), known)
     });
-    let worst = [State::WrongDigest, State::NotListed, State::NotVerified];
+    let worst = [
+        State::WrongDigest,
+        State::OfAnotherKey,
+        State::TestParameters,
+        State::NotListed,
+        State::NotVerified,
+    ];
     let is_one = |state: &State| states.contains(state);
     worst.into_iter().find(is_one).unwrap_or(State::Verified)
 }
@@ -124,10 +148,15 @@ mod tests {
             (real, State::NotVerified, Warning),
             (real, State::WrongDigest, Error),
             (real, State::NotListed, Warning),
+            (real, State::TestParameters, Error),
+            (real, State::OfAnotherKey, Error),
             (test, State::Verified, Ok),
-            // Parameters that were made here have another digest, and are no error.
-            (test, State::WrongDigest, Warning),
             (test, State::NotVerified, Warning),
+            // The key is the network's, so they are no test parameters.
+            (test, State::WrongDigest, Error),
+            // Parameters that were made here are no error.
+            (test, State::TestParameters, Warning),
+            (test, State::OfAnotherKey, Warning),
         ] {
             assert_eq!(level(size, state), expected, "{size}");
         }

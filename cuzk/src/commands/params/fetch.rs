@@ -10,7 +10,8 @@ use clap::Args;
 use cuzk_core::circuits;
 use cuzk_core::error::ErrorCode;
 use cuzk_fetch::{
-    Digests, Event, FetchError, ListedFile, Observer, Options, Outcome, Progress, Report, Source,
+    Digests, Event, FetchError, FileReport, ListedFile, Observer, Options, Outcome, Progress,
+    Report, Source,
 };
 use cuzk_filecoin::{CircuitId, PARAMETERS_JSON, ProofKind, SRS_JSON, SectorSize, srs_file_name};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar};
@@ -191,7 +192,9 @@ fn failure(error: &FetchError) -> Failure {
 /// Checks that every file came.
 fn check(report: &Report) -> Result<(), Failure> {
     let problems = report.files.iter().filter_map(|file| match &file.outcome {
-        Outcome::Failed(problem) => Some(format!("{}: {problem}", file.name)),
+        Outcome::Failed(problem) | Outcome::Disk(problem) => {
+            Some(format!("{}: {problem}", file.name))
+        }
         Outcome::Stopped => Some(format!("{}: stopped", file.name)),
         _ => None,
     });
@@ -199,9 +202,17 @@ fn check(report: &Report) -> Result<(), Failure> {
     if problems.is_empty() {
         return Ok(());
     }
-    let advice = "name another source with --from; the bytes that came are kept";
-    let message = format!("{}; {advice}", problems.join("; "));
-    Err(Failure::new(ErrorCode::Fetch, message))
+    let is_of_disk = |file: &FileReport| matches!(file.outcome, Outcome::Disk(_));
+    let (code, advice) = match report.files.iter().any(is_of_disk) {
+        true => (
+            ErrorCode::Output,
+            "make room, and give the same command again",
+        ),
+        false => (ErrorCode::Fetch, "name another source with --from"),
+    };
+    let problems = problems.join("; ");
+    let message = format!("{problems}; {advice}; the bytes that came are kept");
+    Err(Failure::new(code, message))
 }
 
 fn printed(context: &Context, report: Report, started: Instant) -> FetchReport {

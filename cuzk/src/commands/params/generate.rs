@@ -16,6 +16,7 @@ use cuzk_memory::{Cancellation, Checkpoint};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::state::SEED;
 use crate::circuit_args::CircuitArgs;
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -23,9 +24,6 @@ use crate::interrupt::Interrupt;
 use crate::memory::peak_rss_bytes;
 use crate::output::{self, shown};
 use crate::progress::{Doing, Meter};
-
-/// The seed of parameters for which nobody asks for another one.
-const SEED: u64 = 0;
 
 #[derive(Debug, Args)]
 pub(crate) struct ParamsGenerate {

@@ -10,6 +10,7 @@ use cuzk_groth16::aggregate::{InnerProductSrs, write_new_srs};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::state::SEED;
 use crate::commands::Context;
 use crate::failure::{Failure, failed};
 use crate::output::{self, shown};
@@ -20,7 +21,7 @@ pub(crate) struct ParamsGenerateSrs {
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) proofs: u16,
     /// The seed from which the secrets are drawn; the same seed gives the same SRS.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = SEED)]
     pub(crate) seed: u64,
     /// Needed, because the networks' SRS has the same name.
     #[arg(long)]

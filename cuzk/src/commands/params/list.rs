@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cuzk_core::circuits;
-use cuzk_fetch::{Digest, HashedFile, ListedFile, noted_digest};
+use cuzk_fetch::{Digest, HashedFile, noted_digest};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, srs_file_name};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::state::{Known, State, state};
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::{output, progress};
@@ -22,30 +23,6 @@ pub(crate) struct ParamsList {
     /// A list of digests in the form of parameters.json, in place of the networks' list.
     #[arg(long, value_name = "FILE")]
     pub(crate) digests: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum State {
-    /// Its digest was that of the list when it was hashed last.
-    Verified,
-    /// Its digest was another one.
-    WrongDigest,
-    /// It was not hashed since it was written.
-    NotVerified,
-    /// The list does not have it.
-    NotListed,
-}
-
-impl State {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::WrongDigest => "wrong digest",
-            Self::NotVerified => "not verified",
-            Self::NotListed => "not in the list",
-        }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -77,13 +54,19 @@ pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
         };
         let metadata = path.metadata();
         let metadata = metadata.map_err(|error| Failure::file(&path, &error))?;
+        let circuit = circuits.get(&name);
+        let known = Known {
+            digest,
+            listed: digests.get(&name),
+            key: circuit.and_then(|(_, key)| digests.get(key)),
+        };
         files.push(Line {
-            circuit: match circuits.get(&name) {
+            circuit: match circuit {
                 None if name == srs_file_name() => Some("aggregation".to_owned()),
-                circuit => circuit.map(ToString::to_string),
+                circuit => circuit.map(|(id, _)| id.to_string()),
             },
             bytes: metadata.len(),
-            state: state(digest, digests.get(&name)),
+            state: state(&path, known),
             name,
         });
     }
@@ -111,15 +94,16 @@ fn names(folder: &Path) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Returns the circuit of each name that a proof of any kind and size uses.
-fn circuits_of_names() -> Result<BTreeMap<String, CircuitId>, Failure> {
+/// Returns the circuit of each name that a proof of any kind and size uses, with the name of
+/// its verifying key.
+fn circuits_of_names() -> Result<BTreeMap<String, (CircuitId, String)>, Failure> {
     let mut circuits_of_names = BTreeMap::new();
     for kind in ProofKind::ALL {
         for sector_size in SectorSize::ALL {
             let id = CircuitId { kind, sector_size };
             let files = circuits::parameter_files(id)?;
-            circuits_of_names.insert(files.params, id);
-            circuits_of_names.insert(files.vk, id);
+            circuits_of_names.insert(files.params, (id, files.vk.clone()));
+            circuits_of_names.insert(files.vk.clone(), (id, files.vk));
         }
     }
     Ok(circuits_of_names)
@@ -143,18 +127,6 @@ fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
     Ok(digest)
 }
 
-/// Judges a file by its digest, if it is known, and by its entry in the list.
-pub(crate) fn state(digest: Option<Digest>, listed: Option<&ListedFile>) -> State {
-    let Some(listed) = listed else {
-        return State::NotListed;
-    };
-    match digest {
-        Some(digest) if digest == listed.digest => State::Verified,
-        Some(_) => State::WrongDigest,
-        None => State::NotVerified,
-    }
-}
-
 fn text(report: &ListReport) -> String {
     let mut lines = vec![report.folder.clone()];
     if report.files.is_empty() {
@@ -169,5 +141,10 @@ fn text(report: &ListReport) -> String {
             file.name
         ));
     }
+    let mut explained: Vec<_> = report.files.iter().map(|file| file.state).collect();
+    explained.sort();
+    explained.dedup();
+    let explanations = explained.into_iter().filter_map(State::explanation);
+    lines.extend(explanations.map(str::to_owned));
     lines.join("\n")
 }

@@ -107,7 +107,7 @@ fn read(
     let names: Vec<_> = names.map(|(path, id)| Name::new(Some(path), id)).collect();
     let mut orders: Vec<Order> = Vec::new();
     for (at, (path, out)) in args.request.iter().zip(outs).enumerate() {
-        let left = format!("{} was not read, and nothing is proved", path.display());
+        let left = || format!("{} was not read, and nothing is proved", path.display());
         let file = path.clone();
         // It may be a pipe without a writer.
         let read = match interrupt.unless_it_comes("reading", left, move || read_request(&file)) {
@@ -190,7 +190,7 @@ pub(crate) fn prove(
 /// Starts the engine, unless a signal comes.
 fn start(context: &Context, interrupt: &Interrupt) -> Result<Engine, Failure> {
     let config = context.config.clone();
-    let left = "the engine has not started, and nothing is proved";
+    let left = || "the engine has not started, and nothing is proved".to_owned();
     // A journal is checked first, which may take long.
     let start = interrupt.unless_it_comes("starting", left, || Engine::start(config));
     Ok(for_one_command(start??))
