@@ -8,6 +8,7 @@ use cuzk_groth16::CircuitForm;
 use cuzk_groth16::backend::footprint::circuit_bytes;
 use cuzk_groth16::evaluate::{form_bytes_of_circuit, form_bytes_of_partition};
 use cuzk_groth16::params::{GenerateOptions, LoadedParams, ParamCache, Shapes};
+use cuzk_kernels::Isa;
 use cuzk_memory::Checkpoint;
 
 use super::*;
@@ -143,7 +144,7 @@ fn files_that_do_not_fit_are_told_once_and_not_charged() {
             memory.total_budget_bytes = beside_bytes + left_bytes + memory.safety_margin_bytes;
         });
         let lines = logged(|| {
-            for _ in 0..2 {
+            for _ in 0..3 {
                 preload(case.core(), id).unwrap();
                 evict(case.core(), id).unwrap();
             }
@@ -232,22 +233,46 @@ fn what_begins_after_parameters_were_replaced_has_the_new_ones() {
         (0, 1),
         "those of the old ones"
     );
-    // Files that cannot be used take nobody's place.
+}
+
+#[test]
+fn files_that_cannot_be_used_take_nobodys_place() {
+    let id = id(POREP);
     let files = parameter_files(id).unwrap();
-    let bad = folder.join("bad");
-    fs::write(&bad, "no parameters").unwrap();
-    move_into(&bad, &folder.join(files.params));
-    let lines = logged(|| {
-        for _ in 0..2 {
-            assert!(Arc::ptr_eq(&case.params(id), &new));
+    for name in [files.params, files.vk] {
+        let case = evicting();
+        let old = case.params(id);
+        let folder = &case.bench.config.srs.param_cache;
+        let bad = folder.join("bad");
+        fs::write(&bad, "no parameters").unwrap();
+        move_into(&bad, &folder.join(name));
+        let lines = logged(|| {
+            for _ in 0..2 {
+                assert!(Arc::ptr_eq(&case.params(id), &old));
+            }
+        });
+        let told = lines.matches("files that cannot be used").count();
+        assert_eq!(told, 1, "{lines}");
+        assert!(case.core().assets.are_current(id, &old));
+    }
+}
+
+/// GPUs do not use multiples, and neither does a CPU without the instructions.
+#[test]
+fn multiples_are_asked_for_where_they_are_wanted() {
+    for are_this_cpu in [false, true] {
+        let case = Case::with(1, are_this_cpu, |sizes| {
+            sizes.config.srs.multiples = vec![POREP];
+        });
+        for kind in [WINDOW, POREP] {
+            case.accept(kind, 1);
+            drop(case.admit(Lane::Common).unwrap());
         }
-    });
-    assert_eq!(
-        lines.matches("files that cannot be used").count(),
-        1,
-        "{lines}"
-    );
-    assert!(are_current(&new));
+        let are_used = are_this_cpu && Isa::ifma().is_some();
+        let expected = are_used.then(|| id(POREP).to_string());
+        let asked = case.core().assets.multiples.asked();
+        assert_eq!(asked, Vec::from_iter(expected));
+    }
 }
 
 /// A device that answers for parameters that were replaced lets go of what it made for them.

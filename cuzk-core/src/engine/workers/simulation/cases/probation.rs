@@ -6,15 +6,16 @@ use super::*;
 use crate::engine::workers::watchdog;
 
 impl Case {
-    /// Has the watchdog look once. Returns the number of finish workers that it replaced.
-    pub(super) fn watch(&mut self) -> usize {
-        let replaced = Cell::new(0);
-        let replace = |_| {
-            replaced.set(replaced.get() + 1);
+    /// Has the watchdog look once. Returns the numbers of the finish workers that replace
+    /// those that are lost.
+    pub(super) fn watch(&mut self) -> Vec<usize> {
+        let replaced = Cell::new(Vec::new());
+        let replace = |worker| {
+            replaced.set([replaced.take(), vec![worker]].concat());
             Ok(())
         };
         watchdog::look(&self.life.core, &mut self.life.lost, &replace);
-        replaced.get()
+        replaced.take()
     }
 
     /// Puts the only device into quarantine, and has it rest.
@@ -100,14 +101,17 @@ fn a_device_is_given_up_after_its_time() {
     let beats = |case: &Case| case.core().dispatch.heartbeat.count();
     case.pass(60);
     let before = beats(&case);
-    assert_eq!(case.watch(), 0);
+    assert!(case.watch().is_empty());
     assert!(beats(&case) > before, "it computes");
     assert!(case.waiting().is_empty() && case.core().fleet.num_trusted() == 1);
     case.pass(1);
     let before = beats(&case);
-    assert_eq!(case.watch(), 0, "its worker is its own");
+    assert!(case.watch().is_empty(), "its worker is its own");
     assert_eq!(beats(&case), before, "it has no time left");
-    assert_eq!(case.core().fleet.num_trusted(), 0);
+    let report = case.core().fleet.slot(0).unwrap().health.report();
+    let fault = report.last_fault.unwrap();
+    assert!(fault.contains("did not answer within 60 s"), "{fault}");
+    assert!(report.quarantined);
     assert_eq!(case.waiting(), [(job.number(), 0, Lane::Retry)]);
     let used_bytes = case.core().dispatch.usage().used_bytes;
     assert!(case.answer(region).is_none());
@@ -131,8 +135,8 @@ fn a_finish_worker_that_is_lost_to_a_device_is_replaced_once() {
         (call, pending)
     };
     case.pass(61);
-    assert_eq!(case.watch(), 1);
-    assert_eq!(case.watch(), 0);
+    assert_eq!(case.watch(), [2]);
+    assert!(case.watch().is_empty());
     let (call, pending) = lost;
     let slot = case.core().fleet.slot(0).unwrap();
     let proof = finish::prove(case.core(), slot, &call, pending);
@@ -177,7 +181,7 @@ fn this_cpu_has_all_the_time() {
     let ready = case.claim(0).unwrap();
     let region = case.begin(0, ready, Deed::Prove);
     case.pass(1 << 20);
-    assert_eq!(case.watch(), 0);
+    assert!(case.watch().is_empty());
     let finishing = case.answer(region).unwrap();
     assert!(case.finish(finishing));
     assert!(job.outcome().unwrap().is_ok());
@@ -187,22 +191,26 @@ fn this_cpu_has_all_the_time() {
 #[test]
 fn a_replacement_is_tried_again() {
     let mut case = Case::new(1, false);
-    case.accept(POREP, 1);
-    case.make_ready(1);
-    let finishing = case.start(0, Deed::Prove).unwrap();
+    case.accept(POREP, 2);
+    case.make_ready(2);
     let core = Arc::clone(case.core());
-    let _lost = finish::begin(&core, finishing).unwrap();
+    let lose = |case: &Case| {
+        let finishing = case.start(0, Deed::Prove).unwrap();
+        let (_, call, pending) = finish::begin(&core, finishing).unwrap();
+        (call, pending)
+    };
+    let _lost = [lose(&case), lose(&case)];
     case.pass(61);
     let asked = Cell::new(Vec::new());
     let fails = |worker| {
         asked.set([asked.take(), vec![worker]].concat());
         Err(crate::Error::Stopped)
     };
-    let look = |case: &mut Case| watchdog::look(&core, &mut case.life.lost, &fails);
-    look(&mut case);
-    look(&mut case);
+    for _ in 0..2 {
+        watchdog::look(&core, &mut case.life.lost, &fails);
+    }
     // The first two finish workers have the numbers below.
     assert_eq!(asked.take(), [2, 2]);
-    assert_eq!(case.watch(), 1);
-    assert_eq!(case.watch(), 0);
+    assert_eq!(case.watch(), [2, 3], "both are replaced now");
+    assert!(case.watch().is_empty());
 }

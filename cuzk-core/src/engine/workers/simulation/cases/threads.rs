@@ -199,6 +199,21 @@ fn an_engine_of_one_command_logs_less_and_makes_no_multiples() {
     assert!(!lines.contains("the job is accepted"), "{lines}");
 }
 
+#[test]
+fn parameters_are_compared_in_the_background() {
+    let mut place = Place::new();
+    place.config.srs.check_digests = true;
+    let engine = place.start();
+    let asset = CircuitId {
+        sector_size: SectorSize::GiB32,
+        ..id(POREP)
+    };
+    engine.core.assets.digests.ask(asset);
+    let state = || engine.core.assets.digests.state(asset).name();
+    wait_until("its files are not there", || state() == "unreadable");
+    engine.shutdown();
+}
+
 /// A place that does nothing: the test does it.
 struct Others;
 
