@@ -61,7 +61,10 @@ fn a_circuit_is_loaded_charged_and_let_go_of() {
     assert_eq!(case.life.devices[1].evictions(), (1, 0));
     let gone = evict(core, id).unwrap();
     assert_eq!((gone.was_loaded, gone.freed_bytes), (false, 0));
-    // One that is loaded and not charged is let go of as well.
+    // A circuit that is loaded and not charged is let go of as well.
+    core.assets.circuit(id, &Checkpoint::never()).unwrap();
+    assert_eq!(case.is_loaded(id), [true, false]);
+    assert!(evict(core, id).unwrap().was_loaded);
     case.params(id);
     let gone = evict(core, id).unwrap();
     assert_eq!((gone.was_loaded, gone.freed_bytes), (true, 0));

@@ -74,8 +74,11 @@ fn a_drained_job_waits_in_the_journal_if_it_can() {
         ..waits("b")
     };
     for options in [without_id, not_waiting] {
-        let refused = case.submit(request(POREP, 1), options);
-        assert!(matches!(refused, Err(Error::ShuttingDown)));
+        let lines = logged(|| {
+            let refused = case.submit(request(POREP, 1), options);
+            assert!(matches!(refused, Err(Error::ShuttingDown)));
+        });
+        assert!(lines.contains("the job is refused after all"), "{lines}");
     }
     assert!(case.disk.row("b").is_none(), "nothing is kept of it");
     // An urgent one is begun.

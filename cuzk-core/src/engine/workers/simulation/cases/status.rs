@@ -148,7 +148,11 @@ fn a_status_shows_how_far_its_jobs_are() {
         (device.proved, device.faults, device.quarantined),
         (1, 0, false)
     );
+    let name = case.core().timeline.names().job(job.number());
+    assert!(name.contains(&id(POREP).to_string()), "{name}");
     let waiting = case.submit(request(POREP, 1), waits("a")).unwrap();
+    let name = case.core().timeline.names().job(waiting.number());
+    assert!(name.contains(&format!("{} a", id(POREP))), "{name}");
     assert_eq!(of(&case.status(), &waiting).state, "waiting");
     case.core().dispatch.drain(true);
     let in_journal = case.submit(request(POREP, 1), waits("b")).unwrap();
