@@ -24,7 +24,9 @@ fn what_waits_for_a_device_that_is_out_goes_to_the_retry_worker() {
     case.make_ready(2);
     case.core().requeue_stranded();
     assert!(case.waiting().is_empty(), "the device is there");
-    assert!(case.start(0, Deed::ErrorInStart).is_none());
+    let lines = logged(|| assert!(case.start(0, Deed::ErrorInStart).is_none()));
+    let again = lines.matches("a partition has to be proved again");
+    assert_eq!(again.count(), 1, "{lines}");
     assert!(!case.is_trusted(0) && case.core().dispatch.ready.is_empty());
     let number = job.number();
     let mut waiting = case.waiting();

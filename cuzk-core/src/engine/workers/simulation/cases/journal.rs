@@ -28,8 +28,11 @@ impl Case {
 /// An engine after a restart, with a job in the journal.
 fn restarted(partitions: usize) -> Case {
     let mut case = Case::new(1, false);
-    case.submit(request(POREP, partitions), waits("a")).unwrap();
-    case.kill();
+    let submit = || case.submit(request(POREP, partitions), waits("a")).unwrap();
+    let lines = logged(|| drop(submit()));
+    assert!(lines.contains("the job is accepted"), "{lines}");
+    let lines = logged(|| case.kill());
+    assert!(!lines.contains("were changed"), "{lines}");
     case
 }
 

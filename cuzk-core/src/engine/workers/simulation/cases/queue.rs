@@ -177,7 +177,8 @@ fn an_attempt_is_overtaken_by_what_has_its_turn_before() {
     assert!(is_overtaken(dispatch, &second));
     dispatch.drain(true);
     assert!(!is_overtaken(dispatch, &second), "the first one is held");
-    let urgent = case.accept(WINDOW, 1);
+    // By two, which are no less than one.
+    let urgent = case.accept(WINDOW, 2);
     assert!(is_overtaken(dispatch, &first) && is_overtaken(dispatch, &second));
     assert!(!is_overtaken(dispatch, &urgent));
 }
