@@ -64,10 +64,10 @@ fn a_job_that_a_drain_holds_says_so() {
     assert!(reasons().eq(expected));
     assert!(case.status().draining);
     case.submit(request(POREP, 1), waits("a")).unwrap();
-    assert_eq!(reasons().last().unwrap(), "the engine is draining");
+    assert_eq!(reasons().next_back().unwrap(), "the engine is draining");
     case.core().dispatch.drain(false);
     let in_journal = "waits in the journal until the queue has room";
-    assert_eq!(reasons().last().unwrap(), in_journal);
+    assert_eq!(reasons().next_back().unwrap(), in_journal);
     assert!(!case.status().draining);
 }
 
