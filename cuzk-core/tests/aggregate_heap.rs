@@ -2,51 +2,18 @@
 //!
 //! In a process of its own, since all of its allocations are counted, and with one test,
 //! since others would allocate meanwhile.
-#![allow(unsafe_code)] // counts what it hands on to the system's allocator
 #![allow(clippy::unwrap_used)] // the helpers of tests may panic
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use cuzk_core::Config;
 use cuzk_core::aggregate::{AggregationKeys, aggregate_request, memory_bytes};
 use cuzk_groth16::aggregate::keys_bytes;
 use cuzk_kernels::Isa;
+use cuzk_testing::heap::CountingHeap;
 use cuzk_testing::{folder_with_porep_key, param_cache, put_srs};
 use rayon::ThreadPoolBuilder;
 
-/// The system's allocator, counting what is out.
-struct Counting;
-
-static OUT_BYTES: AtomicUsize = AtomicUsize::new(0);
-static MOST_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all of it is the system's.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let out = OUT_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST_BYTES.fetch_max(out, Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        OUT_BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// The most that `work` had out at once, over what was out before.
-fn most_bytes(work: impl FnOnce()) -> u64 {
-    let before = OUT_BYTES.load(Relaxed);
-    MOST_BYTES.store(before, Relaxed);
-    work();
-    (MOST_BYTES.load(Relaxed) - before) as u64
-}
+static HEAP: CountingHeap = CountingHeap::new();
 
 /// The most proofs of this test: enough for multi-scalar multiplications.
 const PROOFS: usize = 256;
@@ -65,10 +32,10 @@ fn an_aggregation_has_on_the_heap_no_more_than_is_charged() {
             let pool = ThreadPoolBuilder::new().num_threads(threads);
             let pool = pool.build().unwrap();
             let keys = AggregationKeys::new(&config);
-            let used = most_bytes(|| {
+            let used = HEAP.most_bytes(|| {
                 let aggregate = || aggregate_request(&config, &keys, &request).unwrap();
                 drop(pool.install(aggregate));
-            });
+            }) as u64;
             let said = memory_bytes(&config, &request).unwrap() + keys_bytes(proofs);
             println!("{isa} {proofs} {threads}: said {said}, used {used}");
             assert!(

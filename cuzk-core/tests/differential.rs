@@ -13,17 +13,15 @@ use std::time::Duration;
 
 use bellperson::groth16::Parameters;
 use blstrs::{Bls12, Scalar};
-use cuzk_core::pipeline::{Partition, ProvingResources, SynthesisResources, prove_partition};
+use cuzk_core::pipeline::Partition;
 use cuzk_core::timeline::Timeline;
 use cuzk_filecoin::{
     ProofKind, ProofRequest, SectorSize, Statement, decode, decode_reference, vanilla,
 };
+use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{Backend, CpuBackend, CudaBackend, HostBG2, Randomness};
-use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::LoadedParams;
-use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
-use cuzk_memory::{Checkpoint, Dealloc, ThrottleManner};
 use cuzk_testing::differential::{again, is_long, seeds};
 use ff::Field;
 use rand_chacha::ChaCha8Rng;
@@ -80,7 +78,7 @@ impl Case {
     }
 
     /// Returns the verified proof of a backend. The witness is evaluated with `isa`.
-    fn ours(&self, backend: &Arc<dyn Backend>, isa: Isa, pool: &ThreadPool) -> Vec<u8> {
+    fn ours(&self, backend: &Arc<dyn Backend>, isa: Isa) -> Vec<u8> {
         let [r, s] = self.randomness;
         let partition = Partition {
             statement: &*self.statement,
@@ -90,26 +88,10 @@ impl Case {
             bit_sums: None,
             randomness: Randomness::Added { r, s },
         };
-        let synthesis = SynthesisResources {
-            pool,
-            isa,
-            buffers: &buffer_pool(Dealloc::Recycle, 0),
-            throttle: None,
-            manner: ThrottleManner::Sleep,
-            form: CircuitForm::Compiled,
-            evaluate: !backend.evaluates(),
-            checkpoint: Checkpoint::never(),
-        };
-        let proving = ProvingResources {
-            backend,
-            device: 0,
-            key: self.params.prepared_key(),
-            pool,
-        };
         let timeline = Timeline::default();
         let trace = timeline.trace(0, Some(self.partition));
-        let proof = prove_partition(partition, synthesis, proving, || (), trace);
-        proof.unwrap().as_bytes().to_vec()
+        let how = (isa, !backend.evaluates());
+        common::proof(partition, &self.params, backend, how, trace)
     }
 }
 
@@ -163,7 +145,7 @@ fn every_backend_makes_bellpersons_proofs_of_random_sectors() {
                 if is_slow && !is_long() {
                     continue;
                 }
-                let proof = case.ours(backend, *isa, &pool);
+                let proof = case.ours(backend, *isa);
                 assert!(proof == expected, "{kind} on {name}, seed {seed}");
             }
         }

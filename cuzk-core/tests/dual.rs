@@ -22,13 +22,11 @@ use blstrs::Scalar;
 use cuzk_core::circuits;
 use cuzk_core::config::Devices;
 use cuzk_core::job::JobOptions;
-use cuzk_core::pipeline::{
-    Partition, ProvingResources, SynthesisResources, prove_partition, prove_start,
-    synthesize_partition,
-};
+use cuzk_core::pipeline::{Partition, SynthesisResources, prove_start, synthesize_partition};
 use cuzk_core::timeline::{Span, Stage, Timeline, Trace};
 use cuzk_core::{Engine, Error};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, Statement, decode};
+use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::footprint::buffer_bytes;
 use cuzk_groth16::backend::{
     Backend, BackendError, CpuBackend, CudaBackend, Device, Evaluation, HostBG2, Randomness,
@@ -36,13 +34,12 @@ use cuzk_groth16::backend::{
 };
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{LoadedParams, ParamCache, Shapes};
-use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
 use cuzk_kernels::msm::{g1_stream, g2_bucket_bytes, g2_stream};
 use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::quotient::quotient;
 use cuzk_memory::Checkpoint;
-use cuzk_memory::{Dealloc, ThrottleManner};
+use cuzk_memory::Dealloc;
 use cuzk_pce::Density;
 use supraseal_sys::device::{
     BG2, CircuitShape, DeviceOptions, DevicePlan, DeviceProver, DeviceSums, Intermediates, Queries,
@@ -106,15 +103,12 @@ impl Case {
         checkpoint: Checkpoint<'static>,
         trace: Trace<'_>,
     ) -> Result<Synthesized, Error> {
+        let pool = &common::config().synthesis.pool().unwrap();
+        let buffers = &buffer_pool(Dealloc::Recycle, 0);
         let resources = SynthesisResources {
-            pool: &common::config().synthesis.pool().unwrap(),
-            isa: Isa::best(),
-            buffers: &buffer_pool(Dealloc::Recycle, 0),
             throttle,
-            manner: ThrottleManner::Sleep,
-            form: CircuitForm::Compiled,
-            evaluate,
             checkpoint,
+            ..common::synthesis(pool, buffers, Isa::best(), evaluate)
         };
         synthesize_partition(self.partition(Randomness::from_os()), resources, trace)
     }
@@ -191,27 +185,11 @@ impl Case {
         evaluate: bool,
     ) -> (Vec<u8>, Vec<Stage>) {
         let timeline = Timeline::default();
-        let pool = &common::config().synthesis.pool().unwrap();
-        let synthesis = SynthesisResources {
-            pool,
-            isa: Isa::best(),
-            buffers: &buffer_pool(Dealloc::Recycle, 0),
-            throttle: None,
-            manner: ThrottleManner::Sleep,
-            form: CircuitForm::Compiled,
-            evaluate,
-            checkpoint: Checkpoint::never(),
-        };
-        let proving = ProvingResources {
-            backend,
-            device: 0,
-            key: self.params.prepared_key(),
-            pool,
-        };
         let (partition, trace) = (self.partition(randomness), timeline.trace(0, Some(0)));
-        let proof = prove_partition(partition, synthesis, proving, || (), trace);
+        let how = (Isa::best(), evaluate);
+        let proof = common::proof(partition, &self.params, backend, how, trace);
         let stages = timeline.spans().iter().map(|span| span.stage).collect();
-        (proof.unwrap().as_bytes().to_vec(), stages)
+        (proof, stages)
     }
 }
 

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 use std::any::Any;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -93,6 +94,32 @@ impl Corpus {
             tried += 1;
         }
         tried + self.inputs.len() as u64
+    }
+
+    /// Tries a decoder with `count` mutants, as [`Self::fuzz`] does. `decode` looks at what it
+    /// made of an input, and `is_expected` returns true for an error that the decoder may
+    /// answer with. Prints the number of inputs, which are `inputs`.
+    ///
+    /// # Panics
+    /// As [`Self::fuzz`]. Also if the decoder takes no input or refuses none: such a corpus
+    /// tries nothing.
+    pub fn fuzz_decoder<E: fmt::Display>(
+        &self,
+        inputs: &str,
+        count: u64,
+        mut decode: impl FnMut(&[u8]) -> Result<(), E>,
+        is_expected: impl Fn(&E) -> bool,
+    ) {
+        let (mut good, mut bad) = (0_u64, 0_u64);
+        let tried = self.fuzz(count, |input| match decode(input) {
+            Ok(()) => good += 1,
+            Err(error) => {
+                assert!(is_expected(&error), "{error}");
+                bad += 1;
+            }
+        });
+        println!("{tried} {inputs}");
+        assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
     }
 
     fn try_one(&self, input: &[u8], check: &mut impl FnMut(&[u8])) {
@@ -185,6 +212,27 @@ mod tests {
         finds(20_000, b"size=size").unwrap_err();
         // The kept input comes before all mutants.
         finds(0, b"size=size").unwrap_err();
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_decoder_takes_some_inputs_and_refuses_others_as_it_may() {
+        let folder = std::env::temp_dir().join(format!("cuzk-decoder-{}", std::process::id()));
+        let is_tried = |decode: fn(&[u8]) -> Result<(), &'static str>| {
+            let corpus = Corpus::read(&folder).with(*b"size=2048");
+            let fuzz = || corpus.fuzz_decoder("sizes", 200, decode, |error| *error == "no size");
+            catch_unwind(fuzz).is_ok()
+        };
+        assert!(is_tried(|input| match input.starts_with(b"size") {
+            true => Ok(()),
+            false => Err("no size"),
+        }));
+        assert!(!is_tried(|_| Ok(())), "it refuses nothing");
+        assert!(!is_tried(|_| Err("no size")), "it takes nothing");
+        assert!(!is_tried(|input| match input.starts_with(b"size") {
+            true => Ok(()),
+            false => Err("a defect"),
+        }));
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -136,13 +136,11 @@ fn check_rows(transaction: &ReadTransaction, checked: &mut Checked) -> Result<()
         .map_err(JournalError::store)?;
 
     let mut seen = 0;
-    let mut unreadable = 0;
     for entry in jobs.iter().map_err(JournalError::store)? {
         let (id, stored) = entry.map_err(JournalError::store)?;
         let id = std::str::from_utf8(id.value()).map_err(|_| disagree("jobs"))?;
         seen += 1;
         let Ok(row) = Row::decode(id, stored.value()) else {
-            unreadable += 1;
             continue;
         };
         let (request_bytes, stored_bytes) = row.request_bytes();
@@ -192,7 +190,7 @@ fn check_rows(transaction: &ReadTransaction, checked: &mut Checked) -> Result<()
         .last()
         .map_err(JournalError::store)?
         .is_some_and(|(at, _)| after(at.value().0) > checked.totals.next_sequence);
-    if orphan && unreadable == 0 {
+    if orphan {
         return Err(disagree("requests"));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The common part of the tests of several crates: the bundled requests, and one cache of
 //! insecure parameters of the smallest circuits. They are made when they are first needed.
 //! [`circuits`] are other circuits than Filecoin's. [`fuzz`] tries decoders. [`differential`] has
-//! the seeds of the tests that compare provers.
+//! the seeds of the tests that compare provers. [`heap`] counts what a test allocates.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
@@ -9,6 +9,7 @@
 
 pub mod circuits;
 pub mod differential;
+pub mod heap;
 
 pub use cuzk_fuzz as fuzz;
 

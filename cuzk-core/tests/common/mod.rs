@@ -16,12 +16,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cuzk_core::job::{JobHandle, JobOptions};
+use cuzk_core::pipeline::{Partition, ProvingResources, SynthesisResources, prove_partition};
 use cuzk_core::scheduler::priority::Priority;
+use cuzk_core::timeline::Trace;
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::{ProofKind, Statement};
-use cuzk_groth16::Circuit;
-use cuzk_groth16::params::{MappedMultiples, Shapes};
+use cuzk_groth16::backend::Backend;
+use cuzk_groth16::memory::buffer_pool;
+use cuzk_groth16::params::{LoadedParams, MappedMultiples, Shapes};
+use cuzk_groth16::{Circuit, CircuitForm};
 use cuzk_kernels::Isa;
+use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
+use rayon::ThreadPool;
 
 /// Shared by all test binaries, and kept between runs.
 pub(crate) fn param_cache() -> PathBuf {
@@ -60,6 +66,47 @@ pub(crate) fn shapes(kind: ProofKind, folder: &Path) -> Shapes {
     let multiples = params.mapped().multiples(&circuit, Isa::best(), &pool);
     let multiples = multiples.usable();
     multiples.map(MappedMultiples::shapes).unwrap_or_default()
+}
+
+/// Returns what synthesis runs with if nothing throttles or stops it.
+pub(crate) fn synthesis<'a>(
+    pool: &'a ThreadPool,
+    buffers: &'a Arc<BufferPool>,
+    isa: Isa,
+    evaluate: bool,
+) -> SynthesisResources<'a> {
+    SynthesisResources {
+        pool,
+        isa,
+        buffers,
+        throttle: None,
+        manner: ThrottleManner::Sleep,
+        form: CircuitForm::Compiled,
+        evaluate,
+        checkpoint: Checkpoint::never(),
+    }
+}
+
+/// Proves a partition on a backend, with the instructions `isa` in its synthesis, which
+/// evaluates A and B or leaves them to the backend. Returns the verified proof.
+pub(crate) fn proof(
+    partition: Partition<'_>,
+    params: &LoadedParams,
+    backend: &Arc<dyn Backend>,
+    (isa, evaluate): (Isa, bool),
+    trace: Trace<'_>,
+) -> Vec<u8> {
+    let pool = &config().synthesis.pool().unwrap();
+    let buffers = &buffer_pool(Dealloc::Recycle, 0);
+    let synthesis = synthesis(pool, buffers, isa, evaluate);
+    let proving = ProvingResources {
+        backend,
+        device: 0,
+        key: params.prepared_key(),
+        pool,
+    };
+    let proof = prove_partition(partition, synthesis, proving, || (), trace);
+    proof.unwrap().as_bytes().to_vec()
 }
 
 /// A job of this id.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cuzk_filecoin::{AggregateRequest, ProofKind, ProofRequest, decode, decode_partition};
+use cuzk_filecoin::{AggregateRequest, Error, ProofKind, ProofRequest, decode, decode_partition};
 use cuzk_testing::fuzz::Corpus;
 
 fn corpus(name: &str) -> Corpus {
@@ -19,20 +19,13 @@ fn mutated_partitions_are_decoded_or_errors_of_the_input() {
             let statement = decode(&cuzk_testing::bundled_request(kind)).unwrap();
             corpus.with(statement.partition_request(0).unwrap())
         });
-    let (mut good, mut bad) = (0, 0);
-    let count = corpus.fuzz(1_000, |input| match decode_partition(input) {
-        Ok(statement) => {
+    let decode = |input: &[u8]| {
+        decode_partition(input).map(|statement| {
             assert_eq!(statement.partitions(), 1);
             statement.public_inputs(0).unwrap();
-            good += 1;
-        }
-        Err(error) => {
-            assert!(error.is_input(), "{error}");
-            bad += 1;
-        }
-    });
-    println!("{count} partitions");
-    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+        })
+    };
+    corpus.fuzz_decoder("partitions", 1_000, decode, Error::is_input);
 }
 
 /// Requests in JSON, and what Curio's calls have, which is the output of C1 alone.
@@ -57,23 +50,12 @@ fn mutated_files_of_requests_are_decoded_or_errors_of_the_input() {
     let corpus = names.into_iter().fold(corpus("requests"), |corpus, name| {
         corpus.with(std::fs::read(cuzk_testing::data(&format!("{name}.json"))).unwrap())
     });
-    let (mut good, mut bad) = (0, 0);
-    let decoded =
-        |input: &[u8]| ProofRequest::from_json(input).and_then(|request| decode(&request));
-    let count = corpus
-        .with_words(&WORDS)
-        .fuzz(1_000, |input| match decoded(input) {
-            Ok(statement) => {
-                statement.public_inputs(0).unwrap();
-                good += 1;
-            }
-            Err(error) => {
-                assert!(error.is_input(), "{error}");
-                bad += 1;
-            }
-        });
-    println!("{count} files of requests");
-    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+    let decode = |input: &[u8]| {
+        let decoded = ProofRequest::from_json(input).and_then(|request| decode(&request));
+        decoded.map(|statement| drop(statement.public_inputs(0).unwrap()))
+    };
+    let corpus = corpus.with_words(&WORDS);
+    corpus.fuzz_decoder("files of requests", 1_000, decode, Error::is_input);
 }
 
 #[test]
@@ -88,21 +70,12 @@ fn mutated_requests_to_aggregate_are_read_or_errors_of_the_input() {
     let request = cuzk_testing::bundled_request(ProofKind::Porep);
     let mut aggregate = AggregateRequest::of(&request, vec![7; 192]).unwrap();
     aggregate.push(&request, vec![8; 192]).unwrap();
-    let (mut good, mut bad) = (0, 0);
+    let decode = |input: &[u8]| {
+        AggregateRequest::from_json(input).map(|read| {
+            assert_eq!(AggregateRequest::from_json(&read.to_json()).unwrap(), read);
+        })
+    };
     let corpus = corpus("aggregates").with(aggregate.to_json());
-    let count =
-        corpus
-            .with_words(&WORDS)
-            .fuzz(10_000, |input| match AggregateRequest::from_json(input) {
-                Ok(read) => {
-                    assert_eq!(AggregateRequest::from_json(&read.to_json()).unwrap(), read);
-                    good += 1;
-                }
-                Err(error) => {
-                    assert!(error.is_input(), "{error}");
-                    bad += 1;
-                }
-            });
-    println!("{count} requests to aggregate");
-    assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
+    let corpus = corpus.with_words(&WORDS);
+    corpus.fuzz_decoder("requests to aggregate", 10_000, decode, Error::is_input);
 }

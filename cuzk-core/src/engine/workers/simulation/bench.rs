@@ -5,7 +5,9 @@
 //! pair of a proof and a public input once.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::ffi::OsString;
+use std::fs;
+use std::sync::{Arc, LazyLock};
 
 use bellperson::groth16::Proof;
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
@@ -101,8 +103,17 @@ fn own_pool() -> Arc<ThreadPool> {
     OWN_POOL.with(|pool| Arc::clone(pool.get_or_init(new)))
 }
 
-impl Bench {
-    pub(super) fn new() -> Self {
+/// The parts of a bench that take time. They are the same for all, and are made once.
+struct Made {
+    /// The files of the circuits and of their parameters.
+    files: Vec<(OsString, Vec<u8>)>,
+    proofs: Arc<Vec<Proof<Bls12>>>,
+}
+
+static MADE: LazyLock<Made> = LazyLock::new(Made::new);
+
+impl Made {
+    fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = cuzk_pce::compile(Root::new(0, false)).unwrap();
         for id in KINDS.map(id) {
@@ -117,24 +128,48 @@ impl Bench {
                 )
                 .unwrap();
         }
+        let files = fs::read_dir(folder.path()).unwrap().map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_owned();
+            (name, fs::read(path).unwrap())
+        });
+        let files = files.collect();
+        let mut bench = Bench::of(folder, Arc::default());
+        bench.proofs = Arc::new((0..ROOTS).map(|root| bench.prove(root)).collect());
+        bench.judge();
+        Self {
+            files,
+            proofs: bench.proofs,
+        }
+    }
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in &MADE.files {
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        Self::of(folder, Arc::clone(&MADE.proofs))
+    }
+
+    /// Returns a bench with the circuits and parameters in a folder.
+    fn of(folder: TempDir, proofs: Arc<Vec<Proof<Bls12>>>) -> Self {
         let mut config = Config::default();
         config.srs.param_cache = folder.path().to_owned();
         config.srs.multiples = Vec::new();
         config.synthesis.threads = 1;
         config.gpus.gpu_threads = 1;
         let params = ParamCache::new(folder.path()).with_threads(1);
-        let mut bench = Self {
+        Self {
             pool: own_pool(),
             config,
             resources: Arc::new(GpuResources::new().unwrap()),
             circuits: Arc::default(),
             params: Arc::new(params),
-            proofs: Arc::default(),
+            proofs,
             _folder: folder,
-        };
-        bench.proofs = Arc::new((0..ROOTS).map(|root| bench.prove(root)).collect());
-        bench.judge();
-        bench
+        }
     }
 
     /// Proves a root on the CPU.

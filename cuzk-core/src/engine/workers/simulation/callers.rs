@@ -39,10 +39,7 @@ impl World<'_> {
                 self.cancel();
                 Ok(())
             }
-            16..19 => {
-                self.set_priority();
-                Ok(())
-            }
+            16..19 => self.set_priority(),
             19..23 => {
                 let time = Duration::from_millis(self.rng.gen_range(0..10_000));
                 self.pass(time);
@@ -205,8 +202,10 @@ impl World<'_> {
         }
     }
 
-    fn set_priority(&mut self) {
-        let Some(job) = self.any_job() else { return };
+    fn set_priority(&mut self) -> Done {
+        let Some(job) = self.any_job() else {
+            return Ok(());
+        };
         let priority = Priority::ALL[self.rng.gen_range(0..Priority::ALL.len())];
         let tracked = &mut self.jobs[job];
         // An attempt that runs keeps the place that it had, and may come back to it.
@@ -219,6 +218,12 @@ impl World<'_> {
         finishing.visit(|finishing| runs |= is_of_job(&finishing.attempt));
         tracked.has_old_places |= runs;
         self.life.core.set_priority(&tracked.job, priority);
+        if tracked.job.priority() == priority {
+            return Ok(());
+        }
+        Err(Violation::Order(format!(
+            "{number} does not have the priority {priority}"
+        )))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The numbers are those of the invariants in ARCHITECTURE.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -98,6 +98,7 @@ impl World<'_> {
     pub(super) fn check(&mut self) -> Checked {
         self.check_ends()?;
         self.check_attempts()?;
+        self.check_kept()?;
         self.check_queues()?;
         self.check_memory()
     }
@@ -169,13 +170,7 @@ impl World<'_> {
                 "job {job} has ended and waits"
             )));
         }
-        let mut in_journal = core.jobs.waiting.numbers();
-        in_journal.extend(
-            self.life
-                .resumed
-                .as_ref()
-                .map(|(next, _)| next.job.number()),
-        );
+        let in_journal = self.in_journal();
         let mut expected = Partitions::new();
         for job in core.jobs.registry.all_live() {
             if !in_journal.contains(&job.number()) {
@@ -187,6 +182,40 @@ impl World<'_> {
             return Err(Violation::Attempts(format!(
                 "expected {expected:?}, there are {there:?}"
             )));
+        }
+        Ok(())
+    }
+
+    /// Returns the numbers of the jobs that wait in the journal, or are read from it now.
+    fn in_journal(&self) -> HashSet<u64> {
+        let mut in_journal = self.life.core.jobs.waiting.numbers();
+        let resumed = self.life.resumed.as_ref();
+        in_journal.extend(resumed.map(|(next, _)| next.job.number()));
+        in_journal
+    }
+
+    /// The proofs of a job that goes on are those that the journal has, unless a write failed
+    /// in this life of the engine.
+    fn check_kept(&self) -> Checked {
+        if self.disk.lock().failures != self.failures_of_earlier_lives {
+            return Ok(());
+        }
+        let in_journal = self.in_journal();
+        let goes_on = |job: &JobState| !job.has_ended() && !in_journal.contains(&job.number());
+        let jobs = self.jobs.iter().map(|tracked| &tracked.job);
+        for job in jobs.filter(|job| goes_on(job)) {
+            let Some(row) = job.id().and_then(|id| self.disk.row(id)) else {
+                continue;
+            };
+            let done = job.done();
+            let kept = |partition: u32| row.finished.contains_key(&partition);
+            if !(0..).zip(&done).all(|(at, done)| kept(at) == *done) {
+                return Err(Violation::Journal(format!(
+                    "job {:?} has the proofs {done:?}, kept are those of {:?}",
+                    job.id(),
+                    row.finished.keys()
+                )));
+            }
         }
         Ok(())
     }

@@ -4,15 +4,18 @@
 //! is due. The invariant: a device does the next deed that it was told.
 
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_groth16::Circuit;
 use cuzk_groth16::backend::{
-    Backend, BackendError, Device, Footprint, Pending, SynthesisShare, Synthesized,
+    Backend, BackendError, Batch, BitSums, CpuBackend, Device, Footprint, Pending, SynthesisShare,
+    Synthesized,
 };
-use cuzk_groth16::params::Shapes;
+use cuzk_groth16::params::{MappedParams, Shapes};
+use rayon::ThreadPool;
 use supraseal_sys::{GpuResources, Status};
 
 use super::bench::{Bench, ROOTS};
@@ -49,8 +52,15 @@ pub(super) struct SimulatedDevice {
     proofs: Arc<Vec<Proof<Bls12>>>,
     resources: Arc<GpuResources>,
     is_this_cpu: bool,
+    pool: Arc<ThreadPool>,
     /// The next deed, and the root that is to be proved.
     next: Mutex<(Deed, usize)>,
+    /// True if it adds up bits. That takes a run more time than all else, and no proof of a
+    /// run needs the sums.
+    adds_bits: AtomicBool,
+    /// How often it let go of a circuit, and of parameters.
+    circuits_gone: AtomicUsize,
+    params_gone: AtomicUsize,
 }
 
 impl SimulatedDevice {
@@ -59,8 +69,23 @@ impl SimulatedDevice {
             proofs: Arc::clone(&bench.proofs),
             resources: Arc::clone(&bench.resources),
             is_this_cpu,
+            pool: Arc::clone(&bench.pool),
             next: Mutex::new((Deed::Prove, 0)),
+            adds_bits: AtomicBool::new(false),
+            circuits_gone: AtomicUsize::new(0),
+            params_gone: AtomicUsize::new(0),
         })
+    }
+
+    /// Has it add up bits from now on.
+    pub(super) fn add_bits(&self) {
+        self.adds_bits.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns how often it let go of a circuit, and of parameters.
+    pub(super) fn evictions(&self) -> (usize, usize) {
+        let gone = [&self.circuits_gone, &self.params_gone];
+        gone.map(|count| count.load(Ordering::Relaxed)).into()
     }
 
     pub(super) fn device(self: &Arc<Self>) -> Device {
@@ -99,6 +124,31 @@ impl Backend for SimulatedDevice {
 
     fn evaluates(&self) -> bool {
         true
+    }
+
+    /// Two partitions have the memory of one.
+    fn batch_footprint(&self, _: &Circuit, partitions: usize) -> Option<Footprint> {
+        self.is_this_cpu.then(|| Footprint {
+            peak_bytes: 50 * MIB * partitions as u64,
+            finish_bytes: 0,
+            kept_blocks: Vec::new(),
+        })
+    }
+
+    fn sum_bits(&self, batch: &Batch<'_>, trace: Trace<'_>) -> Result<Vec<BitSums>, BackendError> {
+        if !self.adds_bits.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let resources = Arc::clone(&self.resources);
+        CpuBackend::new(resources, Arc::clone(&self.pool)).sum_bits(batch, trace)
+    }
+
+    fn evict(&self, _: &Circuit) {
+        self.circuits_gone.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn evict_params(&self, _: &MappedParams) {
+        self.params_gone.fetch_add(1, Ordering::Relaxed);
     }
 
     fn prove_start(

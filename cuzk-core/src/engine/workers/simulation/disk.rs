@@ -26,7 +26,7 @@ pub(super) enum Trouble {
     None,
     /// No write succeeds, and nothing of it is there.
     Full,
-    /// No write succeeds, and all of it is there.
+    /// No write succeeds, and all of it is there. No request can be read.
     Torn,
     /// Every other write or so fails, and nothing of it is there.
     Flaky,
@@ -40,7 +40,7 @@ pub(super) struct Row {
     options: JobOptions,
     sequence: u64,
     accepted_unix_ms: u64,
-    finished: BTreeMap<u32, Vec<u8>>,
+    pub(super) finished: BTreeMap<u32, Vec<u8>>,
 }
 
 /// The content of the disk.
@@ -108,14 +108,18 @@ impl Content {
         if self.trouble == Trouble::Torn {
             change(self)?;
         }
-        let what = "the simulated disk failed".to_owned();
-        Err(JournalError::Store { what })
+        Err(failure())
     }
 
     fn known(&mut self, id: &str) -> StoreResult<&mut Row> {
         let unknown = || JournalError::Unknown { id: id.to_owned() };
         self.rows.get_mut(id).ok_or_else(unknown)
     }
+}
+
+fn failure() -> JournalError {
+    let what = "the simulated disk failed".to_owned();
+    JournalError::Store { what }
 }
 
 fn ended(id: &str) -> JournalError {
@@ -190,6 +194,9 @@ impl Store for SimulatedDisk {
 
     fn request(&self, id: &str) -> StoreResult<Vec<u8>> {
         let mut content = self.lock();
+        if content.trouble == Trouble::Torn {
+            return Err(failure());
+        }
         let row = content.known(id)?;
         match row.end {
             Some(_) => Err(ended(id)),

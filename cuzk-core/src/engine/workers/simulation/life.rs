@@ -80,11 +80,11 @@ pub(super) struct Life {
 /// The sizes of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
-    config: Config,
+    pub(super) config: Config,
     devices: usize,
     are_this_cpu: bool,
     /// True if what is evicted has to be loaded anew, which takes longer than a whole run.
-    evicts: bool,
+    pub(super) evicts: bool,
 }
 
 impl Sizes {
@@ -108,6 +108,28 @@ impl Sizes {
             devices: rng.gen_range(1..=3),
             are_this_cpu: rng.gen_ratio(1, 4),
             evicts,
+        }
+    }
+
+    /// Returns the sizes of an engine that has room and memory for all that a test asks of it.
+    pub(super) fn plenty(bench: &Bench, devices: usize, are_this_cpu: bool) -> Self {
+        let mut config = bench.config.clone();
+        let s = Duration::from_secs;
+        config.synthesis.partition_workers = 1;
+        config.pipeline.synthesis_lookahead = 2;
+        config.pipeline.finish_workers = 2;
+        config.gpus.gpu_workers_per_device = 1;
+        config.gpus.faults_max = 1;
+        (config.gpus.stall, config.gpus.rest) = (s(60), s(30));
+        config.jobs.queued_partitions = 100;
+        config.memory.total_budget_bytes = 4000 * MIB;
+        config.memory.safety_margin_bytes = MIB;
+        config.memory.critical_reserve_bytes = 0;
+        Self {
+            config,
+            devices,
+            are_this_cpu,
+            evicts: false,
         }
     }
 }

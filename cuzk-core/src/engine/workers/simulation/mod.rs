@@ -11,11 +11,12 @@
 //! * the end of the engine, which joins threads;
 //! * the journal's file, for which there is a model ([`disk`]);
 //! * in nine runs of ten, the loading of what was evicted;
-//! * the pause for critical work, partitions on other machines, batches, and parameters that
-//!   are replaced on disk.
+//! * the pause for critical work, partitions on other machines, the sums of a batch, and
+//!   parameters that are replaced on disk.
 //!
 //! Reading order: [`world`] (a run) → [`life`] (an engine without threads) → [`steps`]
-//! and [`callers`] → [`checks`] → [`device`], [`disk`], [`request`] → [`bench`].
+//! and [`callers`] → [`checks`] → [`device`], [`disk`], [`request`] → [`bench`] → [`cases`]
+//! (tests that decide each step themselves).
 
 #![allow(
     clippy::unwrap_used,
@@ -25,6 +26,7 @@
 
 mod bench;
 mod callers;
+mod cases;
 mod checks;
 mod device;
 mod disk;

@@ -105,6 +105,8 @@ pub(super) struct World<'b> {
     pub(super) named: Vec<Request>,
     /// The failed writes before this step.
     pub(super) failures_before: u64,
+    /// The failed writes before this life of the engine.
+    pub(super) failures_of_earlier_lives: u64,
     pub(super) failed_on: HashSet<FailedOn>,
     pub(super) report: Report,
     /// True once the faults have ended.
@@ -136,6 +138,7 @@ impl<'b> World<'b> {
             jobs: Vec::new(),
             named,
             failures_before: 0,
+            failures_of_earlier_lives: 0,
             failed_on: HashSet::new(),
             report: Report::default(),
             is_ending: false,
@@ -232,6 +235,7 @@ impl<'b> World<'b> {
     pub(super) fn kill(&mut self) -> Result<(), Violation> {
         self.report.kills += 1;
         self.disk.killed();
+        self.failures_of_earlier_lives = self.disk.lock().failures;
         self.life = Life::start(self.bench, &self.sizes, &self.disk);
         self.failed_on.clear();
         let before = std::mem::take(&mut self.jobs);

@@ -2,11 +2,7 @@
 //!
 //! In a process of its own, since all of its allocations are counted, and with one test,
 //! since others would allocate meanwhile.
-#![allow(unsafe_code)] // counts what it hands on to the system's allocator
 #![allow(clippy::unwrap_used)] // the helpers of tests may panic
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
@@ -14,44 +10,15 @@ use cuzk_kernels::msm::{
     Bits, MsmMemory, MsmTerm, MsmTermSize, PackedScalars, g1_columns, g1_of_terms, g2_columns,
     g2_of_terms,
 };
+use cuzk_testing::heap::CountingHeap;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::ThreadPoolBuilder;
 
-/// The system's allocator, counting what is out.
-struct Counting;
-
-static OUT_BYTES: AtomicUsize = AtomicUsize::new(0);
-static MOST_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all of it is the system's.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let out = OUT_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST_BYTES.fetch_max(out, Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        OUT_BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// The most that `work` had out at once, over what was out before.
-fn most_bytes(work: impl FnOnce()) -> usize {
-    let before = OUT_BYTES.load(Relaxed);
-    MOST_BYTES.store(before, Relaxed);
-    work();
-    MOST_BYTES.load(Relaxed) - before
-}
+static HEAP: CountingHeap = CountingHeap::new();
 
 /// Scalars each of which is wide, or a one, or a zero.
 const TERMS: usize = 1 << 14;
@@ -101,8 +68,14 @@ fn sums_have_on_the_heap_what_is_said() {
             // Once before, for what is made once.
             in_g1();
             for (used, said) in [
-                (most_bytes(in_g1), MsmMemory::of_g1(isa, &counts, threads)),
-                (most_bytes(in_g2), MsmMemory::of_g2(isa, &counts, threads)),
+                (
+                    HEAP.most_bytes(in_g1),
+                    MsmMemory::of_g1(isa, &counts, threads),
+                ),
+                (
+                    HEAP.most_bytes(in_g2),
+                    MsmMemory::of_g2(isa, &counts, threads),
+                ),
             ] {
                 check(used, said.heap_bytes, threads, isa);
             }
@@ -137,9 +110,9 @@ fn columns_have_on_the_heap_what_is_said(g1: &[G1Affine], g2: &[G2Affine]) {
             // Once before, for what is made once.
             in_g1();
             let said = MsmMemory::of_g1_columns(isa, columns.len(), TERMS, threads);
-            check(most_bytes(in_g1), said.heap_bytes, threads, isa);
+            check(HEAP.most_bytes(in_g1), said.heap_bytes, threads, isa);
             let said = MsmMemory::of_g2_columns(isa, columns.len(), TERMS, threads);
-            check(most_bytes(in_g2), said.heap_bytes, threads, isa);
+            check(HEAP.most_bytes(in_g2), said.heap_bytes, threads, isa);
         }
     }
 }
