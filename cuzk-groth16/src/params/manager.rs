@@ -23,6 +23,7 @@ use super::error::ParamsError;
 use super::file::read_verifying_key;
 use super::generate::generate;
 use super::mapped::MappedParams;
+use super::multiples;
 use super::new_file::{Stoppable, created, lock_or_wait, write_key, write_new};
 use super::toxic_waste::ToxicWaste;
 use crate::once_map::OnceMap;
@@ -158,6 +159,12 @@ impl ParamCache {
     #[must_use]
     pub fn params_path(&self, files: &ParameterFiles) -> PathBuf {
         self.dir.join(&files.params)
+    }
+
+    /// Where the multiples of the parameters of `files` are, or would be.
+    #[must_use]
+    pub fn multiples_path(&self, files: &ParameterFiles) -> PathBuf {
+        multiples::path_beside(&self.params_path(files))
     }
 
     /// Where the verifying key of `files` is, or would be.

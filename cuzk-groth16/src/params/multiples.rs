@@ -23,7 +23,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use cuzk_kernels::Isa;
@@ -47,7 +47,12 @@ pub const LIMIT_BYTES: u64 = 2 << 30;
 /// Where the multiples of these parameters' bases are, or would be.
 #[must_use]
 pub fn multiples_path(params: &ParamsFile) -> PathBuf {
-    params.path().with_extension("multiples")
+    path_beside(params.path())
+}
+
+/// Where the multiples are of the parameters in this file.
+pub(in crate::params) fn path_beside(params: &Path) -> PathBuf {
+    params.with_extension("multiples")
 }
 
 /// The multiples of a circuit's bases, mapped into memory.

@@ -97,8 +97,7 @@ fn make(context: &Context, id: CircuitId, limit_bytes: u64) -> Result<WrittenMul
 /// Describes the multiples that are there after a signal.
 fn left_of(id: CircuitId, folder: &Path) -> String {
     let files = circuits::parameter_files(id).ok();
-    let params = files.map(|files| ParamCache::new(folder).params_path(&files));
-    let multiples = params.map(|params| params.with_extension("multiples"));
+    let multiples = files.map(|files| ParamCache::new(folder).multiples_path(&files));
     match multiples.filter(|path| path.exists()) {
         Some(path) => format!("{id}: multiples are in {}", shown(&path)),
         None => format!("{id}: its multiples are not made, and nothing of them is kept"),
