@@ -21,8 +21,8 @@ use filecoin_proofs_api::seal::{
 };
 use filecoin_proofs_api::update::{empty_sector_update_encode_into, generate_partition_proofs};
 use filecoin_proofs_api::{
-    PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, SectorId,
-    UnpaddedBytesAmount,
+    PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, RegisteredSealProof,
+    SectorId, UnpaddedBytesAmount,
 };
 use rand::RngCore;
 use rand_chacha::ChaCha8Rng;
@@ -45,13 +45,21 @@ pub(super) fn make(
     size: SectorSize,
     rng: ChaCha8Rng,
 ) -> Result<ProofRequest, Error> {
-    let sector = Sector::seal(size, rng)?;
+    let sector = Sector::seal(registered::seal_proof(size), size, rng)?;
     match kind {
         ProofKind::Porep => sector.porep(),
         ProofKind::WinningPost => sector.winning_post(),
         ProofKind::WindowPost => sector.window_post(),
         ProofKind::SnapDeals => sector.snap_deals(),
     }
+}
+
+/// Seals a sector of `size` for non-interactive PoRep, and makes a request for a proof of it.
+pub(super) fn make_non_interactive(
+    size: SectorSize,
+    rng: ChaCha8Rng,
+) -> Result<ProofRequest, Error> {
+    Sector::seal(registered::non_interactive_seal_proof(size), size, rng)?.porep()
 }
 
 /// A sector as far as its replica.
@@ -66,13 +74,16 @@ struct Sector {
 }
 
 impl Sector {
-    fn seal(size: SectorSize, mut rng: ChaCha8Rng) -> Result<Self, Error> {
+    fn seal(
+        registered: RegisteredSealProof,
+        size: SectorSize,
+        mut rng: ChaCha8Rng,
+    ) -> Result<Self, Error> {
         let _span = info_span!("seal", %size).entered();
         let kept = PathBuf::from(&library_settings()?.parent_cache);
         create_directory(&kept)?;
         parents::remove_damaged(&kept, size)?;
         let directory = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
-        let registered = registered::seal_proof(size);
         let number = u64::from(rng.next_u32());
         let ticket = field_element(&mut rng);
         let pieces = [write_piece(size, &mut rng, &directory.path().join("data"))?];
@@ -111,6 +122,7 @@ impl Sector {
     }
 
     fn porep(mut self) -> Result<ProofRequest, Error> {
+        // A non-interactive proof takes a seed, too, and ignores it.
         let seed = field_element(&mut self.rng);
         let output = seal_commit_phase1(
             self.path("cache"),

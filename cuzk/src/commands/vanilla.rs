@@ -29,6 +29,9 @@ pub(crate) struct Vanilla {
     /// Without it, large sectors are four.
     #[arg(long, value_name = "N")]
     pub(crate) sectors: Option<usize>,
+    /// Make a non-interactive PoRep, of a sector of up to 8MiB.
+    #[arg(long, conflicts_with = "sectors")]
+    pub(crate) non_interactive: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,6 +53,11 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
             "--sectors is for a WindowPoSt; leave it out, since other kinds are of one sector",
         ));
     }
+    if args.non_interactive && id.kind != ProofKind::Porep {
+        return Err(Failure::input(
+            "--non-interactive is for a PoRep; leave it out, or give --kind porep",
+        ));
+    }
     let sparse = id.sector_size > vanilla::LARGEST_SEALED || args.sectors.is_some();
     let (sector, what) = if sparse {
         ("sparse", "writing down a sparse sector")
@@ -60,6 +68,7 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     let doing = Doing::begin(what);
     let started = Instant::now();
     let request = pool.install(|| match args.sectors {
+        None if args.non_interactive => vanilla::make_non_interactive(id.sector_size, args.seed),
         Some(sectors) => vanilla::make_window_post(id.sector_size, sectors, args.seed),
         None => vanilla::make(id.kind, id.sector_size, args.seed),
     })?;
