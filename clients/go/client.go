@@ -47,7 +47,8 @@ func (c *Client) Connection() *grpc.ClientConn { return c.connection }
 // partitions.
 type Proof struct {
 	JobID string
-	// Bytes are the proofs of all partitions in order, 192 bytes each.
+	// Bytes are the proofs of all partitions in order, 192 bytes each. Those of a
+	// non-interactive PoRep are aggregated afterwards for the chain.
 	Bytes     []byte
 	QueueWait time.Duration
 	SRSLoad   time.Duration

@@ -281,6 +281,18 @@ func TestBundledRequestsAreRead(t *testing.T) {
 	if wrapper.GetRegisteredProof() != 5 || wrapper.GetSectorNumber() != whole.GetSectorNumber() {
 		t.Errorf("got %d, %d", wrapper.GetRegisteredProof(), wrapper.GetSectorNumber())
 	}
+	for name, number := range map[string]uint64{
+		"StackedDrg2KiBV1":                             0,
+		"StackedDrg64GiBV1_1":                          9,
+		"StackedDrg32GiBV1_1_Feat_SyntheticPoRep":      13,
+		"StackedDrg2KiBV1_2_Feat_NonInteractivePoRep":  15,
+		"StackedDrg64GiBV1_2_Feat_NonInteractivePoRep": 19,
+	} {
+		output, err := cuzk.ParseRequest([]byte(`{"replica_id":[],"registered_proof":"` + name + `"}`))
+		if err != nil || output.GetRegisteredProof() != number {
+			t.Errorf("%s: got %d, %v", name, output.GetRegisteredProof(), err)
+		}
+	}
 	for _, bad := range []string{"", "[]", "{}", `{"proof_kind":"X"}`, `{"proof_kind":1,"miner":2}`, `{"replica_id":1}`, `{"Phase1Out":1}`} {
 		if _, err := cuzk.ParseRequest([]byte(bad)); err == nil {
 			t.Errorf("%q was read", bad)

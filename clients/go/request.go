@@ -17,7 +17,7 @@ import (
 // size plus five times that of the version.
 var (
 	sealSizes    = []string{"2KiB", "8MiB", "512MiB", "32GiB", "64GiB"}
-	sealVersions = []string{"V1", "V1_1", "V1_1_Feat_SyntheticPoRep"}
+	sealVersions = []string{"V1", "V1_1", "V1_1_Feat_SyntheticPoRep", "V1_2_Feat_NonInteractivePoRep"}
 )
 
 // ReadRequest reads a request file; see [ParseRequest].

@@ -11,9 +11,11 @@ mod keys;
 
 use bellperson::groth16::{PreparedVerifyingKey, Proof, verify_proof, verify_proofs_batch};
 use blstrs::{Bls12, Scalar};
-use cuzk_filecoin::AggregateRequest;
+use cuzk_filecoin::request::PorepC2;
+use cuzk_filecoin::verify::{Rejection, Verdict};
+use cuzk_filecoin::{AggregateRequest, Statement};
 use cuzk_groth16::aggregate::{
-    AggregateError, AggregateVersion, Claim, aggregate, verify, work_bytes,
+    AggregateError, AggregateVersion, Claim, aggregate, verify, verify_bytes, work_bytes,
 };
 use cuzk_groth16::params::ParamCache;
 use cuzk_kernels::{Context, KernelError};
@@ -93,6 +95,42 @@ pub(crate) fn aggregate_within(
     };
     verify(&key, claim, &made).map_err(|rejected| Error::Aggregate {
         problem: rejected.problem,
+    })
+}
+
+/// Verifies the bytes of the aggregate that the chain takes for a non-interactive PoRep.
+/// `statement` is the decoded request.
+///
+/// # Errors
+/// [`Error::Filecoin`] for a statement without public inputs; [`Error::Params`] without a
+/// verifying key; [`Error::Srs`] without an SRS.
+pub fn verify_non_interactive(
+    config: &Config,
+    keys: &AggregationKeys,
+    request: &PorepC2,
+    statement: &dyn Statement,
+    aggregate: &[u8],
+) -> Result<Verdict> {
+    let (circuit, partitions) = (statement.circuit(), statement.partitions());
+    let verifying_key =
+        ParamCache::new(&config.srs.param_cache).verifying_key(&parameter_files(circuit)?)?;
+    let inputs = (0..partitions).map(|partition| statement.public_inputs(partition));
+    let mut inputs = inputs.collect::<std::result::Result<Vec<_>, _>>()?;
+    let padded_len = partitions.max(2).next_power_of_two();
+    repeat_last(&mut inputs, padded_len);
+    let key = keys.key(padded_len, circuit.sector_size.is_for_networks())?;
+    let claim = Claim {
+        verifying_key: &verifying_key,
+        version: AggregateVersion::V2,
+        included: &request.included()?,
+        inputs: &inputs,
+    };
+    Ok(match verify_bytes(&key, claim, aggregate.to_vec()) {
+        Ok(_) => Verdict::Valid,
+        Err(rejected) => Verdict::Invalid(Rejection::Aggregate {
+            partitions,
+            problem: rejected.problem,
+        }),
     })
 }
 

@@ -24,18 +24,26 @@ use crate::verify::{PARTITION_PROOF_BYTES, Rejection, Verdict};
 
 type Replicas = BTreeMap<SectorId, PublicReplicaInfo>;
 
-/// Verifies with filecoin-proofs-api that `proof` is one of the statement of `request`.
+/// Verifies with filecoin-proofs-api that `proof` is one of the statement of `request`. That of
+/// a non-interactive PoRep is the aggregate of its partitions' proofs.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidRequest`] if the request does not say enough for the chain's verifier. A
 /// bare C1 output has no miner. A V1 WindowPoSt after the first partition needs the
-/// partitions before it. [`Error::Io`] if there is no verifying key.
+/// partitions before it. The proofs of the partitions of a non-interactive PoRep are not what
+/// it takes. [`Error::Io`] if there is no verifying key, or no SRS for an aggregate.
 pub fn verify(request: &ProofRequest, proof: &[u8]) -> Result<Verdict, Error> {
-    let partitions = partitions(request);
-    if proof.len() != partitions * PARTITION_PROOF_BYTES {
+    let expected = partitions(request) * PARTITION_PROOF_BYTES;
+    if matches!(request, ProofRequest::PorepC2(porep) if porep.is_non_interactive()) {
+        // No aggregate has this length.
+        if proof.len() == expected {
+            return Err(not_aggregated());
+        }
+        require_file(srs_file_name())?;
+    } else if proof.len() != expected {
         return Ok(Verdict::Invalid(Rejection::Length {
-            expected: partitions * PARTITION_PROOF_BYTES,
+            expected,
             got: proof.len(),
         }));
     }
@@ -79,6 +87,15 @@ fn verdict(outcome: anyhow::Result<bool>) -> Verdict {
             problem: format!("{problem:#}"),
         }),
     }
+}
+
+fn not_aggregated() -> Error {
+    Error::request(
+        "registered_proof",
+        "the chain's verifier takes the aggregate of a non-interactive PoRep, and these are the \
+         proofs of its partitions",
+        "make the aggregate with `cuzk aggregate`, and verify that",
+    )
 }
 
 fn partitions(request: &ProofRequest) -> usize {

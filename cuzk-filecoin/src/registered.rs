@@ -18,6 +18,17 @@ pub(crate) fn seal_proof(size: SectorSize) -> RegisteredSealProof {
     }
 }
 
+/// The seal proof of this size whose challenges need no seed of the chain.
+pub(crate) fn non_interactive_seal_proof(size: SectorSize) -> RegisteredSealProof {
+    match size {
+        SectorSize::KiB2 => RegisteredSealProof::StackedDrg2KiBV1_2_Feat_NonInteractivePoRep,
+        SectorSize::MiB8 => RegisteredSealProof::StackedDrg8MiBV1_2_Feat_NonInteractivePoRep,
+        SectorSize::MiB512 => RegisteredSealProof::StackedDrg512MiBV1_2_Feat_NonInteractivePoRep,
+        SectorSize::GiB32 => RegisteredSealProof::StackedDrg32GiBV1_2_Feat_NonInteractivePoRep,
+        SectorSize::GiB64 => RegisteredSealProof::StackedDrg64GiBV1_2_Feat_NonInteractivePoRep,
+    }
+}
+
 /// The WinningPoSt proof of this size.
 pub(crate) fn winning_post_proof(size: SectorSize) -> RegisteredPoStProof {
     match size {

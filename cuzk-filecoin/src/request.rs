@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod aggregate_file;
+mod aggregate_sector;
 mod field;
 mod json;
 mod members;
@@ -127,7 +128,7 @@ impl ProofRequest {
 
 impl PorepC2 {
     /// Checks the fields that a client sends and makes them a request. `registered_proof`
-    /// is 0 to 14. `sector_size` is its size in bytes or 0. `vanilla_proof` is the JSON
+    /// is 0 to 19. `sector_size` is its size in bytes or 0. `vanilla_proof` is the JSON
     /// wrapper around a `SealCommitPhase1Output`, or that output itself. An output that is
     /// owned is not copied.
     ///
@@ -166,6 +167,25 @@ impl PorepC2 {
     #[must_use]
     pub fn registered_proof(&self) -> RegisteredSealProof {
         self.registered_proof
+    }
+
+    /// Returns true for non-interactive PoRep. The chain takes the aggregate of the proofs of
+    /// its partitions in place of these proofs.
+    #[must_use]
+    pub fn is_non_interactive(&self) -> bool {
+        is_non_interactive(self.registered_proof)
+    }
+
+    /// Returns the hash that the first challenge of an aggregate of this sector alone
+    /// includes, as [`AggregateRequest::included`] does for several sectors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`].
+    pub fn included(&self) -> Result<[u8; 32], Error> {
+        let public = Phase1Public::of(&self.phase1_output)?;
+        let seed = seed_of(self.registered_proof, public.seed);
+        Ok(aggregate_sector::included([(seed, public.comm_r)]))
     }
 }
 
@@ -301,8 +321,10 @@ pub(crate) fn claimed_sector(vanilla_proof: &[u8]) -> Option<PublicSector> {
 }
 
 pub use aggregate::AggregateRequest;
+use aggregate_sector::seed_of;
 pub(crate) use field::{
-    WireNumber, commitment, field_element, post_proof, randomness, seal_proof, update_proof,
+    WireNumber, commitment, field_element, is_non_interactive, post_proof, randomness, seal_proof,
+    update_proof,
 };
 pub(crate) use phase1::{Phase1Public, bad_phase1_output};
 

@@ -63,6 +63,14 @@ pub enum Rejection {
         /// The first partition for which it does not.
         partition: usize,
     },
+    /// The bytes are no aggregate of the statement's proofs.
+    #[error("not the aggregate of the {partitions} partitions: {problem}")]
+    Aggregate {
+        /// The number of the statement's partitions.
+        partitions: usize,
+        /// The problem that the verifier found.
+        problem: String,
+    },
     /// The proofs library refused to look at it.
     #[error("filecoin-proofs-api: {problem}")]
     Reference {

@@ -273,7 +273,7 @@ type SubmitProofRequest struct {
 	// The size of the sectors in bytes. 0 means the size of `registered_proof`. Any other
 	// value must agree with it.
 	SectorSize uint64 `protobuf:"varint,3,opt,name=sector_size,json=sectorSize,proto3" json:"sector_size,omitempty"`
-	// The registered proof, by its number in filecoin-proofs-api: a seal proof (0 to 14), an
+	// The registered proof, by its number in filecoin-proofs-api: a seal proof (0 to 19), an
 	// update proof (0 to 4) or a PoSt proof (0 to 14).
 	RegisteredProof uint64 `protobuf:"varint,4,opt,name=registered_proof,json=registeredProof,proto3" json:"registered_proof,omitempty"`
 	// The urgency.
@@ -555,7 +555,8 @@ type AwaitProofResponse struct {
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// How the job stands.
 	Status AwaitProofResponse_Status `protobuf:"varint,2,opt,name=status,proto3,enum=cuzk.v1.AwaitProofResponse_Status" json:"status,omitempty"`
-	// The proofs of all partitions in order, 192 bytes each. Empty unless COMPLETED.
+	// The proofs of all partitions in order, 192 bytes each. Empty unless COMPLETED. Those of
+	// a non-interactive PoRep (seal proofs 15 to 19) are aggregated afterwards for the chain.
 	Proof []byte `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
 	// The reason of a failure. Empty if COMPLETED.
 	ErrorMessage string `protobuf:"bytes,4,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`

@@ -177,7 +177,7 @@ fn decode_partition_tree<Tree: ReplicaTree>(
     let shape = expected_shape(&params, proof, size);
     let first = partition::number(header, shape.partitions)?;
     let BodyIn { fields, challenges } = partition::body(body)?;
-    fields.check()?;
+    fields.check(proof)?;
     let (vanilla, challenges) = shape
         .check_partition::<Tree>(challenges)
         .map_err(partition::bad)?;
@@ -208,7 +208,7 @@ fn check_statement(request: &PorepC2, output: &Phase1) -> Result<(), Error> {
             "send the registered proof that the sector was sealed with",
         ));
     }
-    output.fields().check()?;
+    output.fields().check(output.registered_proof)?;
     let (Some(miner_id), Some(sector_number)) = (request.miner_id, request.sector_number) else {
         return Ok(());
     };

@@ -4,27 +4,23 @@
 //! request:
 //!
 //! * Its proofs are of one registered proof.
-//! * A proof has the length of its partitions.
-//! * Its commitments are nonzero field elements.
+//! * Non-interactive proofs are aggregated by SnarkPack v2.
+//! * It has no more sectors than the chain takes.
 
 use bellperson::groth16::Proof;
 use blstrs::{Bls12, Scalar};
+use filecoin_proofs::constants::FIP92_MAX_NI_POREP_AGGREGATION_PROOFS;
 use filecoin_proofs_api::seal::get_seal_inputs;
 use filecoin_proofs_api::{RegisteredAggregationProof, RegisteredSealProof};
-use sha2::{Digest, Sha256};
 
-use super::aggregate_file::{AggregateFile, SectorFile};
+use super::aggregate_file::AggregateFile;
+use super::aggregate_sector::{AggregateSector, PARTITION_PROOF_BYTES, included, missing};
 use super::field::{self, WireNumber};
-use super::members::{base64, encode};
-use super::phase1::Phase1Public;
 use super::{Commitment, ProofRequest, prover_id};
 use crate::Error;
 use crate::circuit_id::CircuitId;
 use crate::proof_kind::ProofKind;
 use crate::sector_size::SectorSize;
-
-/// Bytes of one partition's proof: two G1 points and one of G2, compressed.
-const PARTITION_PROOF_BYTES: usize = 192;
 
 /// Proofs of replication to aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,25 +31,14 @@ pub struct AggregateRequest {
     sectors: Vec<AggregateSector>,
 }
 
-/// A sector with its proof, in the order of the aggregate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct AggregateSector {
-    number: u64,
-    comm_r: Commitment,
-    comm_d: Commitment,
-    ticket: [u8; 32],
-    seed: [u8; 32],
-    /// The proofs of all partitions, one after the other.
-    proof: Vec<u8>,
-}
-
 impl AggregateRequest {
     /// The most circuit proofs of an aggregate. The chain's verifier reads no more of the SRS.
     pub const PROOFS_MAX: usize = 1 << 14;
 
-    /// Reads a request file: an object with `registered_proof` (0 to 14), `aggregation` (0
+    /// Reads a request file: an object with `registered_proof` (0 to 19), `aggregation` (0
     /// for SnarkPack v1; 1, the default, for v2), `miner_id` and `sectors`. A sector has
-    /// `sector_number`, `comm_r`, `comm_d`, `ticket`, `seed` and `proof`.
+    /// `sector_number`, `comm_r`, `comm_d`, `ticket`, `seed` and `proof`. That of a
+    /// non-interactive PoRep (15 to 19) needs no `seed`.
     ///
     /// # Errors
     ///
@@ -67,17 +52,17 @@ impl AggregateRequest {
             )
         })?;
         let registered_proof = field::seal_proof(file.registered_proof)?;
-        let partitions = registered_proof.partitions().into();
         let sectors = file.sectors.iter().enumerate();
         let request = Self {
             registered_proof,
             aggregation: aggregation(file.aggregation)?,
             miner_id: file.miner_id,
             sectors: sectors
-                .map(|(index, sector)| AggregateSector::new(index, sector, partitions))
+                .map(|(index, sector)| AggregateSector::read(index, sector, registered_proof))
                 .collect::<Result<_, Error>>()?,
         };
         request.check_number()?;
+        request.check_version()?;
         Ok(request)
     }
 
@@ -124,29 +109,23 @@ impl AggregateRequest {
                 ));
             }
         };
-        let public = Phase1Public::of(&porep.phase1_output)?;
-        let index = self.sectors.len();
-        let comm = |key: &str, bytes| field::commitment(&format!("sectors[{index}].{key}"), bytes);
-        self.sectors.push(AggregateSector {
-            number: porep
-                .sector_number
-                .ok_or_else(|| missing("sector_number"))?,
-            comm_r: comm("comm_r", &public.comm_r)?,
-            comm_d: comm("comm_d", &public.comm_d)?,
-            ticket: public.ticket,
-            seed: public.seed,
-            proof: whole(index, proof, self.partitions())?,
-        });
+        let sector = AggregateSector::of(self.sectors.len(), porep, proof)?;
+        self.sectors.push(sector);
         self.check_number()
     }
 
     /// Returns it with SnarkPack v1 in place of v2.
-    #[must_use]
-    pub fn with_first_version(self) -> Self {
-        Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] for non-interactive PoRep, which is aggregated by v2 alone.
+    pub fn with_first_version(self) -> Result<Self, Error> {
+        let request = Self {
             aggregation: RegisteredAggregationProof::SnarkPackV1,
             ..self
-        }
+        };
+        request.check_version()?;
+        Ok(request)
     }
 
     /// Returns the request file that [`from_json`](Self::from_json) reads back as this
@@ -166,21 +145,36 @@ impl AggregateRequest {
         serde_json::to_vec(&file).unwrap_or_default()
     }
 
-    /// Checks the number of proofs.
+    /// Checks the number of sectors.
     fn check_number(&self) -> Result<(), Error> {
-        let proofs = self.padded_len();
-        if !self.sectors.is_empty() && proofs <= Self::PROOFS_MAX {
+        // As many proofs as fit are padded to no more, since the most is a power of two.
+        let fit = Self::PROOFS_MAX / self.partitions().max(1);
+        let most = match field::is_non_interactive(self.registered_proof) {
+            true => fit.min(FIP92_MAX_NI_POREP_AGGREGATION_PROOFS),
+            false => fit,
+        };
+        if (1..=most).contains(&self.sectors.len()) {
             return Ok(());
         }
-        let partitions = usize::from(self.registered_proof.partitions());
         Err(Error::request(
             "sectors",
-            format!(
-                "expected 1 to {}, got {}",
-                Self::PROOFS_MAX / partitions,
-                self.sectors.len()
-            ),
+            format!("expected 1 to {most}, got {}", self.sectors.len()),
             "send each sector of the aggregate with its proof, and split a longer list",
+        ))
+    }
+
+    /// Checks that the version of SnarkPack is one of the registered proof.
+    fn check_version(&self) -> Result<(), Error> {
+        if self.is_second_version() || !field::is_non_interactive(self.registered_proof) {
+            return Ok(());
+        }
+        Err(Error::request(
+            "aggregation",
+            format!(
+                "{:?} is aggregated by SnarkPack v2, not by v1",
+                self.registered_proof
+            ),
+            "leave it out, or send 1",
         ))
     }
 
@@ -235,15 +229,11 @@ impl AggregateRequest {
     }
 
     /// Returns the hash that the first challenge of the aggregation includes: SHA-256 of the
-    /// sectors' seeds and replica commitments.
+    /// sectors' seeds and replica commitments. Non-interactive PoRep has no seeds.
     #[must_use]
     pub fn included(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for sector in &self.sectors {
-            hash.update(sector.seed);
-            hash.update(sector.comm_r);
-        }
-        hash.finalize().into()
+        let sectors = self.sectors.iter();
+        included(sectors.map(|sector| (sector.seed, sector.comm_r)))
     }
 
     /// Decodes the proofs of all partitions, sector by sector.
@@ -299,7 +289,7 @@ impl AggregateRequest {
             prover_id(self.miner_id),
             sector.number.into(),
             sector.ticket,
-            sector.seed,
+            sector.seed.unwrap_or_default(),
         );
         inputs.map_err(|problem| {
             Error::request(
@@ -326,36 +316,10 @@ impl AggregateRequest {
         self.sectors.iter().map(|sector| sector.comm_r).collect()
     }
 
-    /// The seeds, in order.
+    /// The seeds, in order. In place of those that there are not, the proofs library takes any.
     pub(crate) fn seeds(&self) -> Vec<[u8; 32]> {
-        self.sectors.iter().map(|sector| sector.seed).collect()
-    }
-}
-
-impl AggregateSector {
-    fn new(index: usize, file: &SectorFile, partitions: usize) -> Result<Self, Error> {
-        let name = |key: &str| format!("sectors[{index}].{key}");
-        let bytes = |key: &str, text: &str| base64(&name(key), text);
-        let bytes32 = |key: &str, text: &str| field::bytes32(&name(key), &bytes(key, text)?);
-        Ok(Self {
-            number: file.sector_number,
-            comm_r: field::commitment(&name("comm_r"), &bytes("comm_r", &file.comm_r)?)?,
-            comm_d: field::commitment(&name("comm_d"), &bytes("comm_d", &file.comm_d)?)?,
-            ticket: bytes32("ticket", &file.ticket)?,
-            seed: bytes32("seed", &file.seed)?,
-            proof: whole(index, bytes("proof", &file.proof)?, partitions)?,
-        })
-    }
-
-    fn file(&self) -> SectorFile {
-        SectorFile {
-            sector_number: self.number,
-            comm_r: encode(&self.comm_r),
-            comm_d: encode(&self.comm_d),
-            ticket: encode(&self.ticket),
-            seed: encode(&self.seed),
-            proof: encode(&self.proof),
-        }
+        let seeds = self.sectors.iter().map(|sector| sector.seed);
+        seeds.map(Option::unwrap_or_default).collect()
     }
 }
 
@@ -369,26 +333,4 @@ fn aggregation(number: u64) -> Result<RegisteredAggregationProof, Error> {
             "leave it out for the version that networks take now",
         )),
     }
-}
-
-/// Checks the length of a sector's proof.
-fn whole(index: usize, proof: Vec<u8>, partitions: usize) -> Result<Vec<u8>, Error> {
-    let expected = partitions * PARTITION_PROOF_BYTES;
-    if proof.len() == expected {
-        return Ok(proof);
-    }
-    Err(Error::request(
-        format!("sectors[{index}].proof"),
-        format!("expected {expected} bytes, got {}", proof.len()),
-        "send the proof that cuzk or the proofs library returned, of all partitions",
-    ))
-}
-
-/// The error of a request that does not say which sector it is of.
-fn missing(field: &str) -> Error {
-    Error::request(
-        field,
-        "missing, and the public inputs of a proof depend on it",
-        "put it into the request file",
-    )
 }

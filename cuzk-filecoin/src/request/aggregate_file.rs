@@ -22,7 +22,9 @@ pub(super) struct SectorFile {
     pub(super) comm_r: String,
     pub(super) comm_d: String,
     pub(super) ticket: String,
-    pub(super) seed: String,
+    /// Not there for non-interactive PoRep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) seed: Option<String>,
     pub(super) proof: String,
 }
 

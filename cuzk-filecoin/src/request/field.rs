@@ -116,27 +116,15 @@ fn numbered<P: Copy>(proofs: &[P], number: u64, what: &str) -> Result<P, Error> 
         })
 }
 
-/// A seal proof that this engine makes.
+/// The seal proof of this number.
 pub(crate) fn seal_proof(number: u64) -> Result<RegisteredSealProof, Error> {
-    let proof = numbered(&SEAL_PROOFS, number, "seal proof")?;
-    interactive(proof)
+    numbered(&SEAL_PROOFS, number, "seal proof")
 }
 
-/// Refuses non-interactive PoRep, whose proof is an aggregate over its partitions.
-pub(super) fn interactive(proof: RegisteredSealProof) -> Result<RegisteredSealProof, Error> {
-    if proof.feature_enabled(ApiFeature::NonInteractivePoRep) {
-        return Err(Error::request(
-            "registered_proof",
-            format!(
-                "{proof:?} ({}) is non-interactive PoRep: an aggregate of {} proofs with other \
-                 challenges, which this engine does not make yet",
-                proof.wire_number(),
-                proof.partitions(),
-            ),
-            "seal with an interactive proof (0 to 14)",
-        ));
-    }
-    Ok(proof)
+/// Returns true for non-interactive PoRep. Its challenges follow from the replica instead of
+/// the chain's seed, and the chain takes the aggregate of its partitions' proofs.
+pub(crate) fn is_non_interactive(proof: RegisteredSealProof) -> bool {
+    proof.feature_enabled(ApiFeature::NonInteractivePoRep)
 }
 
 /// A PoSt proof of the given kind.

@@ -78,7 +78,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ProofRequest, Error> {
     }
     let (sector_number, phase1_output) = phase1_output(bytes.into(), None)?;
     Ok(ProofRequest::PorepC2(PorepC2 {
-        registered_proof: field::interactive(registered_proof(&phase1_output)?)?,
+        registered_proof: registered_proof(&phase1_output)?,
         miner_id: None,
         sector_number,
         phase1_output,

@@ -67,6 +67,41 @@ pub fn make_in(
     sealed::make(kind, size, ChaCha8Rng::seed_from_u64(seed), folder)
 }
 
+/// Makes a request for a non-interactive PoRep over a sector of `size` that is sealed, with data
+/// drawn from `seed`, on the current rayon pool.
+///
+/// There is no such request over a sparse sector. Its challenges follow from the replica
+/// commitment, which the values of challenged leaves change.
+///
+/// # Errors
+///
+/// As [`make`], and [`Error::InvalidRequest`] for a size above [`LARGEST_SEALED`].
+pub fn make_non_interactive(size: SectorSize, seed: u64) -> Result<ProofRequest, Error> {
+    let folder = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
+    make_non_interactive_in(folder.path(), size, seed)
+}
+
+/// Makes the request of [`make_non_interactive`] in `folder`, as [`make_in`] does.
+///
+/// # Errors
+///
+/// As [`make_non_interactive`].
+pub fn make_non_interactive_in(
+    folder: &Path,
+    size: SectorSize,
+    seed: u64,
+) -> Result<ProofRequest, Error> {
+    if size > LARGEST_SEALED {
+        return Err(Error::request(
+            "sector_size",
+            format!("a sector of {size} is not sealed here, and its challenges need that"),
+            format!("ask for a sector of at most {LARGEST_SEALED}"),
+        ));
+    }
+    let _span = info_span!("seal", kind = %ProofKind::Porep, %size).entered();
+    sealed::make_non_interactive(size, ChaCha8Rng::seed_from_u64(seed), folder)
+}
+
 /// Makes a request for a proof of `kind` over a sector of any `size` that was
 /// never sealed. Its data and replica repeat, except at challenged leaves. So the trees
 /// over them are known without a sector. The circuit and the

@@ -20,8 +20,8 @@ use filecoin_proofs_api::seal::{
 };
 use filecoin_proofs_api::update::{empty_sector_update_encode_into, generate_partition_proofs};
 use filecoin_proofs_api::{
-    PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, SectorId,
-    UnpaddedBytesAmount,
+    PaddedBytesAmount, PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, RegisteredSealProof,
+    SectorId, UnpaddedBytesAmount,
 };
 use rand::RngCore;
 use rand_chacha::ChaCha8Rng;
@@ -45,13 +45,29 @@ pub(super) fn make(
     rng: ChaCha8Rng,
     directory: &Path,
 ) -> Result<ProofRequest, Error> {
-    let sector = Sector::seal(size, rng, directory)?;
+    let sector = Sector::seal(registered::seal_proof(size), size, rng, directory)?;
     match kind {
         ProofKind::Porep => sector.porep(),
         ProofKind::WinningPost => sector.winning_post(),
         ProofKind::WindowPost => sector.window_post(),
         ProofKind::SnapDeals => sector.snap_deals(),
     }
+}
+
+/// Seals a sector of `size` for non-interactive PoRep in `directory`, and makes a request for a
+/// proof of it.
+pub(super) fn make_non_interactive(
+    size: SectorSize,
+    rng: ChaCha8Rng,
+    directory: &Path,
+) -> Result<ProofRequest, Error> {
+    Sector::seal(
+        registered::non_interactive_seal_proof(size),
+        size,
+        rng,
+        directory,
+    )?
+    .porep()
 }
 
 /// A sector as far as its replica.
@@ -66,12 +82,16 @@ struct Sector {
 }
 
 impl Sector {
-    fn seal(size: SectorSize, mut rng: ChaCha8Rng, directory: &Path) -> Result<Self, Error> {
+    fn seal(
+        registered: RegisteredSealProof,
+        size: SectorSize,
+        mut rng: ChaCha8Rng,
+        directory: &Path,
+    ) -> Result<Self, Error> {
         let _span = info_span!("seal", %size).entered();
         let kept = PathBuf::from(&library_settings()?.parent_cache);
         fs::create_dir_all(&kept).map_err(|error| Error::io(&kept, error))?;
         parents::remove_damaged(&kept, size)?;
-        let registered = registered::seal_proof(size);
         let number = u64::from(rng.next_u32());
         let ticket = field_element(&mut rng);
         let pieces = [write_piece(size, &mut rng, &directory.join("data"))?];
@@ -107,6 +127,7 @@ impl Sector {
     }
 
     fn porep(mut self) -> Result<ProofRequest, Error> {
+        // A non-interactive proof takes a seed, too, and ignores it.
         let seed = field_element(&mut self.rng);
         let output = seal_commit_phase1(
             self.path("cache"),

@@ -316,7 +316,7 @@ const POREP: &[Case] = &[
         "registered_proof",
     ),
     Case(
-        "non-interactive",
+        "non-interactive, and its C1 output is not",
         "porep.json",
         |r| r["registered_proof"] = json!(15),
         "registered_proof",
@@ -446,10 +446,20 @@ const C1_OUTPUTS: &[Case] = &[
         "vanilla_proof.vanilla_proofs",
     ),
     Case(
-        "non-interactive",
+        "non-interactive with one partition of thirteen",
         "porep-c1.json",
         |c| c["registered_proof"] = json!("StackedDrg2KiBV1_2_Feat_NonInteractivePoRep"),
-        "registered_proof",
+        "vanilla_proof.vanilla_proofs",
+    ),
+    Case(
+        "non-interactive with the challenges of an interactive proof",
+        "porep-c1.json",
+        |c| {
+            c["registered_proof"] = json!("StackedDrg2KiBV1_2_Feat_NonInteractivePoRep");
+            let partitions = &mut c["vanilla_proofs"]["StackedDrg2KiBV1"];
+            *partitions = Value::from(vec![partitions[0].clone(); 13]);
+        },
+        "vanilla_proof",
     ),
     Case(
         "another size's proofs",
@@ -956,7 +966,7 @@ fn requests_made_of_fields() {
     assert_eq!(snap(3, &[1; 32], vec![vec![1]; 15]), "vanilla_proofs");
     assert_eq!(snap(3, &[0; 32], vec![vec![1]; 16]), "comm_r_old");
     let porep = |p, s, v: &[u8]| field(PorepC2::new(p, s, None, None, v).map(drop));
-    assert_eq!(porep(18, 0, b"{}"), "registered_proof");
+    assert_eq!(porep(20, 0, b"{}"), "registered_proof");
     assert_eq!(porep(5, 1, b"{}"), "sector_size");
     assert_eq!(porep(5, 0, b""), "vanilla_proof");
 }

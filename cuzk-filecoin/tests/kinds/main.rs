@@ -11,6 +11,7 @@ mod bundled;
 mod compiled;
 mod hostile;
 mod mutated;
+mod non_interactive;
 mod partition;
 mod sparse;
 mod vanilla;

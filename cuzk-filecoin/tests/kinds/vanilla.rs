@@ -72,18 +72,25 @@ fn commit_phase1(registered: RegisteredSealProof) -> Vec<u8> {
 #[test]
 fn every_version_of_porep_is_the_same_circuit() {
     let versions = [
-        (0, RegisteredSealProof::StackedDrg2KiBV1),
-        (5, RegisteredSealProof::StackedDrg2KiBV1_1),
+        (0, 1, RegisteredSealProof::StackedDrg2KiBV1),
+        (5, 1, RegisteredSealProof::StackedDrg2KiBV1_1),
         (
             10,
+            1,
             RegisteredSealProof::StackedDrg2KiBV1_1_Feat_SyntheticPoRep,
         ),
+        (
+            15,
+            13,
+            RegisteredSealProof::StackedDrg2KiBV1_2_Feat_NonInteractivePoRep,
+        ),
     ];
-    for (number, registered) in versions {
+    for (number, partitions, registered) in versions {
         let output = commit_phase1(registered);
         let request = PorepC2::new(number, 2048, Some(1000), Some(9), &output).unwrap();
         let job = decode(&ProofRequest::PorepC2(request)).unwrap();
-        let witness = job.witness(0).unwrap();
+        assert_eq!(job.partitions(), partitions, "{registered:?}");
+        let witness = job.witness(partitions - 1).unwrap();
         assert_eq!(
             (witness.num_inputs(), witness.num_aux()),
             (40, 2_685_673),
@@ -91,7 +98,7 @@ fn every_version_of_porep_is_the_same_circuit() {
         );
         assert_eq!(
             witness.inputs()[1..],
-            job.public_inputs(0).unwrap(),
+            job.public_inputs(partitions - 1).unwrap(),
             "{registered:?}"
         );
 

@@ -59,5 +59,5 @@ pub use proof::AggregateProof;
 pub use prove::aggregate;
 pub use srs::InnerProductSrs;
 pub use srs_file::{open_srs, write_new_srs, write_srs};
-pub use verify::{Claim, VerifiedAggregate, verify};
+pub use verify::{Claim, VerifiedAggregate, verify, verify_bytes};
 pub use version::AggregateVersion;

@@ -50,11 +50,33 @@ pub fn verify(
     claim: Claim<'_>,
     aggregate: &AggregateProof,
 ) -> Result<VerifiedAggregate, Rejected> {
-    let reject = |problem: String| Rejected { problem };
     let bytes = aggregate
         .to_bytes()
         .map_err(|error| reject(error.to_string()))?;
-    let read = Read::read(bytes.as_slice()).map_err(|error| reject(error.to_string()))?;
+    verify_bytes(key, claim, bytes)
+}
+
+/// Verifies the bytes of an aggregate, whoever made it.
+///
+/// # Errors
+/// [`Rejected`].
+pub fn verify_bytes(
+    key: &AggregationKey,
+    claim: Claim<'_>,
+    bytes: Vec<u8>,
+) -> Result<VerifiedAggregate, Rejected> {
+    let mut rest = bytes.as_slice();
+    let read = Read::read(&mut rest).map_err(|error| reject(error.to_string()))?;
+    let (len, proofs) = (rest.len(), read.tmipp.gipa.nproofs);
+    if len != 0 {
+        return Err(reject(format!("{len} bytes follow the aggregate")));
+    }
+    if usize::try_from(proofs) != Ok(key.proofs()) {
+        return Err(reject(format!(
+            "it is of {proofs} proofs, not of {}",
+            key.proofs()
+        )));
+    }
     let version = match claim.version {
         AggregateVersion::V1 => TheirVersion::V1,
         AggregateVersion::V2 => TheirVersion::V2,
@@ -73,6 +95,10 @@ pub fn verify(
         Ok(false) => Err(reject("a pairing equation does not hold".into())),
         Err(error) => Err(reject(error.to_string())),
     }
+}
+
+fn reject(problem: String) -> Rejected {
+    Rejected { problem }
 }
 
 /// The part of the SRS that the verifier takes. Aggregates of instances alone look at the last

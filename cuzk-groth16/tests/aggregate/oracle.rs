@@ -5,7 +5,8 @@ use bellperson::groth16::Proof;
 use bellperson::groth16::aggregate::{AggregateProof, aggregate_proofs, verify_aggregate_proof};
 use blstrs::{Bls12, G1Affine, Scalar};
 use cuzk_groth16::aggregate::{
-    AggregateError, AggregateVersion, AggregationKey, InnerProductSrs, aggregate,
+    AggregateError, AggregateVersion, AggregationKey, Claim, InnerProductSrs, aggregate,
+    verify_bytes,
 };
 use cuzk_kernels::{Context, Isa, KernelError};
 use cuzk_memory::{Cancellation, Checkpoint, Mapped};
@@ -169,4 +170,47 @@ fn an_aggregation_stops() {
         stopped,
         Err(AggregateError::Kernel(KernelError::Stopped))
     ));
+}
+
+#[test]
+fn the_bytes_of_an_aggregate_are_verified_and_nothing_may_follow() {
+    let (srs, proofs) = (srs(), Proofs::new(4));
+    let key = AggregationKey::new(&srs, 4).unwrap();
+    let made = aggregate(
+        Isa::best(),
+        &key,
+        AggregateVersion::V2,
+        INCLUDED,
+        &proofs.proofs,
+    );
+    let bytes = made.unwrap().to_bytes().unwrap();
+    let verify = |key: &AggregationKey, included: &[u8], bytes: Vec<u8>| {
+        let claim = Claim {
+            verifying_key: &proofs.key,
+            version: AggregateVersion::V2,
+            included,
+            inputs: &proofs.inputs,
+        };
+        let verified = verify_bytes(key, claim, bytes);
+        verified.map_err(|rejected| rejected.problem)
+    };
+    let valid = verify(&key, INCLUDED, bytes.clone()).unwrap();
+    assert_eq!(valid.as_bytes(), bytes);
+    let long = verify(&key, INCLUDED, [&bytes[..], &[0]].concat());
+    assert_eq!(long.unwrap_err(), "1 bytes follow the aggregate");
+    let other = AggregationKey::new(&srs, 8).unwrap();
+    let other = verify(&other, INCLUDED, bytes.clone()).unwrap_err();
+    assert_eq!(other, "it is of 4 proofs, not of 8");
+    let equation = "a pairing equation does not hold";
+    assert_eq!(
+        verify(&key, b"others", bytes.clone()).unwrap_err(),
+        equation
+    );
+    // The last point, in the place of the one before it.
+    let mut altered = bytes.clone();
+    altered.copy_within(bytes.len() - 48.., bytes.len() - 96);
+    assert_eq!(verify(&key, INCLUDED, altered).unwrap_err(), equation);
+    for len in (0..bytes.len()).step_by(97) {
+        assert!(verify(&key, INCLUDED, bytes[..len].to_vec()).is_err());
+    }
 }

@@ -138,10 +138,10 @@ fn request(args: &Aggregate) -> Result<AggregateRequest, Failure> {
         added.map_err(|error| Failure::from(error).of(shown(path)))?;
     }
     let aggregate = aggregate.ok_or_else(|| Failure::input("no --porep was given"))?;
-    Ok(match args.first_version {
-        true => aggregate.with_first_version(),
-        false => aggregate,
-    })
+    match args.first_version {
+        true => Ok(aggregate.with_first_version()?),
+        false => Ok(aggregate),
+    }
 }
 
 fn check_with_reference(request: &AggregateRequest, aggregate: &[u8]) -> Result<(), Failure> {

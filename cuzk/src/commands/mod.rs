@@ -85,8 +85,9 @@ pub(crate) fn for_one_command(engine: Engine) -> Engine {
     engine
 }
 
-/// The largest request that is read. A request of 32 GiB sectors has 50 MB.
-pub(crate) const REQUEST_MAX_BYTES: u64 = 512 << 20;
+/// The largest request that is read. That of a PoRep of 32 GiB has 50 MB for 10 partitions. A
+/// non-interactive one has 126.
+pub(crate) const REQUEST_MAX_BYTES: u64 = 1 << 30;
 
 /// The largest proof that is read. A proof of 16 partitions has 3 kB.
 pub(crate) const PROOF_MAX_BYTES: u64 = 1 << 20;

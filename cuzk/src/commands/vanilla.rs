@@ -31,6 +31,9 @@ pub(crate) struct Vanilla {
     /// Without it, large sectors are four.
     #[arg(long, value_name = "N")]
     pub(crate) sectors: Option<usize>,
+    /// Make a non-interactive PoRep, of a sector of up to 8MiB.
+    #[arg(long, conflicts_with = "sectors")]
+    pub(crate) non_interactive: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,8 +55,14 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
             "--sectors is for a WindowPoSt; leave it out, since other kinds are of one sector",
         ));
     }
+    if args.non_interactive && id.kind != ProofKind::Porep {
+        return Err(Failure::input(
+            "--non-interactive is for a PoRep; leave it out, or give --kind porep",
+        ));
+    }
     let interrupt = Interrupt::watch()?;
-    let is_sealed = id.sector_size <= vanilla::LARGEST_SEALED && args.sectors.is_none();
+    let is_small = id.sector_size <= vanilla::LARGEST_SEALED;
+    let is_sealed = args.non_interactive || (is_small && args.sectors.is_none());
     let what = match is_sealed {
         true => "sealing a sector",
         false => "writing down a sparse sector",
@@ -99,7 +108,13 @@ fn seal(
     let parent = std::env::temp_dir();
     let folder = Scratch::new().map_err(|error| Failure::file(&parent, &error))?;
     let (path, before) = (folder.path().to_owned(), out.present());
-    let seal = move || pool.install(|| vanilla::make_in(&path, id.kind, id.sector_size, seed));
+    let is_non_interactive = args.non_interactive;
+    let seal = move || {
+        pool.install(|| match is_non_interactive {
+            true => vanilla::make_non_interactive_in(&path, id.sector_size, seed),
+            false => vanilla::make_in(&path, id.kind, id.sector_size, seed),
+        })
+    };
     let left = || {
         let path = output::shown(folder.path());
         let left = format!("{id}: {}", out.left("request", before));

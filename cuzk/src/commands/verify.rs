@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use cuzk_core::aggregate::{AggregationKeys, verify_non_interactive};
 use cuzk_core::circuits;
 use cuzk_core::error::ErrorCode;
-use cuzk_filecoin::verify::{Verdict, verify};
-use cuzk_filecoin::{decode, reference};
+use cuzk_filecoin::verify::{PARTITION_PROOF_BYTES, Verdict, verify};
+use cuzk_filecoin::{ProofRequest, Statement, decode, reference};
 use cuzk_groth16::params::ParamCache;
 use serde::Serialize;
 
@@ -19,7 +20,8 @@ pub(crate) struct Verify {
     /// The request that was proved.
     #[arg(long, value_name = "FILE")]
     pub(crate) request: PathBuf,
-    /// The proof, as raw bytes.
+    /// The proof, as raw bytes. For a non-interactive PoRep, that of its partitions, or their
+    /// aggregate.
     #[arg(long, value_name = "PROOF")]
     pub(crate) proof: PathBuf,
     /// Ask filecoin-proofs-api's own verifier too. It finds the verifying key
@@ -39,11 +41,7 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let proof = read(&args.proof, PROOF_MAX_BYTES)?;
     let job = decode(&request)?;
-    let cache = ParamCache::new(&context.config.srs.param_cache);
-    let key = cache
-        .verifying_key(&circuits::parameter_files(job.circuit())?)
-        .map_err(cuzk_core::Error::from)?;
-    let mut verdict = verify(&*job, &proof, &key)?;
+    let mut verdict = verdict_on(context, &request, &*job, &proof)?;
     if args.reference && verdict.is_valid() {
         verdict = reference::verify(&request, &proof)?;
     }
@@ -70,4 +68,27 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
             Err(Failure::new(ErrorCode::NotValid, message).reported())
         }
     }
+}
+
+/// Verifies the proofs of a request's partitions, or the aggregate of a non-interactive PoRep.
+fn verdict_on(
+    context: &Context,
+    request: &ProofRequest,
+    job: &dyn Statement,
+    proof: &[u8],
+) -> Result<Verdict, Failure> {
+    let config = &context.config;
+    if let ProofRequest::PorepC2(porep) = request
+        && porep.is_non_interactive()
+        && proof.len() != job.partitions() * PARTITION_PROOF_BYTES
+    {
+        let keys = AggregationKeys::new(config);
+        let pool = config.synthesis.pool()?;
+        let verify = || verify_non_interactive(config, &keys, porep, job, proof);
+        return Ok(pool.install(verify)?);
+    }
+    let key = ParamCache::new(&config.srs.param_cache)
+        .verifying_key(&circuits::parameter_files(job.circuit())?)
+        .map_err(cuzk_core::Error::from)?;
+    Ok(verify(job, proof, &key)?)
 }

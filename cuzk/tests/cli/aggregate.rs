@@ -89,7 +89,7 @@ fn a_list_of_sectors_gives_the_aggregate_of_their_requests() {
         ),
         (
             text.replace("\"registered_proof\":5", "\"registered_proof\":15"),
-            "non-interactive",
+            "sectors[0].proof: expected 2496 bytes, got 192",
         ),
         (
             text.replacen("\"seed\":\"", "\"seed\":\"AAAA", 1),
@@ -170,4 +170,104 @@ fn a_missing_srs_has_a_remedy_and_one_that_is_there_is_never_replaced() {
     bytes.truncate(bytes.len() - 1);
     std::fs::write(&path, bytes).unwrap();
     fails(2, "fetch it again", &folder.aggregate(1, "proof", &[]));
+}
+
+/// Seals a non-interactive sector, and proves its partitions. Returns the files of the request
+/// and of the proofs.
+fn prove_non_interactive(folder: &Folder) -> [String; 2] {
+    let [request, proofs] = ["ni.json", "ni.proofs"].map(|name| folder.path(name));
+    json(&[
+        "vanilla",
+        "--kind",
+        "porep",
+        "--sector-size",
+        "2KiB",
+        "--non-interactive",
+        "--out",
+        &request,
+    ]);
+    generate("porep");
+    let report = json(&["prove", "--request", &request, "--out", &proofs]);
+    assert_eq!(
+        (&report["partitions"], &report["proof_bytes"]),
+        (&13.into(), &2496.into())
+    );
+    [request, proofs]
+}
+
+#[test]
+fn a_non_interactive_porep_is_one_aggregate_that_the_chains_verifier_accepts() {
+    let folder = Folder::new();
+    let [request, proofs] = prove_non_interactive(&folder);
+    let out = folder.path("ni.aggregate");
+    let aggregate = ["aggregate", "--porep", &request, "--proof", &proofs];
+    let aggregate = [&aggregate[..], &["--out", &out]].concat();
+    fails(2, "cuzk params fetch --srs", &folder.run(&aggregate));
+    cuzk_testing::put_srs(folder.0.path(), 0, 16);
+    let first = [&aggregate[..], &["--first-version"]].concat();
+    fails(2, "by SnarkPack v2, not by v1", &folder.run(&first));
+    let output = folder.run(&[&aggregate[..], &["--reference", "--json"]].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (
+            &report["sectors"],
+            &report["proofs"],
+            &report["padded_proofs"]
+        ),
+        (&1.into(), &13.into(), &16.into())
+    );
+
+    let verify = |proof: &str, more: &[&str]| {
+        let arguments = ["verify", "--request", &request, "--proof", proof];
+        folder.run(&[&arguments[..], more].concat())
+    };
+    let valid = |output: Output| output.status.success() && output.stdout == b"valid\n";
+    assert!(valid(verify(&out, &["--reference"])));
+    assert!(valid(verify(&proofs, &[])));
+    // The chain does not take the proofs of partitions.
+    let unaggregated = verify(&proofs, &["--reference"]);
+    fails(2, "make the aggregate with `cuzk aggregate`", &unaggregated);
+
+    let bytes = std::fs::read(&out).unwrap();
+    let another = {
+        // A point in the place of another one, near the end: it decodes.
+        let mut bytes = bytes.clone();
+        let len = bytes.len();
+        bytes.copy_within(len - 48.., len - 96);
+        bytes
+    };
+    let altered = [
+        (another, "not the aggregate of the 13 partitions"),
+        (
+            bytes[1..].to_vec(),
+            "not the aggregate of the 13 partitions",
+        ),
+        ([&bytes[..], &[0]].concat(), "1 bytes follow"),
+        (Vec::new(), "not the aggregate of the 13 partitions"),
+    ];
+    for (bytes, message) in altered {
+        let file = folder.path("altered");
+        std::fs::write(&file, bytes).unwrap();
+        let output = verify(&file, &[]);
+        assert_eq!(output.status.code(), Some(1));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains(message), "{stdout}");
+    }
+}
+
+#[test]
+fn non_interactive_sectors_are_made_for_a_porep_and_sealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("request.json");
+    for (kind, size, message) in [
+        ("snap-deals", "2KiB", "--non-interactive is for a PoRep"),
+        ("porep", "32GiB", "is not sealed here"),
+    ] {
+        let vanilla = ["vanilla", "--kind", kind, "--sector-size", size];
+        let output = cuzk(&[&vanilla[..], &["--non-interactive", "--out", text(&out)]].concat());
+        fails(2, message, &output);
+        assert!(!out.exists());
+    }
 }

@@ -4,12 +4,13 @@
 //! takes without a panic.
 
 use filecoin_proofs::constants::{DefaultPieceDomain, DefaultTreeDomain};
+use filecoin_proofs_api::RegisteredSealProof;
 use serde::{Deserialize, Serialize};
 use storage_proofs_porep::stacked::{self, Tau};
 
 use crate::Error;
 use crate::kinds::shape::PorepChallenge;
-use crate::request::{commitment, field_element};
+use crate::request::{commitment, field_element, is_non_interactive};
 
 type PublicInputs = stacked::PublicInputs<DefaultTreeDomain, DefaultPieceDomain>;
 
@@ -60,11 +61,11 @@ impl Fields {
         }
     }
 
-    /// Checks the fields one by one.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Checks the fields one by one. Non-interactive challenges do not depend on the seed.
+    pub(super) fn check(&self, proof: RegisteredSealProof) -> Result<(), Error> {
         commitment("vanilla_proof.comm_r", &self.comm_r)?;
         commitment("vanilla_proof.comm_d", &self.comm_d)?;
-        if self.seed == [0; 32] {
+        if self.seed == [0; 32] && !is_non_interactive(proof) {
             return Err(Error::request(
                 "vanilla_proof.seed",
                 "all 32 bytes are zero",
