@@ -25,6 +25,8 @@ const PACKAGE: &str = "it makes or installs a package; .ci/package-check runs it
 const TOOL: &str = "its tool need not be on this machine";
 const LONG: &str = "it takes minutes; it is measured by hand";
 const LARGE: &str = "it needs the circuit of a 32 GiB sector, which takes minutes to compile";
+const PARTITIONS: &str =
+    "thirteen partitions take a minute to prove; the tests of `cuzk aggregate` run it";
 const IN_CI: &str = "it is a step of .ci/run or of .ci/nightly";
 
 /// The beginnings of commands. The first that fits a command counts.
@@ -58,6 +60,9 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         "LD_LIBRARY_PATH=target/release",
         NotRun("its program is C's; .ci/ffi-check runs it"),
     ),
+    ("cuzk prove --request ni.json", NotRun(PARTITIONS)),
+    ("cuzk aggregate --porep ni.json", NotRun(PARTITIONS)),
+    ("cuzk verify --request ni.json", NotRun(PARTITIONS)),
     ("cuzk serve --listen", Serves),
     ("cuzk --config /etc/cuzk/cuzk.toml serve", Serves),
     ("cuzk serve", NotRun(SERVES)),
