@@ -88,7 +88,7 @@ fn kept_memory_makes_room_for_what_has_its_turn() {
     core.make_room(&[], &never);
     assert_eq!(buffers.kept_bytes(), kept_bytes, "there is room for both");
     let total_bytes = core.dispatch.usage().total_bytes;
-    let all = reserve(core, &Need::own(total_bytes)).unwrap();
+    let all = reserve(core, &Need::own(total_bytes), &never).unwrap();
     core.make_room(&[], &never);
     assert_eq!(buffers.kept_bytes(), 0);
     drop(all);
@@ -101,7 +101,7 @@ fn the_metrics_of_memory_are_those_of_this_moment() {
     });
     let core = case.core();
     drop(core.compute.buffers.take(1 << 16).unwrap());
-    let reserved = reserve(core, &Need::own(12345)).unwrap();
+    let reserved = reserve(core, &Need::own(12345), &Checkpoint::never()).unwrap();
     let metrics = measured(|| core.report_memory());
     assert_eq!(metrics["cuzk_memory_reserved_bytes"], 12345.0);
     let kept_bytes = core.compute.buffers.kept_bytes() as f64;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::{Entrance, Need, Ticket};
 use cuzk_scheduler::priority::Priority;
 
@@ -99,7 +100,7 @@ fn a_need_that_can_never_be_met_is_an_error_at_once() {
     let check = |bytes| dispatch.check_need(Priority::Normal, &Need::own(bytes));
     assert!(check(total_bytes).is_ok());
     assert!(matches!(check(total_bytes + 1), Err(Error::OverBudget(_))));
-    let reserve = |bytes| preload::reserve(core, &Need::own(bytes));
+    let reserve = |bytes| preload::reserve(core, &Need::own(bytes), &Checkpoint::never());
     drop(reserve(total_bytes).unwrap());
     assert!(matches!(
         reserve(total_bytes + 1).map(drop),
