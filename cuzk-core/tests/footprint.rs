@@ -46,6 +46,11 @@ const PARAMS: &str = "CUZK_TEST_FOOTPRINT_PARAMS";
 const THREADS: &str = "CUZK_TEST_FOOTPRINT_THREADS";
 const ISA: &str = "CUZK_TEST_FOOTPRINT_ISA";
 
+/// Has glibc map each block of 128 KiB and more, and unmap it once it is freed. Otherwise the
+/// bound grows with the largest block freed, and what is used depends on the gaps that
+/// earlier blocks happened to leave in the heap.
+const FIXED_THRESHOLD: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
+
 /// How far the two may be apart, as a part of the smaller one.
 const TOLERANCE: f64 = 0.10;
 
@@ -204,6 +209,7 @@ fn used_bytes(child: &str, kind: ProofKind, manner: Manner, params: &Path) -> u6
         .env(PARAMS, params)
         .env(ISA, manner.isa.to_string())
         .env(THREADS, manner.threads.to_string())
+        .env(FIXED_THRESHOLD.0, FIXED_THRESHOLD.1)
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

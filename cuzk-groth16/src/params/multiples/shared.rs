@@ -144,8 +144,9 @@ fn limit_bytes(path: &Path) -> Option<u64> {
     Some(Header::read(map.bytes()).ok()?.limit_bytes)
 }
 
-/// The memory of a thread that doubles points, with its stack: as measured.
-const THREAD_BYTES: u64 = 5 << 19;
+/// The memory of a thread that doubles points, with its stack: as measured, without gaps in
+/// the heap.
+const THREAD_BYTES: u64 = 5 << 17;
 
 /// Returns the memory that making the multiples of a circuit's bases takes on one thread,
 /// in bytes, those of H among them. `None` for instructions that have no form for them.
