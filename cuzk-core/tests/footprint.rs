@@ -46,9 +46,8 @@ const PARAMS: &str = "CUZK_TEST_FOOTPRINT_PARAMS";
 const THREADS: &str = "CUZK_TEST_FOOTPRINT_THREADS";
 const ISA: &str = "CUZK_TEST_FOOTPRINT_ISA";
 
-/// Has glibc map each block of 128 KiB and more, and unmap it once it is freed. Otherwise the
-/// bound grows with the largest block freed, and what is used depends on the gaps that
-/// earlier blocks happened to leave in the heap.
+/// Has glibc map each block of 128 KiB and more, and unmap it once it is freed. Otherwise this
+/// bound grows with the blocks freed, and gaps that earlier blocks left in the heap are used.
 const FIXED_THRESHOLD: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
 
 /// How far the two may be apart, as a part of the smaller one.

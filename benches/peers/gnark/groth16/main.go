@@ -1,0 +1,144 @@
+// Command groth16 times gnark's Groth16 prover on a circuit of the shape of a proof of replication.
+//
+// It is no test of gnark, and cuzk links none of it. The circuit has as many rows as is said. So
+// many of its values are bits, each the exclusive or of two others, as in a hash. The rest are
+// full-size, each the square of the one before. It says "ready" once it has made the parameters.
+// Then it makes a proof for each line of its input, and prints the seconds from an assignment to
+// a proof that is verified.
+//
+//	groth16 ROWS BITS THREADS
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc"
+	"github.com/consensys/gnark/backend/groth16"
+	"github.com/consensys/gnark/frontend"
+	"github.com/consensys/gnark/frontend/cs/r1cs"
+	"github.com/consensys/gnark/logger"
+)
+
+// seedBits is the number of bits that the others are made of.
+const seedBits = 256
+
+// shape is a circuit of rows rows, of which bits have a bit as their result.
+type shape struct {
+	Last  frontend.Variable `gnark:",public"`
+	Seed  [seedBits]frontend.Variable
+	First frontend.Variable
+
+	rows, bits int
+}
+
+// Define adds the rows.
+func (s *shape) Define(api frontend.API) error {
+	made := make([]frontend.Variable, 0, s.bits)
+	for _, bit := range s.Seed {
+		api.AssertIsBoolean(bit)
+		made = append(made, bit)
+	}
+	for len(made) < s.bits {
+		// Distances as of a shift register, so that no period is short.
+		next := api.Xor(made[len(made)-seedBits], made[len(made)-101])
+		made = append(made, next)
+	}
+	value := s.First
+	for range s.rows - s.bits - 2 {
+		value = api.Mul(value, value)
+	}
+	// Two rows bind the public input.
+	api.AssertIsEqual(api.Mul(s.Last, s.Last), s.Last)
+	return nil
+}
+
+// sizes reads the three numbers of the command line.
+func sizes(arguments []string) (rows, bits, threads int, err error) {
+	if len(arguments) != 3 {
+		return 0, 0, 0, fmt.Errorf("usage: groth16 ROWS BITS THREADS")
+	}
+	var numbers [3]int
+	for i, text := range arguments {
+		number, err := strconv.Atoi(text)
+		if err != nil || number < 1 || number > 1<<28 {
+			return 0, 0, 0, fmt.Errorf("%q is no number of rows, bits or threads", text)
+		}
+		numbers[i] = number
+	}
+	rows, bits, threads = numbers[0], numbers[1], numbers[2]
+	if bits < seedBits || rows < bits+3 {
+		return 0, 0, 0, fmt.Errorf("there are at least %d bits, and three rows more", seedBits)
+	}
+	return rows, bits, threads, nil
+}
+
+// prover returns a call that makes and verifies a proof of the shape.
+func prover(rows, bits int) (func() error, error) {
+	field := ecc.BLS12_381.ScalarField()
+	circuit, err := frontend.Compile(field, r1cs.NewBuilder, &shape{rows: rows, bits: bits})
+	if err != nil {
+		return nil, err
+	}
+	if made := circuit.GetNbConstraints(); made != rows {
+		return nil, fmt.Errorf("the circuit has %d rows instead of %d", made, rows)
+	}
+	proving, verifying, err := groth16.Setup(circuit)
+	if err != nil {
+		return nil, err
+	}
+	assignment := &shape{Last: 1, First: 3}
+	for i := range assignment.Seed {
+		assignment.Seed[i] = (i*i + i/3) % 2
+	}
+	return func() error {
+		witness, err := frontend.NewWitness(assignment, field)
+		if err != nil {
+			return err
+		}
+		proof, err := groth16.Prove(circuit, proving, witness)
+		if err != nil {
+			return err
+		}
+		public, err := witness.Public()
+		if err != nil {
+			return err
+		}
+		return groth16.Verify(proof, verifying, public)
+	}, nil
+}
+
+func run(arguments []string) error {
+	rows, bits, threads, err := sizes(arguments)
+	if err != nil {
+		return err
+	}
+	logger.Disable()
+	runtime.GOMAXPROCS(threads)
+	prove, err := prover(rows, bits)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		debug.FreeOSMemory()
+		started := time.Now()
+		if err := prove(); err != nil {
+			return err
+		}
+		fmt.Printf("%.6f\n", time.Since(started).Seconds())
+	}
+	return nil
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "groth16:", err)
+		os.Exit(2)
+	}
+}
