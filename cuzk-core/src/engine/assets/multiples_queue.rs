@@ -107,6 +107,8 @@ impl MultiplesQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use cuzk_filecoin::{ProofKind, SectorSize};
 
@@ -121,7 +123,9 @@ mod tests {
             queue.ask(id);
         }
         assert_eq!(queue.next(), Some(first));
+        let began = Instant::now();
         queue.postpone();
+        assert!(began.elapsed() >= MEMORY_POLL, "it asks again too soon");
         assert_eq!(queue.next(), Some(second));
         queue.done();
         assert_eq!(queue.next(), Some(first));

@@ -138,3 +138,32 @@ fn memory_stays_charged_until_what_came_too_late_is_gone() {
         assert!(watch.lock().lost.is_empty() && watch.lock().running.is_empty());
     }
 }
+
+#[test]
+fn a_worker_ends_or_is_lost() {
+    let watch = Arc::new(impatient());
+    let own = Arc::clone(&watch);
+    let worker = thread::spawn(move || drop(own.enter()));
+    let ended = worker.thread().id();
+    assert!(watch.has_ended(ended));
+    worker.join().unwrap();
+    let (stalled, _admission) = given_up(&watch);
+    watch.lose(stalled.key);
+    assert!(!watch.has_ended(thread::current().id()));
+}
+
+/// Without a change there is one look in the time between two looks, and no more.
+#[test]
+fn the_next_look_is_not_at_once() {
+    let stall = Duration::from_secs(1);
+    let watch = Watchdog::new(&Gpus {
+        stall,
+        rest: stall,
+        ..Config::default().gpus
+    });
+    let began = Instant::now();
+    assert!(watch.next_look());
+    assert!(began.elapsed() >= stall / LOOKS);
+    watch.close();
+    assert!(!watch.next_look());
+}

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Error;
 use crate::config::{Config, Devices};
+use crate::engine::workers::Crew;
 use crate::engine::{
     Elsewhere, Engine, GiveBack, PartitionId, QueuedPartition, Remote, devices, serve_one_command,
 };
@@ -296,4 +297,14 @@ fn partitions_are_proved_elsewhere_or_come_back() {
     assert_eq!(proved(&held), 1);
     engine.shutdown();
     assert!(remote.has_resumed() && remote.engine().is_none());
+}
+
+#[test]
+fn threads_of_devices_that_answer_are_waited_for() {
+    let case = Case::new(1, false);
+    let crew = Crew::default();
+    let work = |core: &Core| drop(core.fleet.watchdog.enter());
+    crew.spawn(case.core(), "device".to_owned(), work).unwrap();
+    crew.join_all_but_the_lost(&case.core().fleet.watchdog);
+    assert!(crew.lock().is_empty());
 }
