@@ -1,8 +1,8 @@
 // Command groth16 times gnark's Groth16 prover on a circuit of the shape of a proof of replication.
 //
 // It is no test of gnark, and cuzk links none of it. The circuit has as many rows as is said. So
-// many of its values are bits, each the exclusive or of two others, as in a hash. The rest are
-// full-size, each the square of the one before. It says "ready" once it has made the parameters.
+// many of them say that a random value is a bit. In each of the others a full-size value is the
+// square of the one before. It says "ready" once it has made the parameters.
 // Then it makes a proof for each line of its input, and prints the seconds from an assignment to
 // a proof that is verified.
 //
@@ -12,6 +12,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -25,32 +26,22 @@ import (
 	"github.com/consensys/gnark/logger"
 )
 
-// seedBits is the number of bits that the others are made of.
-const seedBits = 256
-
-// shape is a circuit of rows rows, of which bits have a bit as their result.
+// shape is a circuit of rows rows, of which one says of each of Bits that it is a bit.
 type shape struct {
 	Last  frontend.Variable `gnark:",public"`
-	Seed  [seedBits]frontend.Variable
+	Bits  []frontend.Variable
 	First frontend.Variable
 
-	rows, bits int
+	rows int
 }
 
 // Define adds the rows.
 func (s *shape) Define(api frontend.API) error {
-	made := make([]frontend.Variable, 0, s.bits)
-	for _, bit := range s.Seed {
+	for _, bit := range s.Bits {
 		api.AssertIsBoolean(bit)
-		made = append(made, bit)
-	}
-	for len(made) < s.bits {
-		// Distances as of a shift register, so that no period is short.
-		next := api.Xor(made[len(made)-seedBits], made[len(made)-101])
-		made = append(made, next)
 	}
 	value := s.First
-	for range s.rows - s.bits - 2 {
+	for range s.rows - len(s.Bits) - 2 {
 		value = api.Mul(value, value)
 	}
 	// Two rows bind the public input.
@@ -72,8 +63,8 @@ func sizes(arguments []string) (rows, bits, threads int, err error) {
 		numbers[i] = number
 	}
 	rows, bits, threads = numbers[0], numbers[1], numbers[2]
-	if bits < seedBits || rows < bits+3 {
-		return 0, 0, 0, fmt.Errorf("there are at least %d bits, and three rows more", seedBits)
+	if rows < bits+3 {
+		return 0, 0, 0, fmt.Errorf("there are at least three rows more than bits")
 	}
 	return rows, bits, threads, nil
 }
@@ -81,7 +72,7 @@ func sizes(arguments []string) (rows, bits, threads int, err error) {
 // prover returns a call that makes and verifies a proof of the shape.
 func prover(rows, bits int) (func() error, error) {
 	field := ecc.BLS12_381.ScalarField()
-	circuit, err := frontend.Compile(field, r1cs.NewBuilder, &shape{rows: rows, bits: bits})
+	circuit, err := frontend.Compile(field, r1cs.NewBuilder, &shape{Bits: make([]frontend.Variable, bits), rows: rows})
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +83,9 @@ func prover(rows, bits int) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	assignment := &shape{Last: 1, First: 3}
-	for i := range assignment.Seed {
-		assignment.Seed[i] = (i*i + i/3) % 2
+	assignment := &shape{Last: 1, Bits: make([]frontend.Variable, bits), First: 3}
+	for i := range assignment.Bits {
+		assignment.Bits[i] = rand.IntN(2)
 	}
 	return func() error {
 		witness, err := frontend.NewWitness(assignment, field)
