@@ -46,8 +46,9 @@ const PARAMS: &str = "CUZK_TEST_FOOTPRINT_PARAMS";
 const THREADS: &str = "CUZK_TEST_FOOTPRINT_THREADS";
 const ISA: &str = "CUZK_TEST_FOOTPRINT_ISA";
 
-/// Has glibc map each block of 128 KiB and more, and unmap it once it is freed. Otherwise this
-/// bound grows with the blocks freed, and gaps that earlier blocks left in the heap are used.
+/// Has glibc map each block of 128 KiB and more, and unmap it once it is freed. Otherwise
+/// glibc raises the threshold with each larger block freed. Then later blocks fill gaps in the
+/// heap, and what a child is seen to use depends on what it did before.
 const FIXED_THRESHOLD: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
 
 /// How far the two may be apart, as a part of the smaller one.

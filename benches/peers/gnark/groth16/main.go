@@ -1,10 +1,9 @@
 // Command groth16 times gnark's Groth16 prover on a circuit of the shape of a proof of replication.
 //
-// It is no test of gnark, and cuzk links none of it. The circuit has as many rows as is said. So
-// many of them say that a random value is a bit. In each of the others a full-size value is the
-// square of the one before. It says "ready" once it has made the parameters.
-// Then it makes a proof for each line of its input, and prints the seconds from an assignment to
-// a proof that is verified.
+// It is no test of gnark, and cuzk links none of it. The circuit has ROWS rows. BITS of them each say
+// that a random value is a bit. In each of the others a full-size value is the square of the one
+// before. The program prints "ready" once it has made the parameters. Then it makes a proof for each
+// line of its input. It prints the seconds from the values to a proof that is verified.
 //
 //	groth16 ROWS BITS THREADS
 package main
@@ -26,7 +25,7 @@ import (
 	"github.com/consensys/gnark/logger"
 )
 
-// shape is a circuit of rows rows, of which one says of each of Bits that it is a bit.
+// shape is a circuit of so many rows. For each of Bits, one row says that it is a bit.
 type shape struct {
 	Last  frontend.Variable `gnark:",public"`
 	Bits  []frontend.Variable
