@@ -59,19 +59,19 @@ impl JobHandle {
     /// # Errors
     /// The first error of any of its partitions.
     pub fn wait(&self) -> Outcome {
-        self.state.outcome_cell().wait()
+        self.state.told().wait()
     }
 
     /// Blocks until the job has ended, but no longer than `timeout`.
     #[must_use]
     pub fn wait_for(&self, timeout: Duration) -> Option<Outcome> {
-        self.state.outcome_cell().wait_for(timeout)
+        self.state.told().wait_for(timeout)
     }
 
     /// Returns the job's outcome; none while it runs.
     #[must_use]
     pub fn poll(&self) -> Option<Outcome> {
-        self.state.outcome()
+        self.state.told().get()
     }
 
     /// Ends the job with [`Error::Cancelled`](crate::Error::Cancelled). Waiting partitions
@@ -137,7 +137,7 @@ impl Future for Ended {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let Self { state, waker } = self.get_mut();
-        match state.outcome_cell().get_or_wake(waker, context.waker()) {
+        match state.told().get_or_wake(waker, context.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
         }
@@ -147,7 +147,7 @@ impl Future for Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         if let Some(number) = self.waker {
-            self.state.outcome_cell().forget_waker(number);
+            self.state.told().forget_waker(number);
         }
     }
 }

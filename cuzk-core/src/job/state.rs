@@ -2,7 +2,8 @@
 //!
 //! Not its queue, which is the engine's. The invariants: a job ends exactly once, and with
 //! proofs only if all were verified with the same key; its input is dropped with its end,
-//! also if handles still hold the job; the end is recorded before anyone is told.
+//! also if handles still hold the job; the end is recorded before anyone is told. The
+//! engine notes the end where a caller may look for it, and tells callers after that.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -50,7 +51,9 @@ pub(crate) struct JobState {
     /// Raised with the end. It is read without a lock.
     stopped: Cancellation,
     parts: Mutex<Parts>,
-    outcome: OutcomeCell,
+    outcome: OnceLock<Outcome>,
+    /// Set after `outcome`: what callers wait for.
+    told: OutcomeCell,
 }
 
 /// A partition's proof, and the loading of the parameters that it was verified with.
@@ -127,7 +130,8 @@ impl JobState {
             input: Mutex::default(),
             stopped: Cancellation::default(),
             parts: Mutex::new(parts),
-            outcome: OutcomeCell::default(),
+            outcome: OnceLock::new(),
+            told: OutcomeCell::default(),
         }
     }
 
@@ -362,7 +366,8 @@ impl JobState {
         }
     }
 
-    /// Ends the job, unless it has ended. Returns true if this ended it.
+    /// Ends the job, unless it has ended. Returns true if this ended it. Callers are told
+    /// by [`JobState::tell`].
     pub(crate) fn end(&self, outcome: Outcome) -> bool {
         if std::mem::replace(&mut self.lock().ending, true) {
             return false;
@@ -375,18 +380,26 @@ impl JobState {
         if let Some(record) = record {
             record.end(&outcome);
         }
-        self.outcome.set(outcome);
+        self.outcome.get_or_init(|| outcome);
         true
     }
 
-    /// Returns the place of its outcome, where callers wait.
-    pub(crate) fn outcome_cell(&self) -> &OutcomeCell {
-        &self.outcome
+    /// Tells callers how the job ended. It is to be called once the status shows the job
+    /// among those that ended.
+    pub(crate) fn tell(&self) {
+        if let Some(outcome) = self.outcome() {
+            self.told.set(outcome);
+        }
     }
 
-    /// Returns its outcome; none while it runs.
+    /// Returns the place of what callers were told, where they wait.
+    pub(crate) fn told(&self) -> &OutcomeCell {
+        &self.told
+    }
+
+    /// Returns its outcome; none while it runs. Callers may not have been told.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
-        self.outcome.get()
+        self.outcome.get().cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Parts> {

@@ -27,7 +27,11 @@ impl Owner for NoEngine {
     }
 
     fn cancel(&self, state: &Arc<JobState>) -> bool {
-        state.end(Err(Arc::new(Error::Cancelled)))
+        let ended = state.end(Err(Arc::new(Error::Cancelled)));
+        if ended {
+            state.tell();
+        }
+        ended
     }
 }
 
@@ -72,6 +76,8 @@ fn the_first_error_ends_a_job_and_stays() {
     assert_eq!(state.settle(0, later), Settled::Open);
     assert!(!handle.cancel());
     assert!(state.has_ended());
+    assert!(handle.poll().is_none(), "nobody is told yet");
+    state.tell();
     assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));
     assert!(matches!(*handle.wait().unwrap_err(), Error::ShuttingDown));
 }
@@ -130,12 +136,12 @@ fn a_future_that_is_gone_or_asks_again_leaves_no_waker() {
             let polled = Pin::new(future).poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
         }
-        assert_eq!(state.outcome_cell().num_wakers(), 2);
+        assert_eq!(state.told().num_wakers(), 2);
         drop(goes);
-        assert_eq!(state.outcome_cell().num_wakers(), 1);
+        assert_eq!(state.told().num_wakers(), 1);
     }
     drop(stays);
-    assert_eq!(state.outcome_cell().num_wakers(), 0);
+    assert_eq!(state.told().num_wakers(), 0);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Ids, results, cancellation, deadlines and the end of an engine, as callers see
 //! them.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, Weak, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 #[cfg(unix)]
@@ -107,6 +108,35 @@ fn results_are_kept_for_a_bounded_time() {
     drop(job.wait());
     assert!(engine.job("a").is_some());
     wait_until("it is forgotten", || engine.job("a").is_none());
+}
+
+/// Sends the ids of the jobs that the status shows as ended, when it is woken.
+struct ReadsStatus(Weak<Engine>, mpsc::Sender<Vec<Option<String>>>);
+
+impl Wake for ReadsStatus {
+    fn wake(self: Arc<Self>) {
+        let ended = self.0.upgrade().unwrap().status().ended;
+        let ids = ended.into_iter().map(|job| job.id).collect();
+        self.1.send(ids).unwrap();
+    }
+}
+
+/// Its caller may look for it there at once.
+#[test]
+fn the_status_shows_a_job_as_ended_before_its_caller_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, device) = held_up(&mut tiny::config(directory.path()));
+    let engine = Arc::new(engine);
+    let job = engine.submit_job(tiny::job(KIND, 1), named("a")).unwrap();
+    let (sender, seen) = mpsc::channel();
+    let waker = Waker::from(Arc::new(ReadsStatus(Arc::downgrade(&engine), sender)));
+    let mut proof = pin!(IntoFuture::into_future(job.clone()));
+    let polled = proof.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    device.gate.open();
+    let seen = seen.recv_timeout(MOMENTS).unwrap();
+    assert_eq!(seen, [Some("a".to_owned())]);
+    job.wait_for(MOMENTS).unwrap().unwrap();
 }
 
 /// However a job ends, and whoever still holds it.
