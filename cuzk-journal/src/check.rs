@@ -65,7 +65,7 @@ pub(crate) fn open(path: &Path, file: HeldFile) -> Result<Checked, JournalError>
         Ok(checked)
     });
     checked.map_err(|error| match error {
-        JournalError::Store { what } => damaged(path, what),
+        JournalError::Store { what, .. } => damaged(path, what),
         error => error,
     })
 }
@@ -213,9 +213,9 @@ fn same(
 }
 
 fn disagree(table: &'static str) -> JournalError {
-    JournalError::Store {
-        what: format!("the table {table:?} disagrees with the other tables"),
-    }
+    JournalError::store_says(format!(
+        "the table {table:?} disagrees with the other tables"
+    ))
 }
 
 fn damaged(path: &Path, what: String) -> JournalError {

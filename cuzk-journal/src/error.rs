@@ -67,10 +67,12 @@ pub enum JournalError {
     /// call may be on the disk by then. A job that was to be accepted is removed then,
     /// unless the process ends before that.
     #[error(
-        "journal: {what}; it is not certain that this change is kept; free space on the \
+        "journal {path}: {what}; it is not certain that this change is kept; free space on the \
          disk or check the disk, then try again"
     )]
     Store {
+        /// The journal.
+        path: PathBuf,
         /// The store's error.
         what: String,
     },
@@ -176,9 +178,27 @@ impl JournalError {
         }
     }
 
+    /// Returns an error of the store, which does not know its file. [`Self::at`] adds it.
     pub(crate) fn store(error: impl Into<redb::Error>) -> Self {
+        Self::store_says(error.into().to_string())
+    }
+
+    /// Returns an error of the store with these words, as [`Self::store`].
+    pub(crate) fn store_says(what: impl Into<String>) -> Self {
         Self::Store {
-            what: error.into().to_string(),
+            path: PathBuf::new(),
+            what: what.into(),
+        }
+    }
+
+    /// Returns the error with the path of the journal, if it is one of the store.
+    pub(crate) fn at(self, path: &Path) -> Self {
+        match self {
+            Self::Store { what, .. } => Self::Store {
+                path: path.to_owned(),
+                what,
+            },
+            error => error,
         }
     }
 }
@@ -204,6 +224,15 @@ mod tests {
         assert!(is_input(ErrorKind::PermissionDenied.into()));
         let id = || "a".to_owned();
         assert!(JournalError::Unknown { id: id() }.is_input());
-        assert!(!JournalError::Store { what: id() }.is_input());
+        assert!(!JournalError::store_says("a").is_input());
+    }
+
+    #[test]
+    fn an_error_of_the_store_gets_the_path_and_no_other_one_does() {
+        let said = |error: JournalError| error.at(Path::new("/j")).to_string();
+        let full = said(JournalError::store_says("full"));
+        assert!(full.starts_with("journal /j: full; "), "{full}");
+        let unknown = JournalError::Unknown { id: "a".to_owned() };
+        assert_eq!(said(unknown.clone()), unknown.to_string());
     }
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use redb::ReadTransaction;
+
 use crate::aging::Aging;
 use crate::change::{Answer, Change, Now, attach, is_expired, room};
 use crate::check::Checked;
@@ -213,9 +215,9 @@ impl Journal {
             request_bytes,
             compressed,
         };
-        match self.writer.change(change, self.now())? {
+        match self.change(change)? {
             Answer::Accepted(accepted) => Ok(accepted),
-            Answer::Done(_) => Err(mixed_up()),
+            Answer::Done(_) => Err(self.mixed_up()),
         }
     }
 
@@ -288,7 +290,7 @@ impl Journal {
     ///
     /// [`JournalError::Store`]. The error of a single job is in [`Resumable::damaged`].
     pub fn pending(&self) -> Result<Resumable, JournalError> {
-        self.writer.read(pending::read)
+        self.read(pending::read)
     }
 
     /// Returns the request of a pending job, checked against the digest of the accepted
@@ -302,8 +304,7 @@ impl Journal {
     ///   memory for it. Both may pass.
     pub fn request(&self, id: &str) -> Result<Vec<u8>, JournalError> {
         check_id(id)?;
-        self.writer
-            .read(|transaction| request::read(transaction, id))
+        self.read(|transaction| request::read(transaction, id))
     }
 
     /// Returns the amounts that the journal holds.
@@ -329,15 +330,34 @@ impl Journal {
     }
 
     fn done(&self, change: Change) -> Result<bool, JournalError> {
-        match self.writer.change(change, self.now())? {
+        match self.change(change)? {
             Answer::Done(any) => Ok(any),
-            Answer::Accepted(_) => Err(mixed_up()),
+            Answer::Accepted(_) => Err(self.mixed_up()),
         }
+    }
+
+    /// Makes a change durable.
+    fn change(&self, change: Change) -> Result<Answer, JournalError> {
+        let answer = self.writer.change(change, self.now());
+        answer.map_err(|error| error.at(&self.path))
+    }
+
+    /// Reads the store.
+    fn read<T>(
+        &self,
+        read: impl Fn(&ReadTransaction) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let answer = self.writer.read(read);
+        answer.map_err(|error| error.at(&self.path))
+    }
+
+    fn mixed_up(&self) -> JournalError {
+        JournalError::store_says("a change got the answer of another change").at(&self.path)
     }
 
     /// Returns the row of a job, unless its result has expired.
     fn live(&self, id: &str) -> Result<Option<Row>, JournalError> {
-        let row = self.writer.read(|transaction| find_in(transaction, id))?;
+        let row = self.read(|transaction| find_in(transaction, id))?;
         let Now { aging_ms, .. } = self.now();
         Ok(row.filter(|row| match row.phase {
             Phase::Pending { .. } => true,
@@ -371,10 +391,4 @@ fn unix_ms() -> u64 {
     elapsed.map_or(0, |elapsed| {
         u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
     })
-}
-
-fn mixed_up() -> JournalError {
-    JournalError::Store {
-        what: "a change got the answer of another change".to_owned(),
-    }
 }

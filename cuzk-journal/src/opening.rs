@@ -103,7 +103,8 @@ pub(crate) fn create(path: &Path) -> Result<(), JournalError> {
             Tables::open(&transaction)?;
         }
         transaction.commit().map_err(JournalError::store)
-    })?;
+    })
+    .map_err(|error| error.at(path))?;
     draft.publish_new().map_err(failed)
 }
 
@@ -128,4 +129,5 @@ pub(crate) fn compact(
             .map(|_| ())
             .map_err(JournalError::store)
     })
+    .map_err(|error| error.at(path))
 }

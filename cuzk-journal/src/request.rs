@@ -67,9 +67,9 @@ pub(crate) fn read(transaction: &ReadTransaction, id: &str) -> Result<Vec<u8>, J
     }
     match request {
         Ok(request) if digest(&row.options, &request) == row.digest => Ok(request),
-        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(JournalError::Store {
-            what: format!("no memory for a request of {request_bytes} bytes"),
-        }),
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(JournalError::store_says(
+            format!("no memory for a request of {request_bytes} bytes"),
+        )),
         Ok(_) | Err(_) => Err(JournalError::DamagedJob {
             id: id.to_owned(),
             what: "request",
@@ -159,7 +159,7 @@ mod tests {
         let journal = Journal::open(&path, Limits::default()).unwrap();
         let error = journal.request("a").unwrap_err();
         let is_for_now =
-            matches!(&error, JournalError::Store { what } if what.contains("no memory"));
+            matches!(&error, JournalError::Store { what, .. } if what.contains("no memory"));
         assert!(is_for_now, "{error}");
     }
 }

@@ -42,11 +42,9 @@ pub(crate) enum Phase {
 
 impl Row {
     pub(crate) fn encode(&self, id: &str) -> Result<Vec<u8>, JournalError> {
-        let body = options()
-            .serialize(self)
-            .map_err(|error| JournalError::Store {
-                what: format!("cannot encode job {id:?}: {error}"),
-            })?;
+        let body = options().serialize(self).map_err(|error| {
+            JournalError::store_says(format!("cannot encode job {id:?}: {error}"))
+        })?;
         Ok(seal(id.as_bytes(), body))
     }
 

@@ -82,11 +82,9 @@ pub(crate) fn guard<T>(call: impl FnOnce() -> Result<T, JournalError>) -> Result
             .downcast_ref::<&str>()
             .map(ToString::to_string)
             .or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(JournalError::Store {
-            what: format!(
-                "the store panicked: {}",
-                message.as_deref().unwrap_or("without a message")
-            ),
-        })
+        Err(JournalError::store_says(format!(
+            "the store panicked: {}",
+            message.as_deref().unwrap_or("without a message")
+        )))
     })
 }

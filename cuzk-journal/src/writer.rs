@@ -15,6 +15,8 @@
 //! That check reads the disk, as far as the system drops its cached pages
 //! ([`crate::disk`]): a cache can keep pages of a failed sync. Jobs found there that
 //! were never reported as accepted are removed, because their submission was refused.
+//!
+//! A writer does not know the path of its file. The journal adds it to errors.
 
 mod ticket;
 
@@ -154,9 +156,7 @@ impl Writer {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
         match &*database {
             Some(database) => guard(|| call(database)),
-            None => Err(JournalError::Store {
-                what: "the store is closed".to_owned(),
-            }),
+            None => Err(JournalError::store_says("the store is closed")),
         }
     }
 
@@ -255,8 +255,12 @@ impl Writer {
                 turn.in_doubt = false;
             }
             Err(error) => {
-                let what = format!("the store cannot be opened again: {error}");
-                turn.failed = Some((JournalError::Store { what }, Instant::now()));
+                let problem = match error {
+                    JournalError::Store { what, .. } => what,
+                    error => error.to_string(),
+                };
+                let what = format!("the store cannot be opened again: {problem}");
+                turn.failed = Some((JournalError::store_says(what), Instant::now()));
             }
         }
         true
@@ -304,9 +308,7 @@ impl Writer {
         for ticket in batch {
             let answer = match ticket.take() {
                 Some(change) => step.apply(change),
-                None => Err(JournalError::Store {
-                    what: "a change was queued twice".to_owned(),
-                }),
+                None => Err(JournalError::store_says("a change was queued twice")),
             };
             match answer {
                 Err(error @ JournalError::Store { .. }) => return Err(error),

@@ -3,10 +3,14 @@
 //! Not the package `cuzk`, which is Python's and adds what is awaited. The invariants: no call
 //! that waits holds the interpreter's lock; each error has the number of its code as `code`.
 
+mod interruptible;
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use cuzk_core::aggregate::Cancellation;
 use cuzk_core::config::Host;
+use cuzk_core::engine::aggregate_while;
 use cuzk_core::error::ErrorCode;
 use cuzk_core::job::Outcome;
 use cuzk_core::{AggregateRequest, Config, JobHandle, JobOptions};
@@ -82,10 +86,11 @@ impl Engine {
     }
 
     fn aggregate<'py>(&self, py: Python<'py>, request: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        let made = py.detach(|| {
+        let stop = Cancellation::default();
+        let made = interruptible::run(py, &stop, || {
             let request = AggregateRequest::from_json(request)?;
-            self.0.aggregate(&request)
-        });
+            aggregate_while(&self.0, &request, &stop)
+        })?;
         let made = made.map_err(|error| raised(py, &error))?;
         Ok(PyBytes::new(py, made.as_bytes()))
     }

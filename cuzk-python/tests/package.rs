@@ -5,7 +5,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use cuzk_filecoin::ProofKind;
+use cuzk_core::aggregate::{memory_bytes, srs_path};
+use cuzk_core::config::{Config, Host};
+use cuzk_filecoin::{AggregateRequest, ProofKind};
+use cuzk_groth16::aggregate::keys_bytes;
 
 const KIND: ProofKind = ProofKind::WindowPost;
 
@@ -14,6 +17,15 @@ fn has_python() -> bool {
     let is_new = "import sys; sys.exit(sys.version_info < (3, 9))";
     let asked = Command::new("python3").args(["-c", is_new]).status();
     asked.is_ok_and(|status| status.success())
+}
+
+/// Returns the configuration with memory for one aggregation of two sectors at a time.
+fn with_memory_for_one(config: String) -> String {
+    let parsed = Config::parse(&config, "the test", &Host::detect()).unwrap();
+    let one_bytes = memory_bytes(&parsed, &cuzk_testing::aggregate_request(2)).unwrap();
+    let total_bytes = keys_bytes(AggregateRequest::PROOFS_MAX) + one_bytes + 1;
+    let memory = "safety_margin = \"1B\"\ncritical_reserve = \"0B\"\n";
+    format!("{config}[memory]\ntotal_budget = \"{total_bytes}B\"\n{memory}")
 }
 
 #[test]
@@ -39,6 +51,10 @@ fn the_package_passes_its_tests() {
     let sectors = folder.path().join("sectors.json");
     std::fs::write(&sectors, cuzk_testing::aggregate_request(2).to_json()).unwrap();
     let config = |cache: &Path| format!("[srs]\nparam_cache = {cache:?}\nmultiples = []\n");
+    let piped = cuzk_testing::folder_with_porep_key(&cache);
+    let pipe = srs_path(piped.path());
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
     let output = Command::new("python3")
         .arg(root.join("tests/test_cuzk.py"))
         .env("PYTHONPATH", folder.path())
@@ -49,6 +65,11 @@ fn the_package_passes_its_tests() {
         .env("CUZK_TEST_CONFIG", config(&cache))
         .env("CUZK_TEST_SRS_CONFIG", config(keys.path()))
         .env("CUZK_TEST_SECTORS", &sectors)
+        .env("CUZK_TEST_PIPE", &pipe)
+        .env(
+            "CUZK_TEST_PIPE_CONFIG",
+            with_memory_for_one(config(piped.path())),
+        )
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

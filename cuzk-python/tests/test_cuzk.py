@@ -3,13 +3,18 @@
 CUZK_TEST_CONFIG is the text of a configuration, CUZK_TEST_REQUEST the path of a request.
 CUZK_TEST_SRS_CONFIG is the text of a configuration with an SRS for two proofs, and
 CUZK_TEST_SECTORS the path of a list of two sectors with their proofs.
+CUZK_TEST_PIPE is the path of a pipe, and CUZK_TEST_PIPE_CONFIG the text of a configuration
+whose SRS it is, with memory for one aggregation of those sectors at a time.
 """
 
 import asyncio
+import faulthandler
 import json
 import os
 import select
+import signal
 import threading
+import time
 import unittest
 
 import cuzk
@@ -34,7 +39,10 @@ class Jobs(unittest.TestCase):
         self.assertEqual(job.progress(), (1, 1))
         self.assertEqual(select.select([job], [], [], 0)[0], [job])
         self.assertEqual(self.engine.submit(REQUEST, id="a").wait(), proof)
-        self.assertEqual(self.engine.status()["ended"][0]["id"], "a")
+        # A job is noted as ended after its proof is given out.
+        while not (ended := self.engine.status()["ended"]):
+            time.sleep(0.01)
+        self.assertEqual(ended[0]["id"], "a")
 
     def test_a_job_is_awaited_by_more_than_one_task(self):
         async def both():
@@ -101,6 +109,56 @@ class Aggregates(unittest.TestCase):
                 engine.aggregate(json.dumps(sectors).encode())
             self.assertEqual(raised.exception.code, 8)
 
+    def test_ctrl_c_ends_an_aggregation(self):
+        """One aggregation waits for its SRS, and a second one for the memory of the first.
+
+        Only a signal ends the second one while the first one waits.
+        """
+        engine = cuzk.Engine(os.environ["CUZK_TEST_PIPE_CONFIG"])
+        self.addCleanup(engine.end, 0)
+        failed = []
+
+        def first():
+            try:
+                engine.aggregate(SECTORS)
+            except cuzk.Error as error:
+                failed.append(error.code)
+
+        thread = threading.Thread(target=first)
+        thread.start()
+        while thread.is_alive() and engine.status()["memory"]["used_bytes"] == 0:
+            time.sleep(0.01)
+        with self.assertRaises(KeyboardInterrupt):
+            self._aggregate_and_interrupt(engine)
+        self.assertTrue(thread.is_alive())
+        # A pipe opens when it has both ends. This one is no SRS.
+        with open(os.environ["CUZK_TEST_PIPE"], "wb"):
+            thread.join()
+        self.assertEqual(failed, [8])
+
+    def _aggregate_and_interrupt(self, engine):
+        """Aggregates, and sends SIGINT once the call of the engine has begun."""
+        begun = threading.Event()
+
+        def interrupt(_, frame):
+            # A signal that comes before the call is sent again.
+            if frame.f_code is cuzk.Engine.aggregate.__code__:
+                raise KeyboardInterrupt
+            begun.set()
+
+        def send():
+            while begun.wait():
+                begun.clear()
+                os.kill(os.getpid(), signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        threading.Thread(target=send, daemon=True).start()
+        begun.set()
+        engine.aggregate(SECTORS)
+
 
 if __name__ == "__main__":
+    # A test that hangs ends with the places where its threads are.
+    faulthandler.dump_traceback_later(600, exit=True)
     unittest.main()

@@ -164,9 +164,18 @@ impl Stoppable for Daemon {
     }
 
     fn shut_down(&self) {
-        let left = self.engine.end_within(Duration::ZERO);
-        for job in left {
-            tracing::info!(id = job.id(), "the job goes on at the next start");
+        let has_journal = self.engine.config().jobs.journal.is_some();
+        for job in self.engine.end_within(Duration::ZERO) {
+            let (number, id) = (job.number(), job.id());
+            if has_journal && id.is_some() {
+                tracing::info!(job = number, id, "the job goes on at the next start");
+            } else {
+                tracing::info!(
+                    job = number,
+                    id,
+                    "the job ends unproved, and nothing of it is kept"
+                );
+            }
         }
     }
 

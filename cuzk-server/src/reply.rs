@@ -5,6 +5,7 @@
 //! * INVALID_ARGUMENT is for input that can never be proved.
 //! * A job that was accepted and could not be proved is a reply with FAILED.
 //! * UNAVAILABLE means that the daemon stops.
+//! * RESOURCE_EXHAUSTED means that the same call may succeed later.
 //! * The text of an error ends with its code in brackets, as the command line's does.
 
 use std::time::Duration;
@@ -87,6 +88,10 @@ pub(crate) fn refused(error: &Error) -> Status {
         Error::TooLate { .. } | Error::DeadlinePassed => Status::deadline_exceeded(message),
         error if error.is_busy() => Status::resource_exhausted(message),
         Error::NoMemory(_) => Status::resource_exhausted(message),
+        // An operator makes room on the disk, and the journal is opened again.
+        error if ErrorCode::of(error) == ErrorCode::JournalFailing => {
+            Status::resource_exhausted(message)
+        }
         // An operator can mend these, and the input stays as it is.
         Error::Params(_)
         | Error::Config(_)
@@ -103,4 +108,53 @@ fn coded(error: &Error) -> String {
 
 fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::sync::Arc;
+
+    use cuzk_journal::JournalError;
+    use tonic::Code;
+
+    use super::*;
+
+    fn of_journal(error: JournalError) -> Code {
+        refused(&Error::Journal(error)).code()
+    }
+
+    #[test]
+    fn a_call_is_repeated_while_the_journal_has_no_room() {
+        let (path, what) = ("folder/jobs".into(), "full".to_owned());
+        let failed = JournalError::Store { path, what };
+        let status = refused(&Error::Journal(failed));
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        let message = status.message();
+        assert!(message.contains("folder/jobs") && message.ends_with("[CUZK-0022]"));
+
+        let io = |kind: ErrorKind| JournalError::Io {
+            path: "folder/jobs".into(),
+            action: "write",
+            source: Arc::new(kind.into()),
+        };
+        assert_eq!(
+            of_journal(io(ErrorKind::StorageFull)),
+            Code::ResourceExhausted
+        );
+        let full = JournalError::Full {
+            what: "jobs",
+            used: 1,
+            more: 1,
+            max: 1,
+        };
+        assert_eq!(of_journal(full), Code::ResourceExhausted);
+        // Another call meets the same file.
+        assert_eq!(of_journal(io(ErrorKind::PermissionDenied)), Code::Internal);
+        let damaged = JournalError::Damaged {
+            path: "folder/jobs".into(),
+            what: "cut".to_owned(),
+        };
+        assert_eq!(of_journal(damaged), Code::Internal);
+    }
 }

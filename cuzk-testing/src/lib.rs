@@ -1,7 +1,8 @@
 //! The common part of the tests of several crates: the bundled requests, and one cache of
 //! insecure parameters of the smallest circuits. They are made when they are first needed.
-//! [`circuits`] are other circuits than Filecoin's. [`fuzz`] tries decoders. [`differential`] has
-//! the seeds of the tests that compare provers. [`heap`] counts what a test allocates.
+//! [`circuits`] are other circuits than Filecoin's. [`simulated`] has proofs that nobody had to
+//! prove. [`fuzz`] tries decoders. [`differential`] has the seeds of the tests that compare
+//! provers. [`heap`] counts what a test allocates.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
@@ -10,6 +11,7 @@
 pub mod circuits;
 pub mod differential;
 pub mod heap;
+pub mod simulated;
 
 pub use cuzk_fuzz as fuzz;
 

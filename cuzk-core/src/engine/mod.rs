@@ -341,10 +341,13 @@ impl Engine {
     }
 
     /// Accepts no more jobs and finishes those it has, for as long as `patience`. The jobs
-    /// that are left then end with [`Error::ShuttingDown`] and are returned; a job in the
-    /// journal goes on at the next start. Running work stops at its next checkpoint. A
-    /// device has ten seconds to answer. Then the thread that waits for it is left behind,
-    /// which the log says, and ends when the device answers.
+    /// that are left then end with [`Error::ShuttingDown`]; a job in the journal goes on at
+    /// the next start. Running work stops at its next checkpoint. A device has ten seconds to
+    /// answer. Then the thread that waits for it is left behind, which the log says, and ends
+    /// when the device answers.
+    ///
+    /// Returns all jobs that ended with [`Error::ShuttingDown`], each once, the oldest first.
+    /// Those that ended so since [`Engine::close`] are among them.
     #[must_use]
     pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
         self.end_within(patience)
@@ -355,7 +358,6 @@ impl Engine {
     pub fn end_within(&self, patience: Duration) -> Vec<JobHandle> {
         self.core.close();
         let until = Instant::now().checked_add(patience); // None for one without an end.
-        let mut left = Vec::new();
         for job in entrance::held_last(&self.core) {
             let is_held = entrance::is_held(&self.core, &job);
             if is_held {
@@ -365,18 +367,15 @@ impl Engine {
             let left_of = |until: Instant| until.saturating_duration_since(Instant::now());
             let remaining = until.map_or(Duration::MAX, left_of);
             let patience = if is_held { Duration::ZERO } else { remaining };
-            let is_left = match handle.wait_for(patience) {
-                None => self.core.end(&job, Error::ShuttingDown),
-                // A job of the journal that was not read again before this.
-                Some(outcome) => outcome.is_err_and(|error| matches!(*error, Error::ShuttingDown)),
-            };
-            if is_left {
-                left.push(handle);
+            if handle.wait_for(patience).is_none() {
+                self.core.end(&job, Error::ShuttingDown);
             }
         }
         self.core.fleet.watchdog.hurry();
         self.workers.end(&self.core);
-        left
+        // Its threads end jobs, too: those of the journal that were not read again, for example.
+        let interrupted = self.core.jobs.registry.take_interrupted().into_iter();
+        interrupted.map(|job| handle(&self.core, job)).collect()
     }
 }
 

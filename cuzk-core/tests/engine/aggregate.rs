@@ -1,4 +1,5 @@
-//! `Engine::aggregate`. Tests of the command line have the chain's verifier.
+//! `Engine::aggregate`. Tests of the command line have the chain's verifier, and no real proofs
+//! of a non-interactive PoRep: one partition of it is proved here.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +10,10 @@ use cuzk_core::aggregate::{
 };
 use cuzk_core::engine::aggregate_while;
 use cuzk_core::error::ErrorCode;
-use cuzk_filecoin::AggregateRequest;
+use cuzk_filecoin::{AggregateRequest, SectorSize, decode, decode_partition, vanilla};
 use cuzk_groth16::aggregate::keys_bytes;
 use cuzk_memory::Checkpoint;
+use cuzk_testing::simulated::simulated_proofs;
 use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
 
 use super::*;
@@ -72,6 +74,31 @@ fn an_aggregate_follows_an_srs_that_was_replaced_by_a_usable_one() {
     assert_eq!(aggregate().as_bytes(), second.as_bytes());
     put_srs(folder.path(), 3, 4);
     assert_eq!(aggregate().as_bytes(), first.as_bytes());
+    engine.shutdown();
+}
+
+/// The simulated proofs of the other partitions take no time.
+#[test]
+fn a_partition_of_a_non_interactive_porep_is_proved_and_aggregated() {
+    let request = vanilla::make_non_interactive(SectorSize::KiB2, 1).unwrap();
+    let statement = decode(&request).unwrap();
+    let mut proofs = simulated_proofs(&*statement, &common::param_cache());
+    let last = statement.partitions() - 1;
+    let alone = statement.partition_request(last).unwrap();
+    let engine = Engine::start(common::config()).unwrap();
+    let job = common::submit(&engine, decode_partition(&alone).unwrap().into());
+    // An engine returns no proof that it has not verified.
+    let proof = job.wait().unwrap();
+    engine.shutdown();
+    assert_ne!(&proofs[last * 192..], proof.as_bytes());
+    proofs[last * 192..].copy_from_slice(proof.as_bytes());
+
+    let folder = folder_with_porep_key(&common::param_cache());
+    put_srs(folder.path(), 3, 16);
+    let engine = Engine::start(config_in(folder.path())).unwrap();
+    // The proofs are verified with the public inputs of all partitions.
+    let sectors = AggregateRequest::of(&request, proofs).unwrap();
+    engine.aggregate(&sectors).unwrap();
     engine.shutdown();
 }
 

@@ -13,6 +13,7 @@ mod hostile;
 mod mutated;
 mod non_interactive;
 mod partition;
+mod simulated;
 mod sparse;
 mod vanilla;
 mod verify;

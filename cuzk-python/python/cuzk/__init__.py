@@ -86,7 +86,7 @@ class Engine:
         """Aggregates proofs of replication and returns the bytes of the aggregate.
 
         `request` is the JSON of a list of sectors with their proofs. Other threads run
-        meanwhile; Ctrl-C has no effect before the aggregate is there.
+        meanwhile. Ctrl-C ends the work and raises KeyboardInterrupt.
         """
         return self._engine.aggregate(request)
 

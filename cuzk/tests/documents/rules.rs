@@ -25,8 +25,8 @@ const PACKAGE: &str = "it makes or installs a package; .ci/package-check runs it
 const TOOL: &str = "its tool need not be on this machine";
 const LONG: &str = "it takes minutes; it is measured by hand";
 const LARGE: &str = "it needs the circuit of a 32 GiB sector, which takes minutes to compile";
-const PARTITIONS: &str =
-    "thirteen partitions take a minute to prove; the tests of `cuzk aggregate` run it";
+const PARTITIONS: &str = "thirteen partitions take a minute to prove; it is run by hand, and a test of the engine proves \
+     one of them";
 const IN_CI: &str = "it is a step of .ci/run or of .ci/nightly";
 
 /// The beginnings of commands. The first that fits a command counts.

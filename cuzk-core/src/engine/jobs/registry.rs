@@ -37,6 +37,9 @@ struct KnownJobs {
     ids: HashMap<String, IdEntry>,
     /// The ids of ended jobs, those that ended first in front.
     ended: VecDeque<(Instant, String)>,
+    /// The jobs that the engine's end interrupted, and that nobody was told of. Only an engine
+    /// that ends adds to them.
+    interrupted: Vec<Arc<JobState>>,
 }
 
 #[derive(Debug)]
@@ -137,7 +140,7 @@ impl Registry {
     /// Moves a job that has ended from the live jobs to those whose result is kept.
     pub(in crate::engine) fn ended(&self, state: &Arc<JobState>) {
         let mut jobs = self.lock();
-        jobs.live.remove(&state.number());
+        let was_live = jobs.live.remove(&state.number()).is_some();
         // A job that cannot be found by its id takes no place of one that can.
         let is_found = |id: &&str| {
             let found = jobs.ids.get(*id).and_then(|entry| entry.state.as_ref());
@@ -146,7 +149,20 @@ impl Registry {
         if let Some(id) = state.id().filter(is_found).map(str::to_owned) {
             jobs.ended.push_back((clock::now(), id));
         }
+        let error = state.outcome().and_then(std::result::Result::err);
+        let is_interrupted = error.is_some_and(|error| matches!(*error, Error::ShuttingDown));
+        // A submission that is refused takes its job back, which may have ended by then.
+        if was_live && is_interrupted {
+            jobs.interrupted.push(Arc::clone(state));
+        }
         self.forget_old(&mut jobs);
+    }
+
+    /// Returns the jobs that ended with [`Error::ShuttingDown`], each once, the oldest first.
+    pub(in crate::engine) fn take_interrupted(&self) -> Vec<Arc<JobState>> {
+        let mut interrupted = std::mem::take(&mut self.lock().interrupted);
+        interrupted.sort_unstable_by_key(|state| state.number());
+        interrupted
     }
 
     /// Returns the job of a number, if it has not ended.
@@ -269,8 +285,32 @@ mod tests {
     }
 
     fn end(registry: &Registry, state: &Arc<JobState>) {
-        assert!(state.end(Err(Arc::new(Error::Cancelled))));
+        end_with(registry, state, Error::Cancelled);
+    }
+
+    fn end_with(registry: &Registry, state: &Arc<JobState>, error: Error) {
+        assert!(state.end(Err(Arc::new(error))));
         registry.ended(state);
+    }
+
+    #[test]
+    fn a_job_that_was_interrupted_is_told_once_however_its_result_is_kept() {
+        let registry = Registry::new(0, Duration::ZERO);
+        let [first, cancelled, refused, second] =
+            ["first", "cancelled", "refused", "second"].map(|id| job(&registry, id));
+        for state in [&first, &cancelled, &refused, &second] {
+            registry.add_live(state);
+        }
+        end_with(&registry, &second, Error::ShuttingDown);
+        end(&registry, &cancelled);
+        // Its caller has the error of the submission.
+        registry.ended(&refused);
+        end_with(&registry, &first, Error::ShuttingDown);
+        registry.ended(&first);
+        let numbers = |jobs: Vec<Arc<JobState>>| jobs.iter().map(|job| job.number()).collect();
+        let told: Vec<_> = numbers(registry.take_interrupted());
+        assert_eq!(told, [first.number(), second.number()]);
+        assert!(registry.take_interrupted().is_empty());
     }
 
     /// Its end is forgotten by the time its submission is over.

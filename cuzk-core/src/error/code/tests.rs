@@ -206,7 +206,10 @@ fn samples() -> Vec<(ErrorCode, Error)> {
         ),
         (
             JournalFailing,
-            journal(JournalError::Store { what: problem() }),
+            journal(JournalError::Store {
+                path: path(),
+                what: problem(),
+            }),
         ),
         (JournalFailing, journal(io(no_space()))),
         (Conflict, Error::Conflict { id: id() }),
@@ -322,7 +325,7 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
         Start => &["engine"],
         Busy => &["queue", "journal"],
         TooManyPartitions => &["queue"],
-        JournalFailing => &["journal"],
+        JournalFailing => &["journal folder/name"],
         Conflict => &["job"],
         Late => &["deadline"],
         Ended => &["job"],

@@ -21,8 +21,10 @@ struct Paper {
 impl Paper {
     fn write(&self, line: String) -> StoreResult<()> {
         if *self.is_broken.lock().unwrap() {
-            let what = "the disk is full".to_owned();
-            return Err(JournalError::Store { what });
+            return Err(JournalError::Store {
+                path: "paper".into(),
+                what: "the disk is full".to_owned(),
+            });
         }
         self.written.lock().unwrap().push(line);
         Ok(())

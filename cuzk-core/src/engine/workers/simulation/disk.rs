@@ -118,8 +118,10 @@ impl Content {
 }
 
 fn failure() -> JournalError {
-    let what = "the simulated disk failed".to_owned();
-    JournalError::Store { what }
+    JournalError::Store {
+        path: "simulated.journal".into(),
+        what: "the simulated disk failed".to_owned(),
+    }
 }
 
 fn ended(id: &str) -> JournalError {
