@@ -28,7 +28,8 @@ pub struct Multiplier {
 }
 
 impl Multiplier {
-    /// That of these instructions.
+    /// That of these instructions. AVX2 multiplies floating-point numbers, and is compared with
+    /// scalar instructions.
     pub fn of(isa: Isa) -> Self {
         if Some(isa) == Isa::ifma() {
             // Limbs of 52 bits, 5 and 8 of them; each product has a low and a high half.

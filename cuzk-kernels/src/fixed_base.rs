@@ -11,6 +11,8 @@ use rayon::prelude::*;
 
 use crate::affine::{Addition, BATCH, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
+#[cfg(target_arch = "x86_64")]
+use crate::avx2;
 use crate::digits::{Recoded, Windows};
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
@@ -27,6 +29,8 @@ pub struct G1Table(G1Implementation);
 enum G1Implementation {
     Portable(Table<Serial<G1Affine, Portable>>),
     Scalar(Table<Serial<G1Affine, Blst>>),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Table<avx2::G1>),
     #[cfg(target_arch = "x86_64")]
     Ifma(Table<ifma::G1>),
 }
@@ -48,6 +52,10 @@ impl G1Table {
                 G1Implementation::Scalar(Table::new(Serial::new(), base, expected_len))
             }
             #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(token) => {
+                G1Implementation::Avx2(Table::new(avx2::G1::new(token), base, expected_len))
+            }
+            #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) => {
                 G1Implementation::Ifma(Table::new(ifma::G1::new(token), base, expected_len))
             }
@@ -59,6 +67,8 @@ impl G1Table {
         match &self.0 {
             G1Implementation::Portable(table) => table.additions(),
             G1Implementation::Scalar(table) => table.additions(),
+            #[cfg(target_arch = "x86_64")]
+            G1Implementation::Avx2(table) => table.additions(),
             #[cfg(target_arch = "x86_64")]
             G1Implementation::Ifma(table) => table.additions(),
         }
@@ -73,6 +83,8 @@ impl G1Table {
             G1Implementation::Portable(table) => table.mul_many(scalars, out),
             G1Implementation::Scalar(table) => table.mul_many(scalars, out),
             #[cfg(target_arch = "x86_64")]
+            G1Implementation::Avx2(table) => table.mul_many(scalars, out),
+            #[cfg(target_arch = "x86_64")]
             G1Implementation::Ifma(table) => table.mul_many(scalars, out),
         }
     }
@@ -84,6 +96,8 @@ pub struct G2Table(G2Implementation);
 enum G2Implementation {
     Portable(Table<Serial<G2Affine, Portable>>),
     Scalar(Table<Serial<G2Affine, Blst>>),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Table<avx2::G2>),
     #[cfg(target_arch = "x86_64")]
     Ifma(Table<ifma::G2>),
 }
@@ -105,6 +119,10 @@ impl G2Table {
                 G2Implementation::Scalar(Table::new(Serial::new(), base, expected_len))
             }
             #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(token) => {
+                G2Implementation::Avx2(Table::new(avx2::G2::new(token), base, expected_len))
+            }
+            #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) => {
                 G2Implementation::Ifma(Table::new(ifma::G2::new(token), base, expected_len))
             }
@@ -116,6 +134,8 @@ impl G2Table {
         match &self.0 {
             G2Implementation::Portable(table) => table.additions(),
             G2Implementation::Scalar(table) => table.additions(),
+            #[cfg(target_arch = "x86_64")]
+            G2Implementation::Avx2(table) => table.additions(),
             #[cfg(target_arch = "x86_64")]
             G2Implementation::Ifma(table) => table.additions(),
         }
@@ -129,6 +149,8 @@ impl G2Table {
         match &self.0 {
             G2Implementation::Portable(table) => table.mul_many(scalars, out),
             G2Implementation::Scalar(table) => table.mul_many(scalars, out),
+            #[cfg(target_arch = "x86_64")]
+            G2Implementation::Avx2(table) => table.mul_many(scalars, out),
             #[cfg(target_arch = "x86_64")]
             G2Implementation::Ifma(table) => table.mul_many(scalars, out),
         }

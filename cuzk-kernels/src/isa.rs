@@ -17,6 +17,9 @@ pub(crate) enum Implementation {
     Portable,
     /// Scalar instructions, by blst.
     Scalar,
+    /// AVX2 with fused multiply-add of floating-point numbers, four lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(crate::token::Avx2),
     /// AVX-512 with 52-bit multiply-add, eight lanes.
     #[cfg(target_arch = "x86_64")]
     Ifma(crate::token::Ifma),
@@ -31,6 +34,15 @@ impl Isa {
     /// this.
     pub const SCALAR: Isa = Isa(Implementation::Scalar);
 
+    /// AVX2 with FMA for additions of points, and scalar instructions for all else, if this
+    /// machine has them.
+    pub fn avx2() -> Option<Isa> {
+        #[cfg(target_arch = "x86_64")]
+        return crate::token::Avx2::detect().map(|token| Isa(Implementation::Avx2(token)));
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+
     /// AVX-512 IFMA, if this machine has it.
     pub fn ifma() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
@@ -41,15 +53,14 @@ impl Isa {
 
     /// The fastest that this machine has.
     pub fn best() -> Isa {
-        Isa::ifma().unwrap_or(Isa::SCALAR)
+        Isa::ifma().or_else(Isa::avx2).unwrap_or(Isa::SCALAR)
     }
 
     /// All that this machine has, slowest first.
     pub fn all() -> Vec<Isa> {
-        [Some(Isa::PORTABLE), Some(Isa::SCALAR), Isa::ifma()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let scalar = [Some(Isa::PORTABLE), Some(Isa::SCALAR)];
+        let lanes = [Isa::avx2(), Isa::ifma()];
+        scalar.into_iter().chain(lanes).flatten().collect()
     }
 
     /// The name that [`FromStr`] reads.
@@ -57,6 +68,8 @@ impl Isa {
         match self.0 {
             Implementation::Portable => "portable",
             Implementation::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => "ifma",
         }
@@ -71,6 +84,13 @@ impl Isa {
 impl From<crate::token::Ifma> for Isa {
     fn from(token: crate::token::Ifma) -> Isa {
         Isa(Implementation::Ifma(token))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl From<crate::token::Avx2> for Isa {
+    fn from(token: crate::token::Avx2) -> Isa {
+        Isa(Implementation::Avx2(token))
     }
 }
 
@@ -97,22 +117,24 @@ impl fmt::Display for Isa {
 pub enum IsaError {
     /// No such name.
     #[error(
-        "unknown instruction set {0:?}, expected \"auto\", \"ifma\", \"scalar\" or \"portable\""
+        "unknown instruction set {0:?}, expected \"auto\", \"ifma\", \"avx2\", \"scalar\" or \
+         \"portable\""
     )]
     Unknown(String),
     /// Not on this machine.
-    #[error("this machine has no AVX-512 IFMA, use \"auto\", \"scalar\" or \"portable\"")]
-    Unsupported,
+    #[error("this machine has no {0}, use \"auto\", \"scalar\" or \"portable\"")]
+    Unsupported(&'static str),
 }
 
 impl FromStr for Isa {
     type Err = IsaError;
 
-    /// Reads `auto` (the fastest), `ifma`, `scalar` or `portable`.
+    /// Reads `auto` (the fastest), `ifma`, `avx2`, `scalar` or `portable`.
     fn from_str(name: &str) -> Result<Isa, IsaError> {
         match name {
             "auto" => Ok(Isa::best()),
-            "ifma" => Isa::ifma().ok_or(IsaError::Unsupported),
+            "ifma" => Isa::ifma().ok_or(IsaError::Unsupported("AVX-512 IFMA")),
+            "avx2" => Isa::avx2().ok_or(IsaError::Unsupported("AVX2 with FMA")),
             "scalar" => Ok(Isa::SCALAR),
             "portable" => Ok(Isa::PORTABLE),
             _ => Err(IsaError::Unknown(name.to_owned())),
@@ -129,7 +151,7 @@ mod tests {
         for isa in Isa::all() {
             assert_eq!(isa.name().parse(), Ok(isa));
         }
-        let names = ["portable", "scalar", "ifma"];
+        let names = ["portable", "scalar", "avx2", "ifma"];
         assert!(names.starts_with(&Isa::all().iter().map(|isa| isa.name()).collect::<Vec<_>>()));
         assert_eq!("auto".parse(), Ok(Isa::best()));
         assert_ne!(Isa::best(), Isa::PORTABLE);

@@ -56,7 +56,10 @@ pub const SECTIONS: &[(&str, &[Key])] = &[
     ),
     (
         "cpu",
-        &[("isa", "one of \"auto\", \"ifma\", \"scalar\", \"portable\"")],
+        &[(
+            "isa",
+            "one of \"auto\", \"ifma\", \"avx2\", \"scalar\", \"portable\"",
+        )],
     ),
     (
         "memory",

@@ -224,8 +224,11 @@ pub enum ProblemKind {
     )]
     NoCuda,
     /// Instructions that this machine does not have.
-    #[error("this machine has no AVX-512 IFMA; write \"auto\", \"scalar\" or \"portable\"")]
-    NoIfma,
+    #[error("this machine has no {missing}; write \"auto\", \"scalar\" or \"portable\"")]
+    NoInstructions {
+        /// Their name.
+        missing: &'static str,
+    },
     /// A device twice in the list.
     #[error("device {ordinal} stands in the list twice")]
     DuplicateDevice {

@@ -332,7 +332,7 @@ fn isa(check: &mut Check<'_>, field: &Field<String>) -> Isa {
                 expected: expected("cpu", "isa"),
                 got,
             },
-            IsaError::Unsupported => ProblemKind::NoIfma,
+            IsaError::Unsupported(missing) => ProblemKind::NoInstructions { missing },
         };
         check.note("cpu", "isa", value, kind);
         Isa::best()

@@ -661,7 +661,7 @@ const BAD_INPUT: &[BadInput] = &[
     (
         "[cpu]\nisa = \"sse\"\n",
         &[
-            "line 2: [cpu] isa: expected one of \"auto\", \"ifma\", \"scalar\", \"portable\", got \"sse\"",
+            "line 2: [cpu] isa: expected one of \"auto\", \"ifma\", \"avx2\", \"scalar\", \"portable\", got \"sse\"",
         ],
     ),
     (

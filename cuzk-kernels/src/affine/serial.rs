@@ -103,7 +103,7 @@ pub(crate) struct Step<F> {
 }
 
 impl<F: Field> Step<F> {
-    const BLANK: Self = Step {
+    pub(crate) const BLANK: Self = Step {
         addition: Addition::ZERO,
         denominator: F::ONE,
         prefix: F::ONE,

@@ -12,6 +12,8 @@ use super::window::{Plan, plan, with_multiples};
 use super::workspace::{self, Area};
 use crate::affine::{Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
+#[cfg(target_arch = "x86_64")]
+use crate::avx2;
 use crate::digits::Recoded;
 #[cfg(target_arch = "x86_64")]
 use crate::ifma;
@@ -49,6 +51,8 @@ impl MsmMemory {
             Implementation::Portable => Self::of::<Serial<G1Affine, Portable>>(parts, threads),
             Implementation::Scalar => Self::of::<Serial<G1Affine, Blst>>(parts, threads),
             #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) => Self::of::<avx2::G1>(parts, threads),
+            #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => Self::of::<ifma::G1>(parts, threads),
         }
     }
@@ -59,6 +63,8 @@ impl MsmMemory {
         match isa.implementation() {
             Implementation::Portable => Self::of::<Serial<G2Affine, Portable>>(parts, threads),
             Implementation::Scalar => Self::of::<Serial<G2Affine, Blst>>(parts, threads),
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) => Self::of::<avx2::G2>(parts, threads),
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => Self::of::<ifma::G2>(parts, threads),
         }
@@ -77,6 +83,8 @@ impl MsmMemory {
                 Self::of_columns::<Serial<G1Affine, Blst>>(columns, bases, threads)
             }
             #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) => Self::of_columns::<avx2::G1>(columns, bases, threads),
+            #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => Self::of_columns::<ifma::G1>(columns, bases, threads),
         }
     }
@@ -91,6 +99,8 @@ impl MsmMemory {
             Implementation::Scalar => {
                 Self::of_columns::<Serial<G2Affine, Blst>>(columns, bases, threads)
             }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) => Self::of_columns::<avx2::G2>(columns, bases, threads),
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) => Self::of_columns::<ifma::G2>(columns, bases, threads),
         }
@@ -136,6 +146,8 @@ pub fn g2_bucket_bytes(isa: Isa, wide: usize, threads: usize) -> usize {
     }
     let point_bytes = match isa.implementation() {
         Implementation::Portable | Implementation::Scalar => size_of::<G2Affine>(),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(_) => size_of::<G2Affine>(),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(_) => size_of::<<ifma::G2 as Kernel>::Point>(),
     };

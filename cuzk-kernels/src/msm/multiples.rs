@@ -202,6 +202,8 @@ macro_rules! group {
                 match isa.implementation() {
                     Implementation::Portable | Implementation::Scalar => None,
                     #[cfg(target_arch = "x86_64")]
+                    Implementation::Avx2(_) => None,
+                    #[cfg(target_arch = "x86_64")]
                     Implementation::Ifma(_) => {
                         points.checked_mul(size_of::<<ifma::$ifma as Kernel>::Point>())
                     }
@@ -211,6 +213,8 @@ macro_rules! group {
             fn is_aligned(isa: Isa, bytes: &[u8]) -> bool {
                 match isa.implementation() {
                     Implementation::Portable | Implementation::Scalar => false,
+                    #[cfg(target_arch = "x86_64")]
+                    Implementation::Avx2(_) => false,
                     #[cfg(target_arch = "x86_64")]
                     Implementation::Ifma(token) => {
                         ifma::$ifma::new(token).points_of(bytes).is_some()
@@ -228,6 +232,10 @@ macro_rules! group {
                 expect_len("bases", chosen.len, bases.len())?;
                 match context.isa.implementation() {
                     Implementation::Portable | Implementation::Scalar => {
+                        Err(KernelError::Multiples("no form for these instructions").into())
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    Implementation::Avx2(_) => {
                         Err(KernelError::Multiples("no form for these instructions").into())
                     }
                     #[cfg(target_arch = "x86_64")]

@@ -12,6 +12,8 @@ use super::window::{Choose, in_windows, plan};
 use super::workspace::Area;
 use crate::affine::{CurveOf, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
+#[cfg(target_arch = "x86_64")]
+use crate::avx2;
 use crate::bases::Bases;
 use crate::context::Context;
 use crate::error::KernelError;
@@ -192,6 +194,8 @@ fn g1_planned(
         }
         Implementation::Scalar => msm(Serial::<G1Affine, Blst>::new(), parts, choose, context),
         #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(token) => msm(avx2::G1::new(token), parts, choose, context),
+        #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => msm(ifma::G1::new(token), parts, choose, context),
     }
 }
@@ -206,6 +210,8 @@ fn g2_planned(
             msm(Serial::<G2Affine, Portable>::new(), parts, choose, context)
         }
         Implementation::Scalar => msm(Serial::<G2Affine, Blst>::new(), parts, choose, context),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(token) => msm(avx2::G2::new(token), parts, choose, context),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => msm(ifma::G2::new(token), parts, choose, context),
     }

@@ -21,6 +21,8 @@ use super::term::check_terms;
 use super::workspace::Area;
 use crate::affine::{Addition, Coordinates, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
+#[cfg(target_arch = "x86_64")]
+use crate::avx2;
 use crate::bases::{Bases, BasesError};
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
@@ -49,6 +51,8 @@ where
         Implementation::Portable => all_inside(Serial::<G1Affine, Portable>::new(), bases, seed),
         Implementation::Scalar => all_inside(Serial::<G1Affine, Blst>::new(), bases, seed),
         #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(token) => all_inside(avx2::G1::new(token), bases, seed),
+        #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => all_inside(ifma::G1::new(token), bases, seed),
     }
 }
@@ -64,6 +68,8 @@ where
     match isa.implementation() {
         Implementation::Portable => all_inside(Serial::<G2Affine, Portable>::new(), bases, seed),
         Implementation::Scalar => all_inside(Serial::<G2Affine, Blst>::new(), bases, seed),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(token) => all_inside(avx2::G2::new(token), bases, seed),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => all_inside(ifma::G2::new(token), bases, seed),
     }

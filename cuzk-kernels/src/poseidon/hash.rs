@@ -87,6 +87,8 @@ impl Poseidon {
             }
             Implementation::Scalar => serial::traces::<Blst>(&self.schedule, preimages, traces),
             #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) => serial::traces::<Blst>(&self.schedule, preimages, traces),
+            #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) => {
                 // The instructions' latency makes one hash alone slower.
                 let paired = if count % BATCH == 1 { count - 1 } else { count };

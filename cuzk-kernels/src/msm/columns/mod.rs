@@ -65,6 +65,8 @@ use super::packed::Bits;
 use super::term::check_terms;
 use crate::affine::{CurveOf, Kernel, Serial};
 use crate::arithmetic::{Blst, Portable};
+#[cfg(target_arch = "x86_64")]
+use crate::avx2;
 use crate::bases::Bases;
 use crate::context::Context;
 use crate::error::{KernelError, expect_len};
@@ -149,6 +151,8 @@ pub fn g1_column_sets(isa: Isa, columns: usize, bases: usize, threads: usize) ->
         Implementation::Portable => Work::of::<Serial<G1Affine, Portable>>(bases, threads),
         Implementation::Scalar => Work::of::<Serial<G1Affine, Blst>>(bases, threads),
         #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(_) => Work::of::<avx2::G1>(bases, threads),
+        #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(_) => Work::of::<ifma::G1>(bases, threads),
     };
     work.sets(columns.min(PASS_MAX))
@@ -171,6 +175,8 @@ fn g1_sums(
         }
         Implementation::Scalar => sums(Serial::<G1Affine, Blst>::new(), input, choose, context),
         #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(token) => sums(avx2::G1::new(token), input, choose, context),
+        #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => sums(ifma::G1::new(token), input, choose, context),
     }
 }
@@ -187,6 +193,8 @@ fn g2_sums(
             sums(Serial::<G2Affine, Portable>::new(), input, choose, context)
         }
         Implementation::Scalar => sums(Serial::<G2Affine, Blst>::new(), input, choose, context),
+        #[cfg(target_arch = "x86_64")]
+        Implementation::Avx2(token) => sums(avx2::G2::new(token), input, choose, context),
         #[cfg(target_arch = "x86_64")]
         Implementation::Ifma(token) => sums(ifma::G2::new(token), input, choose, context),
     }

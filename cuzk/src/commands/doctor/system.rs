@@ -55,7 +55,7 @@ fn instructions(root: &Path, has_ifma: bool, isa: Isa) -> Finding {
     let name = processor(root).unwrap_or_else(|| "a processor without a name".to_owned());
     let text = format!("{name}, {}", isa.name());
     if !has_ifma {
-        let advice = "the processor has no AVX-512 IFMA: on the CPU, a PoRep took about three \
+        let advice = "the processor has no AVX-512 IFMA: on the CPU, a PoRep took up to three \
                       times as long without it (docs/measured.md)";
         return Finding::warning(TOPIC, text, advice);
     }

@@ -1,0 +1,117 @@
+//! Products of two numbers.
+
+#![allow(unsafe_code)] // assembly that reads and writes memory
+
+use std::arch::asm;
+
+use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
+
+/// Products of limb `i` of the first factor: those that begin columns, and the others. Each is
+/// a column and a limb of the second factor.
+macro_rules! row {
+    ($i:tt; [$($first:tt $first_limb:tt),*] [$($column:tt $limb:tt),*]) => {
+        concat!(
+            "vmovapd ymm9, [{a} + 32*", $i, "]\n",
+            $(first_product!($first, "ymm9", limb!($first_limb)),)*
+            $(add_product!($column, "ymm9", limb!($limb)),)*
+        )
+    };
+}
+
+/// The product of carried numbers, one of which may have limbs below 2^48.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+pub(in crate::avx2) fn product(a: &Limbs, b: &Limbs, to: &mut Wide) {
+    // SAFETY: reads eight limbs at `a` and `b`, and the constants at `k`; writes the columns at
+    // `w`. All four are borrowed and aligned.
+    unsafe {
+        asm!(
+            "vmovapd ymm11, [{k} + 32*9]",
+            load!(0 1 2 3),
+            row!(0; [0 0, 1 1, 2 2, 3 3] []),
+            row!(1; [] [1 0, 2 1, 3 2]),
+            row!(2; [] [2 0, 3 1]),
+            row!(3; [] [3 0]),
+            store!(0 0, 1 1, 2 2, 3 3),
+            load!(4 5 6 7), row!(0; [0 4, 1 5, 2 6, 3 7] []),
+            load!(3), row!(1; [] [0 3, 1 4, 2 5, 3 6]),
+            load!(2), row!(2; [] [0 2, 1 3, 2 4, 3 5]),
+            load!(1), row!(3; [] [0 1, 1 2, 2 3, 3 4]),
+            load!(0), row!(4; [] [0 0, 1 1, 2 2, 3 3]),
+            row!(5; [] [1 0, 2 1, 3 2]),
+            row!(6; [] [2 0, 3 1]),
+            row!(7; [] [3 0]),
+            store!(0 4, 1 5, 2 6, 3 7),
+            load!(4 5 6 7), row!(1; [0 7] []),
+            row!(2; [1 7] [0 6]),
+            row!(3; [2 7] [0 5, 1 6]),
+            row!(4; [3 7] [0 4, 1 5, 2 6]),
+            load!(3), row!(5; [] [0 3, 1 4, 2 5, 3 6]),
+            load!(2), row!(6; [] [0 2, 1 3, 2 4, 3 5]),
+            load!(1), row!(7; [] [0 1, 1 2, 2 3, 3 4]),
+            store!(0 8, 1 9, 2 10, 3 11),
+            load!(5 6 7), row!(5; [0 7] []),
+            row!(6; [1 7] [0 6]),
+            row!(7; [2 7] [0 5, 1 6]),
+            store!(0 12, 1 13, 2 14),
+            a = in(reg) a.as_ptr(),
+            b = in(reg) b.as_ptr(),
+            w = in(reg) to.as_mut_ptr(),
+            k = in(reg) std::ptr::from_ref(&CONSTANTS),
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _, out("ymm11") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Adds the product of carried numbers to that of others.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+pub(in crate::avx2) fn add_product(a: &Limbs, b: &Limbs, to: &mut Wide) {
+    // SAFETY: as in `product`, without the constants.
+    unsafe {
+        asm!(
+            fetch!(0 0, 1 1, 2 2, 3 3),
+            load!(0 1 2 3), row!(0; [] [0 0, 1 1, 2 2, 3 3]),
+            row!(1; [] [1 0, 2 1, 3 2]),
+            row!(2; [] [2 0, 3 1]),
+            row!(3; [] [3 0]),
+            store!(0 0, 1 1, 2 2, 3 3),
+            fetch!(0 4, 1 5, 2 6, 3 7),
+            load!(4 5 6 7), row!(0; [] [0 4, 1 5, 2 6, 3 7]),
+            load!(3), row!(1; [] [0 3, 1 4, 2 5, 3 6]),
+            load!(2), row!(2; [] [0 2, 1 3, 2 4, 3 5]),
+            load!(1), row!(3; [] [0 1, 1 2, 2 3, 3 4]),
+            load!(0), row!(4; [] [0 0, 1 1, 2 2, 3 3]),
+            row!(5; [] [1 0, 2 1, 3 2]),
+            row!(6; [] [2 0, 3 1]),
+            row!(7; [] [3 0]),
+            store!(0 4, 1 5, 2 6, 3 7),
+            fetch!(0 8, 1 9, 2 10, 3 11),
+            load!(4 5 6 7), row!(1; [] [0 7]),
+            row!(2; [] [1 7, 0 6]),
+            row!(3; [] [2 7, 0 5, 1 6]),
+            row!(4; [] [3 7, 0 4, 1 5, 2 6]),
+            load!(3), row!(5; [] [0 3, 1 4, 2 5, 3 6]),
+            load!(2), row!(6; [] [0 2, 1 3, 2 4, 3 5]),
+            load!(1), row!(7; [] [0 1, 1 2, 2 3, 3 4]),
+            store!(0 8, 1 9, 2 10, 3 11),
+            fetch!(0 12, 1 13, 2 14),
+            load!(5 6 7), row!(5; [] [0 7]),
+            row!(6; [] [1 7, 0 6]),
+            row!(7; [] [2 7, 0 5, 1 6]),
+            store!(0 12, 1 13, 2 14),
+            a = in(reg) a.as_ptr(),
+            b = in(reg) b.as_ptr(),
+            w = in(reg) to.as_mut_ptr(),
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags),
+        );
+    }
+}

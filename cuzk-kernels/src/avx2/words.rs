@@ -1,0 +1,306 @@
+//! Residues of blst, in words, and the same in limbs of four lanes.
+//!
+//! A *natural* number is limbs of 48 bits as integers without signs, as the words have them.
+//! Invariant: what is written is below the modulus.
+
+#![allow(unsafe_code)] // tests enter functions that enable the instructions
+
+use std::arch::x86_64::*;
+
+use super::LANES;
+use super::limbs::{LIMB_BITS, LIMB_MASK, LIMBS, Limbs, MODULUS, MODULUS_WORDS};
+
+/// A residue of blst.
+pub(super) type Words = [u64; 6];
+
+/// The limbs of four natural numbers.
+pub(super) type Natural = [__m256i; LIMBS];
+
+/// The floating-point number 1.5·2^52, whose neighbours are 1 apart. Its bits plus a small
+/// integer are the bits of the sum.
+const UNIT: f64 = 1.5 * (1_u64 << 52) as f64;
+
+/// The bits of [`UNIT`] above those of a limb.
+const UNIT_HIGH: u64 = UNIT.to_bits() >> LIMB_BITS;
+
+const _: () = assert!(UNIT.to_bits() & LIMB_MASK == 0);
+
+/// Transposes four rows of four words.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+    let (low, high) = (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+    let (low2, high2) = (_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
+    [
+        _mm256_permute2x128_si256::<0x20>(low, low2),
+        _mm256_permute2x128_si256::<0x20>(high, high2),
+        _mm256_permute2x128_si256::<0x31>(low, low2),
+        _mm256_permute2x128_si256::<0x31>(high, high2),
+    ]
+}
+
+/// Loads four residues as natural numbers.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn load(rows: [&Words; LANES]) -> Natural {
+    let low = rows.map(|row| bytemuck::cast([row[0], row[1], row[2], row[3]]));
+    let high = rows.map(|row| bytemuck::cast::<[u64; 2], __m128i>([row[4], row[5]]));
+    let [w0, w1, w2, w3] = transpose(low);
+    let even = _mm256_set_m128i(high[2], high[0]);
+    let odd = _mm256_set_m128i(high[3], high[1]);
+    let w4 = _mm256_unpacklo_epi64(even, odd);
+    let w5 = _mm256_unpackhi_epi64(even, odd);
+    let [l0, l1, l2, l3] = limbs_of([w0, w1, w2]);
+    let [l4, l5, l6, l7] = limbs_of([w3, w4, w5]);
+    [l0, l1, l2, l3, l4, l5, l6, l7]
+}
+
+/// Three words as four limbs.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn limbs_of([a, b, c]: [__m256i; 3]) -> [__m256i; 4] {
+    let mask = _mm256_set1_epi64x(LIMB_MASK.cast_signed());
+    let second = _mm256_or_si256(_mm256_srli_epi64::<48>(a), _mm256_slli_epi64::<16>(b));
+    let third = _mm256_or_si256(_mm256_srli_epi64::<32>(b), _mm256_slli_epi64::<32>(c));
+    [
+        _mm256_and_si256(a, mask),
+        _mm256_and_si256(second, mask),
+        _mm256_and_si256(third, mask),
+        _mm256_srli_epi64::<16>(c),
+    ]
+}
+
+/// The limbs of `a − b`, below 2^48.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn difference(a: &Natural, b: &Natural) -> Limbs {
+    std::array::from_fn(|i| float(_mm256_sub_epi64(a[i], b[i])))
+}
+
+/// The limbs of `±a − b`, below 2^49: minus in the lanes where `negative` has ones.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn signed_difference(a: &Natural, negative: __m256i, b: &Natural) -> Limbs {
+    std::array::from_fn(|i| {
+        let signed = _mm256_sub_epi64(_mm256_xor_si256(a[i], negative), negative);
+        float(_mm256_sub_epi64(signed, b[i]))
+    })
+}
+
+/// The limbs of `a + b`.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn sum(a: &Natural, b: &Natural) -> Limbs {
+    std::array::from_fn(|i| float(_mm256_add_epi64(a[i], b[i])))
+}
+
+/// The limbs of a natural number, below 2^48.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn limbs(a: &Natural) -> Limbs {
+    std::array::from_fn(|i| float(a[i]))
+}
+
+/// Integers below 2^51 as floating-point numbers.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn float(integers: __m256i) -> __m256d {
+    let unit = _mm256_set1_pd(UNIT);
+    let bits = _mm256_add_epi64(integers, _mm256_castpd_si256(unit));
+    _mm256_sub_pd(_mm256_castsi256_pd(bits), unit)
+}
+
+/// Four residues from limbs below 2^51 whose values are less than eight times the modulus away
+/// from zero.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn reduced(limbs: &Limbs) -> [Words; LANES] {
+    let (bits, is_unsure) = reduced_bits(limbs);
+    let [w0, w1, w2] = words_of([bits[0], bits[1], bits[2], bits[3]]);
+    let [w3, w4, w5] = words_of([bits[4], bits[5], bits[6], bits[7]]);
+    let low = transpose([w0, w1, w2, w3]);
+    let even: [u64; 4] = bytemuck::cast(_mm256_unpacklo_epi64(w4, w5));
+    let odd: [u64; 4] = bytemuck::cast(_mm256_unpackhi_epi64(w4, w5));
+    let high = [
+        [even[0], even[1]],
+        [odd[0], odd[1]],
+        [even[2], even[3]],
+        [odd[2], odd[3]],
+    ];
+    let mut rows = [[0; 6]; LANES];
+    for (row, (low, high)) in rows.iter_mut().zip(low.into_iter().zip(high)) {
+        let low: [u64; 4] = bytemuck::cast(low);
+        *row = [low[0], low[1], low[2], low[3], high[0], high[1]];
+    }
+    if is_unsure {
+        rows.iter_mut().for_each(settle);
+    }
+    rows
+}
+
+/// Subtracts the multiple of the modulus that the last limbs suggest, and carries. The lower 48
+/// bits of the results are limbs. Returns also whether a lane may be outside of the residues,
+/// in which case it is off by one modulus at most.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn reduced_bits(limbs: &Limbs) -> (Natural, bool) {
+    // The value over the modulus, with an error far below one.
+    const LAST: f64 = 1.0 / MODULUS[LIMBS - 1];
+    const NEXT: f64 = LAST / (1_u64 << LIMB_BITS) as f64;
+    let quotient = _mm256_mul_pd(limbs[LIMBS - 1], _mm256_set1_pd(LAST));
+    let quotient = _mm256_fmadd_pd(limbs[LIMBS - 2], _mm256_set1_pd(NEXT), quotient);
+    let quotient = _mm256_floor_pd(quotient);
+    let mut bits = [_mm256_setzero_si256(); LIMBS];
+    let mut carry = _mm256_set1_epi64x(UNIT_HIGH.cast_signed());
+    // The high bits of the limb before are its carry, and those of `UNIT`, which are taken off
+    // here.
+    let unit = _mm256_set1_pd(UNIT - UNIT_HIGH as f64);
+    for i in 0..LIMBS {
+        let limb = _mm256_fnmadd_pd(quotient, _mm256_set1_pd(MODULUS[i]), limbs[i]);
+        let limb = _mm256_castpd_si256(_mm256_add_pd(limb, unit));
+        bits[i] = _mm256_add_epi64(limb, carry);
+        carry = _mm256_srli_epi64::<{ LIMB_BITS as i32 }>(bits[i]);
+    }
+    // The last limb of the modulus, or above, or below zero.
+    let last = _mm256_sub_epi64(
+        bits[LIMBS - 1],
+        _mm256_set1_epi64x(UNIT.to_bits().cast_signed()),
+    );
+    let most = _mm256_set1_epi64x((MODULUS_WORDS[5] >> 16).cast_signed() - 1);
+    let above = _mm256_cmpgt_epi64(last, most);
+    let unsure = _mm256_or_si256(above, last);
+    (bits, _mm256_movemask_pd(_mm256_castsi256_pd(unsure)) != 0)
+}
+
+/// Four limbs, in the lower bits, as three words.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn words_of([a, b, c, d]: [__m256i; 4]) -> [__m256i; 3] {
+    let mask = _mm256_set1_epi64x(LIMB_MASK.cast_signed());
+    let second = _mm256_srli_epi64::<32>(_mm256_slli_epi64::<16>(b));
+    let third = _mm256_srli_epi64::<48>(_mm256_slli_epi64::<16>(c));
+    [
+        _mm256_or_si256(_mm256_and_si256(a, mask), _mm256_slli_epi64::<48>(b)),
+        _mm256_or_si256(second, _mm256_slli_epi64::<32>(c)),
+        _mm256_or_si256(third, _mm256_slli_epi64::<16>(d)),
+    ]
+}
+
+/// Brings a number between minus the modulus and its double to a residue.
+#[cold]
+#[inline(never)]
+fn settle(words: &mut Words) {
+    let is_negative = words[5] >> 63 != 0;
+    let mut moved = *words;
+    let mut carry = false;
+    for (word, modulus) in moved.iter_mut().zip(MODULUS_WORDS) {
+        let (first, second);
+        if is_negative {
+            (*word, first) = word.overflowing_add(modulus);
+            (*word, second) = word.overflowing_add(u64::from(carry));
+        } else {
+            (*word, first) = word.overflowing_sub(modulus);
+            (*word, second) = word.overflowing_sub(u64::from(carry));
+        }
+        carry = first | second;
+    }
+    if is_negative || !carry {
+        *words = moved;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Avx2;
+    use super::*;
+
+    /// Residues, many of them at the ends.
+    fn residue() -> impl Strategy<Value = Words> {
+        let near = |words: Words, by: u64| {
+            let mut words = words;
+            words[0] = words[0].wrapping_add(by);
+            words
+        };
+        let random = prop::array::uniform6(any::<u64>()).prop_map(|mut words| {
+            words[5] %= MODULUS_WORDS[5];
+            words
+        });
+        prop_oneof![
+            (0..3_u64).prop_map(move |by| near([0; 6], by)),
+            (1..3_u64).prop_map(move |by| near(MODULUS_WORDS, by.wrapping_neg())),
+            random,
+        ]
+    }
+
+    /// The residues plus multiples of the modulus, reduced.
+    #[target_feature(enable = "avx2,fma")]
+    fn check(residues: [Words; LANES], multiples: [i32; LANES]) {
+        let natural = load(residues.each_ref());
+        let multiples: __m256d = bytemuck::cast(multiples.map(f64::from));
+        let added = limbs(&natural);
+        let added = std::array::from_fn(|i| {
+            _mm256_fmadd_pd(multiples, _mm256_set1_pd(MODULUS[i]), added[i])
+        });
+        assert_eq!(reduced(&limbs(&natural)), residues);
+        assert_eq!(reduced(&added), residues);
+        let zero = load([&[0; 6]; LANES]);
+        assert_eq!(reduced(&difference(&natural, &zero)), residues);
+        assert_eq!(reduced(&sum(&zero, &natural)), residues);
+        let all = _mm256_set1_epi64x(-1);
+        assert_eq!(
+            reduced(&signed_difference(&natural, all, &natural)),
+            reduced(&zip_twice(&natural)),
+        );
+    }
+
+    /// `−2·a`.
+    #[target_feature(enable = "avx2,fma")]
+    fn zip_twice(a: &Natural) -> Limbs {
+        limbs(a).map(|limb| _mm256_mul_pd(limb, _mm256_set1_pd(-2.0)))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn residues_are_found_again(
+            residues in prop::array::uniform4(residue()),
+            multiples in prop::array::uniform4(-6..=6_i32),
+        ) {
+            if Avx2::detect().is_some() {
+                // SAFETY: the processor has the instructions.
+                unsafe { check(residues, multiples) }
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_off_by_the_modulus_is_settled() {
+        let off = |words: Words, by: Words, add: bool| {
+            let (mut carry, mut sum) = (0_i128, [0; 6]);
+            for i in 0..6 {
+                let by = i128::from(by[i]);
+                carry += i128::from(words[i]) + if add { by } else { -by };
+                #[expect(clippy::cast_possible_truncation, reason = "that is the low word")]
+                let word = carry as u64;
+                sum[i] = word;
+                carry >>= 64;
+            }
+            sum
+        };
+        let one = [1, 0, 0, 0, 0, 0];
+        for residue in [[0; 6], one, off(MODULUS_WORDS, one, false)] {
+            for words in [
+                residue,
+                off(residue, MODULUS_WORDS, true),
+                off(residue, MODULUS_WORDS, false),
+            ] {
+                let mut settled = words;
+                settle(&mut settled);
+                assert_eq!(settled, residue);
+            }
+        }
+    }
+}
