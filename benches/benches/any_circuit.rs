@@ -1,5 +1,6 @@
 //! Proofs of circuits that are not Filecoin's, from an instance to the bytes. Our prover and
-//! bellperson's take turns, with the same parameters and randomness.
+//! bellperson's take turns, with the same parameters and randomness. A second table has the
+//! stages of ours.
 //!
 //! `cargo bench -p benches --bench any_circuit -- 16 20` names other sizes than 2^16 rows.
 
@@ -11,7 +12,7 @@ use benches::{
     Result,
     mode::{Mode, cores},
     stage::agree,
-    study::{Study, time},
+    study::{Study, median, time},
     table,
 };
 use blstrs::{Bls12, Scalar};
@@ -25,6 +26,7 @@ use cuzk_groth16::{
 };
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
+use cuzk_timeline::Stage;
 use cuzk_tune::machine::Host;
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -53,7 +55,10 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
     }
 
     fn prover(&self, isa: Isa, check: RowCheck) -> Result<Prover> {
-        let device = Arc::new(ProvingDevice::cpu(cores(), isa)?);
+        self.prover_on(Arc::new(ProvingDevice::cpu(cores(), isa)?), check)
+    }
+
+    fn prover_on(&self, device: Arc<ProvingDevice>, check: RowCheck) -> Result<Prover> {
         let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(&self.params));
         Ok(Prover::on(circuit, params, device)?.with_row_check(check))
     }
@@ -79,22 +84,19 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
         Ok(proof.as_bytes().to_vec())
     }
 
-    /// Proves in turns; returns the rows of the table.
-    fn measure(
-        &self,
-        criterion: &mut Criterion,
-        mode: Mode,
-        rounds: usize,
-    ) -> Result<Vec<Vec<String>>> {
+    /// Proves in turns; returns the rows of both tables.
+    fn measure(&self, criterion: &mut Criterion, mode: Mode, rounds: usize) -> Result<Tables> {
         let mut study = Study::<Duration>::new();
         let expected = self.their_proof()?;
         let bellperson = study.arm("bellperson", || timed(|| self.their_proof()));
-        let mut arms = Vec::new();
+        let (mut arms, mut devices) = (Vec::new(), Vec::new());
         for isa in [Some(Isa::SCALAR), Isa::ifma()].into_iter().flatten() {
             let prover = self.prover(isa, RowCheck::Rows)?;
             agree(self.same_proof(&prover)? == expected, &self.name)?;
             let same = move || timed(|| self.same_proof(&prover));
-            let prover = self.prover(isa, RowCheck::Rows)?;
+            let device = Arc::new(ProvingDevice::cpu(cores(), isa)?);
+            let prover = self.prover_on(Arc::clone(&device), RowCheck::Rows)?;
+            devices.push((format!("{isa}, fresh"), device));
             let fresh = move || timed(|| self.fresh_proof(&prover));
             let prover = self.prover(isa, RowCheck::Counts)?;
             let counts = move || timed(|| self.fresh_proof(&prover));
@@ -114,8 +116,48 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
                 table::figure(study.ratio(bellperson, arm, seconds), table::times),
             ]
         };
-        Ok(arms.iter().map(row).collect())
+        let stages = devices.iter().flat_map(|(arm, device)| {
+            let rows = stage_rows(device).into_iter();
+            rows.map(|row| [vec![self.name.clone(), arm.clone()], row].concat())
+        });
+        Ok([arms.iter().map(row).collect(), stages.collect()])
     }
+}
+
+/// The rows of the table of proofs, and of that of stages.
+type Tables = [Vec<Vec<String>>; 2];
+
+/// The stages of a proof that do not contain one another.
+const STAGES: [Stage; 8] = [
+    Stage::CircuitWitness,
+    Stage::Prepare,
+    Stage::Evaluate,
+    Stage::Quotient,
+    Stage::Msm,
+    Stage::BG2,
+    Stage::Assemble,
+    Stage::Verify,
+];
+
+/// Returns the median time of each stage over the proofs on `device`, and its share of all.
+fn stage_rows(device: &ProvingDevice) -> Vec<Vec<String>> {
+    let spans = device.timeline().spans();
+    let stages: Vec<(Stage, f64)> = (STAGES.iter())
+        .filter_map(|&stage| {
+            let of_stage = spans.iter().filter(|span| span.stage == stage);
+            let seconds = median(of_stage.map(|span| span.length().as_secs_f64()))?;
+            Some((stage, seconds))
+        })
+        .collect();
+    let whole: f64 = stages.iter().map(|(_, seconds)| seconds).sum();
+    let row = |&(stage, seconds): &(Stage, f64)| {
+        vec![
+            stage.name().to_owned(),
+            table::seconds(seconds),
+            format!("{:.1} %", 100.0 * seconds / whole),
+        ]
+    };
+    stages.iter().map(row).collect()
 }
 
 fn timed(work: impl FnOnce() -> Result<Vec<u8>>) -> Result<Duration> {
@@ -148,27 +190,36 @@ fn logs(mode: Mode) -> Vec<u32> {
 fn main() -> Result<()> {
     let mode = Mode::current();
     let mut criterion = Criterion::default().configure_from_args();
-    let mut rows = Vec::new();
+    let [mut rows, mut stages] = Tables::default();
+    let mut add = |[proofs, parts]: Tables| {
+        rows.extend(proofs);
+        stages.extend(parts);
+    };
     for log in logs(mode) {
         let rounds = if log < 18 { 3 } else { 2 };
         // A round of MiMC has two rows.
         let blank = Mimc::blank(1 << (log - 1));
         let mimc = Case::new("MiMC", log, blank.clone(), blank.with([1, 2]))?;
-        rows.extend(mimc.measure(&mut criterion, mode, rounds)?);
+        add(mimc.measure(&mut criterion, mode, rounds)?);
         let blank = Sha256Chain::blank(links(1 << log)?);
         let chain = Case::new("SHA-256", log, blank.clone(), blank.with(0xa5))?;
-        rows.extend(chain.measure(&mut criterion, mode, rounds)?);
+        add(chain.measure(&mut criterion, mode, rounds)?);
     }
     if mode == Mode::Measure {
+        let host = Host::read(Path::new("/"), Isa::best().name());
         table::print(
             &format!(
                 "from an instance to a proof, ours verified, medians; `ratio` is bellperson's \
-                 time by ours; {} threads; {}",
+                 time by ours; {} threads; {host}",
                 cores(),
-                Host::read(Path::new("/"), Isa::best().name())
             ),
             &["circuit", "rows", "ours", "bellperson", "ours", "ratio"],
             &rows,
+        );
+        table::print(
+            "the stages of ours, medians",
+            &["circuit", "ours", "stage", "time", "share"],
+            &stages,
         );
     }
     criterion.final_summary();

@@ -125,5 +125,5 @@ func checkSize(request *cuzkv1.SubmitProofRequest) error {
 	if len(request.GetVanillaProof()) > 0 {
 		field = "vanilla_proof"
 	}
-	return &InvalidInputError{Field: field, Message: "the request has more than 256 MiB"}
+	return &InvalidInputError{Field: field, Message: "the request has more than 256 MiB; prove it with `cuzk prove`"}
 }

@@ -225,7 +225,7 @@ func TestALargeRequestGoesThroughAndATooLargeOneDoesNot(t *testing.T) {
 	}
 	large.VanillaProof = make([]byte, cuzk.MessageBytesMax)
 	_, err := client.Prove(t.Context(), large)
-	if !isInvalid("vanilla_proof", "the request has more than 256 MiB")(err) {
+	if !isInvalid("vanilla_proof", "the request has more than 256 MiB; prove it with `cuzk prove`")(err) {
 		t.Errorf("got %v", err)
 	}
 }

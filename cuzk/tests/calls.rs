@@ -11,6 +11,9 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cuzk_server::wire::MESSAGE_BYTES_MAX;
 use cuzk_server::wire::v1::await_proof_response::Status as End;
 use serde_json::{Value, json};
 use tonic::Code;
@@ -175,6 +178,27 @@ fn a_job_without_a_proof_is_a_failure() {
     ] {
         fake.then_refuse(refusal);
         fails(&address, &submission(&request, &out), code, message);
+    }
+    assert!(!out.exists());
+}
+
+/// As of a non-interactive PoRep of 32 GiB. gRPC would end the call as if the connection was lost,
+/// and the command would repeat it.
+#[test]
+fn a_request_too_large_for_a_message_is_refused_before_a_daemon_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let [request, out] = ["c1.json", "proof"].map(|name| folder.path().join(name));
+    let bundled: Value = serde_json::from_slice(&std::fs::read(bundled("porep")).unwrap()).unwrap();
+    let output = STANDARD.decode(bundled["vanilla_proof"].as_str().unwrap());
+    let mut output = output.unwrap();
+    output.resize(MESSAGE_BYTES_MAX + 1, b' ');
+    std::fs::write(&request, output).unwrap();
+    let address = format!("unix://{}", folder.path().join("nobody").display());
+    for message in [
+        "c1.json: vanilla_proof: ",
+        "256 MiB; prove it on this machine with `cuzk prove`",
+    ] {
+        fails(&address, &submission(&request, &out), 2, message);
     }
     assert!(!out.exists());
 }

@@ -21,10 +21,11 @@ const SECTORS: [&str; 5] = ["2 KiB", "8 MiB", "512 MiB", "32 GiB", "64 GiB"];
 const OWN_COMMANDS: [&str; 2] = ["docs/nightly.md", "docs/numbers.md"];
 
 /// The beginnings of commands.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "cuzk ",
     "cargo ",
     ".ci/",
+    "benches/",
     "grep ",
     "supraseal-sys/",
     "CUZK_",

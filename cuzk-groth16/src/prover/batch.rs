@@ -8,7 +8,7 @@ use bellperson::Circuit as Instance;
 use blstrs::Scalar;
 use cuzk_memory::NEVER_STOP;
 use cuzk_pce::PackedWitness;
-use cuzk_timeline::Timeline;
+use cuzk_timeline::Trace;
 use rayon::prelude::*;
 
 use super::{ProveError, Proved, Prover};
@@ -37,10 +37,10 @@ pub(super) fn prove_all<C: Instance<Scalar> + Send>(
     for randomness in randomness.chunks(TOGETHER) {
         let first = proved.len();
         let chunk = instances.by_ref().take(randomness.len()).collect();
-        let witnesses = synthesize(prover, chunk, first)?;
-        let mut bit_sums = sum_bits(prover, &witnesses, randomness)?.into_iter();
-        for (witness, randomness) in witnesses.into_iter().zip(randomness) {
-            let one = prover.prove_witness(witness, *randomness, bit_sums.next());
+        let (witnesses, traces) = synthesize(prover, chunk, first)?;
+        let mut bit_sums = sum_bits(prover, &witnesses, randomness, &traces)?.into_iter();
+        for ((witness, trace), randomness) in witnesses.into_iter().zip(traces).zip(randomness) {
+            let one = prover.prove_witness(witness, *randomness, bit_sums.next(), trace);
             proved.push(one.map_err(in_batch(proved.len()))?);
         }
     }
@@ -54,6 +54,9 @@ fn in_batch(index: usize) -> impl Fn(ProveError) -> ProveError {
     }
 }
 
+/// Witnesses, and the handles that record the stages of their proofs.
+type Traced<'p> = (Vec<PackedWitness<Scalar>>, Vec<Trace<'p>>);
+
 /// Computes the witnesses of some instances side by side. The number of the first is `first`.
 ///
 /// # Errors
@@ -62,31 +65,36 @@ fn synthesize<C: Instance<Scalar> + Send>(
     prover: &Prover,
     instances: Vec<C>,
     first: usize,
-) -> Result<Vec<PackedWitness<Scalar>>, ProveError> {
+) -> Result<Traced<'_>, ProveError> {
+    let traces: Vec<_> = (instances.iter())
+        .map(|_| prover.device.next_trace())
+        .collect();
     let synthesize = || -> Vec<_> {
-        let instances = instances.into_par_iter().with_max_len(1);
-        let witnesses = instances.map(|instance| prover.witness(instance));
+        let instances = instances.into_par_iter().zip(&traces).with_max_len(1);
+        let witnesses = instances.map(|(instance, trace)| prover.witness(instance, *trace));
         witnesses.collect()
     };
     let witnesses = prover.device.pool().install(synthesize).into_iter();
     let numbered = witnesses.zip(first..);
-    numbered
+    let witnesses: Result<_, _> = numbered
         .map(|(witness, index)| witness.map_err(in_batch(index)))
-        .collect()
+        .collect();
+    Ok((witnesses?, traces))
 }
 
 /// Adds up the bits of some witnesses in one pass over the points. Returns the sums of each,
-/// or none if a pass does not save time.
+/// or none if a pass does not save time. The pass is in the record of the first.
 fn sum_bits(
     prover: &Prover,
     witnesses: &[PackedWitness<Scalar>],
     randomness: &[Randomness],
+    traces: &[Trace<'_>],
 ) -> Result<Vec<BitSums>, ProveError> {
     let backend = prover.device.backend();
     let pays = backend.batch_footprint(&prover.circuit, witnesses.len());
-    if witnesses.len() < 2 || pays.is_none() {
+    let (Some(trace), Some(_), 2..) = (traces.first(), pays, witnesses.len()) else {
         return Ok(Vec::new());
-    }
+    };
     let batch = Batch {
         circuit: &prover.circuit,
         params: &prover.params,
@@ -95,6 +103,5 @@ fn sum_bits(
         buffers: prover.device.buffers(),
         checkpoint: &NEVER_STOP,
     };
-    let timeline = Timeline::default();
-    Ok(backend.sum_bits(&batch, timeline.trace(0, Some(0)).on_device(0))?)
+    Ok(backend.sum_bits(&batch, trace.on_device(0))?)
 }

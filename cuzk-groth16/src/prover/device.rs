@@ -4,6 +4,7 @@
 //! proof at a time in its device region.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use bellperson::groth16::Proof;
 use blstrs::Bls12;
 use cuzk_kernels::Isa;
 use cuzk_memory::{BufferPool, Dealloc};
-use cuzk_timeline::Timeline;
+use cuzk_timeline::{Timeline, Trace};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::GpuResources;
 use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
@@ -37,6 +38,9 @@ pub struct ProvingDevice {
     buffers: Arc<BufferPool>,
     /// Held in the device region of a GPU.
     turn: Mutex<()>,
+    timeline: Timeline,
+    /// Proofs that were begun.
+    proofs: AtomicU64,
 }
 
 impl fmt::Debug for ProvingDevice {
@@ -112,6 +116,8 @@ impl ProvingDevice {
             pool,
             buffers: buffer_pool(Dealloc::Recycle, KEPT_BYTES_MAX),
             turn: Mutex::default(),
+            timeline: Timeline::default(),
+            proofs: AtomicU64::default(),
         }
     }
 
@@ -127,6 +133,19 @@ impl ProvingDevice {
         &self.pool
     }
 
+    /// Returns the stages of the last thousand proofs. Each proof is a job, and they are numbered
+    /// from 0 in the order in which they began.
+    #[must_use]
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// Returns the handle that records the stages of the next proof.
+    pub(super) fn next_trace(&self) -> Trace<'_> {
+        let job = self.proofs.fetch_add(1, Ordering::Relaxed);
+        self.timeline.trace(job, Some(0))
+    }
+
     /// Returns the memory that proofs recycle.
     pub(super) fn buffers(&self) -> &Arc<BufferPool> {
         &self.buffers
@@ -136,9 +155,12 @@ impl ProvingDevice {
     ///
     /// # Errors
     /// The backend's.
-    pub(super) fn make(&self, synthesized: Synthesized) -> Result<Proof<Bls12>, BackendError> {
-        let timeline = Timeline::default();
-        let trace = timeline.trace(0, Some(0)).on_device(0);
+    pub(super) fn make(
+        &self,
+        synthesized: Synthesized,
+        trace: Trace<'_>,
+    ) -> Result<Proof<Bls12>, BackendError> {
+        let trace = trace.on_device(0);
         let backend = Arc::clone(&self.backend);
         let pending = {
             let is_gpu = !backend.is_this_cpu();

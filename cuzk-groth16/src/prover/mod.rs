@@ -33,6 +33,7 @@ use bellperson::groth16::{PreparedVerifyingKey, Proof, prepare_verifying_key};
 use blstrs::{Bls12, Scalar};
 use cuzk_memory::Checkpoint;
 use cuzk_pce::PackedWitness;
+use cuzk_timeline::{Stage, Trace};
 
 use crate::backend::{BitSums, Evaluation, Randomness, Synthesized};
 use crate::circuit::Circuit;
@@ -162,8 +163,11 @@ impl Prover {
         instance: C,
         randomness: Randomness,
     ) -> Result<VerifiedProof, ProveError> {
-        let witness = self.witness(instance)?;
-        Ok(self.prove_witness(witness, randomness, None)?.verified)
+        let trace = self.device.next_trace();
+        let witness = self.witness(instance, trace)?;
+        Ok(self
+            .prove_witness(witness, randomness, None, trace)?
+            .verified)
     }
 
     /// As [`Self::prove_with`], without verification. So the proof may be wrong: the witness
@@ -176,8 +180,9 @@ impl Prover {
         instance: C,
         randomness: Randomness,
     ) -> Result<Proof<Bls12>, ProveError> {
-        let witness = self.witness(instance)?;
-        self.make(witness, randomness, None)
+        let trace = self.device.next_trace();
+        let witness = self.witness(instance, trace)?;
+        self.make(witness, randomness, None, trace)
     }
 
     /// Proves instances, and verifies each proof. A few are synthesised at a time, side by
@@ -219,8 +224,11 @@ impl Prover {
     fn witness<C: Instance<Scalar>>(
         &self,
         instance: C,
+        trace: Trace<'_>,
     ) -> Result<PackedWitness<Scalar>, ProveError> {
-        instance::witness(&self.circuit, instance, self.row_check)
+        trace.time(Stage::CircuitWitness, || {
+            instance::witness(&self.circuit, instance, self.row_check)
+        })
     }
 
     /// Proves a witness, and verifies the proof.
@@ -229,13 +237,17 @@ impl Prover {
         witness: PackedWitness<Scalar>,
         randomness: Randomness,
         bit_sums: Option<BitSums>,
+        trace: Trace<'_>,
     ) -> Result<Proved, ProveError> {
         // A backend takes the witness, and it is needed again if the proof is wrong.
         let kept = witness.clone();
-        let proof = self.make(witness, randomness, bit_sums)?;
+        let proof = self.make(witness, randomness, bit_sums, trace)?;
         let pool = self.device.pool();
         let inputs = kept.inputs().get(1..).unwrap_or_default();
-        match pool.install(|| verify(&self.key, &proof, inputs)) {
+        let verified = trace.time(Stage::Verify, || {
+            pool.install(|| verify(&self.key, &proof, inputs))
+        });
+        match verified {
             Ok(verified) => Ok(Proved { proof, verified }),
             Err(rejected) => Err(pool.install(|| self.why_rejected(&kept, rejected.into()))),
         }
@@ -258,6 +270,7 @@ impl Prover {
         witness: PackedWitness<Scalar>,
         randomness: Randomness,
         bit_sums: Option<BitSums>,
+        trace: Trace<'_>,
     ) -> Result<Proof<Bls12>, ProveError> {
         let synthesized = Synthesized {
             circuit: Arc::clone(&self.circuit),
@@ -268,7 +281,7 @@ impl Prover {
             randomness,
             checkpoint: Checkpoint::never(),
         };
-        Ok(self.device.make(synthesized)?)
+        Ok(self.device.make(synthesized, trace)?)
     }
 }
 

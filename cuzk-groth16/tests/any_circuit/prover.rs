@@ -10,6 +10,7 @@ use cuzk_groth16::params::{MappedParams, ParamsError, write_multiples};
 use cuzk_groth16::{ProveError, Prover, ProvingDevice, RowCheck, prove, prove_batch};
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
+use cuzk_timeline::Stage;
 
 use crate::oracle::{added, in_memory};
 
@@ -96,6 +97,33 @@ fn every_device_makes_the_same_proof() {
         let proof = prover.prove_with(instance.clone(), added()).unwrap();
         assert_eq!(proof, expected, "{isa}");
     }
+}
+
+/// Each proof is a job with its stages, also one of a batch and one that fails.
+#[test]
+fn a_device_records_the_stages_of_its_proofs() {
+    let blank = Mimc::blank(10);
+    let shared = in_memory(blank.clone());
+    let device = Arc::new(ProvingDevice::cpu(1, Isa::best()).unwrap());
+    let (circuit, params) = (shared.circuit(), shared.params());
+    let prover = Prover::on(Arc::clone(circuit), Arc::clone(params), Arc::clone(&device)).unwrap();
+    let instances = vec![blank.with([1, 2]), blank.with([3, 4])];
+    prover.prove_batch(instances).unwrap();
+    prover.prove(blank.clone()).unwrap_err();
+    prover.prove(blank.with([5, 6])).unwrap();
+    let stages = |job| -> Vec<_> {
+        let spans = device.timeline().of_job(job).into_iter();
+        spans.map(|span| span.stage).collect()
+    };
+    for job in [0, 1, 3] {
+        let stages = stages(job);
+        for stage in [Stage::CircuitWitness, Stage::Msm, Stage::BG2, Stage::Verify] {
+            let count = stages.iter().filter(|other| **other == stage).count();
+            assert_eq!(count, 1, "{job}: {stages:?}");
+        }
+    }
+    assert_eq!(stages(2), [Stage::CircuitWitness]);
+    assert_eq!(stages(4), []);
 }
 
 #[test]

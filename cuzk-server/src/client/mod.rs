@@ -6,6 +6,7 @@
 mod connect;
 mod credentials;
 mod error;
+mod message_size;
 mod patience;
 mod refusal;
 mod request_file;
@@ -22,6 +23,7 @@ use tonic::{Request, Status};
 
 pub use self::credentials::Credentials;
 pub use self::error::ClientError;
+pub use self::message_size::check_size;
 pub use self::patience::Patience;
 pub use self::request_file::read_request;
 
@@ -77,11 +79,13 @@ impl Client {
     /// Queues a proof and returns at once.
     ///
     /// # Errors
-    /// The refusal of the daemon, or a lost connection.
+    /// A request that is too large for a message, the refusal of the daemon, or a lost
+    /// connection.
     pub async fn submit(
         &self,
         request: v1::SubmitProofRequest,
     ) -> Result<v1::SubmitProofResponse, ClientError> {
+        check_size(&request).map_err(invalid)?;
         let reply = self.engine.clone().submit_proof(request).await;
         self.result("SubmitProof", reply)
     }
@@ -89,11 +93,12 @@ impl Client {
     /// Queues a proof and waits for its end.
     ///
     /// # Errors
-    /// The refusal of the daemon, or a lost connection.
+    /// As [`Client::submit`].
     pub async fn prove(
         &self,
         request: v1::SubmitProofRequest,
     ) -> Result<v1::AwaitProofResponse, ClientError> {
+        check_size(&request).map_err(invalid)?;
         let request = v1::ProveRequest {
             submit: Some(request),
         };
@@ -239,6 +244,11 @@ impl Client {
         let status = Status::internal("the reply is empty");
         ClientError::of_call(&self.address, call, &status)
     }
+}
+
+/// Returns the error of a request that no daemon would take.
+fn invalid(error: cuzk_filecoin::Error) -> ClientError {
+    ClientError::InvalidInput(error.to_string())
 }
 
 /// Adds the token, if there is one, to each call.

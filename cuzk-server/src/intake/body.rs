@@ -90,7 +90,7 @@ impl Limits {
 pub(super) fn too_large(bytes: u64, limit: u64) -> Status {
     Status::out_of_range(format!(
         "the message has {bytes} bytes, and this call takes at most {limit}; send the proofs \
-         of one sector or partition a call"
+         of one sector or partition a call, or prove with `cuzk prove`"
     ))
 }
 

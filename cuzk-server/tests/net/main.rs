@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 
 mod handed;
+mod message_size;
 mod service;
 mod trust;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cuzk_core::Priority;
-use cuzk_server::client::{Client, Patience, read_request};
+use cuzk_server::client::{Client, Patience, check_size, read_request};
 use cuzk_server::wire::v1::await_proof_response::Status;
 use cuzk_server::wire::v1::{self, AwaitProofResponse, SubmitProofRequest};
 use indicatif::ProgressBar;
@@ -89,8 +89,10 @@ pub(crate) fn run(context: &Context, args: &Submit) -> Result<(), Failure> {
 
 fn request(args: &Submit) -> Result<SubmitProofRequest, Failure> {
     let bytes = read(&args.request, REQUEST_MAX_BYTES)?;
-    let mut request =
-        read_request(bytes).map_err(|error| Failure::from(error).of(args.request.display()))?;
+    let of_file = |failure: Failure| failure.of(args.request.display());
+    let mut request = read_request(bytes).map_err(|error| of_file(error.into()))?;
+    // Before a daemon is waited for.
+    check_size(&request).map_err(|error| of_file(error.into()))?;
     if let Some(id) = &args.id {
         request.request_id.clone_from(id);
     }
