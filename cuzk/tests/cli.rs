@@ -12,6 +12,7 @@ mod aggregate;
 #[cfg(target_os = "linux")]
 #[path = "cli/codes.rs"]
 mod codes;
+mod common;
 #[cfg(target_os = "linux")]
 #[path = "cli/doctor.rs"]
 mod doctor;
@@ -36,26 +37,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../data/sector-2kib")
-        .join(name)
-}
-
-/// Shared with the other tests that prove, and kept between runs.
-fn param_cache() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
-    std::fs::create_dir_all(&directory).unwrap();
-    directory
-}
-
-fn cuzk_in(cache: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cuzk"))
-        .args(arguments)
-        .env("FIL_PROOFS_PARAMETER_CACHE", cache)
-        .output()
-        .unwrap()
-}
+use common::{cuzk_in, data, generate, param_cache, text};
 
 fn cuzk(arguments: &[&str]) -> Output {
     cuzk_in(&param_cache(), arguments)
@@ -80,16 +62,6 @@ fn fails(code: i32, message: &str, output: &Output) {
     assert!(stderr.contains(message), "{stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
     assert!(output.stdout.is_empty());
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// Makes the parameters of a kind, unless another test has.
-fn generate(kind: &str) {
-    let generate = ["params", "generate", "--kind", kind];
-    json(&[&generate[..], &["--sector-size", "2KiB"]].concat());
 }
 
 /// Makes the parameters if need be, proves, and has both verifiers look at the
