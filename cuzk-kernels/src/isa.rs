@@ -34,8 +34,8 @@ impl Isa {
     /// this.
     pub const SCALAR: Isa = Isa(Implementation::Scalar);
 
-    /// AVX2 with FMA for additions of points, and scalar instructions for all else, if this
-    /// machine has them.
+    /// AVX2 with FMA for transforms and additions of points, and scalar instructions for all
+    /// else, if this machine has them.
     pub fn avx2() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
         return crate::token::Avx2::detect().map(|token| Isa(Implementation::Avx2(token)));

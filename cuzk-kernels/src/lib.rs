@@ -43,8 +43,8 @@
 //! Reading order: [`ntt`] and [`quotient`] for polynomials. For curves, `affine` (batches
 //! of affine additions, private to the crate), then [`msm`] and [`fixed_base`].
 //! [`poseidon`] stands alone. Kernels are written twice: over `arithmetic`, one element
-//! after the other, and in `ifma`, eight elements at a time. Additions of points have a third
-//! form in `avx2`, sixteen at a time. [`Isa`] chooses between them.
+//! after the other, and in `ifma`, eight elements at a time. Transforms and additions of points
+//! have a third form in `avx2`, sixteen elements at a time. [`Isa`] chooses between them.
 
 #![deny(unsafe_code)]
 

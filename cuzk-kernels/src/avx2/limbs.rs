@@ -67,7 +67,7 @@ pub(super) const MODULUS: [f64; LIMBS] = carried_limbs(MODULUS_WORDS);
 
 /// −1 / modulus, modulo 2^48. It has 34 bits, so the product with a sum of low parts is below
 /// 2^99.
-pub(super) const NEGATIVE_INVERSE: f64 = carried_limb(negative_inverse(MODULUS_WORDS[0])).0;
+const NEGATIVE_INVERSE: f64 = carried_limb(negative_inverse(MODULUS_WORDS[0])).0;
 
 /// The constants that the assembly reads, each for four lanes.
 #[repr(C, align(32))]

@@ -18,7 +18,7 @@ pub(super) type Natural = [__m256i; LIMBS];
 
 /// The floating-point number 1.5·2^52, whose neighbours are 1 apart. Its bits plus a small
 /// integer are the bits of the sum.
-const UNIT: f64 = 1.5 * (1_u64 << 52) as f64;
+pub(super) const UNIT: f64 = 1.5 * (1_u64 << 52) as f64;
 
 /// The bits of [`UNIT`] above those of a limb.
 const UNIT_HIGH: u64 = UNIT.to_bits() >> LIMB_BITS;
@@ -28,7 +28,7 @@ const _: () = assert!(UNIT.to_bits() & LIMB_MASK == 0);
 /// Transposes four rows of four words.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+pub(super) fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
     let (low, high) = (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
     let (low2, high2) = (_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
     [
@@ -104,7 +104,7 @@ pub(super) fn limbs(a: &Natural) -> Limbs {
 /// Integers below 2^51 as floating-point numbers.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn float(integers: __m256i) -> __m256d {
+pub(super) fn float(integers: __m256i) -> __m256d {
     let unit = _mm256_set1_pd(UNIT);
     let bits = _mm256_add_epi64(integers, _mm256_castpd_si256(unit));
     _mm256_sub_pd(_mm256_castsi256_pd(bits), unit)

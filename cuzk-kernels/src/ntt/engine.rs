@@ -8,6 +8,8 @@ use super::pass;
 use super::serial::Serial;
 use super::twiddles::Twiddles;
 use crate::arithmetic::{Blst, Portable};
+#[cfg(target_arch = "x86_64")]
+use crate::avx2;
 use crate::context::Context;
 use crate::error::KernelError;
 #[cfg(target_arch = "x86_64")]
@@ -20,6 +22,9 @@ pub(crate) enum Engine {
     Portable(Serial<Portable>),
     /// Scalar instructions.
     Scalar(Serial<Blst>),
+    /// AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(super::lanes::Lanes),
     /// AVX-512.
     #[cfg(target_arch = "x86_64")]
     Ifma(Ifma),
@@ -37,6 +42,11 @@ impl Engine {
             Implementation::Ifma(token) if log_size >= ifma::ntt::LOG_SIZE_MIN => {
                 Engine::Ifma(Ifma::new(token, root, log_size)?)
             }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(token) if log_size >= avx2::ntt::LOG_SIZE_MIN => {
+                let twiddles = Twiddles::new(root, log_size, Scalar::ONE)?;
+                Engine::Avx2(super::lanes::Lanes::new(token, twiddles))
+            }
             Implementation::Portable => {
                 Engine::Portable(Serial::new(Twiddles::new(root, log_size, Scalar::ONE)?))
             }
@@ -50,6 +60,10 @@ impl Engine {
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(_) if len.ilog2() >= ifma::ntt::LOG_SIZE_MIN => {
                 ifma::ntt::rows_bytes(len)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Implementation::Avx2(_) if len.ilog2() >= avx2::ntt::LOG_SIZE_MIN => {
+                avx2::ntt::rows_bytes(len)
             }
             _ => pass::copied(len) * size_of::<Scalar>(),
         }
@@ -65,6 +79,8 @@ impl Engine {
         match self {
             Engine::Portable(engine) => engine.scatter(values, direction, context),
             Engine::Scalar(engine) => engine.scatter(values, direction, context),
+            #[cfg(target_arch = "x86_64")]
+            Engine::Avx2(engine) => engine.scatter(values, direction, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let inverse = direction == Direction::Inverse;
@@ -84,6 +100,8 @@ impl Engine {
             Engine::Portable(engine) => engine.multiply(to, by, context),
             Engine::Scalar(engine) => engine.multiply(to, by, context),
             #[cfg(target_arch = "x86_64")]
+            Engine::Avx2(engine) => engine.multiply(to, by, context),
+            #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let (to, by) = (ifma::words_mut(to), ifma::words(by));
                 ifma::coset::multiply(to, by, engine.work(context))
@@ -101,6 +119,8 @@ impl Engine {
         match self {
             Engine::Portable(engine) => engine.multiply_to(to, factors, context),
             Engine::Scalar(engine) => engine.multiply_to(to, factors, context),
+            #[cfg(target_arch = "x86_64")]
+            Engine::Avx2(engine) => engine.multiply_to(to, factors, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let (to, factors) = (ifma::words_mut(to), factors.map(ifma::words));
@@ -126,6 +146,8 @@ impl Engine {
         match self {
             Engine::Portable(engine) => engine.move_to_coset(values, factors, context),
             Engine::Scalar(engine) => engine.move_to_coset(values, factors, context),
+            #[cfg(target_arch = "x86_64")]
+            Engine::Avx2(engine) => engine.move_to_coset(values, factors, context),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let factors = factors.map(|factor| factor * engine.scale);
@@ -153,6 +175,10 @@ impl Engine {
                 engine.interpolate_difference(vectors, (sums, sum_factor), factors, context)
             }
             Engine::Scalar(engine) => {
+                engine.interpolate_difference(vectors, (sums, sum_factor), factors, context)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Engine::Avx2(engine) => {
                 engine.interpolate_difference(vectors, (sums, sum_factor), factors, context)
             }
             #[cfg(target_arch = "x86_64")]

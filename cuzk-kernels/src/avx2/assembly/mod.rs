@@ -163,8 +163,8 @@ mod product;
 mod reduce;
 mod square;
 
-pub(super) use product::{add_product, product};
-pub(super) use reduce::{clear_low, reduce_high};
+pub(super) use product::{add_product, product, product_scalars};
+pub(super) use reduce::{clear_low, clear_low_scalars, reduce_high, reduce_high_scalars};
 pub(super) use square::square;
 
 #[cfg(test)]

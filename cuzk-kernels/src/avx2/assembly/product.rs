@@ -5,6 +5,7 @@
 use std::arch::asm;
 
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
+use crate::avx2::scalar::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
 
 /// Products of limb `i` of the first factor: those that begin columns, and the others. Each is
 /// a column and a limb of the second factor.
@@ -110,6 +111,44 @@ pub(in crate::avx2) fn add_product(a: &Limbs, b: &Limbs, to: &mut Wide) {
             out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
             out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
             out("ymm8") _, out("ymm9") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The product of scalars. The limbs of `b` are carried, and those of `a` are below 2^49.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+pub(in crate::avx2) fn product_scalars(a: &ScalarLimbs, b: &ScalarLimbs, to: &mut WideScalar) {
+    // SAFETY: as in `product`, with six limbs.
+    unsafe {
+        asm!(
+            "vmovapd ymm11, [{k} + 32*9]",
+            load!(0 1 2 3),
+            row!(0; [0 0, 1 1, 2 2, 3 3] []),
+            row!(1; [] [1 0, 2 1, 3 2]),
+            row!(2; [] [2 0, 3 1]),
+            row!(3; [] [3 0]),
+            store!(0 0, 1 1, 2 2, 3 3),
+            load!(4 5), row!(0; [0 4, 1 5] []),
+            load!(3), row!(1; [2 5] [0 3, 1 4]),
+            load!(2), row!(2; [3 5] [0 2, 1 3, 2 4]),
+            load!(1), row!(3; [] [0 1, 1 2, 2 3, 3 4]),
+            load!(0), row!(4; [] [0 0, 1 1, 2 2, 3 3]),
+            row!(5; [] [1 0, 2 1, 3 2]),
+            store!(0 4, 1 5, 2 6, 3 7),
+            load!(3 4 5), row!(3; [0 5] []),
+            row!(4; [1 5] [0 4]),
+            row!(5; [2 5] [0 3, 1 4]),
+            store!(0 8, 1 9, 2 10),
+            a = in(reg) a.as_ptr(),
+            b = in(reg) b.as_ptr(),
+            w = in(reg) to.as_mut_ptr(),
+            k = in(reg) std::ptr::from_ref(&SCALAR_CONSTANTS),
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _, out("ymm11") _,
             out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
             options(nostack, preserves_flags),
         );

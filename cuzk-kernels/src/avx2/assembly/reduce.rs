@@ -6,11 +6,20 @@ use std::arch::asm;
 
 use crate::avx2::GROUPS;
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
+use crate::avx2::scalar::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
 
 /// The memory of the high part (0) or the low part (32) of a group's column.
 macro_rules! part {
     ($group:tt, $column:tt, $part:tt) => {
-        concat!("[{w} + 960*", $group, " + 64*", $column, " + ", $part, "]")
+        concat!(
+            "[{w} + {stride}*",
+            $group,
+            " + 64*",
+            $column,
+            " + ",
+            $part,
+            "]"
+        )
     };
 }
 
@@ -206,6 +215,7 @@ pub(in crate::avx2) fn clear_low(columns: &mut [Wide; GROUPS]) {
             low_column!(6 7; 0 7, 1 6, 2 5, 3 4, 4 3, 5 2),
             w = in(reg) columns.as_mut_ptr(),
             k = in(reg) std::ptr::from_ref(&CONSTANTS),
+            stride = const size_of::<Wide>(),
             out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
             out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
             out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
@@ -266,6 +276,69 @@ pub(in crate::avx2) fn reduce_high(columns: &Wide, to: &mut Limbs) {
             "vmovapd [{to} + 32*7], ymm11",
             w = in(reg) columns.as_ptr(),
             b = in(reg) std::ptr::from_ref(&CONSTANTS),
+            to = in(reg) to.as_mut_ptr(),
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// [`clear_low`] of the lower six columns of products of scalars.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+pub(in crate::avx2) fn clear_low_scalars(columns: &mut [WideScalar; GROUPS]) {
+    // SAFETY: as in `clear_low`.
+    unsafe {
+        asm!(
+            "vmovapd ymm11, [{k} + 32*9]",
+            "vmovapd ymm10, [{k} + 32*10]",
+            each_group!(fetch_group (0)),
+            clear_column!(0),
+            low_column!(0 1;),
+            low_column!(1 2; 0 2),
+            low_column!(2 3; 0 3, 1 2),
+            low_column!(3 4; 0 4, 1 3, 2 2),
+            low_column!(4 5; 0 5, 1 4, 2 3, 3 2),
+            w = in(reg) columns.as_mut_ptr(),
+            k = in(reg) std::ptr::from_ref(&SCALAR_CONSTANTS),
+            stride = const size_of::<WideScalar>(),
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// [`reduce_high`] of the upper columns of a product of scalars.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+pub(in crate::avx2) fn reduce_high_scalars(columns: &WideScalar, to: &mut ScalarLimbs) {
+    // SAFETY: as in `reduce_high`, with six limbs.
+    unsafe {
+        asm!(
+            "vmovapd ymm11, [{w} + 64*5]",
+            "vmovapd ymm10, [{b} + 32*10]",
+            load!(3 4 5),
+            fetch!(0 6, 1 7, 2 8, 3 9),
+            multiple_row!(1; 0 5),
+            multiple_row!(2; 0 4, 1 5),
+            multiple_row!(3; 0 3, 1 4, 2 5),
+            load!(2), multiple_row!(4; 0 2, 1 3, 2 4, 3 5),
+            load!(1), multiple_row!(5; 0 1, 1 2, 2 3, 3 4),
+            settle!(0 0, 1 1, 2 2, 3 3),
+            load!(5),
+            fetch!(0 10),
+            multiple_row!(5; 0 5),
+            settle!(0 4),
+            "vmulpd ymm11, ymm11, ymm10",
+            "vmovapd [{to} + 32*5], ymm11",
+            w = in(reg) columns.as_ptr(),
+            b = in(reg) std::ptr::from_ref(&SCALAR_CONSTANTS),
             to = in(reg) to.as_mut_ptr(),
             out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
             out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,

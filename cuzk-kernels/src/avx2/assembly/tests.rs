@@ -2,21 +2,41 @@
 
 #![allow(unsafe_code)] // enters functions that enable the instructions
 
+use std::arch::x86_64::__m256d;
+
 use proptest::prelude::*;
 
-use super::super::limbs::{
-    COLUMNS, Column, LIMBS, Limbs, MODULUS, NEGATIVE_INVERSE, START, Wide, Work,
-};
+use super::super::limbs::{COLUMNS, CONSTANTS, Column, Constants, LIMBS, START, Work};
+use super::super::scalar::{LIMBS as SCALAR_LIMBS, SCALAR_CONSTANTS, ScalarWork};
 use super::super::{Avx2, GROUPS, LANES};
 use super::*;
 
 /// The limbs of one number.
 type Number = [f64; LIMBS];
 
-/// The high and the low parts of the columns of one product.
-type Columns = [[f64; 2]; COLUMNS];
+/// The limbs of one scalar.
+type Scalar = [f64; SCALAR_LIMBS];
 
-const RADIX: f64 = (1_u64 << 48) as f64;
+/// The high and the low parts of the columns of one product.
+type Columns<const C: usize> = [[f64; 2]; C];
+
+/// A field's constants.
+struct Field<const L: usize> {
+    modulus: [f64; L],
+    negative_inverse: f64,
+    start: f64,
+    radix: f64,
+}
+
+/// Those that the assembly reads, of one lane.
+fn field<const L: usize>(constants: &Constants) -> Field<L> {
+    Field {
+        modulus: std::array::from_fn(|i| constants.modulus[i][0]),
+        negative_inverse: constants.negative_inverse[0],
+        start: constants.start[0],
+        radix: 1.0 / constants.radix_inverse[0],
+    }
+}
 
 fn add(column: &mut [f64; 2], a: f64, b: f64) {
     let high = a.mul_add(b, column[0]);
@@ -25,7 +45,11 @@ fn add(column: &mut [f64; 2], a: f64, b: f64) {
 }
 
 /// Adds a product to columns, in the order of the first factor's limbs.
-fn twin_product(a: &Number, b: &Number, columns: &mut Columns) {
+fn twin_product<const L: usize, const C: usize>(
+    a: &[f64; L],
+    b: &[f64; L],
+    columns: &mut Columns<C>,
+) {
     for (i, a) in a.iter().enumerate() {
         for (j, b) in b.iter().enumerate() {
             add(&mut columns[i + j], *a, *b);
@@ -34,54 +58,64 @@ fn twin_product(a: &Number, b: &Number, columns: &mut Columns) {
 }
 
 /// The limbs of a product after its reduction, before they are carried.
-fn twin_reduction(mut columns: Columns) -> Number {
+fn twin_reduction<const L: usize, const C: usize>(
+    mut columns: Columns<C>,
+    field: &Field<L>,
+) -> [f64; L] {
     let mut carry = 0.0_f64;
-    let mut multiples = [0.0; LIMBS];
-    for k in 0..LIMBS {
+    let mut multiples = [0.0; L];
+    for k in 0..L {
         for i in 0..k {
-            add(&mut columns[k], multiples[i], MODULUS[k - i]);
+            add(&mut columns[k], multiples[i], field.modulus[k - i]);
         }
         let [high, low] = columns[k];
-        let low = low + carry / RADIX;
-        let rounded = low.mul_add(NEGATIVE_INVERSE, START) - START;
-        multiples[k] = low.mul_add(NEGATIVE_INVERSE, -rounded);
-        carry = (high - START) + multiples[k].mul_add(MODULUS[0], low);
+        let low = low + carry / field.radix;
+        let rounded = low.mul_add(field.negative_inverse, field.start) - field.start;
+        multiples[k] = low.mul_add(field.negative_inverse, -rounded);
+        carry = (high - field.start) + multiples[k].mul_add(field.modulus[0], low);
     }
-    let mut limbs = [0.0; LIMBS];
-    for k in LIMBS..COLUMNS {
-        for i in k - LIMBS + 1..LIMBS {
-            add(&mut columns[k], multiples[i], MODULUS[k - i]);
+    let mut limbs = [0.0; L];
+    for k in L..C {
+        for i in k - L + 1..L {
+            add(&mut columns[k], multiples[i], field.modulus[k - i]);
         }
-        limbs[k - LIMBS] = columns[k][1] + carry / RADIX;
-        carry = columns[k][0] - START;
+        limbs[k - L] = columns[k][1] + carry / field.radix;
+        carry = columns[k][0] - field.start;
     }
-    limbs[LIMBS - 1] = carry / RADIX;
+    limbs[L - 1] = carry / field.radix;
     limbs
 }
 
-fn lanes(numbers: &[Number; LANES]) -> Limbs {
+fn lanes<const L: usize>(numbers: &[[f64; L]; LANES]) -> [__m256d; L] {
     std::array::from_fn(|i| bytemuck::cast::<[f64; LANES], _>(numbers.map(|limbs| limbs[i])))
 }
 
-fn numbers(limbs: &Limbs) -> [Number; LANES] {
-    let rows: [[f64; LANES]; LIMBS] = bytemuck::cast(*limbs);
+fn numbers<const L: usize>(limbs: &[__m256d; L]) -> [[f64; L]; LANES] {
+    let rows = limbs.map(bytemuck::cast::<_, [f64; LANES]>);
     std::array::from_fn(|lane| rows.map(|row| row[lane]))
 }
 
-fn columns_of(wide: &Wide, lane: usize) -> Columns {
+fn columns_of<const C: usize>(wide: &[Column; C], lane: usize) -> Columns<C> {
     let part = |register| bytemuck::cast::<_, [f64; LANES]>(register)[lane];
     wide.map(|Column { high, low }| [part(high), part(low)])
 }
 
 /// Limbs below 2^`bits` with a sign, many of them as large as can be.
 fn number(bits: u32) -> impl Strategy<Value = Number> {
+    prop::array::uniform8(limb(bits)).prop_map(|limbs| limbs.map(|limb| limb as f64))
+}
+
+fn scalar(bits: u32) -> impl Strategy<Value = Scalar> {
+    prop::array::uniform6(limb(bits)).prop_map(|limbs| limbs.map(|limb| limb as f64))
+}
+
+fn limb(bits: u32) -> impl Strategy<Value = i64> {
     let most = (1_i64 << bits) - 1;
-    let limb = prop_oneof![Just(0), Just(1), Just(most), Just(-most), -most..=most];
-    prop::array::uniform8(limb).prop_map(|limbs| limbs.map(|limb| limb as f64))
+    prop_oneof![Just(0), Just(1), Just(most), Just(-most), -most..=most]
 }
 
 /// Numbers for every group, from those of one: each group has them rotated by a lane.
-fn groups(one: &[Number; LANES]) -> [[Number; LANES]; GROUPS] {
+fn groups<const L: usize>(one: &[[f64; L]; LANES]) -> [[[f64; L]; LANES]; GROUPS] {
     std::array::from_fn(|group| {
         let mut numbers = *one;
         numbers.rotate_left(group % LANES);
@@ -92,14 +126,14 @@ fn groups(one: &[Number; LANES]) -> [[Number; LANES]; GROUPS] {
 #[target_feature(enable = "avx2,fma")]
 fn check(a: [Number; LANES], b: [Number; LANES], then: [Number; LANES]) {
     let mut work = Work::new();
-    let mut expected = [[[[0.0; 2]; COLUMNS]; LANES]; GROUPS];
+    let mut expected: [[Columns<COLUMNS>; LANES]; GROUPS] =
+        [[[[START, 0.0]; COLUMNS]; LANES]; GROUPS];
     let (a, b, then) = (groups(&a), groups(&b), groups(&then));
     for group in 0..GROUPS {
         let wide = &mut work.0[group];
         product(&lanes(&a[group]), &lanes(&b[group]), wide);
         for lane in 0..LANES {
             let columns = &mut expected[group][lane];
-            *columns = [[START, 0.0]; COLUMNS];
             twin_product(&a[group][lane], &b[group][lane], columns);
             assert_eq!(columns_of(wide, lane), *columns);
         }
@@ -115,7 +149,31 @@ fn check(a: [Number; LANES], b: [Number; LANES], then: [Number; LANES]) {
     for (wide, expected) in work.0.iter().zip(expected) {
         let mut limbs = lanes(&a[0]);
         reduce_high(wide, &mut limbs);
-        assert_eq!(numbers(&limbs), expected.map(twin_reduction));
+        let expected = expected.map(|columns| twin_reduction(columns, &field(&CONSTANTS)));
+        assert_eq!(numbers(&limbs), expected);
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn check_scalars(a: [Scalar; LANES], b: [Scalar; LANES]) {
+    let mut work = ScalarWork::new();
+    let field = field(&SCALAR_CONSTANTS);
+    let (a, b) = (groups(&a), groups(&b));
+    let mut expected = [[[[field.start, 0.0]; 2 * SCALAR_LIMBS - 1]; LANES]; GROUPS];
+    for group in 0..GROUPS {
+        let wide = &mut work.0[group];
+        product_scalars(&lanes(&a[group]), &lanes(&b[group]), wide);
+        for (lane, columns) in expected[group].iter_mut().enumerate() {
+            twin_product(&a[group][lane], &b[group][lane], columns);
+            assert_eq!(columns_of(wide, lane), *columns);
+        }
+    }
+    clear_low_scalars(&mut work.0);
+    for (wide, expected) in work.0.iter().zip(expected) {
+        let mut limbs = lanes(&a[0]);
+        reduce_high_scalars(wide, &mut limbs);
+        let expected = expected.map(|columns| twin_reduction(columns, &field));
+        assert_eq!(numbers(&limbs), expected);
     }
 }
 
@@ -156,6 +214,17 @@ proptest! {
         if Avx2::detect().is_some() {
             // SAFETY: the processor has the instructions.
             unsafe { check(a, b, [[0.0; LIMBS]; LANES]) }
+        }
+    }
+
+    #[test]
+    fn scalars_are_those_of_the_twin(
+        a in prop::array::uniform4(scalar(48)),
+        b in prop::array::uniform4(scalar(42)),
+    ) {
+        if Avx2::detect().is_some() {
+            // SAFETY: the processor has the instructions.
+            unsafe { check_scalars(a, b) }
         }
     }
 

@@ -1,0 +1,82 @@
+//! Rows of a transform's task, and its twiddles.
+
+#![allow(unsafe_code)] // rows are plain data
+
+use blst::blst_fr;
+use blstrs::Scalar;
+
+use super::scalar::{ScalarLimbs, ScalarWords, load_twiddles};
+use super::{Avx2, LANES};
+use crate::matrix::passes;
+use cuzk_memory::Plain;
+
+/// Four lanes of a task.
+pub(super) type Lanes = passes::Lanes<LANES>;
+
+/// One pass over the values.
+pub(super) type Pass = passes::Pass<LANES>;
+
+/// Four values of a row.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Row(pub(super) ScalarLimbs);
+
+// SAFETY: floating-point numbers, of which any bytes are one, and nothing else.
+unsafe impl Plain for Row {}
+
+const _: () = assert!(size_of::<Row>() == 6 * 32);
+
+/// The table of twiddles.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    /// Proves the instructions.
+    _token: Avx2,
+    entries: &'a [Scalar],
+    minus_one: &'a Scalar,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(token: Avx2, entries: &'a [Scalar], minus_one: &'a Scalar) -> Self {
+        Self {
+            _token: token,
+            entries,
+            minus_one,
+        }
+    }
+
+    /// The twiddle of block i; for the inverse, its negative inverse.
+    #[inline(always)]
+    fn entry<const INVERSE: bool>(&self, i: usize) -> ScalarWords {
+        words(match (INVERSE, i) {
+            (false, _) => &self.entries[i],
+            (true, 0) => self.minus_one,
+            (true, _) => &self.entries[i ^ ((1 << i.ilog2()) - 1)],
+        })
+    }
+
+    /// The twiddles of block j at a depth below the blocks of the lanes.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn get<const INVERSE: bool>(
+        &self,
+        lanes: &Lanes,
+        depth: u32,
+        j: usize,
+    ) -> ScalarLimbs {
+        match lanes {
+            Lanes::Columns { block, .. } => {
+                let entry = self.entry::<INVERSE>((block << depth) + j);
+                load_twiddles([&entry; LANES])
+            }
+            Lanes::Blocks { blocks, .. } => {
+                let entries = blocks.map(|block| self.entry::<INVERSE>((block << depth) + j));
+                load_twiddles(entries.each_ref())
+            }
+        }
+    }
+}
+
+/// The words of a scalar.
+pub(super) fn words(value: &Scalar) -> ScalarWords {
+    blst_fr::from(*value).l
+}
