@@ -196,11 +196,8 @@ impl Core {
         ended
     }
 
-    /// Does what is to be done once a job has ended. Its caller is told after the status
-    /// shows it as ended.
     fn job_ended(&self, job: &Arc<JobState>) {
         self.jobs.note_end(job);
-        job.tell();
         self.timeline.unfollow(job.number());
         // Its partitions that are paused are to stop.
         self.dispatch.pause.wake();

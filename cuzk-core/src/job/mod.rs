@@ -5,6 +5,7 @@
 //! with the proof of all its partitions or with the first error.
 
 mod handle;
+mod new_job;
 mod outcome_cell;
 mod places;
 mod request_bytes;
@@ -23,9 +24,10 @@ use cuzk_filecoin::ProofKind;
 use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 
 pub use handle::{Ended, JobHandle};
+pub(crate) use new_job::{NewJob, Record};
 pub(crate) use places::Place;
 pub use request_bytes::RequestBytes;
-pub(crate) use state::{JobState, NewJob, Record, Settled};
+pub(crate) use state::{JobState, Settled};
 
 /// Changes jobs for their handles: the engine, which has what a job has in queues.
 pub(crate) trait Owner: Send + Sync {

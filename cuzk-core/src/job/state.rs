@@ -16,19 +16,12 @@ use cuzk_scheduler::clock;
 use cuzk_scheduler::priority::{Patience, Priority, Rank};
 use cuzk_timeline::LiveJob;
 
+use super::new_job::{NewJob, Record};
 use super::outcome_cell::OutcomeCell;
 use super::places::Places;
 use super::{JobTimes, Outcome, Progress, ProofOutput};
 use crate::Result;
 use cuzk_filecoin::{CircuitId, Statement};
-
-/// Keeps a job's progress beyond the life of this process.
-pub(crate) trait Record: Send + Sync {
-    /// Records the proof of a partition that is not the last.
-    fn partition(&self, partition: usize, proof: &VerifiedProof);
-    /// Records the end of the job.
-    fn end(&self, outcome: &Outcome);
-}
 
 /// A job that was accepted.
 pub(crate) struct JobState {
@@ -82,19 +75,6 @@ struct Parts {
     ending: bool,
     /// True while a thread verifies the proofs again.
     uniting: bool,
-}
-
-/// A job when it is accepted.
-pub(crate) struct NewJob {
-    pub(crate) number: u64,
-    pub(crate) id: Option<String>,
-    pub(crate) circuit: CircuitId,
-    pub(crate) partitions: usize,
-    pub(crate) priority: Priority,
-    pub(crate) patience: Patience,
-    pub(crate) accepted: Instant,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) record: Option<Arc<dyn Record>>,
 }
 
 impl std::fmt::Debug for JobState {

@@ -124,7 +124,7 @@ impl Twiddles {
         half: usize,
     ) {
         if half >= GROUPS {
-            if first % half == 0 && first != 0 {
+            if first.is_multiple_of(half) && first != 0 {
                 self.limbs[0] = table.get::<INVERSE>(lanes, self.depth, first / half);
             }
             return;

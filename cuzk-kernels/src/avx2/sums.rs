@@ -112,8 +112,8 @@ pub(super) fn new_x<A: Components<N>, const N: usize>(
     runs: &mut Coordinate<N>,
 ) -> Residues<N> {
     let mut xs = [[[[0; 6]; LANES]; GROUPS]; N];
-    for component in 0..N {
-        for group in 0..GROUPS {
+    for (component, xs) in xs.iter_mut().enumerate() {
+        for (group, new) in xs.iter_mut().enumerate() {
             let (target, source) = (
                 points.target(group, 0, component),
                 points.source(group, 0, component),
@@ -124,7 +124,7 @@ pub(super) fn new_x<A: Components<N>, const N: usize>(
             });
             let run = zip(&residues::limbs(&target), &x, |a, b| _mm256_sub_pd(a, b));
             runs.0[component][group] = carried(&run);
-            xs[component][group] = reduced(&x);
+            *new = reduced(&x);
         }
     }
     xs
@@ -138,13 +138,13 @@ pub(super) fn new_y<A: Components<N>, const N: usize>(
     products: &Coordinate<N>,
 ) -> Residues<N> {
     let mut ys = [[[[0; 6]; LANES]; GROUPS]; N];
-    for component in 0..N {
-        for group in 0..GROUPS {
+    for (component, ys) in ys.iter_mut().enumerate() {
+        for (group, new) in ys.iter_mut().enumerate() {
             let target = residues::limbs(&points.target(group, 1, component));
             let y = zip(&products.0[component][group], &target, |a, b| {
                 _mm256_sub_pd(a, b)
             });
-            ys[component][group] = reduced(&y);
+            *new = reduced(&y);
         }
     }
     ys

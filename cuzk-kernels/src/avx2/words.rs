@@ -16,6 +16,10 @@ pub(super) type Words = [u64; 6];
 /// The limbs of four natural numbers.
 pub(super) type Natural = [__m256i; LIMBS];
 
+/// Bits of a limb, for shifts.
+#[expect(clippy::cast_possible_truncation, reason = "48")]
+const LIMB_SHIFT: i32 = LIMB_BITS as i32;
+
 /// The floating-point number 1.5·2^52, whose neighbours are 1 apart. Its bits plus a small
 /// integer are the bits of the sum.
 pub(super) const UNIT: f64 = 1.5 * (1_u64 << 52) as f64;
@@ -159,7 +163,7 @@ fn reduced_bits(limbs: &Limbs) -> (Natural, bool) {
         let limb = _mm256_fnmadd_pd(quotient, _mm256_set1_pd(MODULUS[i]), limbs[i]);
         let limb = _mm256_castpd_si256(_mm256_add_pd(limb, unit));
         bits[i] = _mm256_add_epi64(limb, carry);
-        carry = _mm256_srli_epi64::<{ LIMB_BITS as i32 }>(bits[i]);
+        carry = _mm256_srli_epi64::<LIMB_SHIFT>(bits[i]);
     }
     // The last limb of the modulus, or above, or below zero.
     let last = _mm256_sub_epi64(

@@ -73,7 +73,8 @@ impl Jobs {
         }
     }
 
-    /// Moves a job that has ended to the kept results, and counts it.
+    /// Moves a job that has ended to the kept results, and counts it. Its caller is told
+    /// after that, and finds it in the status.
     pub(super) fn note_end(&self, job: &Arc<JobState>) {
         self.registry.ended(job);
         self.waiting.remove(job.number());
@@ -89,6 +90,7 @@ impl Jobs {
         let kind = job.circuit().kind.name();
         metrics::job_ended(kind, outcome, clock::since(job.accepted()));
         self.log_end(job, outcome);
+        job.tell();
     }
 
     /// Writes the lines of each job at level debug from now on.
