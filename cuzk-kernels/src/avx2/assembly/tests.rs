@@ -65,8 +65,8 @@ fn twin_reduction<const L: usize, const C: usize>(
     let mut carry = 0.0_f64;
     let mut multiples = [0.0; L];
     for k in 0..L {
-        for i in 0..k {
-            add(&mut columns[k], multiples[i], field.modulus[k - i]);
+        for (i, multiple) in multiples[..k].iter().enumerate() {
+            add(&mut columns[k], *multiple, field.modulus[k - i]);
         }
         let [high, low] = columns[k];
         let low = low + carry / field.radix;
@@ -76,8 +76,8 @@ fn twin_reduction<const L: usize, const C: usize>(
     }
     let mut limbs = [0.0; L];
     for k in L..C {
-        for i in k - L + 1..L {
-            add(&mut columns[k], multiples[i], field.modulus[k - i]);
+        for (i, multiple) in multiples.iter().enumerate().skip(k - L + 1) {
+            add(&mut columns[k], *multiple, field.modulus[k - i]);
         }
         limbs[k - L] = columns[k][1] + carry / field.radix;
         carry = columns[k][0] - field.start;
