@@ -7,6 +7,8 @@
 //! fixed-base table. This module says what a batch is, and what an
 //! implementation (a [`Kernel`]) must do; it knows no scalars.
 
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) mod encodings;
 mod prefetch;
 mod serial;
 mod sum;
@@ -116,8 +118,8 @@ pub(crate) trait Kernel: Copy + Send + Sync {
 
     /// Converts the points with these indices among `encoded` ones, which are
     /// uncompressed as in ZCash's format, one for each place of `to`. `false`
-    /// if one is missing, infinite or not on the curve, or if this
-    /// implementation reads no encodings; `to` is then of no use.
+    /// if one is missing, infinite, not on the curve or of order three, or if
+    /// this implementation reads no encodings; `to` is then of no use.
     fn import_encoded(self, _encoded: &[u8], _indices: &[u32], _to: &mut [Self::Point]) -> bool {
         false
     }

@@ -16,7 +16,25 @@ pub(crate) use portable::{Portable, sum_and_difference};
 
 use blstrs::{Fp, Fp2, Scalar};
 
+#[cfg(target_arch = "x86_64")]
+use self::{
+    portable::{P, R},
+    residue::Modulus,
+};
 use crate::isa::Isa;
+
+/// The order of the groups, in words.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const GROUP_ORDER: [u64; 4] = <R as Modulus<4>>::WORDS;
+
+/// The characteristic of the curve's field, in words.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const CHARACTERISTIC: [u64; 6] = <P as Modulus<6>>::WORDS;
+
+/// 2^768 modulo [`CHARACTERISTIC`]. Montgomery's product of a number and this is the number's
+/// Montgomery form.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const BASE_RADIX_SQUARED: [u64; 6] = <P as Modulus<6>>::RADIX_SQUARED;
 
 /// Operations on elements of a field, in place where it matters. A copy of a result of blst
 /// that is still on its way to memory stalls the processor.

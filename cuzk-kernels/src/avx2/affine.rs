@@ -9,6 +9,7 @@ use ff::Field;
 
 use super::block::{Block, one, prepare};
 use super::coordinate::{Coordinate, multiply, square};
+use super::encoded::decode;
 use super::limbs::{Work, carried};
 use super::points::{Components, words, words_mut};
 use super::sums::{Points, new_x, new_y, rises, store};
@@ -73,6 +74,11 @@ impl<A: Components<N>, const N: usize> Kernel for Affine<A, N> {
 
     fn import(self, from: &[A], to: &mut [A]) {
         to.copy_from_slice(from);
+    }
+
+    fn import_encoded(self, encoded: &[u8], indices: &[u32], to: &mut [A]) -> bool {
+        // SAFETY: the token proves the instructions.
+        unsafe { decode(encoded, indices, to) }
     }
 
     fn export(self, from: &[A], to: &mut [A]) {
@@ -203,7 +209,22 @@ fn complete<A: Components<N>, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::affine::encodings::check_encodings;
     use crate::affine::tests::check_kernel;
+
+    #[test]
+    fn encoded_points_are_read_in_g1() {
+        if let Some(token) = Avx2::detect() {
+            check_encodings(G1::new(token));
+        }
+    }
+
+    #[test]
+    fn encoded_points_are_read_in_g2() {
+        if let Some(token) = Avx2::detect() {
+            check_encodings(G2::new(token));
+        }
+    }
 
     #[test]
     fn g1_additions_agree_with_the_group_law() {

@@ -53,12 +53,7 @@ pub(super) fn multiply<const N: usize>(
     to: &mut Coordinate<N>,
 ) {
     match (&a.0[..], &b.0[..], &mut to.0[..]) {
-        ([a], [b], [to]) => {
-            for ((a, b), columns) in a.iter().zip(b).zip(&mut work.0) {
-                product(a, b, columns);
-            }
-            reduce(work, to);
-        }
+        ([a], [b], [to]) => multiply_elements(a, b, work, to),
         ([a0, a1], [b0, b1], [to0, to1]) => {
             for (g, columns) in work.0.iter_mut().enumerate() {
                 product(&a0[g], &b0[g], columns);
@@ -73,6 +68,16 @@ pub(super) fn multiply<const N: usize>(
         }
         _ => debug_assert!(false, "a coordinate has one component or two"),
     }
+}
+
+/// `to = a · b`, carried. One factor is carried, and the other has limbs below 2^49.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn multiply_elements(a: &Elements, b: &Elements, work: &mut Work, to: &mut Elements) {
+    for ((a, b), columns) in a.iter().zip(b).zip(&mut work.0) {
+        product(a, b, columns);
+    }
+    reduce(work, to);
 }
 
 /// `to = a²`, carried, of a carried factor. In the extension it is the product of the sum and

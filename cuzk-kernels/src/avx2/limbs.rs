@@ -22,6 +22,7 @@
 use std::arch::x86_64::*;
 
 use super::GROUPS;
+use crate::arithmetic::CHARACTERISTIC;
 
 /// Limbs of a number.
 pub(super) const LIMBS: usize = 8;
@@ -52,22 +53,12 @@ const RADIX: f64 = (1_u64 << LIMB_BITS) as f64;
 /// The least high part of a column plus half its binade.
 pub(super) const START: f64 = 1.5 * (1_u128 << 100) as f64;
 
-/// The characteristic of the field, in words.
-pub(super) const MODULUS_WORDS: [u64; 6] = [
-    0xb9fe_ffff_ffff_aaab,
-    0x1eab_fffe_b153_ffff,
-    0x6730_d2a0_f6b0_f624,
-    0x6477_4b84_f385_12bf,
-    0x4b1b_a7b6_434b_acd7,
-    0x1a01_11ea_397f_e69a,
-];
-
 /// The limbs of the modulus.
-pub(super) const MODULUS: [f64; LIMBS] = carried_limbs(MODULUS_WORDS);
+pub(super) const MODULUS: [f64; LIMBS] = carried_limbs(CHARACTERISTIC);
 
 /// −1 / modulus, modulo 2^48. It has 34 bits, so the product with a sum of low parts is below
 /// 2^99.
-const NEGATIVE_INVERSE: f64 = carried_limb(negative_inverse(MODULUS_WORDS[0])).0;
+const NEGATIVE_INVERSE: f64 = carried_limb(negative_inverse(CHARACTERISTIC[0])).0;
 
 /// The constants that the assembly reads, each for four lanes.
 #[repr(C, align(32))]

@@ -16,6 +16,7 @@ mod assembly;
 mod block;
 mod butterflies;
 mod coordinate;
+mod encoded;
 mod limbs;
 pub(crate) mod ntt;
 mod points;

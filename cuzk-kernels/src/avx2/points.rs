@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // vouches for the layout of points
 
-use blstrs::{G1Affine, G2Affine};
+use blstrs::{Fp, Fp2, G1Affine, G2Affine};
 
 use super::words::Words;
 use crate::affine::{Coordinates, Kernel, Serial, Step};
@@ -13,6 +13,8 @@ pub(crate) trait Components<const N: usize>: Coordinates {
     /// The kernel for additions that are no usual ones.
     type Serial: Kernel<Affine = Self, Point = Self, Step = Step<Self::Base>>;
     fn serial() -> Self::Serial;
+    /// The constant b of the curve y² = x³ + b.
+    fn b() -> Self::Base;
 }
 
 impl Components<1> for G1Affine {
@@ -20,12 +22,18 @@ impl Components<1> for G1Affine {
     fn serial() -> Self::Serial {
         Serial::new()
     }
+    fn b() -> Fp {
+        Fp::from(4)
+    }
 }
 
 impl Components<2> for G2Affine {
     type Serial = Serial<G2Affine, Blst>;
     fn serial() -> Self::Serial {
         Serial::new()
+    }
+    fn b() -> Fp2 {
+        Fp2::new(Fp::from(4), Fp::from(4))
     }
 }
 

@@ -15,6 +15,7 @@ use std::arch::x86_64::*;
 use super::limbs::{Column, Constants};
 use super::words::{UNIT, float, transpose};
 use super::{GROUPS, LANES};
+use crate::arithmetic::GROUP_ORDER;
 
 /// Limbs of a scalar.
 pub(super) const LIMBS: usize = 6;
@@ -43,17 +44,9 @@ const MASK: u64 = (1 << BITS) - 1;
 /// The least high part of a column plus half its binade.
 const START: f64 = 1.5 * (1_u128 << 95) as f64;
 
-/// The order of the groups, in words.
-const ORDER_WORDS: ScalarWords = [
-    0xffff_ffff_0000_0001,
-    0x53bd_a402_fffe_5bfe,
-    0x3339_d808_09a1_d805,
-    0x73ed_a753_299d_7d48,
-];
-
 /// The limbs of the order, with signs.
 const ORDER: [f64; LIMBS] = {
-    let w = ORDER_WORDS;
+    let w = GROUP_ORDER;
     let limbs = [
         w[0] & MASK,
         (w[0] >> 43 | w[1] << 21) & MASK,
@@ -189,7 +182,7 @@ pub(super) fn reduced(limbs: &ScalarLimbs) -> [ScalarWords; LANES] {
     // The last limb of the order, or above, or below zero.
     let unit = _mm256_set1_epi64x(UNIT.to_bits().cast_signed());
     let last = _mm256_sub_epi64(bits[LIMBS - 1], unit);
-    let most = _mm256_set1_epi64x((ORDER_WORDS[3] >> 23).cast_signed() - 1);
+    let most = _mm256_set1_epi64x((GROUP_ORDER[3] >> 23).cast_signed() - 1);
     let unsure = _mm256_or_si256(_mm256_cmpgt_epi64(last, most), last);
     if _mm256_movemask_pd(_mm256_castsi256_pd(unsure)) != 0 {
         return rows.map(settled);
@@ -219,7 +212,7 @@ fn settled(words: ScalarWords) -> ScalarWords {
     let is_negative = words[3] >> 63 != 0;
     let mut moved = words;
     let mut carry = false;
-    for (word, order) in moved.iter_mut().zip(ORDER_WORDS) {
+    for (word, order) in moved.iter_mut().zip(GROUP_ORDER) {
         let (first, second);
         if is_negative {
             (*word, first) = word.overflowing_add(order);
@@ -245,12 +238,12 @@ mod tests {
         let near =
             |words: ScalarWords, by: u64| [words[0].wrapping_add(by), words[1], words[2], words[3]];
         let random = prop::array::uniform4(any::<u64>()).prop_map(|mut words| {
-            words[3] %= ORDER_WORDS[3];
+            words[3] %= GROUP_ORDER[3];
             words
         });
         prop_oneof![
             (0..3_u64).prop_map(move |by| near([0; 4], by)),
-            (1..2_u64).prop_map(move |by| near(ORDER_WORDS, by.wrapping_neg())),
+            (1..2_u64).prop_map(move |by| near(GROUP_ORDER, by.wrapping_neg())),
             random,
         ]
     }
@@ -296,19 +289,19 @@ mod tests {
     #[test]
     fn a_number_off_by_the_order_is_settled() {
         let below = [
-            ORDER_WORDS[0] - 1,
-            ORDER_WORDS[1],
-            ORDER_WORDS[2],
-            ORDER_WORDS[3],
+            GROUP_ORDER[0] - 1,
+            GROUP_ORDER[1],
+            GROUP_ORDER[2],
+            GROUP_ORDER[3],
         ];
         let above = [
-            ORDER_WORDS[0] + 1,
-            ORDER_WORDS[1],
-            ORDER_WORDS[2],
-            ORDER_WORDS[3],
+            GROUP_ORDER[0] + 1,
+            GROUP_ORDER[1],
+            GROUP_ORDER[2],
+            GROUP_ORDER[3],
         ];
         assert_eq!(settled([0; 4]), [0; 4]);
-        assert_eq!(settled(ORDER_WORDS), [0; 4]);
+        assert_eq!(settled(GROUP_ORDER), [0; 4]);
         assert_eq!(settled(above), [1, 0, 0, 0]);
         assert_eq!(settled(below), below);
         assert_eq!(settled([u64::MAX; 4]), below);

@@ -8,10 +8,14 @@
 use std::arch::x86_64::*;
 
 use super::LANES;
-use super::limbs::{LIMB_BITS, LIMB_MASK, LIMBS, Limbs, MODULUS, MODULUS_WORDS};
+use super::limbs::{LIMB_BITS, LIMB_MASK, LIMBS, Limbs, MODULUS, carried};
+use crate::arithmetic::CHARACTERISTIC;
 
 /// A residue of blst.
 pub(super) type Words = [u64; 6];
+
+/// A number as points have it in files.
+pub(super) type Encoded = [u8; 48];
 
 /// The limbs of four natural numbers.
 pub(super) type Natural = [__m256i; LIMBS];
@@ -28,6 +32,30 @@ pub(super) const UNIT: f64 = 1.5 * (1_u64 << 52) as f64;
 const UNIT_HIGH: u64 = UNIT.to_bits() >> LIMB_BITS;
 
 const _: () = assert!(UNIT.to_bits() & LIMB_MASK == 0);
+
+/// The places of sixteen bytes in the other order.
+const REVERSED: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+
+/// The limbs of the modulus, without signs.
+const NATURAL_MODULUS: [i64; LIMBS] = {
+    let [a, b, c, d, e, f] = CHARACTERISTIC;
+    let limbs = [
+        a,
+        a >> 48 | b << 16,
+        b >> 32 | c << 32,
+        c >> 16,
+        d,
+        d >> 48 | e << 16,
+        e >> 32 | f << 32,
+        f >> 16,
+    ];
+    let (mut modulus, mut i) = ([0; LIMBS], 0);
+    while i < LIMBS {
+        modulus[i] = (limbs[i] & LIMB_MASK).cast_signed();
+        i += 1;
+    }
+    modulus
+};
 
 /// Transposes four rows of four words.
 #[inline]
@@ -48,7 +76,26 @@ pub(super) fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn load(rows: [&Words; LANES]) -> Natural {
     let low = rows.map(|row| bytemuck::cast([row[0], row[1], row[2], row[3]]));
-    let high = rows.map(|row| bytemuck::cast::<[u64; 2], __m128i>([row[4], row[5]]));
+    let high = rows.map(|row| bytemuck::cast([row[4], row[5]]));
+    natural(low, high)
+}
+
+/// Loads four numbers that are encoded, the highest byte first.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn load_encoded(rows: [&Encoded; LANES]) -> Natural {
+    let reversed = _mm256_broadcastsi128_si256(bytemuck::cast(REVERSED));
+    let thirds = rows.map(|row| bytemuck::cast::<Encoded, [__m128i; 3]>(*row));
+    let low =
+        thirds.map(|[_, middle, low]| _mm256_shuffle_epi8(_mm256_set_m128i(middle, low), reversed));
+    let high = thirds.map(|[high, ..]| _mm_shuffle_epi8(high, _mm256_castsi256_si128(reversed)));
+    natural(low, high)
+}
+
+/// The limbs of four numbers whose lower four words and upper two words are given.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn natural(low: [__m256i; LANES], high: [__m128i; LANES]) -> Natural {
     let [w0, w1, w2, w3] = transpose(low);
     let even = _mm256_set_m128i(high[2], high[0]);
     let odd = _mm256_set_m128i(high[3], high[1]);
@@ -114,6 +161,54 @@ pub(super) fn float(integers: __m256i) -> __m256d {
     _mm256_sub_pd(_mm256_castsi256_pd(bits), unit)
 }
 
+/// The bits that any limb of a number has.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn bits(numbers: &Natural) -> __m256i {
+    let zero = _mm256_setzero_si256();
+    (numbers.iter()).fold(zero, |bits, limb| _mm256_or_si256(bits, *limb))
+}
+
+/// Returns true if the numbers are below the modulus.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn are_residues(numbers: &Natural) -> bool {
+    let mut difference = _mm256_setzero_si256();
+    for (number, modulus) in numbers.iter().zip(NATURAL_MODULUS) {
+        let borrow = _mm256_srli_epi64::<63>(difference);
+        let less = _mm256_sub_epi64(*number, _mm256_set1_epi64x(modulus));
+        difference = _mm256_sub_epi64(less, borrow);
+    }
+    _mm256_movemask_pd(_mm256_castsi256_pd(difference)) == 0b1111
+}
+
+/// Returns true if the numbers are multiples of the modulus. Limbs are below 2^51, and values
+/// less than eight times the modulus away from zero.
+///
+/// Carried limbs are less than 2^48 away from zero. So zero has no limb that is not zero: the
+/// lowest one is a multiple of 2^48, and then the next one.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn are_multiples(limbs: &Limbs) -> bool {
+    let quotient =
+        _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(quotient(limbs));
+    let rest =
+        std::array::from_fn(|i| _mm256_fnmadd_pd(quotient, _mm256_set1_pd(MODULUS[i]), limbs[i]));
+    let zero = _mm256_setzero_pd();
+    let bits = |bits, limb| _mm256_or_pd(bits, _mm256_cmp_pd::<_CMP_NEQ_UQ>(limb, zero));
+    _mm256_movemask_pd(carried(&rest).into_iter().fold(zero, bits)) == 0
+}
+
+/// The value over the modulus, with an error far below one.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn quotient(limbs: &Limbs) -> __m256d {
+    const LAST: f64 = 1.0 / MODULUS[LIMBS - 1];
+    const NEXT: f64 = LAST / (1_u64 << LIMB_BITS) as f64;
+    let quotient = _mm256_mul_pd(limbs[LIMBS - 1], _mm256_set1_pd(LAST));
+    _mm256_fmadd_pd(limbs[LIMBS - 2], _mm256_set1_pd(NEXT), quotient)
+}
+
 /// Four residues from limbs below 2^51 whose values are less than eight times the modulus away
 /// from zero.
 #[inline(never)]
@@ -148,12 +243,7 @@ pub(super) fn reduced(limbs: &Limbs) -> [Words; LANES] {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn reduced_bits(limbs: &Limbs) -> (Natural, bool) {
-    // The value over the modulus, with an error far below one.
-    const LAST: f64 = 1.0 / MODULUS[LIMBS - 1];
-    const NEXT: f64 = LAST / (1_u64 << LIMB_BITS) as f64;
-    let quotient = _mm256_mul_pd(limbs[LIMBS - 1], _mm256_set1_pd(LAST));
-    let quotient = _mm256_fmadd_pd(limbs[LIMBS - 2], _mm256_set1_pd(NEXT), quotient);
-    let quotient = _mm256_floor_pd(quotient);
+    let quotient = _mm256_floor_pd(quotient(limbs));
     let mut bits = [_mm256_setzero_si256(); LIMBS];
     let mut carry = _mm256_set1_epi64x(UNIT_HIGH.cast_signed());
     // The high bits of the limb before are its carry, and those of `UNIT`, which are taken off
@@ -170,7 +260,7 @@ fn reduced_bits(limbs: &Limbs) -> (Natural, bool) {
         bits[LIMBS - 1],
         _mm256_set1_epi64x(UNIT.to_bits().cast_signed()),
     );
-    let most = _mm256_set1_epi64x((MODULUS_WORDS[5] >> 16).cast_signed() - 1);
+    let most = _mm256_set1_epi64x((CHARACTERISTIC[5] >> 16).cast_signed() - 1);
     let above = _mm256_cmpgt_epi64(last, most);
     let unsure = _mm256_or_si256(above, last);
     (bits, _mm256_movemask_pd(_mm256_castsi256_pd(unsure)) != 0)
@@ -197,7 +287,7 @@ fn settle(words: &mut Words) {
     let is_negative = words[5] >> 63 != 0;
     let mut moved = *words;
     let mut carry = false;
-    for (word, modulus) in moved.iter_mut().zip(MODULUS_WORDS) {
+    for (word, modulus) in moved.iter_mut().zip(CHARACTERISTIC) {
         let (first, second);
         if is_negative {
             (*word, first) = word.overflowing_add(modulus);
@@ -228,12 +318,12 @@ mod tests {
             words
         };
         let random = prop::array::uniform6(any::<u64>()).prop_map(|mut words| {
-            words[5] %= MODULUS_WORDS[5];
+            words[5] %= CHARACTERISTIC[5];
             words
         });
         prop_oneof![
             (0..3_u64).prop_map(move |by| near([0; 6], by)),
-            (1..3_u64).prop_map(move |by| near(MODULUS_WORDS, by.wrapping_neg())),
+            (1..3_u64).prop_map(move |by| near(CHARACTERISTIC, by.wrapping_neg())),
             random,
         ]
     }
@@ -265,8 +355,76 @@ mod tests {
         limbs(a).map(|limb| _mm256_mul_pd(limb, _mm256_set1_pd(-2.0)))
     }
 
+    /// Numbers below 2^384 near a multiple of the modulus, with their difference to it.
+    fn near_a_multiple() -> impl Strategy<Value = ([u64; 6], bool, bool)> {
+        let bit = prop_oneof![Just(None), (0..381_usize).prop_map(Some)];
+        (0..9_u64, bit, any::<bool>()).prop_map(|(multiple, bit, is_added)| {
+            let mut value = times(CHARACTERISTIC, multiple);
+            if let Some(bit) = bit {
+                let mut power = [0; 6];
+                power[bit / 64] = 1 << (bit % 64);
+                value = sum_of(value, power, is_added || multiple == 0);
+            }
+            let is_residue = value.iter().rev().lt(CHARACTERISTIC.iter().rev());
+            (value, bit.is_none(), is_residue)
+        })
+    }
+
+    /// A few times a number.
+    fn times(words: Words, factor: u64) -> Words {
+        (0..factor).fold([0; 6], |product, _| sum_of(product, words, true))
+    }
+
+    /// The sum of two numbers, or their difference.
+    fn sum_of(words: Words, by: Words, add: bool) -> Words {
+        let (mut carry, mut sum) = (0_i128, [0; 6]);
+        for i in 0..6 {
+            let by = i128::from(by[i]);
+            carry += i128::from(words[i]) + if add { by } else { -by };
+            #[expect(clippy::cast_possible_truncation, reason = "that is the low word")]
+            let word = carry as u64;
+            sum[i] = word;
+            carry >>= 64;
+        }
+        sum
+    }
+
+    /// Tells of a number in one lane, with zeros in the others, if it is a residue and a multiple.
+    #[target_feature(enable = "avx2,fma")]
+    fn kinds(value: Words, lane: usize) -> [bool; 2] {
+        let mut rows = [[0; 6]; LANES];
+        rows[lane] = value;
+        let bytes = rows.map(|row| {
+            let mut bytes: Encoded = bytemuck::cast(row);
+            bytes.reverse();
+            bytes
+        });
+        let encoded = load_encoded(bytes.each_ref());
+        for (limb, expected) in encoded.iter().zip(load(rows.each_ref())) {
+            let [limb, expected]: [[u64; LANES]; 2] = [*limb, expected].map(bytemuck::cast);
+            assert_eq!(limb, expected);
+        }
+        let limbs = limbs(&encoded);
+        let negative = limbs.map(|limb| _mm256_sub_pd(_mm256_setzero_pd(), limb));
+        assert_eq!(are_multiples(&limbs), are_multiples(&negative));
+        assert_eq!(are_multiples(&limbs), are_multiples(&carried(&limbs)));
+        [are_residues(&encoded), are_multiples(&limbs)]
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn residues_and_multiples_are_told(
+            (value, is_multiple, is_residue) in near_a_multiple(),
+            lane in 0..LANES,
+        ) {
+            if Avx2::detect().is_some() {
+                // SAFETY: the processor has the instructions.
+                let kinds = unsafe { kinds(value, lane) };
+                prop_assert_eq!(kinds, [is_residue, is_multiple]);
+            }
+        }
 
         #[test]
         fn residues_are_found_again(
@@ -282,24 +440,12 @@ mod tests {
 
     #[test]
     fn a_number_off_by_the_modulus_is_settled() {
-        let off = |words: Words, by: Words, add: bool| {
-            let (mut carry, mut sum) = (0_i128, [0; 6]);
-            for i in 0..6 {
-                let by = i128::from(by[i]);
-                carry += i128::from(words[i]) + if add { by } else { -by };
-                #[expect(clippy::cast_possible_truncation, reason = "that is the low word")]
-                let word = carry as u64;
-                sum[i] = word;
-                carry >>= 64;
-            }
-            sum
-        };
         let one = [1, 0, 0, 0, 0, 0];
-        for residue in [[0; 6], one, off(MODULUS_WORDS, one, false)] {
+        for residue in [[0; 6], one, sum_of(CHARACTERISTIC, one, false)] {
             for words in [
                 residue,
-                off(residue, MODULUS_WORDS, true),
-                off(residue, MODULUS_WORDS, false),
+                sum_of(residue, CHARACTERISTIC, true),
+                sum_of(residue, CHARACTERISTIC, false),
             ] {
                 let mut settled = words;
                 settle(&mut settled);

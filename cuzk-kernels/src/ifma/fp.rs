@@ -13,11 +13,10 @@ use super::assembly::{Constants, product, square};
 use super::coordinate::Coordinate;
 use super::element::{Element, Modulus, carry, multiple, splat, sub};
 use super::lanes::{LANES, Row, load, load_difference, rows, store, to_limbs, to_words};
-use super::powers::{
-    MODULUS_WORDS, negated, power_of_two, reduce_once, words_of_inverse_power_of_two,
-};
+use super::powers::{negated, power_of_two, reduce_once, words_of_inverse_power_of_two};
 use super::wide::reduce_low;
 use super::words::{BYTES, limbs, load_encoded, load_words};
+use crate::arithmetic::CHARACTERISTIC;
 
 /// Marks infinity in the last limb of x, where no coordinate reaches.
 const INFINITY: u64 = 1 << 40;
@@ -27,7 +26,7 @@ const INFINITY: u64 = 1 << 40;
 pub(crate) struct P;
 
 impl Modulus<8> for P {
-    const LIMBS: [u64; 8] = to_limbs(&MODULUS_WORDS);
+    const LIMBS: [u64; 8] = to_limbs(&CHARACTERISTIC);
     const NEGATIVE_INVERSE: u64 = 0x3_fffc_fffc_fffd;
 }
 

@@ -19,24 +19,17 @@ use super::element::{Element, LIMB_MASK, Modulus, carry, splat, sub};
 use super::lanes::{LANES, to_limbs};
 use super::product::product_columns;
 use super::wide::{multiply_add, reduce_wide, square_columns};
+use crate::arithmetic::GROUP_ORDER;
 
 /// A scalar in memory: blst's words.
 pub(crate) type Words = [u64; 4];
-
-/// The modulus r in 64-bit words.
-const MODULUS_WORDS: Words = [
-    0xffff_ffff_0000_0001,
-    0x53bd_a402_fffe_5bfe,
-    0x3339_d808_09a1_d805,
-    0x73ed_a753_299d_7d48,
-];
 
 /// The scalar field.
 #[derive(Clone, Copy)]
 pub(crate) struct R;
 
 impl Modulus<5> for R {
-    const LIMBS: [u64; 5] = to_limbs(&MODULUS_WORDS);
+    const LIMBS: [u64; 5] = to_limbs(&GROUP_ORDER);
     const NEGATIVE_INVERSE: u64 = 0xf_fffe_ffff_ffff;
 }
 
@@ -210,7 +203,7 @@ fn sum_of_products(first: (&[Fr], &[[u64; 5]]), second: (&[Fr], &[[u64; 5]])) ->
 fn reduce(limbs: [__m512i; 5]) -> [__m512i; 5] {
     /// 2^58 · 2^228 / r, below 2^32.
     const RECIPROCAL: u64 = {
-        let top = (MODULUS_WORDS[3] >> 36) + 1; // r / 2^228, rounded up
+        let top = (GROUP_ORDER[3] >> 36) + 1; // r / 2^228, rounded up
         (1 << 58) / top
     };
     let top = _mm512_srli_epi64::<20>(limbs[4]);

@@ -77,7 +77,8 @@ pub(super) fn decode<C: Coordinate>(
     })
 }
 
-/// Reads encoded points. Returns true if all are on the curve.
+/// Reads encoded points. Returns true if all are on the curve. Points whose x is zero are refused,
+/// as blst does: their order is three.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
 fn decode_group<C: Coordinate>(
     token: Ifma,
@@ -90,7 +91,7 @@ fn decode_group<C: Coordinate>(
         return false;
     };
     let cube_and_b = x.square().mul(&x).sub_reduced(&C::minus_b(token));
-    let on_curve = y.square().sub_reduced(&cube_and_b).is_zero();
+    let on_curve = y.square().sub_reduced(&cube_and_b).is_zero() & !x.is_zero();
     let (x, y) = (x.rows(token), y.rows(token));
     for (lane, to) in to.iter_mut().enumerate() {
         C::store(&x, lane, &mut to.x);

@@ -1,16 +1,7 @@
 //! Powers of two modulo p, computed when the program is compiled.
 
 use super::lanes::to_limbs;
-
-/// The modulus p in 64-bit words.
-pub(super) const MODULUS_WORDS: [u64; 6] = [
-    0xb9fe_ffff_ffff_aaab,
-    0x1eab_fffe_b153_ffff,
-    0x6730_d2a0_f6b0_f624,
-    0x6477_4b84_f385_12bf,
-    0x4b1b_a7b6_434b_acd7,
-    0x1a01_11ea_397f_e69a,
-];
+use crate::arithmetic::CHARACTERISTIC;
 
 /// 2^e modulo p, in limbs: by doubling.
 pub(super) const fn power_of_two(e: u32) -> [u64; 8] {
@@ -32,7 +23,7 @@ pub(super) const fn negated(words: &[u64; 6]) -> [u64; 6] {
     let mut difference = [0; 6];
     let (mut i, mut borrow) = (0, false);
     while i < 6 {
-        let (d, b1) = MODULUS_WORDS[i].overflowing_sub(words[i]);
+        let (d, b1) = CHARACTERISTIC[i].overflowing_sub(words[i]);
         let (d, b2) = d.overflowing_sub(borrow as u64);
         difference[i] = d;
         borrow = b1 | b2;
@@ -58,7 +49,7 @@ const fn half(words: &[u64; 6]) -> [u64; 6] {
     let mut sum = [0; 6];
     let (mut i, mut carry) = (0, false);
     while i < 6 {
-        let p = if is_odd { MODULUS_WORDS[i] } else { 0 };
+        let p = if is_odd { CHARACTERISTIC[i] } else { 0 };
         let (s, c1) = words[i].overflowing_add(p);
         let (s, c2) = s.overflowing_add(carry as u64);
         sum[i] = s;
@@ -92,7 +83,7 @@ pub(super) const fn reduce_once(words: &[u64; 6]) -> [u64; 6] {
     let mut difference = [0; 6];
     let (mut i, mut borrow) = (0, false);
     while i < 6 {
-        let (d, b1) = words[i].overflowing_sub(MODULUS_WORDS[i]);
+        let (d, b1) = words[i].overflowing_sub(CHARACTERISTIC[i]);
         let (d, b2) = d.overflowing_sub(borrow as u64);
         difference[i] = d;
         borrow = b1 | b2;
