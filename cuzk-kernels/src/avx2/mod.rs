@@ -16,6 +16,7 @@ mod assembly;
 mod block;
 mod butterflies;
 mod coordinate;
+pub(crate) mod coset;
 mod encoded;
 mod limbs;
 pub(crate) mod ntt;

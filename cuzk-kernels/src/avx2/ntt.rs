@@ -29,6 +29,21 @@ pub(crate) fn rows_bytes(len: usize) -> usize {
     rows_max(&passes::<LANES>(len)) * size_of::<Row>()
 }
 
+/// The twiddles and the context of a transform.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub(crate) table: Table<'a>,
+    pub(crate) context: Context<'a>,
+}
+
+/// The memory of the rows of these passes.
+///
+/// # Errors
+/// [`KernelError::Memory`].
+pub(super) fn area<'m>(passes: &[Pass], work: Work<'m>) -> Result<Area<'m, Row>, KernelError> {
+    Area::take(work.context.memory, rows_max(passes))
+}
+
 /// Natural order in, bit-reversed order out.
 ///
 /// # Errors
@@ -36,65 +51,74 @@ pub(crate) fn rows_bytes(len: usize) -> usize {
 pub(crate) fn scatter(
     values: &mut [Scalar],
     is_inverse: bool,
-    table: Table<'_>,
-    context: Context<'_>,
+    work: Work<'_>,
 ) -> Result<(), KernelError> {
     let passes = passes(values.len());
-    transform(values, passes.iter(), context, |rows, pass, lanes| {
-        // SAFETY: the table's token proves the instructions.
+    let mut area = area(&passes, work)?;
+    let rows = area.rows();
+    let (values, work) = (Shared::new(values), (work, &rows));
+    passes.iter().try_for_each(|pass| {
+        // SAFETY: the values are this call's alone, and as many as the pass is for.
         unsafe {
             match is_inverse {
-                true => scatter_rows::<true>(rows, pass.layers, (table, lanes)),
-                false => scatter_rows::<false>(rows, pass.layers, (table, lanes)),
+                true => scatter_pass::<true>(pass, &values, work),
+                false => scatter_pass::<false>(pass, &values, work),
             }
         }
     })
 }
 
-/// Bit-reversed order in, natural order out.
+/// One pass of it.
 ///
-/// # Errors
-/// As [`scatter`].
-pub(crate) fn gather(
-    values: &mut [Scalar],
-    table: Table<'_>,
-    context: Context<'_>,
+/// # Safety
+/// Nobody else uses the values, which are as many as the pass is for.
+pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
+    pass: &Pass,
+    values: &Shared<'_, Scalar>,
+    work: (Work<'_>, &Rows<'_, Row>),
 ) -> Result<(), KernelError> {
-    let passes = passes(values.len());
-    transform(values, passes.iter().rev(), context, |rows, pass, lanes| {
-        // SAFETY: the table's token proves the instructions.
-        unsafe { gather_rows(rows, pass.layers, (table, lanes)) }
+    let (Work { table, .. }, _) = work;
+    for_each_task(pass, work, |rows, lanes| {
+        // SAFETY: the table's token proves the instructions, and no two tasks have a lane in
+        // common.
+        unsafe {
+            read(pass, lanes, values, rows);
+            scatter_rows::<INVERSE>(rows, pass.layers, (table, lanes));
+            write(pass, lanes, values, rows);
+        }
     })
 }
 
-/// Runs the passes, and the tasks of each in parallel. There is an implementation only where
-/// the instructions are proved, which is why `layers` has a table.
-fn transform<'p>(
-    values: &mut [Scalar],
-    passes: impl Iterator<Item = &'p Pass> + Clone,
-    context: Context<'_>,
-    layers: impl Fn(&mut [Row], &Pass, &Lanes) + Sync,
+/// One pass from bit-reversed order to natural, of which a transform has them in reverse.
+///
+/// # Safety
+/// As [`scatter_pass`].
+pub(super) unsafe fn gather_pass(
+    pass: &Pass,
+    values: &Shared<'_, Scalar>,
+    work: (Work<'_>, &Rows<'_, Row>),
 ) -> Result<(), KernelError> {
-    let rows = passes.clone().map(|pass| pass.rows).max().unwrap_or(0);
-    let mut area = Area::take(context.memory, rows)?;
-    let rows: Rows<'_, Row> = area.rows();
-    let values = Shared::new(values);
-    for pass in passes {
-        (0..pass.tasks()).into_par_iter().try_for_each(|task| {
-            let lanes = pass.lanes(task);
-            rows.with(|rows| {
-                let rows = &mut rows[..pass.rows];
-                // SAFETY: only callers with a table are here, whose token proves the
-                // instructions; and no two tasks have a lane in common.
-                unsafe { read(pass, &lanes, &values, rows) };
-                layers(rows, pass, &lanes);
-                // SAFETY: as above.
-                unsafe { write(pass, &lanes, &values, rows) };
-            })?;
-            context.check()
-        })?;
-    }
-    Ok(())
+    let (Work { table, .. }, _) = work;
+    for_each_task(pass, work, |rows, lanes| {
+        // SAFETY: as in `scatter_pass`.
+        unsafe {
+            read(pass, lanes, values, rows);
+            gather_rows(rows, pass.layers, (table, lanes));
+            write(pass, lanes, values, rows);
+        }
+    })
+}
+
+/// Runs the tasks of a pass in parallel, each with memory for its rows, as many as the pass has.
+pub(super) fn for_each_task(
+    pass: &Pass,
+    (work, rows): (Work<'_>, &Rows<'_, Row>),
+    task: impl Fn(&mut [Row], &Lanes) + Sync,
+) -> Result<(), KernelError> {
+    (0..pass.tasks()).into_par_iter().try_for_each(|i| {
+        rows.with(|rows| task(&mut rows[..pass.rows], &pass.lanes(i)))?;
+        work.context.check()
+    })
 }
 
 /// Reads a task's rows.
@@ -102,7 +126,12 @@ fn transform<'p>(
 /// # Safety
 /// Nobody else uses the values of these lanes.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn read(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Scalar>, rows: &mut [Row]) {
+pub(super) unsafe fn read(
+    pass: &Pass,
+    lanes: &Lanes,
+    values: &Shared<'_, Scalar>,
+    rows: &mut [Row],
+) {
     for (row, to) in rows.iter_mut().enumerate() {
         let from = pass.indices(lanes, row).map(|index| {
             // SAFETY: in bounds by construction of the pass, and the caller's alone.
@@ -117,7 +146,7 @@ unsafe fn read(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Scalar>, rows: &m
 /// # Safety
 /// As [`read`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn write(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Scalar>, rows: &[Row]) {
+pub(super) unsafe fn write(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Scalar>, rows: &[Row]) {
     for (row, from) in rows.iter().enumerate() {
         let indices = pass.indices(lanes, row);
         for (index, l) in indices.into_iter().zip(reduced(&from.0)) {

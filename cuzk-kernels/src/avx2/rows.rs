@@ -54,6 +54,14 @@ impl<'a> Table<'a> {
         })
     }
 
+    /// Entries of the table, or their negative inverses.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn entries<const INVERSE: bool>(&self, indices: [usize; LANES]) -> ScalarLimbs {
+        let entries = indices.map(|index| self.entry::<INVERSE>(index));
+        load_twiddles(entries.each_ref())
+    }
+
     /// The twiddles of block j at a depth below the blocks of the lanes.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
@@ -64,13 +72,9 @@ impl<'a> Table<'a> {
         j: usize,
     ) -> ScalarLimbs {
         match lanes {
-            Lanes::Columns { block, .. } => {
-                let entry = self.entry::<INVERSE>((block << depth) + j);
-                load_twiddles([&entry; LANES])
-            }
+            Lanes::Columns { block, .. } => self.entries::<INVERSE>([(block << depth) + j; LANES]),
             Lanes::Blocks { blocks, .. } => {
-                let entries = blocks.map(|block| self.entry::<INVERSE>((block << depth) + j));
-                load_twiddles(entries.each_ref())
+                self.entries::<INVERSE>(blocks.map(|block| (block << depth) + j))
             }
         }
     }

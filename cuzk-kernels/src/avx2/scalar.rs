@@ -12,6 +12,7 @@
 
 use std::arch::x86_64::*;
 
+use super::assembly::{clear_low_scalars, product_scalars, reduce_high_scalars};
 use super::limbs::{Column, Constants};
 use super::words::{UNIT, float, transpose};
 use super::{GROUPS, LANES};
@@ -138,6 +139,25 @@ pub(super) fn load(rows: [&ScalarWords; LANES]) -> ScalarLimbs {
 pub(super) fn load_twiddles(rows: [&ScalarWords; LANES]) -> ScalarLimbs {
     let four = _mm256_set1_pd(4.0);
     centred(&load(rows).map(|limb| _mm256_mul_pd(limb, four)))
+}
+
+/// Replaces four rows, whose limbs are below 2^49, by their products with twiddles, carried. A
+/// product is at most 0.6 of the order and a ninth of its factor.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn multiply(
+    rows: &mut [ScalarLimbs; GROUPS],
+    twiddles: [&ScalarLimbs; GROUPS],
+    work: &mut ScalarWork,
+) {
+    for ((row, twiddles), columns) in rows.iter().zip(twiddles).zip(&mut work.0) {
+        product_scalars(row, twiddles, columns);
+    }
+    clear_low_scalars(&mut work.0);
+    for (row, columns) in rows.iter_mut().zip(&work.0) {
+        reduce_high_scalars(columns, row);
+        *row = carried(row);
+    }
 }
 
 /// The value over the order.

@@ -24,10 +24,10 @@ pub(crate) enum Engine {
     Scalar(Serial<Blst>),
     /// AVX2.
     #[cfg(target_arch = "x86_64")]
-    Avx2(super::lanes::Lanes),
+    Avx2(Lanes<avx2::Avx2>),
     /// AVX-512.
     #[cfg(target_arch = "x86_64")]
-    Ifma(Ifma),
+    Ifma(Lanes<ifma::Ifma>),
 }
 
 impl Engine {
@@ -40,12 +40,11 @@ impl Engine {
         Ok(match isa.implementation() {
             #[cfg(target_arch = "x86_64")]
             Implementation::Ifma(token) if log_size >= ifma::ntt::LOG_SIZE_MIN => {
-                Engine::Ifma(Ifma::new(token, root, log_size)?)
+                Engine::Ifma(Lanes::new(token, (root, log_size), Scalar::from(16))?)
             }
             #[cfg(target_arch = "x86_64")]
             Implementation::Avx2(token) if log_size >= avx2::ntt::LOG_SIZE_MIN => {
-                let twiddles = Twiddles::new(root, log_size, Scalar::ONE)?;
-                Engine::Avx2(super::lanes::Lanes::new(token, twiddles))
+                Engine::Avx2(Lanes::new(token, (root, log_size), Scalar::ONE)?)
             }
             Implementation::Portable => {
                 Engine::Portable(Serial::new(Twiddles::new(root, log_size, Scalar::ONE)?))
@@ -80,7 +79,10 @@ impl Engine {
             Engine::Portable(engine) => engine.scatter(values, direction, context),
             Engine::Scalar(engine) => engine.scatter(values, direction, context),
             #[cfg(target_arch = "x86_64")]
-            Engine::Avx2(engine) => engine.scatter(values, direction, context),
+            Engine::Avx2(engine) => {
+                let inverse = direction == Direction::Inverse;
+                avx2::ntt::scatter(values, inverse, engine.work(context))
+            }
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let inverse = direction == Direction::Inverse;
@@ -100,7 +102,7 @@ impl Engine {
             Engine::Portable(engine) => engine.multiply(to, by, context),
             Engine::Scalar(engine) => engine.multiply(to, by, context),
             #[cfg(target_arch = "x86_64")]
-            Engine::Avx2(engine) => engine.multiply(to, by, context),
+            Engine::Avx2(engine) => avx2::coset::multiply(to, by, engine.work(context)),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let (to, by) = (ifma::words_mut(to), ifma::words(by));
@@ -120,7 +122,7 @@ impl Engine {
             Engine::Portable(engine) => engine.multiply_to(to, factors, context),
             Engine::Scalar(engine) => engine.multiply_to(to, factors, context),
             #[cfg(target_arch = "x86_64")]
-            Engine::Avx2(engine) => engine.multiply_to(to, factors, context),
+            Engine::Avx2(engine) => avx2::coset::multiply_to(to, factors, engine.work(context)),
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let (to, factors) = (ifma::words_mut(to), factors.map(ifma::words));
@@ -147,7 +149,10 @@ impl Engine {
             Engine::Portable(engine) => engine.move_to_coset(values, factors, context),
             Engine::Scalar(engine) => engine.move_to_coset(values, factors, context),
             #[cfg(target_arch = "x86_64")]
-            Engine::Avx2(engine) => engine.move_to_coset(values, factors, context),
+            Engine::Avx2(engine) => {
+                let work = engine.work(context);
+                avx2::coset::move_to_coset(values, factors.each_ref(), work)
+            }
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
                 let factors = factors.map(|factor| factor * engine.scale);
@@ -179,7 +184,9 @@ impl Engine {
             }
             #[cfg(target_arch = "x86_64")]
             Engine::Avx2(engine) => {
-                engine.interpolate_difference(vectors, (sums, sum_factor), factors, context)
+                let (sums, factors) = ((sums, &sum_factor), factors.each_ref());
+                let work = engine.work(context);
+                avx2::coset::interpolate_difference(vectors, sums, factors, work)
             }
             #[cfg(target_arch = "x86_64")]
             Engine::Ifma(engine) => {
@@ -195,27 +202,40 @@ impl Engine {
     }
 }
 
-/// Twiddles for AVX-512, whose factors are sixteen times their value.
+/// Twiddles for lanes, which are `scale` times their value.
 #[cfg(target_arch = "x86_64")]
-pub(crate) struct Ifma {
-    token: ifma::Ifma,
+pub(crate) struct Lanes<T> {
+    token: T,
     scale: Scalar,
     minus_one: Scalar,
     twiddles: Twiddles,
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Ifma {
-    fn new(token: ifma::Ifma, root: Scalar, log_size: u32) -> Result<Ifma, KernelError> {
-        let scale = Scalar::from(16);
-        Ok(Ifma {
+impl<T> Lanes<T> {
+    fn new(token: T, (root, log_size): (Scalar, u32), scale: Scalar) -> Result<Self, KernelError> {
+        Ok(Self {
             token,
             scale,
             minus_one: -scale,
             twiddles: Twiddles::new(root, log_size, scale)?,
         })
     }
+}
 
+#[cfg(target_arch = "x86_64")]
+impl Lanes<avx2::Avx2> {
+    fn work<'a>(&'a self, context: Context<'a>) -> avx2::ntt::Work<'a> {
+        let entries = self.twiddles.entries();
+        avx2::ntt::Work {
+            table: avx2::ntt::Table::new(self.token, entries, &self.minus_one),
+            context,
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Lanes<ifma::Ifma> {
     fn work<'a>(&'a self, context: Context<'a>) -> ifma::ntt::Work<'a> {
         let entries = ifma::words(self.twiddles.entries());
         ifma::ntt::Work {

@@ -8,8 +8,6 @@
 mod direction;
 mod domain;
 mod engine;
-#[cfg(target_arch = "x86_64")]
-mod lanes;
 mod pass;
 mod pieces;
 mod pointwise;
