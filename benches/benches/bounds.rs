@@ -3,7 +3,7 @@
 
 use benches::{
     Result,
-    bound::{Multiplier, clock_hz},
+    bound::{Instruction, Multiplier, clock_hz},
     mode::Mode,
     msm::{Scalars, bases},
     multiplication_rate::per_cycle,
@@ -31,8 +31,8 @@ struct Kernel<'a> {
     item: String,
     isa: Isa,
     items: usize,
-    /// The multiplications of an item.
-    multiplications: f64,
+    /// The multiplications of an item, and the instruction that they are.
+    multiplications: (f64, Instruction),
     run: Box<dyn FnMut() -> Result<()> + Send + 'a>,
 }
 
@@ -58,7 +58,8 @@ impl Inputs {
 }
 
 fn transform(isa: Isa, inputs: &Inputs) -> Result<[Kernel<'_>; 2]> {
-    let (log, multiplier) = (inputs.log, Multiplier::of(isa));
+    let (log, instruction) = (inputs.log, Instruction::of(isa));
+    let multiplier = Multiplier::of(instruction);
     let domain = Domain::with(isa, log)?;
     let other = Domain::with(isa, log)?;
     let mut values = inputs.scalars.clone();
@@ -68,7 +69,7 @@ fn transform(isa: Isa, inputs: &Inputs) -> Result<[Kernel<'_>; 2]> {
             item: format!("point of a transform of 2^{log}"),
             isa,
             items: values.len(),
-            multiplications: multiplier.transform(log),
+            multiplications: (multiplier.transform(log), instruction),
             run: Box::new(move || Ok(domain.ntt(&mut values)?)),
         },
         Kernel {
@@ -76,14 +77,18 @@ fn transform(isa: Isa, inputs: &Inputs) -> Result<[Kernel<'_>; 2]> {
             item: format!("point of a quotient of 2^{log}"),
             isa,
             items: a.len(),
-            multiplications: 6.0 * multiplier.transform(log) + 6.0 * multiplier.dot(1),
+            multiplications: (
+                6.0 * multiplier.transform(log) + 6.0 * multiplier.dot(1),
+                instruction,
+            ),
             run: Box::new(move || Ok(quotient(&other, &mut a, &mut b)?)),
         },
     ])
 }
 
 fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
-    let multiplier = Multiplier::of(isa);
+    let instruction = Instruction::of(isa);
+    let multiplier = Multiplier::of(instruction);
     let Inputs {
         log,
         scalars,
@@ -107,14 +112,14 @@ fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
             item: format!("addition of a sum of half of 2^{log} points in G1"),
             isa,
             items: g1.len() / 2,
-            multiplications: multiplier.addition_g1(),
+            multiplications: (multiplier.addition_g1(), instruction),
             run: Box::new(selected),
         },
         Kernel {
             item: format!("addition of 2^{log} terms in G1"),
             isa,
             items: additions(g1.len()),
-            multiplications: multiplier.addition_g1(),
+            multiplications: (multiplier.addition_g1(), instruction),
             run: Box::new(move || {
                 black_box(msm::g1_with(isa, g1.as_slice(), scalars)?);
                 Ok(())
@@ -124,7 +129,7 @@ fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
             item: format!("addition of 2^{} terms in G2", log - 3),
             isa,
             items: additions(g2.len()),
-            multiplications: multiplier.addition_g2(),
+            multiplications: (multiplier.addition_g2(), instruction),
             run: Box::new(move || {
                 black_box(msm::g2_with(isa, g2.as_slice(), &scalars[..g2.len()])?);
                 Ok(())
@@ -134,7 +139,8 @@ fn sums(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 3] {
 }
 
 fn fixed_base(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 2] {
-    let multiplier = Multiplier::of(isa);
+    let instruction = Instruction::of(isa);
+    let multiplier = Multiplier::of(instruction);
     let (g1_scalars, g2_scalars) = (&inputs.scalars[..], &inputs.scalars[..inputs.g2.len()]);
     // As for a million points, of which these are some.
     let expected_len = 1 << 20;
@@ -147,14 +153,14 @@ fn fixed_base(isa: Isa, inputs: &Inputs) -> [Kernel<'_>; 2] {
             item: "addition of multiples of one base in G1".to_owned(),
             isa,
             items: g1_scalars.len() * g1.additions(),
-            multiplications: multiplier.addition_g1(),
+            multiplications: (multiplier.addition_g1(), instruction),
             run: Box::new(move || Ok(g1.mul_many(g1_scalars, &mut g1_out)?)),
         },
         Kernel {
             item: "addition of multiples of one base in G2".to_owned(),
             isa,
             items: g2_scalars.len() * g2.additions(),
-            multiplications: multiplier.addition_g2(),
+            multiplications: (multiplier.addition_g2(), instruction),
             run: Box::new(move || Ok(g2.mul_many(g2_scalars, &mut g2_out)?)),
         },
     ]
@@ -182,7 +188,8 @@ fn poseidon(isa: Isa, inputs: &Inputs) -> Result<Kernel<'_>> {
     let count = inputs.scalars.len() / 16;
     let preimages = &inputs.scalars[..count * hash.arity()];
     let mut traces = row(count * hash.trace_len());
-    let multiplier = Multiplier::of(isa);
+    let instruction = Instruction::of_poseidon(isa);
+    let multiplier = Multiplier::of(instruction);
     let full = WIDTH as f64 * (3.0 * multiplier.dot(1) + multiplier.dot(WIDTH));
     // The products of the row are sums of one: each is added to what the element has.
     let partial =
@@ -191,7 +198,10 @@ fn poseidon(isa: Isa, inputs: &Inputs) -> Result<Kernel<'_>> {
         item: "Poseidon hash of eight elements".to_owned(),
         isa,
         items: count,
-        multiplications: FULL_ROUNDS as f64 * full + PARTIAL_ROUNDS as f64 * partial,
+        multiplications: (
+            FULL_ROUNDS as f64 * full + PARTIAL_ROUNDS as f64 * partial,
+            instruction,
+        ),
         run: Box::new(move || Ok(hash.traces(isa, preimages, &mut traces)?)),
     })
 }
@@ -210,33 +220,38 @@ struct Row {
     item: String,
     isa: Isa,
     items: usize,
-    multiplications: f64,
+    multiplications: (f64, Instruction),
     best: Option<Duration>,
 }
 
 /// Prints the cycles of each kernel beside those that its multiplications take on this machine.
 fn print(rows: Vec<Row>) {
     let hertz = clock_hz();
-    let rates = Isa::all().into_iter();
-    let rates: Vec<_> = rates.map(|isa| (isa, per_cycle(isa))).collect();
+    let instructions = [Instruction::Madd52, Instruction::Fma, Instruction::Mulx];
+    let rates = instructions.map(|instruction| (instruction, per_cycle(instruction)));
     let rows: Vec<_> = (rows.into_iter())
         .map(|row| {
-            let rate = rates.iter().find(|(isa, _)| *isa == row.isa);
-            let bound = rate.map(|(_, rate)| row.multiplications / rate);
+            let (multiplications, instruction) = row.multiplications;
+            let rate = rates.iter().find(|(other, _)| *other == instruction);
+            let bound = rate.and_then(|(_, rate)| *rate);
+            let bound = bound.map(|rate| multiplications / rate);
             let cycles = (row.best).map(|wall| wall.as_secs_f64() * hertz / row.items as f64);
             let share = bound.zip(cycles).map(|(bound, cycles)| bound / cycles);
             vec![
                 row.item,
                 row.isa.to_string(),
+                instruction.name().to_owned(),
                 table::figure(bound, table::count),
                 table::figure(cycles, table::count),
                 table::figure(share, table::times),
             ]
         })
         .collect();
+    let rates = rates
+        .into_iter()
+        .filter_map(|(instruction, rate)| Some((instruction, rate?)));
     let rates: Vec<_> = rates
-        .iter()
-        .map(|(isa, rate)| format!("{rate:.2} with {isa}"))
+        .map(|(instruction, rate)| format!("{rate:.2} {}", instruction.name()))
         .collect();
     table::print(
         &format!(
@@ -246,7 +261,14 @@ fn print(rows: Vec<Row>) {
             hertz / 1e9,
             rates.join(", ")
         ),
-        &["one", "instructions", "bound", "cycles", "share"],
+        &[
+            "one",
+            "instructions",
+            "multiplication",
+            "bound",
+            "cycles",
+            "share",
+        ],
         &rows,
     );
 }

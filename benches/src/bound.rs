@@ -9,8 +9,48 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Multiplications that arithmetic needs, a value: `vpmadd52luq` or `vpmadd52huq` for eight
-/// values, or `mulx`. [`crate::multiplication_rate`] has the cycles that a core needs for them.
+/// An instruction that multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instruction {
+    /// `vpmadd52luq` or `vpmadd52huq` of 512 bits: half of a product of two limbs of 52 bits, of
+    /// eight values.
+    Madd52,
+    /// `vfmadd231pd` of 256 bits: half of a product of two limbs of 48 or 43 bits, of four values.
+    Fma,
+    /// `mulx`, a product of two words of 64 bits.
+    Mulx,
+}
+
+impl Instruction {
+    /// That of transforms and of additions of points.
+    pub fn of(isa: Isa) -> Self {
+        match Some(isa) {
+            isa if isa == Isa::ifma() => Self::Madd52,
+            isa if isa == Isa::avx2() => Self::Fma,
+            _ => Self::Mulx,
+        }
+    }
+
+    /// That of Poseidon, which has no kernel with AVX2.
+    pub fn of_poseidon(isa: Isa) -> Self {
+        match Self::of(isa) {
+            Self::Fma => Self::Mulx,
+            other => other,
+        }
+    }
+
+    /// The name that processors' manuals have for it, with the width.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Madd52 => "vpmadd52 (512 bits)",
+            Self::Fma => "vfmadd (256 bits)",
+            Self::Mulx => "mulx",
+        }
+    }
+}
+
+/// Multiplications that arithmetic needs, a value. [`crate::multiplication_rate`] has the cycles
+/// that a core needs for them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Multiplier {
     /// Multiplications of a product before its reduction, in the scalar field.
@@ -28,32 +68,40 @@ pub struct Multiplier {
 }
 
 impl Multiplier {
-    /// That of these instructions. AVX2 multiplies floating-point numbers, and is compared with
-    /// scalar instructions.
-    pub fn of(isa: Isa) -> Self {
-        if Some(isa) == Isa::ifma() {
+    /// That of these instructions.
+    pub fn of(instruction: Instruction) -> Self {
+        match instruction {
             // Limbs of 52 bits, 5 and 8 of them; each product has a low and a high half.
-            let lanes = 8.0;
-            Self {
-                scalar_product: 50.0 / lanes,
-                scalar_reduction: 50.0 / lanes,
-                base_product: 256.0 / lanes,
-                base_square: 200.0 / lanes,
-                extension_product: 640.0 / lanes,
-                extension_square: 512.0 / lanes,
+            Instruction::Madd52 => Self::of_limbs(5.0, 8.0),
+            // Limbs of 43 bits and 48 bits, 6 and 8 of them; a product is rounded, and its rest.
+            Instruction::Fma => Self::of_limbs(6.0, 4.0),
+            // Words of 64 bits, 4 and 6 of them. In the extension three products, or two, are
+            // reduced as two.
+            Instruction::Mulx => {
+                let (product, reduction) = (36.0, 42.0);
+                Self {
+                    scalar_product: 16.0,
+                    scalar_reduction: 20.0,
+                    base_product: product + reduction,
+                    base_square: 21.0 + reduction,
+                    extension_product: 3.0 * product + 2.0 * reduction,
+                    extension_square: 2.0 * (product + reduction),
+                }
             }
-        } else {
-            // Words of 64 bits, 4 and 6 of them. In the extension three products, or two,
-            // are reduced as two.
-            let (product, reduction) = (36.0, 42.0);
-            Self {
-                scalar_product: 16.0,
-                scalar_reduction: 20.0,
-                base_product: product + reduction,
-                base_square: 21.0 + reduction,
-                extension_product: 3.0 * product + 2.0 * reduction,
-                extension_square: 2.0 * (product + reduction),
-            }
+        }
+    }
+
+    /// That of so many limbs of a scalar and eight of a coordinate, in so many lanes. Two limbs
+    /// are multiplied by two instructions.
+    fn of_limbs(scalar_limbs: f64, lanes: f64) -> Self {
+        let scalar = 2.0 * scalar_limbs * scalar_limbs / lanes;
+        Self {
+            scalar_product: scalar,
+            scalar_reduction: scalar,
+            base_product: 256.0 / lanes,
+            base_square: 200.0 / lanes,
+            extension_product: 640.0 / lanes,
+            extension_square: 512.0 / lanes,
         }
     }
 
@@ -102,20 +150,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_lanes_cost_less_than_one_and_a_sum_less_than_its_products() {
-        let scalar = Multiplier::of(Isa::SCALAR);
-        assert_eq!(scalar, Multiplier::of(Isa::PORTABLE));
-        assert!(scalar.dot(9) < 9.0 * scalar.dot(1));
-        if let Some(ifma) = Isa::ifma().map(Multiplier::of) {
-            assert_eq!(ifma.addition_g1(), 185.0);
-            assert_eq!(ifma.dot(1), 12.5);
-            assert!(ifma.addition_g2() < scalar.addition_g2());
+    fn lanes_cost_less_than_one_value_and_a_sum_less_than_its_products() {
+        let [madd52, fma, mulx] =
+            [Instruction::Madd52, Instruction::Fma, Instruction::Mulx].map(Multiplier::of);
+        assert!(mulx.dot(9) < 9.0 * mulx.dot(1));
+        assert_eq!((madd52.addition_g1(), fma.addition_g1()), (185.0, 370.0));
+        assert_eq!((madd52.dot(1), fma.dot(1)), (12.5, 36.0));
+        assert!(madd52.addition_g2() < mulx.addition_g2());
+        assert!(fma.addition_g2() < mulx.addition_g2());
+    }
+
+    #[test]
+    fn each_instruction_set_has_its_multiplication() {
+        assert_eq!(Instruction::of(Isa::SCALAR), Instruction::Mulx);
+        assert_eq!(Instruction::of(Isa::PORTABLE), Instruction::Mulx);
+        if let Some(isa) = Isa::avx2() {
+            assert_eq!(Instruction::of(isa), Instruction::Fma);
+            assert_eq!(Instruction::of_poseidon(isa), Instruction::Mulx);
+        }
+        if let Some(isa) = Isa::ifma() {
+            assert_eq!(Instruction::of(isa), Instruction::Madd52);
+            assert_eq!(Instruction::of_poseidon(isa), Instruction::Madd52);
         }
     }
 
     #[test]
     fn a_transform_grows_by_half_a_product_a_layer() {
-        let multiplier = Multiplier::of(Isa::SCALAR);
+        let multiplier = Multiplier::of(Instruction::Mulx);
         let layer = multiplier.transform(21) - multiplier.transform(20);
         assert!((layer - multiplier.dot(1) / 2.0).abs() < 1e-9);
     }
