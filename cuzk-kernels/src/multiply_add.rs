@@ -10,10 +10,15 @@ use group::Curve;
 use group::prime::PrimeCurveAffine;
 use rayon::prelude::*;
 
+#[cfg(not(target_arch = "x86_64"))]
+use crate::affine::Coordinates as Scaled;
 use crate::context::Context;
 use crate::error::{KernelError, expect_len};
 #[cfg(target_arch = "x86_64")]
-use crate::ifma::{Ifma, scaled};
+use crate::ifma::{
+    Ifma,
+    scaled::{self, Scaled},
+};
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Implementation;
 
@@ -32,13 +37,7 @@ pub fn g1<'a>(
     points: &[G1Affine],
     scalars: &[Scalar],
 ) -> Result<Vec<G1Affine>, KernelError> {
-    let context = context.into();
-    expect_lens(addends, points, scalars)?;
-    #[cfg(target_arch = "x86_64")]
-    if let Implementation::Ifma(token) = context.isa.implementation() {
-        return in_lanes(&context, token, addends, points, scalars);
-    }
-    serial(&context, addends, points, scalars)
+    in_any(context.into(), addends, points, scalars)
 }
 
 /// Returns `addends[i] + scalars[i] · points[i]` in G2.
@@ -51,18 +50,27 @@ pub fn g2<'a>(
     points: &[G2Affine],
     scalars: &[Scalar],
 ) -> Result<Vec<G2Affine>, KernelError> {
-    let context = context.into();
-    expect_lens(addends, points, scalars)?;
+    in_any(context.into(), addends, points, scalars)
+}
+
+/// Points of either curve.
+fn in_any<A>(
+    context: Context<'_>,
+    addends: &[A],
+    points: &[A],
+    scalars: &[Scalar],
+) -> Result<Vec<A>, KernelError>
+where
+    A: Scaled,
+    A::Curve: Curve<AffineRepr = A>,
+{
+    expect_len("scalars", points.len(), scalars.len())?;
+    expect_len("addends", points.len(), addends.len())?;
     #[cfg(target_arch = "x86_64")]
     if let Implementation::Ifma(token) = context.isa.implementation() {
         return in_lanes(&context, token, addends, points, scalars);
     }
     serial(&context, addends, points, scalars)
-}
-
-fn expect_lens<A>(addends: &[A], points: &[A], scalars: &[Scalar]) -> Result<(), KernelError> {
-    expect_len("scalars", points.len(), scalars.len())?;
-    expect_len("addends", points.len(), addends.len())
 }
 
 /// Eight points at a time on each thread. Groups of eight with an exception of the addition law
@@ -76,7 +84,7 @@ fn in_lanes<A>(
     scalars: &[Scalar],
 ) -> Result<Vec<A>, KernelError>
 where
-    A: scaled::Scaled,
+    A: Scaled,
     A::Curve: Curve<AffineRepr = A>,
 {
     let groups = points.par_chunks(LANES).zip(scalars.par_chunks(LANES));

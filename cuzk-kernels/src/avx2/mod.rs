@@ -18,6 +18,7 @@ mod butterflies;
 mod coordinate;
 pub(crate) mod coset;
 mod encoded;
+mod field;
 mod limbs;
 pub(crate) mod ntt;
 mod points;

@@ -13,16 +13,12 @@
 use std::arch::x86_64::*;
 
 use super::assembly::{clear_low_scalars, product_scalars, reduce_high_scalars};
-use super::limbs::{Column, Constants};
-use super::words::{UNIT, float, transpose};
+use super::field::{self, Column, Columns, Constants, Field, float, transpose};
 use super::{GROUPS, LANES};
 use crate::arithmetic::GROUP_ORDER;
 
 /// Limbs of a scalar.
 pub(super) const LIMBS: usize = 6;
-
-/// Bits of a limb.
-const BITS: i32 = 43;
 
 /// Columns of a product.
 const COLUMNS: usize = 2 * LIMBS - 1;
@@ -33,92 +29,35 @@ pub(super) type ScalarLimbs = [__m256d; LIMBS];
 /// The columns of four products.
 pub(super) type WideScalar = [Column; COLUMNS];
 
+/// Columns in which products are reduced.
+pub(super) type ScalarWork = Columns<COLUMNS>;
+
 /// A residue of blst.
 pub(super) type ScalarWords = [u64; 4];
 
-/// 2^43.
-const RADIX: f64 = (1_u64 << BITS) as f64;
+/// The field of scalars. The order is 1 − 2^32 modulo 2^43, so −1 / order is −1 − 2^32.
+struct Order;
 
-/// 2^43 − 1.
-const MASK: u64 = (1 << BITS) - 1;
-
-/// The least high part of a column plus half its binade.
-const START: f64 = 1.5 * (1_u128 << 95) as f64;
-
-/// The limbs of the order, with signs.
-const ORDER: [f64; LIMBS] = {
-    let w = GROUP_ORDER;
-    let limbs = [
-        w[0] & MASK,
-        (w[0] >> 43 | w[1] << 21) & MASK,
-        (w[1] >> 22 | w[2] << 42) & MASK,
-        w[2] >> 1 & MASK,
-        (w[2] >> 44 | w[3] << 20) & MASK,
-        w[3] >> 23,
-    ];
-    let (mut order, mut carry, mut i) = ([0.0; LIMBS], 0, 0);
-    while i < LIMBS {
-        let limb = limbs[i] + carry;
-        carry = (limb >= 1 << (BITS - 1)) as u64;
-        order[i] = (limb.cast_signed() - (carry << BITS).cast_signed()) as f64;
-        i += 1;
-    }
-    order
-};
-
-/// The constants that the assembly reads. The order is 1 − 2^32 modulo 2^43, so −1 / order is
-/// −1 − 2^32.
-pub(super) static SCALAR_CONSTANTS: Constants = {
-    let mut modulus = [[0.0; 4]; 8];
-    let mut i = 0;
-    while i < LIMBS {
-        modulus[i] = [ORDER[i]; 4];
-        i += 1;
-    }
-    Constants {
-        modulus,
-        negative_inverse: [-1.0 - (1_u64 << 32) as f64; 4],
-        start: [START; 4],
-        radix_inverse: [1.0 / RADIX; 4],
-    }
-};
-
-/// Columns in which products are reduced, of no meaning between two of them.
-pub(super) struct ScalarWork(pub(super) [WideScalar; GROUPS]);
-
-impl ScalarWork {
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn new() -> Self {
-        let zero = _mm256_setzero_pd();
-        let column = Column {
-            high: zero,
-            low: zero,
-        };
-        Self([[column; COLUMNS]; GROUPS])
-    }
+impl Field<4, LIMBS> for Order {
+    const WORDS: ScalarWords = GROUP_ORDER;
+    const BITS: usize = 43;
 }
+
+/// The constants that the assembly reads.
+pub(super) static SCALAR_CONSTANTS: Constants = Constants::of::<Order, 4, LIMBS>();
 
 /// Brings limbs, which are below 2^52, to 2^42 and at most 512 more, all but the last.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn carried(limbs: &ScalarLimbs) -> ScalarLimbs {
-    let start = _mm256_set1_pd(START);
-    let radix_inverse = _mm256_set1_pd(1.0 / RADIX);
-    let mut carried = *limbs;
-    for i in 0..LIMBS - 1 {
-        // Rounds to a multiple of 2^43.
-        let over = _mm256_sub_pd(_mm256_add_pd(limbs[i], start), start);
-        carried[i] = _mm256_sub_pd(carried[i], over);
-        carried[i + 1] = _mm256_fmadd_pd(over, radix_inverse, carried[i + 1]);
-    }
-    carried
+    field::carried::<Order, 4, LIMBS>(limbs)
 }
 
 /// Loads four residues, whose limbs are below 2^43.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn load(rows: [&ScalarWords; LANES]) -> ScalarLimbs {
-    let mask = _mm256_set1_epi64x(MASK.cast_signed());
+    let mask = _mm256_set1_epi64x(Order::MASK.cast_signed());
     let [w0, w1, w2, w3] = transpose(rows.map(|row| bytemuck::cast(*row)));
     let second = _mm256_or_si256(_mm256_srli_epi64::<43>(w0), _mm256_slli_epi64::<21>(w1));
     let third = _mm256_or_si256(_mm256_srli_epi64::<22>(w1), _mm256_slli_epi64::<42>(w2));
@@ -160,52 +99,22 @@ pub(super) fn multiply(
     }
 }
 
-/// The value over the order.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn quotient(limbs: &ScalarLimbs) -> __m256d {
-    const LAST: f64 = 1.0 / ORDER[LIMBS - 1];
-    let quotient = _mm256_mul_pd(limbs[LIMBS - 1], _mm256_set1_pd(LAST));
-    _mm256_fmadd_pd(limbs[LIMBS - 2], _mm256_set1_pd(LAST / RADIX), quotient)
-}
-
 /// Brings a value to at most 0.51 of the order away from zero, and carries its limbs, which are
 /// below 2^50.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn centred(limbs: &ScalarLimbs) -> ScalarLimbs {
-    let quotient =
-        _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(quotient(limbs));
-    let rest =
-        std::array::from_fn(|i| _mm256_fnmadd_pd(quotient, _mm256_set1_pd(ORDER[i]), limbs[i]));
-    carried(&rest)
+    field::centred::<Order, 4, LIMBS>(limbs)
 }
 
 /// Four residues of values with limbs below 2^50.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn reduced(limbs: &ScalarLimbs) -> [ScalarWords; LANES] {
-    const UNIT_HIGH: u64 = UNIT.to_bits() >> BITS;
-    let quotient = _mm256_floor_pd(quotient(limbs));
-    let mut bits = [_mm256_setzero_si256(); LIMBS];
-    let mut carry = _mm256_set1_epi64x(UNIT_HIGH.cast_signed());
-    // The high bits of the limb before are its carry, and those of `UNIT`, which are taken off
-    // here.
-    let unit = _mm256_set1_pd(UNIT - UNIT_HIGH as f64);
-    for i in 0..LIMBS {
-        let limb = _mm256_fnmadd_pd(quotient, _mm256_set1_pd(ORDER[i]), limbs[i]);
-        let limb = _mm256_castpd_si256(_mm256_add_pd(limb, unit));
-        bits[i] = _mm256_add_epi64(limb, carry);
-        carry = _mm256_srli_epi64::<BITS>(bits[i]);
-    }
+    let (bits, is_unsure) = field::reduced_bits::<Order, 4, LIMBS>(limbs);
     let rows = transpose(words_of(&bits)).map(bytemuck::cast);
-    // The last limb of the order, or above, or below zero.
-    let unit = _mm256_set1_epi64x(UNIT.to_bits().cast_signed());
-    let last = _mm256_sub_epi64(bits[LIMBS - 1], unit);
-    let most = _mm256_set1_epi64x((GROUP_ORDER[3] >> 23).cast_signed() - 1);
-    let unsure = _mm256_or_si256(_mm256_cmpgt_epi64(last, most), last);
-    if _mm256_movemask_pd(_mm256_castsi256_pd(unsure)) != 0 {
-        return rows.map(settled);
+    if is_unsure {
+        return rows.map(field::settled::<Order, 4, LIMBS>);
     }
     rows
 }
@@ -214,7 +123,7 @@ pub(super) fn reduced(limbs: &ScalarLimbs) -> [ScalarWords; LANES] {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn words_of([a, b, c, d, e, f]: &[__m256i; LIMBS]) -> [__m256i; 4] {
-    let mask = _mm256_set1_epi64x(MASK.cast_signed());
+    let mask = _mm256_set1_epi64x(Order::MASK.cast_signed());
     let [a, b, c_low, d, e_low] = [*a, *b, *c, *d, *e].map(|limb| _mm256_and_si256(limb, mask));
     let third = _mm256_or_si256(_mm256_srli_epi64::<42>(c_low), _mm256_slli_epi64::<1>(d));
     [
@@ -223,27 +132,6 @@ fn words_of([a, b, c, d, e, f]: &[__m256i; LIMBS]) -> [__m256i; 4] {
         _mm256_or_si256(third, _mm256_slli_epi64::<44>(*e)),
         _mm256_or_si256(_mm256_srli_epi64::<20>(e_low), _mm256_slli_epi64::<23>(*f)),
     ]
-}
-
-/// Brings a number to a residue that is below zero, or the order or more, by a little.
-#[cold]
-#[inline(never)]
-fn settled(words: ScalarWords) -> ScalarWords {
-    let is_negative = words[3] >> 63 != 0;
-    let mut moved = words;
-    let mut carry = false;
-    for (word, order) in moved.iter_mut().zip(GROUP_ORDER) {
-        let (first, second);
-        if is_negative {
-            (*word, first) = word.overflowing_add(order);
-            (*word, second) = word.overflowing_add(u64::from(carry));
-        } else {
-            (*word, first) = word.overflowing_sub(order);
-            (*word, second) = word.overflowing_sub(u64::from(carry));
-        }
-        carry = first | second;
-    }
-    if is_negative || !carry { moved } else { words }
 }
 
 #[cfg(test)]
@@ -274,7 +162,7 @@ mod tests {
         let natural = load(residues.each_ref());
         let multiples: __m256d = bytemuck::cast(multiples.map(f64::from));
         let added: ScalarLimbs = std::array::from_fn(|i| {
-            _mm256_fmadd_pd(multiples, _mm256_set1_pd(ORDER[i]), natural[i])
+            _mm256_fmadd_pd(multiples, _mm256_set1_pd(Order::MODULUS[i]), natural[i])
         });
         assert_eq!(reduced(&natural), residues);
         assert_eq!(reduced(&added), residues);
@@ -287,7 +175,7 @@ mod tests {
             .map(bytemuck::cast::<_, [f64; LANES]>)
             .as_flattened()
         {
-            assert!(limb.abs() <= RADIX / 2.0 + 512.0);
+            assert!(limb.abs() <= Order::RADIX / 2.0 + 512.0);
         }
     }
 
@@ -320,6 +208,7 @@ mod tests {
             GROUP_ORDER[2],
             GROUP_ORDER[3],
         ];
+        let settled = field::settled::<Order, 4, LIMBS>;
         assert_eq!(settled([0; 4]), [0; 4]);
         assert_eq!(settled(GROUP_ORDER), [0; 4]);
         assert_eq!(settled(above), [1, 0, 0, 0]);

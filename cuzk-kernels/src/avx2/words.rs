@@ -8,8 +8,8 @@
 use std::arch::x86_64::*;
 
 use super::LANES;
-use super::limbs::{LIMB_BITS, LIMB_MASK, LIMBS, Limbs, MODULUS, carried};
-use crate::arithmetic::CHARACTERISTIC;
+use super::field::{Field, centred, float, natural_limbs, reduced_bits, settled, transpose};
+use super::limbs::{Base, LIMBS, Limbs};
 
 /// A residue of blst.
 pub(super) type Words = [u64; 6];
@@ -20,56 +20,8 @@ pub(super) type Encoded = [u8; 48];
 /// The limbs of four natural numbers.
 pub(super) type Natural = [__m256i; LIMBS];
 
-/// Bits of a limb, for shifts.
-#[expect(clippy::cast_possible_truncation, reason = "48")]
-const LIMB_SHIFT: i32 = LIMB_BITS as i32;
-
-/// The floating-point number 1.5·2^52, whose neighbours are 1 apart. Its bits plus a small
-/// integer are the bits of the sum.
-pub(super) const UNIT: f64 = 1.5 * (1_u64 << 52) as f64;
-
-/// The bits of [`UNIT`] above those of a limb.
-const UNIT_HIGH: u64 = UNIT.to_bits() >> LIMB_BITS;
-
-const _: () = assert!(UNIT.to_bits() & LIMB_MASK == 0);
-
 /// The places of sixteen bytes in the other order.
 const REVERSED: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
-
-/// The limbs of the modulus, without signs.
-const NATURAL_MODULUS: [i64; LIMBS] = {
-    let [a, b, c, d, e, f] = CHARACTERISTIC;
-    let limbs = [
-        a,
-        a >> 48 | b << 16,
-        b >> 32 | c << 32,
-        c >> 16,
-        d,
-        d >> 48 | e << 16,
-        e >> 32 | f << 32,
-        f >> 16,
-    ];
-    let (mut modulus, mut i) = ([0; LIMBS], 0);
-    while i < LIMBS {
-        modulus[i] = (limbs[i] & LIMB_MASK).cast_signed();
-        i += 1;
-    }
-    modulus
-};
-
-/// Transposes four rows of four words.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
-    let (low, high) = (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
-    let (low2, high2) = (_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
-    [
-        _mm256_permute2x128_si256::<0x20>(low, low2),
-        _mm256_permute2x128_si256::<0x20>(high, high2),
-        _mm256_permute2x128_si256::<0x31>(low, low2),
-        _mm256_permute2x128_si256::<0x31>(high, high2),
-    ]
-}
 
 /// Loads four residues as natural numbers.
 #[inline]
@@ -110,7 +62,7 @@ fn natural(low: [__m256i; LANES], high: [__m128i; LANES]) -> Natural {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn limbs_of([a, b, c]: [__m256i; 3]) -> [__m256i; 4] {
-    let mask = _mm256_set1_epi64x(LIMB_MASK.cast_signed());
+    let mask = _mm256_set1_epi64x(Base::MASK.cast_signed());
     let second = _mm256_or_si256(_mm256_srli_epi64::<48>(a), _mm256_slli_epi64::<16>(b));
     let third = _mm256_or_si256(_mm256_srli_epi64::<32>(b), _mm256_slli_epi64::<32>(c));
     [
@@ -152,15 +104,6 @@ pub(super) fn limbs(a: &Natural) -> Limbs {
     std::array::from_fn(|i| float(a[i]))
 }
 
-/// Integers below 2^51 as floating-point numbers.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn float(integers: __m256i) -> __m256d {
-    let unit = _mm256_set1_pd(UNIT);
-    let bits = _mm256_add_epi64(integers, _mm256_castpd_si256(unit));
-    _mm256_sub_pd(_mm256_castsi256_pd(bits), unit)
-}
-
 /// The bits that any limb of a number has.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
@@ -173,10 +116,11 @@ pub(super) fn bits(numbers: &Natural) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn are_residues(numbers: &Natural) -> bool {
+    const MODULUS: [u64; LIMBS] = natural_limbs(&Base::WORDS, Base::BITS);
     let mut difference = _mm256_setzero_si256();
-    for (number, modulus) in numbers.iter().zip(NATURAL_MODULUS) {
+    for (number, modulus) in numbers.iter().zip(MODULUS) {
         let borrow = _mm256_srli_epi64::<63>(difference);
-        let less = _mm256_sub_epi64(*number, _mm256_set1_epi64x(modulus));
+        let less = _mm256_sub_epi64(*number, _mm256_set1_epi64x(modulus.cast_signed()));
         difference = _mm256_sub_epi64(less, borrow);
     }
     _mm256_movemask_pd(_mm256_castsi256_pd(difference)) == 0b1111
@@ -190,23 +134,13 @@ pub(super) fn are_residues(numbers: &Natural) -> bool {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn are_multiples(limbs: &Limbs) -> bool {
-    let quotient =
-        _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(quotient(limbs));
-    let rest =
-        std::array::from_fn(|i| _mm256_fnmadd_pd(quotient, _mm256_set1_pd(MODULUS[i]), limbs[i]));
     let zero = _mm256_setzero_pd();
     let bits = |bits, limb| _mm256_or_pd(bits, _mm256_cmp_pd::<_CMP_NEQ_UQ>(limb, zero));
-    _mm256_movemask_pd(carried(&rest).into_iter().fold(zero, bits)) == 0
-}
-
-/// The value over the modulus, with an error far below one.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn quotient(limbs: &Limbs) -> __m256d {
-    const LAST: f64 = 1.0 / MODULUS[LIMBS - 1];
-    const NEXT: f64 = LAST / (1_u64 << LIMB_BITS) as f64;
-    let quotient = _mm256_mul_pd(limbs[LIMBS - 1], _mm256_set1_pd(LAST));
-    _mm256_fmadd_pd(limbs[LIMBS - 2], _mm256_set1_pd(NEXT), quotient)
+    _mm256_movemask_pd(
+        centred::<Base, 6, LIMBS>(limbs)
+            .into_iter()
+            .fold(zero, bits),
+    ) == 0
 }
 
 /// Four residues from limbs below 2^51 whose values are less than eight times the modulus away
@@ -214,7 +148,7 @@ fn quotient(limbs: &Limbs) -> __m256d {
 #[inline(never)]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn reduced(limbs: &Limbs) -> [Words; LANES] {
-    let (bits, is_unsure) = reduced_bits(limbs);
+    let (bits, is_unsure) = reduced_bits::<Base, 6, LIMBS>(limbs);
     let [w0, w1, w2] = words_of([bits[0], bits[1], bits[2], bits[3]]);
     let [w3, w4, w5] = words_of([bits[4], bits[5], bits[6], bits[7]]);
     let low = transpose([w0, w1, w2, w3]);
@@ -232,45 +166,16 @@ pub(super) fn reduced(limbs: &Limbs) -> [Words; LANES] {
         *row = [low[0], low[1], low[2], low[3], high[0], high[1]];
     }
     if is_unsure {
-        rows.iter_mut().for_each(settle);
+        return rows.map(settled::<Base, 6, LIMBS>);
     }
     rows
-}
-
-/// Subtracts the multiple of the modulus that the last limbs suggest, and carries. The lower 48
-/// bits of the results are limbs. Returns also whether a lane may be outside of the residues,
-/// in which case it is off by one modulus at most.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn reduced_bits(limbs: &Limbs) -> (Natural, bool) {
-    let quotient = _mm256_floor_pd(quotient(limbs));
-    let mut bits = [_mm256_setzero_si256(); LIMBS];
-    let mut carry = _mm256_set1_epi64x(UNIT_HIGH.cast_signed());
-    // The high bits of the limb before are its carry, and those of `UNIT`, which are taken off
-    // here.
-    let unit = _mm256_set1_pd(UNIT - UNIT_HIGH as f64);
-    for i in 0..LIMBS {
-        let limb = _mm256_fnmadd_pd(quotient, _mm256_set1_pd(MODULUS[i]), limbs[i]);
-        let limb = _mm256_castpd_si256(_mm256_add_pd(limb, unit));
-        bits[i] = _mm256_add_epi64(limb, carry);
-        carry = _mm256_srli_epi64::<LIMB_SHIFT>(bits[i]);
-    }
-    // The last limb of the modulus, or above, or below zero.
-    let last = _mm256_sub_epi64(
-        bits[LIMBS - 1],
-        _mm256_set1_epi64x(UNIT.to_bits().cast_signed()),
-    );
-    let most = _mm256_set1_epi64x((CHARACTERISTIC[5] >> 16).cast_signed() - 1);
-    let above = _mm256_cmpgt_epi64(last, most);
-    let unsure = _mm256_or_si256(above, last);
-    (bits, _mm256_movemask_pd(_mm256_castsi256_pd(unsure)) != 0)
 }
 
 /// Four limbs, in the lower bits, as three words.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn words_of([a, b, c, d]: [__m256i; 4]) -> [__m256i; 3] {
-    let mask = _mm256_set1_epi64x(LIMB_MASK.cast_signed());
+    let mask = _mm256_set1_epi64x(Base::MASK.cast_signed());
     let second = _mm256_srli_epi64::<32>(_mm256_slli_epi64::<16>(b));
     let third = _mm256_srli_epi64::<48>(_mm256_slli_epi64::<16>(c));
     [
@@ -280,35 +185,14 @@ fn words_of([a, b, c, d]: [__m256i; 4]) -> [__m256i; 3] {
     ]
 }
 
-/// Brings a number between minus the modulus and its double to a residue.
-#[cold]
-#[inline(never)]
-fn settle(words: &mut Words) {
-    let is_negative = words[5] >> 63 != 0;
-    let mut moved = *words;
-    let mut carry = false;
-    for (word, modulus) in moved.iter_mut().zip(CHARACTERISTIC) {
-        let (first, second);
-        if is_negative {
-            (*word, first) = word.overflowing_add(modulus);
-            (*word, second) = word.overflowing_add(u64::from(carry));
-        } else {
-            (*word, first) = word.overflowing_sub(modulus);
-            (*word, second) = word.overflowing_sub(u64::from(carry));
-        }
-        carry = first | second;
-    }
-    if is_negative || !carry {
-        *words = moved;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::super::Avx2;
+    use super::super::limbs::carried;
     use super::*;
+    use crate::arithmetic::CHARACTERISTIC;
 
     /// Residues, many of them at the ends.
     fn residue() -> impl Strategy<Value = Words> {
@@ -335,7 +219,7 @@ mod tests {
         let multiples: __m256d = bytemuck::cast(multiples.map(f64::from));
         let added = limbs(&natural);
         let added = std::array::from_fn(|i| {
-            _mm256_fmadd_pd(multiples, _mm256_set1_pd(MODULUS[i]), added[i])
+            _mm256_fmadd_pd(multiples, _mm256_set1_pd(Base::MODULUS[i]), added[i])
         });
         assert_eq!(reduced(&limbs(&natural)), residues);
         assert_eq!(reduced(&added), residues);
@@ -447,9 +331,7 @@ mod tests {
                 sum_of(residue, CHARACTERISTIC, true),
                 sum_of(residue, CHARACTERISTIC, false),
             ] {
-                let mut settled = words;
-                settle(&mut settled);
-                assert_eq!(settled, residue);
+                assert_eq!(settled::<Base, 6, LIMBS>(words), residue);
             }
         }
     }

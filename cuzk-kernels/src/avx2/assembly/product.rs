@@ -2,19 +2,74 @@
 
 #![allow(unsafe_code)] // assembly that reads and writes memory
 
-use std::arch::asm;
-
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
 use crate::avx2::scalar::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
 
-/// Products of limb `i` of the first factor: those that begin columns, and the others. Each is
-/// a column and a limb of the second factor.
+/// Products of limb `i` of the first factor: those that are the first of their columns, and the
+/// others. Each is a column and a limb of the second factor. Columns are `new`, or there is
+/// `more` in them.
 macro_rules! row {
-    ($i:tt; [$($first:tt $first_limb:tt),*] [$($column:tt $limb:tt),*]) => {
+    (new $i:tt; [$($first:tt $first_limb:tt),*] [$($column:tt $limb:tt),*]) => {
         concat!(
             "vmovapd ymm9, [{a} + 32*", $i, "]\n",
             $(first_product!($first, "ymm9", limb!($first_limb)),)*
             $(add_product!($column, "ymm9", limb!($limb)),)*
+        )
+    };
+    (more $i:tt; [$($first:tt $first_limb:tt),*] [$($column:tt $limb:tt),*]) => {
+        concat!(
+            "vmovapd ymm9, [{a} + 32*", $i, "]\n",
+            $(add_product!($first, "ymm9", limb!($first_limb)),)*
+            $(add_product!($column, "ymm9", limb!($limb)),)*
+        )
+    };
+}
+
+/// Loads columns in which there is more.
+macro_rules! open {
+    (new; $($columns:tt)*) => {
+        ""
+    };
+    (more; $($columns:tt)*) => {
+        fetch!($($columns)*)
+    };
+}
+
+/// All products of eight limbs.
+macro_rules! products {
+    ($columns:tt) => {
+        concat!(
+            open!($columns; 0 0, 1 1, 2 2, 3 3),
+            load!(0 1 2 3),
+            row!($columns 0; [0 0, 1 1, 2 2, 3 3] []),
+            row!($columns 1; [] [1 0, 2 1, 3 2]),
+            row!($columns 2; [] [2 0, 3 1]),
+            row!($columns 3; [] [3 0]),
+            store!(0 0, 1 1, 2 2, 3 3),
+            open!($columns; 0 4, 1 5, 2 6, 3 7),
+            load!(4 5 6 7), row!($columns 0; [0 4, 1 5, 2 6, 3 7] []),
+            load!(3), row!($columns 1; [] [0 3, 1 4, 2 5, 3 6]),
+            load!(2), row!($columns 2; [] [0 2, 1 3, 2 4, 3 5]),
+            load!(1), row!($columns 3; [] [0 1, 1 2, 2 3, 3 4]),
+            load!(0), row!($columns 4; [] [0 0, 1 1, 2 2, 3 3]),
+            row!($columns 5; [] [1 0, 2 1, 3 2]),
+            row!($columns 6; [] [2 0, 3 1]),
+            row!($columns 7; [] [3 0]),
+            store!(0 4, 1 5, 2 6, 3 7),
+            open!($columns; 0 8, 1 9, 2 10, 3 11),
+            load!(4 5 6 7), row!($columns 1; [0 7] []),
+            row!($columns 2; [1 7] [0 6]),
+            row!($columns 3; [2 7] [0 5, 1 6]),
+            row!($columns 4; [3 7] [0 4, 1 5, 2 6]),
+            load!(3), row!($columns 5; [] [0 3, 1 4, 2 5, 3 6]),
+            load!(2), row!($columns 6; [] [0 2, 1 3, 2 4, 3 5]),
+            load!(1), row!($columns 7; [] [0 1, 1 2, 2 3, 3 4]),
+            store!(0 8, 1 9, 2 10, 3 11),
+            open!($columns; 0 12, 1 13, 2 14),
+            load!(5 6 7), row!($columns 5; [0 7] []),
+            row!($columns 6; [1 7] [0 6]),
+            row!($columns 7; [2 7] [0 5, 1 6]),
+            store!(0 12, 1 13, 2 14),
         )
     };
 }
@@ -26,44 +81,12 @@ pub(in crate::avx2) fn product(a: &Limbs, b: &Limbs, to: &mut Wide) {
     // SAFETY: reads eight limbs at `a` and `b`, and the constants at `k`; writes the columns at
     // `w`. All four are borrowed and aligned.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{k} + 32*9]",
-            load!(0 1 2 3),
-            row!(0; [0 0, 1 1, 2 2, 3 3] []),
-            row!(1; [] [1 0, 2 1, 3 2]),
-            row!(2; [] [2 0, 3 1]),
-            row!(3; [] [3 0]),
-            store!(0 0, 1 1, 2 2, 3 3),
-            load!(4 5 6 7), row!(0; [0 4, 1 5, 2 6, 3 7] []),
-            load!(3), row!(1; [] [0 3, 1 4, 2 5, 3 6]),
-            load!(2), row!(2; [] [0 2, 1 3, 2 4, 3 5]),
-            load!(1), row!(3; [] [0 1, 1 2, 2 3, 3 4]),
-            load!(0), row!(4; [] [0 0, 1 1, 2 2, 3 3]),
-            row!(5; [] [1 0, 2 1, 3 2]),
-            row!(6; [] [2 0, 3 1]),
-            row!(7; [] [3 0]),
-            store!(0 4, 1 5, 2 6, 3 7),
-            load!(4 5 6 7), row!(1; [0 7] []),
-            row!(2; [1 7] [0 6]),
-            row!(3; [2 7] [0 5, 1 6]),
-            row!(4; [3 7] [0 4, 1 5, 2 6]),
-            load!(3), row!(5; [] [0 3, 1 4, 2 5, 3 6]),
-            load!(2), row!(6; [] [0 2, 1 3, 2 4, 3 5]),
-            load!(1), row!(7; [] [0 1, 1 2, 2 3, 3 4]),
-            store!(0 8, 1 9, 2 10, 3 11),
-            load!(5 6 7), row!(5; [0 7] []),
-            row!(6; [1 7] [0 6]),
-            row!(7; [2 7] [0 5, 1 6]),
-            store!(0 12, 1 13, 2 14),
+        run!(
+            ["vmovapd ymm11, [{k} + 32*9]", products!(new)]
             a = in(reg) a.as_ptr(),
             b = in(reg) b.as_ptr(),
             w = in(reg) to.as_mut_ptr(),
             k = in(reg) std::ptr::from_ref(&CONSTANTS),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }
@@ -74,45 +97,11 @@ pub(in crate::avx2) fn product(a: &Limbs, b: &Limbs, to: &mut Wide) {
 pub(in crate::avx2) fn add_product(a: &Limbs, b: &Limbs, to: &mut Wide) {
     // SAFETY: as in `product`, without the constants.
     unsafe {
-        asm!(
-            fetch!(0 0, 1 1, 2 2, 3 3),
-            load!(0 1 2 3), row!(0; [] [0 0, 1 1, 2 2, 3 3]),
-            row!(1; [] [1 0, 2 1, 3 2]),
-            row!(2; [] [2 0, 3 1]),
-            row!(3; [] [3 0]),
-            store!(0 0, 1 1, 2 2, 3 3),
-            fetch!(0 4, 1 5, 2 6, 3 7),
-            load!(4 5 6 7), row!(0; [] [0 4, 1 5, 2 6, 3 7]),
-            load!(3), row!(1; [] [0 3, 1 4, 2 5, 3 6]),
-            load!(2), row!(2; [] [0 2, 1 3, 2 4, 3 5]),
-            load!(1), row!(3; [] [0 1, 1 2, 2 3, 3 4]),
-            load!(0), row!(4; [] [0 0, 1 1, 2 2, 3 3]),
-            row!(5; [] [1 0, 2 1, 3 2]),
-            row!(6; [] [2 0, 3 1]),
-            row!(7; [] [3 0]),
-            store!(0 4, 1 5, 2 6, 3 7),
-            fetch!(0 8, 1 9, 2 10, 3 11),
-            load!(4 5 6 7), row!(1; [] [0 7]),
-            row!(2; [] [1 7, 0 6]),
-            row!(3; [] [2 7, 0 5, 1 6]),
-            row!(4; [] [3 7, 0 4, 1 5, 2 6]),
-            load!(3), row!(5; [] [0 3, 1 4, 2 5, 3 6]),
-            load!(2), row!(6; [] [0 2, 1 3, 2 4, 3 5]),
-            load!(1), row!(7; [] [0 1, 1 2, 2 3, 3 4]),
-            store!(0 8, 1 9, 2 10, 3 11),
-            fetch!(0 12, 1 13, 2 14),
-            load!(5 6 7), row!(5; [] [0 7]),
-            row!(6; [] [1 7, 0 6]),
-            row!(7; [] [2 7, 0 5, 1 6]),
-            store!(0 12, 1 13, 2 14),
+        run!(
+            [products!(more)]
             a = in(reg) a.as_ptr(),
             b = in(reg) b.as_ptr(),
             w = in(reg) to.as_mut_ptr(),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }
@@ -123,34 +112,31 @@ pub(in crate::avx2) fn add_product(a: &Limbs, b: &Limbs, to: &mut Wide) {
 pub(in crate::avx2) fn product_scalars(a: &ScalarLimbs, b: &ScalarLimbs, to: &mut WideScalar) {
     // SAFETY: as in `product`, with six limbs.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{k} + 32*9]",
-            load!(0 1 2 3),
-            row!(0; [0 0, 1 1, 2 2, 3 3] []),
-            row!(1; [] [1 0, 2 1, 3 2]),
-            row!(2; [] [2 0, 3 1]),
-            row!(3; [] [3 0]),
-            store!(0 0, 1 1, 2 2, 3 3),
-            load!(4 5), row!(0; [0 4, 1 5] []),
-            load!(3), row!(1; [2 5] [0 3, 1 4]),
-            load!(2), row!(2; [3 5] [0 2, 1 3, 2 4]),
-            load!(1), row!(3; [] [0 1, 1 2, 2 3, 3 4]),
-            load!(0), row!(4; [] [0 0, 1 1, 2 2, 3 3]),
-            row!(5; [] [1 0, 2 1, 3 2]),
-            store!(0 4, 1 5, 2 6, 3 7),
-            load!(3 4 5), row!(3; [0 5] []),
-            row!(4; [1 5] [0 4]),
-            row!(5; [2 5] [0 3, 1 4]),
-            store!(0 8, 1 9, 2 10),
+        run!(
+            [
+                "vmovapd ymm11, [{k} + 32*9]",
+                load!(0 1 2 3),
+                row!(new 0; [0 0, 1 1, 2 2, 3 3] []),
+                row!(new 1; [] [1 0, 2 1, 3 2]),
+                row!(new 2; [] [2 0, 3 1]),
+                row!(new 3; [] [3 0]),
+                store!(0 0, 1 1, 2 2, 3 3),
+                load!(4 5), row!(new 0; [0 4, 1 5] []),
+                load!(3), row!(new 1; [2 5] [0 3, 1 4]),
+                load!(2), row!(new 2; [3 5] [0 2, 1 3, 2 4]),
+                load!(1), row!(new 3; [] [0 1, 1 2, 2 3, 3 4]),
+                load!(0), row!(new 4; [] [0 0, 1 1, 2 2, 3 3]),
+                row!(new 5; [] [1 0, 2 1, 3 2]),
+                store!(0 4, 1 5, 2 6, 3 7),
+                load!(3 4 5), row!(new 3; [0 5] []),
+                row!(new 4; [1 5] [0 4]),
+                row!(new 5; [2 5] [0 3, 1 4]),
+                store!(0 8, 1 9, 2 10),
+            ]
             a = in(reg) a.as_ptr(),
             b = in(reg) b.as_ptr(),
             w = in(reg) to.as_mut_ptr(),
             k = in(reg) std::ptr::from_ref(&SCALAR_CONSTANTS),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }

@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code)] // assembly that reads and writes memory
 
-use std::arch::asm;
-
 use crate::avx2::GROUPS;
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
 use crate::avx2::scalar::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
@@ -193,6 +191,23 @@ macro_rules! low_column {
     };
 }
 
+/// Clears the lower six columns of each group.
+macro_rules! six_low_columns {
+    () => {
+        concat!(
+            "vmovapd ymm11, [{k} + 32*9]\n",
+            "vmovapd ymm10, [{k} + 32*10]\n",
+            each_group!(fetch_group (0)),
+            clear_column!(0),
+            low_column!(0 1;),
+            low_column!(1 2; 0 2),
+            low_column!(2 3; 0 3, 1 2),
+            low_column!(3 4; 0 4, 1 3, 2 2),
+            low_column!(4 5; 0 5, 1 4, 2 3, 3 2),
+        )
+    };
+}
+
 /// Clears the lower eight columns of each group. Their low parts become the multiples of the
 /// modulus, and the high part of the last the carry.
 #[inline(never)]
@@ -201,26 +216,15 @@ pub(in crate::avx2) fn clear_low(columns: &mut [Wide; GROUPS]) {
     // SAFETY: reads the constants at `k`; reads and writes the columns at `w`. Both are
     // borrowed and aligned.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{k} + 32*9]",
-            "vmovapd ymm10, [{k} + 32*10]",
-            each_group!(fetch_group (0)),
-            clear_column!(0),
-            low_column!(0 1;),
-            low_column!(1 2; 0 2),
-            low_column!(2 3; 0 3, 1 2),
-            low_column!(3 4; 0 4, 1 3, 2 2),
-            low_column!(4 5; 0 5, 1 4, 2 3, 3 2),
-            low_column!(5 6; 0 6, 1 5, 2 4, 3 3, 4 2),
-            low_column!(6 7; 0 7, 1 6, 2 5, 3 4, 4 3, 5 2),
+        run!(
+            [
+                six_low_columns!(),
+                low_column!(5 6; 0 6, 1 5, 2 4, 3 3, 4 2),
+                low_column!(6 7; 0 7, 1 6, 2 5, 3 4, 4 3, 5 2),
+            ]
             w = in(reg) columns.as_mut_ptr(),
             k = in(reg) std::ptr::from_ref(&CONSTANTS),
             stride = const size_of::<Wide>(),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }
@@ -253,35 +257,32 @@ pub(in crate::avx2) fn reduce_high(columns: &Wide, to: &mut Limbs) {
     // SAFETY: reads the columns at `w` and the constants at `b`; writes eight limbs at `to`.
     // All are borrowed and aligned.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{w} + 64*7]",
-            "vmovapd ymm10, [{b} + 32*10]",
-            load!(4 5 6 7),
-            fetch!(0 8, 1 9, 2 10, 3 11),
-            multiple_row!(1; 0 7),
-            multiple_row!(2; 1 7, 0 6),
-            multiple_row!(3; 2 7, 0 5, 1 6),
-            multiple_row!(4; 3 7, 0 4, 1 5, 2 6),
-            load!(3), multiple_row!(5; 0 3, 1 4, 2 5, 3 6),
-            load!(2), multiple_row!(6; 0 2, 1 3, 2 4, 3 5),
-            load!(1), multiple_row!(7; 0 1, 1 2, 2 3, 3 4),
-            settle!(0 0, 1 1, 2 2, 3 3),
-            load!(5 6 7),
-            fetch!(0 12, 1 13, 2 14),
-            multiple_row!(5; 0 7),
-            multiple_row!(6; 1 7, 0 6),
-            multiple_row!(7; 2 7, 0 5, 1 6),
-            settle!(0 4, 1 5, 2 6),
-            "vmulpd ymm11, ymm11, ymm10",
-            "vmovapd [{to} + 32*7], ymm11",
+        run!(
+            [
+                "vmovapd ymm11, [{w} + 64*7]",
+                "vmovapd ymm10, [{b} + 32*10]",
+                load!(4 5 6 7),
+                fetch!(0 8, 1 9, 2 10, 3 11),
+                multiple_row!(1; 0 7),
+                multiple_row!(2; 1 7, 0 6),
+                multiple_row!(3; 2 7, 0 5, 1 6),
+                multiple_row!(4; 3 7, 0 4, 1 5, 2 6),
+                load!(3), multiple_row!(5; 0 3, 1 4, 2 5, 3 6),
+                load!(2), multiple_row!(6; 0 2, 1 3, 2 4, 3 5),
+                load!(1), multiple_row!(7; 0 1, 1 2, 2 3, 3 4),
+                settle!(0 0, 1 1, 2 2, 3 3),
+                load!(5 6 7),
+                fetch!(0 12, 1 13, 2 14),
+                multiple_row!(5; 0 7),
+                multiple_row!(6; 1 7, 0 6),
+                multiple_row!(7; 2 7, 0 5, 1 6),
+                settle!(0 4, 1 5, 2 6),
+                "vmulpd ymm11, ymm11, ymm10",
+                "vmovapd [{to} + 32*7], ymm11",
+            ]
             w = in(reg) columns.as_ptr(),
             b = in(reg) std::ptr::from_ref(&CONSTANTS),
             to = in(reg) to.as_mut_ptr(),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }
@@ -292,24 +293,11 @@ pub(in crate::avx2) fn reduce_high(columns: &Wide, to: &mut Limbs) {
 pub(in crate::avx2) fn clear_low_scalars(columns: &mut [WideScalar; GROUPS]) {
     // SAFETY: as in `clear_low`.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{k} + 32*9]",
-            "vmovapd ymm10, [{k} + 32*10]",
-            each_group!(fetch_group (0)),
-            clear_column!(0),
-            low_column!(0 1;),
-            low_column!(1 2; 0 2),
-            low_column!(2 3; 0 3, 1 2),
-            low_column!(3 4; 0 4, 1 3, 2 2),
-            low_column!(4 5; 0 5, 1 4, 2 3, 3 2),
+        run!(
+            [six_low_columns!()]
             w = in(reg) columns.as_mut_ptr(),
             k = in(reg) std::ptr::from_ref(&SCALAR_CONSTANTS),
             stride = const size_of::<WideScalar>(),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }
@@ -320,31 +308,28 @@ pub(in crate::avx2) fn clear_low_scalars(columns: &mut [WideScalar; GROUPS]) {
 pub(in crate::avx2) fn reduce_high_scalars(columns: &WideScalar, to: &mut ScalarLimbs) {
     // SAFETY: as in `reduce_high`, with six limbs.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{w} + 64*5]",
-            "vmovapd ymm10, [{b} + 32*10]",
-            load!(3 4 5),
-            fetch!(0 6, 1 7, 2 8, 3 9),
-            multiple_row!(1; 0 5),
-            multiple_row!(2; 0 4, 1 5),
-            multiple_row!(3; 0 3, 1 4, 2 5),
-            load!(2), multiple_row!(4; 0 2, 1 3, 2 4, 3 5),
-            load!(1), multiple_row!(5; 0 1, 1 2, 2 3, 3 4),
-            settle!(0 0, 1 1, 2 2, 3 3),
-            load!(5),
-            fetch!(0 10),
-            multiple_row!(5; 0 5),
-            settle!(0 4),
-            "vmulpd ymm11, ymm11, ymm10",
-            "vmovapd [{to} + 32*5], ymm11",
+        run!(
+            [
+                "vmovapd ymm11, [{w} + 64*5]",
+                "vmovapd ymm10, [{b} + 32*10]",
+                load!(3 4 5),
+                fetch!(0 6, 1 7, 2 8, 3 9),
+                multiple_row!(1; 0 5),
+                multiple_row!(2; 0 4, 1 5),
+                multiple_row!(3; 0 3, 1 4, 2 5),
+                load!(2), multiple_row!(4; 0 2, 1 3, 2 4, 3 5),
+                load!(1), multiple_row!(5; 0 1, 1 2, 2 3, 3 4),
+                settle!(0 0, 1 1, 2 2, 3 3),
+                load!(5),
+                fetch!(0 10),
+                multiple_row!(5; 0 5),
+                settle!(0 4),
+                "vmulpd ymm11, ymm11, ymm10",
+                "vmovapd [{to} + 32*5], ymm11",
+            ]
             w = in(reg) columns.as_ptr(),
             b = in(reg) std::ptr::from_ref(&SCALAR_CONSTANTS),
             to = in(reg) to.as_mut_ptr(),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, preserves_flags),
         );
     }
 }

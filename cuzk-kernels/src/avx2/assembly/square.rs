@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code)] // assembly that reads and writes memory
 
-use std::arch::asm;
-
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
 
 /// The memory of a limb.
@@ -45,34 +43,32 @@ macro_rules! first_square {
 pub(in crate::avx2) fn square(a: &Limbs, to: &mut Wide) {
     // SAFETY: as in `product`, without a second factor.
     unsafe {
-        asm!(
-            "vmovapd ymm11, [{k} + 32*9]",
-            first_square!(0 0),
-            square_row!(0; [1 1, 2 2, 3 3] [] []),
-            square_row!(1; [] [3 2] [2]),
-            store!(0 0, 1 1, 2 2, 3 3),
-            square_row!(0; [0 4, 1 5, 2 6, 3 7] [] []),
-            square_row!(1; [] [0 3, 1 4, 2 5, 3 6] []),
-            square_row!(2; [] [1 3, 2 4, 3 5] [0]),
-            square_row!(3; [] [3 4] [2]),
-            store!(0 4, 1 5, 2 6, 3 7),
-            square_row!(1; [0 7] [] []),
-            square_row!(2; [1 7] [0 6] []),
-            square_row!(3; [2 7] [0 5, 1 6] []),
-            square_row!(4; [3 7] [1 5, 2 6] [0]),
-            square_row!(5; [] [3 6] [2]),
-            store!(0 8, 1 9, 2 10, 3 11),
-            square_row!(5; [0 7] [] []),
-            square_row!(6; [1 7] [] [0]),
-            first_square!(2 7),
-            store!(0 12, 1 13, 2 14),
+        run!(
+            [
+                "vmovapd ymm11, [{k} + 32*9]",
+                first_square!(0 0),
+                square_row!(0; [1 1, 2 2, 3 3] [] []),
+                square_row!(1; [] [3 2] [2]),
+                store!(0 0, 1 1, 2 2, 3 3),
+                square_row!(0; [0 4, 1 5, 2 6, 3 7] [] []),
+                square_row!(1; [] [0 3, 1 4, 2 5, 3 6] []),
+                square_row!(2; [] [1 3, 2 4, 3 5] [0]),
+                square_row!(3; [] [3 4] [2]),
+                store!(0 4, 1 5, 2 6, 3 7),
+                square_row!(1; [0 7] [] []),
+                square_row!(2; [1 7] [0 6] []),
+                square_row!(3; [2 7] [0 5, 1 6] []),
+                square_row!(4; [3 7] [1 5, 2 6] [0]),
+                square_row!(5; [] [3 6] [2]),
+                store!(0 8, 1 9, 2 10, 3 11),
+                square_row!(5; [0 7] [] []),
+                square_row!(6; [1 7] [] [0]),
+                first_square!(2 7),
+                store!(0 12, 1 13, 2 14),
+            ]
             a = in(reg) a.as_ptr(),
             w = in(reg) to.as_mut_ptr(),
             k = in(reg) std::ptr::from_ref(&CONSTANTS),
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-            options(nostack, preserves_flags),
         );
     }
 }

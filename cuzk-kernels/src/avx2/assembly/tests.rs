@@ -6,7 +6,8 @@ use std::arch::x86_64::__m256d;
 
 use proptest::prelude::*;
 
-use super::super::limbs::{COLUMNS, CONSTANTS, Column, Constants, LIMBS, START, Work};
+use super::super::field::{Column, Constants, Field as _};
+use super::super::limbs::{Base, COLUMNS, CONSTANTS, LIMBS, Work};
 use super::super::scalar::{LIMBS as SCALAR_LIMBS, SCALAR_CONSTANTS, ScalarWork};
 use super::super::{Avx2, GROUPS, LANES};
 use super::*;
@@ -127,7 +128,7 @@ fn groups<const L: usize>(one: &[[f64; L]; LANES]) -> [[[f64; L]; LANES]; GROUPS
 fn check(a: [Number; LANES], b: [Number; LANES], then: [Number; LANES]) {
     let mut work = Work::new();
     let mut expected: [[Columns<COLUMNS>; LANES]; GROUPS] =
-        [[[[START, 0.0]; COLUMNS]; LANES]; GROUPS];
+        [[[[Base::START, 0.0]; COLUMNS]; LANES]; GROUPS];
     let (a, b, then) = (groups(&a), groups(&b), groups(&then));
     for group in 0..GROUPS {
         let wide = &mut work.0[group];
