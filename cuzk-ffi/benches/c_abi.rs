@@ -8,7 +8,6 @@
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
-use std::time::Instant;
 
 use cuzk_core::config::Host;
 use cuzk_core::{Config, Engine, JobOptions};
@@ -18,6 +17,7 @@ use cuzk_ffi::job::{
     CUZK_FOREVER, cuzk_job_free, cuzk_job_lend_proof, cuzk_job_new, cuzk_job_wait,
 };
 use cuzk_filecoin::ProofKind;
+use cuzk_testing::pairs::{self, Arm, timed};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -72,47 +72,6 @@ fn through_c(engine: *const CuzkEngine, request: &[u8], id: Option<&str>) -> Res
     }
 }
 
-/// Returns the seconds that each arm takes for one job, a sample a round. The arms begin in
-/// turns.
-fn measure(rounds: usize, calls: u32, arms: [&dyn Fn() -> Result<()>; 2]) -> Result<[Vec<f64>; 2]> {
-    let mut samples = [Vec::new(), Vec::new()];
-    for round in 0..rounds {
-        for turn in 0..2 {
-            let arm = (round + turn) % 2;
-            let begun = Instant::now();
-            for _ in 0..calls {
-                arms[arm]()?;
-            }
-            samples[arm].push(begun.elapsed().as_secs_f64() / f64::from(calls));
-        }
-    }
-    Ok(samples)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn print(what: &str, [rust, c]: [Vec<f64>; 2]) {
-    let mut more: Vec<_> = c
-        .iter()
-        .zip(&rust)
-        .map(|(c, rust)| (c - rust) * 1e6)
-        .collect();
-    more.sort_by(f64::total_cmp);
-    println!(
-        "{what}: Rust {:.1} us, C {:.1} us (medians of {} rounds); C takes {:+.1} us more in the \
-         median round, {:+.1} to {:+.1} us in the middle half",
-        median(rust) * 1e6,
-        median(c) * 1e6,
-        more.len(),
-        more[more.len() / 2],
-        more[more.len() / 4],
-        more[more.len() * 3 / 4],
-    );
-}
-
 fn compare(rounds: usize, calls: u32, rust: Prove<'_>, c: Prove<'_>) -> Result<()> {
     let request = std::fs::read(cuzk_testing::data(&format!("{KIND}.json")))?;
     // Both have loaded the circuit and its parameters, and have a job that was proved.
@@ -123,15 +82,15 @@ fn compare(rounds: usize, calls: u32, rust: Prove<'_>, c: Prove<'_>) -> Result<(
     if proofs.iter().any(|proof| proof.len() != 192) {
         return Err("a proof has another length than 192 bytes".into());
     }
-    let run = |prove: Prove<'_>, id| prove(&request, id).map(|_| ());
-    let (first, second) = (|| run(rust, None), || run(c, None));
-    print("a proof", measure(rounds, 1, [&first, &second])?);
-    let again = Some("proved");
-    let (first, second) = (|| run(rust, again), || run(c, again));
-    print(
-        "a proved job again",
-        measure(rounds, calls, [&first, &second])?,
-    );
+    for (what, id, calls) in [
+        ("a proof", None, 1),
+        ("a proved job again", Some("proved"), calls),
+    ] {
+        let request = &request;
+        let arm = |prove: Prove<'_>| move |calls| timed(calls, || prove(request, id).map(|_| ()));
+        let arms: [(_, Arm<'_>); 2] = [("Rust", &mut arm(rust)), ("C", &mut arm(c))];
+        pairs::compare(what, (rounds, calls), arms)?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,6 @@
 //! The tests of the package, which are Python's, with the library that was just built.
+//! `CUZK_TEST_PYTHON` is a Python that has the package installed, such as that of a wheel. Then
+//! the tests are run with the installed one.
 
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 
@@ -28,22 +30,34 @@ fn with_memory_for_one(config: String) -> String {
     format!("{config}[memory]\ntotal_budget = \"{total_bytes}B\"\n{memory}")
 }
 
-#[test]
-fn the_package_passes_its_tests() {
-    if !has_python() {
-        eprintln!("skipped, for want of Python 3.9: the_package_passes_its_tests");
-        return;
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = tempfile::tempdir().unwrap();
-    let package = folder.path().join("cuzk");
+/// Makes the package in a folder, and returns a Python that finds it there.
+fn python_with_package(folder: &Path) -> Command {
+    let package = folder.join("cuzk");
     std::fs::create_dir(&package).unwrap();
-    let module = root.join("python/cuzk/__init__.py");
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/cuzk/__init__.py");
     std::fs::copy(module, package.join("__init__.py")).unwrap();
     // Cargo leaves the library of a test's crate beside the test.
     let test = std::env::current_exe().unwrap();
     let library = test.parent().unwrap().join("lib_cuzk.so");
     std::os::unix::fs::symlink(library, package.join("_cuzk.abi3.so")).unwrap();
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", folder);
+    python
+}
+
+#[test]
+fn the_package_passes_its_tests() {
+    let installed = std::env::var_os("CUZK_TEST_PYTHON");
+    if installed.is_none() && !has_python() {
+        eprintln!("skipped, for want of Python 3.9: the_package_passes_its_tests");
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let mut python = match installed {
+        Some(installed) => Command::new(installed),
+        None => python_with_package(folder.path()),
+    };
     let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
     let _in_the_cache = cuzk_testing::circuit_with_params(KIND, &cache);
     let keys = cuzk_testing::folder_with_porep_key(&cache);
@@ -55,9 +69,8 @@ fn the_package_passes_its_tests() {
     let pipe = srs_path(piped.path());
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    let output = Command::new("python3")
+    let output = python
         .arg(root.join("tests/test_cuzk.py"))
-        .env("PYTHONPATH", folder.path())
         .env(
             "CUZK_TEST_REQUEST",
             cuzk_testing::data(&format!("{KIND}.json")),

@@ -2,7 +2,7 @@
 //! insecure parameters of the smallest circuits. They are made when they are first needed.
 //! [`circuits`] are other circuits than Filecoin's. [`simulated`] has proofs that nobody had to
 //! prove. [`fuzz`] tries decoders. [`differential`] has the seeds of the tests that compare
-//! provers. [`heap`] counts what a test allocates.
+//! provers. [`heap`] counts what a test allocates. [`pairs`] compares two ways to make a call.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
@@ -11,6 +11,7 @@
 pub mod circuits;
 pub mod differential;
 pub mod heap;
+pub mod pairs;
 pub mod simulated;
 
 pub use cuzk_fuzz as fuzz;

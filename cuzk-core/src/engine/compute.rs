@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use cuzk_groth16::CircuitForm;
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::Isa;
-use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
+use cuzk_memory::{BufferPool, Checkpoint, ThrottleManner};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::dealloc::set_cpp_unbounded;
 use supraseal_sys::{GpuResources, set_gpu_threads};
@@ -50,7 +50,7 @@ impl Compute {
     ) -> Result<Self> {
         let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
         set_gpu_threads(gpu_threads).map_err(cannot_start)?;
-        set_cpp_unbounded(config.memory.dealloc == Dealloc::Unbounded);
+        set_cpp_unbounded(config.memory.dealloc.is_unbounded());
         Ok(Self {
             isa: config.cpu.isa,
             buffers: buffer_pool(config.memory.dealloc, memory_bytes),

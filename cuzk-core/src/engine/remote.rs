@@ -85,6 +85,12 @@ impl Remote {
         begin(core)
     }
 
+    /// Returns the way into an engine without threads.
+    #[cfg(test)]
+    pub(super) fn of(core: &Arc<Core>) -> Self {
+        Self(Arc::downgrade(core))
+    }
+
     /// Returns the state of the engine; none if it has ended.
     pub fn engine(&self) -> Option<EngineState> {
         let core = self.0.upgrade()?;

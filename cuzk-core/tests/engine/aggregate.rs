@@ -1,7 +1,9 @@
-//! `Engine::aggregate`. Tests of the command line have the chain's verifier, and no real proofs
-//! of a non-interactive PoRep: one partition of it is proved here.
+//! `Engine::aggregate`. The proofs of a non-interactive PoRep are simulated, here and in the tests
+//! of the command line, but for one partition that is proved here. The chain's verifier has a
+//! process of its own: it finds its files through the environment only.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -10,11 +12,15 @@ use cuzk_core::aggregate::{
 };
 use cuzk_core::engine::aggregate_while;
 use cuzk_core::error::ErrorCode;
-use cuzk_filecoin::{AggregateRequest, SectorSize, decode, decode_partition, vanilla};
+use cuzk_filecoin::verify::Verdict;
+use cuzk_filecoin::{
+    AggregateRequest, ProofRequest, SectorSize, decode, decode_partition, reference, vanilla,
+};
 use cuzk_groth16::aggregate::keys_bytes;
 use cuzk_memory::Checkpoint;
 use cuzk_testing::simulated::simulated_proofs;
 use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -100,6 +106,90 @@ fn a_partition_of_a_non_interactive_porep_is_proved_and_aggregated() {
     let sectors = AggregateRequest::of(&request, proofs).unwrap();
     engine.aggregate(&sectors).unwrap();
     engine.shutdown();
+}
+
+/// Set where the test below is run by the one after it.
+const CHILD: &str = "CUZK_TEST_REFERENCE";
+
+/// Seals a non-interactive sector. Returns its request, and the simulated proofs of its
+/// partitions.
+fn non_interactive_sector(seed: u64) -> (ProofRequest, Vec<u8>) {
+    let request = vanilla::make_non_interactive(SectorSize::KiB2, seed).unwrap();
+    let statement = decode(&request).unwrap();
+    let proofs = simulated_proofs(&*statement, &common::param_cache());
+    (request, proofs)
+}
+
+#[test]
+#[ignore = "run by the_chains_verifier_accepts_an_aggregate_of_non_interactive_sectors"]
+fn non_interactive_sectors_in_their_own_process() {
+    let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else {
+        return;
+    };
+    let [(first, proofs), (second, other_proofs)] = [1, 2].map(non_interactive_sector);
+    let mut sectors = AggregateRequest::of(&first, proofs).unwrap();
+    sectors.push(&second, other_proofs).unwrap();
+    assert_eq!((sectors.partitions(), sectors.padded_len()), (13, 32));
+    let engine = Engine::start(config_in(&folder)).unwrap();
+    let aggregate = engine.aggregate(&sectors).unwrap().as_bytes().to_vec();
+    let verified = |sectors: &AggregateRequest, bytes: &[u8]| {
+        let verdict = reference::verify_aggregate(sectors, bytes);
+        verdict.unwrap() == Verdict::Valid
+    };
+    assert!(verified(&sectors, &aggregate));
+
+    // A point in the place of another one, near the end: it decodes.
+    let mut altered = aggregate.clone();
+    let len = altered.len();
+    altered.copy_within(len - 48.., len - 96);
+    assert!(!verified(&sectors, &altered));
+    let list: Value = serde_json::from_slice(&sectors.to_json()).unwrap();
+    let changed = |change: &dyn Fn(&mut [Value])| {
+        let mut list = list.clone();
+        change(list["sectors"].as_array_mut().unwrap());
+        AggregateRequest::from_json(&serde_json::to_vec(&list).unwrap()).unwrap()
+    };
+    let same = changed(&|_| ());
+    assert!(same == sectors && verified(&same, &aggregate));
+    // The aggregate is of these sectors, in this order, and of nothing else.
+    let of_the_first =
+        |key: &'static str| move |sectors: &mut [Value]| sectors[1][key] = sectors[0][key].clone();
+    let (comm_r, ticket) = (of_the_first("comm_r"), of_the_first("ticket"));
+    let next = |sectors: &mut [Value]| sectors[1]["sector_number"] = json!(7);
+    let swap = |sectors: &mut [Value]| sectors.swap(0, 1);
+    let changes: [&dyn Fn(&mut [Value]); 4] = [&comm_r, &ticket, &next, &swap];
+    for (number, change) in changes.into_iter().enumerate() {
+        assert!(!verified(&changed(change), &aggregate), "{number}");
+    }
+
+    // The first proof of the second sector in the place of its last one, in base64.
+    let wrong = changed(&|sectors: &mut [Value]| {
+        let proofs = sectors[1]["proof"].as_str().unwrap();
+        let [first, others] = [&proofs[..256], &proofs[..12 * 256]];
+        sectors[1]["proof"] = json!([others, first].concat());
+    });
+    let refused = engine.aggregate(&wrong).unwrap_err().to_string();
+    assert!(refused.starts_with("sectors[1].proof: "), "{refused}");
+    assert!(refused.contains("partition 12"), "{refused}");
+    engine.shutdown();
+}
+
+#[test]
+fn the_chains_verifier_accepts_an_aggregate_of_non_interactive_sectors() {
+    let folder = folder_with_porep_key(&common::param_cache());
+    put_srs(folder.path(), 3, 32);
+    let test = "aggregate::non_interactive_sectors_in_their_own_process";
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env("FIL_PROOFS_PARAMETER_CACHE", folder.path())
+        .env(CHILD, folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{output:?}"
+    );
 }
 
 #[test]

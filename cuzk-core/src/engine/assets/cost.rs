@@ -79,13 +79,19 @@ impl KeyFiles {
         &self.shapes
     }
 
-    /// The files of these parameters, with the multiples that their MSMs use.
+    /// Returns the files of these parameters, with the multiples that their MSMs use.
     pub(super) fn new(params: &MappedParams, multiples: Option<&MappedMultiples>) -> Self {
-        // Multiples are read as often as the parameters are.
-        let multiples_bytes = multiples.map_or(0, MappedMultiples::file_bytes);
+        let multiples = multiples.map(|multiples| (multiples.file_bytes(), multiples.shapes()));
+        Self::of(params.file_bytes(), multiples)
+    }
+
+    /// Returns files of these sizes in bytes: parameters, and multiples with their shapes.
+    pub(in crate::engine) fn of(params_bytes: usize, multiples: Option<(usize, Shapes)>) -> Self {
+        let (multiples_bytes, shapes) = multiples.unwrap_or_default();
         Self {
-            bytes: (params.file_bytes() + multiples_bytes) as u64,
-            shapes: multiples.map(MappedMultiples::shapes).unwrap_or_default(),
+            // Multiples are read as often as the parameters are.
+            bytes: (params_bytes + multiples_bytes) as u64,
+            shapes,
         }
     }
 }
@@ -241,6 +247,13 @@ mod tests {
             form: CircuitForm::default(),
             costs: Mutex::new(HashMap::from([(ID, cost)])),
         }
+    }
+
+    #[test]
+    fn the_bytes_of_files_are_those_of_parameters_and_multiples() {
+        let shapes = Shapes::default();
+        assert_eq!(KeyFiles::of(40, Some((3, shapes))).bytes, 43);
+        assert_eq!(KeyFiles::of(40, None), KeyFiles { bytes: 40, shapes });
     }
 
     #[test]

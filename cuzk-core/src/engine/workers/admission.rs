@@ -158,7 +158,7 @@ fn load_assets(
 }
 
 /// Returns threads that a lane's worker does not share with work that is paused for it.
-fn pool_of(core: &Core, lane: Lane) -> &ThreadPool {
+pub(super) fn pool_of(core: &Core, lane: Lane) -> &ThreadPool {
     let dedicated = (lane != Lane::Common).then(|| core.fleet.dedicated_slot(lane));
     let worker = dedicated.and_then(|slot| core.fleet.dedicated(slot));
     worker.map_or(core.compute.synthesis_pool(), |worker| &worker.pool)

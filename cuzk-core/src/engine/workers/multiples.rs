@@ -17,7 +17,7 @@ use cuzk_scheduler::priority::Priority;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::Result;
-use crate::engine::assets::AssetKey;
+use crate::engine::assets::{AssetKey, MultiplesQueue};
 use crate::engine::cannot_start;
 use crate::engine::core::Core;
 use crate::error::ErrorCode;
@@ -26,7 +26,7 @@ use crate::timeline::Stage;
 
 /// What came of a circuit's multiples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looked {
+pub(super) enum Looked {
     /// They are as good as they get.
     Done,
     /// There is no memory at this moment.
@@ -37,23 +37,26 @@ enum Looked {
 pub(super) fn run(core: &Core) {
     let queue = &core.assets.multiples;
     while let Some(id) = queue.next() {
-        match catch_panic("multiples", || look_at(core, id)) {
-            Ok(Looked::NoMemory) => {
-                queue.postpone();
-                continue;
-            }
-            Err(error) if !queue.is_closed() => tracing::warn!(
-                circuit = %id,
-                code = %ErrorCode::of(&error),
-                %error,
-                "the multiples of its parameters' points could not be made; proofs take \
-                 longer without them: take the kind out of srs.multiples for no further \
-                 attempt, or make them with `cuzk params prepare`"
-            ),
-            Ok(Looked::Done) | Err(_) => {}
-        }
-        queue.done();
+        end_look(queue, id, catch_panic("multiples", || look_at(core, id)));
     }
+}
+
+/// Takes the circuit in work out of the queue, or puts it behind the others if there is no
+/// memory. An error is logged, unless the queue was closed, which stops the work.
+pub(super) fn end_look(queue: &MultiplesQueue, id: CircuitId, looked: Result<Looked>) {
+    match looked {
+        Ok(Looked::NoMemory) => return queue.postpone(),
+        Err(error) if !queue.is_closed() => tracing::warn!(
+            circuit = %id,
+            code = %ErrorCode::of(&error),
+            %error,
+            "the multiples of its parameters' points could not be made; proofs take longer \
+             without them: take the kind out of srs.multiples for no further attempt, or make \
+             them with `cuzk params prepare`"
+        ),
+        Ok(Looked::Done) | Err(_) => {}
+    }
+    queue.done();
 }
 
 /// Ends the maker at its next checkpoint.
@@ -63,7 +66,7 @@ pub(super) fn stop(core: &Core) {
 }
 
 /// Looks at a circuit's multiples once there is memory for making them.
-fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
+pub(super) fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
     let Some(need) = need(core, id) else {
         return Ok(Looked::Done);
     };

@@ -58,6 +58,10 @@ pub(super) struct SimulatedDevice {
     /// True if it adds up bits. That takes a run more time than all else, and no proof of a
     /// run needs the sums.
     adds_bits: AtomicBool,
+    /// What happens while it adds up bits.
+    meanwhile: Mutex<Box<dyn Fn() + Send>>,
+    /// The number of partitions of the batch whose memory it was last asked for.
+    batch: AtomicUsize,
     /// How often it let go of a circuit, and of parameters.
     circuits_gone: AtomicUsize,
     params_gone: AtomicUsize,
@@ -72,6 +76,8 @@ impl SimulatedDevice {
             pool: Arc::clone(&bench.pool),
             next: Mutex::new((Deed::Prove, 0)),
             adds_bits: AtomicBool::new(false),
+            meanwhile: Mutex::new(Box::new(|| ())),
+            batch: AtomicUsize::new(0),
             circuits_gone: AtomicUsize::new(0),
             params_gone: AtomicUsize::new(0),
         })
@@ -80,6 +86,16 @@ impl SimulatedDevice {
     /// Has it add up bits from now on.
     pub(super) fn add_bits(&self) {
         self.adds_bits.store(true, Ordering::Relaxed);
+    }
+
+    /// Has this happen each time while it adds up bits.
+    pub(super) fn meanwhile(&self, happens: impl Fn() + Send + 'static) {
+        *self.meanwhile.lock().unwrap() = Box::new(happens);
+    }
+
+    /// Returns the number of partitions of the batch whose memory it was last asked for.
+    pub(super) fn last_batch(&self) -> usize {
+        self.batch.load(Ordering::Relaxed)
     }
 
     /// Returns how often it let go of a circuit, and of parameters.
@@ -128,6 +144,7 @@ impl Backend for SimulatedDevice {
 
     /// Two partitions have the memory of one.
     fn batch_footprint(&self, _: &Circuit, partitions: usize) -> Option<Footprint> {
+        self.batch.store(partitions, Ordering::Relaxed);
         self.is_this_cpu.then(|| Footprint {
             peak_bytes: 50 * MIB * partitions as u64,
             finish_bytes: 0,
@@ -139,6 +156,7 @@ impl Backend for SimulatedDevice {
         if !self.adds_bits.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }
+        (self.meanwhile.lock().unwrap())();
         let resources = Arc::clone(&self.resources);
         CpuBackend::new(resources, Arc::clone(&self.pool)).sum_bits(batch, trace)
     }

@@ -1,20 +1,25 @@
 //! Circuits and parameters: loaded, charged, replaced and let go of.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::CircuitForm;
+use cuzk_groth16::backend::Footprint;
 use cuzk_groth16::backend::footprint::circuit_bytes;
 use cuzk_groth16::evaluate::{form_bytes_of_circuit, form_bytes_of_partition};
 use cuzk_groth16::params::{GenerateOptions, LoadedParams, ParamCache, Shapes};
 use cuzk_kernels::Isa;
 use cuzk_memory::Checkpoint;
+use cuzk_scheduler::admission::Turn;
 
 use super::*;
 use crate::Error;
 use crate::circuits::parameter_files;
+use crate::engine::assets::cost::{Charge, KeyFiles};
 use crate::engine::preload::{evict, preload};
+use crate::engine::workers::admission::take_turn;
 use crate::engine::workers::learn;
 
 const MIB: u64 = 1 << 20;
@@ -258,6 +263,73 @@ fn files_that_cannot_be_used_take_nobodys_place() {
         assert_eq!(told, 1, "{lines}");
         assert!(case.core().assets.are_current(id, &old));
     }
+}
+
+/// A mapped file that was written to is not the file that was mapped, so it is not kept.
+#[test]
+fn parameters_that_were_written_to_are_read_again() {
+    let case = evicting();
+    let (core, id) = (case.core(), id(POREP));
+    let _old = case.params(id);
+    let never = Checkpoint::never();
+    let circuit = core.assets.circuit(id, &never).unwrap();
+    let name = parameter_files(id).unwrap().params;
+    let path = case.bench.config.srs.param_cache.join(name);
+    let len = fs::metadata(&path).unwrap().len();
+    // In its place, and longer: what is mapped stays there.
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&vec![0; len as usize + 1], 0).unwrap();
+    let read = core.params(id, &circuit, &never).map(|_| ());
+    assert!(matches!(read, Err(Error::Params(_))), "{read:?}");
+}
+
+/// Nothing is loaded that could go on in the place of the new files.
+#[test]
+fn no_old_parameters_go_on_where_none_are_loaded() {
+    let case = evicting();
+    let (core, id) = (case.core(), id(POREP));
+    drop(case.params(id));
+    evict(core, id).unwrap();
+    let folder = &case.bench.config.srs.param_cache;
+    let bad = folder.join("bad");
+    fs::write(&bad, "no parameters").unwrap();
+    move_into(&bad, &folder.join(parameter_files(id).unwrap().params));
+    let never = Checkpoint::never();
+    let circuit = core.assets.circuit(id, &never).unwrap();
+    let lines = logged(|| {
+        let read = core.params(id, &circuit, &never).map(|_| ());
+        assert!(matches!(read, Err(Error::Params(_))), "{read:?}");
+    });
+    assert!(!lines.contains("with the old ones"), "{lines}");
+}
+
+/// The files of its circuit were replaced by larger ones after it was charged.
+#[test]
+fn an_attempt_that_was_charged_for_other_files_is_charged_again() {
+    let case = Case::new(1, false);
+    let (core, lane) = (case.core(), Lane::Common);
+    case.accept(POREP, 2);
+    let first = case.admit(lane).unwrap();
+    let expected = Arc::clone(&first.footprint);
+    let Charge::Proving(files, _) = first.attempt.charge else {
+        panic!("its circuit is known");
+    };
+    let mut turn = core.dispatch.admission.try_next(lane).unwrap();
+    let Turn::Admitted { item, .. } = &mut turn else {
+        panic!("there is memory for it");
+    };
+    let others = KeyFiles::of(1, None);
+    assert_ne!(files, others);
+    let footprint = Footprint {
+        peak_bytes: 1,
+        ..(*expected).clone()
+    };
+    item.charge = Charge::Proving(others, Arc::new(footprint));
+    assert!(take_turn(core, turn, lane).is_none());
+    let admitted = case.admit(lane).unwrap();
+    assert_eq!(admitted.footprint, expected);
+    let charged = &admitted.attempt.charge;
+    assert!(matches!(charged, Charge::Proving(of, _) if *of == files));
 }
 
 /// GPUs do not use multiples, and neither does a CPU without the instructions.

@@ -61,6 +61,35 @@ fn an_attempt_has_sums_with_as_many_as_its_memory_allows() {
     assert_eq!(case.served(), [2, 2]);
 }
 
+/// What is kept for the pass is told by the footprint of its attempts.
+#[test]
+fn room_is_made_for_as_many_as_are_together() {
+    let case = Case::adding_bits(10);
+    case.accept(POREP, 4);
+    assert!(case.add_bits().attempt.bit_sums.is_some());
+    assert_eq!(case.served(), [2]);
+    assert_eq!(case.life.devices[0].last_batch(), 2);
+}
+
+/// A pass that stood still for critical work says nothing about the time that it takes.
+#[test]
+fn attempts_share_the_time_of_a_pass_that_was_not_paused() {
+    for is_paused in [false, true] {
+        let case = Case::adding_bits(10);
+        let pause = Arc::clone(&case.core().dispatch.pause);
+        case.life.devices[0].meanwhile(move || {
+            std::thread::sleep(Duration::from_millis(1));
+            if is_paused {
+                drop(pause.raise());
+            }
+        });
+        case.accept(POREP, 2);
+        // The clock of a case stands still. That of a pass does not.
+        let spent = case.add_bits().attempt.spent;
+        assert_eq!(spent == Duration::ZERO, is_paused, "{spent:?}");
+    }
+}
+
 #[test]
 fn no_more_are_together_than_the_configuration_allows() {
     for (max_batch, expected) in [(1, &[][..]), (2, &[2])] {

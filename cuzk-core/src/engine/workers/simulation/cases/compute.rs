@@ -1,6 +1,7 @@
 //! The threads and the memory of stages, the memory that is kept, and the metrics of it.
 
 use std::collections::HashMap;
+use std::ptr;
 
 use cuzk_groth16::backend::HostBG2;
 use cuzk_memory::{Checkpoint, Dealloc};
@@ -13,6 +14,7 @@ use crate::Error;
 use crate::config::Devices;
 use crate::engine::assets::DigestState;
 use crate::engine::preload::reserve;
+use crate::engine::workers::admission::pool_of;
 use crate::engine::{device_options, devices, host_b_g2};
 
 /// Returns the gauges and counters that this thread sets during `work`, by name.
@@ -70,6 +72,23 @@ fn only_work_that_is_not_critical_is_throttled() {
             resources.throttle.is_some()
         };
         assert_eq!([false, true].map(is_throttled), [is_on, false]);
+    }
+}
+
+/// The loading of a critical circuit waits for no thread of what is paused for it.
+#[test]
+fn each_lane_loads_on_its_own_threads() {
+    let case = Case::new(1, false);
+    let (config, pool) = (case.sizes.config.clone(), Arc::clone(&case.bench.pool));
+    // Dedicated workers with threads of their own.
+    let core = Core::new(config, pool, Vec::new(), Arc::new(Request::decode)).unwrap();
+    let on = |lane| ptr::from_ref(pool_of(&core, lane));
+    let synthesis = ptr::from_ref(core.compute.synthesis_pool());
+    assert_eq!(on(Lane::Common), synthesis);
+    for lane in DEDICATED {
+        let worker = core.fleet.dedicated(core.fleet.dedicated_slot(lane));
+        assert_eq!(on(lane), Arc::as_ptr(&worker.unwrap().pool), "{lane:?}");
+        assert_ne!(on(lane), synthesis);
     }
 }
 

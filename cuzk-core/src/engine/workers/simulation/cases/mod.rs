@@ -11,6 +11,7 @@ mod devices;
 mod ends;
 mod entrance;
 mod journal;
+mod multiples;
 mod outside;
 mod probation;
 mod queue;

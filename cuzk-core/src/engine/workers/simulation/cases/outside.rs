@@ -9,7 +9,8 @@ use super::*;
 use crate::Error;
 use crate::engine::dispatch::share;
 use crate::engine::status::Status;
-use crate::engine::{Elsewhere, PartitionId, QueuedPartition};
+use crate::engine::workers::resume::resume_if_readable;
+use crate::engine::{Elsewhere, PartitionId, QueuedPartition, Remote};
 use crate::job::Place;
 
 /// A place that notes what it is told.
@@ -197,6 +198,30 @@ fn what_others_have_proved_is_over_here() {
     job.places().set(0, Place::Over);
     case.core().dispatch.drop_over();
     assert_eq!(case.waiting(), [(job.number(), 1, Lane::Common)]);
+}
+
+/// A job that was left in the journal, before and after it was taken out, read and queued.
+#[test]
+fn a_place_has_heard_of_each_job_that_there_is_room_for() {
+    let (mut case, _) = shared(|_| ());
+    let old = Remote::of(case.core());
+    case.core().dispatch.drain(true);
+    let left = |case: &Case| case.submit(request(POREP, 1), waits("a")).unwrap();
+    let job = left(&case);
+    let core = case.core();
+    assert!(job.input().is_none() && old.has_resumed(), "it is held");
+    core.dispatch.drain(false);
+    assert!(!old.has_resumed(), "there is room for it");
+    let taken = core.jobs.waiting.take(|_| true).unwrap();
+    assert!(!old.has_resumed(), "it is read");
+    core.dispatch.drain(true);
+    assert!(!old.has_resumed(), "it is read all the same");
+    core.dispatch.drain(false);
+    let resumed = resume_if_readable(core, &*case.life.recorder.journal, &taken, &mut false);
+    assert!(matches!(resumed, Some(Ok(()))));
+    assert!(job.input().is_some() && old.has_resumed(), "it is queued");
+    case.kill();
+    assert!(old.has_resumed(), "the engine has ended");
 }
 
 /// Others failed to prove it, so its statement is checked before it is proved here.

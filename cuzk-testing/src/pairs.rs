@@ -1,0 +1,72 @@
+//! The time of a call in two ways, measured in turns.
+//!
+//! Not a bench: it has no inputs. The invariant: a round has a sample of each way, so that what
+//! slows a machine down slows both.
+
+use std::error::Error;
+use std::time::Instant;
+
+/// Makes so many calls, and returns the seconds that they took.
+pub type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<f64, Box<dyn Error>>;
+
+/// Makes so many calls, and returns the seconds that they took.
+///
+/// # Errors
+///
+/// The first error of a call.
+pub fn timed(
+    calls: u32,
+    mut call: impl FnMut() -> Result<(), Box<dyn Error>>,
+) -> Result<f64, Box<dyn Error>> {
+    let begun = Instant::now();
+    for _ in 0..calls {
+        call()?;
+    }
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// Makes calls in both ways, which begin in turns, and prints what a call takes in each way, and
+/// how much longer it takes in the second one.
+///
+/// # Errors
+///
+/// The first error of a call.
+pub fn compare(
+    what: &str,
+    (rounds, calls): (usize, u32),
+    [(first, by_first), (second, by_second)]: [(&str, Arm<'_>); 2],
+) -> Result<(), Box<dyn Error>> {
+    let mut samples = [Vec::new(), Vec::new()];
+    let arms = [by_first, by_second];
+    for round in 0..rounds {
+        for turn in 0..2 {
+            let arm = (round + turn) % 2;
+            let took_s = (arms[arm])(calls)?;
+            samples[arm].push(took_s * 1e6 / f64::from(calls));
+        }
+    }
+    let [of_first, of_second] = samples;
+    let pairs = of_second.iter().zip(&of_first);
+    let more = sorted(pairs.map(|(second, first)| second - first).collect());
+    let of = |part: usize| more[more.len() * part / 4];
+    println!(
+        "{what}: {first} {:.1} us, {second} {:.1} us (medians of {rounds} rounds); {second} takes \
+         {:+.1} us more in the median round, {:+.1} to {:+.1} us in the middle half",
+        middle(of_first),
+        middle(of_second),
+        of(2),
+        of(1),
+        of(3),
+    );
+    Ok(())
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn middle(values: Vec<f64>) -> f64 {
+    let values = sorted(values);
+    values[values.len() / 2]
+}
