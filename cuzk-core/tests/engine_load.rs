@@ -280,7 +280,7 @@ struct Ran {
     faults: u64,
     /// The most that the pool kept when a round was over.
     kept_bytes_max: u64,
-    /// Resident after 50 jobs and after 200, at rest.
+    /// Resident after 50 jobs and after all of them, at rest.
     resident_bytes: [Option<u64>; 2],
     /// The part of it that the pool keeps.
     kept_bytes: [u64; 2],
@@ -299,9 +299,14 @@ fn partitions_bytes(config: &Config) -> [u64; ProofKind::ALL.len()] {
     ProofKind::ALL.map(of)
 }
 
-/// Two hundred jobs with the real circuits, cancellations and faults, a large one in
-/// every ten.
-fn two_hundred_real_jobs(config: &Config) -> Ran {
+/// Returns the rounds of ten jobs, at least 6. The nightly run has more.
+fn rounds() -> usize {
+    let rounds = std::env::var("CUZK_TEST_LOAD_ROUNDS").ok();
+    rounds.map_or(10, |rounds| rounds.parse().unwrap())
+}
+
+/// Jobs with the real circuits, cancellations and faults, a large one in every ten.
+fn real_jobs(config: &Config, rounds: usize) -> Ran {
     let engine = engine_on(
         config,
         &[&Scripted::faulty(config), &Scripted::good(config)],
@@ -318,7 +323,7 @@ fn two_hundred_real_jobs(config: &Config) -> Ran {
         kept_bytes: [0; 2],
     };
     let large = [ProofKind::Porep, ProofKind::SnapDeals];
-    for round in 0..20_usize {
+    for round in 0..rounds {
         let mut kinds = round_of(large[round % large.len()]);
         kinds.shuffle(&mut rng);
         let mut jobs = Vec::new();
@@ -346,7 +351,7 @@ fn two_hundred_real_jobs(config: &Config) -> Ran {
         }
         let memory = engine.status().memory;
         ran.kept_bytes_max = ran.kept_bytes_max.max(memory.kept_bytes);
-        if let 4 | 19 = round {
+        if [4, rounds - 1].contains(&round) {
             common::wait_until("the pool is at rest", || {
                 let memory = engine.status().memory;
                 memory.pool_bytes == 0 && memory.kept_bytes <= partition_bytes
@@ -371,12 +376,13 @@ fn two_hundred_real_jobs(config: &Config) -> Ran {
 
 /// The same with the real circuits. Memory that is resident at rest does not grow, all of it.
 #[test]
-fn two_hundred_real_jobs_end_as_they_should_and_memory_stays_flat() {
+fn real_jobs_end_as_they_should_and_memory_stays_flat() {
     let _alone = alone();
+    let rounds = rounds();
     let config = common::config();
     let each = partitions_bytes(&config);
     let started = Instant::now();
-    let ran = two_hundred_real_jobs(&config);
+    let ran = real_jobs(&config, rounds);
     println!(
         "{} proved, {} cancelled, {} faults, {:.0} s; {:?} bytes kept",
         ran.proved,
@@ -385,7 +391,7 @@ fn two_hundred_real_jobs_end_as_they_should_and_memory_stays_flat() {
         started.elapsed().as_secs_f64(),
         ran.kept_bytes_max,
     );
-    assert_eq!(ran.proved + ran.cancelled, 200);
+    assert_eq!(ran.proved + ran.cancelled, 10 * rounds);
     assert!(ran.faults > 0);
     // Whatever came together, there are no more blocks of a kind than partitions that
     // could use them at once: in synthesis, before and on devices, and after them, and

@@ -222,7 +222,24 @@ fn used_bytes(child: &str, kind: ProofKind, manner: Manner, params: &Path) -> u6
 /// times.
 #[cfg(target_os = "linux")]
 fn check(child: &str, kind: ProofKind, manner: Manner, params: &Path, said: u64) {
-    let is_near = |used: u64| used.abs_diff(said) as f64 <= TOLERANCE * used.min(said) as f64;
+    check_with((TOLERANCE, TOLERANCE), child, kind, manner, params, said);
+}
+
+/// [`check`] with two tolerances: for more used than is said, and for more said than is used.
+/// Each is a part of the smaller one.
+#[cfg(target_os = "linux")]
+fn check_with(
+    (more_used, more_said): (f64, f64),
+    child: &str,
+    kind: ProofKind,
+    manner: Manner,
+    params: &Path,
+    said: u64,
+) {
+    let is_near = |used: u64| {
+        let part = |more: u64, less: u64| more.saturating_sub(less) as f64 / less as f64;
+        part(used, said) <= more_used && part(said, used) <= more_said
+    };
     let used_bytes = || used_bytes(child, kind, manner, params);
     let first = used_bytes();
     println!("{kind} {manner:?}: said {said}, used {first}");
@@ -273,7 +290,11 @@ fn a_batch_uses_what_it_is_said_to() {
     let said = batch_footprint(&circuit, &workspace, BATCH).peak_bytes;
     assert!(said < partition_bytes(&circuit, &workspace, &Shapes::default()));
     let params = common::param_cache();
-    check("child_that_batches", kind, manner, &params, said);
+    // The footprint adds up the heap of writing a witness and the blocks of the sums, which come
+    // one after the other. Blocks of AVX2 are smaller, so the heap is a larger part there.
+    let tolerance = (TOLERANCE, 0.15);
+    let child = "child_that_batches";
+    check_with(tolerance, child, kind, manner, &params, said);
 }
 
 /// With multiples of its parameters' points, which other sums are made with.

@@ -233,7 +233,11 @@ const BROKEN: &[(&str, &str, &[&str], Break)] = &[
         "a budget below a partition",
         "memory",
         &["ok", "error"],
-        |machine| configured(machine, "[memory]\ntotal_budget = \"17MiB\"\n"),
+        // Below what a partition takes with any instructions.
+        |machine| {
+            let memory = "[memory]\ntotal_budget = \"17MiB\"\nsafety_margin = \"8MiB\"\n";
+            configured(machine, memory)
+        },
     ),
     (
         "a circuit that is not compiled",

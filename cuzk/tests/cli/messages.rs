@@ -100,7 +100,8 @@ fn each_failure_has_the_exit_code_of_its_code() {
     std::fs::create_dir(scratch.at("journal")).unwrap();
     let journal = format!("[jobs]\njournal = {:?}\n", text(&scratch.at("journal")));
     has_code("CUZK-0021", 2, &scratch.prove(&journal, "p", &[]));
-    let small = scratch.prove("[memory]\ntotal_budget = \"17MiB\"\n", "p", &[]);
+    let memory = "[memory]\ntotal_budget = \"17MiB\"\nsafety_margin = \"8MiB\"\n";
+    let small = scratch.prove(memory, "p", &[]);
     has_code("CUZK-0010", 1, &small);
     assert!(
         stderr(&small).contains(" MiB of memory are needed"),
