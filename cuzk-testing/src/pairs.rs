@@ -25,8 +25,8 @@ pub fn timed(
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// Makes calls in both ways, which begin in turns, and prints what a call takes in each way, and
-/// how much longer it takes in the second one.
+/// Makes calls in both ways, which begin in turns. Prints what a call takes in each way, and how
+/// much longer it takes in the second one.
 ///
 /// # Errors
 ///

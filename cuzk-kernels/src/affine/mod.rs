@@ -117,9 +117,9 @@ pub(crate) trait Kernel: Copy + Send + Sync {
     fn import(self, from: &[Self::Affine], to: &mut [Self::Point]);
 
     /// Converts the points with these indices among `encoded` ones, which are
-    /// uncompressed as in ZCash's format, one for each place of `to`. `false`
-    /// if one is missing, infinite, not on the curve or of order three, or if
-    /// this implementation reads no encodings; `to` is then of no use.
+    /// uncompressed as in ZCash's format, one for each place of `to`. Returns
+    /// `false` if one is missing, infinite, not on the curve or of order three,
+    /// or if this implementation reads no encodings. Then `to` is of no use.
     fn import_encoded(self, _encoded: &[u8], _indices: &[u32], _to: &mut [Self::Point]) -> bool {
         false
     }

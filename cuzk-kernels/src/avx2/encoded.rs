@@ -1,8 +1,8 @@
 //! Encoded points, sixteen at a time: read, checked to be on the curve, and converted.
 //!
 //! Not their subgroup, except that an x of zero is refused, as blst does: such a point has order
-//! three. A point is x and y, uncompressed as in ZCash's format: numbers with the
-//! highest byte first, and in G2 the second component before the first. The three highest bits
+//! three. A point is x and y, uncompressed as in ZCash's format. Numbers have the
+//! highest byte first. In G2 the second component comes before the first. The three highest bits
 //! of x are flags, which a finite point does not have. With any of them x is no residue, because
 //! the modulus has 381 bits.
 //!
@@ -70,7 +70,7 @@ impl Block<'_> {
     }
 }
 
-/// What it takes to read a block, and its points.
+/// The constants for reading a block, and its points.
 struct Decoder<const N: usize> {
     radix_squared: Elements,
     b: Coordinate<N>,

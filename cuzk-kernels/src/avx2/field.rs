@@ -1,4 +1,4 @@
-//! What both fields have in common, whose numbers are limbs in floating-point registers.
+//! The code that both fields share. Their numbers are limbs in floating-point registers.
 //!
 //! Not their products, which are assembly of so many limbs. [`limbs`](super::limbs) says what
 //! limbs and columns are. Invariant: nothing here rounds a value, and only carries move bits
@@ -18,7 +18,7 @@ pub(super) trait Field<const W: usize, const L: usize> {
     const WORDS: [u64; W];
     /// Bits of a limb.
     const BITS: usize;
-    /// What a limb has to be less than to have so many bits.
+    /// The bound that a limb of so many bits is less than.
     const RADIX: f64 = (1_u64 << Self::BITS) as f64;
     /// The bits of a limb.
     const MASK: u64 = (1 << Self::BITS) - 1;

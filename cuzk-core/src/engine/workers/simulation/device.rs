@@ -58,7 +58,7 @@ pub(super) struct SimulatedDevice {
     /// True if it adds up bits. That takes a run more time than all else, and no proof of a
     /// run needs the sums.
     adds_bits: AtomicBool,
-    /// What happens while it adds up bits.
+    /// Called each time while it adds up bits.
     meanwhile: Mutex<Box<dyn Fn() + Send>>,
     /// The number of partitions of the batch whose memory it was last asked for.
     batch: AtomicUsize,

@@ -61,7 +61,7 @@ fn an_attempt_has_sums_with_as_many_as_its_memory_allows() {
     assert_eq!(case.served(), [2, 2]);
 }
 
-/// What is kept for the pass is told by the footprint of its attempts.
+/// The footprint of the attempts of a pass says how much is kept for it.
 #[test]
 fn room_is_made_for_as_many_as_are_together() {
     let case = Case::adding_bits(10);
