@@ -102,12 +102,12 @@ impl<const N: usize> Decoder<N> {
         for axis in 0..2 {
             let mut any = [_mm256_setzero_si256(); GROUPS];
             for component in 0..N {
-                for group in 0..GROUPS {
+                for (group, any) in any.iter_mut().enumerate() {
                     let numbers = load_encoded(block.group::<N>(group, axis, component));
                     if !are_residues(&numbers) {
                         return false;
                     }
-                    any[group] = _mm256_or_si256(any[group], bits(&numbers));
+                    *any = _mm256_or_si256(*any, bits(&numbers));
                     self.numbers[group] = limbs(&numbers);
                 }
                 let to = &mut self.point[axis].0[component];

@@ -24,6 +24,7 @@ pub(crate) mod ntt;
 mod points;
 mod rows;
 mod scalar;
+mod scalar_limbs;
 mod sums;
 mod words;
 

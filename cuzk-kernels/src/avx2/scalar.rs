@@ -13,38 +13,10 @@
 use std::arch::x86_64::*;
 
 use super::assembly::{clear_low_scalars, product_scalars, reduce_high_scalars};
-use super::field::{self, Column, Columns, Constants, Field, float, transpose};
+use super::field::{self, Field as _, float, transpose};
+use super::scalar_limbs::{LIMBS, Order};
+pub(super) use super::scalar_limbs::{ScalarLimbs, ScalarWords, ScalarWork};
 use super::{GROUPS, LANES};
-use crate::arithmetic::GROUP_ORDER;
-
-/// Limbs of a scalar.
-pub(super) const LIMBS: usize = 6;
-
-/// Columns of a product.
-const COLUMNS: usize = 2 * LIMBS - 1;
-
-/// The limbs of four scalars.
-pub(super) type ScalarLimbs = [__m256d; LIMBS];
-
-/// The columns of four products.
-pub(super) type WideScalar = [Column; COLUMNS];
-
-/// Columns in which products are reduced.
-pub(super) type ScalarWork = Columns<COLUMNS>;
-
-/// A residue of blst.
-pub(super) type ScalarWords = [u64; 4];
-
-/// The field of scalars. The order is 1 − 2^32 modulo 2^43, so −1 / order is −1 − 2^32.
-struct Order;
-
-impl Field<4, LIMBS> for Order {
-    const WORDS: ScalarWords = GROUP_ORDER;
-    const BITS: usize = 43;
-}
-
-/// The constants that the assembly reads.
-pub(super) static SCALAR_CONSTANTS: Constants = Constants::of::<Order, 4, LIMBS>();
 
 /// Brings limbs, which are below 2^52, to 2^42 and at most 512 more, all but the last.
 #[inline]
@@ -140,6 +112,7 @@ mod tests {
 
     use super::super::Avx2;
     use super::*;
+    use crate::arithmetic::GROUP_ORDER;
 
     /// Residues, many of them at the ends.
     fn residue() -> impl Strategy<Value = ScalarWords> {

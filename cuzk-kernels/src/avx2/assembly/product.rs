@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // assembly that reads and writes memory
 
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
-use crate::avx2::scalar::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
+use crate::avx2::scalar_limbs::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
 
 /// Products of limb `i` of the first factor: those that are the first of their columns, and the
 /// others. Each is a column and a limb of the second factor. Columns are `new`, or there is

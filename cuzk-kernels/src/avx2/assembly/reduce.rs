@@ -4,7 +4,7 @@
 
 use crate::avx2::GROUPS;
 use crate::avx2::limbs::{CONSTANTS, Limbs, Wide};
-use crate::avx2::scalar::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
+use crate::avx2::scalar_limbs::{SCALAR_CONSTANTS, ScalarLimbs, WideScalar};
 
 /// The memory of the high part (0) or the low part (32) of a group's column.
 macro_rules! part {

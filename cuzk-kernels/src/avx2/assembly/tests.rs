@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::super::field::{Column, Constants, Field as _};
 use super::super::limbs::{Base, COLUMNS, CONSTANTS, LIMBS, Work};
-use super::super::scalar::{LIMBS as SCALAR_LIMBS, SCALAR_CONSTANTS, ScalarWork};
+use super::super::scalar_limbs::{LIMBS as SCALAR_LIMBS, SCALAR_CONSTANTS, ScalarWork};
 use super::super::{Avx2, GROUPS, LANES};
 use super::*;
 
