@@ -86,9 +86,9 @@ fn compare(rounds: usize, calls: u32, rust: Prove<'_>, c: Prove<'_>) -> Result<(
         ("a proof", None, 1),
         ("a proved job again", Some("proved"), calls),
     ] {
-        let request = &request;
-        let arm = |prove: Prove<'_>| move |calls| timed(calls, || prove(request, id).map(|_| ()));
-        let arms: [(_, Arm<'_>); 2] = [("Rust", &mut arm(rust)), ("C", &mut arm(c))];
+        let mut by_rust = |calls| timed(calls, || rust(&request, id).map(|_| ()));
+        let mut by_c = |calls| timed(calls, || c(&request, id).map(|_| ()));
+        let arms: [(_, Arm<'_>); 2] = [("Rust", &mut by_rust), ("C", &mut by_c)];
         pairs::compare(what, (rounds, calls), arms)?;
     }
     Ok(())

@@ -111,6 +111,9 @@ fn a_partition_of_a_non_interactive_porep_is_proved_and_aggregated() {
 /// Set where the test below is run by the one after it.
 const CHILD: &str = "CUZK_TEST_REFERENCE";
 
+/// A change of the sectors of a request.
+type Change<'a> = &'a dyn Fn(&mut [Value]);
+
 /// Seals a non-interactive sector. Returns its request, and the simulated proofs of its
 /// partitions.
 fn non_interactive_sector(seed: u64) -> (ProofRequest, Vec<u8>) {
@@ -144,7 +147,7 @@ fn non_interactive_sectors_in_their_own_process() {
     altered.copy_within(len - 48.., len - 96);
     assert!(!verified(&sectors, &altered));
     let list: Value = serde_json::from_slice(&sectors.to_json()).unwrap();
-    let changed = |change: &dyn Fn(&mut [Value])| {
+    let changed = |change: Change<'_>| {
         let mut list = list.clone();
         change(list["sectors"].as_array_mut().unwrap());
         AggregateRequest::from_json(&serde_json::to_vec(&list).unwrap()).unwrap()
@@ -157,7 +160,7 @@ fn non_interactive_sectors_in_their_own_process() {
     let (comm_r, ticket) = (of_the_first("comm_r"), of_the_first("ticket"));
     let next = |sectors: &mut [Value]| sectors[1]["sector_number"] = json!(7);
     let swap = |sectors: &mut [Value]| sectors.swap(0, 1);
-    let changes: [&dyn Fn(&mut [Value]); 4] = [&comm_r, &ticket, &next, &swap];
+    let changes: [Change<'_>; 4] = [&comm_r, &ticket, &next, &swap];
     for (number, change) in changes.into_iter().enumerate() {
         assert!(!verified(&changed(change), &aggregate), "{number}");
     }

@@ -144,20 +144,17 @@ where
     every_lane_is_checked(kernel);
     every_bit_of_a_difference_is_checked(kernel);
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(500));
-    let result = runner.run(
-        &(any::<u64>(), 1..40_usize, 0..KINDS),
-        |(seed, len, kind)| {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut encodings: Vec<_> = (0..len)
-                .map(|_| encoding::<K::Affine>(KINDS, &mut rng))
-                .collect();
-            encodings[rng.gen_range(0..len)] = encoding::<K::Affine>(kind, &mut rng);
-            let indices: Vec<u32> = (0..len).map(|_| rng.gen_range(0..len) as u32).collect();
-            check(kernel, &encodings, &indices);
-            Ok(())
-        },
-    );
-    result.unwrap();
+    let result = runner.run(&(any::<u64>(), 1..40_u32, 0..KINDS), |(seed, len, kind)| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut encodings: Vec<_> = (0..len)
+            .map(|_| encoding::<K::Affine>(KINDS, &mut rng))
+            .collect();
+        encodings[rng.gen_range(0..len) as usize] = encoding::<K::Affine>(kind, &mut rng);
+        let indices: Vec<u32> = (0..len).map(|_| rng.gen_range(0..len)).collect();
+        check(kernel, &encodings, &indices);
+        Ok(())
+    });
+    assert!(result.is_ok(), "{result:?}");
 }
 
 /// Encoded points come out as decoded ones do, wherever they stand. A wrong one is noticed in
@@ -166,22 +163,22 @@ fn every_lane_is_checked<K: Kernel>(kernel: K)
 where
     K::Affine: Curve,
 {
-    const LEN: usize = 37;
+    const LEN: u32 = 37;
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     let points: Vec<_> = (0..LEN)
         .map(|_| encoding::<K::Affine>(KINDS, &mut rng))
         .collect();
     for len in [0, 1, 7, 8, 9, 15, 16, 17, 32, LEN] {
-        let indices: Vec<u32> = (0..len as u32).map(|i| (i * 5 + 2) % 37).collect();
+        let indices: Vec<u32> = (0..len).map(|i| (i * 5 + 2) % LEN).collect();
         check(kernel, &points, &indices);
     }
-    let indices: Vec<u32> = (0..LEN as u32).collect();
-    let mut to = vec![kernel.infinity(); LEN];
+    let indices: Vec<u32> = (0..LEN).collect();
+    let mut to = vec![kernel.infinity(); points.len()];
     let all = points.concat();
     assert!(!kernel.import_encoded(&all[..all.len() - 1], &indices, &mut to));
-    assert!(!kernel.import_encoded(&all, &[0, LEN as u32], &mut to));
+    assert!(!kernel.import_encoded(&all, &[0, LEN], &mut to));
     let point_bytes = points[0].len();
-    for at in 0..LEN {
+    for at in 0..points.len() {
         for byte in [0, 1, point_bytes / 2 - 1, point_bytes / 2, point_bytes - 1] {
             let mut points = points.clone();
             points[at][byte] ^= 0x40;

@@ -275,10 +275,10 @@ fn parameters_that_were_written_to_are_read_again() {
     let circuit = core.assets.circuit(id, &never).unwrap();
     let name = parameter_files(id).unwrap().params;
     let path = case.bench.config.srs.param_cache.join(name);
-    let len = fs::metadata(&path).unwrap().len();
+    let len = usize::try_from(fs::metadata(&path).unwrap().len()).unwrap();
     // In its place, and longer: what is mapped stays there.
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.write_all_at(&vec![0; len as usize + 1], 0).unwrap();
+    file.write_all_at(&vec![0; len + 1], 0).unwrap();
     let read = core.params(id, &circuit, &never).map(|_| ());
     assert!(matches!(read, Err(Error::Params(_))), "{read:?}");
 }
