@@ -132,9 +132,11 @@ impl Drop for Daemon {
     }
 }
 
-/// Returns a runtime for a client.
+/// Returns a runtime for a client, with a thread of its own. The daemon closes a connection that
+/// does not answer its questions, and the caller's thread may prove for minutes.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(1);
     runtime.enable_all().build().map_err(failed)
 }
 
