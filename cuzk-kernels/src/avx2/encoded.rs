@@ -1,10 +1,10 @@
 //! Encoded points, sixteen at a time: read, checked to be on the curve, and converted.
 //!
 //! Not their subgroup, except that an x of zero is refused, as blst does: such a point has order
-//! three. A point is x and y, uncompressed as in ZCash's format. Numbers have the
-//! highest byte first. In G2 the second component comes before the first. The three highest bits
-//! of x are flags, which a finite point does not have. With any of them x is no residue, because
-//! the modulus has 381 bits.
+//! three. A point is x and y, uncompressed as in ZCash's format. Numbers have the highest byte
+//! first. In G2 the second component comes before the first. The three highest bits of x are
+//! flags, which a finite point does not have. With any of them x is no residue, because the
+//! modulus has 381 bits.
 //!
 //! Invariant: coordinates are compared with the modulus, and the equation of the curve is
 //! checked, in all bits.
