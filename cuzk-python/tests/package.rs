@@ -11,15 +11,9 @@ use cuzk_core::aggregate::{memory_bytes, srs_path};
 use cuzk_core::config::{Config, Host};
 use cuzk_filecoin::{AggregateRequest, ProofKind};
 use cuzk_groth16::aggregate::keys_bytes;
+use cuzk_testing::python::{has_python, with_package};
 
 const KIND: ProofKind = ProofKind::WindowPost;
-
-/// Returns true if there is a Python that is new enough for the package.
-fn has_python() -> bool {
-    let is_new = "import sys; sys.exit(sys.version_info < (3, 9))";
-    let asked = Command::new("python3").args(["-c", is_new]).status();
-    asked.is_ok_and(|status| status.success())
-}
 
 /// Returns the configuration with memory for one aggregation of two sectors at a time.
 fn with_memory_for_one(config: String) -> String {
@@ -28,21 +22,6 @@ fn with_memory_for_one(config: String) -> String {
     let total_bytes = keys_bytes(AggregateRequest::PROOFS_MAX) + one_bytes + 1;
     let memory = "safety_margin = \"1B\"\ncritical_reserve = \"0B\"\n";
     format!("{config}[memory]\ntotal_budget = \"{total_bytes}B\"\n{memory}")
-}
-
-/// Makes the package in a folder, and returns a Python that finds it there.
-fn python_with_package(folder: &Path) -> Command {
-    let package = folder.join("cuzk");
-    std::fs::create_dir(&package).unwrap();
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/cuzk/__init__.py");
-    std::fs::copy(module, package.join("__init__.py")).unwrap();
-    // Cargo leaves the library of a test's crate beside the test.
-    let test = std::env::current_exe().unwrap();
-    let library = test.parent().unwrap().join("lib_cuzk.so");
-    std::os::unix::fs::symlink(library, package.join("_cuzk.abi3.so")).unwrap();
-    let mut python = Command::new("python3");
-    python.env("PYTHONPATH", folder);
-    python
 }
 
 #[test]
@@ -56,7 +35,7 @@ fn the_package_passes_its_tests() {
     let folder = tempfile::tempdir().unwrap();
     let mut python = match installed {
         Some(installed) => Command::new(installed),
-        None => python_with_package(folder.path()),
+        None => with_package(root, folder.path()),
     };
     let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
     let _in_the_cache = cuzk_testing::circuit_with_params(KIND, &cache);
