@@ -1,6 +1,6 @@
 //! Proofs of circuits that are not Filecoin's, from an instance to the bytes. Our prover and
 //! bellperson's take turns, with the same parameters and randomness. A second table has the
-//! stages of ours.
+//! stages of ours. The arm `multiples` has multiples of the parameters' points, which are made once.
 //!
 //! `cargo bench -p benches --bench any_circuit -- 16 20` names other sizes than 2^16 rows.
 
@@ -11,6 +11,7 @@ use bellperson::{
 use benches::{
     Result,
     mode::{Mode, cores},
+    multiples::WithMultiples,
     stage::agree,
     study::{Study, median, time},
     table,
@@ -38,13 +39,17 @@ struct Case<C> {
     params: Arc<MappedParams>,
     theirs: Parameters<Bls12>,
     scalars: [Scalar; 2],
+    /// How long the parameters took to make.
+    setup: Duration,
 }
 
 impl<C: Instance<Scalar> + Clone + Send> Case<C> {
     fn new(name: &str, log: u32, blank: C, instance: C) -> Result<Self> {
         let circuit = compile(name, blank)?;
-        let params = setup(&circuit, &ToxicWaste::from_seed(0))?;
+        let (params, setup) = time(|| setup(&circuit, &ToxicWaste::from_seed(0)));
+        let params = params?;
         Ok(Self {
+            setup,
             name: format!("{name} 2^{log}"),
             instance,
             theirs: Parameters::read(params.bytes(), false)?,
@@ -55,12 +60,13 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
     }
 
     fn prover(&self, isa: Isa, check: RowCheck) -> Result<Prover> {
-        self.prover_on(Arc::new(ProvingDevice::cpu(cores(), isa)?), check)
+        let device = Arc::new(ProvingDevice::cpu(cores(), isa)?);
+        Ok(self.prover_on(device, &self.params)?.with_row_check(check))
     }
 
-    fn prover_on(&self, device: Arc<ProvingDevice>, check: RowCheck) -> Result<Prover> {
-        let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(&self.params));
-        Ok(Prover::on(circuit, params, device)?.with_row_check(check))
+    fn prover_on(&self, device: Arc<ProvingDevice>, params: &Arc<MappedParams>) -> Result<Prover> {
+        let (circuit, params) = (Arc::clone(&self.circuit), Arc::clone(params));
+        Ok(Prover::on(circuit, params, device)?)
     }
 
     fn their_proof(&self) -> Result<Vec<u8>> {
@@ -84,6 +90,16 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
         Ok(proof.as_bytes().to_vec())
     }
 
+    fn print_multiples(&self, made: &WithMultiples) {
+        let [took_s, params_s] = [made.took, self.setup].map(|time| time.as_secs_f64());
+        println!(
+            "{}: parameters of {} MB, made in {params_s:.1} s; multiples of {} MB, made in {took_s:.1} s",
+            self.name,
+            self.params.bytes().len() / 1_000_000,
+            made.file_bytes / 1_000_000,
+        );
+    }
+
     /// Proves in turns; returns the rows of both tables.
     fn measure(&self, criterion: &mut Criterion, mode: Mode, rounds: usize) -> Result<Tables> {
         let mut study = Study::<Duration>::new();
@@ -95,7 +111,7 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
             agree(self.same_proof(&prover)? == expected, &self.name)?;
             let same = move || timed(|| self.same_proof(&prover));
             let device = Arc::new(ProvingDevice::cpu(cores(), isa)?);
-            let prover = self.prover_on(Arc::clone(&device), RowCheck::Rows)?;
+            let prover = self.prover_on(Arc::clone(&device), &self.params)?;
             devices.push((format!("{isa}, fresh"), device));
             let fresh = move || timed(|| self.fresh_proof(&prover));
             let prover = self.prover(isa, RowCheck::Counts)?;
@@ -103,6 +119,18 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
             arms.push(study.arm(format!("{isa}, same bytes"), same));
             arms.push(study.arm(format!("{isa}, fresh"), fresh));
             arms.push(study.arm(format!("{isa}, fresh, rows unchecked"), counts));
+        }
+        let made = match Isa::ifma() {
+            Some(isa) => Some(WithMultiples::make(&self.params, &self.circuit, isa)?),
+            None => None,
+        };
+        if let (Some(made), Some(isa)) = (&made, Isa::ifma()) {
+            self.print_multiples(made);
+            let device = Arc::new(ProvingDevice::cpu(cores(), isa)?);
+            let prover = self.prover_on(Arc::clone(&device), &made.params)?;
+            devices.push((format!("{isa}, fresh, multiples"), device));
+            let multiples = move || timed(|| self.fresh_proof(&prover));
+            arms.push(study.arm(format!("{isa}, fresh, multiples"), multiples));
         }
         study.bench(criterion, &self.name, mode, rounds)?;
         let seconds = |wall: &Duration| wall.as_secs_f64();

@@ -2,29 +2,51 @@
 //!
 //! `benches/peers/mimc` starts both and gives them turns. The program prints "ready" once it has made
 //! the parameters. Then it makes a proof for each line of its input. It prints the seconds from the
-//! preimage to a proof that is verified. `mimc ROWS THREADS [ISA]` starts it. The invariant: the
+//! preimage to a proof that is verified. `mimc ROWS THREADS [ISA [multiples]]` starts it; with the last
+//! word it makes multiples of the parameters' points, too, and prints what they take to its errors. The invariant: the
 //! circuit has so many rows exactly, or nothing is printed.
 
 use std::{env, io, sync::Arc};
 
-use benches::{Result, study::time};
+use benches::{Result, multiples::WithMultiples, study::time};
 use cuzk_groth16::{Prover, ProvingDevice, compile, params::ToxicWaste, setup};
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::Mimc;
 
-/// Returns the rows, the threads and the instructions that the command line names.
-fn arguments() -> Result<(usize, usize, Isa)> {
-    let texts: Vec<String> = env::args().skip(1).collect();
-    let (rows, threads, isa) = match &texts[..] {
-        [rows, threads] => (rows, threads, Isa::best()),
-        [rows, threads, isa] => (rows, threads, isa.parse()?),
-        _ => return Err("usage: mimc ROWS THREADS [ISA]".into()),
-    };
-    Ok((rows.parse()?, threads.parse()?, isa))
+/// What the command line names.
+struct Arguments {
+    rows: usize,
+    threads: usize,
+    isa: Isa,
+    with_multiples: bool,
+}
+
+impl Arguments {
+    fn read() -> Result<Self> {
+        let texts: Vec<String> = env::args().skip(1).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (rows, threads, isa, with_multiples) = match texts[..] {
+            [rows, threads] => (rows, threads, Isa::best(), false),
+            [rows, threads, isa] => (rows, threads, isa.parse()?, false),
+            [rows, threads, isa, "multiples"] => (rows, threads, isa.parse()?, true),
+            _ => return Err("usage: mimc ROWS THREADS [ISA [multiples]]".into()),
+        };
+        Ok(Self {
+            rows: rows.parse()?,
+            threads: threads.parse()?,
+            isa,
+            with_multiples,
+        })
+    }
 }
 
 fn main() -> Result<()> {
-    let (rows, threads, isa) = arguments()?;
+    let Arguments {
+        rows,
+        threads,
+        isa,
+        with_multiples,
+    } = Arguments::read()?;
     // A round of MiMC has two rows.
     let blank = Mimc::blank(rows / 2);
     let circuit = compile("MiMC", blank.clone())?;
@@ -34,7 +56,19 @@ fn main() -> Result<()> {
     }
     let params = setup(&circuit, &ToxicWaste::from_seed(0))?;
     let device = Arc::new(ProvingDevice::cpu(threads, isa)?);
-    let prover = Prover::on(Arc::new(circuit), Arc::new(params), device)?;
+    let made = match with_multiples {
+        true => Some(WithMultiples::make(&params, &circuit, isa)?),
+        false => None,
+    };
+    let params = match &made {
+        Some(made) => {
+            let [mb, s] = [made.file_bytes as f64 / 1e6, made.took.as_secs_f64()];
+            eprintln!("multiples of {mb:.0} MB, made in {s:.1} s");
+            Arc::clone(&made.params)
+        }
+        None => Arc::new(params),
+    };
+    let prover = Prover::on(Arc::new(circuit), params, device)?;
     let instance = blank.with([1, 2]);
     println!("ready");
     for line in io::stdin().lines() {

@@ -10,6 +10,7 @@
 //!   work beside it;
 //! * [`columns`] for sums over the same bases;
 //! * [`stage`] for the stages of a proof;
+//! * [`multiples`] for parameters with multiples of their points;
 //! * [`bound`] for the multiplications that kernels need, and [`multiplication_rate`] for
 //!   those that a core starts a cycle.
 //!
@@ -24,6 +25,7 @@ pub mod columns;
 pub mod g2;
 pub mod mode;
 pub mod msm;
+pub mod multiples;
 pub mod multiplication_rate;
 pub mod plot;
 pub mod porep;

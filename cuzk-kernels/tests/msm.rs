@@ -348,6 +348,34 @@ fn multiples_change_nothing() {
     check_multiples(msm::g1_of_terms, 5000, [Shape::choose(5000, 2, 16)]);
 }
 
+/// Bits need no multiplication, so the multiples that are there are not used. A witness may have
+/// nothing else, alone or beside a part that has.
+#[test]
+fn multiples_of_bases_whose_scalars_are_bits() {
+    let Some(isa) = cuzk_kernels::testing::ifma() else {
+        return;
+    };
+    let mut rng = rng(13);
+    let bases: Vec<G1Affine> = points(Points::Random, 100, &mut rng);
+    let slice = bases.as_slice();
+    let chosen = Chosen::new(100, |i| i % 2 == 0);
+    let shape = Shape::new(8, 4).unwrap();
+    let lines = rows(isa, shape, &chosen, &slice);
+    let multiples = Multiples::new(isa, shape, &chosen, bytes_of(&lines)).unwrap();
+    let bits: Vec<Scalar> = (0..100).map(|i| Scalar::from(i % 3 % 2)).collect();
+    let mut wide = bits.clone();
+    wide[8] = Scalar::from(77);
+    let [of_bits, of_wide] = [&bits, &wide].map(|scalars| {
+        let part = MsmTerm::new(&slice, scalars.as_slice()).with_multiples(multiples);
+        (part, naive::msm(&bases, scalars))
+    });
+    for parts in [&[of_bits][..], &[of_bits, of_wide], &[of_wide, of_bits]] {
+        let terms: Vec<_> = parts.iter().map(|(part, _)| *part).collect();
+        let expected: G1Projective = parts.iter().map(|(_, sum)| sum).sum();
+        assert_eq!(msm::g1_of_terms(isa, &terms).unwrap(), expected);
+    }
+}
+
 /// Where there are multiples the bases themselves are not read: they could be
 /// no points any more.
 #[test]

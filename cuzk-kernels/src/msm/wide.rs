@@ -94,7 +94,7 @@ pub(super) fn multiply_in_rows<K: Kernel>(
     workspaces: &Workspaces<'_, K>,
     context: Context<'_>,
 ) -> Result<CurveOf<K>, KernelError> {
-    let Some((first, _)) = parts.first() else {
+    let Some((first, _)) = parts.iter().find(|(_, part)| part.count > 0) else {
         return Ok(CurveOf::<K>::identity());
     };
     let shape = first.shape();
