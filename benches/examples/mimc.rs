@@ -13,7 +13,7 @@ use cuzk_groth16::{Prover, ProvingDevice, compile, params::ToxicWaste, setup};
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::Mimc;
 
-/// What the command line names.
+/// The words of the command line.
 struct Arguments {
     rows: usize,
     threads: usize,
