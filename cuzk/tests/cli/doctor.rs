@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use cuzk_core::circuits::parameter_files;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_kernels::Isa;
 
 use super::messages::linked_cache;
 use super::*;
@@ -351,13 +352,37 @@ fn test_parameters_under_the_names_of_a_network_are_an_error() {
     assert!(is_told(), "hashed, and of another digest");
 }
 
+/// Each word of `[cpu] isa` has its line: all is well with the fastest instructions that there
+/// are, and the machine's others are a warning. Those that it lacks are no configuration.
 #[test]
-fn instructions_that_are_not_used_are_told() {
+fn each_choice_of_instructions_has_its_line() {
     let machine = Machine::new();
-    let good = machine.look(&[]);
-    let look = configured(&machine, "[cpu]\nisa = \"portable\"\n");
-    assert_ne!(look.of_topic("instructions"), good.of_topic("instructions"));
-    assert_eq!(look.levels("instructions"), ["warning"]);
+    let has = |isa: &str| Isa::all().iter().any(|one| one.name() == isa);
+    for isa in ["ifma", "avx2", "scalar", "portable"] {
+        let look = configured(&machine, &format!("[cpu]\nisa = \"{isa}\"\n"));
+        let used = match has(isa) {
+            true => isa,
+            false => Isa::best().name(),
+        };
+        let [found] = look.of_topic("instructions")[..] else {
+            panic!("{:#}", look.report);
+        };
+        let said = found["text"].as_str().unwrap();
+        assert!(said.contains(&format!("use {used} (")), "{isa}: {said}");
+        let level = match used {
+            "ifma" => "ok",
+            _ => "warning",
+        };
+        assert_eq!(look.levels("instructions"), [level], "{isa}");
+        let advice = found["advice"].as_str().unwrap_or_default();
+        let is_slower = used != Isa::best().name();
+        assert_eq!(advice.contains("isa = \"auto\""), is_slower, "{advice}");
+        let is_known = has(isa);
+        let level = if is_known { "ok" } else { "error" };
+        assert_eq!(look.levels("configuration"), [level], "{isa}");
+        let configuration = look.of_topic("configuration")[0].to_string();
+        assert_eq!(configuration.contains("this machine has no"), !is_known);
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod daemon;
 mod disk;
 mod finding;
 mod gpus;
+mod instructions;
 mod memory;
 mod params;
 mod system;
@@ -78,6 +79,7 @@ pub(crate) fn examine(args: &Doctor, file: Option<&Path>) -> DoctorReport {
     let kinds = params::kinds(&config, args);
     findings.extend(params::examine(&config, &kinds));
     findings.extend(memory::examine(&config, &kinds, Path::new(ROOT)));
+    findings.push(instructions::examine(&config, Path::new(ROOT)));
     findings.extend(system::examine(&config, Path::new(ROOT)));
     findings.extend(control_group::examine(&config, Path::new(ROOT)));
     findings.push(disk::examine(&config.srs.param_cache, &kinds));
