@@ -3,11 +3,13 @@
 //! [`circuits`] are other circuits than Filecoin's. [`simulated`] has proofs that nobody had to
 //! prove. [`fuzz`] tries decoders. [`differential`] has the seeds of the tests that compare
 //! provers. [`heap`] counts what a test allocates. [`pairs`] compares two ways to make a call.
+//! [`circuit_file`] changes the files of compiled circuits.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+pub mod circuit_file;
 pub mod circuits;
 pub mod differential;
 pub mod heap;

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use cuzk_core::circuits::parameter_files;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_kernels::Isa;
+use cuzk_testing::circuit_file;
 
 use super::messages::linked_cache;
 use super::*;
@@ -178,6 +179,21 @@ fn configured(machine: &Machine, config: &str) -> Look {
     look
 }
 
+/// Looks with another file of the circuit, which is made of a new one.
+fn look_with_circuit(machine: &Machine, change: fn(&[u8]) -> Vec<u8>) -> Look {
+    let cache = linked_cache("window-post");
+    let path = params_in(cache.path()).with_extension("circuit");
+    // A link, which must not be written through.
+    fs::remove_file(&path).unwrap();
+    let build = ["pce", "build", "--kind", "window-post", "--out"];
+    let size = ["--sector-size", "2KiB"];
+    let built = cuzk(&[&build[..], &[text(&path)], &size].concat());
+    assert!(built.status.success(), "{built:?}");
+    let good = fs::read(&path).unwrap();
+    fs::write(&path, change(&good)).unwrap();
+    machine.look_in(cache.path(), RUN, &[])
+}
+
 /// The things, their topics, and the levels of their lines when they are broken.
 const BROKEN: &[(&str, &str, &[&str], Break)] = &[
     (
@@ -251,6 +267,12 @@ const BROKEN: &[(&str, &str, &[&str], Break)] = &[
             machine.look_in(cache.path(), RUN, &[])
         },
     ),
+    (
+        "a damaged file of a circuit",
+        "memory",
+        &["ok", "warning"],
+        |machine| look_with_circuit(machine, |good| good[..good.len() / 2].to_vec()),
+    ),
     ("few threads", "threads", &["error"], |machine| {
         let script = "exec prlimit --nproc=70 \"$0\" \"$@\"";
         machine.look_in(machine.cache.path(), script, &[])
@@ -322,6 +344,21 @@ fn each_thing_that_is_broken_changes_its_own_line() {
     for topic in ["configuration", "parameters", "clock", "listener", "gpu"] {
         assert_eq!(again.levels(topic), good.levels(topic), "{topic}");
     }
+}
+
+/// What a partition needs stands in the header of the circuit's file. The rows of a file of the
+/// version before say the same.
+#[test]
+fn the_need_of_memory_is_that_of_the_rows() {
+    let machine = Machine::new();
+    let announced = look_with_circuit(&machine, <[u8]>::to_vec);
+    assert_eq!(announced.levels("memory"), ["ok", "ok"]);
+    let counted = look_with_circuit(&machine, circuit_file::of_earlier_version);
+    let needs = |look: &Look| look.of_topic("memory")[1].clone();
+    assert_eq!(needs(&announced), needs(&counted));
+    // What a header says is believed here; a proof counts the rows and replaces the file.
+    let lie = look_with_circuit(&machine, circuit_file::that_lies);
+    assert_eq!(lie.levels("memory"), ["ok", "ok"]);
 }
 
 /// The names are those of a network's parameters, and the key is not. It is read at each look,
