@@ -189,13 +189,27 @@ fn judge(id: &str, needs: Needs, usable_bytes: u64) -> Finding {
         return Finding::error(TOPIC, text, advice);
     }
     if beside_params == 0 {
-        let text = format!("{text}; {without_params} fit(s) at once, and not the parameters");
+        let text = format!(
+            "{text}; {} at once, but not beside the parameters",
+            fit(without_params)
+        );
         let advice = "the parameters are read from the disk for every partition: raise [memory] \
                       total_budget, or give the machine more memory";
         return Finding::warning(TOPIC, text, advice);
     }
-    let text = format!("{text}; {beside_params} fit(s) at once beside the parameters");
+    let text = format!(
+        "{text}; {} at once beside the parameters",
+        fit(beside_params)
+    );
     Finding::ok(TOPIC, text)
+}
+
+/// Returns the words for so many partitions that fit.
+fn fit(partitions: u64) -> String {
+    match partitions {
+        1 => "1 partition fits".to_owned(),
+        _ => format!("{partitions} partitions fit"),
+    }
 }
 
 fn gib(bytes: u64) -> String {
@@ -257,11 +271,17 @@ mod tests {
         let tight = found(30);
         assert_eq!(tight.level, Level::Warning);
         assert!(
-            tight.text.contains("2 fit(s) at once, and not"),
+            tight.text.contains("2 partitions fit at once, but not"),
             "{tight:?}"
         );
         let good = found(88);
         assert_eq!(good.level, Level::Ok);
-        assert!(good.text.contains("3 fit(s) at once beside"), "{good:?}");
+        let fits = "3 partitions fit at once beside";
+        assert!(good.text.contains(fits), "{good:?}");
+        let one = found(60);
+        assert!(
+            one.text.contains("1 partition fits at once beside"),
+            "{one:?}"
+        );
     }
 }

@@ -33,11 +33,13 @@ fn huge_pages(root: &Path) -> Finding {
     const FILE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
     let text = read(root, FILE).unwrap_or_default();
     match chosen(&text) {
-        Some(word @ ("always" | "madvise")) => Finding::ok(TOPIC, word),
+        Some("always") => Finding::ok(TOPIC, "always"),
+        Some("madvise") => Finding::ok(TOPIC, "madvise: where the engine asks for them"),
         Some(word) => {
             let advice =
                 format!("vectors of gigabytes then take many page faults: echo madvise > /{FILE}");
-            Finding::warning(TOPIC, word, advice)
+            let text = format!("{word}: the kernel grants none");
+            Finding::warning(TOPIC, text, advice)
         }
         None => {
             let text = format!("/{FILE} cannot be read");
@@ -78,8 +80,8 @@ fn processes(limits: &str, config: &Config) -> Finding {
                           lower [synthesis] threads";
             Finding::error(TOPIC, text, advice)
         }
-        Some(u64::MAX) => Finding::ok(TOPIC, format!("up to {needed}, no limit")),
-        Some(limit) => Finding::ok(TOPIC, format!("up to {needed} of {limit}")),
+        Some(u64::MAX) => Finding::ok(TOPIC, format!("uses up to {needed}; no limit")),
+        Some(limit) => Finding::ok(TOPIC, format!("uses up to {needed} of at most {limit}")),
         None => unknown(TOPIC),
     }
 }
