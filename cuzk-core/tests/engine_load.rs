@@ -291,7 +291,7 @@ fn partitions_bytes(config: &Config) -> [u64; ProofKind::ALL.len()] {
     let sums = config.cpu_workspace();
     let of = |kind| {
         pool_bytes(
-            &common::circuit_with_params(kind),
+            &common::circuit_with_params(kind).sizes(),
             &sums,
             &Shapes::default(),
         )

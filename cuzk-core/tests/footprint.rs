@@ -33,6 +33,7 @@ use cuzk_groth16::memory::buffer_pool;
 use cuzk_groth16::params::{ParamCache, Shapes, write_multiples, writing_bytes};
 use cuzk_kernels::Isa;
 use cuzk_memory::{Checkpoint, Dealloc};
+use cuzk_testing::circuit_file;
 use rayon::ThreadPoolBuilder;
 use supraseal_sys::GpuResources;
 
@@ -91,8 +92,8 @@ impl Manner {
 /// What a partition and its circuit hold that is not mapped from a file.
 fn said_bytes(circuit: &Circuit, manner: Manner, shapes: &Shapes) -> u64 {
     let mapped = circuit.program().resident_bytes() as u64;
-    let partition = partition_bytes(circuit, &manner.config().cpu_workspace(), shapes);
-    partition + circuit_bytes(circuit) - mapped
+    let partition = partition_bytes(&circuit.sizes(), &manner.config().cpu_workspace(), shapes);
+    partition + circuit_bytes(&circuit.sizes()) - mapped
 }
 
 #[test]
@@ -287,8 +288,8 @@ fn a_batch_uses_what_it_is_said_to() {
     let (kind, manner) = (ProofKind::Porep, Manner::usual());
     let circuit = common::circuit_with_params(kind);
     let workspace = manner.config().cpu_workspace();
-    let said = batch_footprint(&circuit, &workspace, BATCH).peak_bytes;
-    assert!(said < partition_bytes(&circuit, &workspace, &Shapes::default()));
+    let said = batch_footprint(&circuit.sizes(), &workspace, BATCH).peak_bytes;
+    assert!(said < partition_bytes(&circuit.sizes(), &workspace, &Shapes::default()));
     let params = common::param_cache();
     // The footprint adds up the heap of writing a witness and the blocks of the sums, which come
     // one after the other. Blocks of AVX2 are smaller, so the heap is a larger part there.
@@ -342,13 +343,43 @@ fn making_multiples_uses_what_it_is_said_to() {
     }
 }
 
+/// The file of a circuit announces what a partition is charged. So do the rows of a file of the
+/// version before, which announces nothing.
+#[test]
+fn a_file_announces_what_a_partition_is_charged() {
+    let workspace = common::config().cpu_workspace();
+    for kind in ProofKind::ALL {
+        let id = cuzk_testing::id(kind);
+        let folder = tempfile::tempdir().unwrap();
+        let path = circuits::cache_path(id, folder.path()).unwrap();
+        common::circuit_with_params(kind).write(&path).unwrap();
+        let announced = circuits::announced_sizes(id, folder.path());
+        let announced = announced.unwrap().unwrap();
+        let counted = circuits::open(id, folder.path()).unwrap().sizes();
+        assert_eq!(announced, counted, "{kind}");
+        let charged = |sizes| {
+            let partition = partition_bytes(sizes, &workspace, &Shapes::default());
+            (partition, circuit_bytes(sizes))
+        };
+        let earlier = circuit_file::of_earlier_version(&std::fs::read(&path).unwrap());
+        std::fs::write(&path, earlier).unwrap();
+        assert_eq!(circuits::announced_sizes(id, folder.path()).unwrap(), None);
+        let of_earlier = circuits::open(id, folder.path()).unwrap().sizes();
+        assert_eq!(charged(&of_earlier), charged(&announced), "{kind}");
+    }
+}
+
 /// However many partitions come after each other, no more is mapped than for one.
 #[test]
 fn memory_is_recycled() {
     let circuit = common::circuit_with_params(ProofKind::WindowPost);
     let request = cuzk_testing::bundled_request(ProofKind::WindowPost);
     let config = common::config();
-    let most = pool_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
+    let most = pool_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
     let engine = Engine::start(config).unwrap();
     let mut mappings = Vec::new();
     for _ in 0..8 {
@@ -359,7 +390,7 @@ fn memory_is_recycled() {
         });
         let memory = engine.status().memory;
         // The sums' memory as well as the vectors.
-        let (vectors, kept) = (buffer_bytes(&circuit), memory.kept_bytes);
+        let (vectors, kept) = (buffer_bytes(&circuit.sizes()), memory.kept_bytes);
         assert!(vectors < kept && kept <= most, "{vectors} {kept} {most}");
         mappings.push(memory.mappings);
     }
@@ -381,8 +412,8 @@ fn a_batch_of_32_gib_reads_less_and_fits() {
     let circuit = circuits::cached(id, folder.path()).unwrap();
     let [alone, in_batch] = [PointsRead::alone, PointsRead::in_batch].map(|read| read(&circuit));
     let workspace = common::config().cpu_workspace();
-    let batch = batch_footprint(&circuit, &workspace, BATCH).peak_bytes;
-    let partition = partition_bytes(&circuit, &workspace, &Shapes::default());
+    let batch = batch_footprint(&circuit.sizes(), &workspace, BATCH).peak_bytes;
+    let partition = partition_bytes(&circuit.sizes(), &workspace, &Shapes::default());
     println!("alone {alone:?}, in a batch {in_batch:?}");
     println!(
         "memory: batch {batch}, partition {partition}, {:?}",

@@ -11,24 +11,15 @@ use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_memory::Checkpoint;
 use cuzk_pce::disk::{DiskError, DiskFault};
-use cuzk_pce::program::UnfoldError;
-use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, R1cs, program};
+use cuzk_pce::program::{ProgramHeader, UnfoldError};
+use cuzk_pce::{Columns, Densities, Fingerprint, Program, R1cs, VariableCounts, program};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+use crate::circuit_sizes::CircuitSizes;
+pub use crate::circuit_sizes::Wide;
 use crate::once_map::OnceMap;
 use crate::query_lengths::QueryLengths;
 use crate::{Error, Result};
-
-/// How many auxiliary variables are not proved to be bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wide {
-    /// Of all.
-    pub all: usize,
-    /// Of those in A.
-    pub in_a: usize,
-    /// Of those in B.
-    pub in_b: usize,
-}
 
 /// The form in which a circuit's rows are evaluated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,7 +53,7 @@ pub struct Circuit {
     /// See [`Self::written_in_parts`].
     part_variables: usize,
     densities: OnceLock<Densities>,
-    wide: OnceLock<Wide>,
+    variables: OnceLock<VariableCounts>,
     /// By the instructions that their tables are for.
     domains: OnceMap<&'static str, Domain>,
     plain: OnceMap<(), R1cs<Scalar>>,
@@ -76,7 +67,7 @@ impl Circuit {
             program,
             part_variables: usize::MAX,
             densities: OnceLock::new(),
-            wide: OnceLock::new(),
+            variables: OnceLock::new(),
             domains: OnceMap::default(),
             plain: OnceMap::default(),
         }
@@ -93,28 +84,33 @@ impl Circuit {
         }
     }
 
-    /// Returns how many auxiliary variables of a witness are apart at once while so many
-    /// threads write it.
-    #[must_use]
-    pub fn variables_apart(&self, threads: usize) -> usize {
-        let apart = self.part_variables.saturating_mul(threads);
-        apart.min(self.program.num_aux())
-    }
-
-    /// Maps the circuit `name` from a file that [`Circuit::write`] made.
+    /// Maps the circuit `name` from a file that [`Circuit::write`] made. The variables that the
+    /// file announces are counted in the rows, which takes seconds at 32 GiB. What is counted
+    /// is kept for [`Circuit::densities`] and [`Circuit::sizes`].
     ///
     /// # Errors
-    /// A file that is damaged, of another version, or of another circuit.
+    /// A file that is damaged, of another version, or of another circuit, or one that announces
+    /// other variables than its rows have.
     pub fn open(name: &str, path: &Path) -> Result<Self> {
-        let (header, program) = program::read(path, None)?;
-        if header.label != name {
-            return Err(Error::OtherCircuit {
-                path: path.to_owned(),
-                expected: name.to_owned(),
-                got: header.label,
-            });
+        let (header, program) = map(name, path)?;
+        let circuit = Self::new(name, program);
+        if header.variables.is_some() {
+            header.check_variables(path, circuit.variable_counts())?;
         }
-        Ok(Self::new(name, program))
+        Ok(circuit)
+    }
+
+    /// Returns the sizes that the file of the circuit `name` announces, in milliseconds: its
+    /// rows are not counted. Returns `None` for a file that announces none. It is of an earlier
+    /// version, or has plain rows. [`Circuit::open`] and [`Circuit::sizes`] say the same of the
+    /// rows.
+    ///
+    /// # Errors
+    /// As [`Circuit::open`], but that the rows are not counted.
+    pub fn announced_sizes(name: &str, path: &Path) -> Result<Option<CircuitSizes>> {
+        let (header, program) = map(name, path)?;
+        let sizes = |variables| CircuitSizes::of(&program, variables);
+        Ok(header.variables.map(sizes))
     }
 
     /// The circuit `name`, mapped from the file `path` if it is there, else compiled by
@@ -179,25 +175,26 @@ impl Circuit {
         self.densities.get_or_init(|| self.program.densities())
     }
 
+    /// Returns how many variables of each sort the rows have. The first call counts them, like
+    /// the densities.
+    fn variable_counts(&self) -> VariableCounts {
+        let count = || VariableCounts::of(self.densities(), &self.program.boolean_columns());
+        *self.variables.get_or_init(count)
+    }
+
+    /// Returns the sizes from which the memory of a partition follows. The first call counts
+    /// the variables, like the densities.
+    #[must_use]
+    pub fn sizes(&self) -> CircuitSizes {
+        let sizes = CircuitSizes::of(&self.program, self.variable_counts());
+        sizes.written_in_parts(self.part_variables)
+    }
+
     /// Returns how many auxiliary variables the rows do not prove to be bits. The first
     /// call counts them, like the densities.
     #[must_use]
     pub fn wide(&self) -> Wide {
-        let count = || {
-            let bits = self.program.boolean_columns();
-            let outside = |query: &Density| {
-                let words = query.words().iter().zip(bits.words());
-                let outside = words.map(|(word, bits)| (word & !bits).count_ones() as usize);
-                outside.sum::<usize>()
-            };
-            let densities = self.densities();
-            Wide {
-                all: self.program.num_aux() - bits.count(),
-                in_a: outside(&densities.a_aux),
-                in_b: outside(&densities.b_aux),
-            }
-        };
-        *self.wide.get_or_init(count)
+        Wide::of(&self.variable_counts())
     }
 
     /// Returns the rows as plain matrices. The first call unfolds them, on its own thread.
@@ -277,6 +274,19 @@ impl Circuit {
     pub fn write(&self, path: &Path) -> Result<()> {
         Ok(program::write(path, &self.program, &self.name)?)
     }
+}
+
+/// Maps the file of the circuit `name`, whose rows are not counted.
+fn map(name: &str, path: &Path) -> Result<(ProgramHeader, Program<Scalar>)> {
+    let (header, program) = program::map(path, None)?;
+    if header.label != name {
+        return Err(Error::OtherCircuit {
+            path: path.to_owned(),
+            expected: name.to_owned(),
+            got: header.label,
+        });
+    }
+    Ok((header, program))
 }
 
 /// As many threads as `pool` has, with no other work.

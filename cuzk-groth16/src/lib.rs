@@ -41,6 +41,7 @@ pub mod aggregate;
 pub mod backend;
 pub mod bellperson;
 pub mod circuit;
+mod circuit_sizes;
 mod error;
 pub mod evaluate;
 pub mod memory;
@@ -51,6 +52,7 @@ mod query_lengths;
 pub mod verify;
 
 pub use circuit::{Circuit, CircuitForm};
+pub use circuit_sizes::CircuitSizes;
 pub use error::{Culprit, Error, Result};
 pub use prover::{ProveError, Prover, ProvingDevice, RowCheck, compile, prove, prove_batch, setup};
 pub use verify::verify;

@@ -75,6 +75,21 @@ impl Isa {
         }
     }
 
+    /// Returns the names that a configuration may have on this machine, fastest first, as text
+    /// for people: `"auto", "ifma", "avx2", "scalar" or "portable"` where it has all.
+    pub fn choices() -> String {
+        let all = Isa::all();
+        let names = all.iter().rev().map(|isa| isa.name());
+        let quoted = std::iter::once("auto")
+            .chain(names)
+            .map(|name| format!("{name:?}"));
+        let quoted: Vec<_> = quoted.collect();
+        match quoted.split_last() {
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+
     pub(crate) fn implementation(self) -> Implementation {
         self.0
     }
@@ -122,7 +137,7 @@ pub enum IsaError {
     )]
     Unknown(String),
     /// Not on this machine.
-    #[error("this machine has no {0}, use \"auto\", \"scalar\" or \"portable\"")]
+    #[error("this machine has no {0}; use {}", Isa::choices())]
     Unsupported(&'static str),
 }
 
@@ -159,5 +174,19 @@ mod tests {
             "sse".parse::<Isa>(),
             Err(IsaError::Unknown("sse".to_owned()))
         );
+    }
+
+    /// The error offers what the machine has, and nothing else.
+    #[test]
+    fn instructions_that_are_missing_are_told_with_those_that_are_there() {
+        let all = Isa::all();
+        let text = IsaError::Unsupported("AVX-1024").to_string();
+        assert!(text.starts_with("this machine has no AVX-1024; use \"auto\", "));
+        assert!(text.ends_with(" or \"portable\""), "{text}");
+        for name in ["ifma", "avx2", "scalar", "portable"] {
+            let is_there = all.iter().any(|isa| isa.name() == name);
+            assert_eq!(text.contains(&format!("{name:?}")), is_there, "{text}");
+            assert_eq!(name.parse::<Isa>().is_ok(), is_there, "{name}");
+        }
     }
 }

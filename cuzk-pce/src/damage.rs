@@ -60,11 +60,13 @@ pub(crate) fn every_damage_is_an_error(read: Read, path: &Path, counts: Range<us
     assert!(matches!(fault(read, path), DiskFault::Size { .. }));
 }
 
-/// Whatever the checksum says, a file of another version is refused, and the
-/// error says which version it has and what to do.
-pub(crate) fn another_version_is_an_error(read: Read, path: &Path, expected: u32) {
+/// Whatever the checksum says, a file of a version that is not read is refused, and the
+/// error says which version it has and what to do. The last of `versions` is written, and all
+/// of them are read.
+pub(crate) fn another_version_is_an_error(read: Read, path: &Path, versions: &[u32]) {
     let good = fs::read(path).unwrap();
-    for got in [0, expected - 1, expected + 1, u32::MAX] {
+    let (first, expected) = (versions[0], versions[versions.len() - 1]);
+    for got in [0, first - 1, expected + 1, u32::MAX] {
         replace(path, &good, VERSION_AT, &got.to_le_bytes());
         let fault = fault(read, path);
         assert_eq!(

@@ -7,7 +7,8 @@
 //!   them. [`packed_witness_of`] also compares the rows of the instance with the compiled
 //!   ones, and [`compile_with_witness`] compiles them.
 //! * [`Program::evaluate_satisfied`] multiplies the two, under a checkpoint.
-//! * [`Densities`] and [`Fingerprint`] are the properties of a circuit that a prover needs.
+//! * [`Densities`], [`VariableCounts`] and [`Fingerprint`] are the properties of a circuit that a
+//!   prover needs.
 //! * [`record()`] takes the plain rows out of a blank circuit. [`CsrMatrix`] and [`R1cs`]
 //!   hold them, [`evaluate`] multiplies them, and [`disk`] keeps them in a file.
 //! * [`row_name`] tells in which part of a circuit a row is.
@@ -74,6 +75,7 @@ mod stream;
 mod tables_error;
 #[cfg(test)]
 mod testing;
+mod variable_counts;
 mod witness;
 
 pub use csr::{CsrError, CsrMatrix, Row};
@@ -88,6 +90,7 @@ pub use program::{Program, ShapeDifference, compile, compile_while};
 pub use r1cs::R1cs;
 pub use record::{RecordError, record};
 pub use row_name::row_name;
+pub use variable_counts::VariableCounts;
 pub use witness::{
     Columns, PackedBuilder, PackedQuery, PackedSlice, PackedWitness, PackedWitnessCs, Witness,
     WitnessCs, WitnessError, packed_witness, witness, write_query_bits,

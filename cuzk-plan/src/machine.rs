@@ -44,8 +44,45 @@ pub struct Cpu {
     pub hardware_threads: u32,
     /// The last-level cache of all cores together, in MiB.
     pub l3_mib: f64,
-    /// True if it has AVX-512 IFMA. Costs measured with it count only where it is.
-    pub ifma: bool,
+    /// The instructions of the kernels that the costs are of. They count only where the engine
+    /// uses the same.
+    pub isa: Instructions,
+}
+
+/// Instructions of the kernels on the processor, by the names that an engine's `[cpu] isa` has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instructions {
+    /// AVX-512 IFMA.
+    Ifma,
+    /// AVX2 with FMA.
+    Avx2,
+    /// blst's assembly.
+    Scalar,
+    /// Plain Rust.
+    Portable,
+}
+
+impl Instructions {
+    /// All, fastest first.
+    pub const ALL: [Self; 4] = [Self::Ifma, Self::Avx2, Self::Scalar, Self::Portable];
+
+    /// Returns the name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ifma => "ifma",
+            Self::Avx2 => "avx2",
+            Self::Scalar => "scalar",
+            Self::Portable => "portable",
+        }
+    }
+
+    /// Returns the instructions of this name, if there are any.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
 }
 
 /// Memory.
@@ -155,9 +192,11 @@ impl Machine {
     ///
     /// # Errors
     /// [`PlanError::Syntax`] for a key that is unknown, missing or of the wrong type,
-    /// [`PlanError::Value`] for a value outside of its range.
+    /// [`PlanError::Value`] for a value outside of its range, and for the key `cpu.ifma` of
+    /// earlier files. It does not say which kernels the costs are of if they are not IFMA's.
     pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
-        let machine: Self = table::read(file, text)?;
+        let of_earlier_file = |error| earlier_key(file, text).unwrap_or(error);
+        let machine: Self = table::read(file, text).map_err(of_earlier_file)?;
         table::check_paths(file, text, &machine.assumed)?;
         machine.check(file)?;
         Ok(machine)
@@ -258,6 +297,18 @@ impl Machine {
             ),
         ]
     }
+}
+
+/// Returns the error of a file that has the key of earlier files.
+fn earlier_key(file: &str, text: &str) -> Option<PlanError> {
+    let value = table::value_at(text, "cpu.ifma")?;
+    let names = Instructions::ALL.map(|one| format!("{:?}", one.name()));
+    Some(PlanError::Value {
+        file: file.to_owned(),
+        key: "cpu.ifma".to_owned(),
+        expected: format!("cpu.isa in its place, one of {}", names.join(", ")),
+        got: format!("ifma = {value}"),
+    })
 }
 
 /// A key, its value, and the least and the most that it may be.

@@ -10,7 +10,7 @@ use crate::capacity::{Capacity, Utilisation, pace, recommend};
 use crate::fleet::{partitions_per_group, simulate_load};
 use crate::kind::{Kind, SectorSize};
 use crate::load::{DAY_S, Demanded, Load};
-use crate::machine::{Engine, Machine};
+use crate::machine::{Engine, Instructions, Machine};
 use crate::outcome::Outcome;
 use crate::units::in_gib;
 
@@ -22,6 +22,8 @@ const GROWTH: f64 = 1.25;
 pub struct Report {
     /// The machine's name.
     pub machine: String,
+    /// The instructions of the kernels that its costs are of.
+    pub isa: Instructions,
     /// The keys of the machine's file that were assumed.
     pub assumed: Vec<String>,
     /// The most that one machine can do of each kind. Kinds that it cannot do are absent.
@@ -107,6 +109,7 @@ impl Report {
         let size = load.map_or(SectorSize::GiB32, |load| load.sector_size);
         let mut report = Self {
             machine: machine.name.clone(),
+            isa: machine.cpu.isa,
             assumed: machine.assumed.clone(),
             capacity: Vec::new(),
             impossible: Vec::new(),

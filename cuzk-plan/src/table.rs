@@ -31,13 +31,23 @@ pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Pla
     toml::from_str(text).map_err(|error| syntax(error.to_string()))
 }
 
+/// Returns what a file has at a path of names; none if it is no TOML.
+pub(crate) fn value_at(text: &str, path: &str) -> Option<Value> {
+    let table: Table = text.parse().ok()?;
+    find(&table, path).cloned()
+}
+
+fn find<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    let mut names = path.split('.');
+    let first = names.next().and_then(|name| table.get(name));
+    names.fold(first, |at, name| at?.get(name))
+}
+
 /// Returns an error unless the file has a key or a table at each of these paths.
 pub(crate) fn check_paths(file: &str, text: &str, paths: &[String]) -> Result<(), PlanError> {
     let table: Table = text.parse().unwrap_or_default();
     for path in paths {
-        let mut names = path.split('.');
-        let first = names.next().and_then(|name| table.get(name));
-        if names.fold(first, |at, name| at?.get(name)).is_none() {
+        if find(&table, path).is_none() {
             return Err(PlanError::Value {
                 file: file.to_owned(),
                 key: "assumed".to_owned(),

@@ -3,14 +3,14 @@
 
 use cuzk_plan::PlanError;
 use cuzk_plan::load::Load;
-use cuzk_plan::machine::Machine;
+use cuzk_plan::machine::{Instructions, Machine};
 use cuzk_plan::report::Report;
 use cuzk_plan::seed::MACHINE;
 
 const LOAD: &str = include_str!("load.toml");
 
 /// A line of the good file, its replacement, and what the error must name.
-const MACHINES: [(&str, &str, &str); 19] = [
+const MACHINES: [(&str, &str, &str); 24] = [
     (
         "hardware_threads = 192",
         "hardware_threads = 0",
@@ -40,6 +40,20 @@ const MACHINES: [(&str, &str, &str); 19] = [
     ("l3_mib = 384", "l3_mib = nan", "cpu.l3_mib"),
     ("l3_mib = 384", "l3_mib = inf", "cpu.l3_mib"),
     ("l3_mib = 384", "l3_mib = -1", "cpu.l3_mib"),
+    (
+        "isa = \"scalar\"",
+        "isa = \"sse\"",
+        "`ifma`, `avx2`, `scalar`",
+    ),
+    ("isa = \"scalar\"", "isa = true", "isa"),
+    // The key of earlier files, alone and beside the new one.
+    ("isa = \"scalar\"", "ifma = true", "cpu.isa in its place"),
+    ("isa = \"scalar\"", "ifma = false", "cpu.ifma"),
+    (
+        "isa = \"scalar\"",
+        "isa = \"ifma\"\nifma = true",
+        "cpu.ifma",
+    ),
     ("total_gib = 755", "total_gib = 1e308", "memory.total_gib"),
     (
         "bandwidth_gb_per_s = 333",
@@ -114,6 +128,24 @@ fn check<T>(
 #[test]
 fn bad_machines_are_told_by_file_and_key() {
     check(MACHINE, &MACHINES, Machine::parse);
+}
+
+/// A description without the instructions is refused, and each of their names is read.
+#[test]
+fn a_machine_names_its_instructions() {
+    let without = MACHINE.replacen("isa = \"scalar\"", "", 1);
+    let error = Machine::parse("without.toml", &without).unwrap_err();
+    assert!(error.to_string().contains("isa"), "{error}");
+    for isa in Instructions::ALL {
+        let line = format!("isa = {:?}", isa.name());
+        let text = MACHINE.replacen("isa = \"scalar\"", &line, 1);
+        let machine = Machine::parse("good.toml", &text).unwrap();
+        assert_eq!(machine.cpu.isa, isa);
+        assert_eq!(Instructions::of_name(isa.name()), Some(isa));
+        assert!(machine.to_toml().unwrap().contains(&line));
+        assert_eq!(Report::new(&machine, None).unwrap().isa, isa);
+    }
+    assert_eq!(Instructions::of_name("auto"), None);
 }
 
 #[test]

@@ -4,11 +4,13 @@
 //! prove. [`fuzz`] tries decoders. [`differential`] has the seeds of the tests that compare
 //! provers. [`heap`] counts what a test allocates. [`pairs`] compares two ways to make a call.
 //! [`python`] has the package of Python.
+//! [`circuit_file`] changes the files of compiled circuits.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+pub mod circuit_file;
 pub mod circuits;
 pub mod differential;
 pub mod heap;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use cuzk_kernels::Isa;
 use rayon::ThreadPoolBuildError;
 
 use super::address::AddressError;
@@ -224,7 +225,7 @@ pub enum ProblemKind {
     )]
     NoCuda,
     /// Instructions that this machine does not have.
-    #[error("this machine has no {missing}; write \"auto\", \"scalar\" or \"portable\"")]
+    #[error("this machine has no {missing}; write {}", Isa::choices())]
     NoInstructions {
         /// Their name.
         missing: &'static str,

@@ -228,8 +228,12 @@ fn keys_for_aggregations_and_circuits_give_way_to_each_other() {
     common::copy_params(kind, folder.path());
     put_srs(folder.path(), 3, 2);
     let mut config = config_in(folder.path());
-    let circuit_bytes = circuit_bytes(&circuit);
-    let own_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
+    let circuit_bytes = circuit_bytes(&circuit.sizes());
+    let own_bytes = partition_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
     config.memory.total_budget_bytes = own_bytes + circuit_bytes + 1;
     config.memory.safety_margin_bytes = 1;
     config.memory.critical_reserve_bytes = 0;

@@ -225,7 +225,11 @@ fn what_a_silent_device_has_taken_is_no_reason_to_refuse_other_kinds() {
     engine.shutdown();
     let id = tiny::id(KIND);
     let circuit = circuits::cached(id, directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
+    let own_bytes = partition_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
     let params = directory
         .path()
         .join(circuits::parameter_files(id).unwrap().params);
@@ -594,7 +598,11 @@ fn what_a_second_look_at_a_statement_takes_is_charged() {
     submit(&engine, tiny::job(KIND, 1)).wait().unwrap();
     let shared_bytes = engine.status().memory.idle_bytes;
     let circuit = circuits::cached(tiny::id(KIND), directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
+    let own_bytes = partition_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
     let looks = Arc::new(Doorway::default());
     let job = second_witness({
         let looks = Arc::clone(&looks);

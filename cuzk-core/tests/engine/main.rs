@@ -147,8 +147,12 @@ fn a_full_queue_says_so_and_takes_nothing_in() {
 fn a_partition_larger_than_the_budget_is_an_error_at_once() {
     let circuit = common::circuit_with_params(ProofKind::WinningPost);
     let mut config = common::config();
-    let partition_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
-    let need_bytes = partition_bytes + circuit_bytes(&circuit);
+    let partition_bytes = partition_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
+    let need_bytes = partition_bytes + circuit_bytes(&circuit.sizes());
     assert!(need_bytes > READING_BYTES, "the circuit can be read");
     config.memory.total_budget_bytes = need_bytes;
     config.memory.safety_margin_bytes = 1;
@@ -168,9 +172,9 @@ fn a_partition_is_charged_what_its_device_says() {
     let circuit = common::circuit_with_params(kind);
     let mut config = common::config();
     let workspace = config.cpu_workspace();
-    let on_cpu = partition_bytes(&circuit, &workspace, &Shapes::default());
+    let on_cpu = partition_bytes(&circuit.sizes(), &workspace, &Shapes::default());
     // Enough for the circuit and a device's partition, and not for one of the CPU's.
-    let budget = circuit_bytes(&circuit) + READING_BYTES + HELD_BYTES;
+    let budget = circuit_bytes(&circuit.sizes()) + READING_BYTES + HELD_BYTES;
     assert!(on_cpu > READING_BYTES + HELD_BYTES, "{on_cpu}");
     config.memory.total_budget_bytes = budget;
     config.memory.safety_margin_bytes = 1;
@@ -245,9 +249,9 @@ fn parameters_are_charged_where_they_fit_beside_a_partition() {
     let charged = |budget| charged_after_a_proof(folder.path(), budget);
     let file = folder.path().join(cuzk_testing::files(kind).params);
     let file_bytes = file.metadata().unwrap().len();
-    let circuit_bytes = circuit_bytes(&circuit);
+    let circuit_bytes = circuit_bytes(&circuit.sizes());
     let sums = common::config().cpu_workspace();
-    let least = partition_bytes(&circuit, &sums, &Shapes::default()) + circuit_bytes + 1;
+    let least = partition_bytes(&circuit.sizes(), &sums, &Shapes::default()) + circuit_bytes + 1;
     assert_eq!(charged(least), circuit_bytes);
     assert_eq!(charged(least + file_bytes - 1), circuit_bytes);
     let with_file = circuit_bytes + file_bytes;
@@ -327,7 +331,11 @@ fn a_circuit_that_nobody_uses_makes_room_with_its_parameters() {
     let shared_bytes = prove(&engine(&config), kinds[0]);
     let id = tiny::id(kinds[0]);
     let circuit = circuits::cached(id, directory.path()).unwrap();
-    let own_bytes = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
+    let own_bytes = partition_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
     config.memory.total_budget_bytes = own_bytes + shared_bytes + shared_bytes / 2 + 1;
     let engine = engine(&config);
     assert_eq!(prove(&engine, kinds[0]), shared_bytes);

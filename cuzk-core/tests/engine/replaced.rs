@@ -189,10 +189,10 @@ fn what_is_charged_follows_the_multiples() {
     let circuit = common::circuit_with_params(kind);
     let shapes = common::shapes(kind, folder.path());
     let [without, with] = [Shapes::default(), shapes]
-        .map(|shapes| partition_bytes(&circuit, &config.cpu_workspace(), &shapes));
+        .map(|shapes| partition_bytes(&circuit.sizes(), &config.cpu_workspace(), &shapes));
     config.memory.critical_reserve_bytes = 0;
     config.memory.safety_margin_bytes = 1;
-    let least = READING_BYTES.max(with + circuit_bytes(&circuit));
+    let least = READING_BYTES.max(with + circuit_bytes(&circuit.sizes()));
     assert!(least < without);
     config.memory.total_budget_bytes = least + 1;
     let engine = Engine::start(config).unwrap();

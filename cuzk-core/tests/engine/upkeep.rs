@@ -182,8 +182,12 @@ fn multiples_without_room_are_not_waited_for() {
     let before = fs::read(&multiples).unwrap();
     let mut config = config(folder.path(), &[]);
     let circuit = common::circuit_with_params(KIND);
-    let proving = partition_bytes(&circuit, &config.cpu_workspace(), &Shapes::default());
-    let least_bytes = KEPT_BYTES + READING_BYTES.max(proving + circuit_bytes(&circuit));
+    let proving = partition_bytes(
+        &circuit.sizes(),
+        &config.cpu_workspace(),
+        &Shapes::default(),
+    );
+    let least_bytes = KEPT_BYTES + READING_BYTES.max(proving + circuit_bytes(&circuit.sizes()));
     // The reserve is half of it at most.
     assert!(least_bytes < 2 * KEPT_BYTES);
     config.memory.safety_margin_bytes = 1;

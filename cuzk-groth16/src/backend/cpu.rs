@@ -175,12 +175,13 @@ impl Backend for CpuBackend {
 
     fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
         let threads = share.threads.max(self.pool.current_num_threads());
-        self.workspace(threads).footprint(circuit, shapes)
+        self.workspace(threads).footprint(&circuit.sizes(), shapes)
     }
 
     fn batch_footprint(&self, circuit: &Circuit, partitions: usize) -> Option<Footprint> {
         let workspace = self.workspace(self.pool.current_num_threads());
-        bit_sums::saves_time(circuit).then(|| batch_footprint(circuit, &workspace, partitions))
+        let pays = bit_sums::saves_time(circuit);
+        pays.then(|| batch_footprint(&circuit.sizes(), &workspace, partitions))
     }
 
     fn sum_bits(&self, batch: &Batch<'_>, trace: Trace<'_>) -> Result<Vec<BitSums>, BackendError> {

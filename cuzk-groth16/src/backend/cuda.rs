@@ -287,11 +287,11 @@ impl Backend for CudaBackend {
     }
 
     fn footprint(&self, circuit: &Circuit, shapes: &Shapes, share: SynthesisShare) -> Footprint {
-        self.workspace().footprint(circuit, shapes, share)
+        self.workspace().footprint(&circuit.sizes(), shapes, share)
     }
 
     fn kept_bytes(&self, circuit: &Circuit) -> u64 {
-        self.workspace().kept_bytes(circuit)
+        self.workspace().kept_bytes(&circuit.sizes())
     }
 
     fn evaluates(&self) -> bool {

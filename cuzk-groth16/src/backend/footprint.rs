@@ -20,7 +20,7 @@ use cuzk_memory::{ArrayMemory, Extent, FreeList, VirtualExtent};
 pub use self::batch::batch_footprint;
 pub(super) use self::device::{BG2Workspace, DeviceWorkspace};
 pub use self::reads::PointsRead;
-use crate::circuit::Circuit;
+use crate::circuit_sizes::CircuitSizes;
 use crate::params::Shapes;
 
 /// A thread's stack, and what an allocator keeps for it beside what was asked for: some
@@ -92,7 +92,7 @@ impl CpuWorkspace {
     /// Returns the footprint of a partition. `shapes` are those of the multiples that its
     /// parameters have.
     #[must_use]
-    pub fn footprint(&self, circuit: &Circuit, shapes: &Shapes) -> Footprint {
+    pub fn footprint(&self, circuit: &CircuitSizes, shapes: &Shapes) -> Footprint {
         Footprint {
             peak_bytes: partition_bytes(circuit, self, shapes),
             finish_bytes: finish_bytes(circuit, self, shapes),
@@ -107,7 +107,7 @@ impl CpuWorkspace {
 
     /// Returns the memory of the MSMs in G1, which run one after the other: over the
     /// quotient and L as one, and over A.
-    fn g1(&self, circuit: &Circuit, shapes: &Shapes) -> [MsmMemory; 2] {
+    fn g1(&self, circuit: &CircuitSizes, shapes: &Shapes) -> [MsmMemory; 2] {
         let quotient = MsmTermSize {
             wide: circuit.domain_len(),
             is_plain: true,
@@ -122,19 +122,19 @@ impl CpuWorkspace {
         [sum(&[quotient, l]), sum(&[a])]
     }
 
-    fn g2(&self, circuit: &Circuit, shapes: &Shapes) -> MsmMemory {
+    fn g2(&self, circuit: &CircuitSizes, shapes: &Shapes) -> MsmMemory {
         let terms = wide_terms(circuit.wide().in_b, shapes.b_g2);
         MsmMemory::of_g2(self.isa, &[terms], self.b_g2_threads)
     }
 
     /// Returns the memory of the transforms' threads, in bytes.
-    fn rows_bytes(&self, circuit: &Circuit) -> usize {
+    fn rows_bytes(&self, circuit: &CircuitSizes) -> usize {
         let log_size = circuit.domain_len().ilog2();
         Domain::rows_bytes(self.isa, log_size, self.threads)
     }
 
     /// Returns the memory on the heap of the MSM that has most there, in bytes.
-    fn heap_bytes(&self, circuit: &Circuit, shapes: &Shapes) -> u64 {
+    fn heap_bytes(&self, circuit: &CircuitSizes, shapes: &Shapes) -> u64 {
         let [h_and_l, a] = self.g1(circuit, shapes);
         let sums = [h_and_l, a, self.g2(circuit, shapes)];
         sums.map(|sum| sum.heap_bytes as u64)
@@ -219,28 +219,28 @@ struct Packed {
 }
 
 impl Packed {
-    fn witness(circuit: &Circuit) -> Self {
-        Self::of(circuit, circuit.program().num_aux(), circuit.wide().all)
+    fn witness(circuit: &CircuitSizes) -> Self {
+        Self::of(circuit, circuit.num_aux, circuit.wide().all)
     }
 
     /// The parts that so many threads have of a witness at once.
-    fn parts(circuit: &Circuit, threads: usize) -> Self {
+    fn parts(circuit: &CircuitSizes, threads: usize) -> Self {
         let variables = circuit.variables_apart(threads);
         Self::of(circuit, variables, circuit.wide().all.min(variables))
     }
 
-    fn of_a(circuit: &Circuit) -> Self {
-        let variables = circuit.densities().a_aux.count();
+    fn of_a(circuit: &CircuitSizes) -> Self {
+        let variables = circuit.variables.a_aux as usize;
         Self::of(circuit, variables, circuit.wide().in_a)
     }
 
-    fn of_b(circuit: &Circuit) -> Self {
-        let variables = circuit.densities().b_aux.count();
+    fn of_b(circuit: &CircuitSizes) -> Self {
+        let variables = circuit.variables.b_aux as usize;
         Self::of(circuit, variables, circuit.wide().in_b)
     }
 
-    fn of(circuit: &Circuit, variables: usize, wide: usize) -> Self {
-        let wide = circuit.program().num_inputs() + wide;
+    fn of(circuit: &CircuitSizes, variables: usize, wide: usize) -> Self {
+        let wide = circuit.num_inputs + wide;
         Self { variables, wide }
     }
 
@@ -266,7 +266,7 @@ impl Packed {
 }
 
 /// Returns the bytes on the heap while so many threads write a witness.
-fn writing_bytes(circuit: &Circuit, threads: usize) -> u64 {
+fn writing_bytes(circuit: &CircuitSizes, threads: usize) -> u64 {
     HEAP_COPIES * Packed::parts(circuit, threads).bytes()
 }
 
@@ -274,7 +274,7 @@ fn writing_bytes(circuit: &Circuit, threads: usize) -> u64 {
 /// made of it, and what the pool maps. `shapes` are those of the multiples that its
 /// parameters have.
 #[must_use]
-pub fn partition_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
+pub fn partition_bytes(circuit: &CircuitSizes, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
     let heap_bytes = writing_bytes(circuit, workspace.threads)
         + workspace.threads_bytes()
         + workspace.heap_bytes(circuit, shapes);
@@ -285,7 +285,7 @@ pub fn partition_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Sha
 /// blocks are for the witness, the vectors over the domain, the queries and the MSMs.
 /// Blocks that were given back before are used again where they suit.
 #[must_use]
-pub fn pool_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
+pub fn pool_bytes(circuit: &CircuitSizes, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
     replay(circuit, workspace, shapes).mapped_bytes_max as u64
 }
 
@@ -303,14 +303,14 @@ impl SynthesisShare {
     /// Returns the footprint of a partition of which a device needs nothing else on the
     /// host.
     #[must_use]
-    pub fn footprint(self, circuit: &Circuit) -> Footprint {
+    pub fn footprint(self, circuit: &CircuitSizes) -> Footprint {
         let mut pool = Replay::default();
         self.replay(circuit, &mut pool);
         self.footprint_of(circuit, pool)
     }
 
     /// Takes the blocks of the witness, and of the vectors if they are made here.
-    fn replay(self, circuit: &Circuit, pool: &mut Replay) {
+    fn replay(self, circuit: &CircuitSizes, pool: &mut Replay) {
         replay_witness(circuit, self.threads, pool);
         if self.evaluates {
             let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
@@ -319,7 +319,7 @@ impl SynthesisShare {
     }
 
     /// Returns the footprint of a partition that took its blocks from `pool`.
-    fn footprint_of(self, circuit: &Circuit, pool: Replay) -> Footprint {
+    fn footprint_of(self, circuit: &CircuitSizes, pool: Replay) -> Footprint {
         let heap_bytes = writing_bytes(circuit, self.threads) + threads_bytes(self.threads);
         Footprint {
             peak_bytes: pool.mapped_bytes_max as u64 + heap_bytes,
@@ -331,14 +331,14 @@ impl SynthesisShare {
 }
 
 /// Takes a witness's blocks, and what is given back when its parts are one.
-fn replay_witness(circuit: &Circuit, threads: usize, pool: &mut Replay) -> Vec<VirtualExtent> {
+fn replay_witness(circuit: &CircuitSizes, threads: usize, pool: &mut Replay) -> Vec<VirtualExtent> {
     let witness = pool.take(&Packed::witness(circuit).blocks());
     let parts = pool.take(&Packed::parts(circuit, threads).blocks());
     pool.give_back(parts);
     witness
 }
 
-fn replay(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> Replay {
+fn replay(circuit: &CircuitSizes, workspace: &CpuWorkspace, shapes: &Shapes) -> Replay {
     let vector_bytes = circuit.domain_len() * size_of::<Scalar>();
     let mut pool = Replay::default();
     let witness = replay_witness(circuit, workspace.threads, &mut pool);
@@ -361,7 +361,7 @@ fn replay(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> Repla
 
 /// Returns the bytes that a partition holds after its device region: the scalars of the B
 /// query, and the workspace of the MSM over them.
-fn finish_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
+fn finish_bytes(circuit: &CircuitSizes, workspace: &CpuWorkspace, shapes: &Shapes) -> u64 {
     let sum = workspace.g2(circuit, shapes);
     let sum_bytes = sum.blocks.iter().sum::<usize>() + sum.heap_bytes;
     Packed::of_b(circuit).bytes() + sum_bytes as u64 + workspace.threads_bytes()
@@ -369,15 +369,15 @@ fn finish_bytes(circuit: &Circuit, workspace: &CpuWorkspace, shapes: &Shapes) ->
 
 /// Returns the bytes of the vectors over the domain: a, b and the scratch of the quotient.
 #[must_use]
-pub fn buffer_bytes(circuit: &Circuit) -> u64 {
+pub fn buffer_bytes(circuit: &CircuitSizes) -> u64 {
     3 * circuit.domain_len() as u64 * SCALAR_BYTES
 }
 
 /// Returns what a circuit holds for as long as it is kept, in bytes: its compiled form, the
 /// densities, and its domain's table of twiddles.
 #[must_use]
-pub fn circuit_bytes(circuit: &Circuit) -> u64 {
-    let densities = 3 * circuit.program().num_variables() / 8;
+pub fn circuit_bytes(circuit: &CircuitSizes) -> u64 {
+    let densities = 3 * (circuit.num_inputs + circuit.num_aux) / 8;
     let twiddles = circuit.domain_len() / 2 * size_of::<Scalar>();
-    (circuit.program().resident_bytes() + densities + twiddles) as u64
+    (circuit.resident_bytes + densities + twiddles) as u64
 }

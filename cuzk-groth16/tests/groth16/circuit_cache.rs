@@ -12,6 +12,7 @@ use cuzk_filecoin::{CircuitId, Error, ProofKind, SectorSize, blank};
 use cuzk_groth16::Circuit;
 use cuzk_kernels::Isa;
 use cuzk_memory::{Checkpoint, NEVER_STOP};
+use cuzk_testing::circuit_file;
 use rayon::ThreadPoolBuilder;
 
 /// The smallest circuit there is.
@@ -145,6 +146,60 @@ fn what_cannot_be_used_is_replaced() {
         assert_eq!(circuit.fingerprint(), fingerprint);
         assert_eq!(fs::read(&path).unwrap(), good);
     }
+}
+
+/// The file announces the sizes that its rows have. A file of the version before announces
+/// none, and its rows have the same.
+#[test]
+fn a_file_announces_the_sizes_of_its_rows() {
+    let cache = tempfile::tempdir().unwrap();
+    for id in [WINDOW, WINNING] {
+        let (name, path) = (id.to_string(), cache_path(id, cache.path()));
+        let compiled = compile(id);
+        compiled.write(&path).unwrap();
+        let announced = Circuit::announced_sizes(&name, &path).unwrap();
+        let counted = Circuit::open(&name, &path).unwrap().sizes();
+        assert_eq!(announced, Some(counted));
+        assert_eq!(counted, compiled.sizes());
+        assert_eq!(counted.query_lengths(), compiled.query_lengths());
+        assert_eq!(counted.domain_len(), compiled.domain_len());
+        assert_eq!(counted.wide(), compiled.wide());
+
+        let earlier = circuit_file::of_earlier_version(&fs::read(&path).unwrap());
+        fs::write(&path, &earlier).unwrap();
+        assert_eq!(Circuit::announced_sizes(&name, &path).unwrap(), None);
+        let mapped = cached(id, cache.path()).unwrap();
+        assert_eq!(mapped.sizes(), counted);
+        assert_eq!(mapped.fingerprint(), compiled.fingerprint());
+        assert_eq!(fs::read(&path).unwrap(), earlier, "it is used as it is");
+    }
+}
+
+/// The announced sizes are believed as long as the rows are not counted, and no longer.
+#[test]
+fn a_file_that_announces_other_variables_than_it_has_is_replaced() {
+    let cache = tempfile::tempdir().unwrap();
+    let (name, path) = (WINDOW.to_string(), cache_path(WINDOW, cache.path()));
+    let compiled = cached(WINDOW, cache.path()).unwrap();
+    let good = fs::read(&path).unwrap();
+    fs::write(&path, circuit_file::that_lies(&good)).unwrap();
+    let announced = Circuit::announced_sizes(&name, &path).unwrap().unwrap();
+    let counted = compiled.sizes().variables.a_aux;
+    assert_eq!(announced.variables.a_aux, counted - 1);
+    let error = Circuit::open(&name, &path).unwrap_err().to_string();
+    let told = format!("announces {} auxiliary variables in A", counted - 1);
+    assert!(error.contains(&told), "{error}");
+    assert!(error.contains(&path.display().to_string()), "{error}");
+    cached(WINDOW, cache.path()).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), good);
+
+    for bad in [&good[..150], &good[..good.len() - 1], b"CUZKPROG"] {
+        fs::write(&path, bad).unwrap();
+        assert!(Circuit::announced_sizes(&name, &path).is_err());
+    }
+    compile(WINNING).write(&path).unwrap();
+    let other = Circuit::announced_sizes(&name, &path).unwrap_err();
+    assert!(matches!(other, cuzk_groth16::Error::OtherCircuit { .. }));
 }
 
 #[test]

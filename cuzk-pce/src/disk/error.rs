@@ -63,6 +63,32 @@ pub enum DiskFault {
         /// The circuit found.
         got: Fingerprint,
     },
+    /// Its header announces more variables of a sort than there can be.
+    #[error(
+        "its header announces {announced} {what}, expected at most {limit}: damaged, delete it \
+         and build it again"
+    )]
+    VariableLimit {
+        /// The sort of the variables.
+        what: &'static str,
+        /// The number in the header.
+        announced: u32,
+        /// The most that there can be.
+        limit: u32,
+    },
+    /// Its header announces other numbers of variables than its rows have.
+    #[error(
+        "its header announces {announced} {what}, and its rows have {counted}: damaged, delete \
+         it and build it again"
+    )]
+    VariableCount {
+        /// The sort of the variables.
+        what: &'static str,
+        /// The number in the header.
+        announced: u32,
+        /// The number in the rows.
+        counted: u32,
+    },
     /// A label is too long to write, or not text.
     #[error("label: expected UTF-8 text of at most {LABEL_BYTES_MAX} bytes, got {got} bytes")]
     Label {

@@ -15,6 +15,7 @@ use crate::{
     eval::EvalError,
     fingerprint::Fingerprint,
     r1cs::{R1cs, variables},
+    variable_counts::VariableCounts,
     witness::Columns,
 };
 use cuzk_memory::{Checkpoint, Stopped};
@@ -263,6 +264,12 @@ impl<S: PrimeField> Program<S> {
             Body::Folded(folded) => columns::densities(folded),
             Body::Plain(r1cs) => r1cs.densities(),
         }
+    }
+
+    /// Returns how many variables of each sort the rows have. They are counted anew, in a walk
+    /// through all rows for the densities and in another for the bits.
+    pub fn variable_counts(&self) -> VariableCounts {
+        VariableCounts::of(&self.densities(), &self.boolean_columns())
     }
 
     /// Returns A and B of this program in flat tables.

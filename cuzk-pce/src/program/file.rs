@@ -1,9 +1,9 @@
 //! A compiled circuit in a file, used where it lies.
 //!
 //! A file is little-endian throughout. It has a fixed header (magic, version, field,
-//! circuit fingerprint, dimensions, section counts) and a label. Then come the
-//! coefficients, the words of the tables at a multiple of four bytes, and a blake3 checksum
-//! of everything before it.
+//! circuit fingerprint, dimensions, section counts, counts of variables) and a label. Then
+//! come the coefficients, the words of the tables at a multiple of four bytes, and a blake3
+//! checksum of everything before it.
 //!
 //! A program that keeps its rows plain is written and read as [`crate::disk`]
 //! does it, and told from the others by the first bytes.
@@ -12,12 +12,15 @@
 //! announces must be that of the file. The checksum must hold. The tables must pass their
 //! own check before a program is made of them. A file appears under its name complete or
 //! not at all. So two processes that build at once end with one good file.
+//!
+//! [`map`] leaves one thing to the caller: to count the variables in the rows, which takes
+//! seconds at full size, and to compare them with the header. [`read`] does both.
 
 use super::{
     body::Body,
     check_tables::check_tables,
     compiled::Program,
-    file_header::{HEADER_BYTES, ProgramHeader, too_short},
+    file_header::{HEADER_BYTES, HEADER_BYTES_MAX, ProgramHeader, too_short},
     folded::Folded,
     tables::Tables,
 };
@@ -40,7 +43,7 @@ use std::{fs::File, io::Write, path::Path};
 pub(super) fn folded_bytes<S: PrimeField>(folded: &Folded<S>) -> u64 {
     let coefficients = (folded.coefficients.len() * scalar_bytes::<S>()) as u64;
     let words = 4 * folded.tables.counts().words();
-    let fixed = (HEADER_BYTES + 3 + CHECKSUM_BYTES) as u64;
+    let fixed = (HEADER_BYTES_MAX + 3 + CHECKSUM_BYTES) as u64;
     fixed + coefficients.next_multiple_of(4) + words
 }
 
@@ -66,7 +69,17 @@ fn write_file<S: PrimeField>(
         Body::Folded(folded) => folded,
         Body::Plain(r1cs) => return disk::write_file(path, r1cs, label),
     };
-    let mut content = ProgramHeader::of(program, folded, label)?.to_bytes::<S>()?;
+    let header = ProgramHeader::of(program, folded, label)?;
+    write_folded(path, &header, folded)
+}
+
+/// Writes folded rows under this header.
+fn write_folded<S: PrimeField>(
+    path: &Path,
+    header: &ProgramHeader,
+    folded: &Folded<S>,
+) -> Result<(), DiskFault> {
+    let mut content = header.to_bytes::<S>()?;
     for value in &folded.coefficients {
         content.extend_from_slice(value.to_repr().as_ref());
     }
@@ -81,7 +94,7 @@ fn write_file<S: PrimeField>(
     write_whole(path, |out| out.write_all(&content))
 }
 
-/// Checks the whole file but its tables and returns its header.
+/// Checks the whole file but its tables and returns its header. The rows are not counted.
 ///
 /// # Errors
 /// Every [`DiskFault`] that can be seen without looking at the tables.
@@ -103,10 +116,26 @@ pub fn read<S: PrimeField>(
     path: &Path,
     expected: Option<Fingerprint>,
 ) -> Result<(ProgramHeader, Program<S>), DiskError> {
-    read_file(path, expected).map_err(at(path))
+    let (header, program) = map(path, expected)?;
+    if header.variables.is_some() {
+        header.check_variables(path, program.variable_counts())?;
+    }
+    Ok((header, program))
 }
 
-fn read_file<S: PrimeField>(
+/// Maps a program as [`read`] does, in milliseconds at full size: the variables that its header
+/// announces are not counted in the rows. [`ProgramHeader::check_variables`] compares them.
+///
+/// # Errors
+/// Every [`DiskFault`] but [`DiskFault::VariableCount`].
+pub fn map<S: PrimeField>(
+    path: &Path,
+    expected: Option<Fingerprint>,
+) -> Result<(ProgramHeader, Program<S>), DiskError> {
+    map_file(path, expected).map_err(at(path))
+}
+
+fn map_file<S: PrimeField>(
     path: &Path,
     expected: Option<Fingerprint>,
 ) -> Result<(ProgramHeader, Program<S>), DiskFault> {
@@ -172,7 +201,10 @@ fn verified<S: PrimeField>(path: &Path) -> Result<(ProgramHeader, Mmap), DiskFau
         return Err(too_short(expected, &map));
     }
     match map.split_last_chunk::<CHECKSUM_BYTES>() {
-        Some((content, checksum)) if blake3::hash(content) == *checksum => Ok((header, map)),
+        Some((content, checksum)) if blake3::hash(content) == *checksum => {
+            header.check_limits()?;
+            Ok((header, map))
+        }
         _ => Err(DiskFault::Checksum),
     }
 }

@@ -1,19 +1,32 @@
 //! The header of a program's file.
+//!
+//! It is written with the version [`VERSION`]. A file of the version [`WITHOUT_VARIABLES`] has
+//! no counts of variables, and is otherwise the same.
 
 use super::{compiled::Program, dimensions::Dimensions, folded::Folded, tables::Counts};
 use crate::{
     csr::CsrError,
-    disk::{self, CHECKSUM_BYTES, DiskFault, LABEL_BYTES_MAX, field_id},
+    disk::{self, CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX, at, field_id},
     fingerprint::Fingerprint,
+    variable_counts::VariableCounts,
 };
 use ff::PrimeField;
+use std::path::Path;
 
 pub(super) const MAGIC: [u8; 8] = *b"CUZKPROG";
-pub(super) const VERSION: u32 = 2;
+
+/// The version that is written.
+pub(super) const VERSION: u32 = 3;
+
+/// The version before the counts of variables, which is read, too.
+pub(super) const WITHOUT_VARIABLES: u32 = 2;
 
 /// Magic, version, label length, field, fingerprint, four dimensions, three
-/// numbers of nonzeros, six counts.
+/// numbers of nonzeros, six counts of entries. The counts of variables follow, and the label.
 pub(super) const HEADER_BYTES: usize = 8 + 4 + 4 + 32 + 32 + 4 * 4 + 3 * 8 + 6 * 4;
+
+/// The header of a file of the version that is written, without its label.
+pub(super) const HEADER_BYTES_MAX: usize = HEADER_BYTES + VariableCounts::BYTES;
 
 /// The description of the circuit in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +43,9 @@ pub struct ProgramHeader {
     pub rows: u32,
     /// Nonzeros of A, B and C.
     pub nnz: [u64; 3],
+    /// The variables of each sort, as the writer counted them. `None` for a file of an earlier
+    /// version, or of plain rows.
+    pub variables: Option<VariableCounts>,
     pub(super) coefficients: u32,
     pub(super) counts: Counts,
 }
@@ -60,6 +76,7 @@ impl ProgramHeader {
             num_aux: program.dimensions.num_aux,
             rows: program.dimensions.rows,
             nnz: program.dimensions.nnz,
+            variables: Some(program.variable_counts()),
             coefficients,
             counts: folded.tables.counts(),
         })
@@ -75,6 +92,7 @@ impl ProgramHeader {
             num_aux: to_u32("auxiliary variables", header.num_aux)?,
             rows: to_u32("rows", header.rows)?,
             nnz: header.nnz,
+            variables: None,
             coefficients: 0,
             counts: Counts::default(),
         })
@@ -89,9 +107,40 @@ impl ProgramHeader {
         }
     }
 
+    /// Returns an error unless the rows have the variables that the header of the file at
+    /// `path` announces, or it announces none. `counted` are those of the rows.
+    ///
+    /// # Errors
+    /// [`DiskFault::VariableCount`].
+    pub fn check_variables(&self, path: &Path, counted: VariableCounts) -> Result<(), DiskError> {
+        match self.variables {
+            Some(announced) => announced.check(counted).map_err(at(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns an error if the header announces more variables than the circuit has.
+    pub(super) fn check_limits(&self) -> Result<(), DiskFault> {
+        match self.variables {
+            Some(announced) => announced.check_limits(self.num_inputs, self.num_aux),
+            None => Ok(()),
+        }
+    }
+
+    fn version(&self) -> u32 {
+        match self.variables {
+            Some(_) => VERSION,
+            None => WITHOUT_VARIABLES,
+        }
+    }
+
     /// Counts are 32 bits, so no sum of these overflows 64.
     pub(super) fn offsets(&self, scalar_bytes: usize) -> Offsets {
-        let coefficients = (HEADER_BYTES + self.label.len()).next_multiple_of(4) as u64;
+        let header_bytes = match self.variables {
+            Some(_) => HEADER_BYTES_MAX,
+            None => HEADER_BYTES,
+        };
+        let coefficients = (header_bytes + self.label.len()).next_multiple_of(4) as u64;
         let coefficient_bytes = u64::from(self.coefficients) * scalar_bytes as u64;
         let words = (coefficients + coefficient_bytes).next_multiple_of(4);
         let checksum = words + 4 * self.counts.words();
@@ -117,7 +166,7 @@ impl ProgramHeader {
             root,
         } = self.counts;
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.version().to_le_bytes());
         bytes.extend(label_bytes.to_le_bytes());
         bytes.extend(field_id::<S>());
         bytes.extend(self.fingerprint.as_bytes());
@@ -128,6 +177,9 @@ impl ProgramHeader {
             bytes.extend(nnz.to_le_bytes());
         }
         for word in [self.coefficients, parts, items, shapes, nodes, children] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for word in self.variables.iter().flat_map(|counts| counts.words()) {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend(self.label.as_bytes());
@@ -150,7 +202,7 @@ impl ProgramHeader {
             return Err(DiskFault::Magic { expected, got });
         }
         let version = word().unwrap_or(0);
-        if version != VERSION {
+        if ![WITHOUT_VARIABLES, VERSION].contains(&version) {
             let expected = VERSION;
             return Err(DiskFault::Version {
                 expected,
@@ -158,12 +210,14 @@ impl ProgramHeader {
             });
         }
         let label_bytes = word().unwrap_or(0) as usize;
-        Self::after_version::<S>(rest, label_bytes).ok_or_else(|| too_short(least, file))?
+        Self::after_version::<S>(rest, version, label_bytes)
+            .ok_or_else(|| too_short(least, file))?
     }
 
-    /// The rest of the header; `None` if the file ends before it.
+    /// The rest of the header of a file of this version; `None` if the file ends before it.
     fn after_version<S: PrimeField>(
         mut rest: &[u8],
+        version: u32,
         label_bytes: usize,
     ) -> Option<Result<Self, DiskFault>> {
         if take(&mut rest)? != field_id::<S>() {
@@ -184,6 +238,10 @@ impl ProgramHeader {
             children: word()?,
             root,
         };
+        let variables = match version {
+            WITHOUT_VARIABLES => None,
+            _ => Some([word()?, word()?, word()?, word()?, word()?, word()?]),
+        };
         let not_a_label = DiskFault::Label { got: label_bytes };
         if label_bytes > LABEL_BYTES_MAX {
             return Some(Err(not_a_label));
@@ -198,6 +256,7 @@ impl ProgramHeader {
             num_aux,
             rows,
             nnz,
+            variables: variables.map(VariableCounts::of_words),
             coefficients,
             counts,
         }))

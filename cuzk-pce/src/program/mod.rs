@@ -55,7 +55,7 @@ pub use comparison::ShapeDifference;
 pub use compile::{compile, compile_while};
 pub use compiled::{Program, ROWS_A_LOOK, Sizes, UnfoldError, check};
 pub use dimensions::RowTerm;
-pub use file::{inspect, read, write};
+pub use file::{inspect, map, read, write};
 pub use file_header::ProgramHeader;
 pub use flat::{BLOCK_ROWS, Flat};
 

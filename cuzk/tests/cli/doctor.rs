@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use cuzk_core::circuits::parameter_files;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_kernels::Isa;
+use cuzk_testing::circuit_file;
 
 use super::messages::linked_cache;
 use super::*;
@@ -177,6 +179,21 @@ fn configured(machine: &Machine, config: &str) -> Look {
     look
 }
 
+/// Looks with another file of the circuit, which is made of a new one.
+fn look_with_circuit(machine: &Machine, change: fn(&[u8]) -> Vec<u8>) -> Look {
+    let cache = linked_cache("window-post");
+    let path = params_in(cache.path()).with_extension("circuit");
+    // A link, which must not be written through.
+    fs::remove_file(&path).unwrap();
+    let build = ["pce", "build", "--kind", "window-post", "--out"];
+    let size = ["--sector-size", "2KiB"];
+    let built = cuzk(&[&build[..], &[text(&path)], &size].concat());
+    assert!(built.status.success(), "{built:?}");
+    let good = fs::read(&path).unwrap();
+    fs::write(&path, change(&good)).unwrap();
+    machine.look_in(cache.path(), RUN, &[])
+}
+
 /// The things, their topics, and the levels of their lines when they are broken.
 const BROKEN: &[(&str, &str, &[&str], Break)] = &[
     (
@@ -249,6 +266,12 @@ const BROKEN: &[(&str, &str, &[&str], Break)] = &[
             fs::remove_file(circuit).unwrap();
             machine.look_in(cache.path(), RUN, &[])
         },
+    ),
+    (
+        "a damaged file of a circuit",
+        "memory",
+        &["ok", "warning"],
+        |machine| look_with_circuit(machine, |good| good[..good.len() / 2].to_vec()),
     ),
     ("few threads", "threads", &["error"], |machine| {
         let script = "exec prlimit --nproc=70 \"$0\" \"$@\"";
@@ -323,6 +346,21 @@ fn each_thing_that_is_broken_changes_its_own_line() {
     }
 }
 
+/// What a partition needs stands in the header of the circuit's file. The rows of a file of the
+/// version before say the same.
+#[test]
+fn the_need_of_memory_is_that_of_the_rows() {
+    let machine = Machine::new();
+    let announced = look_with_circuit(&machine, <[u8]>::to_vec);
+    assert_eq!(announced.levels("memory"), ["ok", "ok"]);
+    let counted = look_with_circuit(&machine, circuit_file::of_earlier_version);
+    let needs = |look: &Look| look.of_topic("memory")[1].clone();
+    assert_eq!(needs(&announced), needs(&counted));
+    // What a header says is believed here; a proof counts the rows and replaces the file.
+    let lie = look_with_circuit(&machine, circuit_file::that_lies);
+    assert_eq!(lie.levels("memory"), ["ok", "ok"]);
+}
+
 /// The names are those of a network's parameters, and the key is not. It is read at each look,
 /// so nobody has to hash the parameters before.
 #[test]
@@ -351,13 +389,37 @@ fn test_parameters_under_the_names_of_a_network_are_an_error() {
     assert!(is_told(), "hashed, and of another digest");
 }
 
+/// Each word of `[cpu] isa` has its line: all is well with the fastest instructions that there
+/// are, and the machine's others are a warning. Those that it lacks are no configuration.
 #[test]
-fn instructions_that_are_not_used_are_told() {
+fn each_choice_of_instructions_has_its_line() {
     let machine = Machine::new();
-    let good = machine.look(&[]);
-    let look = configured(&machine, "[cpu]\nisa = \"portable\"\n");
-    assert_ne!(look.of_topic("instructions"), good.of_topic("instructions"));
-    assert_eq!(look.levels("instructions"), ["warning"]);
+    let has = |isa: &str| Isa::all().iter().any(|one| one.name() == isa);
+    for isa in ["ifma", "avx2", "scalar", "portable"] {
+        let look = configured(&machine, &format!("[cpu]\nisa = \"{isa}\"\n"));
+        let used = match has(isa) {
+            true => isa,
+            false => Isa::best().name(),
+        };
+        let [found] = look.of_topic("instructions")[..] else {
+            panic!("{:#}", look.report);
+        };
+        let said = found["text"].as_str().unwrap();
+        assert!(said.contains(&format!("use {used} (")), "{isa}: {said}");
+        let level = match used {
+            "ifma" => "ok",
+            _ => "warning",
+        };
+        assert_eq!(look.levels("instructions"), [level], "{isa}");
+        let advice = found["advice"].as_str().unwrap_or_default();
+        let is_slower = used != Isa::best().name();
+        assert_eq!(advice.contains("isa = \"auto\""), is_slower, "{advice}");
+        let is_known = has(isa);
+        let level = if is_known { "ok" } else { "error" };
+        assert_eq!(look.levels("configuration"), [level], "{isa}");
+        let configuration = look.of_topic("configuration")[0].to_string();
+        assert_eq!(configuration.contains("this machine has no"), !is_known);
+    }
 }
 
 #[test]
@@ -401,11 +463,11 @@ fn the_text_of_the_doctor_says_what_to_do() {
     let at = lines
         .lines()
         .position(|line| line.starts_with("error    parameters"));
-    let advice = lines.lines().nth(at.unwrap() + 1).unwrap();
-    assert!(
-        advice.contains("-> `cuzk params fetch --kind window-post"),
-        "{lines}"
-    );
+    // A long line goes on below itself.
+    let mut below = lines.lines().skip(at.unwrap() + 1);
+    let advice = below.find(|line| line.contains("-> ")).unwrap();
+    let expected = "-> `cuzk params fetch --kind window-post";
+    assert!(advice.trim_start().starts_with(expected), "{lines}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.trim_end().ends_with("[CUZK-0032]"), "{said}");
 }

@@ -1,7 +1,8 @@
 //! `cuzk plan`: its contract with programs, and bad descriptions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use cuzk_kernels::Isa;
 use serde_json::{Deserializer, Value};
 
 use super::{cuzk, fails, json, text};
@@ -82,6 +83,9 @@ fn a_bad_description_names_its_file_and_key_and_prints_nothing() {
         ("total_gib = 24", "total_gib = -1", "memory.total_gib"),
         ("total_gib = 24", "total_gb = 24", "total_gb"),
         ("[cpu]", "[cpu", "bad.toml"),
+        ("isa = \"ifma\"", "isa = \"sse\"", "avx2"),
+        // The key of earlier files.
+        ("isa = \"ifma\"", "ifma = true", "cpu.isa in its place"),
     ] {
         assert!(good.contains(line));
         std::fs::write(&bad, good.replacen(line, other, 1)).unwrap();
@@ -106,10 +110,43 @@ fn a_plan_needs_a_machine_or_the_seed() {
     fails(2, "--machine", &cuzk(&["plan", "--load", "x.toml"]));
 }
 
+/// Writes a description of two cores whose costs are of these instructions.
+fn two_cores_with(folder: &Path, isa: &str) -> PathBuf {
+    let text = std::fs::read_to_string(machine("two-cores-24gib.toml")).unwrap();
+    assert!(text.contains("isa = \"ifma\""));
+    let path = folder.join(format!("{isa}.toml"));
+    let line = format!("isa = \"{isa}\"");
+    std::fs::write(&path, text.replacen("isa = \"ifma\"", &line, 1)).unwrap();
+    path
+}
+
+/// A plan says of which instructions the costs are, and a check compares them with an engine
+/// that uses the same only.
+#[test]
+fn costs_are_of_the_instructions_that_the_description_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for isa in ["ifma", "avx2", "scalar", "portable"] {
+        let described = two_cores_with(folder.path(), isa);
+        let plan = ["plan", "--machine", text(&described)];
+        assert_eq!(json(&plan)["isa"], isa);
+        let said = String::from_utf8(cuzk(&plan).stdout).unwrap();
+        let line = format!("costs of the instructions: {isa}\n");
+        assert!(said.contains(&line), "{said}");
+        if isa != Isa::best().name() {
+            let check = ["plan", "check", "--machine", text(&described)];
+            let refused = cuzk(&check);
+            fails(2, "cpu.isa", &refused);
+            fails(2, Isa::best().name(), &refused);
+            fails(2, text(&described), &refused);
+        }
+    }
+}
+
 /// A check proves for real, and prints what the model says of as many proofs in flight.
 #[test]
 fn a_check_has_a_prediction_beside_each_measurement() {
-    let two_cores = machine("two-cores-24gib.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let two_cores = two_cores_with(folder.path(), Isa::best().name());
     let check = ["plan", "check", "--machine", text(&two_cores), "--json"];
     let few = [
         "--kind",

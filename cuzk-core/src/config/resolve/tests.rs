@@ -26,8 +26,8 @@ fn the_automatic_reserve_is_enough_for_a_winning_post() {
             b_g2_threads: threads,
         };
         let charged = |shapes: &Shapes, multiples_bytes: u64| {
-            partition_bytes(&circuit, &workspace, shapes)
-                + circuit_bytes(&circuit)
+            partition_bytes(&circuit.sizes(), &workspace, shapes)
+                + circuit_bytes(&circuit.sizes())
                 + params_bytes as u64
                 + multiples_bytes
         };

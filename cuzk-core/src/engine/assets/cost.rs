@@ -166,13 +166,14 @@ impl CostTable {
         on_devices: Footprint,
         kept_bytes: u64,
     ) {
+        let sizes = circuit.sizes();
         let form_bytes = form_bytes_of_partition(circuit, self.form);
         let on_devices = on_devices.plus(form_bytes);
-        let dedicated = self.dedicated.footprint(circuit, &files.shapes);
+        let dedicated = self.dedicated.footprint(&sizes, &files.shapes);
         let dedicated = dedicated.plus(form_bytes);
         let own_bytes = on_devices.peak_bytes.max(dedicated.peak_bytes);
         let form_bytes = form_bytes_of_circuit(circuit, self.form);
-        let circuit_bytes = circuit_bytes(circuit) + form_bytes + kept_bytes;
+        let circuit_bytes = circuit_bytes(&sizes) + form_bytes + kept_bytes;
         let files_bytes = charged_of_file(files.bytes, own_bytes + circuit_bytes, self.room_bytes);
         let cost = Cost {
             on_devices: Arc::new(on_devices),

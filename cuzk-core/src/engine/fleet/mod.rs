@@ -105,7 +105,7 @@ impl Fleet {
         let footprints = backends.map(|backend| backend.footprint(circuit, shapes, share));
         footprints
             .reduce(Footprint::max)
-            .unwrap_or_else(|| share.footprint(circuit))
+            .unwrap_or_else(|| share.footprint(&circuit.sizes()))
     }
 
     /// Returns the slot of a lane's dedicated worker.

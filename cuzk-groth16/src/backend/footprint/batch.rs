@@ -3,7 +3,7 @@
 use cuzk_kernels::msm::MsmMemory;
 
 use super::{CpuWorkspace, Footprint, Replay, replay_witness, writing_bytes};
-use crate::circuit::Circuit;
+use crate::circuit_sizes::CircuitSizes;
 
 /// Blocks that a pass of the kernel over its points takes at once.
 const BLOCKS_AT_ONCE: usize = 2;
@@ -14,7 +14,7 @@ const BLOCKS_AT_ONCE: usize = 2;
 /// PoRep take less than the proof of one. Nothing is held afterwards.
 #[must_use]
 pub fn batch_footprint(
-    circuit: &Circuit,
+    circuit: &CircuitSizes,
     workspace: &CpuWorkspace,
     partitions: usize,
 ) -> Footprint {

@@ -6,7 +6,7 @@ use cuzk_kernels::msm::MsmMemory;
 use supraseal_sys::b_g2_msm_scratch_bytes;
 
 use super::{Footprint, Packed, Replay, SynthesisShare, threads_bytes, wide_terms};
-use crate::circuit::Circuit;
+use crate::circuit_sizes::CircuitSizes;
 use crate::params::Shapes;
 
 /// The pinned buffers through which points go to a device: two of 2²² points in
@@ -40,7 +40,7 @@ struct Held {
 
 impl BG2Workspace {
     /// Takes the blocks of the MSM, and returns the most that it holds.
-    fn take(self, circuit: &Circuit, shapes: &Shapes, pool: &mut Replay) -> Held {
+    fn take(self, circuit: &CircuitSizes, shapes: &Shapes, pool: &mut Replay) -> Held {
         match self {
             Self::Kernel { threads, isa } => {
                 let terms = wide_terms(circuit.wide().in_b, shapes.b_g2);
@@ -77,7 +77,7 @@ impl DeviceWorkspace {
     /// parameters have.
     pub(in crate::backend) fn footprint(
         self,
-        circuit: &Circuit,
+        circuit: &CircuitSizes,
         shapes: &Shapes,
         share: SynthesisShare,
     ) -> Footprint {
@@ -94,12 +94,11 @@ impl DeviceWorkspace {
 
     /// Returns the bytes that are kept for a circuit on the device: pinned memory, and the
     /// circuit in the form that was uploaded.
-    pub(in crate::backend) fn kept_bytes(self, circuit: &Circuit) -> u64 {
-        let program = circuit.program();
-        let values = circuit.wide().all + program.num_inputs();
+    pub(in crate::backend) fn kept_bytes(self, circuit: &CircuitSizes) -> u64 {
+        let values = circuit.wide().all + circuit.num_inputs;
         // Two bits a variable and a rank for 64 of them, and 32 bytes where wide.
-        let witness = program.num_aux() * 3 / 8 + values * 32;
-        let flat = program.resident_bytes();
+        let witness = circuit.num_aux * 3 / 8 + values * 32;
+        let flat = circuit.resident_bytes;
         PINNED_PIECES_BYTES + self.workers * (witness as u64 + RESULTS_BYTES_MAX) + flat as u64
     }
 }
@@ -107,10 +106,10 @@ impl DeviceWorkspace {
 /// Returns the most that the C++ side's MSM in G2 holds on the host, in bytes. That is: the
 /// decoded bases and the scalars of the wide terms, a task's decoded bases for each
 /// thread, and the scratch of Pippenger's algorithm. See `csrc/b_g2_packed.cpp`.
-fn cpp_bytes(circuit: &Circuit, threads: u32) -> u64 {
-    let wide = circuit.wide().in_b + circuit.program().num_inputs();
+fn cpp_bytes(circuit: &CircuitSizes, threads: u32) -> u64 {
+    let wide = circuit.wide().in_b + circuit.num_inputs;
     let terms = wide * (size_of::<G2Affine>() + size_of::<Scalar>());
-    let tasks = circuit.program().num_aux().div_ceil(B_G2_TASK_VARIABLES);
+    let tasks = circuit.num_aux.div_ceil(B_G2_TASK_VARIABLES);
     let task_sums = tasks * (size_of::<G2Projective>() + size_of::<usize>());
     let task_bases = B_G2_TASK_VARIABLES * (size_of::<G2Affine>() + size_of::<usize>());
     let scratch = b_g2_msm_scratch_bytes(wide, threads).total();

@@ -45,7 +45,7 @@ fn damage_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("circuit.r1cs");
     write(&path, &some_r1cs(2), "label").unwrap();
-    damage::another_version_is_an_error(reading, &path, VERSION);
+    damage::another_version_is_an_error(reading, &path, &[VERSION]);
     write(&path, &some_r1cs(2), "label").unwrap();
     damage::every_damage_is_an_error(reading, &path, 96..128);
     damage::what_cannot_be_written_leaves_nothing(reading, |path, label| {

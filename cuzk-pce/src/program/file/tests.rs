@@ -1,7 +1,7 @@
 use super::*;
-use crate::program::file_header::VERSION;
+use crate::program::file_header::{VERSION, WITHOUT_VARIABLES};
 use crate::{
-    damage,
+    VariableCounts, damage,
     program::{check, compile::compile_folded},
     record,
     testing::*,
@@ -22,8 +22,53 @@ fn reading(path: &Path) -> Result<(), DiskError> {
     read::<Scalar>(path, None).map(drop)
 }
 
+/// Writes folded rows as the version without counts of variables has them.
+fn write_without_variables(path: &Path, program: &Program<Scalar>, label: &str) {
+    let Body::Folded(folded) = &program.body else {
+        panic!("the rows are plain");
+    };
+    let header = ProgramHeader {
+        variables: None,
+        ..ProgramHeader::of(program, folded, label).unwrap()
+    };
+    write_folded(path, &header, folded).unwrap();
+}
+
+/// The counts of variables as nobody counts them for a header: in the recorded rows.
+fn counted(circuit: &RandomCircuit) -> VariableCounts {
+    let rows = record(circuit.blank()).unwrap();
+    let bits = crate::program::compiler::boolean_columns(&rows);
+    VariableCounts::of(&rows.densities(), &bits)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
+    /// The header announces what the rows have. A file of the version before announces
+    /// nothing, and is read all the same.
+    #[test]
+    fn counts_in_the_header_are_those_of_the_rows(
+        circuit in random_circuit(),
+        label in ".{0,9}",
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("circuit.pce");
+        let program = compile_folded(circuit.blank()).unwrap();
+        write(&path, &program, &label).unwrap();
+        let (header, mapped) = map::<Scalar>(&path, None).unwrap();
+        prop_assert_eq!(header.variables, Some(counted(&circuit)));
+        prop_assert_eq!(header.variables, Some(mapped.variable_counts()));
+        prop_assert_eq!(&inspect::<Scalar>(&path).unwrap(), &header);
+        let bytes = fs::metadata(&path).unwrap().len();
+
+        write_without_variables(&path, &program, &label);
+        let (earlier, stored) = read::<Scalar>(&path, Some(program.fingerprint())).unwrap();
+        prop_assert_eq!(earlier, ProgramHeader { variables: None, ..header });
+        prop_assert_eq!(stored.to_r1cs().unwrap(), record(circuit.blank()).unwrap());
+        prop_assert_eq!(stored.variable_counts(), mapped.variable_counts());
+        let fewer = bytes - fs::metadata(&path).unwrap().len();
+        prop_assert_eq!(fewer, VariableCounts::BYTES as u64);
+    }
+
     #[test]
     fn reads_what_was_written(circuit in random_circuit(), label in ".{0,9}") {
         let directory = tempfile::tempdir().unwrap();
@@ -46,12 +91,77 @@ fn damage_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("circuit.pce");
     write(&path, &some_program(2), "label").unwrap();
-    damage::another_version_is_an_error(reading, &path, VERSION);
+    let versions = [WITHOUT_VARIABLES, VERSION];
+    damage::another_version_is_an_error(reading, &path, &versions);
     write(&path, &some_program(2), "label").unwrap();
+    damage::every_damage_is_an_error(reading, &path, 120..144);
+    write_without_variables(&path, &some_program(2), "label");
     damage::every_damage_is_an_error(reading, &path, 120..144);
     damage::what_cannot_be_written_leaves_nothing(reading, |path, label| {
         write(path, &some_program(2), label)
     });
+}
+
+/// A file of one version that calls itself one of the other is shorter or longer than it should
+/// be.
+#[test]
+fn a_version_that_is_not_its_own_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    write(&path, &some_program(2), "label").unwrap();
+    let new = fs::read(&path).unwrap();
+    write_without_variables(&path, &some_program(2), "label");
+    let earlier = fs::read(&path).unwrap();
+    for (good, version) in [(new, WITHOUT_VARIABLES), (earlier, VERSION)] {
+        damage::replace(&path, &good, damage::VERSION_AT, &version.to_le_bytes());
+        let fault = damage::fault(reading, &path);
+        let is_told = matches!(fault, DiskFault::Size { .. } | DiskFault::Label { .. });
+        assert!(is_told, "{fault}");
+    }
+}
+
+/// A header that announces other counts than the rows have, with a good checksum, is an error
+/// that names them. To map the file is an error only if no circuit could have the counts.
+#[test]
+fn a_header_that_lies_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("circuit.pce");
+    let (circuit, _) = RandomCircuit::gadgets();
+    let program = compile_folded(circuit.blank()).unwrap();
+    write(&path, &program, "label").unwrap();
+    let good = fs::read(&path).unwrap();
+    let counts = program.variable_counts().words();
+    let mut mapped = 0;
+    for (index, count) in counts.into_iter().enumerate() {
+        let at = HEADER_BYTES + 4 * index;
+        assert_eq!(good[at..at + 4], count.to_le_bytes());
+        for lie in [0, count.wrapping_sub(1), count + 1, u32::MAX] {
+            if lie == count {
+                continue;
+            }
+            damage::replace(&path, &good, at, &lie.to_le_bytes());
+            let fault = damage::fault(reading, &path);
+            match map::<Scalar>(&path, None).map_err(|error| error.fault) {
+                Ok(_) => {
+                    mapped += 1;
+                    let is_told = matches!(
+                        fault,
+                        DiskFault::VariableCount { announced, counted, .. }
+                            if (announced, counted) == (lie, count)
+                    );
+                    assert!(is_told, "{fault}");
+                }
+                Err(DiskFault::VariableLimit { .. }) => {
+                    let is_told = matches!(fault, DiskFault::VariableLimit { .. });
+                    assert!(is_told, "{fault}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+            let inspected = inspect::<Scalar>(&path);
+            assert_eq!(inspected.is_ok(), map::<Scalar>(&path, None).is_ok());
+        }
+    }
+    assert!(mapped >= counts.len(), "{mapped}");
 }
 
 /// A file with a good checksum and any content is refused, or it is a program. Nothing is

@@ -30,7 +30,7 @@ fn judge(now: SystemTime, newest: Option<SystemTime>) -> Finding {
                           clock, and let NTP keep it";
             Finding::error(TOPIC, text, advice)
         }
-        None => Finding::ok(TOPIC, "later than all that was written"),
+        None => Finding::ok(TOPIC, "later than this program and the parameters"),
     }
 }
 

@@ -28,7 +28,10 @@ pub(super) fn examine(config: &Config, root: &Path) -> Vec<Finding> {
     findings.extend(limits.tasks.map(|most| tasks(most, threads_needed(config))));
     findings.extend(limits.cores.map(|most| cores(most, threads)));
     if findings.is_empty() {
-        findings.push(Finding::ok(TOPIC, "no limit"));
+        findings.push(Finding::ok(
+            TOPIC,
+            "no limit of memory, tasks or processor time",
+        ));
     }
     findings
 }

@@ -38,10 +38,10 @@ fn of_port(address: &Address, host: &str, port: u16) -> Finding {
         return Finding::error(TOPIC, text, advice);
     };
     if port != 0 && TcpStream::connect_timeout(&at, ANSWER_TIME).is_ok() {
-        return Finding::ok(TOPIC, format!("{address}: something answers there now"));
+        return Finding::ok(TOPIC, format!("{address}: a program answers there now"));
     }
     match TcpListener::bind(at) {
-        Ok(_) => Finding::ok(TOPIC, format!("{address}: free")),
+        Ok(_) => Finding::ok(TOPIC, format!("{address}: free for the daemon")),
         Err(error) => {
             let text = format!("{address}: {error}");
             let advice = "listen on an address of this machine that is free; ports below 1024 \
@@ -63,7 +63,7 @@ fn of_socket(path: &Path) -> Finding {
         }
         Err(_) => {
             return match check_folder(folder) {
-                Ok(()) => Finding::ok(TOPIC, format!("unix://{shown}: free")),
+                Ok(()) => Finding::ok(TOPIC, format!("unix://{shown}: free for the daemon")),
                 Err(error) => {
                     let text = format!("unix://{shown}: {error}");
                     let advice = "let the user of the daemon write into the folder";
@@ -112,7 +112,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let found = of_socket(&at("cuzk.sock"));
         assert!(
-            found.text.ends_with("free") && found.level == Level::Ok,
+            found.text.ends_with("free for the daemon") && found.level == Level::Ok,
             "{found:?}"
         );
         let listener = UnixListener::bind(at("cuzk.sock")).unwrap();

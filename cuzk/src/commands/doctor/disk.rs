@@ -49,7 +49,8 @@ struct Rate {
 
 pub(super) fn examine(param_cache: &Path, ids: &[CircuitId]) -> Finding {
     let Some((path, bytes)) = largest(param_cache, ids) else {
-        let text = "not read: there is no file of parameters that is large enough";
+        let text =
+            "not measured: there are no parameters that are large enough to read for a second";
         return Finding::ok(TOPIC, text);
     };
     match measure(&path, TIME) {
@@ -79,7 +80,7 @@ fn judge(path: &Path, bytes: u64, rate: Rate) -> Finding {
         false => "by way of the system's cache",
     };
     let text = format!(
-        "{:.0} MB/s {how}: all of {} in {seconds:.1} s",
+        "reads {:.0} MB/s {how}: all of {} in {seconds:.1} s",
         rate.bytes_per_s / 1e6,
         path.file_name().unwrap_or_default().display()
     );
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(slow.level, Level::Warning);
         assert!(
             slow.text
-                .starts_with("100 MB/s from the disk: all of v28.params in 472.4 s")
+                .starts_with("reads 100 MB/s from the disk: all of v28.params in 472.4 s")
         );
         assert_eq!(judge(path, 44 << 30, rate(3e9)).level, Level::Ok);
     }

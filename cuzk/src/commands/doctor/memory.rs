@@ -1,15 +1,18 @@
 //! Memory: what the machine and its control groups allow, and what each kind needs.
 //!
-//! The needs are those that the engine charges, so they need the compiled circuit.
+//! The needs are those that the engine charges, so they need the compiled circuit. Its file
+//! announces them, and no row is read. The rows of a file of an earlier version are counted,
+//! which takes seconds.
 
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_core::config::{Devices, available_memory_bytes};
 use cuzk_core::{Config, circuits};
 use cuzk_filecoin::CircuitId;
+use cuzk_groth16::CircuitSizes;
 use cuzk_groth16::backend::SynthesisShare;
 use cuzk_groth16::backend::footprint::{circuit_bytes, partition_bytes};
 use cuzk_groth16::params::{ParamCache, Shapes};
@@ -32,9 +35,12 @@ pub(super) fn examine(config: &Config, ids: &[CircuitId], root: &Path) -> Vec<Fi
         .iter()
         .map(|id| (*id, read_needs(config, *id)))
         .collect();
-    let each = readings.into_iter().map(|(id, needs)| {
+    let each = readings.into_iter().map(|(id, reading)| {
         let left = until.saturating_duration_since(Instant::now());
-        let needs = needs.map_or(Ok(None), |needs| needs.recv_timeout(left));
+        let needs = reading.and_then(|needs| {
+            let needs = needs.recv_timeout(left);
+            needs.unwrap_or(Err(Unknown::Late))
+        });
         of_circuit(id, needs, config.memory.usable_bytes())
     });
     findings.extend(each);
@@ -76,61 +82,93 @@ struct Needs {
     params_bytes: u64,
 }
 
-/// Returns the finding about a circuit. Its needs are `None` if it is not compiled, and an error
-/// if they did not come in time.
-fn of_circuit(
-    id: CircuitId,
-    needs: Result<Option<Needs>, RecvTimeoutError>,
-    usable_bytes: u64,
-) -> Finding {
-    match needs {
-        Ok(Some(needs)) => judge(&id.to_string(), needs, usable_bytes),
-        Ok(None) => {
-            let text =
-                format!("{id}: its circuit is not compiled here yet, so its need is not known");
-            let advice = "the first proof compiles it, once for this machine; `cuzk params \
-                          verify` and `cuzk preload` do so, too";
-            Finding::warning(TOPIC, text, advice)
-        }
-        Err(_) => {
-            let text = format!(
-                "{id}: its compiled circuit was not read within {} s, so its need is not known",
-                CIRCUITS_TIME.as_secs()
-            );
-            let advice = "the disk or the processor is busy: run `cuzk doctor` again later";
-            Finding::warning(TOPIC, text, advice)
-        }
-    }
+/// The reason why the needs of a circuit are not known.
+#[derive(Clone, Debug)]
+enum Unknown {
+    /// It is not compiled here.
+    NotCompiled,
+    /// Its file cannot be used, with the error.
+    Unusable(String),
+    /// Its file was not read in time.
+    Late,
 }
 
-/// Begins to read the compiled circuit, if there is one. `None` if that cannot begin.
-fn read_needs(config: &Config, id: CircuitId) -> Option<Receiver<Option<Needs>>> {
+/// Returns the finding about a circuit.
+fn of_circuit(id: CircuitId, needs: Result<Needs, Unknown>, usable_bytes: u64) -> Finding {
+    let (text, advice) = match needs {
+        Ok(needs) => return judge(&id.to_string(), needs, usable_bytes),
+        Err(Unknown::NotCompiled) => (
+            "its circuit is not compiled here yet".to_owned(),
+            "the first proof compiles it, once for this machine; `cuzk params verify` and `cuzk \
+             preload` do so, too"
+                .to_owned(),
+        ),
+        Err(Unknown::Unusable(error)) => (
+            error,
+            "the next proof compiles the circuit again and replaces the file".to_owned(),
+        ),
+        Err(Unknown::Late) => (
+            format!(
+                "its compiled circuit was not read within {} s",
+                CIRCUITS_TIME.as_secs()
+            ),
+            format!(
+                "run `cuzk doctor` again when the machine is less busy; a file of an earlier cuzk \
+                 is slow to read, and `cuzk pce build --kind {} --sector-size {} --out FILE` \
+                 writes one that is not",
+                id.kind, id.sector_size
+            ),
+        ),
+    };
+    let text = format!("{id}: {text}, so the memory that it needs is not known");
+    Finding::warning(TOPIC, text, advice)
+}
+
+/// Begins to read what the file of the compiled circuit says.
+fn read_needs(config: &Config, id: CircuitId) -> Result<Receiver<Result<Needs, Unknown>>, Unknown> {
+    let unusable = |error: &dyn std::fmt::Display| Unknown::Unusable(error.to_string());
     let cache = &config.srs.param_cache;
-    let files = circuits::parameter_files(id).ok()?;
+    let files = circuits::parameter_files(id).map_err(|error| unusable(&error))?;
     let params = ParamCache::new(cache).params_path(&files);
     let params_bytes = params.metadata().map_or(0, |metadata| metadata.len());
     let workspace = config.cpu_workspace();
     let on_cpu = config.gpus.devices == Devices::Cpu;
     let (cache, (send, received)) = (cache.clone(), mpsc::channel());
     let look = move || {
-        let circuit = circuits::open(id, &cache).ok()?;
+        let sizes = sizes(id, &cache)?;
         let share = SynthesisShare {
             threads: workspace.threads,
             evaluates: false,
         };
-        Some(Needs {
+        Ok(Needs {
             partition_bytes: match on_cpu {
-                true => partition_bytes(&circuit, &workspace, &Shapes::default()),
-                false => share.footprint(&circuit).peak_bytes,
+                true => partition_bytes(&sizes, &workspace, &Shapes::default()),
+                false => share.footprint(&sizes).peak_bytes,
             },
-            circuit_bytes: circuit_bytes(&circuit),
+            circuit_bytes: circuit_bytes(&sizes),
             params_bytes,
         })
     };
     // The receiver is gone if it took too long.
     let named = thread::Builder::new().name("cuzk-doctor".to_owned());
-    named.spawn(move || send.send(look()).ok()).ok()?;
-    Some(received)
+    let thread = named.spawn(move || send.send(look()).ok());
+    thread.map_err(|error| unusable(&error))?;
+    Ok(received)
+}
+
+/// Returns the sizes of a circuit as its file announces them, or as they are counted in the rows
+/// of a file that announces none.
+fn sizes(id: CircuitId, cache: &Path) -> Result<CircuitSizes, Unknown> {
+    let unusable = |error: cuzk_core::Error| Unknown::Unusable(error.to_string());
+    let path = circuits::cache_path(id, cache).map_err(unusable)?;
+    if !path.exists() {
+        return Err(Unknown::NotCompiled);
+    }
+    if let Some(announced) = circuits::announced_sizes(id, cache).map_err(unusable)? {
+        return Ok(announced);
+    }
+    let circuit = circuits::open(id, cache).map_err(unusable)?;
+    Ok(circuit.sizes())
 }
 
 /// Says how many partitions fit at once.
@@ -151,13 +189,27 @@ fn judge(id: &str, needs: Needs, usable_bytes: u64) -> Finding {
         return Finding::error(TOPIC, text, advice);
     }
     if beside_params == 0 {
-        let text = format!("{text}; {without_params} fit(s) at once, and not the parameters");
+        let text = format!(
+            "{text}; {} at once, but not beside the parameters",
+            fit(without_params)
+        );
         let advice = "the parameters are read from the disk for every partition: raise [memory] \
                       total_budget, or give the machine more memory";
         return Finding::warning(TOPIC, text, advice);
     }
-    let text = format!("{text}; {beside_params} fit(s) at once beside the parameters");
+    let text = format!(
+        "{text}; {} at once beside the parameters",
+        fit(beside_params)
+    );
     Finding::ok(TOPIC, text)
+}
+
+/// Returns the words for so many partitions that fit.
+fn fit(partitions: u64) -> String {
+    match partitions {
+        1 => "1 partition fits".to_owned(),
+        _ => format!("{partitions} partitions fit"),
+    }
 }
 
 fn gib(bytes: u64) -> String {
@@ -180,17 +232,30 @@ mod tests {
         assert_eq!(level(8, None, Some(9)), Level::Warning);
     }
 
-    /// A circuit that is slow to read is not called one that is not compiled.
+    /// A circuit that is slow to read, or damaged, is not called one that is not compiled.
     #[test]
     fn a_need_that_is_not_known_says_why() {
-        let (kind, sector_size) = (ProofKind::Porep, SectorSize::GiB32);
+        let (kind, sector_size) = (ProofKind::WindowPost, SectorSize::GiB32);
         let id = CircuitId { kind, sector_size };
-        let absent = of_circuit(id, Ok(None), 1 << 30);
-        assert!(absent.text.contains("not compiled"), "{absent:?}");
-        for error in [RecvTimeoutError::Timeout, RecvTimeoutError::Disconnected] {
-            let slow = of_circuit(id, Err(error), 1 << 30);
-            assert!(slow.text.contains("not read within 3 s"), "{slow:?}");
-            assert_eq!(slow.level, Level::Warning);
+        let damaged = "compiled circuit v28.circuit: its checksum does not hold";
+        for (reason, text, advice) in [
+            (Unknown::NotCompiled, "not compiled here yet", "first proof"),
+            (
+                Unknown::Unusable(damaged.to_owned()),
+                "its checksum does not hold",
+                "replaces the file",
+            ),
+            (
+                Unknown::Late,
+                "not read within 3 s",
+                "`cuzk pce build --kind window-post --sector-size 32GiB --out FILE`",
+            ),
+        ] {
+            let found = of_circuit(id, Err(reason), 1 << 30);
+            assert_eq!(found.level, Level::Warning);
+            assert!(found.text.contains(text), "{found:?}");
+            assert!(found.text.ends_with("is not known"), "{found:?}");
+            assert!(found.advice.unwrap().contains(advice), "{text}");
         }
     }
 
@@ -206,11 +271,17 @@ mod tests {
         let tight = found(30);
         assert_eq!(tight.level, Level::Warning);
         assert!(
-            tight.text.contains("2 fit(s) at once, and not"),
+            tight.text.contains("2 partitions fit at once, but not"),
             "{tight:?}"
         );
         let good = found(88);
         assert_eq!(good.level, Level::Ok);
-        assert!(good.text.contains("3 fit(s) at once beside"), "{good:?}");
+        let fits = "3 partitions fit at once beside";
+        assert!(good.text.contains(fits), "{good:?}");
+        let one = found(60);
+        assert!(
+            one.text.contains("1 partition fits at once beside"),
+            "{one:?}"
+        );
     }
 }

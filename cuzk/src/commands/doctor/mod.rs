@@ -12,6 +12,7 @@ mod daemon;
 mod disk;
 mod finding;
 mod gpus;
+mod instructions;
 mod memory;
 mod params;
 mod system;
@@ -78,6 +79,7 @@ pub(crate) fn examine(args: &Doctor, file: Option<&Path>) -> DoctorReport {
     let kinds = params::kinds(&config, args);
     findings.extend(params::examine(&config, &kinds));
     findings.extend(memory::examine(&config, &kinds, Path::new(ROOT)));
+    findings.push(instructions::examine(&config, Path::new(ROOT)));
     findings.extend(system::examine(&config, Path::new(ROOT)));
     findings.extend(control_group::examine(&config, Path::new(ROOT)));
     findings.push(disk::examine(&config.srs.param_cache, &kinds));
@@ -103,7 +105,7 @@ fn configuration(file: Option<&Path>) -> (Config, Vec<Finding>) {
     let Some(file) = file else {
         let config = Config::default();
         let mut findings = places(&config, TOPIC);
-        let text = "the defaults; --config names a file".to_owned();
+        let text = "the defaults; `--config FILE` names another".to_owned();
         findings.insert(0, Finding::ok(TOPIC, text));
         return (config, findings);
     };
@@ -131,13 +133,23 @@ fn places(config: &Config, topic: &'static str) -> Vec<Finding> {
     problems.map(found).collect()
 }
 
+/// The columns of the text.
+const COLUMNS: usize = 100;
+
+/// Where a finding begins in its line, behind its level and its topic.
+const TEXT_AT: usize = 24;
+
+/// What stands before a remedy, and its columns.
+const REMEDY: &str = "-> ";
+
 fn text(report: &DoctorReport) -> String {
     let mut lines = Vec::new();
     for found in &report.findings {
-        let level = found.level.as_str();
-        lines.push(format!("{level:<8} {:<14} {}", found.topic, found.text));
+        let start = format!("{:<8} {:<14} ", found.level.as_str(), found.topic);
+        lines.extend(indented(&start, &found.text));
         if let Some(advice) = &found.advice {
-            lines.push(format!("{:<23} -> {advice}", ""));
+            let start = format!("{:TEXT_AT$}{REMEDY}", "");
+            lines.extend(indented(&start, advice));
         }
     }
     lines.push(format!(
@@ -145,4 +157,67 @@ fn text(report: &DoctorReport) -> String {
         report.errors, report.warnings, report.elapsed_s
     ));
     lines.join("\n")
+}
+
+/// Returns `text` behind `start`, in lines of [`COLUMNS`] that begin below each other. A word
+/// that is longer has a longer line.
+fn indented(start: &str, text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = start.to_owned();
+    let indent = start.chars().count();
+    let mut columns = indent;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if columns > indent && columns + 1 + length > COLUMNS {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            columns = indent;
+        }
+        if columns > indent {
+            line.push(' ');
+            columns += 1;
+        }
+        line.push_str(word);
+        columns += length;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_findings_go_on_below_their_beginning() {
+        let text_of = |found: &str, advice: &str| {
+            let findings = vec![Finding::warning("memory", found, advice)];
+            text(&DoctorReport {
+                findings,
+                errors: 0,
+                warnings: 1,
+                elapsed_s: 0.2,
+            })
+        };
+        let short = "\
+warning  memory         a text
+                        -> a remedy
+0 error(s), 1 warning(s), in 0.2 s";
+        assert_eq!(text_of("a text", "a remedy"), short);
+
+        let words = "word ".repeat(60);
+        let long = text_of(words.trim_end(), words.trim_end());
+        assert!(long.lines().all(|line| line.chars().count() <= COLUMNS));
+        let mut starts = long.lines().map(|line| line.find("word"));
+        assert!(
+            starts.by_ref().take(4).all(|at| at == Some(TEXT_AT)),
+            "{long}"
+        );
+        assert_eq!(long.matches("word").count(), 120);
+
+        let path = "/".repeat(200);
+        let lines = indented("start ", &format!("a {path} b"));
+        let expected = ["start a", &format!("      {path}"), "      b"];
+        assert_eq!(lines, expected);
+        assert_eq!(indented("start ", ""), ["start "]);
+    }
 }

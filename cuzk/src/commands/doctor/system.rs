@@ -1,13 +1,12 @@
-//! The operating system and the processor: huge pages, instructions, limits.
+//! The operating system: huge pages and limits.
 
 use std::path::Path;
 
 use cuzk_core::Config;
 use cuzk_core::config::Devices;
-use cuzk_kernels::Isa;
 
 use super::finding::Finding;
-use crate::machine::system::{chosen, processor, read, soft_limit};
+use crate::machine::system::{chosen, read, soft_limit};
 
 /// Files of parameters, sockets and calls at once.
 const OPEN_FILES_MIN: u64 = 1024;
@@ -19,10 +18,7 @@ const OTHER_THREADS: u64 = 64;
 const LOCKED_BYTES_MIN: u64 = 64 << 20;
 
 pub(super) fn examine(config: &Config, root: &Path) -> Vec<Finding> {
-    let mut findings = vec![
-        huge_pages(root),
-        instructions(root, Isa::ifma().is_some(), config.cpu.isa),
-    ];
+    let mut findings = vec![huge_pages(root)];
     let limits = read(root, "proc/self/limits").unwrap_or_default();
     findings.push(open_files(&limits));
     findings.push(processes(&limits, config));
@@ -37,34 +33,19 @@ fn huge_pages(root: &Path) -> Finding {
     const FILE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
     let text = read(root, FILE).unwrap_or_default();
     match chosen(&text) {
-        Some(word @ ("always" | "madvise")) => Finding::ok(TOPIC, word),
+        Some("always") => Finding::ok(TOPIC, "always"),
+        Some("madvise") => Finding::ok(TOPIC, "madvise: where the engine asks for them"),
         Some(word) => {
             let advice =
                 format!("vectors of gigabytes then take many page faults: echo madvise > /{FILE}");
-            Finding::warning(TOPIC, word, advice)
+            let text = format!("{word}: the kernel grants none");
+            Finding::warning(TOPIC, text, advice)
         }
         None => {
             let text = format!("/{FILE} cannot be read");
             Finding::warning(TOPIC, text, "without huge pages, proofs take longer")
         }
     }
-}
-
-fn instructions(root: &Path, has_ifma: bool, isa: Isa) -> Finding {
-    const TOPIC: &str = "instructions";
-    let name = processor(root).unwrap_or_else(|| "a processor without a name".to_owned());
-    let text = format!("{name}, {}", isa.name());
-    if !has_ifma {
-        let advice = "the processor has no AVX-512 IFMA: on the CPU, a PoRep took up to three \
-                      times as long without it (docs/measured.md)";
-        return Finding::warning(TOPIC, text, advice);
-    }
-    if Some(isa) != Isa::ifma() {
-        let advice = "the processor has AVX-512 IFMA, and [cpu] isa does without it; \"auto\" \
-                      is faster";
-        return Finding::warning(TOPIC, text, advice);
-    }
-    Finding::ok(TOPIC, text)
 }
 
 fn open_files(limits: &str) -> Finding {
@@ -99,8 +80,8 @@ fn processes(limits: &str, config: &Config) -> Finding {
                           lower [synthesis] threads";
             Finding::error(TOPIC, text, advice)
         }
-        Some(u64::MAX) => Finding::ok(TOPIC, format!("up to {needed}, no limit")),
-        Some(limit) => Finding::ok(TOPIC, format!("up to {needed} of {limit}")),
+        Some(u64::MAX) => Finding::ok(TOPIC, format!("uses up to {needed}; no limit")),
+        Some(limit) => Finding::ok(TOPIC, format!("uses up to {needed} of at most {limit}")),
         None => unknown(TOPIC),
     }
 }
@@ -140,20 +121,6 @@ mod tests {
         assert_eq!(level("always [madvise] never\n"), Level::Ok);
         assert_eq!(level("always madvise [never]\n"), Level::Warning);
         assert_eq!(huge_pages(root(&[]).path()).level, Level::Warning);
-    }
-
-    #[test]
-    fn instructions_are_judged_by_what_the_processor_has() {
-        let root = root(&[("proc/cpuinfo", "model name : A CPU\n")]);
-        let of = |has_ifma, isa| instructions(root.path(), has_ifma, isa);
-        let without = of(false, Isa::SCALAR);
-        assert_eq!(without.level, Level::Warning);
-        assert_eq!(without.text, "A CPU, scalar");
-        if let Some(ifma) = Isa::ifma() {
-            assert_eq!(of(true, ifma).level, Level::Ok);
-            let unused = of(true, Isa::SCALAR);
-            assert!(unused.advice.unwrap().contains("[cpu] isa"));
-        }
     }
 
     #[test]

@@ -16,10 +16,12 @@ use cuzk_core::scheduler::priority::Priority;
 use cuzk_core::timeline::{Span, Stage};
 use cuzk_core::{Config, Engine};
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_kernels::Isa;
 use cuzk_plan::costs::{Costs, KindCosts};
 use cuzk_plan::kind::{self, Kind};
 use cuzk_plan::machine::{
-    Contention, Cpu, Dealloc, Disk, Engine as Configured, Gpus, Machine, Memory, Network, Throttle,
+    Contention, Cpu, Dealloc, Disk, Engine as Configured, Gpus, Instructions, Machine, Memory,
+    Network, Throttle,
 };
 use cuzk_tune::counters::Counters;
 
@@ -76,6 +78,7 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
         let sector_size = SectorSize::KiB2;
         ensure_parameters(context, CircuitId { kind, sector_size })?;
     }
+    let isa = instructions(config.cpu.isa)?;
     let engine = for_one_command(Engine::start(config.clone())?);
     let mut costs = Costs::default();
     let mut assumed = ASSUMED.map(str::to_owned).to_vec();
@@ -98,7 +101,7 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     }
     engine.shutdown();
     drop(doing);
-    let machine = describe(&config, costs, assumed);
+    let machine = describe(&config, isa, costs, assumed);
     let text = toml_text(&machine)?;
     // The written text must read back.
     Machine::parse(&args.out.display().to_string(), &text).map_err(failed)?;
@@ -179,7 +182,13 @@ impl Measured {
     }
 }
 
-fn describe(config: &Config, costs: Costs, assumed: Vec<String>) -> Machine {
+/// Returns the model's name of an engine's instructions.
+pub(super) fn instructions(isa: Isa) -> Result<Instructions, Failure> {
+    let unknown = || failed(format!("the model does not know the instructions {isa}"));
+    Instructions::of_name(isa.name()).ok_or_else(unknown)
+}
+
+fn describe(config: &Config, isa: Instructions, costs: Costs, assumed: Vec<String>) -> Machine {
     const GIB: f64 = (1_u64 << 30) as f64;
     let host = Host::detect();
     let total = host.memory_bytes.or_else(available_memory_bytes);
@@ -191,7 +200,7 @@ fn describe(config: &Config, costs: Costs, assumed: Vec<String>) -> Machine {
         cpu: Cpu {
             hardware_threads: count(host.cores),
             l3_mib: 32.0,
-            ifma: cuzk_kernels::Isa::ifma() == Some(config.cpu.isa),
+            isa,
         },
         memory: Memory {
             total_gib,
@@ -235,4 +244,23 @@ fn toml_text(machine: &Machine) -> Result<String, Failure> {
         "# Written by `cuzk plan calibrate`. The shipped descriptions in configs/machines\n\
          # explain each key.\n{table}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The description names the instructions that the engine computes with, and reads back.
+    #[test]
+    fn a_description_names_the_instructions_of_its_costs() {
+        for isa in Isa::all() {
+            let mut config = Config::default();
+            config.cpu.isa = isa;
+            let named = instructions(isa).unwrap();
+            let machine = describe(&config, named, Costs::default(), Vec::new());
+            let text = toml_text(&machine).unwrap();
+            assert!(text.contains(&format!("isa = \"{isa}\"")), "{text}");
+            assert_eq!(Machine::parse("this.toml", &text), Ok(machine));
+        }
+    }
 }

@@ -2,7 +2,10 @@
 //!
 //! It calibrates nothing, so that a description is held to work that it was not made from. It
 //! proves the bundled requests with several proofs in flight, by the engine as it is
-//! configured. The invariant: the model simulates as many proofs in flight as were proved.
+//! configured. The invariants:
+//!
+//! * The model simulates as many proofs in flight as were proved.
+//! * The engine computes with the instructions that the description's costs are of.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,9 +17,10 @@ use cuzk_core::scheduler::priority::Priority;
 use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_plan::capacity::closed;
 use cuzk_plan::kind;
-use cuzk_plan::machine::Machine;
+use cuzk_plan::machine::{Instructions, Machine};
 use serde::Serialize;
 
+use super::calibrate::instructions;
 use super::report::line;
 use super::{Context, KINDS, input, read};
 use crate::commands::demo::bundled_request;
@@ -68,6 +72,11 @@ struct Row {
 pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
     let (name, described) = read(&args.machine)?;
     let machine = Machine::parse(&name, &described).map_err(input)?;
+    check_instructions(
+        &name,
+        machine.cpu.isa,
+        instructions(context.config.cpu.isa)?,
+    )?;
     let kinds = KINDS
         .iter()
         .filter(|(kind, _)| args.kind.is_empty() || args.kind.contains(kind));
@@ -111,6 +120,23 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
             .try_for_each(|row| output::print(true, row, |_| String::new()));
     }
     output::print_lines(&text(&rows))
+}
+
+/// Returns an error unless the costs of the file of this name are of the engine's instructions.
+fn check_instructions(
+    file: &str,
+    described: Instructions,
+    used: Instructions,
+) -> Result<(), Failure> {
+    if described == used {
+        return Ok(());
+    }
+    let (described, used) = (described.name(), used.name());
+    Err(input(format!(
+        "{file}: cpu.isa: the costs are of the instructions {described:?}, and this engine \
+         computes with {used:?}; describe this machine with `cuzk plan calibrate`, or write [cpu] \
+         isa = {described:?} into the configuration"
+    )))
 }
 
 /// Makes `c` proofs with `j` in flight, and returns the seconds a proof.
@@ -171,4 +197,24 @@ fn text(rows: &[Row]) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_of_other_instructions_are_not_compared() {
+        for described in Instructions::ALL {
+            for used in Instructions::ALL {
+                let checked = check_instructions("this.toml", described, used);
+                assert_eq!(checked.is_ok(), described == used);
+                let Err(failure) = checked else { continue };
+                let text = failure.to_string();
+                for named in ["this.toml", "cpu.isa", described.name(), used.name()] {
+                    assert!(text.contains(named), "{text}");
+                }
+            }
+        }
+    }
 }

@@ -31,8 +31,9 @@ pub(super) fn seed_text(points: &[Point]) -> String {
 /// Returns the answers of a plan.
 pub(super) fn text(report: &Report) -> String {
     let mut text = format!(
-        "{}\n\none machine, full, as it is configured:",
-        report.machine
+        "{}\ncosts of the instructions: {}\n\none machine, full, as it is configured:",
+        report.machine,
+        report.isa.name()
     );
     for capacity in &report.capacity {
         line(&mut text, format_args!("  {}", capacity_text(capacity)));

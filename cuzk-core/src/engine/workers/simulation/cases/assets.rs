@@ -121,13 +121,15 @@ fn a_circuit_costs_the_sum_of_its_parts() {
         let is_plain = form == CircuitForm::Plain;
         assert_eq!(of_circuit > 0, is_plain, "{of_circuit}");
         let costs = &core.assets.costs;
-        let circuit_bytes = circuit_bytes(&circuit) + of_circuit + 2 * 50 * MIB;
+        let circuit_bytes = circuit_bytes(&circuit.sizes()) + of_circuit + 2 * 50 * MIB;
         let file_bytes = case.params(id).mapped().file_bytes() as u64;
         assert_eq!(costs.parts(id), Some((file_bytes, circuit_bytes)));
         let shared = Some((id.into(), circuit_bytes + file_bytes));
         assert_eq!(costs.shared(id), shared);
         let on_cpu = core.config.cpu_workspace();
-        let on_cpu = on_cpu.footprint(&circuit, &Shapes::default()).peak_bytes;
+        let on_cpu = on_cpu
+            .footprint(&circuit.sizes(), &Shapes::default())
+            .peak_bytes;
         for (lane, own_bytes) in [(Lane::Common, 100 * MIB), (Lane::Retry, on_cpu)] {
             let need = costs.known(id, lane).unwrap();
             assert_eq!(need.own_bytes, own_bytes + of_partition, "{lane:?}");

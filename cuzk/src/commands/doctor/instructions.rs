@@ -1,0 +1,149 @@
+//! The instructions of the CPU's kernels: which the engine uses, and what it costs not to have
+//! faster ones.
+//!
+//! Not a measurement: the figures are those of docs/measured.md. The invariant: the line is a
+//! warning unless the kernels are the fastest that cuzk has, because proofs on the CPU could be
+//! faster with another configuration or on another processor.
+
+use std::path::Path;
+
+use cuzk_core::Config;
+use cuzk_kernels::Isa;
+
+use super::finding::Finding;
+use crate::machine::system::processor;
+
+const TOPIC: &str = "instructions";
+
+/// What a PoRep took with some instructions and with others. The figures stand in
+/// docs/measured.md.
+const IFMA_AND_SCALAR: &str =
+    "a PoRep of 2 KiB took 4.2 to 5.7 s with ifma and 15.6 to 18.7 s with scalar";
+const AVX2_AND_SCALAR: &str =
+    "a PoRep of 2 KiB took 0.55 to 0.64 of scalar's time with avx2, on another processor";
+
+pub(super) fn examine(config: &Config, root: &Path) -> Finding {
+    let processor = processor(root).unwrap_or_else(|| "a processor without a name".to_owned());
+    judge(&processor, Isa::best().name(), config.cpu.isa.name())
+}
+
+/// Judges the instructions `used` on a processor that has `best` as the fastest ones. Both are
+/// names that `[cpu] isa` may have.
+fn judge(processor: &str, best: &str, used: &str) -> Finding {
+    let text = format!("{processor}: kernels on the CPU use {}", described(used));
+    if used != best {
+        let advice = format!(
+            "the processor has {}, which is faster: write [cpu] isa = \"auto\"{}",
+            described(best),
+            cost(best, used)
+        );
+        return Finding::warning(TOPIC, text, advice);
+    }
+    let missing = match used {
+        "ifma" => return Finding::ok(TOPIC, text),
+        "avx2" => "no AVX-512 IFMA",
+        _ => "neither AVX-512 IFMA nor AVX2 with FMA",
+    };
+    let advice = format!(
+        "the processor has {missing}: proofs on the CPU are faster on a processor that has{}",
+        cost("ifma", used)
+    );
+    Finding::warning(TOPIC, text, advice)
+}
+
+/// Returns a name of `[cpu] isa` with what it stands for.
+fn described(isa: &str) -> String {
+    let meaning = match isa {
+        "ifma" => "AVX-512 IFMA",
+        "avx2" => "AVX2 with FMA",
+        "scalar" => "blst's assembly",
+        _ => "plain Rust",
+    };
+    format!("{isa} ({meaning})")
+}
+
+/// Returns what it costs to have `slower` instructions in place of `faster` ones; nothing if
+/// nobody measured it.
+fn cost(faster: &str, slower: &str) -> String {
+    let figures = match (faster, slower) {
+        ("ifma", "scalar") => IFMA_AND_SCALAR.to_owned(),
+        ("avx2", "scalar") => AVX2_AND_SCALAR.to_owned(),
+        ("ifma", "avx2") => format!("{IFMA_AND_SCALAR}, and {AVX2_AND_SCALAR}"),
+        _ => return String::new(),
+    };
+    format!("; {figures} (docs/measured.md)")
+}
+
+#[cfg(test)]
+mod tests {
+    use cuzk_testing::folder_of;
+
+    use super::super::finding::Level;
+    use super::*;
+
+    /// The names that `[cpu] isa` may have, slowest first.
+    const ALL: [&str; 4] = ["portable", "scalar", "avx2", "ifma"];
+
+    #[test]
+    fn each_choice_on_each_processor_has_its_line() {
+        for (at, best) in ALL.iter().enumerate().skip(1) {
+            for used in &ALL[..=at] {
+                let found = judge("A CPU", best, used);
+                let starts = format!("A CPU: kernels on the CPU use {used} (");
+                assert!(found.text.starts_with(&starts), "{found:?}");
+                let Some(advice) = &found.advice else {
+                    assert_eq!((*best, *used), ("ifma", "ifma"));
+                    assert_eq!(found.level, Level::Ok);
+                    continue;
+                };
+                assert_eq!(found.level, Level::Warning);
+                let names_a_choice = advice.contains("[cpu] isa = \"auto\"");
+                assert_eq!(names_a_choice, best != used, "{advice}");
+                if best != used {
+                    assert!(advice.contains(&format!("has {best} (")), "{advice}");
+                }
+            }
+        }
+    }
+
+    /// Each figure that is told stands on the page of figures.
+    #[test]
+    fn costs_are_told_where_they_were_measured() {
+        let has_figures = |best, used| {
+            let advice = judge("A CPU", best, used).advice.unwrap();
+            advice.contains("(docs/measured.md)")
+        };
+        assert!(has_figures("avx2", "avx2"), "no IFMA");
+        assert!(has_figures("scalar", "scalar"), "neither");
+        assert!(has_figures("ifma", "avx2"));
+        assert!(has_figures("ifma", "scalar"));
+        assert!(has_figures("avx2", "scalar"));
+        for best in ["ifma", "avx2", "scalar"] {
+            assert!(!has_figures(best, "portable"), "nobody measured it");
+        }
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/measured.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for figures in ["4.2 to 5.7 s", "15.6 to 18.7 s"] {
+            assert!(page.contains(figures) && IFMA_AND_SCALAR.contains(figures));
+        }
+        // A ratio, of which the page has the inverse.
+        assert!(page.contains("1.56 to 1.83"));
+        let inverse = [1.0 / 1.83, 1.0 / 1.56].map(|share: f64| format!("{share:.2}"));
+        assert!(AVX2_AND_SCALAR.contains(&inverse.join(" to ")));
+    }
+
+    #[test]
+    fn the_line_names_the_processor_and_the_configured_instructions() {
+        let root = folder_of(&[("proc/cpuinfo", "model name : A CPU\n")]);
+        for isa in Isa::all() {
+            let mut config = Config::default();
+            config.cpu.isa = isa;
+            let found = examine(&config, root.path());
+            let starts = format!("A CPU: kernels on the CPU use {isa} (");
+            assert!(found.text.starts_with(&starts), "{found:?}");
+            assert_eq!(found.level == Level::Ok, Some(isa) == Isa::ifma());
+        }
+        let nameless = examine(&Config::default(), folder_of(&[]).path());
+        assert!(nameless.text.starts_with("a processor without a name"));
+    }
+}
