@@ -67,6 +67,24 @@ pub fn make_in(
     sealed::make(kind, size, ChaCha8Rng::seed_from_u64(seed), folder)
 }
 
+/// Makes the requests of [`make`] for proofs of several kinds, in their order, over one sector that
+/// is sealed once. That takes as long as one of them.
+///
+/// # Errors
+///
+/// As [`make`], [`Error::InvalidRequest`] for a size above [`LARGEST_SEALED`], and [`Error::Io`] if
+/// a kind is there twice.
+pub fn make_each(
+    kinds: &[ProofKind],
+    size: SectorSize,
+    seed: u64,
+) -> Result<Vec<ProofRequest>, Error> {
+    check_sealed(size, "is not sealed here")?;
+    let folder = Scratch::new().map_err(|error| Error::io(std::env::temp_dir(), error))?;
+    let _span = info_span!("seal", %size).entered();
+    sealed::make_each(kinds, size, ChaCha8Rng::seed_from_u64(seed), folder.path())
+}
+
 /// Makes a request for a non-interactive PoRep over a sector of `size` that is sealed, with data
 /// drawn from `seed`, on the current rayon pool.
 ///
@@ -91,13 +109,7 @@ pub fn make_non_interactive_in(
     size: SectorSize,
     seed: u64,
 ) -> Result<ProofRequest, Error> {
-    if size > LARGEST_SEALED {
-        return Err(Error::request(
-            "sector_size",
-            format!("a sector of {size} is not sealed here, and its challenges need that"),
-            format!("ask for a sector of at most {LARGEST_SEALED}"),
-        ));
-    }
+    check_sealed(size, "is not sealed here, and its challenges need that")?;
     let _span = info_span!("seal", kind = %ProofKind::Porep, %size).entered();
     sealed::make_non_interactive(size, ChaCha8Rng::seed_from_u64(seed), folder)
 }
@@ -137,6 +149,17 @@ pub fn make_window_post(
         ));
     }
     sparse::post::window(size, sectors, &mut ChaCha8Rng::seed_from_u64(seed))
+}
+
+fn check_sealed(size: SectorSize, problem: &str) -> Result<(), Error> {
+    if size <= LARGEST_SEALED {
+        return Ok(());
+    }
+    Err(Error::request(
+        "sector_size",
+        format!("a sector of {size} {problem}"),
+        format!("ask for a sector of at most {LARGEST_SEALED}"),
+    ))
 }
 
 /// 32 bytes below 2²⁵⁴, as the chain's randomness is.

@@ -45,13 +45,20 @@ pub(super) fn make(
     rng: ChaCha8Rng,
     directory: &Path,
 ) -> Result<ProofRequest, Error> {
+    Sector::seal(registered::seal_proof(size), size, rng, directory)?.request(kind)
+}
+
+/// Seals a sector as [`make`] does, once, and makes the requests of [`make`] for proofs of `kinds`
+/// over it. Each kind is there once at most.
+pub(super) fn make_each(
+    kinds: &[ProofKind],
+    size: SectorSize,
+    rng: ChaCha8Rng,
+    directory: &Path,
+) -> Result<Vec<ProofRequest>, Error> {
     let sector = Sector::seal(registered::seal_proof(size), size, rng, directory)?;
-    match kind {
-        ProofKind::Porep => sector.porep(),
-        ProofKind::WinningPost => sector.winning_post(),
-        ProofKind::WindowPost => sector.window_post(),
-        ProofKind::SnapDeals => sector.snap_deals(),
-    }
+    let request = |kind: &ProofKind| sector.clone().request(*kind);
+    kinds.iter().map(request).collect()
 }
 
 /// Seals a sector of `size` for non-interactive PoRep in `directory`, and makes a request for a
@@ -70,7 +77,8 @@ pub(super) fn make_non_interactive(
     .porep()
 }
 
-/// A sector as far as its replica.
+/// A sector as far as its replica. A copy is of the same files.
+#[derive(Clone)]
 struct Sector {
     size: SectorSize,
     number: u64,
@@ -124,6 +132,15 @@ impl Sector {
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    fn request(self, kind: ProofKind) -> Result<ProofRequest, Error> {
+        match kind {
+            ProofKind::Porep => self.porep(),
+            ProofKind::WinningPost => self.winning_post(),
+            ProofKind::WindowPost => self.window_post(),
+            ProofKind::SnapDeals => self.snap_deals(),
+        }
     }
 
     fn porep(mut self) -> Result<ProofRequest, Error> {

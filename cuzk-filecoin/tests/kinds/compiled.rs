@@ -1,26 +1,13 @@
 //! Compiled circuits are the recorded ones, row by row. For the smallest sectors of every
 //! kind the rows are compared in full, for the largest by a hash.
 
-use bellperson::Circuit;
 use blstrs::Scalar;
-use cuzk_filecoin::Error;
 use cuzk_filecoin::blank;
-use cuzk_filecoin::{CircuitId, CircuitVisitor, ProofKind, SectorSize};
-use cuzk_pce::{CsrMatrix, Program, compile};
-
-struct Compile;
-
-impl CircuitVisitor for Compile {
-    type Output = Program<Scalar>;
-
-    fn visit<C: Circuit<Scalar> + Send>(self, circuit: C) -> Result<Self::Output, Error> {
-        Ok(compile(circuit).unwrap())
-    }
-}
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
+use cuzk_pce::{CsrMatrix, Program};
 
 fn compiled(kind: ProofKind, sector_size: SectorSize) -> Program<Scalar> {
-    let id = CircuitId { kind, sector_size };
-    blank::with_blank(id, Compile).unwrap()
+    blank::compile(CircuitId { kind, sector_size }).unwrap()
 }
 
 /// A recorded row as `unfold` gives it.

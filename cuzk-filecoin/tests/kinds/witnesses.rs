@@ -1,18 +1,28 @@
 //! The native writers of all kinds beside the circuits, on sectors sealed here.
+//!
+//! An ordinary run has the same [`SECTORS`] of 2 KiB each time. They differ in their data and
+//! challenges only. `CUZK_TEST_DIFFERENTIAL` says another number, of other sectors; see
+//! [`cuzk_testing::differential`].
+
+use std::ops::Range;
 
 use bellperson::ConstraintSystem as _;
 use blstrs::Scalar;
 use cuzk_filecoin::blank;
 use cuzk_filecoin::vanilla;
 use cuzk_filecoin::{
-    CircuitId, ProofKind, ReferenceStatement, SectorSize, Writer, decode_reference,
+    CircuitId, Error, ProofKind, ProofRequest, ReferenceStatement, SectorSize, Writer,
+    decode_reference,
 };
 use cuzk_pce::{Program, program};
+use cuzk_testing::differential::{again, seeds};
+
+/// The sectors of 2 KiB in an ordinary run.
+const SECTORS: u64 = 5;
 
 /// Every partition's witness: bit for bit bellperson's, and satisfying.
-fn check(id: CircuitId, circuit: &Program<Scalar>, seed: u64) {
-    let request = vanilla::make(id.kind, id.sector_size, seed).unwrap();
-    let job = decode_reference(&request).unwrap();
+fn check(request: &ProofRequest, circuit: &Program<Scalar>, seed: u64) {
+    let job = decode_reference(request).unwrap();
     for partition in 0..job.partitions() {
         check_partition(&*job, circuit, seed, partition);
     }
@@ -42,53 +52,41 @@ fn check_partition(
     );
 }
 
-fn check_seeds(kind: ProofKind, sector_size: SectorSize, seeds: u64) {
-    let id = CircuitId { kind, sector_size };
-    let circuit = blank::compile(id).unwrap();
-    for seed in 0..seeds {
-        check(id, &circuit, seed);
+/// Checks all kinds over the sectors of these seeds. Each sector is sealed once.
+fn check_sectors(sector_size: SectorSize, seeds: Range<u64>) {
+    let circuit = |kind| blank::compile(CircuitId { kind, sector_size }).unwrap();
+    let circuits = ProofKind::ALL.map(circuit);
+    for seed in seeds {
+        println!("{}", again(seed, "--test kinds witnesses"));
+        let requests = vanilla::make_each(&ProofKind::ALL, sector_size, seed).unwrap();
+        for (request, circuit) in requests.iter().zip(&circuits) {
+            check(request, circuit, seed);
+        }
     }
 }
 
 #[test]
-fn porep() {
-    check_seeds(ProofKind::Porep, SectorSize::KiB2, 20);
+fn all_kinds_of_2_kib() {
+    check_sectors(SectorSize::KiB2, seeds(SECTORS));
 }
 
+/// SnapDeals has four partitions.
 #[test]
-fn porep_of_8_mib() {
-    check_seeds(ProofKind::Porep, SectorSize::MiB8, 1);
+fn all_kinds_of_8_mib() {
+    check_sectors(SectorSize::MiB8, 0..1);
 }
 
+/// A request is the same one, whatever else is made over its sector.
 #[test]
-fn winning_post() {
-    check_seeds(ProofKind::WinningPost, SectorSize::KiB2, 20);
-}
-
-#[test]
-fn window_post() {
-    check_seeds(ProofKind::WindowPost, SectorSize::KiB2, 20);
-}
-
-#[test]
-fn snap_deals() {
-    check_seeds(ProofKind::SnapDeals, SectorSize::KiB2, 20);
-}
-
-#[test]
-fn winning_post_of_8_mib() {
-    check_seeds(ProofKind::WinningPost, SectorSize::MiB8, 1);
-}
-
-#[test]
-fn window_post_of_8_mib() {
-    check_seeds(ProofKind::WindowPost, SectorSize::MiB8, 1);
-}
-
-/// Four partitions.
-#[test]
-fn snap_deals_of_8_mib() {
-    check_seeds(ProofKind::SnapDeals, SectorSize::MiB8, 1);
+fn requests_over_one_sector_are_those_over_sectors_of_their_own() {
+    let (kinds, size) = (ProofKind::ALL, SectorSize::KiB2);
+    let each = vanilla::make_each(&kinds, size, 3).unwrap();
+    let alone = kinds.map(|kind| vanilla::make(kind, size, 3).unwrap());
+    assert!(each == alone);
+    let large = vanilla::make_each(&kinds, SectorSize::GiB32, 3).unwrap_err();
+    assert!(large.to_string().contains("at most 8MiB"), "{large}");
+    let twice = vanilla::make_each(&[ProofKind::SnapDeals; 2], size, 3);
+    assert!(matches!(twice, Err(Error::Io { .. })));
 }
 
 /// bellperson's proof of these takes more memory than a small machine has. Its witness does not,

@@ -21,7 +21,7 @@ use supraseal_sys::GpuResources;
 use supraseal_sys::device::{BG2, DeviceOptions};
 use supraseal_sys::double::{Controls, open_in_pieces};
 
-use crate::oracle::waste;
+use crate::oracle::{Any, waste};
 use crate::random::{Random, Step, Term, small};
 
 /// The circuits of an ordinary run: each shape twice.
@@ -232,10 +232,11 @@ fn every_device_makes_bellpersons_proofs_of_random_circuits() {
         );
         let instance = shape.circuit(random);
         let [r, s] = [(); 2].map(|()| Scalar::random(&mut *random));
-        let blank = Random {
+        let blank = Any::Random(Random {
             is_blank: true,
             ..instance.clone()
-        };
+        });
+        let instance = Any::Random(instance);
         let circuit = Arc::new(compile("random", blank).unwrap());
         let params = Arc::new(setup(&circuit, &waste()).unwrap());
         // Other tests compare the parameters themselves.

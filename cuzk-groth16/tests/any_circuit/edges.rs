@@ -7,11 +7,11 @@ use blstrs::{Bls12, Scalar};
 use cuzk_testing::circuits::Mimc;
 use ff::Field;
 
-use crate::oracle::{agree, agree_with, in_memory};
+use crate::oracle::{Any, agree, agree_with, in_memory};
 
 /// One of the smallest circuits.
 #[derive(Clone, Copy, Debug)]
-enum Edge {
+pub(crate) enum Edge {
     /// 1 · 1 = 1.
     OneRowOfOnes,
     /// No rows at all.
@@ -93,13 +93,13 @@ impl Circuit<Scalar> for Edge {
 fn the_smallest_circuits() {
     for edge in Edge::ALL {
         println!("{edge:?}");
-        agree(edge, edge);
+        agree(Any::Edge(edge), Any::Edge(edge));
     }
 }
 
 /// MiMC has two rows a round, and one row is added.
 #[derive(Clone)]
-struct OneMore(Mimc);
+pub(crate) struct OneMore(Mimc);
 
 impl Circuit<Scalar> for OneMore {
     fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
@@ -113,10 +113,10 @@ impl Circuit<Scalar> for OneMore {
 #[test]
 fn a_row_more_than_a_power_of_two() {
     let mimc = Mimc::blank(1 << 15);
-    let prover = in_memory(OneMore(mimc.clone()));
+    let prover = in_memory(Any::OneMore(OneMore(mimc.clone())));
     assert_eq!(prover.circuit().program().rows(), (1 << 16) + 1);
     assert_eq!(prover.circuit().domain_len(), 1 << 17);
     // Other tests compare parameters. bellperson's own would take a minute here.
     let theirs = Parameters::<Bls12>::read(prover.params().bytes(), false).unwrap();
-    agree_with(&theirs, prover, OneMore(mimc.with([1, 2])));
+    agree_with(&theirs, prover, Any::OneMore(OneMore(mimc.with([1, 2]))));
 }

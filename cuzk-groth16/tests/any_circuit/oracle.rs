@@ -2,16 +2,46 @@
 
 use std::sync::Arc;
 
-use bellperson::Circuit as Instance;
 use bellperson::groth16::{
     Parameters, create_proof, generate_parameters, prepare_verifying_key, verify_proof,
 };
+use bellperson::{Circuit as Instance, ConstraintSystem, SynthesisError};
 use blstrs::{Bls12, Scalar};
 use cuzk_groth16::backend::Randomness;
 use cuzk_groth16::params::ToxicWaste;
 use cuzk_groth16::{Prover, RowCheck, compile, setup};
 use cuzk_pce::packed_witness;
+use cuzk_testing::circuits::{Mimc, Sha256Chain};
 use group::prime::PrimeCurveAffine;
+
+use crate::edges::{Edge, OneMore};
+use crate::known::Poseidon;
+use crate::random::Random;
+
+/// Any of the circuits that are held against bellperson. Both provers are compiled for each type
+/// of circuit that they get: once for this one, and not once for each of them.
+#[derive(Clone)]
+pub(crate) enum Any {
+    Edge(Edge),
+    Mimc(Mimc),
+    OneMore(OneMore),
+    Poseidon(Poseidon),
+    Random(Random),
+    Sha256(Sha256Chain),
+}
+
+impl Instance<Scalar> for Any {
+    fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        match self {
+            Self::Edge(circuit) => circuit.synthesize(cs),
+            Self::Mimc(circuit) => circuit.synthesize(cs),
+            Self::OneMore(circuit) => circuit.synthesize(cs),
+            Self::Poseidon(circuit) => circuit.synthesize(cs),
+            Self::Random(circuit) => circuit.synthesize(cs),
+            Self::Sha256(circuit) => circuit.synthesize(cs),
+        }
+    }
+}
 
 /// Fixed, so that proofs can be compared.
 pub(crate) fn randomness() -> [Scalar; 2] {
@@ -45,9 +75,9 @@ pub(crate) fn from_files(prover: &Prover) -> Prover {
 }
 
 /// bellperson's parameters of the same waste.
-pub(crate) fn their_params<C: Instance<Scalar>>(blank: C) -> Parameters<Bls12> {
+pub(crate) fn their_params(blank: Any) -> Parameters<Bls12> {
     let waste = waste();
-    generate_parameters::<Bls12, C>(
+    generate_parameters::<Bls12, _>(
         blank,
         waste.g1.to_curve(),
         waste.g2.to_curve(),
@@ -62,7 +92,7 @@ pub(crate) fn their_params<C: Instance<Scalar>>(blank: C) -> Parameters<Bls12> {
 
 /// Checks that the parameters of a circuit are bellperson's, and the proofs of an instance too.
 /// Proofs are made in memory and out of files, with rows compared and with counts compared.
-pub(crate) fn agree<C: Instance<Scalar> + Clone + Send>(blank: C, instance: C) {
+pub(crate) fn agree(blank: Any, instance: Any) {
     let prover = in_memory(blank.clone());
     let theirs = their_params(blank);
     let mut bytes = Vec::new();
@@ -72,11 +102,7 @@ pub(crate) fn agree<C: Instance<Scalar> + Clone + Send>(blank: C, instance: C) {
 }
 
 /// As [`agree`], with parameters that are known to be the same.
-pub(crate) fn agree_with<C: Instance<Scalar> + Clone + Send>(
-    theirs: &Parameters<Bls12>,
-    prover: Prover,
-    instance: C,
-) {
+pub(crate) fn agree_with(theirs: &Parameters<Bls12>, prover: Prover, instance: Any) {
     let [r, s] = randomness();
     let expected = create_proof::<Bls12, _, _>(instance.clone(), theirs, r, s).unwrap();
     let inputs = packed_witness(instance.clone()).unwrap().inputs()[1..].to_vec();

@@ -5,7 +5,7 @@ use blstrs::Scalar;
 use ff::Field;
 use proptest::prelude::*;
 
-use crate::oracle::agree;
+use crate::oracle::{Any, agree};
 
 /// A variable, by any number, and its coefficient.
 pub(crate) type Term = (usize, Scalar);
@@ -151,6 +151,6 @@ proptest! {
     #[test]
     fn proofs_are_bellpersons(instance in random()) {
         let blank = Random { is_blank: true, ..instance.clone() };
-        agree(blank, instance);
+        agree(Any::Random(blank), Any::Random(instance));
     }
 }

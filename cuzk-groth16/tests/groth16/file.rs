@@ -2,9 +2,14 @@
 
 use std::fs;
 use std::ops::Range;
+use std::sync::Arc;
 
 use cuzk_filecoin::ProofKind;
-use cuzk_groth16::params::{ParamCache, ParamsError, ParamsFile, QueryLengths, QueryName};
+use cuzk_groth16::params::{
+    ParamCache, ParamsError, ParamsFile, QueryLengths, QueryName, ToxicWaste,
+};
+use cuzk_groth16::{compile, setup};
+use cuzk_testing::circuits::Mimc;
 use tempfile::TempDir;
 
 pub(crate) const G1_BYTES: usize = 96;
@@ -32,6 +37,16 @@ impl File {
         let path = ParamCache::new(crate::param_cache()).params_path(&files);
         Self {
             bytes: fs::read(path).unwrap(),
+            lengths: circuit.query_lengths(),
+        }
+    }
+
+    /// Returns good parameters of a hundred rounds of MiMC. Each query has some hundred points.
+    pub(crate) fn small() -> Self {
+        let circuit = Arc::new(compile("mimc", Mimc::blank(100)).unwrap());
+        let params = setup(&circuit, &ToxicWaste::from_seed(3)).unwrap();
+        Self {
+            bytes: params.bytes().to_vec(),
             lengths: circuit.query_lengths(),
         }
     }

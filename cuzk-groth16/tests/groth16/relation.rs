@@ -120,7 +120,11 @@ fn a_point_that_was_replaced_swapped_or_negated_is_found() {
             let (at, other) = (file.point(query, index), file.point(query, other));
             damage(&mut file, at, other);
             assert!(!is_unchanged(&file));
-            let error = check_all(&file).unwrap_err();
+            // The points alone say nothing, whichever query and damage it is: tried once for each.
+            let error = match number == offset {
+                true => check_all(&file).unwrap_err(),
+                false => check(&file, Isa::best()).unwrap_err(),
+            };
             assert!(
                 matches!(error, ParamsError::Inconsistent { .. }),
                 "{query} {how} at {index}: {error}"
@@ -140,8 +144,7 @@ fn damage_of_both_queries_over_b_is_found() {
             let (at, other) = (file.point(query, middle), file.point(query, last));
             damage(&mut file, at, other);
         }
-        let (_folder, params) = file.open();
-        check_points(&params.unwrap(), Isa::best(), |_| ()).unwrap();
+        // The points alone say nothing, and the queries agree.
         let error = check_all(&file).unwrap_err();
         assert!(
             error.to_string().contains("of the circuit"),

@@ -1,7 +1,6 @@
 //! Compiling, witnesses, evaluation, parameters and whole proofs, against
 //! bellperson on the same bundled request.
 
-use bellperson::Circuit as BellpersonCircuit;
 use bellperson::groth16::{Parameters, generate_random_parameters};
 use blstrs::{Bls12, Scalar};
 use cuzk_core::Engine;
@@ -9,8 +8,7 @@ use cuzk_core::circuits;
 use cuzk_core::job::JobOptions;
 use cuzk_core::scheduler::priority::Priority;
 use cuzk_filecoin::{
-    CircuitId, CircuitVisitor, ProofRequest, SectorSize, Statement, blank, decode,
-    decode_reference, vanilla,
+    CircuitId, ProofRequest, SectorSize, Statement, blank, decode, decode_reference, vanilla,
 };
 use cuzk_groth16::params::{ParamCache, ToxicWaste, generate};
 use cuzk_kernels::Isa;
@@ -20,6 +18,7 @@ use rand::rngs::OsRng;
 
 use super::comparison::{Comparison, alternate, differs, seconds};
 use super::engine::engine_config;
+use super::recorded::Recorded;
 use crate::bench::args::Bench;
 use crate::commands::demo::bundled_request;
 use crate::commands::params::ensure_parameters;
@@ -107,27 +106,15 @@ fn same_aux(witness: &PackedWitness<Scalar>, aux: &[Scalar]) -> bool {
 }
 
 pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure> {
-    /// bellperson's generator, for a circuit of any type.
-    struct Peer;
-
-    impl CircuitVisitor for Peer {
-        type Output = Parameters<Bls12>;
-
-        fn visit<C: BellpersonCircuit<Scalar> + Send>(
-            self,
-            circuit: C,
-        ) -> cuzk_filecoin::Result<Self::Output> {
-            generate_random_parameters(circuit, &mut OsRng).map_err(|error| {
-                cuzk_filecoin::Error::Synthesis {
-                    stage: "bellperson",
-                    problem: error.to_string(),
-                }
-            })
-        }
-    }
-
     let id = args.circuit();
     let waste = ToxicWaste::from_seed(0);
+    // Before the clock starts, so the peer is spared the synthesis. It takes some milliseconds.
+    let rows = blank::record(id)?;
+    let peer = || {
+        let made: Result<Parameters<Bls12>, _> =
+            generate_random_parameters(Recorded(&rows), &mut OsRng);
+        made.map_err(|error| Failure::failed(format!("bellperson: {error}")))
+    };
     let ours = || {
         let circuit = circuits::compile(id)?;
         let mut bytes = Vec::new();
@@ -135,7 +122,7 @@ pub(crate) fn params(isa: Isa, args: &Bench) -> Result<Vec<Comparison>, Failure>
             .map_err(|error| Failure::failed(error.to_string()))?;
         Ok(bytes)
     };
-    let medians = alternate(args.runs, ours, || Ok(blank::with_blank(id, Peer)?))?;
+    let medians = alternate(args.runs, ours, peer)?;
     let comparison = medians.into_comparison("params", args.sector_size.to_string(), "bellperson");
     Ok(of_circuit(comparison, args))
 }

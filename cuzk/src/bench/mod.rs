@@ -16,6 +16,7 @@ mod engine;
 mod eval;
 mod interventions;
 mod kernel;
+mod recorded;
 mod server;
 
 use std::path::Path;
