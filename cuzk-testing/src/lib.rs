@@ -3,6 +3,7 @@
 //! [`circuits`] are other circuits than Filecoin's. [`simulated`] has proofs that nobody had to
 //! prove. [`fuzz`] tries decoders. [`differential`] has the seeds of the tests that compare
 //! provers. [`heap`] counts what a test allocates. [`pairs`] compares two ways to make a call.
+//! [`own_process`] runs a test in a process of its own. [`pools`] has jobs that share a thread.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
@@ -11,7 +12,9 @@
 pub mod circuits;
 pub mod differential;
 pub mod heap;
+pub mod own_process;
 pub mod pairs;
+pub mod pools;
 pub mod simulated;
 
 pub use cuzk_fuzz as fuzz;
