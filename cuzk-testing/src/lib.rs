@@ -3,8 +3,8 @@
 //! [`circuits`] are other circuits than Filecoin's. [`simulated`] has proofs that nobody had to
 //! prove. [`fuzz`] tries decoders. [`differential`] has the seeds of the tests that compare
 //! provers. [`heap`] counts what a test allocates. [`pairs`] compares two ways to make a call.
-//! [`python`] has the package of Python.
-//! [`circuit_file`] changes the files of compiled circuits.
+//! [`python`] has the package of Python. [`circuit_file`] changes the files of compiled circuits.
+//! [`own_process`] runs a test in a process of its own. [`pools`] has jobs that share a thread.
 //!
 //! Not for anything but tests. The invariant: the parameters in a cache are those of seed 0.
 
@@ -14,7 +14,9 @@ pub mod circuit_file;
 pub mod circuits;
 pub mod differential;
 pub mod heap;
+pub mod own_process;
 pub mod pairs;
+pub mod pools;
 pub mod python;
 pub mod simulated;
 

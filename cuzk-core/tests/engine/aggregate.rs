@@ -3,7 +3,6 @@
 //! process of its own: it finds its files through the environment only.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -18,6 +17,7 @@ use cuzk_filecoin::{
 };
 use cuzk_groth16::aggregate::keys_bytes;
 use cuzk_memory::Checkpoint;
+use cuzk_testing::own_process::{given, run_in_own_process};
 use cuzk_testing::simulated::simulated_proofs;
 use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
 use serde_json::{Value, json};
@@ -108,9 +108,6 @@ fn a_partition_of_a_non_interactive_porep_is_proved_and_aggregated() {
     engine.shutdown();
 }
 
-/// Set where the test below is run by the one after it.
-const CHILD: &str = "CUZK_TEST_REFERENCE";
-
 /// A change of the sectors of a request.
 type Change<'a> = &'a dyn Fn(&mut [Value]);
 
@@ -126,7 +123,7 @@ fn non_interactive_sector(seed: u64) -> (ProofRequest, Vec<u8>) {
 #[test]
 #[ignore = "run by the_chains_verifier_accepts_an_aggregate_of_non_interactive_sectors"]
 fn non_interactive_sectors_in_their_own_process() {
-    let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else {
+    let Some(folder) = given().map(PathBuf::from) else {
         return;
     };
     let [(first, proofs), (second, other_proofs)] = [1, 2].map(non_interactive_sector);
@@ -182,17 +179,8 @@ fn the_chains_verifier_accepts_an_aggregate_of_non_interactive_sectors() {
     let folder = folder_with_porep_key(&common::param_cache());
     put_srs(folder.path(), 3, 32);
     let test = "aggregate::non_interactive_sectors_in_their_own_process";
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env("FIL_PROOFS_PARAMETER_CACHE", folder.path())
-        .env(CHILD, folder.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{output:?}"
-    );
+    let variable = ("FIL_PROOFS_PARAMETER_CACHE", folder.path().as_os_str());
+    run_in_own_process(test, folder.path(), &[variable]);
 }
 
 #[test]

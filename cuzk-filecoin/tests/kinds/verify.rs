@@ -1,8 +1,7 @@
 //! The known answers against both verifiers, and what is not an answer.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
 use bellperson::groth16::PreparedVerifyingKey;
 use blstrs::Bls12;
@@ -11,6 +10,7 @@ use cuzk_filecoin::ProofRequest;
 use cuzk_filecoin::verify::{Rejection, Verdict, verify};
 use cuzk_filecoin::{ProofKind, Statement, decode, reference};
 use cuzk_groth16::params::ParamCache;
+use cuzk_testing::own_process::{given, run_in_own_process};
 
 /// A proof of the bundled request of `kind`, over the tests' parameters.
 fn known_answer(kind: ProofKind) -> Vec<u8> {
@@ -60,25 +60,14 @@ fn both_verifiers_tell_a_proof_from_its_alterations() {
         );
     }
     // The library reads its settings once per process, from the environment.
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "verify::reference_in_its_own_process",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env(
-            "FIL_PROOFS_PARAMETER_CACHE",
-            cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR")),
-        )
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{output:?}"
-    );
+    let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
+    with_cache("verify::reference_in_its_own_process", &cache);
+}
+
+/// Runs a test in a process of its own, with this folder as the library's parameter cache.
+fn with_cache(test: &str, folder: &Path) {
+    let variable = ("FIL_PROOFS_PARAMETER_CACHE", folder.as_os_str());
+    run_in_own_process(test, folder, &[variable]);
 }
 
 fn reject(job: &dyn Statement, proof: &[u8], key: &PreparedVerifyingKey<Bls12>) {
@@ -109,13 +98,10 @@ fn reject(job: &dyn Statement, proof: &[u8], key: &PreparedVerifyingKey<Bls12>) 
     );
 }
 
-/// Set where the test below is run by the one above.
-const CHILD: &str = "CUZK_TEST_REFERENCE";
-
 #[test]
 #[ignore = "run by both_verifiers_tell_a_proof_from_its_alterations, with its parameter cache"]
 fn reference_in_its_own_process() {
-    if std::env::var_os(CHILD).is_none() {
+    if given().is_none() {
         return;
     }
     for kind in ProofKind::ALL {
@@ -141,7 +127,7 @@ fn reference_in_its_own_process() {
 #[test]
 #[ignore = "run by a_missing_key_is_named, with an empty parameter cache"]
 fn no_key_in_its_own_process() {
-    let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else {
+    let Some(folder) = given().map(PathBuf::from) else {
         return;
     };
     let kind = ProofKind::WindowPost;
@@ -152,21 +138,6 @@ fn no_key_in_its_own_process() {
 #[test]
 fn a_missing_key_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "verify::no_key_in_its_own_process",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env("FIL_PROOFS_PARAMETER_CACHE", folder.path())
-        .env(CHILD, folder.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{output:?}"
-    );
+    with_cache("verify::no_key_in_its_own_process", folder.path());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
