@@ -36,7 +36,9 @@ impl WithMultiples {
         let path = folder.path().join("circuit.params");
         params.write(&path)?;
         let params = Arc::new(MappedParams::open(&path)?);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(cores()).build()?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(cores())
+            .build()?;
         let renew = || params.renew_multiples(circuit, isa.into(), cores(), true);
         let (made, took) = time(|| pool.install(renew));
         if !made? {

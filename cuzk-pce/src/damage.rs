@@ -60,7 +60,7 @@ pub(crate) fn every_damage_is_an_error(read: Read, path: &Path, counts: Range<us
     assert!(matches!(fault(read, path), DiskFault::Size { .. }));
 }
 
-/// Whatever the checksum says, a file of a version that is not read is refused, and the
+/// Whatever the checksum says, a file of a version that is not read is refused. The
 /// error says which version it has and what to do. The last of `versions` is written, and all
 /// of them are read.
 pub(crate) fn another_version_is_an_error(read: Read, path: &Path, versions: &[u32]) {

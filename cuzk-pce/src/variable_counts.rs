@@ -1,7 +1,7 @@
 //! How many variables of each sort the rows of a circuit have.
 //!
-//! Not which ones: [`Densities`] and [`Density`] say that. The counts are what the memory of a
-//! proof is computed from, so a file has them in its header, and nobody has to walk through the
+//! Not which ones: [`Densities`] and [`Density`] say that. The memory of a proof is
+//! computed from the counts. A file has them in its header, so nobody has to walk through the
 //! rows for them. The invariant: counts that were made of rows are within the numbers of inputs
 //! and auxiliary variables.
 

@@ -191,9 +191,9 @@ impl Machine {
     /// Returns the machine that `text` of the file of this name describes.
     ///
     /// # Errors
-    /// [`PlanError::Syntax`] for a key that is unknown, missing or of the wrong type,
+    /// [`PlanError::Syntax`] for a key that is unknown, missing or of the wrong type.
     /// [`PlanError::Value`] for a value outside of its range, and for the key `cpu.ifma` of
-    /// earlier files. It does not say which kernels the costs are of if they are not IFMA's.
+    /// earlier files. That key does not say which kernels the costs are of if they are not IFMA's.
     pub fn parse(file: &str, text: &str) -> Result<Self, PlanError> {
         let of_earlier_file = |error| earlier_key(file, text).unwrap_or(error);
         let machine: Self = table::read(file, text).map_err(of_earlier_file)?;

@@ -13,8 +13,8 @@
 //! own check before a program is made of them. A file appears under its name complete or
 //! not at all. So two processes that build at once end with one good file.
 //!
-//! [`map`] leaves one thing to the caller: to count the variables in the rows, which takes
-//! seconds at full size, and to compare them with the header. [`read`] does both.
+//! [`map`] does not count the variables in the rows, which takes seconds at full size. [`read`]
+//! counts them and compares them with the header.
 
 use super::{
     body::Body,

@@ -346,7 +346,7 @@ fn each_thing_that_is_broken_changes_its_own_line() {
     }
 }
 
-/// What a partition needs stands in the header of the circuit's file. The rows of a file of the
+/// The memory of a partition follows from the header of the circuit's file. The rows of a file of the
 /// version before say the same.
 #[test]
 fn the_need_of_memory_is_that_of_the_rows() {
@@ -356,7 +356,7 @@ fn the_need_of_memory_is_that_of_the_rows() {
     let counted = look_with_circuit(&machine, circuit_file::of_earlier_version);
     let needs = |look: &Look| look.of_topic("memory")[1].clone();
     assert_eq!(needs(&announced), needs(&counted));
-    // What a header says is believed here; a proof counts the rows and replaces the file.
+    // The doctor believes a header. A proof counts the rows and replaces the file.
     let lie = look_with_circuit(&machine, circuit_file::that_lies);
     assert_eq!(lie.levels("memory"), ["ok", "ok"]);
 }

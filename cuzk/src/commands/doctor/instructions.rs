@@ -2,7 +2,7 @@
 //! faster ones.
 //!
 //! Not a measurement: the figures are those of docs/measured.md. The invariant: the line is a
-//! warning unless the kernels are the fastest that cuzk has, because proofs on the CPU could be
+//! warning unless the kernels are the fastest that cuzk has. Proofs on the CPU could then be
 //! faster with another configuration or on another processor.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::machine::system::processor;
 
 const TOPIC: &str = "instructions";
 
-/// What a PoRep took with some instructions and with others. The figures stand in
+/// The times of a PoRep with some instructions and with others. The figures stand in
 /// docs/measured.md.
 const IFMA_AND_SCALAR: &str =
     "a PoRep of 2 KiB took 4.2 to 5.7 s with ifma and 15.6 to 18.7 s with scalar";
