@@ -85,8 +85,8 @@ impl Circuit {
     }
 
     /// Maps the circuit `name` from a file that [`Circuit::write`] made. The variables that the
-    /// file announces are counted in the rows, which takes seconds at 32 GiB. What is counted
-    /// is kept for [`Circuit::densities`] and [`Circuit::sizes`].
+    /// file announces are counted in the rows, which takes seconds at 32 GiB. The counts
+    /// are kept for [`Circuit::densities`] and [`Circuit::sizes`].
     ///
     /// # Errors
     /// A file that is damaged, of another version, or of another circuit, or one that announces
