@@ -137,7 +137,7 @@ pub enum IsaError {
     )]
     Unknown(String),
     /// Not on this machine.
-    #[error("this machine has no {0}; use {}", Isa::choices())]
+    #[error("this machine has no {0}; use {choices}", choices = Isa::choices())]
     Unsupported(&'static str),
 }
 

@@ -113,6 +113,7 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
             "error",
             "once_map",
             "query_lengths",
+            "circuit_sizes",
             "circuit",
             "params",
             "memory",
