@@ -315,8 +315,8 @@ fn least_bytes(case: &Case, options: &DeviceOptions) -> u64 {
 
 /// The emulated kernels take a quarter of a minute for each proof of a WinningPoSt, and a quarter of
 /// that for one of a WindowPoSt. They do not know its randomness, so the smaller circuit has the
-/// other forms of that. A device that streams has its vectors and sums compared only, since the host
-/// makes its proof of them as it does for the first one. `.ci/nightly differential` has all kinds.
+/// other forms of that. A device that streams has its vectors and sums compared only: the host makes
+/// a proof of sums in one way. `.ci/nightly differential` has all kinds.
 #[test]
 fn a_double_proves_what_the_cpu_proves() {
     let [winning, window] = [KIND, ProofKind::WindowPost].map(Case::of);
