@@ -315,8 +315,8 @@ fn least_bytes(case: &Case, options: &DeviceOptions) -> u64 {
 
 /// The emulated kernels take a quarter of a minute for each proof of a WinningPoSt, and a quarter of
 /// that for one of a WindowPoSt. They do not know its randomness, so the smaller circuit has the
-/// other forms of that. Of a device that streams only the vectors and sums are compared. The host
-/// makes its proof of them as it does for the first one. `.ci/nightly differential` has all kinds.
+/// other forms of that. A device that streams has its vectors and sums compared only: the host makes
+/// a proof of sums in one way. `.ci/nightly differential` has all kinds.
 #[test]
 fn a_double_proves_what_the_cpu_proves() {
     let [winning, window] = [KIND, ProofKind::WindowPost].map(Case::of);
@@ -452,7 +452,7 @@ fn a_devices_partition_holds_its_witness_and_no_workspace_of_the_cpu() {
     let [alone, with_b_g2, with_cpp] =
         [HostBG2::Absent, kernel(), HostBG2::Cpp { threads: 2 }].map(device);
     let on_cpu = footprint(&*cpu(), true);
-    let vectors_bytes = buffer_bytes(&circuit.sizes());
+    let vectors_bytes = buffer_bytes(circuit);
     let workspace_bytes = on_cpu.peak_bytes - vectors_bytes;
     for backend in [&alone, &with_b_g2, &with_cpp] {
         let held = footprint(backend, false);
