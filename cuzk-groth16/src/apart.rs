@@ -42,9 +42,6 @@ pub fn install<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, NoThreads> {
     let is_of_a_pool = rayon::current_thread_index().is_some();
-    if std::env::var_os("HB_OLD").is_some() {
-        return Ok(pool.install(work));
-    }
     if !is_of_a_pool || pool.current_thread_index().is_some() {
         return Ok(pool.install(work));
     }
@@ -127,7 +124,7 @@ mod tests {
     #[test]
     fn a_thread_that_waits_begins_nothing_else_of_its_pool() {
         let other = pool();
-        // What rayon does by itself.
+        // Without the function, rayon begins the other job.
         assert_eq!(begun_after(|| other.install(|| ())), 1);
         assert_eq!(begun_after(|| install(&other, || ()).unwrap()), 0);
         let on_new = || on_new_threads("test", 2, || ()).unwrap();

@@ -5,8 +5,8 @@
 //!
 //! * `gpu_mtx` is held while the transforms and the MSMs in G1 run, and by nothing else.
 //! * The throttle is raised while the MSM in G2 runs.
-//! * Whoever holds it waits for the pools by [`apart`] only. So jobs of one pool may prove, if
-//!   that pool is not the backend's.
+//! * A thread that holds it waits for the pools by [`apart`] only. So jobs of one pool may prove,
+//!   if that pool is not the backend's.
 //! * A partition's checkpoint pauses and stops all of them. A paused one keeps the lock
 //!   and the throttle. The work that preempts it therefore runs on a backend with
 //!   resources and pools of its own.

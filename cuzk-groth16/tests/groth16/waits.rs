@@ -69,7 +69,7 @@ fn jobs_of_a_pool_may_open_the_same_multiples() {
     assert_one(&jobs_of_one_thread(JOBS, multiples));
 }
 
-/// Whoever makes parameters has the lock of their file.
+/// A thread that makes parameters has the lock of their file.
 #[test]
 fn jobs_of_a_pool_may_make_the_same_parameters() {
     let (circuit, folder) = (unused().0, tempfile::tempdir().unwrap());

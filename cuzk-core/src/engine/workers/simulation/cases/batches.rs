@@ -74,8 +74,8 @@ fn room_is_made_for_as_many_as_are_together() {
     assert_eq!(case.life.devices[0].last_batch(), 2);
 }
 
-/// What is kept for others gives way to a pass where there is no room for both, and what is kept
-/// of a pass to the attempt.
+/// Memory that is kept for others gives way to a pass where there is no room for both. Memory that
+/// is kept of a pass gives way to the attempt.
 #[test]
 fn kept_memory_makes_room_for_a_pass() {
     let case = Case::with(1, true, |sizes| {
