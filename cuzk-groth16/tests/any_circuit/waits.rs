@@ -56,7 +56,7 @@ fn prove_beside<C: Circuit<Scalar> + Clone + Send + Sync + 'static>(
         let instances = instances.clone();
         jobs.spawn(move || {
             prove(&prover, instances);
-            drop(send.send(()));
+            send.send(()).ok();
         });
     };
     let held = resources.lock_gpu().unwrap();
