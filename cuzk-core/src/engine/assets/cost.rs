@@ -215,6 +215,7 @@ fn charged_of_file(file_bytes: u64, beside_bytes: u64, room_bytes: u64) -> u64 {
 mod tests {
     use super::*;
     use cuzk_filecoin::{ProofKind, SectorSize};
+    use cuzk_kernels::msm::Shape;
 
     const ID: CircuitId = CircuitId {
         kind: ProofKind::WindowPost,
@@ -254,6 +255,12 @@ mod tests {
         let shapes = Shapes::default();
         assert_eq!(KeyFiles::of(40, Some((3, shapes))).bytes, 43);
         assert_eq!(KeyFiles::of(40, None), KeyFiles { bytes: 40, shapes });
+        let shapes = Shapes {
+            l: Shape::new(8, 2),
+            ..shapes
+        };
+        assert!(shapes.l.is_some());
+        assert_eq!(*KeyFiles::of(40, Some((3, shapes))).shapes(), shapes);
     }
 
     #[test]

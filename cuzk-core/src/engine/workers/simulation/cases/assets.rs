@@ -162,6 +162,18 @@ fn files_that_do_not_fit_are_told_once_and_not_charged() {
         let charged_bytes = if are_charged { file_bytes } else { 0 };
         let (_, shared_bytes) = case.core().assets.costs.shared(id).unwrap();
         assert_eq!(shared_bytes, circuit_bytes + charged_bytes);
+        // Others that do not fit are told, too.
+        let core = case.core();
+        let circuit = core.assets.circuit(id, &Checkpoint::never()).unwrap();
+        let footprint = Footprint {
+            peak_bytes: 1,
+            finish_bytes: 0,
+            kept_blocks: Vec::new(),
+        };
+        let larger = KeyFiles::of(usize::MAX >> 1, None);
+        let costs = &core.assets.costs;
+        let lines = logged(|| costs.learn((id, &circuit), larger, footprint, 0));
+        assert!(lines.contains("do not fit into memory"), "{lines}");
     }
 }
 

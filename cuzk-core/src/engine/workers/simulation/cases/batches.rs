@@ -1,8 +1,11 @@
 //! Attempts whose bits are added up together, and which of those that wait join.
 
+use cuzk_memory::{Checkpoint, Dealloc};
+use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::priority::Priority;
 
 use super::*;
+use crate::engine::preload::reserve;
 use crate::engine::workers::batch::sum_bits_together;
 use crate::job::Owner as _;
 use crate::timeline::Stage;
@@ -71,6 +74,28 @@ fn room_is_made_for_as_many_as_are_together() {
     assert_eq!(case.life.devices[0].last_batch(), 2);
 }
 
+/// What is kept for others gives way to a pass where there is no room for both, and what is kept
+/// of a pass to the attempt.
+#[test]
+fn kept_memory_makes_room_for_a_pass() {
+    let case = Case::with(1, true, |sizes| {
+        sizes.config.pipeline.max_batch = 2;
+        sizes.config.memory.dealloc = Dealloc::Recycle;
+    });
+    case.life.devices[0].add_bits();
+    case.accept(POREP, 2);
+    let mut admitted = case.admit(Lane::Common).unwrap();
+    let (core, buffers) = (case.core(), &case.core().compute.buffers);
+    let usage = core.dispatch.usage();
+    let rest = Need::own(usage.total_bytes - usage.used_bytes);
+    let _rest = reserve(core, &rest, &Checkpoint::never()).unwrap();
+    drop(buffers.take(1 << 16).unwrap());
+    assert!(buffers.kept_bytes() > 0);
+    sum_bits_together(core, &mut admitted, &case.bench.pool);
+    assert!(admitted.attempt.bit_sums.is_some());
+    assert_eq!(buffers.kept_bytes(), 0);
+}
+
 /// A pass that stood still for critical work says nothing about the time that it takes.
 #[test]
 fn attempts_share_the_time_of_a_pass_that_was_not_paused() {
@@ -78,15 +103,18 @@ fn attempts_share_the_time_of_a_pass_that_was_not_paused() {
         let case = Case::adding_bits(10);
         let pause = Arc::clone(&case.core().dispatch.pause);
         case.life.devices[0].meanwhile(move || {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(50));
             if is_paused {
                 drop(pause.raise());
             }
         });
         case.accept(POREP, 2);
         // The clock of a case stands still. That of a pass does not.
+        let began = Instant::now();
         let spent = case.add_bits().attempt.spent;
         assert_eq!(spent == Duration::ZERO, is_paused, "{spent:?}");
+        // Two of them were served.
+        assert!(2 * spent <= began.elapsed(), "{spent:?}");
     }
 }
 

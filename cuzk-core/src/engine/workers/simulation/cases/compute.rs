@@ -1,7 +1,7 @@
 //! The threads and the memory of stages, the memory that is kept, and the metrics of it.
 
 use std::collections::HashMap;
-use std::ptr;
+use std::{ptr, thread};
 
 use cuzk_groth16::backend::HostBG2;
 use cuzk_memory::{Checkpoint, Dealloc};
@@ -90,6 +90,11 @@ fn each_lane_loads_on_its_own_threads() {
         assert_eq!(on(lane), Arc::as_ptr(&worker.unwrap().pool), "{lane:?}");
         assert_ne!(on(lane), synthesis);
     }
+    for critical in [false, true] {
+        let pool = core.compute.auxiliary_pool(critical);
+        let names = pool.broadcast(|_| thread::current().name().unwrap().to_owned());
+        assert_eq!(names[0].starts_with("cuzk-urgent-"), critical, "{names:?}");
+    }
 }
 
 /// Memory that is kept for the next partition gives way to what was admitted.
@@ -111,6 +116,26 @@ fn kept_memory_makes_room_for_what_has_its_turn() {
     core.make_room(&[], &never);
     assert_eq!(buffers.kept_bytes(), 0);
     drop(all);
+}
+
+/// There is no room beside the second partition.
+#[test]
+fn kept_memory_makes_room_for_what_is_admitted() {
+    let case = Case::with(1, false, |sizes| {
+        sizes.config.memory.dealloc = Dealloc::Recycle;
+    });
+    let job = case.accept(POREP, 2);
+    let _first = case.admit(Lane::Common).unwrap();
+    let (core, buffers) = (case.core(), &case.core().compute.buffers);
+    let own_bytes = core.assets.costs.known(job.circuit(), Lane::Common);
+    let own_bytes = own_bytes.unwrap().own_bytes;
+    let usage = core.dispatch.usage();
+    let rest = Need::own(usage.total_bytes - usage.used_bytes - own_bytes);
+    let _rest = reserve(core, &rest, &Checkpoint::never()).unwrap();
+    drop(buffers.take(1 << 16).unwrap());
+    assert!(buffers.kept_bytes() > 0);
+    let _second = case.admit(Lane::Common).unwrap();
+    assert_eq!(buffers.kept_bytes(), 0);
 }
 
 #[test]
