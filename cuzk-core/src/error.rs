@@ -8,6 +8,7 @@
 mod code;
 
 use cuzk_groth16::aggregate::SrsError;
+use cuzk_groth16::apart::NoThreads;
 use cuzk_groth16::{Culprit, params::ParamsError};
 use cuzk_journal::JournalError;
 use cuzk_memory::{NoMemory, Stopped};
@@ -235,6 +236,12 @@ fn of_srs(error: &SrsError) -> &'static str {
          `cuzk params generate-srs`"
     } else {
         ""
+    }
+}
+
+impl From<NoThreads> for Error {
+    fn from(error: NoThreads) -> Self {
+        Self::Params(error.into())
     }
 }
 

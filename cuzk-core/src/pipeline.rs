@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicI32;
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::{Bls12, Scalar};
 use cuzk_filecoin::{Statement, WitnessContext, Writer};
+use cuzk_groth16::apart;
 use cuzk_groth16::backend::{
     Backend, BackendError, Batch, BitSums, Evaluation, Pending, Randomness, Synthesized,
 };
@@ -239,7 +240,7 @@ fn evaluate(
             evaluate_plain_partition(circuit, rows, witness, out, throttle, lent)
         }
     };
-    trace.time(Stage::Evaluate, || resources.pool.install(evaluate))?;
+    trace.time(Stage::Evaluate, || apart::install(resources.pool, evaluate))??;
     Ok([a, b])
 }
 
@@ -297,7 +298,7 @@ fn write_witness(
     trace.time(stage, || {
         throttled.check()?;
         let write = || Ok(statement.witness_in(partition.index, context)?);
-        resources.pool.install(write)
+        apart::install(resources.pool, write)?
     })
 }
 
@@ -345,7 +346,7 @@ pub fn prove_finish(
             let inputs = statement.public_inputs(partition)?;
             verify_partition(resources.key, &proof, &inputs, partition)
         };
-        trace.time(Stage::Verify, || resources.pool.install(verify))
+        trace.time(Stage::Verify, || apart::install(resources.pool, verify))?
     };
     catch_panic("finish", || trace.time(Stage::Finish, finish))
 }

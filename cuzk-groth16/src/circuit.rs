@@ -3,6 +3,7 @@
 //! Not a statement: it holds no input and no witness. The invariant: a circuit that was
 //! opened from a file has the name that it was asked for by.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -13,8 +14,9 @@ use cuzk_memory::Checkpoint;
 use cuzk_pce::disk::{DiskError, DiskFault};
 use cuzk_pce::program::UnfoldError;
 use cuzk_pce::{Columns, Densities, Density, Fingerprint, Program, R1cs, program};
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
+use crate::apart::on_threads_like;
 use crate::once_map::OnceMap;
 use crate::query_lengths::QueryLengths;
 use crate::{Error, Result};
@@ -241,10 +243,11 @@ impl Circuit {
     /// Returns the domain, with its table of roots for these instructions. The first call
     /// makes it, on as many new threads as `pool` has. The pool's own threads may all stand
     /// still for urgent work, and that work may be waiting for this domain. They make it
-    /// only if the system has no other threads. The caller must not belong to the pool.
+    /// only if the system has no other threads.
     ///
     /// # Errors
-    /// A circuit that is larger than any domain.
+    /// A circuit that is larger than any domain, and a system without a thread for a caller
+    /// that belongs to another pool.
     pub fn domain(
         &self,
         isa: Isa,
@@ -252,11 +255,12 @@ impl Circuit {
     ) -> std::result::Result<Arc<Domain>, KernelError> {
         let log_size = self.domain_len().trailing_zeros();
         let make = || Domain::with(isa, log_size);
-        self.domains
-            .get_or_make(isa.name(), || match threads_like(pool) {
-                Ok(threads) => threads.install(make),
-                Err(_) => pool.install(make),
+        self.domains.get_or_make(isa.name(), || {
+            on_threads_like(pool, "domain", make).unwrap_or_else(|error| {
+                let error = io::Error::other(error);
+                Err(KernelError::Memory(error))
             })
+        })
     }
 
     /// Returns the first row that `witness` does not satisfy, if there is one.
@@ -277,13 +281,6 @@ impl Circuit {
     pub fn write(&self, path: &Path) -> Result<()> {
         Ok(program::write(path, &self.program, &self.name)?)
     }
-}
-
-/// As many threads as `pool` has, with no other work.
-fn threads_like(pool: &ThreadPool) -> std::result::Result<ThreadPool, ThreadPoolBuildError> {
-    let builder = ThreadPoolBuilder::new().num_threads(pool.current_num_threads());
-    let named = builder.thread_name(|index| format!("cuzk-domain-{index}"));
-    named.build()
 }
 
 fn is_missing(error: &DiskError) -> bool {

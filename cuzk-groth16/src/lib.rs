@@ -15,7 +15,7 @@
 //! says how much memory a proof needs, and keeps the memory that proofs recycle.
 //! A [`Prover`] puts them together for one circuit, and [`mod@bellperson`] has the names of that
 //! library over it. [`mod@aggregate`] unites many proofs in one. [`once_map`] has values that are
-//! made once and shared.
+//! made once and shared. [`apart`] is how a thread waits for rayon while it holds something.
 //!
 //! # Invariants
 //!
@@ -23,6 +23,7 @@
 //!   if it was not.
 //! * A file is checked against its real length, and a checksum or a circuit's dimensions,
 //!   before it is used.
+//! * A thread that holds a lock waits for work of rayon by [`apart`] only.
 //! * Nothing here is constant-time.
 //!
 //! # Example
@@ -38,6 +39,7 @@
 #![deny(unsafe_code)]
 
 pub mod aggregate;
+pub mod apart;
 pub mod backend;
 pub mod bellperson;
 pub mod circuit;

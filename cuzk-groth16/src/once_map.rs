@@ -7,11 +7,14 @@
 //! * A making that ends with an error or a panic leaves nothing. The next thread to ask
 //!   tries again; a thread that waited already may be the next.
 //! * A value that was removed or replaced while it was made is its maker's alone.
+//! * A making waits for rayon by [`apart`](crate::apart) only. Otherwise its thread could begin
+//!   a job that asks for the same key. Such a thread would wait for itself; it panics instead.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use cuzk_memory::{Checkpoint, Stopped};
@@ -32,7 +35,8 @@ struct State<K, V> {
 }
 
 enum Slot<V> {
-    Making(u64),
+    /// The number of the making, and the thread that makes it.
+    Making(u64, ThreadId),
     Made(Arc<V>),
 }
 
@@ -108,7 +112,7 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
     /// Returns the value of `key`, if a thread has made it or is about to.
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
         let is_being_made =
-            |state: &mut State<K, V>| matches!(state.slots.get(key), Some(Slot::Making(_)));
+            |state: &mut State<K, V>| state.slots.get(key).is_some_and(Slot::is_others_making);
         let state = self.changed.wait_while(self.lock(), is_being_made);
         let state = state.unwrap_or_else(PoisonError::into_inner);
         state.slots.get(key).and_then(Slot::made)
@@ -151,14 +155,17 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
         let mut state = self.lock();
         match state.slots.get(key) {
             Some(Slot::Made(value)) => Turn::Made(Arc::clone(value)),
-            Some(Slot::Making(_)) => {
+            Some(slot @ Slot::Making(..)) => {
+                slot.is_others_making();
                 drop(self.changed.wait_timeout(state, LOOK));
                 Turn::Others
             }
             None => {
                 state.begun += 1;
                 let number = state.begun;
-                state.slots.insert(key.clone(), Slot::Making(number));
+                state
+                    .slots
+                    .insert(key.clone(), Slot::Making(number, thread::current().id()));
                 Turn::Ours(number)
             }
         }
@@ -171,10 +178,25 @@ impl<K: Clone + Eq + Hash, V> OnceMap<K, V> {
 }
 
 impl<V> Slot<V> {
+    /// Returns true if another thread makes the value.
+    ///
+    /// # Panics
+    /// If the calling thread makes it, which would wait for ever.
+    fn is_others_making(&self) -> bool {
+        match self {
+            Self::Making(_, maker) => {
+                let is_own = *maker == thread::current().id();
+                assert!(!is_own, "a thread waits for a value that it makes itself");
+                true
+            }
+            Self::Made(_) => false,
+        }
+    }
+
     fn made(&self) -> Option<Arc<V>> {
         match self {
             Self::Made(value) => Some(Arc::clone(value)),
-            Self::Making(_) => None,
+            Self::Making(..) => None,
         }
     }
 }
@@ -207,7 +229,7 @@ impl<K: Clone + Eq + Hash, V> Making<'_, K, V> {
     /// The slot of this making, unless it was removed or replaced.
     fn slot<'s>(&self, state: &'s mut State<K, V>) -> Option<&'s mut Slot<V>> {
         let slot = state.slots.get_mut(&self.key)?;
-        matches!(slot, Slot::Making(number) if *number == self.number).then_some(slot)
+        matches!(slot, Slot::Making(number, _) if *number == self.number).then_some(slot)
     }
 }
 
@@ -346,6 +368,25 @@ mod tests {
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
         assert!(is_empty());
         assert_eq!(map.get_or_make(1, || Ok::<_, &str>(2)).as_deref(), Ok(&2));
+    }
+
+    /// That is what a job of rayon would do that a making begins while it waits.
+    #[test]
+    fn who_waits_for_itself_panics() {
+        let map = OnceMap::default();
+        let both: [fn(&OnceMap<u8, u8>) -> bool; 2] = [
+            |map| map.get_or_make(1, || Ok::<_, ()>(2)).is_ok(),
+            |map| map.get(&1).is_some(),
+        ];
+        for asks in both {
+            let itself = || map.get_or_make(1, || Ok::<_, ()>(asks(&map).into()));
+            let panic = catch_unwind(AssertUnwindSafe(itself)).unwrap_err();
+            let told = panic.downcast::<&str>().unwrap();
+            assert!(told.contains("makes itself"), "{told}");
+            // It leaves nothing.
+            assert_eq!(map.made(&1), None);
+        }
+        assert_eq!(map.get_or_make(1, || Ok::<_, ()>(3)).as_deref(), Ok(&3));
     }
 
     /// A thread that waited for a failed making tries next.

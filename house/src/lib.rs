@@ -6,7 +6,8 @@
 //! * the public API of each library is the one that is committed in `house/api`;
 //! * imports point down, from crate to crate and from module to module;
 //! * files, functions, tests and the engine's types keep their limits;
-//! * the methods of a type are in one file.
+//! * the methods of a type are in one file;
+//! * threads of the provers and of the engine wait for pools in one source.
 //!
 //! The lists beside this crate's manifest have the exceptions, each with a reason.
 //!

@@ -12,16 +12,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuzk_fetch::{Digests, file_digest};
 use cuzk_filecoin::{SRS_JSON, srs_file_name};
 use cuzk_files::FileIdentity;
 use cuzk_groth16::aggregate::{AggregationKey, SrsError, open_srs};
+use cuzk_groth16::apart::on_new_threads;
 
 use super::of_aggregation;
-use crate::config::{Config, Synthesis};
+use crate::config::Config;
 use crate::error::ErrorCode;
 use crate::panics::catch_panic;
 use crate::{Error, Result};
@@ -34,7 +34,7 @@ pub struct AggregationKeys {
     /// True if the digest of the file is compared.
     check_digest: bool,
     /// The number of threads that check points.
-    threads: Synthesis,
+    threads: usize,
     /// A lock for each number of proofs, held while the key is read. Reading takes seconds. A
     /// thread that has one may take the lock of `kept`, and never the other way round.
     readers: Mutex<BTreeMap<usize, Arc<Mutex<()>>>>,
@@ -77,7 +77,7 @@ impl AggregationKeys {
         Self {
             path: srs_path(&config.srs.param_cache),
             check_digest: config.srs.check_digests,
-            threads: config.synthesis.clone(),
+            threads: config.synthesis.threads,
             readers: Mutex::default(),
             kept: Mutex::default(),
         }
@@ -169,14 +169,16 @@ impl AggregationKeys {
 
     /// Reads the key for a number of proofs.
     fn open(&self, proofs: usize, compare: bool) -> Result<Arc<AggregationKey>> {
-        let path = self.path.clone();
-        on_new_threads(&self.threads, move || {
+        let read = || {
             if compare {
-                check_digest(&path)?;
+                check_digest(&self.path)?;
             }
-            let srs = open_srs(&path, proofs).map_err(Error::Srs)?;
+            let srs = open_srs(&self.path, proofs).map_err(Error::Srs)?;
             let key = AggregationKey::new(&srs, proofs).map_err(of_aggregation)?;
             Ok(Arc::new(key))
+        };
+        catch_panic("aggregation key", || {
+            on_new_threads("srs", self.threads, read)?
         })
     }
 
@@ -195,26 +197,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[must_use]
 pub fn srs_path(param_cache: &Path) -> PathBuf {
     param_cache.join(srs_file_name())
-}
-
-/// Runs `work` in a new pool, and has the caller do nothing else meanwhile. A thread that waited
-/// for its own pool would begin other work of that pool.
-fn on_new_threads<T: Send + 'static>(
-    threads: &Synthesis,
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    const STAGE: &str = "aggregation key";
-    let (done, ended) = channel();
-    threads.pool()?.spawn(move || {
-        // The receiver waits for it.
-        let _ = done.send(catch_panic(STAGE, work));
-    });
-    ended.recv().unwrap_or_else(|error| {
-        Err(Error::Internal {
-            stage: STAGE,
-            problem: error.to_string(),
-        })
-    })
 }
 
 /// Compares the SRS with the digest of the networks' list.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use cuzk_groth16::CircuitForm;
+use cuzk_groth16::apart;
 use cuzk_groth16::memory::buffer_pool;
 use cuzk_kernels::Isa;
-use cuzk_memory::{BufferPool, Checkpoint, ThrottleManner};
+use cuzk_memory::{BufferPool, Checkpoint, Dealloc, ThrottleManner};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use supraseal_sys::dealloc::set_cpp_unbounded;
 use supraseal_sys::{GpuResources, set_gpu_threads};
@@ -50,7 +51,7 @@ impl Compute {
     ) -> Result<Self> {
         let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
         set_gpu_threads(gpu_threads).map_err(cannot_start)?;
-        set_cpp_unbounded(config.memory.dealloc.is_unbounded());
+        set_cpp_unbounded(cpp_is_unbounded(config.memory.dealloc));
         Ok(Self {
             isa: config.cpu.isa,
             buffers: buffer_pool(config.memory.dealloc, memory_bytes),
@@ -85,7 +86,8 @@ impl Compute {
         }
     }
 
-    /// Runs `decode` on auxiliary threads. A panic is an error.
+    /// Runs `decode` on auxiliary threads. A panic is an error. The caller holds a place among
+    /// those that decode, and may hold an id.
     pub(super) fn decode<T: Send>(
         &self,
         critical: bool,
@@ -93,18 +95,19 @@ impl Compute {
     ) -> Result<T> {
         let pool = self.auxiliary_pool(critical);
         self.decoding.fetch_add(1, Ordering::Relaxed);
-        let decoded = catch_panic("decode", || pool.install(decode));
+        let decoded = catch_panic("decode", || apart::install(pool, decode)?);
         self.decoding.fetch_sub(1, Ordering::Relaxed);
         decoded
     }
 
-    /// Runs work that is no partition on auxiliary threads. A panic is an error.
+    /// Runs work that is no partition on auxiliary threads. A panic is an error. The caller may
+    /// hold memory.
     pub(super) fn aside<T: Send>(
         &self,
         stage: &'static str,
         work: impl FnOnce() -> Result<T> + Send,
     ) -> Result<T> {
-        catch_panic(stage, || self.auxiliary.install(work))
+        catch_panic(stage, || apart::install(&self.auxiliary, work)?)
     }
 
     /// Returns true if a request is decoded now.
@@ -140,8 +143,24 @@ impl Compute {
     }
 }
 
+/// Returns true if C++ frees buffers at once, without a bound on how many at a time.
+fn cpp_is_unbounded(dealloc: Dealloc) -> bool {
+    dealloc == Dealloc::Unbounded
+}
+
 fn auxiliary_pool(config: &Config, name: &'static str) -> Result<ThreadPool> {
     let builder = ThreadPoolBuilder::new().num_threads(config.synthesis.threads);
     let named = builder.thread_name(move |index| format!("cuzk-{name}-{index}"));
     named.build().map_err(cannot_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_way_of_disposal_has_no_bound() {
+        let unbounded = Dealloc::ALL.map(cpp_is_unbounded);
+        assert_eq!(unbounded, [true, false, false]);
+    }
 }

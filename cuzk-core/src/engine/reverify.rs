@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bellperson::groth16::{PreparedVerifyingKey, Proof};
 use blstrs::Bls12;
 use cuzk_filecoin::{CircuitId, Statement};
+use cuzk_groth16::apart;
 use cuzk_groth16::params::{LoadedParams, Loading};
 use cuzk_groth16::verify::VerifiedProof;
 use rayon::ThreadPool;
@@ -71,7 +72,8 @@ pub(super) fn verify_again(
         let inputs = statement.public_inputs(partition)?;
         verify_partition(key, &proof, &inputs, partition)
     };
-    pool.install(verify)
+    // The caller may hold an id.
+    apart::install(pool, verify)?
 }
 
 /// Verifies the bytes of a partition's proof from the journal, with the circuit's key of

@@ -25,6 +25,7 @@ mod settings;
 mod threads;
 mod upkeep;
 mod urgent;
+mod waits;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -5,6 +5,8 @@
 //!
 //! * `gpu_mtx` is held while the transforms and the MSMs in G1 run, and by nothing else.
 //! * The throttle is raised while the MSM in G2 runs.
+//! * Whoever holds it waits for the pools by [`apart`] only. So jobs of one pool may prove, if
+//!   that pool is not the backend's.
 //! * A partition's checkpoint pauses and stops all of them. A paused one keeps the lock
 //!   and the throttle. The work that preempts it therefore runs on a backend with
 //!   resources and pools of its own.
@@ -31,6 +33,7 @@ use super::assemble::{Sums, assemble};
 use super::bit_sums::{self, Batch, BitSums};
 use super::footprint::{CpuWorkspace, Footprint, SynthesisShare, batch_footprint};
 use super::{Backend, BackendError, Evaluation, Pending, Synthesized};
+use crate::apart;
 use crate::circuit::Circuit;
 use crate::evaluate::{Throttle, domain_buffers, evaluate_partition};
 use crate::params::{MappedMultiples, MappedParams, Shapes, SharedFile};
@@ -113,9 +116,10 @@ impl CpuBackend {
             manner: ThrottleManner::Sleep,
         });
         trace.time(Stage::Evaluate, || {
-            self.pool
-                .install(|| evaluate_partition(circuit, witness, out, throttle, checkpoint))
-        })?;
+            apart::install(&self.pool, || {
+                evaluate_partition(circuit, witness, out, throttle, checkpoint)
+            })
+        })??;
         Ok([a, b])
     }
 
@@ -148,9 +152,7 @@ impl CpuBackend {
         let part = MsmTerm::new(&bases, packed(scalars.as_slice(), bit_sums)?)
             .with_multiples(multiples.and_then(MappedMultiples::b_g2));
         let _raised = self.resources.raise_throttle();
-        let sum = self
-            .b_g2_pool
-            .install(|| msm::g2_of_terms(context, &[part]))?;
+        let sum = apart::install(&self.b_g2_pool, || msm::g2_of_terms(context, &[part]))??;
         Ok(sum + points_of(bit_sums).b_g2)
     }
 }
@@ -193,9 +195,9 @@ impl Backend for CpuBackend {
         let _device = self.resources.lock_gpu_while(batch.checkpoint)?;
         trace.waited(Stage::LockWait, asked);
         trace.serving(partitions).time(Stage::Columns, || {
-            let in_g1 = self.pool.install(|| batch.sums_in_g1(context))?;
+            let in_g1 = apart::install(&self.pool, || batch.sums_in_g1(context))??;
             let _raised = self.resources.raise_throttle();
-            let b_g2 = self.b_g2_pool.install(|| batch.sums_in_g2(context))?;
+            let b_g2 = apart::install(&self.b_g2_pool, || batch.sums_in_g2(context))??;
             Ok(batch.bit_sums(&in_g1, &b_g2))
         })
     }

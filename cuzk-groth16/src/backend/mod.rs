@@ -25,6 +25,7 @@ use cuzk_pce::PackedWitness;
 use cuzk_timeline::Trace;
 use supraseal_sys::{Code, GpuResources, Status};
 
+use crate::apart::NoThreads;
 use crate::circuit::Circuit;
 use crate::params::{MappedParams, ParamsError, Shapes};
 use crate::{Culprit, Error};
@@ -203,6 +204,9 @@ pub enum BackendError {
     /// Memory for a vector over the domain.
     #[error("no memory for a vector over the domain: {0}")]
     Memory(#[from] std::io::Error),
+    /// The system has no thread that waits for a caller of another pool.
+    #[error(transparent)]
+    Threads(#[from] NoThreads),
     /// The verifying key's δ is the identity: whoever made the parameters can
     /// learn the witness from a proof.
     #[error(

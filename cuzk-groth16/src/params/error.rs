@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_memory::Stopped;
-use rayon::ThreadPoolBuildError;
 
 use super::query::QueryName;
+use crate::apart::NoThreads;
 
 /// Parameters that cannot be used or made.
 #[derive(Debug, thiserror::Error)]
@@ -40,16 +40,8 @@ pub enum ParamsError {
         path: PathBuf,
     },
     /// The system has no more threads.
-    #[error(
-        "cannot start {threads} threads to prepare a verifying key: {source}; raise the limit of \
-         this user's processes (ulimit -u), or of the control group's (pids.max)"
-    )]
-    Threads {
-        /// Threads asked for.
-        threads: usize,
-        /// Why.
-        source: ThreadPoolBuildError,
-    },
+    #[error(transparent)]
+    Threads(#[from] NoThreads),
     /// A file has no bytes.
     #[error("{path} is empty; delete it, then generate or fetch it again")]
     Empty {

@@ -17,7 +17,6 @@ use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_memory::{Checkpoint, NEVER_STOP, Stopped};
 use cuzk_pce::Program;
-use rayon::ThreadPoolBuilder;
 
 use super::error::ParamsError;
 use super::file::read_verifying_key;
@@ -26,6 +25,7 @@ use super::mapped::MappedParams;
 use super::multiples::beside;
 use super::new_file::{Stoppable, created, lock_or_wait, write_key, write_new};
 use super::toxic_waste::ToxicWaste;
+use crate::apart::{current_threads, on_new_threads};
 use crate::once_map::OnceMap;
 use crate::query_lengths::QueryLengths;
 
@@ -116,7 +116,7 @@ pub struct ParamCache {
     dir: PathBuf,
     loaded: OnceMap<ParameterFiles, LoadedParams>,
     keys: OnceMap<String, PreparedVerifyingKey<Bls12>>,
-    /// How many threads prepare a key, if they are not the caller's.
+    /// How many new threads prepare a key, if they are not as many as the caller's pool has.
     threads: Option<usize>,
 }
 
@@ -141,8 +141,9 @@ impl ParamCache {
     }
 
     /// Returns the cache with verifying keys prepared on so many new threads. Without this
-    /// call, rayon's current pool prepares them. A key is prepared once, while other
-    /// threads wait for it: a pool with other work could come to wait for those.
+    /// call, they are as many as the caller's pool has, or as the system offers. A key is
+    /// prepared once, while other threads wait for it: a pool with other work could come to wait
+    /// for those.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         let threads = Some(threads);
@@ -270,20 +271,17 @@ impl ParamCache {
         &self,
         key: &VerifyingKey<Bls12>,
     ) -> Result<PreparedVerifyingKey<Bls12>, ParamsError> {
-        let Some(threads) = self.threads else {
-            return Ok(prepare_verifying_key(key));
-        };
-        let builder = ThreadPoolBuilder::new().num_threads(threads);
-        let named = builder.thread_name(|index| format!("cuzk-key-{index}"));
-        let started = named.build();
-        let pool = started.map_err(|source| ParamsError::Threads { threads, source })?;
-        Ok(pool.install(|| prepare_verifying_key(key)))
+        let threads = self.threads.unwrap_or_else(current_threads);
+        Ok(on_new_threads("key", threads, || {
+            prepare_verifying_key(key)
+        })?)
     }
 
     /// Makes insecure test parameters for `circuit`, unless the files exist. Anyone who
     /// knows the seed can forge proofs for them, so the caller decides whether these
     /// names may stand for insecure parameters. Several processes may ask at once: one
-    /// makes them, the others wait. `progress` gets the points done and all points.
+    /// makes them, on as many new threads as the caller's pool has, or as the system offers.
+    /// The others wait. `progress` gets the points done and all points.
     ///
     /// # Errors
     ///
@@ -294,7 +292,7 @@ impl ParamCache {
         files: &ParameterFiles,
         circuit: &Program<Scalar>,
         options: GenerateOptions,
-        progress: impl FnMut(u64, u64),
+        progress: impl FnMut(u64, u64) + Send,
     ) -> Result<Outcome, ParamsError> {
         self.ensure_generated_while(files, circuit, options, &NEVER_STOP, progress)
     }
@@ -311,7 +309,7 @@ impl ParamCache {
         circuit: &Program<Scalar>,
         options: GenerateOptions,
         checkpoint: &Checkpoint<'_>,
-        progress: impl FnMut(u64, u64),
+        progress: impl FnMut(u64, u64) + Send,
     ) -> Result<Outcome, ParamsError> {
         let lengths = QueryLengths::of(circuit, &circuit.densities());
         if self.has(files) {
@@ -323,7 +321,9 @@ impl ParamCache {
         let outcome = if self.has(files) {
             Outcome::AlreadyThere
         } else {
-            self.make(files, &lengths, circuit, (options, checkpoint), progress)?
+            // Others wait for the lock, and may belong to the caller's pool.
+            let make = || self.make(files, &lengths, circuit, (options, checkpoint), progress);
+            on_new_threads("params", current_threads(), make)??
         };
         self.load(files, &lengths)?;
         Ok(outcome)

@@ -99,7 +99,8 @@ impl MappedParams {
     }
 
     /// Returns the multiples of these parameters' bases, if there are any to be used. The
-    /// first thread that asks opens them, in `pool`.
+    /// first thread that asks opens them, on as many new threads as `pool` has. The pool's own
+    /// threads open them only if the system has no other threads.
     pub fn multiples(&self, circuit: &Circuit, isa: Isa, pool: &ThreadPool) -> Arc<SharedFile> {
         loop {
             // Nothing stops it, so the first turn returns.

@@ -12,6 +12,7 @@ use cuzk_timeline::Trace;
 use rayon::prelude::*;
 
 use super::{ProveError, Proved, Prover};
+use crate::apart;
 use crate::backend::{Batch, BitSums, Randomness};
 
 /// Instances whose witnesses are in memory at once.
@@ -74,7 +75,7 @@ fn synthesize<C: Instance<Scalar> + Send>(
         let witnesses = instances.map(|(instance, trace)| prover.witness(instance, *trace));
         witnesses.collect()
     };
-    let witnesses = prover.device.pool().install(synthesize).into_iter();
+    let witnesses = apart::install(prover.device.pool(), synthesize)?.into_iter();
     let numbered = witnesses.zip(first..);
     let witnesses: Result<_, _> = numbered
         .map(|(witness, index)| witness.map_err(in_batch(index)))

@@ -13,6 +13,7 @@ use rayon::ThreadPoolBuildError;
 use supraseal_sys::Status;
 
 use crate::Error;
+use crate::apart::NoThreads;
 use crate::backend::BackendError;
 use crate::params::{GenerateError, ParamsError};
 use crate::verify::Rejected;
@@ -114,6 +115,12 @@ pub enum ProveError {
         /// Why.
         source: Box<ProveError>,
     },
+}
+
+impl From<NoThreads> for ProveError {
+    fn from(error: NoThreads) -> Self {
+        Self::Backend(error.into())
+    }
 }
 
 impl ProveError {

@@ -35,6 +35,7 @@ use cuzk_memory::Checkpoint;
 use cuzk_pce::PackedWitness;
 use cuzk_timeline::{Stage, Trace};
 
+use crate::apart;
 use crate::backend::{BitSums, Evaluation, Randomness, Synthesized};
 use crate::circuit::Circuit;
 use crate::params::MappedParams;
@@ -47,7 +48,8 @@ pub use instance::RowCheck;
 
 pub(crate) use functions::compile_and_prove;
 
-/// Proves instances of one compiled circuit. Threads may share it.
+/// Proves instances of one compiled circuit. Threads may share it. They may belong to a pool of
+/// rayon: each has one proof at a time. That pool must not be the device's.
 pub struct Prover {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
@@ -95,7 +97,7 @@ impl Prover {
         device: Arc<ProvingDevice>,
     ) -> Result<Self, ProveError> {
         params.check_circuit(&circuit.query_lengths())?;
-        let key = (device.pool()).install(|| prepare_verifying_key(params.vk()));
+        let key = apart::install(device.pool(), || prepare_verifying_key(params.vk()))?;
         Ok(Self {
             circuit,
             params,
@@ -245,11 +247,14 @@ impl Prover {
         let pool = self.device.pool();
         let inputs = kept.inputs().get(1..).unwrap_or_default();
         let verified = trace.time(Stage::Verify, || {
-            pool.install(|| verify(&self.key, &proof, inputs))
+            apart::install(pool, || verify(&self.key, &proof, inputs))
         });
-        match verified {
+        match verified? {
             Ok(verified) => Ok(Proved { proof, verified }),
-            Err(rejected) => Err(pool.install(|| self.why_rejected(&kept, rejected.into()))),
+            Err(rejected) => {
+                let why = || self.why_rejected(&kept, rejected.into());
+                Err(apart::install(pool, why)?)
+            }
         }
     }
 

@@ -180,7 +180,7 @@ enum Kind {
 
 /// Returns a double of a device, which keeps the circuits that it has proved. It makes the MSM in
 /// G2 itself, or leaves it to the host, and takes points in short pieces.
-fn double(b_g2: BG2, log_piece_max: u32) -> ProvingDevice {
+pub(crate) fn double(b_g2: BG2, log_piece_max: u32) -> ProvingDevice {
     let pool = Arc::new(
         ThreadPoolBuilder::new()
             .num_threads(THREADS)

@@ -10,3 +10,4 @@ mod oracle;
 mod prover;
 mod random;
 mod shape;
+mod waits;

@@ -13,6 +13,7 @@ mod params;
 #[cfg(unix)]
 mod real_size;
 mod relation;
+mod waits;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -110,6 +110,7 @@ pub(super) const ORDERS: &[(&str, &[&str])] = &[
     (
         "cuzk_groth16",
         &[
+            "apart",
             "error",
             "once_map",
             "query_lengths",

@@ -104,27 +104,3 @@ fn a_file_that_is_replaced_while_it_is_read_is_read_again() {
     let kept = keys.key_from(4, true, cannot_be_used).unwrap();
     assert!(Arc::ptr_eq(&kept, &new));
 }
-
-#[test]
-fn a_thread_that_reads_a_key_begins_nothing_else_of_its_pool() {
-    let begun = Arc::new(AtomicUsize::new(0));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
-    let pool = pool.build().unwrap();
-    let counted = Arc::clone(&begun);
-    let before = pool.install(move || {
-        let other = Arc::clone(&counted);
-        rayon::spawn(move || {
-            other.fetch_add(1, Ordering::Relaxed);
-        });
-        on_new_threads(&Config::default().synthesis, move || {
-            // The other work would begin here on a thread of the same pool.
-            rayon::yield_now();
-            Ok(counted.load(Ordering::Relaxed))
-        })
-    });
-    assert_eq!(before.unwrap(), 0);
-    // A panic is an error.
-    let panic = on_new_threads::<()>(&Config::default().synthesis, || panic!("of a test"));
-    let error = panic.unwrap_err().to_string();
-    assert!(error.contains("aggregation key") && error.contains("of a test"));
-}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use cuzk_filecoin::{CircuitId, WitnessContext, blank};
 use cuzk_groth16::Circuit;
+use cuzk_groth16::apart;
 use cuzk_groth16::backend::Footprint;
 use cuzk_groth16::params::LoadedParams;
 use cuzk_scheduler::admission::{Lane, Turn};
@@ -185,7 +186,8 @@ pub(super) fn check_rejected(
     if rejected.is_none() && !admitted.attempt.is_suspect() {
         return Some(admitted);
     }
-    let checked = pool.install(|| false_statement(core, &admitted));
+    let checked = apart::install(pool, || false_statement(core, &admitted));
+    let checked = checked.unwrap_or_else(|error| Some(error.into()));
     if checked.is_none() && rejected.is_none() {
         return Some(admitted);
     }

@@ -9,6 +9,7 @@
 use std::time::Instant;
 
 use cuzk_filecoin::CircuitId;
+use cuzk_groth16::apart;
 use cuzk_groth16::params::{ParamsError, writing_bytes};
 use cuzk_kernels::Context;
 use cuzk_memory::Checkpoint;
@@ -103,7 +104,7 @@ fn renew(core: &Core, id: CircuitId, checkpoint: &Checkpoint<'_>) -> Result<()> 
     let renew = || params.renew_multiples(&circuit, context, threads, wanted);
     let pool = one_thread()?;
     let trace = core.timeline.background();
-    match trace.time(Stage::Multiples, || pool.install(renew)) {
+    match trace.time(Stage::Multiples, || apart::install(&pool, renew))? {
         Ok(true) => tracing::info!(
             circuit = %id,
             elapsed_s = started.elapsed().as_secs_f64(),

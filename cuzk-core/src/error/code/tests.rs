@@ -2,6 +2,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cuzk_groth16::apart::NoThreads;
 use cuzk_groth16::params::GenerateError;
 use cuzk_pce::disk::DiskError;
 use cuzk_scheduler::admission;
@@ -37,6 +38,14 @@ fn full_circuit() -> DiskError {
     DiskError {
         path: path(),
         fault: DiskFault::Io(no_space()),
+    }
+}
+
+/// The error of a call that waits on a thread of its own, on such a system.
+fn no_thread_apart() -> NoThreads {
+    NoThreads {
+        threads: 1,
+        source: io::ErrorKind::WouldBlock.into(),
     }
 }
 
@@ -115,13 +124,7 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             params(ParamsError::Empty { path: path() }),
         ),
         (ParametersUnusable, backend(Culprit::Input)),
-        (
-            Threads,
-            params(ParamsError::Threads {
-                threads: 1,
-                source: no_thread(),
-            }),
-        ),
+        (Threads, Error::from(no_thread_apart())),
         (
             Threads,
             Error::Config(ConfigError::Threads {
@@ -297,8 +300,7 @@ fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
 /// A limit of processes is told as that, and not as a problem of a folder.
 #[test]
 fn a_lack_of_threads_names_the_limit() {
-    let source = no_thread();
-    let told = params(ParamsError::Threads { threads: 1, source }).to_string();
+    let told = Error::from(no_thread_apart()).to_string();
     assert!(
         told.starts_with("cannot start 1 threads") && told.contains("ulimit -u"),
         "{told}"

@@ -13,6 +13,7 @@ use cuzk_pce::{Columns, Densities, PackedQuery, PackedSlice, PackedWitness};
 use cuzk_timeline::{Stage, Trace};
 use rayon::ThreadPool;
 
+use crate::apart;
 use crate::backend::assemble::Blinding;
 use crate::backend::bit_sums::{BitPoints, BitSums};
 use crate::backend::{BackendError, Randomness};
@@ -60,13 +61,14 @@ impl Region<'_> {
         let Self {
             domain, context, ..
         } = self;
+        // The caller holds the device.
         trace.time(Stage::Quotient, || {
             let (b, scratch) = (&mut b, &mut scratch);
-            pool.install(|| quotient_with(domain, a, b, scratch, context))
-        })?;
+            apart::install(pool, || quotient_with(domain, a, b, scratch, context))
+        })??;
         // To the pool: the queries and the next partition want them now.
         drop((b, scratch));
-        trace.time(Stage::Msm, || pool.install(|| self.sums_in_g1(a)))
+        trace.time(Stage::Msm, || apart::install(pool, || self.sums_in_g1(a)))?
     }
 
     /// Computes the MSMs in G1, one after the other. Each is cut evenly for all threads, in

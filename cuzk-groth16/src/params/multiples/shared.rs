@@ -17,6 +17,7 @@ use rayon::ThreadPool;
 use super::header::Header;
 use super::queries::{OfH, Queries};
 use super::{LIMIT_BYTES, MappedMultiples, Shapes, multiples_path, write_multiples};
+use crate::apart::on_threads_like;
 use crate::circuit::Circuit;
 use crate::once_map::OnceMap;
 use crate::params::error::ParamsError;
@@ -102,6 +103,15 @@ impl SharedFile {
         })
     }
 
+    /// Returns no multiples, for this reason. The file may be opened later.
+    fn unopened(problem: ParamsError) -> Self {
+        Self {
+            found: Found::Nothing,
+            problem: Mutex::new(Some(problem)),
+            file: None,
+        }
+    }
+
     /// Returns the reason why the file is not used. Only the first call gets it, so that
     /// an operator is told once.
     #[must_use]
@@ -180,7 +190,8 @@ pub fn planned_multiples(
 }
 
 impl SharedMultiples {
-    /// Returns the multiples beside `params`, opened in `pool` by the first that asks. See
+    /// Returns the multiples beside `params`, opened by the first that asks, on as many new
+    /// threads as `pool` has. See
     /// [`MappedParams::multiples_unless_stopped`](crate::params::MappedParams::multiples_unless_stopped).
     ///
     /// # Errors
@@ -194,9 +205,12 @@ impl SharedMultiples {
         checkpoint: &Checkpoint<'_>,
     ) -> Result<Arc<SharedFile>, Stopped> {
         let unpaused = checkpoint.unpaused();
-        let open = || pool.install(|| SharedFile::open(params, circuit, isa, &unpaused));
+        let open = || SharedFile::open(params, circuit, isa, &unpaused);
         self.0
-            .get_or_make_unless_stopped(isa.name(), checkpoint, open)
+            .get_or_make_unless_stopped(isa.name(), checkpoint, || {
+                on_threads_like(pool, "multiples", open)
+                    .unwrap_or_else(|error| Ok(SharedFile::unopened(error.into())))
+            })
     }
 
     /// Opens the file again, made anew or made where that is due. See
