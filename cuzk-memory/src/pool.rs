@@ -49,12 +49,6 @@ impl Dealloc {
             Self::Recycle => "recycle",
         }
     }
-
-    /// Returns true if buffers are freed at once, without a bound on how many at a time.
-    #[must_use]
-    pub fn is_unbounded(self) -> bool {
-        self == Self::Unbounded
-    }
 }
 
 /// Drops a value on a thread that frees one value after the other. The owner of that thread

@@ -23,12 +23,6 @@ fn kept(pool: &BufferPool) -> usize {
 }
 
 #[test]
-fn one_way_of_disposal_has_no_bound() {
-    let unbounded = Dealloc::ALL.map(Dealloc::is_unbounded);
-    assert_eq!(unbounded, [true, false, false]);
-}
-
-#[test]
 #[cfg_attr(miri, ignore = "reads megabytes")]
 fn a_new_buffer_is_zero_and_a_recycled_one_is_what_it_was() {
     let pool = pool(Dealloc::Recycle, 1000 * PART);
