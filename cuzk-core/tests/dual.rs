@@ -452,7 +452,7 @@ fn a_devices_partition_holds_its_witness_and_no_workspace_of_the_cpu() {
     let [alone, with_b_g2, with_cpp] =
         [HostBG2::Absent, kernel(), HostBG2::Cpp { threads: 2 }].map(device);
     let on_cpu = footprint(&*cpu(), true);
-    let vectors_bytes = buffer_bytes(circuit);
+    let vectors_bytes = buffer_bytes(&circuit.sizes());
     let workspace_bytes = on_cpu.peak_bytes - vectors_bytes;
     for backend in [&alone, &with_b_g2, &with_cpp] {
         let held = footprint(backend, false);
