@@ -6,14 +6,14 @@ use std::time::Duration;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
-/// For what takes moments, unless it never ends.
-const MOMENTS: Duration = Duration::from_secs(60);
+/// For jobs that take moments unless they never end, also where other programs have the cores.
+const MOMENTS: Duration = Duration::from_secs(600);
 
 /// Runs jobs in a pool that has one thread, and returns their results. While a job waits for
 /// rayon, the thread begins the next one.
 ///
 /// # Panics
-/// If a job panics. If the jobs have not ended after a minute: then one holds something that
+/// If a job panics. If the jobs have not ended after ten minutes: then one holds something that
 /// the next one, on the same thread, waits for.
 pub fn jobs_of_one_thread<T: Send + 'static>(
     count: usize,
