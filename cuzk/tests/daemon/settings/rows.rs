@@ -67,8 +67,8 @@ fn of_the_process() -> Vec<Row> {
             key: "cpu.isa",
             values: ["\"scalar\"", "\"portable\""],
             more: "",
-            effect: Effect::Says(&["doctor"]),
-            seen: [", scalar", ", portable"],
+            effect: Effect::Says(&["doctor", "--json"]),
+            seen: ["use scalar (", "use portable ("],
         },
         shows(
             "logging.level",
