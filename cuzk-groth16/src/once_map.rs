@@ -374,7 +374,8 @@ mod tests {
     #[test]
     fn who_waits_for_itself_panics() {
         let map = OnceMap::default();
-        let both: [fn(&OnceMap<u8, u8>) -> bool; 2] = [
+        type Asks = fn(&OnceMap<u8, u8>) -> bool;
+        let both: [Asks; 2] = [
             |map| map.get_or_make(1, || Ok::<_, ()>(2)).is_ok(),
             |map| map.get(&1).is_some(),
         ];
