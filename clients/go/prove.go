@@ -37,6 +37,7 @@ func (c *Client) repeat(
 	call func(context.Context) (*cuzkv1.AwaitProofResponse, error),
 ) (Proof, error) {
 	pause := c.firstPause
+	var refusal error
 	for {
 		began := time.Now()
 		result, err := call(ctx)
@@ -45,9 +46,13 @@ func (c *Client) repeat(
 			if isEnd {
 				return proof, err
 			}
+		} else if ctx.Err() != nil && refusal != nil {
+			// A call that ctx ended says less than the refusal of the call before.
+			return Proof{}, c.ended(ctx, refusal)
 		} else if ctx.Err() != nil || !isTemporary(err) {
 			return Proof{}, c.ended(ctx, err)
 		}
+		refusal = err
 		// A call that held for long was not refused. Its successor need not wait as long
 		// as the tenth attempt to reach a daemon.
 		if time.Since(began) > c.maxPause {
