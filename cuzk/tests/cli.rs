@@ -381,6 +381,23 @@ fn a_compiled_circuit_reads_back_and_a_damaged_one_does_not() {
 }
 
 #[test]
+fn a_circuit_without_a_place_is_compiled_into_the_parameter_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("not/there/yet");
+    let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
+    // The doctor finds the circuit where it looks for that of an engine.
+    let is_compiled = || {
+        let found = cuzk_in(&cache, &[&["doctor", "--json"], &circuit[..]].concat());
+        let report: Value = serde_json::from_slice(&found.stdout).unwrap();
+        !report.to_string().contains("not compiled here")
+    };
+    assert!(!is_compiled());
+    let built = cuzk_in(&cache, &[&["pce", "build"], &circuit[..]].concat());
+    assert!(built.status.success(), "{built:?}");
+    assert!(is_compiled());
+}
+
+#[test]
 fn synthesis_checks_every_constraint() {
     let request = data("winning-post.json");
     let synth = json(&[

@@ -32,9 +32,10 @@ pub(crate) enum Pce {
 pub(crate) struct PceBuild {
     #[command(flatten)]
     pub(crate) circuit: CircuitArgs,
-    /// The file for the compiled circuit.
+    /// The file for the compiled circuit. Without it, the file in the parameter cache that an
+    /// engine looks for.
     #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub(crate) fn run(context: &Context, command: &Pce) -> Result<(), Failure> {
 }
 
 fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
-    let out = OutputPath::new(&args.out)?;
+    let out = OutputPath::new(&place(context, args)?)?;
     let interrupt = Interrupt::watch()?;
     let (id, before, stop) = (args.circuit.id(), out.present(), Cancellation::default());
     let left = || format!("{id}: {}", out.left("compiled circuit", before));
@@ -82,6 +83,16 @@ fn build(context: &Context, args: &PceBuild) -> Result<(), Failure> {
         out.write_unless_stopped("compiled circuit", bytes, &interrupt)?;
     }
     output::print_beside(out.is_stdout(), context.json, &report, text)
+}
+
+/// Returns the file that the user named, or that of the parameter cache, whose folder is made.
+fn place(context: &Context, args: &PceBuild) -> Result<PathBuf, Failure> {
+    if let Some(out) = &args.out {
+        return Ok(out.clone());
+    }
+    let cache = &context.config.srs.param_cache;
+    std::fs::create_dir_all(cache).map_err(|error| Failure::file(cache, &error))?;
+    Ok(circuits::cache_path(args.circuit.id(), cache)?)
 }
 
 /// Compiles a circuit and writes it to `file`. Without one, returns its bytes, by way of a

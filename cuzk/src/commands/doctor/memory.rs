@@ -99,9 +99,11 @@ fn of_circuit(id: CircuitId, needs: Result<Needs, Unknown>, usable_bytes: u64) -
         Ok(needs) => return judge(&id.to_string(), needs, usable_bytes),
         Err(Unknown::NotCompiled) => (
             "its circuit is not compiled here yet".to_owned(),
-            "the first proof compiles it, once for this machine; `cuzk params verify` and `cuzk \
-             preload` do so, too"
-                .to_owned(),
+            format!(
+                "the first proof compiles it, once for this machine; `cuzk pce build --kind {} \
+                 --sector-size {}` does so now",
+                id.kind, id.sector_size
+            ),
         ),
         Err(Unknown::Unusable(error)) => (
             error,
