@@ -16,6 +16,8 @@ use cuzk_scheduler::admission::{Lane, Limits, Need};
 
 use super::key::AssetKey;
 use crate::config::Config;
+#[cfg(test)]
+use crate::footprints::footprint;
 
 /// What a partition's memory is charged for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,7 +171,10 @@ impl CostTable {
         let sizes = circuit.sizes();
         let form_bytes = form_bytes_of_partition(circuit, self.form);
         let on_devices = on_devices.plus(form_bytes);
+        #[cfg(not(test))]
         let dedicated = self.dedicated.footprint(&sizes, &files.shapes);
+        #[cfg(test)]
+        let dedicated = footprint(self.dedicated, sizes, files.shapes);
         let dedicated = dedicated.plus(form_bytes);
         let own_bytes = on_devices.peak_bytes.max(dedicated.peak_bytes);
         let form_bytes = form_bytes_of_circuit(circuit, self.form);

@@ -38,6 +38,8 @@ mod world;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -49,6 +51,9 @@ use crate::planted::{Plant, plant};
 
 /// The seeds of an ordinary run. `CUZK_TEST_ENGINE_SEEDS` says another number.
 const SEEDS: u64 = 300;
+
+/// The seeds after which a long run prints how far it is.
+const SEEDS_OF_A_LINE: u64 = 10_000;
 
 /// The seeds in which a planted bug has to be found.
 const SEEDS_OF_A_PLANT: u64 = 10_000;
@@ -79,21 +84,61 @@ fn again(seed: u64) -> String {
     )
 }
 
-/// Runs every `threads`-th of the seeds. Returns the sum of their reports.
-fn run_some(seeds: Range<u64>, threads: usize) -> Report {
-    let bench = Bench::new();
-    let mut sum = Report::default();
-    for seed in seeds.step_by(threads) {
-        sum.add(&expect_good(&bench, seed));
+/// The seeds of a run, which its threads share.
+struct Seeds {
+    all: u64,
+    left: Mutex<Range<u64>>,
+    good: AtomicU64,
+}
+
+impl Seeds {
+    fn new(seeds: Range<u64>) -> Self {
+        Self {
+            all: seeds.end - seeds.start,
+            left: Mutex::new(seeds),
+            good: AtomicU64::new(0),
+        }
     }
-    sum
+
+    /// Runs seeds until none are left. Returns the sum of their reports.
+    fn run(&self) -> Report {
+        let bench = Bench::new();
+        let mut sum = Report::default();
+        while let Some(seed) = self.next() {
+            match run(&bench, seed) {
+                Ok(report) => sum.add(&report),
+                Err(violation) => {
+                    // The other threads need not go on.
+                    *self.left.lock().unwrap() = 0..0;
+                    fail(seed, &violation)
+                }
+            }
+            self.note_good();
+        }
+        sum
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.left.lock().unwrap().next()
+    }
+
+    fn note_good(&self) {
+        let good = self.good.fetch_add(1, Ordering::Relaxed) + 1;
+        if good.is_multiple_of(SEEDS_OF_A_LINE) && good < self.all {
+            println!("{good} of {} seeds without a violation", self.all);
+        }
+    }
+}
+
+fn fail(seed: u64, violation: &Violation) -> ! {
+    panic!("seed {seed}: {violation}; {}", again(seed))
 }
 
 /// Runs a seed that has to be good. One that failed once becomes a test that calls this.
 fn expect_good(bench: &Bench, seed: u64) -> Report {
     match run(bench, seed) {
         Ok(report) => report,
-        Err(violation) => panic!("seed {seed}: {violation}; {}", again(seed)),
+        Err(violation) => fail(seed, &violation),
     }
 }
 
@@ -107,10 +152,9 @@ fn seeds_without_violation() {
         false => 1,
     };
     let began = Instant::now();
-    let mut sum = Report::default();
+    let (all, mut sum) = (Seeds::new(first..first + seeds), Report::default());
     thread::scope(|scope| {
-        let run = |thread| scope.spawn(move || run_some(first + thread..first + seeds, threads));
-        let running: Vec<_> = (0..threads as u64).map(run).collect();
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(|| all.run())).collect();
         for thread in running {
             sum.add(&thread.join().unwrap());
         }
@@ -135,7 +179,7 @@ fn a_run_depends_on_its_seed_only() {
 /// A run in which nothing fails says little.
 #[test]
 fn runs_meet_every_fault() {
-    let report = run_some(0..200, 1);
+    let report = Seeds::new(0..200).run();
     let counts = report.counts();
     let never = counts.iter().find(|(_, count)| *count == 0);
     assert_eq!(never, None, "{report}");

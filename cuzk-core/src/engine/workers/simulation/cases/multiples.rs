@@ -1,6 +1,7 @@
 //! The multiples maker: what comes of a look at a circuit.
 
 use cuzk_groth16::backend::Footprint;
+use cuzk_kernels::Isa;
 use cuzk_memory::Checkpoint;
 
 use super::*;
@@ -50,4 +51,25 @@ fn an_error_is_logged_unless_the_engine_ends() {
     assert!(end(Err(Error::Stopped)));
     queue.close();
     assert!(!end(Err(Error::Stopped)));
+}
+
+/// They are made where they are wanted and missing, by a processor that can use them.
+#[test]
+fn multiples_are_made_once() {
+    for is_wanted in [false, true] {
+        let case = Case::with(1, true, |sizes| {
+            sizes.config.srs.multiples = if is_wanted { vec![POREP] } else { Vec::new() };
+        });
+        case.accept(POREP, 1);
+        drop(case.admit(Lane::Common).unwrap());
+        let is_made = || {
+            let mut looked = Ok(Looked::NoMemory);
+            let lines = logged(|| looked = look_at(case.core(), id(POREP)));
+            let are_refused = is_wanted && Isa::ifma().is_none();
+            assert_eq!(looked.is_err(), are_refused, "{looked:?}");
+            lines.contains("multiples of the parameters' points were made")
+        };
+        assert_eq!(is_made(), is_wanted && Isa::ifma().is_some());
+        assert!(!is_made(), "they are there");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cuzk_filecoin::blank;
 use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::priority::Priority;
 
@@ -246,7 +247,13 @@ fn the_statement_of_a_suspect_partition_is_checked() {
         );
         assert_eq!(job.has_ended(), is_refused);
         if let Some(outcome) = job.outcome() {
-            assert!(matches!(*outcome.unwrap_err(), Error::Unsatisfied { .. }));
+            let error = outcome.unwrap_err();
+            let Error::Unsatisfied { row, part, .. } = &*error else {
+                panic!("{error}")
+            };
+            // The name is that of the circuit whose place the simulated one has.
+            assert!(part.is_some());
+            assert_eq!(*part, blank::row_name(id(POREP), *row).unwrap());
         }
     }
 }
