@@ -6,12 +6,11 @@
 use super::{compiled::Program, dimensions::Dimensions, folded::Folded, tables::Counts};
 use crate::{
     csr::CsrError,
-    disk::{self, CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX, at, field_id},
+    disk::{self, CHECKSUM_BYTES, DiskFault, LABEL_BYTES_MAX, field_id},
     fingerprint::Fingerprint,
     variable_counts::VariableCounts,
 };
 use ff::PrimeField;
-use std::path::Path;
 
 pub(super) const MAGIC: [u8; 8] = *b"CUZKPROG";
 
@@ -104,18 +103,6 @@ impl ProgramHeader {
             num_aux: self.num_aux,
             rows: self.rows,
             nnz: self.nnz,
-        }
-    }
-
-    /// Returns an error unless the rows have the variables that the header of the file at
-    /// `path` announces, or it announces none. `counted` are those of the rows.
-    ///
-    /// # Errors
-    /// [`DiskFault::VariableCount`].
-    pub fn check_variables(&self, path: &Path, counted: VariableCounts) -> Result<(), DiskError> {
-        match self.variables {
-            Some(announced) => announced.check(counted).map_err(at(path)),
-            None => Ok(()),
         }
     }
 
