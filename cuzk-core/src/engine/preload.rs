@@ -101,10 +101,10 @@ pub(super) fn reserve(
         if checkpoint.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        if core.dispatch.is_closed() {
+        if core.dispatch.admission.is_closed() {
             return Err(Error::ShuttingDown);
         }
-        core.dispatch.check_need(Priority::Normal, need)?;
+        core.dispatch.admission.check(Priority::Normal, need)?;
         if let Some((memory, evicted)) = core.dispatch.admission.reserve_evicting(need) {
             evicted.iter().for_each(|key| core.evict(*key));
             return Ok(memory);
