@@ -349,13 +349,7 @@ impl Engine {
     /// Returns all jobs that ended with [`Error::ShuttingDown`], each once, the oldest first.
     /// Those that ended so since [`Engine::close`] are among them.
     #[must_use]
-    pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
-        self.end_within(patience)
-    }
-
-    /// As [`Engine::shutdown_within`], for callers that share the engine.
-    #[must_use]
-    pub fn end_within(&self, patience: Duration) -> Vec<JobHandle> {
+    pub fn shutdown_within(&self, patience: Duration) -> Vec<JobHandle> {
         self.core.close();
         let until = Instant::now().checked_add(patience); // None for one without an end.
         for job in entrance::held_last(&self.core) {
