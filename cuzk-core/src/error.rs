@@ -159,6 +159,12 @@ pub enum Error {
         /// The time it was given.
         after_s: u64,
     },
+    /// A call that waits for the engine was made on a thread of the engine's own pool.
+    #[error(
+        "the call waits for the engine on one of the engine's own threads; make it on another \
+         thread, or await the job"
+    )]
+    OwnThread,
     /// A circuit cannot be let go of, because partitions use it.
     #[error(
         "circuit {circuit}: in use by {partitions} partition(s); let go of it when they have ended"
@@ -302,6 +308,7 @@ impl Error {
             | Self::Stopped
             | Self::Cancelled
             | Self::Stalled { .. }
+            | Self::OwnThread
             | Self::InUse { .. }
             | Self::ShuttingDown
             | Self::Internal { .. } => false,

@@ -86,6 +86,14 @@ impl Compute {
         }
     }
 
+    /// Returns true if the caller is one of the engine's threads for proofs. A call that waits for
+    /// them on one of them may wait for itself.
+    pub(super) fn is_own_thread(&self) -> bool {
+        let pools = [&self.synthesis, &self.auxiliary, &self.auxiliary_critical];
+        let mut pools = pools.into_iter();
+        pools.any(|pool| pool.current_thread_index().is_some())
+    }
+
     /// Runs `decode` on auxiliary threads. A panic is an error. The caller holds a place among
     /// those that decode, and may hold an id.
     pub(super) fn decode<T: Send>(

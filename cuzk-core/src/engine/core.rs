@@ -389,6 +389,10 @@ impl Owner for Core {
         self.dispatch.rerank(job);
         self.jobs.notify();
     }
+
+    fn is_own_thread(&self) -> bool {
+        self.compute.is_own_thread()
+    }
 }
 
 impl std::fmt::Debug for Core {
