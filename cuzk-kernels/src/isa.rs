@@ -34,8 +34,8 @@ impl Isa {
     /// this.
     pub const SCALAR: Isa = Isa(Implementation::Scalar);
 
-    /// AVX2 with FMA for transforms and additions of points, and scalar instructions for all
-    /// else, if this machine has them.
+    /// Returns AVX2 with FMA for transforms and additions of points, and scalar instructions for
+    /// all else, if this machine has them.
     pub fn avx2() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
         return crate::token::Avx2::detect().map(|token| Isa(Implementation::Avx2(token)));
@@ -43,7 +43,7 @@ impl Isa {
         None
     }
 
-    /// AVX-512 IFMA, if this machine has it.
+    /// Returns AVX-512 IFMA, if this machine has it.
     pub fn ifma() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
         return crate::token::Ifma::detect().map(|token| Isa(Implementation::Ifma(token)));
@@ -51,19 +51,19 @@ impl Isa {
         None
     }
 
-    /// The fastest that this machine has.
+    /// Returns the fastest instructions that this machine has.
     pub fn best() -> Isa {
         Isa::ifma().or_else(Isa::avx2).unwrap_or(Isa::SCALAR)
     }
 
-    /// All that this machine has, slowest first.
+    /// Returns all instructions that this machine has, slowest first.
     pub fn all() -> Vec<Isa> {
         let scalar = [Some(Isa::PORTABLE), Some(Isa::SCALAR)];
         let lanes = [Isa::avx2(), Isa::ifma()];
         scalar.into_iter().chain(lanes).flatten().collect()
     }
 
-    /// The name that [`FromStr`] reads.
+    /// Returns the name that [`FromStr`] reads.
     pub fn name(self) -> &'static str {
         match self.0 {
             Implementation::Portable => "portable",

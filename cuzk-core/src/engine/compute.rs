@@ -19,7 +19,6 @@ use supraseal_sys::{GpuResources, set_gpu_threads};
 use super::cannot_start;
 use crate::Result;
 use crate::config::Config;
-
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
 
@@ -123,7 +122,7 @@ impl Compute {
         self.decoding.load(Ordering::Relaxed) > 0
     }
 
-    /// What synthesis of a partition runs with, on `pool`. A critical partition ignores
+    /// Returns what synthesis of a partition runs with, on `pool`. A critical partition ignores
     /// the throttle: the work that raised it may be paused for this very partition.
     pub(super) fn synthesis_resources<'a>(
         &'a self,
