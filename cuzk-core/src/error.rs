@@ -1,10 +1,10 @@
 //! What can go wrong, as types.
 //!
 //! A variant says whose fault it is (the caller's input, or ours) and what to do. An error of a
-//! crate below is a variant with that error in it. There are three exceptions, each one variant
-//! wherever it came from: the end of a job, a stop at a checkpoint, and a lack of memory. The
-//! invariant: [`Error::is_input`] is true exactly when the caller can mend the problem by
-//! changing a request, a file or the configuration.
+//! crate below is a variant with that error in it. The end of a job, a stop at a checkpoint and a
+//! lack of memory are one variant each, wherever they came from. The invariant:
+//! [`Error::is_input`] is true exactly when the caller can mend the problem by changing a request,
+//! a file or the configuration.
 
 mod code;
 

@@ -1,8 +1,10 @@
 //! The five services of an engine, and the steps that need more than one of them.
 //!
-//! Not a thread: the loops are in [`super::workers`]. The invariants: no service calls another, so a
-//! thread that holds one service's lock takes another's only in a closure that it passes, and in the
-//! order of the fields below; an accepted job ends once, and then nothing of it stays in a queue.
+//! Not a thread: the loops are in [`super::workers`]. The invariants:
+//!
+//! * No service calls another. So a thread that holds one service's lock takes another's only in a
+//!   closure that it passes, and in the order of the fields below.
+//! * An accepted job ends once, and then nothing of it stays in a queue.
 
 use std::sync::Arc;
 

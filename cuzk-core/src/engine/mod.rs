@@ -96,10 +96,10 @@ const UNDECODED: &str = "undecoded";
 /// A proving engine. It proves what is submitted to it, on threads of its own,
 /// until it is shut down or dropped.
 ///
-/// A call that waits for proofs or for memory must not be made on a thread of the engine's own
-/// pool: that of [`Engine::start_on`], or of a decoder or a statement. [`JobHandle::wait`],
-/// [`Engine::aggregate`] and [`Engine::preload`] end with [`Error::OwnThread`] there. The methods
-/// that shut the engine down can wait without an end there.
+/// A call that waits for proofs or for memory must not be made on one of the engine's own threads.
+/// These are the pool of [`Engine::start_on`], and the threads that call decoders and statements.
+/// [`JobHandle::wait`], [`Engine::aggregate`] and [`Engine::preload`] end with
+/// [`Error::OwnThread`] there. The methods that shut the engine down can wait without an end.
 ///
 /// ```no_run
 /// use cuzk_core::{Config, Engine, ProofRequest};
