@@ -1,6 +1,7 @@
 //! Proofs of circuits that are not Filecoin's, from an instance to the bytes. Our prover and
 //! bellperson's take turns, with the same parameters and randomness. A second table has the
-//! stages of ours. The arm `multiples` has multiples of the parameters' points, which are made once.
+//! stages of ours. The arm `multiples` has multiples of the parameters' points, which are made once;
+//! a third table has their size and that of the parameters.
 //!
 //! `cargo bench -p benches --bench any_circuit -- 16 20` names other sizes than 2^16 rows.
 
@@ -90,17 +91,26 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
         Ok(proof.as_bytes().to_vec())
     }
 
-    fn print_multiples(&self, made: &WithMultiples) {
-        let [took_s, params_s] = [made.took, self.setup].map(|time| time.as_secs_f64());
-        println!(
-            "{}: parameters of {} MB, made in {params_s:.1} s; multiples of {} MB, made in {took_s:.1} s",
-            self.name,
-            self.params.bytes().len() / 1_000_000,
-            made.file_bytes / 1_000_000,
-        );
+    /// Makes multiples of the parameters' points, if the machine has instructions for them.
+    fn multiples(&self) -> Result<Option<(Isa, WithMultiples)>> {
+        let make = |isa| Ok((isa, WithMultiples::make(&self.params, &self.circuit, isa)?));
+        Isa::ifma().map(make).transpose()
     }
 
-    /// Proves in turns; returns the rows of both tables.
+    /// Returns the row of the table of parameters.
+    fn parameters(&self, made: Option<&WithMultiples>) -> Vec<String> {
+        let params_bytes = self.params.bytes().len() as f64;
+        let multiples_bytes = made.map(|made| made.file_bytes as f64);
+        vec![
+            self.name.clone(),
+            table::megabytes(params_bytes),
+            table::seconds(self.setup.as_secs_f64()),
+            table::figure(multiples_bytes, table::megabytes),
+            table::figure(made.map(|made| made.took.as_secs_f64()), table::seconds),
+        ]
+    }
+
+    /// Proves in turns; returns the rows of all tables.
     fn measure(&self, criterion: &mut Criterion, mode: Mode, rounds: usize) -> Result<Tables> {
         let mut study = Study::<Duration>::new();
         let expected = self.their_proof()?;
@@ -120,13 +130,9 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
             arms.push(study.arm(format!("{isa}, fresh"), fresh));
             arms.push(study.arm(format!("{isa}, fresh, rows unchecked"), counts));
         }
-        let made = match Isa::ifma() {
-            Some(isa) => Some(WithMultiples::make(&self.params, &self.circuit, isa)?),
-            None => None,
-        };
-        if let (Some(made), Some(isa)) = (&made, Isa::ifma()) {
-            self.print_multiples(made);
-            let device = Arc::new(ProvingDevice::cpu(cores(), isa)?);
+        let made = self.multiples()?;
+        if let Some((isa, made)) = &made {
+            let device = Arc::new(ProvingDevice::cpu(cores(), *isa)?);
             let prover = self.prover_on(Arc::clone(&device), &made.params)?;
             devices.push((format!("{isa}, fresh, multiples"), device));
             let multiples = move || timed(|| self.fresh_proof(&prover));
@@ -148,12 +154,14 @@ impl<C: Instance<Scalar> + Clone + Send> Case<C> {
             let rows = stage_rows(device).into_iter();
             rows.map(|row| [vec![self.name.clone(), arm.clone()], row].concat())
         });
-        Ok([arms.iter().map(row).collect(), stages.collect()])
+        let parameters = self.parameters(made.as_ref().map(|(_, made)| made));
+        let proofs = arms.iter().map(row).collect();
+        Ok([proofs, stages.collect(), vec![parameters]])
     }
 }
 
-/// The rows of the table of proofs, and of that of stages.
-type Tables = [Vec<Vec<String>>; 2];
+/// The rows of the table of proofs, of that of stages, and of that of parameters.
+type Tables = [Vec<Vec<String>>; 3];
 
 /// The stages of a proof that do not contain one another.
 const STAGES: [Stage; 8] = [
@@ -218,10 +226,11 @@ fn logs(mode: Mode) -> Vec<u32> {
 fn main() -> Result<()> {
     let mode = Mode::current();
     let mut criterion = Criterion::default().configure_from_args();
-    let [mut rows, mut stages] = Tables::default();
-    let mut add = |[proofs, parts]: Tables| {
-        rows.extend(proofs);
-        stages.extend(parts);
+    let mut tables = Tables::default();
+    let mut add = |of_case: Tables| {
+        for (table, rows) in tables.iter_mut().zip(of_case) {
+            table.extend(rows);
+        }
     };
     for log in logs(mode) {
         let rounds = if log < 18 { 3 } else { 2 };
@@ -234,22 +243,31 @@ fn main() -> Result<()> {
         add(chain.measure(&mut criterion, mode, rounds)?);
     }
     if mode == Mode::Measure {
-        let host = Host::read(Path::new("/"), Isa::best().name());
-        table::print(
-            &format!(
-                "from an instance to a proof, ours verified, medians; `ratio` is bellperson's \
-                 time by ours; {} threads; {host}",
-                cores(),
-            ),
-            &["circuit", "rows", "ours", "bellperson", "ours", "ratio"],
-            &rows,
-        );
-        table::print(
-            "the stages of ours, medians",
-            &["circuit", "ours", "stage", "time", "share"],
-            &stages,
-        );
+        print(&tables);
     }
     criterion.final_summary();
     Ok(())
+}
+
+fn print([proofs, stages, parameters]: &Tables) {
+    let host = Host::read(Path::new("/"), Isa::best().name());
+    table::print(
+        &format!(
+            "from an instance to a proof, ours verified, medians; `ratio` is bellperson's time by \
+             ours; {} threads; {host}",
+            cores(),
+        ),
+        &["circuit", "rows", "ours", "bellperson", "ours", "ratio"],
+        proofs,
+    );
+    table::print(
+        "the stages of ours, medians",
+        &["circuit", "ours", "stage", "time", "share"],
+        stages,
+    );
+    table::print(
+        "the parameters, their multiples, and the time to make each",
+        &["circuit", "parameters", "made in", "multiples", "made in"],
+        parameters,
+    );
 }

@@ -2,9 +2,10 @@
 //!
 //! `benches/peers/mimc` starts both and gives them turns. The program prints "ready" once it has made
 //! the parameters. Then it makes a proof for each line of its input. It prints the seconds from the
-//! preimage to a proof that is verified. `mimc ROWS THREADS [ISA [multiples]]` starts it; with the last
-//! word it makes multiples of the parameters' points, too, and prints what they take to its errors. The invariant: the
-//! circuit has so many rows exactly, or nothing is printed.
+//! preimage to a proof that is verified. `mimc ROWS THREADS [ISA [multiples]]` starts it. With the
+//! last word it makes multiples of the parameters' points, too, and prints their size and the
+//! time that they take to its errors. The invariant: the circuit has so many rows exactly, or
+//! nothing is printed.
 
 use std::{env, io, sync::Arc};
 
@@ -14,6 +15,7 @@ use cuzk_kernels::Isa;
 use cuzk_testing::circuits::Mimc;
 
 /// The words of the command line.
+#[derive(Debug, PartialEq)]
 struct Arguments {
     rows: usize,
     threads: usize,
@@ -22,10 +24,8 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn read() -> Result<Self> {
-        let texts: Vec<String> = env::args().skip(1).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let (rows, threads, isa, with_multiples) = match texts[..] {
+    fn of(words: &[&str]) -> Result<Self> {
+        let (rows, threads, isa, with_multiples) = match *words {
             [rows, threads] => (rows, threads, Isa::best(), false),
             [rows, threads, isa] => (rows, threads, isa.parse()?, false),
             [rows, threads, isa, "multiples"] => (rows, threads, isa.parse()?, true),
@@ -41,12 +41,14 @@ impl Arguments {
 }
 
 fn main() -> Result<()> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let Arguments {
         rows,
         threads,
         isa,
         with_multiples,
-    } = Arguments::read()?;
+    } = Arguments::of(&words)?;
     // A round of MiMC has two rows.
     let blank = Mimc::blank(rows / 2);
     let circuit = compile("MiMC", blank.clone())?;
@@ -78,4 +80,41 @@ fn main() -> Result<()> {
         println!("{:.6}", wall.as_secs_f64());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_has_two_to_four_words() {
+        let of = |isa, with_multiples| Arguments {
+            rows: 62,
+            threads: 3,
+            isa,
+            with_multiples,
+        };
+        for (words, expected) in [
+            ("62 3", of(Isa::best(), false)),
+            ("62 3 auto", of(Isa::best(), false)),
+            ("62 3 portable", of(Isa::PORTABLE, false)),
+            ("62 3 scalar multiples", of(Isa::SCALAR, true)),
+        ] {
+            let words: Vec<&str> = words.split(' ').collect();
+            assert_eq!(Arguments::of(&words).unwrap(), expected, "{words:?}");
+        }
+        for (words, told) in [
+            ("", "usage"),
+            ("62", "usage"),
+            ("62 3 scalar multiple", "usage"),
+            ("62 3 scalar multiples 4", "usage"),
+            ("-62 3", "invalid digit"),
+            ("62 three", "invalid digit"),
+            ("62 3 sse", "unknown instruction set"),
+        ] {
+            let words: Vec<&str> = words.split_terminator(' ').collect();
+            let error = Arguments::of(&words).unwrap_err().to_string();
+            assert!(error.contains(told), "{words:?}: {error}");
+        }
+    }
 }

@@ -56,6 +56,11 @@ pub fn mebibytes(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / f64::from(1 << 20))
 }
 
+/// Bytes, in MB.
+pub fn megabytes(bytes: f64) -> String {
+    format!("{:.1} MB", bytes / 1e6)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +74,7 @@ mod tests {
         assert_eq!(percent_over(1.25), "+25.0 %");
         assert_eq!(percent_over(0.9), "-10.0 %");
         assert_eq!(mebibytes(1_572_864.0), "1.5 MiB");
+        assert_eq!(megabytes(1_500_000.0), "1.5 MB");
         assert_eq!(figure(None, seconds), "n/a");
         assert_eq!(figure(Some(2.0), times), "2.00");
     }

@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use cuzk_filecoin::{CircuitId, blank, variables_apart};
+use cuzk_groth16::Circuit;
 use cuzk_groth16::once_map::OnceMap;
 use cuzk_groth16::params::ParameterFiles;
-use cuzk_groth16::{Circuit, CircuitSizes};
 use cuzk_memory::{Checkpoint, NEVER_STOP};
 
 use crate::Result;
@@ -40,21 +40,6 @@ fn written_in_parts(id: CircuitId, circuit: Circuit) -> Result<Circuit> {
         Some(variables) => circuit.written_in_parts(variables),
         None => circuit,
     })
-}
-
-/// Returns the sizes that the circuit's file in the folder `cache` announces, in milliseconds;
-/// `None` if it announces none, as [`Circuit::announced_sizes`] says. [`open`] and
-/// [`Circuit::sizes`] say the same of its rows.
-///
-/// # Errors
-/// A file that is missing or cannot be used, and as [`cache_path`].
-pub fn announced_sizes(id: CircuitId, cache: &Path) -> Result<Option<CircuitSizes>> {
-    let announced = Circuit::announced_sizes(&id.to_string(), &cache_path(id, cache)?)?;
-    let variables = variables_apart(id)?;
-    Ok(announced.map(|sizes| match variables {
-        Some(variables) => sizes.written_in_parts(variables),
-        None => sizes,
-    }))
 }
 
 /// The circuit of `id`, mapped from the folder `cache`.

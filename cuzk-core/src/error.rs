@@ -1,9 +1,10 @@
 //! What can go wrong, as types.
 //!
-//! A variant says whose fault it is (the caller's input, or ours) and what to do. The errors
-//! of the crates below are variants whole, but for what a job's end, a checkpoint or the
-//! memory is to blame for: that is one variant, wherever it came from. The invariant: [`Error::is_input`] is true exactly when the caller can mend the
-//! problem by changing a request, a file or the configuration.
+//! A variant says whose fault it is (the caller's input, or ours) and what to do. An error of a
+//! crate below is a variant with that error in it. The end of a job, a stop at a checkpoint and a
+//! lack of memory are one variant each, wherever they came from. The invariant:
+//! [`Error::is_input`] is true exactly when the caller can mend the problem by changing a request,
+//! a file or the configuration.
 
 mod code;
 
@@ -13,9 +14,9 @@ use cuzk_groth16::{Culprit, params::ParamsError};
 use cuzk_journal::JournalError;
 use cuzk_memory::{NoMemory, Stopped};
 use cuzk_pce::disk::DiskError;
+use cuzk_scheduler::admission::OverBudget;
 
 use crate::config::ConfigError;
-use cuzk_scheduler::admission::OverBudget;
 
 pub use code::ErrorCode;
 
@@ -66,7 +67,7 @@ pub enum Error {
         backend: &'static str,
         /// Why.
         problem: String,
-        /// What is to blame.
+        /// The culprit.
         culprit: Culprit,
     },
     /// A proof was made and the verifier rejected it, so it was withheld.
@@ -133,9 +134,9 @@ pub enum Error {
          raise its priority, or prove it elsewhere"
     )]
     TooLate {
-        /// What the caller gave, milliseconds from now.
+        /// The caller's deadline, in milliseconds from now.
         deadline_ms: u64,
-        /// What it would take, milliseconds from now.
+        /// The time that the proof would take, in milliseconds from now.
         estimate_ms: u64,
     },
     /// The deadline passed while the job waited.
@@ -159,6 +160,12 @@ pub enum Error {
         /// The time it was given.
         after_s: u64,
     },
+    /// A call that waits for the engine was made on a thread of the engine's own pool.
+    #[error(
+        "the call waits for the engine on one of the engine's own threads; make it on another \
+         thread, or await the job"
+    )]
+    OwnThread,
     /// A circuit cannot be let go of, because partitions use it.
     #[error(
         "circuit {circuit}: in use by {partitions} partition(s); let go of it when they have ended"
@@ -267,7 +274,7 @@ impl Error {
         Self::Filecoin(cuzk_filecoin::Error::request(field, problem, advice))
     }
 
-    /// Whether the same submission may be accepted when another job has ended.
+    /// Returns true if the same submission may be accepted when another job has ended.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(
@@ -276,8 +283,8 @@ impl Error {
         )
     }
 
-    /// Whether the caller can mend the problem: a bad request, file or
-    /// configuration, as against a failure of the engine.
+    /// Returns true if the caller can mend the problem: a bad request, file or configuration, and
+    /// not a failure of the engine.
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
@@ -302,6 +309,7 @@ impl Error {
             | Self::Stopped
             | Self::Cancelled
             | Self::Stalled { .. }
+            | Self::OwnThread
             | Self::InUse { .. }
             | Self::ShuttingDown
             | Self::Internal { .. } => false,

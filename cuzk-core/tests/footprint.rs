@@ -353,19 +353,18 @@ fn a_file_announces_what_a_partition_is_charged() {
         let folder = tempfile::tempdir().unwrap();
         let path = circuits::cache_path(id, folder.path()).unwrap();
         common::circuit_with_params(kind).write(&path).unwrap();
-        let announced = circuits::announced_sizes(id, folder.path());
-        let announced = announced.unwrap().unwrap();
-        let counted = circuits::open(id, folder.path()).unwrap().sizes();
-        assert_eq!(announced, counted, "{kind}");
+        let circuit = circuits::open(id, folder.path()).unwrap();
+        let announced = circuit.announced_sizes().unwrap();
+        assert_eq!(announced, circuit.sizes(), "{kind}");
         let charged = |sizes| {
             let partition = partition_bytes(sizes, &workspace, &Shapes::default());
             (partition, circuit_bytes(sizes))
         };
         let earlier = circuit_file::of_earlier_version(&std::fs::read(&path).unwrap());
         std::fs::write(&path, earlier).unwrap();
-        assert_eq!(circuits::announced_sizes(id, folder.path()).unwrap(), None);
-        let of_earlier = circuits::open(id, folder.path()).unwrap().sizes();
-        assert_eq!(charged(&of_earlier), charged(&announced), "{kind}");
+        let of_earlier = circuits::open(id, folder.path()).unwrap();
+        assert_eq!(of_earlier.announced_sizes(), None);
+        assert_eq!(charged(&of_earlier.sizes()), charged(&announced), "{kind}");
     }
 }
 

@@ -73,7 +73,7 @@ pub unsafe extern "C" fn cuzk_engine_end(
             // SAFETY: the caller's promise.
             Some(unsafe { Place::new("left", left, 0) }?)
         };
-        let jobs = engine.0.end_within(duration(patience_ms));
+        let jobs = engine.0.shutdown_within(duration(patience_ms));
         if let Some(left) = left {
             left.set(jobs.len());
         }

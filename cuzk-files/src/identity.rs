@@ -6,7 +6,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What tells a file from another, or from itself when it was written to.
+/// The properties of a file that tell it from another, and from itself before it was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -16,7 +16,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Of the file at `path`, if there is one.
+    /// Returns the identity of the file at `path`, if there is one.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let file = path.metadata().ok()?;
@@ -28,7 +28,7 @@ impl FileIdentity {
         })
     }
 
-    /// Whether `other` is this file, written to or not.
+    /// Returns true if `other` is this file, written to or not.
     #[must_use]
     pub fn is_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)

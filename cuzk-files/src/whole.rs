@@ -20,7 +20,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     draft.publish()
 }
 
-/// Whether [`write_whole`] could begin a file in `folder`. Nothing is left there.
+/// Checks that [`write_whole`] could begin a file in `folder`. Nothing is left there.
 ///
 /// # Errors
 /// What the file system says.
@@ -40,8 +40,7 @@ pub fn read_bounded(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= max_bytes) {
         return Ok(bytes);
     }
-    let problem =
-        format!("more than {max_bytes} bytes, which is no such file; is it the right one?");
+    let problem = format!("the file has more than {max_bytes} bytes; name the right one");
     Err(io::Error::new(io::ErrorKind::FileTooLarge, problem))
 }
 
@@ -66,7 +65,11 @@ mod tests {
         std::fs::write(&path, [7; 1001]).unwrap();
         let error = read_bounded(&path, 1000).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        assert!(error.to_string().starts_with("more than 1000 bytes"));
+        assert!(
+            error
+                .to_string()
+                .starts_with("the file has more than 1000 bytes; ")
+        );
         let error = read_bounded(directory.path(), 1000).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
         let error = read_bounded(&directory.path().join("none"), 1000).unwrap_err();

@@ -12,7 +12,7 @@ use cuzk_kernels::ntt::Domain;
 use cuzk_kernels::{Isa, KernelError};
 use cuzk_memory::Checkpoint;
 use cuzk_pce::disk::{DiskError, DiskFault};
-use cuzk_pce::program::{ProgramHeader, UnfoldError};
+use cuzk_pce::program::UnfoldError;
 use cuzk_pce::{Columns, Densities, Fingerprint, Program, R1cs, VariableCounts, program};
 use rayon::ThreadPool;
 
@@ -54,6 +54,8 @@ pub struct Circuit {
     program: Program<Scalar>,
     /// See [`Self::written_in_parts`].
     part_variables: usize,
+    /// The counts of variables that the circuit's file announces.
+    announced: Option<VariableCounts>,
     densities: OnceLock<Densities>,
     variables: OnceLock<VariableCounts>,
     /// By the instructions that their tables are for.
@@ -68,6 +70,7 @@ impl Circuit {
             name: name.into(),
             program,
             part_variables: usize::MAX,
+            announced: None,
             densities: OnceLock::new(),
             variables: OnceLock::new(),
             domains: OnceMap::default(),
@@ -86,33 +89,24 @@ impl Circuit {
         }
     }
 
-    /// Maps the circuit `name` from a file that [`Circuit::write`] made. The variables that the
-    /// file announces are counted in the rows, which takes seconds at 32 GiB. The counts
-    /// are kept for [`Circuit::densities`] and [`Circuit::sizes`].
+    /// Maps the circuit `name` from a file that [`Circuit::write`] made. Its rows are not walked
+    /// through: the first call that asks for the densities or the sizes does that.
     ///
     /// # Errors
-    /// A file that is damaged, of another version, or of another circuit, or one that announces
-    /// other variables than its rows have.
+    /// A file that is damaged, of another version, or of another circuit.
     pub fn open(name: &str, path: &Path) -> Result<Self> {
-        let (header, program) = map(name, path)?;
-        let circuit = Self::new(name, program);
-        if header.variables.is_some() {
-            header.check_variables(path, circuit.variable_counts())?;
+        let (header, program) = program::map(path, None)?;
+        if header.label != name {
+            return Err(Error::OtherCircuit {
+                path: path.to_owned(),
+                expected: name.to_owned(),
+                got: header.label,
+            });
         }
-        Ok(circuit)
-    }
-
-    /// Returns the sizes that the file of the circuit `name` announces, in milliseconds: its
-    /// rows are not counted. Returns `None` for a file that announces none. It is of an earlier
-    /// version, or has plain rows. [`Circuit::open`] and [`Circuit::sizes`] say the same of the
-    /// rows.
-    ///
-    /// # Errors
-    /// As [`Circuit::open`], but that the rows are not counted.
-    pub fn announced_sizes(name: &str, path: &Path) -> Result<Option<CircuitSizes>> {
-        let (header, program) = map(name, path)?;
-        let sizes = |variables| CircuitSizes::of(&program, variables);
-        Ok(header.variables.map(sizes))
+        Ok(Self {
+            announced: header.variables,
+            ..Self::new(name, program)
+        })
     }
 
     /// The circuit `name`, mapped from the file `path` if it is there, else compiled by
@@ -180,16 +174,36 @@ impl Circuit {
     /// Returns how many variables of each sort the rows have. The first call counts them, like
     /// the densities.
     fn variable_counts(&self) -> VariableCounts {
-        let count = || VariableCounts::of(self.densities(), &self.program.boolean_columns());
-        *self.variables.get_or_init(count)
+        *self.variables.get_or_init(|| {
+            let counted = VariableCounts::of(self.densities(), &self.program.boolean_columns());
+            if self.announced.is_some_and(|announced| announced != counted) {
+                tracing::warn!(
+                    circuit = self.name,
+                    "the circuit's file announces other sizes than its rows have; delete it, and \
+                     it is made again"
+                );
+            }
+            counted
+        })
     }
 
     /// Returns the sizes from which the memory of a partition follows. The first call counts
     /// the variables, like the densities.
     #[must_use]
     pub fn sizes(&self) -> CircuitSizes {
-        let sizes = CircuitSizes::of(&self.program, self.variable_counts());
-        sizes.written_in_parts(self.part_variables)
+        self.sizes_with(self.variable_counts())
+    }
+
+    /// Returns the sizes that the circuit's file announces, without a look at the rows. Returns
+    /// `None` if there is no file, or if it announces none: it is of an earlier version, or has
+    /// plain rows.
+    #[must_use]
+    pub fn announced_sizes(&self) -> Option<CircuitSizes> {
+        self.announced.map(|variables| self.sizes_with(variables))
+    }
+
+    fn sizes_with(&self, variables: VariableCounts) -> CircuitSizes {
+        CircuitSizes::of(&self.program, variables, self.part_variables)
     }
 
     /// Returns how many auxiliary variables the rows do not prove to be bits. The first
@@ -278,19 +292,6 @@ impl Circuit {
     pub fn write(&self, path: &Path) -> Result<()> {
         Ok(program::write(path, &self.program, &self.name)?)
     }
-}
-
-/// Maps the file of the circuit `name`, whose rows are not counted.
-fn map(name: &str, path: &Path) -> Result<(ProgramHeader, Program<Scalar>)> {
-    let (header, program) = program::map(path, None)?;
-    if header.label != name {
-        return Err(Error::OtherCircuit {
-            path: path.to_owned(),
-            expected: name.to_owned(),
-            got: header.label,
-        });
-    }
-    Ok((header, program))
 }
 
 fn is_missing(error: &DiskError) -> bool {

@@ -1,9 +1,8 @@
 //! The sizes of a circuit from which the memory of its partitions follows.
 //!
-//! Not the circuit: the file of a compiled circuit announces these, so they are known in
-//! milliseconds, where the rows are walked through for seconds. The invariant: sizes that a
-//! file announces are those of its rows, or [`Circuit::open`](crate::Circuit::open) refuses the
-//! file.
+//! Not the circuit, whose rows are walked through for seconds to count its variables. The file of
+//! a compiled circuit announces the counts, so they are known in milliseconds. The invariant: a
+//! proof is charged by counts of the rows, whatever a file announces.
 
 use blstrs::Scalar;
 use cuzk_pce::{Program, VariableCounts};
@@ -45,31 +44,25 @@ pub struct CircuitSizes {
     pub variables: VariableCounts,
     /// The compiled form, as it is in memory or mapped, in bytes.
     pub resident_bytes: usize,
-    /// See [`Self::written_in_parts`].
+    /// See [`Circuit::written_in_parts`](crate::Circuit::written_in_parts).
     part_variables: usize,
 }
 
 impl CircuitSizes {
     /// Returns the sizes of a program whose rows have these variables. A writer of its
-    /// witnesses may have all variables apart.
-    pub(crate) fn of(program: &Program<Scalar>, variables: VariableCounts) -> Self {
+    /// witnesses has at most so many variables a thread apart.
+    pub(crate) fn of(
+        program: &Program<Scalar>,
+        variables: VariableCounts,
+        part_variables: usize,
+    ) -> Self {
         Self {
             num_inputs: program.num_inputs(),
             num_aux: program.num_aux(),
             rows: program.rows(),
             variables,
             resident_bytes: program.resident_bytes(),
-            part_variables: usize::MAX,
-        }
-    }
-
-    /// Returns the sizes of a circuit of which a writer of witnesses has at most so many
-    /// variables a thread apart, as [`crate::Circuit::written_in_parts`] has it.
-    #[must_use]
-    pub fn written_in_parts(self, variables_a_thread: usize) -> Self {
-        Self {
-            part_variables: variables_a_thread,
-            ..self
+            part_variables,
         }
     }
 

@@ -34,8 +34,8 @@ impl Isa {
     /// this.
     pub const SCALAR: Isa = Isa(Implementation::Scalar);
 
-    /// AVX2 with FMA for transforms and additions of points, and scalar instructions for all
-    /// else, if this machine has them.
+    /// Returns AVX2 with FMA for transforms and additions of points, and scalar instructions for
+    /// all else, if this machine has them.
     pub fn avx2() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
         return crate::token::Avx2::detect().map(|token| Isa(Implementation::Avx2(token)));
@@ -43,7 +43,7 @@ impl Isa {
         None
     }
 
-    /// AVX-512 IFMA, if this machine has it.
+    /// Returns AVX-512 IFMA, if this machine has it.
     pub fn ifma() -> Option<Isa> {
         #[cfg(target_arch = "x86_64")]
         return crate::token::Ifma::detect().map(|token| Isa(Implementation::Ifma(token)));
@@ -51,19 +51,19 @@ impl Isa {
         None
     }
 
-    /// The fastest that this machine has.
+    /// Returns the fastest instructions that this machine has.
     pub fn best() -> Isa {
         Isa::ifma().or_else(Isa::avx2).unwrap_or(Isa::SCALAR)
     }
 
-    /// All that this machine has, slowest first.
+    /// Returns all instructions that this machine has, slowest first.
     pub fn all() -> Vec<Isa> {
         let scalar = [Some(Isa::PORTABLE), Some(Isa::SCALAR)];
         let lanes = [Isa::avx2(), Isa::ifma()];
         scalar.into_iter().chain(lanes).flatten().collect()
     }
 
-    /// The name that [`FromStr`] reads.
+    /// Returns the name that [`FromStr`] reads.
     pub fn name(self) -> &'static str {
         match self.0 {
             Implementation::Portable => "portable",
@@ -76,18 +76,13 @@ impl Isa {
     }
 
     /// Returns the names that a configuration may have on this machine, fastest first, as text
-    /// for people: `"auto", "ifma", "avx2", "scalar" or "portable"` where it has all.
+    /// for people: `"auto", "ifma", "avx2", "scalar", "portable"` where it has all.
     pub fn choices() -> String {
         let all = Isa::all();
         let names = all.iter().rev().map(|isa| isa.name());
-        let quoted = std::iter::once("auto")
-            .chain(names)
-            .map(|name| format!("{name:?}"));
-        let quoted: Vec<_> = quoted.collect();
-        match quoted.split_last() {
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => String::new(),
-        }
+        let names = std::iter::once("auto").chain(names);
+        let quoted: Vec<_> = names.map(|name| format!("{name:?}")).collect();
+        quoted.join(", ")
     }
 
     pub(crate) fn implementation(self) -> Implementation {
@@ -132,12 +127,12 @@ impl fmt::Display for Isa {
 pub enum IsaError {
     /// No such name.
     #[error(
-        "unknown instruction set {0:?}, expected \"auto\", \"ifma\", \"avx2\", \"scalar\" or \
+        "unknown instruction set {0:?}; use one of \"auto\", \"ifma\", \"avx2\", \"scalar\", \
          \"portable\""
     )]
     Unknown(String),
     /// Not on this machine.
-    #[error("this machine has no {0}; use {choices}", choices = Isa::choices())]
+    #[error("this machine has no {0}; use one of {choices}", choices = Isa::choices())]
     Unsupported(&'static str),
 }
 
@@ -181,8 +176,8 @@ mod tests {
     fn instructions_that_are_missing_are_told_with_those_that_are_there() {
         let all = Isa::all();
         let text = IsaError::Unsupported("AVX-1024").to_string();
-        assert!(text.starts_with("this machine has no AVX-1024; use \"auto\", "));
-        assert!(text.ends_with(" or \"portable\""), "{text}");
+        assert!(text.starts_with("this machine has no AVX-1024; use one of \"auto\", "));
+        assert!(text.ends_with(", \"portable\""), "{text}");
         for name in ["ifma", "avx2", "scalar", "portable"] {
             let is_there = all.iter().any(|isa| isa.name() == name);
             assert_eq!(text.contains(&format!("{name:?}")), is_there, "{text}");

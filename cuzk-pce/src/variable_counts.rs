@@ -13,16 +13,6 @@ use crate::{
 /// How many counts there are.
 const COUNTS: usize = 6;
 
-/// The names of the counts, in the order of a header.
-const NAMES: [&str; COUNTS] = [
-    "auxiliary variables in A",
-    "public inputs in B",
-    "auxiliary variables in B",
-    "auxiliary variables that are no bits",
-    "auxiliary variables in A that are no bits",
-    "auxiliary variables in B that are no bits",
-];
-
 /// How many variables of each sort the rows of a circuit have. A variable is a bit if the rows
 /// prove that it is 0 or 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,8 +56,8 @@ impl VariableCounts {
         }
     }
 
-    /// Returns the counts in the order of a header.
-    pub(crate) fn words(self) -> [u32; COUNTS] {
+    /// Returns each count with its name, in the order of a header.
+    fn named(&mut self) -> [(&'static str, &mut u32); COUNTS] {
         let Self {
             a_aux,
             b_inputs,
@@ -76,20 +66,35 @@ impl VariableCounts {
             wide_in_a,
             wide_in_b,
         } = self;
-        [a_aux, b_inputs, b_aux, wide, wide_in_a, wide_in_b]
+        [
+            ("auxiliary variables in A", a_aux),
+            ("public inputs in B", b_inputs),
+            ("auxiliary variables in B", b_aux),
+            ("auxiliary variables that are no bits", wide),
+            ("auxiliary variables in A that are no bits", wide_in_a),
+            ("auxiliary variables in B that are no bits", wide_in_b),
+        ]
+    }
+
+    /// Returns the counts in the order of a header.
+    pub(crate) fn words(mut self) -> [u32; COUNTS] {
+        self.named().map(|(_, count)| *count)
     }
 
     /// Returns the counts that a header has in this order.
     pub(crate) fn of_words(words: [u32; COUNTS]) -> Self {
-        let [a_aux, b_inputs, b_aux, wide, wide_in_a, wide_in_b] = words;
-        Self {
-            a_aux,
-            b_inputs,
-            b_aux,
-            wide,
-            wide_in_a,
-            wide_in_b,
+        let mut counts = Self::default();
+        for ((_, count), word) in counts.named().into_iter().zip(words) {
+            *count = word;
         }
+        counts
+    }
+
+    /// Returns the name of each count, and the count in both.
+    fn beside(mut self, other: Self) -> impl Iterator<Item = (&'static str, u32, u32)> {
+        let named = self.named().map(|(what, count)| (what, *count));
+        let pairs = named.into_iter().zip(other.words());
+        pairs.map(|((what, count), other)| (what, count, other))
     }
 
     /// Returns an error unless a circuit with so many variables can have these counts.
@@ -102,8 +107,7 @@ impl VariableCounts {
             wide_in_a: self.wide.min(self.a_aux),
             wide_in_b: self.wide.min(self.b_aux),
         };
-        let pairs = self.words().into_iter().zip(limits.words());
-        for ((announced, limit), what) in pairs.zip(NAMES) {
+        for (what, announced, limit) in self.beside(limits) {
             if announced > limit {
                 return Err(DiskFault::VariableLimit {
                     what,
@@ -117,8 +121,7 @@ impl VariableCounts {
 
     /// Returns an error unless the rows have these counts.
     pub(crate) fn check(self, counted: Self) -> Result<(), DiskFault> {
-        let pairs = self.words().into_iter().zip(counted.words());
-        for ((announced, counted), what) in pairs.zip(NAMES) {
+        for (what, announced, counted) in self.beside(counted) {
             if announced != counted {
                 return Err(DiskFault::VariableCount {
                     what,
@@ -182,11 +185,12 @@ mod tests {
         /// The first count that differs, or is too large, is named.
         #[test]
         fn each_wrong_count_is_named(words in any::<[u32; COUNTS]>(), at in 0..COUNTS) {
-            let counts = VariableCounts::of_words(words);
+            let mut counts = VariableCounts::of_words(words);
             let mut other = words;
             other[at] ^= 1;
             let fault = counts.check(VariableCounts::of_words(other)).unwrap_err();
-            prop_assert!(fault.to_string().contains(NAMES[at]), "{}", fault);
+            let (name, _) = counts.named()[at];
+            prop_assert!(fault.to_string().contains(name), "{}", fault);
             let checked = counts.check_limits(u32::MAX, u32::MAX);
             let fits = words[4] <= words[3].min(words[0]) && words[5] <= words[3].min(words[2]);
             prop_assert_eq!(checked.is_ok(), fits);

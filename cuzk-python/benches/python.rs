@@ -2,10 +2,7 @@
 //! prove the same WindowPoSt of 2 KiB in turns. A sample is the time from the bytes of the request
 //! to those of the proof.
 //!
-//! A proof takes far longer than a call. So each arm also asks for a proved job again by its
-//! id: that makes the same calls and proves nothing.
-//!
-//! `cargo bench --workspace --bench python` measures; without `--bench` each arm runs once.
+//! `cargo bench --workspace --bench python` measures; without `--bench` each way runs once.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,7 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use cuzk_core::config::Host;
 use cuzk_core::{Config, Engine, JobOptions};
 use cuzk_filecoin::ProofKind;
-use cuzk_testing::pairs::{self, Arm, timed};
+use cuzk_testing::pairs::{compare_proofs, timed};
 use cuzk_testing::python;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -97,21 +94,11 @@ fn request_path() -> std::path::PathBuf {
     cuzk_testing::data(&format!("{KIND}.json"))
 }
 
-fn compare(rounds: usize, calls: u32, engine: &Engine, python: &mut Python) -> Result<()> {
+fn compare(engine: &Engine, python: &mut Python) -> Result<()> {
     let request = std::fs::read(request_path())?;
-    // Both have loaded the circuit and its parameters, and have a job that was proved.
-    through_rust(engine, &request, Some("proved"))?;
-    python.prove(1, Some("proved"))?;
-    for (what, id, calls) in [
-        ("a proof", None, 1),
-        ("a proved job again", Some("proved"), calls),
-    ] {
-        let mut by_rust = |calls| timed(calls, || through_rust(engine, &request, id));
-        let mut by_python = |calls| python.prove(calls, id);
-        let arms: [(_, Arm<'_>); 2] = [("Rust", &mut by_rust), ("Python", &mut by_python)];
-        pairs::compare(what, (rounds, calls), arms)?;
-    }
-    Ok(())
+    let mut by_rust = |calls, id: Option<&str>| timed(calls, || through_rust(engine, &request, id));
+    let mut by_python = |calls, id: Option<&str>| python.prove(calls, id);
+    compare_proofs([("Rust", &mut by_rust), ("Python", &mut by_python)])
 }
 
 fn main() -> Result<()> {
@@ -119,15 +106,13 @@ fn main() -> Result<()> {
         eprintln!("skipped, for want of Python 3.9: the bench of Python");
         return Ok(());
     }
-    let is_measured = std::env::args().any(|argument| argument == "--bench");
-    let (rounds, calls) = if is_measured { (40, 200) } else { (1, 1) };
     let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
     let _in_the_cache = cuzk_testing::circuit_with_params(KIND, &cache);
     let toml = format!("[srs]\nparam_cache = {cache:?}\nmultiples = []\n");
     let engine = Engine::start(Config::parse(&toml, "the bench", &Host::detect())?)?;
     let folder = tempfile::tempdir()?;
     let mut python = Python::start(folder.path(), &toml)?;
-    let compared = compare(rounds, calls, &engine, &mut python);
+    let compared = compare(&engine, &mut python);
     python.end()?;
     compared
 }

@@ -103,7 +103,7 @@ impl Engine {
     #[pyo3(signature = (patience = None))]
     fn end(&self, py: Python<'_>, patience: Option<f64>) -> PyResult<usize> {
         let patience = time("patience", patience)?.unwrap_or(Duration::MAX);
-        Ok(py.detach(|| self.0.end_within(patience)).len())
+        Ok(py.detach(|| self.0.shutdown_within(patience)).len())
     }
 }
 

@@ -165,7 +165,7 @@ impl Stoppable for Daemon {
 
     fn shut_down(&self) {
         let has_journal = self.engine.config().jobs.journal.is_some();
-        for job in self.engine.end_within(Duration::ZERO) {
+        for job in self.engine.shutdown_within(Duration::ZERO) {
             let (number, id) = (job.number(), job.id());
             if has_journal && id.is_some() {
                 tracing::info!(job = number, id, "the job goes on at the next start");

@@ -112,7 +112,7 @@ pub fn run(config: Config, page: Option<&Address>, on_event: OnEvent) -> Result<
     }
     let ended = runtime.block_on(live(&settings, &prover, &readiness));
     runtime.shutdown_background();
-    drop(engine.end_within(Duration::ZERO));
+    drop(engine.shutdown_within(Duration::ZERO));
     ended
 }
 

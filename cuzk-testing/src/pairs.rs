@@ -1,13 +1,20 @@
-//! The time of a call in two ways, measured in turns.
+//! The time of a job in two ways, measured in turns.
 //!
-//! Not a bench: it has no inputs. The invariant: a round has a sample of each way, so that what
+//! Not a bench: it has no engine. The invariant: a round has a sample of each way, so that what
 //! slows a machine down slows both.
 
 use std::error::Error;
 use std::time::Instant;
 
 /// Makes so many calls, and returns the seconds that they took.
-pub type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<f64, Box<dyn Error>>;
+type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<f64, Box<dyn Error>>;
+
+/// Proves a request so often, and returns the seconds that it took. The text is the id of the
+/// job, if it has one.
+pub type Prove<'a> = &'a mut dyn FnMut(u32, Option<&str>) -> Result<f64, Box<dyn Error>>;
+
+/// The id of the job that is proved before the first sample.
+const PROVED: &str = "proved";
 
 /// Makes so many calls, and returns the seconds that they took.
 ///
@@ -25,13 +32,35 @@ pub fn timed(
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// Makes calls in both ways, which begin in turns. Prints what a call takes in each way, and how
-/// much longer it takes in the second one.
+/// Proves a request in both ways, and prints what a proof takes in each. A proof takes far longer
+/// than a call. So each way also asks for a proved job again by its id: that makes the same
+/// calls and proves nothing. Without `--bench` on the command line each way has one sample.
 ///
 /// # Errors
 ///
 /// The first error of a call.
-pub fn compare(
+pub fn compare_proofs(ways: [(&str, Prove<'_>); 2]) -> Result<(), Box<dyn Error>> {
+    let is_measured = std::env::args().any(|argument| argument == "--bench");
+    let (rounds, calls) = if is_measured { (40, 200) } else { (1, 1) };
+    let [(first, by_first), (second, by_second)] = ways;
+    // Both have then loaded the circuit and its parameters.
+    by_first(1, Some(PROVED))?;
+    by_second(1, Some(PROVED))?;
+    for (what, id, calls) in [
+        ("a proof", None, 1),
+        ("a proved job again", Some(PROVED), calls),
+    ] {
+        let mut by_first = |calls| by_first(calls, id);
+        let mut by_second = |calls| by_second(calls, id);
+        let arms: [(_, Arm<'_>); 2] = [(first, &mut by_first), (second, &mut by_second)];
+        compare(what, (rounds, calls), arms)?;
+    }
+    Ok(())
+}
+
+/// Makes calls in both ways, which begin in turns. Prints what a call takes in each way, and how
+/// much longer it takes in the second one.
+fn compare(
     what: &str,
     (rounds, calls): (usize, u32),
     [(first, by_first), (second, by_second)]: [(&str, Arm<'_>); 2],

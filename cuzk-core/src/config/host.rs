@@ -29,7 +29,7 @@ pub struct Host {
     pub cores: usize,
     /// Memory that this process may use, bytes; `None` where it cannot be read.
     pub memory_bytes: Option<u64>,
-    /// Whether this build proves on CUDA devices.
+    /// True if this build proves on CUDA devices.
     pub cuda: bool,
     /// The value of [`PARAM_CACHE_VARIABLE`], unless unset or empty.
     pub param_cache: Option<PathBuf>,
@@ -85,8 +85,8 @@ const DEVICE_QUEUES_VARIABLE: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 /// The four streams that an engine has on a device, and CUDA's own.
 const DEVICE_QUEUES_MIN: i64 = 5;
 
-/// What is wrong with how many hardware queues this process's environment leaves to a
-/// device, and what to do about it.
+/// Returns what is wrong with the number of hardware queues that this process's environment
+/// leaves to a device, and what to do about it. Returns `None` if they are enough.
 pub(crate) fn device_queues_problem() -> Option<String> {
     few_queues(env::var_os(DEVICE_QUEUES_VARIABLE).as_deref())
 }
@@ -103,7 +103,7 @@ fn few_queues(variable: Option<&OsStr>) -> Option<String> {
     })
 }
 
-/// What this process can have at this moment, bytes. The machine, the control groups and the
+/// Returns the memory that this process can have at this moment, in bytes. The machine, the control groups and the
 /// address space each have a limit; this is the least of them.
 #[must_use]
 pub fn available_memory_bytes() -> Option<u64> {

@@ -225,7 +225,7 @@ pub enum ProblemKind {
     )]
     NoCuda,
     /// Instructions that this machine does not have.
-    #[error("this machine has no {missing}; write {choices}", choices = Isa::choices())]
+    #[error("this machine has no {missing}; use one of {choices}", choices = Isa::choices())]
     NoInstructions {
         /// Their name.
         missing: &'static str,

@@ -301,7 +301,8 @@ fn total_budget(check: &mut Check<'_>, field: &Field<SizeText>) -> Option<u64> {
     Some(got)
 }
 
-/// What is left for other jobs must be something.
+/// Returns the part of the memory that only critical jobs may use. It leaves something for other
+/// jobs.
 fn critical_reserve(check: &mut Check<'_>, field: &Field<SizeText>, usable_bytes: u64) -> u64 {
     let auto_bytes = (usable_bytes / 8).min(RESERVE_AUTO_MAX_BYTES);
     let Some(at) = field else { return auto_bytes };

@@ -216,7 +216,7 @@ pub struct Pipeline {
     pub finish_workers: usize,
     /// The most partitions whose bits are added up in one pass over the points, at least 1.
     pub max_batch: usize,
-    /// Whether synthesis yields memory bandwidth while the G2 MSM runs.
+    /// True if synthesis yields memory bandwidth while the MSM in G2 runs.
     pub throttle: bool,
     /// How it does.
     pub throttle_manner: ThrottleManner,

@@ -19,7 +19,6 @@ use supraseal_sys::{GpuResources, set_gpu_threads};
 use super::cannot_start;
 use crate::Result;
 use crate::config::Config;
-
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
 
@@ -86,6 +85,14 @@ impl Compute {
         }
     }
 
+    /// Returns true if the caller is one of the engine's threads for proofs. A call that waits for
+    /// them on one of them may wait for itself.
+    pub(super) fn is_own_thread(&self) -> bool {
+        let pools = [&self.synthesis, &self.auxiliary, &self.auxiliary_critical];
+        let mut pools = pools.into_iter();
+        pools.any(|pool| pool.current_thread_index().is_some())
+    }
+
     /// Runs `decode` on auxiliary threads. A panic is an error. The caller holds a place among
     /// those that decode, and may hold an id.
     pub(super) fn decode<T: Send>(
@@ -115,7 +122,7 @@ impl Compute {
         self.decoding.load(Ordering::Relaxed) > 0
     }
 
-    /// What synthesis of a partition runs with, on `pool`. A critical partition ignores
+    /// Returns what synthesis of a partition runs with, on `pool`. A critical partition ignores
     /// the throttle: the work that raised it may be paused for this very partition.
     pub(super) fn synthesis_resources<'a>(
         &'a self,

@@ -1,8 +1,10 @@
 //! The five services of an engine, and the steps that need more than one of them.
 //!
-//! Not a thread: the loops are in [`super::workers`]. The invariants: no service calls another, so a
-//! thread that holds one service's lock takes another's only in a closure that it passes, and in the
-//! order of the fields below; an accepted job ends once, and then nothing of it stays in a queue.
+//! Not a thread: the loops are in [`super::workers`]. The invariants:
+//!
+//! * No service calls another. So a thread that holds one service's lock takes another's only in a
+//!   closure that it passes, and in the order of the fields below.
+//! * An accepted job ends once, and then nothing of it stays in a queue.
 
 use std::sync::Arc;
 
@@ -75,7 +77,7 @@ impl Core {
 
     /// Accepts nothing more.
     pub(super) fn close(&self) {
-        self.dispatch.close();
+        self.dispatch.admission.close();
         self.jobs.notify();
     }
 
@@ -274,7 +276,7 @@ impl Core {
             "the device failed too often and gets no more work; its partitions are proved elsewhere"
         );
         metrics::device_quarantined(device, true);
-        self.dispatch.wake_devices();
+        self.dispatch.ready.wake();
         self.requeue_stranded();
     }
 
@@ -294,7 +296,7 @@ impl Core {
     fn is_trusted_again(&self, device: usize) {
         tracing::info!(device, "the device is back at work");
         metrics::device_quarantined(device, false);
-        self.dispatch.wake_devices();
+        self.dispatch.ready.wake();
     }
 
     /// Trusts a device again because an operator says so.
@@ -354,7 +356,7 @@ impl Core {
     /// Memory that others gave away may still be on its way out: that is waited for until
     /// `checkpoint` is cancelled.
     pub(super) fn make_room(&self, own: &[usize], checkpoint: &Checkpoint<'_>) {
-        let usage = self.dispatch.usage();
+        let usage = self.dispatch.admission.usage();
         let free_bytes = usage.total_bytes.saturating_sub(usage.used_bytes);
         self.compute.buffers.make_room(own, free_bytes, checkpoint);
     }
@@ -362,7 +364,7 @@ impl Core {
     /// Updates the metrics of memory. To be called when memory was charged, and when a
     /// worker has given some back.
     pub(super) fn report_memory(&self) {
-        metrics::memory_reserved(self.dispatch.usage().used_bytes);
+        metrics::memory_reserved(self.dispatch.admission.usage().used_bytes);
         metrics::buffers_kept(self.compute.buffers.kept_bytes());
     }
 
@@ -388,6 +390,10 @@ impl Owner for Core {
         job.set_priority(priority);
         self.dispatch.rerank(job);
         self.jobs.notify();
+    }
+
+    fn is_own_thread(&self) -> bool {
+        self.compute.is_own_thread()
     }
 }
 

@@ -22,8 +22,8 @@ use crate::{Error, Result};
 /// counts the fault.
 ///
 /// # Errors
-/// What the C++ side says of a GPU that was asked for, or the operating system
-/// of threads.
+/// The C++ side's error of a GPU that was asked for, or the operating system's error of a
+/// thread.
 pub fn devices(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Device>> {
     let gpus = match &config.gpus.devices {
         Devices::Cpu => Vec::new(),

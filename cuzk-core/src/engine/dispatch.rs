@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuzk_memory::{Checkpoint, Heartbeat, Pause, Urgent};
-use cuzk_scheduler::admission::{
-    Admission, Entrance, KeepOpen, Lane, Limits, Need, Refused, Ticket, Turn, Usage,
-};
-use cuzk_scheduler::priority::{Priority, Rank};
+use cuzk_scheduler::admission::{Admission, Entrance, Lane, Limits, Need, Refused, Ticket};
+use cuzk_scheduler::priority::Rank;
 use cuzk_scheduler::queue::{Closed, Queue};
 use cuzk_scheduler::turnstile::Turnstile;
 
@@ -35,8 +33,11 @@ pub(super) struct Dispatcher {
     pub(super) heartbeat: Heartbeat,
     /// The measured durations, for deadlines.
     pub(super) deadlines: Deadlines,
+    /// The attempts that wait for their turn and their memory.
     pub(super) admission: Admission<Attempt, AssetKey>,
+    /// The attempts that wait for a device.
     pub(super) ready: Queue<SynthesizedAttempt>,
+    /// The attempts that wait for a finish worker.
     pub(super) finishing: Queue<FinishingAttempt>,
     draining: AtomicBool,
     /// True if partitions can be proved elsewhere, too.
@@ -111,11 +112,6 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Returns an error for a need that can never be met.
-    pub(super) fn check_need(&self, priority: Priority, need: &Need<AssetKey>) -> Result<()> {
-        Ok(self.admission.check(priority, need)?)
-    }
-
     /// Queues attempts of one job, each with its need, all or none.
     pub(super) fn submit(
         &self,
@@ -158,16 +154,6 @@ impl Dispatcher {
         self.admission.put_back(lane, ticket, attempt, need);
     }
 
-    /// Waits for the next attempt of a lane; none once the engine is closed and empty.
-    pub(super) fn next(&self, lane: Lane) -> Option<Turn<Attempt, AssetKey>> {
-        self.admission.next(lane)
-    }
-
-    /// Keeps the workers from ending until the guard is dropped.
-    pub(super) fn keep_open(&self) -> KeepOpen<Attempt, AssetKey> {
-        self.admission.keep_open()
-    }
-
     /// Queues an attempt for the devices. Critical work does not wait for room.
     ///
     /// # Errors
@@ -178,14 +164,6 @@ impl Dispatcher {
     ) -> std::result::Result<(), Box<Closed<SynthesizedAttempt>>> {
         ready.attempt.show_wait();
         push(&self.ready, ready.ticket.rank(), ready)
-    }
-
-    /// Waits for the next attempt that a device `takes`; none once the queue is closed.
-    pub(super) fn pop_ready(
-        &self,
-        takes: impl FnMut(&SynthesizedAttempt) -> bool,
-    ) -> Option<SynthesizedAttempt> {
-        self.ready.pop_if(takes)
     }
 
     /// Takes out the attempts that wait for a device and for which `stays` is false.
@@ -200,11 +178,6 @@ impl Dispatcher {
         self.ready.retain(stays)
     }
 
-    /// Has the devices look at the attempts that wait for them again.
-    pub(super) fn wake_devices(&self) {
-        self.ready.wake();
-    }
-
     /// Queues an attempt for the finish workers. Critical work does not wait for room.
     ///
     /// # Errors
@@ -215,11 +188,6 @@ impl Dispatcher {
     ) -> std::result::Result<(), Box<Closed<FinishingAttempt>>> {
         finishing.attempt.show_wait();
         push(&self.finishing, finishing.ticket.rank(), finishing)
-    }
-
-    /// Waits for the next attempt to finish; none once the queue is closed.
-    pub(super) fn pop_finishing(&self) -> Option<FinishingAttempt> {
-        self.finishing.pop()
     }
 
     /// Drops the queued attempts that nobody needs any more.
@@ -267,29 +235,6 @@ impl Dispatcher {
     /// Returns true if no partition of a job that can wait is begun.
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
-    }
-
-    /// Accepts nothing more. Queued attempts are still admitted.
-    pub(super) fn close(&self) {
-        self.admission.close();
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.admission.is_closed()
-    }
-
-    /// Ends the device workers once nothing waits for them.
-    pub(super) fn close_ready(&self) {
-        self.ready.close();
-    }
-
-    /// Ends the finish workers once nothing waits for them.
-    pub(super) fn close_finishing(&self) {
-        self.finishing.close();
-    }
-
-    pub(super) fn usage(&self) -> Usage {
-        self.admission.usage()
     }
 }
 

@@ -58,7 +58,7 @@ fn wait_in_journal(core: &Core, job: &Arc<JobState>) -> Result<()> {
         finished: Vec::new(),
     });
     // The thread that takes jobs out may have ended, or the job, before it was here.
-    if core.dispatch.is_closed() && waiting.remove(job.number()) {
+    if core.dispatch.admission.is_closed() && waiting.remove(job.number()) {
         return Err(Error::ShuttingDown);
     }
     if job.has_ended() {
@@ -80,7 +80,7 @@ pub(super) fn may_go(core: &Core, job: &JobState) -> bool {
 
 fn has_room(core: &Core, job: &JobState) -> bool {
     let capacity = core.dispatch.admission.limits().capacity;
-    let waiting = core.dispatch.usage().waiting;
+    let waiting = core.dispatch.admission.usage().waiting;
     let partitions = job.progress().partitions;
     let ahead = match core.outside.is_there() {
         true => TAKEN_UP_AHEAD_OF_OTHERS,
@@ -99,7 +99,7 @@ pub(super) fn held_last(core: &Core) -> Vec<Arc<JobState>> {
 /// Waits until no partition runs, or the time has come.
 pub(super) fn await_running(core: &Core, until: Option<Instant>) {
     let is_time = || until.is_some_and(|until| until <= Instant::now());
-    while core.dispatch.usage().running > 0 && !is_time() {
+    while core.dispatch.admission.usage().running > 0 && !is_time() {
         thread::sleep(RUNNING_POLL);
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn is_idle(core: &Core) -> bool {
     let admission = &core.dispatch.admission;
     admission.visit_waiting(|_, work| is_waiting |= !work.is_held);
     !is_waiting
-        && core.dispatch.usage().running == 0
+        && core.dispatch.admission.usage().running == 0
         && !core.compute.is_decoding()
         && !core.jobs.waiting.any(|job| !is_held(core, job))
 }

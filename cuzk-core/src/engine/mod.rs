@@ -86,7 +86,8 @@ use crate::job::{JobHandle, JobOptions, RequestBytes, priority_of};
 use crate::timeline::Timeline;
 use crate::{Error, Result};
 
-/// Reads a request: its bytes become a statement that was checked.
+/// Reads a request: its bytes become a statement that was checked. It is called on a thread of
+/// the engine, so it must neither submit to the engine nor wait for it.
 pub type Decoder = Arc<dyn Fn(&[u8]) -> Result<Arc<dyn Statement>> + Send + Sync>;
 
 /// The kind, in metrics, of a request that was refused before it was decoded.
@@ -94,6 +95,11 @@ const UNDECODED: &str = "undecoded";
 
 /// A proving engine. It proves what is submitted to it, on threads of its own,
 /// until it is shut down or dropped.
+///
+/// A call that waits for proofs or for memory must not be made on one of the engine's own threads.
+/// These are the pool of [`Engine::start_on`], and the threads that call decoders and statements.
+/// [`JobHandle::wait`], [`Engine::aggregate`] and [`Engine::preload`] end with
+/// [`Error::OwnThread`] there. The methods that shut the engine down can wait without an end.
 ///
 /// ```no_run
 /// use cuzk_core::{Config, Engine, ProofRequest};
@@ -219,7 +225,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`aggregate_request`](crate::aggregate::aggregate_request); [`Error::OverBudget`];
-    /// [`Error::ShuttingDown`].
+    /// [`Error::ShuttingDown`]; [`Error::OwnThread`].
     pub fn aggregate(&self, request: &AggregateRequest) -> Result<VerifiedAggregate> {
         aggregation::aggregate(&self.core, request)
     }
@@ -264,7 +270,8 @@ impl Engine {
     /// are loaded. A circuit of 32 GiB that was never compiled takes minutes.
     ///
     /// # Errors
-    /// Missing or wrong parameters, [`Error::OverBudget`], [`Error::ShuttingDown`].
+    /// Missing or wrong parameters, [`Error::OverBudget`], [`Error::ShuttingDown`],
+    /// [`Error::OwnThread`].
     pub fn preload(&self, circuit: CircuitId) -> Result<Preloaded> {
         preload::preload(&self.core, circuit)
     }
@@ -349,13 +356,7 @@ impl Engine {
     /// Returns all jobs that ended with [`Error::ShuttingDown`], each once, the oldest first.
     /// Those that ended so since [`Engine::close`] are among them.
     #[must_use]
-    pub fn shutdown_within(self, patience: Duration) -> Vec<JobHandle> {
-        self.end_within(patience)
-    }
-
-    /// As [`Engine::shutdown_within`], for callers that share the engine.
-    #[must_use]
-    pub fn end_within(&self, patience: Duration) -> Vec<JobHandle> {
+    pub fn shutdown_within(&self, patience: Duration) -> Vec<JobHandle> {
         self.core.close();
         let until = Instant::now().checked_add(patience); // None for one without an end.
         for job in entrance::held_last(&self.core) {

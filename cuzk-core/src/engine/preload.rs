@@ -91,20 +91,24 @@ fn load(core: &Core, id: CircuitId) -> Result<()> {
     }
 }
 
-/// Waits for memory until `checkpoint` is cancelled, and evicts idle assets for it.
+/// Waits for memory until `checkpoint` is cancelled, and evicts idle assets for it. Partitions
+/// give memory back, so the caller must be no thread that they need.
 pub(super) fn reserve(
     core: &Core,
     need: &Need<AssetKey>,
     checkpoint: &Checkpoint<'_>,
 ) -> Result<Reservation<AssetKey>> {
+    if core.compute.is_own_thread() {
+        return Err(Error::OwnThread);
+    }
     loop {
         if checkpoint.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        if core.dispatch.is_closed() {
+        if core.dispatch.admission.is_closed() {
             return Err(Error::ShuttingDown);
         }
-        core.dispatch.check_need(Priority::Normal, need)?;
+        core.dispatch.admission.check(Priority::Normal, need)?;
         if let Some((memory, evicted)) = core.dispatch.admission.reserve_evicting(need) {
             evicted.iter().for_each(|key| core.evict(*key));
             return Ok(memory);

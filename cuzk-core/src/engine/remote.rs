@@ -158,7 +158,7 @@ impl Remote {
         let partition = id.partition;
         core.guarded("proof of others", &job, || {
             // The job may have to go on when this was the last attempt of the engine.
-            let keep_open = core.dispatch.keep_open();
+            let keep_open = core.dispatch.admission.keep_open();
             job.places().set(partition, Place::Over);
             core.dispatch.drop_over();
             let now = Instant::now();

@@ -238,12 +238,12 @@ fn check_memory(core: &Core, id: CircuitId, priority: Priority) -> Result<()> {
     };
     let costs = &core.assets.costs;
     while let Some(need) = costs.known(id, lane) {
-        match core.dispatch.check_need(priority, &need) {
+        match core.dispatch.admission.check(priority, &need) {
             Ok(()) => break,
             Err(_) if costs.uncharge_files(id) => {}
             Err(over) => {
                 costs.forget(id);
-                return Err(over);
+                return Err(over.into());
             }
         }
     }

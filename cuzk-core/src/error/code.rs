@@ -241,6 +241,7 @@ impl ErrorCode {
             Error::TooLate { .. } | Error::DeadlinePassed => Late,
             Error::Stopped | Error::Cancelled | Error::ShuttingDown => Ended,
             Error::Stalled { .. } => Stalled,
+            Error::OwnThread => Failed,
             Error::InUse { .. } => InUse,
             Error::Internal { .. } => Internal,
         }

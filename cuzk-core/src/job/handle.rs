@@ -14,6 +14,7 @@ use cuzk_scheduler::priority::Priority;
 
 use super::state::JobState;
 use super::{JobTimes, Outcome, Owner, Progress};
+use crate::Error;
 
 /// A caller's handle on a job. Dropping it does not stop the job.
 ///
@@ -54,15 +55,25 @@ impl JobHandle {
         self.state.priority()
     }
 
-    /// Blocks until the job has ended.
+    /// Blocks until the job has ended. A thread of the engine's own pool must not wait, because
+    /// the job may need that thread; it can await the handle, or [poll](Self::poll) it.
     ///
     /// # Errors
-    /// The first error of any of its partitions.
+    /// The first error of any of its partitions. [`Error::OwnThread`] on a thread of the engine's
+    /// own pool, if the job has not ended; the job goes on.
     pub fn wait(&self) -> Outcome {
+        if let Some(outcome) = self.poll() {
+            return outcome;
+        }
+        let owner = self.owner.upgrade();
+        if owner.is_some_and(|owner| owner.is_own_thread()) {
+            return Err(Arc::new(Error::OwnThread));
+        }
         self.state.told().wait()
     }
 
-    /// Blocks until the job has ended, but no longer than `timeout`.
+    /// Blocks until the job has ended, but no longer than `timeout`. On a thread of the engine's
+    /// own pool it can delay the job for as long.
     #[must_use]
     pub fn wait_for(&self, timeout: Duration) -> Option<Outcome> {
         self.state.told().wait_for(timeout)
@@ -74,7 +85,7 @@ impl JobHandle {
         self.state.told().get()
     }
 
-    /// Ends the job with [`Error::Cancelled`](crate::Error::Cancelled). Waiting partitions
+    /// Ends the job with [`Error::Cancelled`]. Waiting partitions
     /// are dropped; running ones stop at their next checkpoint, and their memory is free
     /// then. Returns true if this ended the job.
     pub fn cancel(&self) -> bool {

@@ -16,12 +16,12 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuzk_filecoin::ProofKind;
+use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_scheduler::priority::Priority;
 
 use crate::Error;
-use cuzk_filecoin::ProofKind;
-use cuzk_filecoin::verify::PARTITION_PROOF_BYTES;
 
 pub use handle::{Ended, JobHandle};
 pub(crate) use new_job::{NewJob, Record};
@@ -36,6 +36,9 @@ pub(crate) trait Owner: Send + Sync {
 
     /// Gives a job another priority, and its waiting partitions another place.
     fn set_priority(&self, job: &Arc<JobState>, priority: Priority);
+
+    /// Returns true if the caller is a thread that jobs need for their proofs.
+    fn is_own_thread(&self) -> bool;
 }
 
 /// How a job ended. Shared, since a handle can be asked more than once.
@@ -78,7 +81,7 @@ pub struct ProofOutput {
 }
 
 impl ProofOutput {
-    /// Of all the partitions' proofs, in order.
+    /// Returns the proof of a job with these proofs of its partitions, in order.
     fn of(proofs: &[VerifiedProof]) -> Self {
         Self {
             bytes: proofs.iter().flat_map(|proof| *proof.as_bytes()).collect(),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_groth16::params::Loading;
 use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Cancellation;
@@ -21,7 +22,6 @@ use super::outcome_cell::OutcomeCell;
 use super::places::Places;
 use super::{JobTimes, Outcome, Progress, ProofOutput};
 use crate::Result;
-use cuzk_filecoin::{CircuitId, Statement};
 
 /// A job that was accepted.
 pub(crate) struct JobState {

@@ -22,6 +22,10 @@ const MOMENTS: Duration = Duration::from_secs(60);
 struct NoEngine;
 
 impl Owner for NoEngine {
+    fn is_own_thread(&self) -> bool {
+        false
+    }
+
     fn set_priority(&self, state: &Arc<JobState>, priority: Priority) {
         state.set_priority(priority);
     }

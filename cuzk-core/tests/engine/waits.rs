@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use cuzk_core::aggregate::memory_bytes;
-use cuzk_core::{Config, Engine};
+use cuzk_core::{Config, Engine, Error};
 use cuzk_filecoin::{AggregateRequest, ProofKind};
 use cuzk_groth16::aggregate::keys_bytes;
 use cuzk_testing::pools::jobs_of_one_thread;
 use cuzk_testing::{aggregate_request, folder_with_porep_key, put_srs};
+use rayon::ThreadPoolBuilder;
 
-use crate::common::{self, named};
+use crate::common::device::cores;
+use crate::common::{self, named, tiny};
 
 const KIND: ProofKind = ProofKind::WindowPost;
 
@@ -83,4 +85,26 @@ fn jobs_of_a_pool_may_aggregate() {
     let engine = Arc::new(Engine::start(config).unwrap());
     let aggregate = move |_| engine.aggregate(&aggregate_request(2)).unwrap();
     assert_eq!(jobs_of_one_thread(JOBS, aggregate).len(), JOBS);
+}
+
+/// The pool of the caller makes the proofs. A job of it that waited would wait for itself.
+#[test]
+fn a_job_of_the_engines_own_pool_does_not_wait() {
+    common::circuit_with_params(KIND);
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let devices = vec![cores(&pool)];
+    let engine = Engine::start_on(common::config(), Arc::clone(&pool), devices).unwrap();
+    let request = cuzk_testing::bundled_request(KIND);
+    let job = pool.install(|| {
+        let job = engine.submit(&request).unwrap();
+        let waited = job.wait().unwrap_err();
+        assert!(matches!(*waited, Error::OwnThread), "{waited}");
+        let preloaded = engine.preload(tiny::id(KIND)).unwrap_err();
+        assert!(matches!(preloaded, Error::OwnThread), "{preloaded}");
+        let aggregated = engine.aggregate(&aggregate_request(2)).unwrap_err();
+        assert!(matches!(aggregated, Error::OwnThread), "{aggregated}");
+        job
+    });
+    let proof = job.wait().unwrap();
+    assert_eq!(pool.install(|| job.wait()).unwrap(), proof);
 }

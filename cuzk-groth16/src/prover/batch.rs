@@ -21,12 +21,13 @@ const TOGETHER: usize = 8;
 /// Proves all instances, in order.
 ///
 /// # Errors
-/// [`ProveError::InBatch`], [`ProveError::Lengths`].
+/// [`ProveError::InBatch`], [`ProveError::Lengths`], [`ProveError::OwnThread`].
 pub(super) fn prove_all<C: Instance<Scalar> + Send>(
     prover: &Prover,
     instances: Vec<C>,
     randomness: &[Randomness],
 ) -> Result<Vec<Proved>, ProveError> {
+    prover.device.check_caller()?;
     if instances.len() != randomness.len() {
         return Err(ProveError::Lengths {
             circuits: instances.len(),

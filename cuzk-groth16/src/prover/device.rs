@@ -108,7 +108,7 @@ impl ProvingDevice {
     }
 
     /// Proves with a backend that is open already. `pool` has the threads of witnesses and
-    /// verification; the caller's threads must not belong to it.
+    /// verification. A caller that belongs to it gets no proof: [`ProveError::OwnThread`].
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, pool: Arc<ThreadPool>) -> Self {
         Self {
@@ -138,6 +138,19 @@ impl ProvingDevice {
     #[must_use]
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
+    }
+
+    /// Checks that the caller is none of the device's threads. A proof has the device while it
+    /// waits for them. One of them that waited would begin other jobs of the pool, and such a job
+    /// may want the device, too.
+    ///
+    /// # Errors
+    /// [`ProveError::OwnThread`].
+    pub(super) fn check_caller(&self) -> Result<(), ProveError> {
+        match self.pool.current_thread_index() {
+            Some(_) => Err(ProveError::OwnThread),
+            None => Ok(()),
+        }
     }
 
     /// Returns the handle that records the stages of the next proof.

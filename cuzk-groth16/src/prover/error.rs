@@ -99,6 +99,12 @@ pub enum ProveError {
         /// Why.
         source: ThreadPoolBuildError,
     },
+    /// The caller is a thread of the device, and the proof would wait for it.
+    #[error(
+        "a thread of the proving device asks for a proof, which would wait for that thread; ask \
+         for it on another thread"
+    )]
+    OwnThread,
     /// Circuits and randomness of a batch do not belong together.
     #[error("{circuits} circuits have {randomness} pairs of random scalars; each needs one")]
     Lengths {

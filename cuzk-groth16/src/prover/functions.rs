@@ -116,7 +116,7 @@ pub(crate) fn compile_and_prove<C: Instance<Scalar>>(
     let (program, witness) = compiled.map_err(|error| ProveError::of_instance(name, error))?;
     let circuit = Arc::new(Circuit::new(name, program));
     let prover = Prover::new(circuit, Arc::clone(params))?;
-    let trace = prover.device.next_trace();
+    let trace = prover.begin()?;
     let proved = prover.prove_witness(witness, randomness, None, trace)?;
     Ok((prover, proved.proof))
 }

@@ -49,7 +49,8 @@ pub use instance::RowCheck;
 pub(crate) use functions::compile_and_prove;
 
 /// Proves instances of one compiled circuit. Threads may share it. They may belong to a pool of
-/// rayon: each has one proof at a time. That pool must not be the device's.
+/// rayon: each has one proof at a time. Threads of the device's own pool get no proof:
+/// [`ProveError::OwnThread`].
 pub struct Prover {
     circuit: Arc<Circuit>,
     params: Arc<MappedParams>,
@@ -150,6 +151,7 @@ impl Prover {
     /// * [`ProveError::Shape`] if it is not the compiled circuit.
     /// * [`ProveError::Unsatisfied`] if its witness does not satisfy a row.
     /// * [`ProveError::Synthesis`], [`ProveError::Backend`], [`ProveError::Rejected`].
+    /// * [`ProveError::OwnThread`].
     pub fn prove<C: Instance<Scalar>>(&self, instance: C) -> Result<VerifiedProof, ProveError> {
         self.prove_with(instance, Randomness::from_os())
     }
@@ -165,7 +167,7 @@ impl Prover {
         instance: C,
         randomness: Randomness,
     ) -> Result<VerifiedProof, ProveError> {
-        let trace = self.device.next_trace();
+        let trace = self.begin()?;
         let witness = self.witness(instance, trace)?;
         Ok(self
             .prove_witness(witness, randomness, None, trace)?
@@ -182,7 +184,7 @@ impl Prover {
         instance: C,
         randomness: Randomness,
     ) -> Result<Proof<Bls12>, ProveError> {
-        let trace = self.device.next_trace();
+        let trace = self.begin()?;
         let witness = self.witness(instance, trace)?;
         self.make(witness, randomness, None, trace)
     }
@@ -191,7 +193,8 @@ impl Prover {
     /// side. If one has no proof, the call ends with its error.
     ///
     /// # Errors
-    /// [`ProveError::InBatch`] with the instance and an error of [`Self::prove`].
+    /// [`ProveError::InBatch`] with the instance and an error of [`Self::prove`];
+    /// [`ProveError::OwnThread`].
     pub fn prove_batch<C: Instance<Scalar> + Send>(
         &self,
         instances: Vec<C>,
@@ -221,6 +224,15 @@ impl Prover {
     ) -> Result<Vec<Proof<Bls12>>, ProveError> {
         let proved = batch::prove_all(self, instances, randomness)?;
         Ok(proved.into_iter().map(|proved| proved.proof).collect())
+    }
+
+    /// Returns the handle that records the stages of a proof.
+    ///
+    /// # Errors
+    /// [`ProveError::OwnThread`].
+    fn begin(&self) -> Result<Trace<'_>, ProveError> {
+        self.device.check_caller()?;
+        Ok(self.device.next_trace())
     }
 
     fn witness<C: Instance<Scalar>>(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bellperson::Circuit;
 use blstrs::Scalar;
 use cuzk_groth16::backend::CpuBackend;
-use cuzk_groth16::{Prover, ProvingDevice};
+use cuzk_groth16::{ProveError, Prover, ProvingDevice};
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
 use cuzk_testing::pools::jobs_of_one_thread;
 use cuzk_timeline::Stage;
@@ -102,6 +102,27 @@ fn jobs_of_a_pool_may_prove_batches() {
             assert_eq!(prover.prove_batch(instances).unwrap().len(), 2);
         },
     );
+}
+
+/// Threads of the device would wait for themselves.
+#[test]
+fn a_job_of_the_devices_own_pool_is_refused() {
+    let blank = Mimc::blank(10);
+    let resources = Arc::new(GpuResources::new().unwrap());
+    let own = Arc::new(pool());
+    let backend = CpuBackend::new(resources, Arc::clone(&own));
+    let device = ProvingDevice::new(Arc::new(backend), Arc::clone(&own));
+    let prover = prover(blank.clone(), Arc::new(device));
+    let instance = || blank.with([1, 2]);
+    let refused = own.install(|| {
+        let one = prover.prove(instance()).unwrap_err();
+        let batch = prover.prove_batch(vec![instance()]).unwrap_err();
+        [one, batch]
+    });
+    for error in refused {
+        assert!(matches!(error, ProveError::OwnThread), "{error}");
+    }
+    assert!(prover.prove(instance()).is_ok());
 }
 
 /// The first proof opens the multiples for the host's part, while it has the device.

@@ -117,14 +117,16 @@ pub fn read<S: PrimeField>(
     expected: Option<Fingerprint>,
 ) -> Result<(ProgramHeader, Program<S>), DiskError> {
     let (header, program) = map(path, expected)?;
-    if header.variables.is_some() {
-        header.check_variables(path, program.variable_counts())?;
+    if let Some(announced) = header.variables {
+        announced
+            .check(program.variable_counts())
+            .map_err(at(path))?;
     }
     Ok((header, program))
 }
 
-/// Maps a program as [`read`] does, in milliseconds at full size: the variables that its header
-/// announces are not counted in the rows. [`ProgramHeader::check_variables`] compares them.
+/// Maps a program as [`read`] does, but in milliseconds at full size: the variables that its header
+/// announces are not counted in the rows.
 ///
 /// # Errors
 /// Every [`DiskFault`] but [`DiskFault::VariableCount`].

@@ -6,12 +6,11 @@
 use super::{compiled::Program, dimensions::Dimensions, folded::Folded, tables::Counts};
 use crate::{
     csr::CsrError,
-    disk::{self, CHECKSUM_BYTES, DiskError, DiskFault, LABEL_BYTES_MAX, at, field_id},
+    disk::{self, CHECKSUM_BYTES, DiskFault, LABEL_BYTES_MAX, field_id},
     fingerprint::Fingerprint,
     variable_counts::VariableCounts,
 };
 use ff::PrimeField;
-use std::path::Path;
 
 pub(super) const MAGIC: [u8; 8] = *b"CUZKPROG";
 
@@ -104,18 +103,6 @@ impl ProgramHeader {
             num_aux: self.num_aux,
             rows: self.rows,
             nnz: self.nnz,
-        }
-    }
-
-    /// Returns an error unless the rows have the variables that the header of the file at
-    /// `path` announces, or it announces none. `counted` are those of the rows.
-    ///
-    /// # Errors
-    /// [`DiskFault::VariableCount`].
-    pub fn check_variables(&self, path: &Path, counted: VariableCounts) -> Result<(), DiskError> {
-        match self.variables {
-            Some(announced) => announced.check(counted).map_err(at(path)),
-            None => Ok(()),
         }
     }
 
@@ -224,23 +211,13 @@ impl ProgramHeader {
             return Some(Err(DiskFault::Field));
         }
         let fingerprint = Fingerprint::from_bytes(take(&mut rest)?);
-        let mut word = || take(&mut rest).map(u32::from_le_bytes);
-        let [num_inputs, num_aux, rows, root] = [word()?, word()?, word()?, word()?];
+        let [num_inputs, num_aux, rows, root] = take_words(&mut rest)?;
         let mut long = || take(&mut rest).map(u64::from_le_bytes);
         let nnz = [long()?, long()?, long()?];
-        let mut word = || take(&mut rest).map(u32::from_le_bytes);
-        let coefficients = word()?;
-        let counts = Counts {
-            parts: word()?,
-            items: word()?,
-            shapes: word()?,
-            nodes: word()?,
-            children: word()?,
-            root,
-        };
+        let [coefficients, parts, items, shapes, nodes, children] = take_words(&mut rest)?;
         let variables = match version {
             WITHOUT_VARIABLES => None,
-            _ => Some([word()?, word()?, word()?, word()?, word()?, word()?]),
+            _ => Some(VariableCounts::of_words(take_words(&mut rest)?)),
         };
         let not_a_label = DiskFault::Label { got: label_bytes };
         if label_bytes > LABEL_BYTES_MAX {
@@ -256,9 +233,16 @@ impl ProgramHeader {
             num_aux,
             rows,
             nnz,
-            variables: variables.map(VariableCounts::of_words),
+            variables,
             coefficients,
-            counts,
+            counts: Counts {
+                parts,
+                items,
+                shapes,
+                nodes,
+                children,
+                root,
+            },
         }))
     }
 }
@@ -268,6 +252,15 @@ pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (&bytes, after) = rest.split_first_chunk()?;
     *rest = after;
     Some(bytes)
+}
+
+/// The next `N` words, if there are so many.
+fn take_words<const N: usize>(rest: &mut &[u8]) -> Option<[u32; N]> {
+    let mut words = [0; N];
+    for word in &mut words {
+        *word = u32::from_le_bytes(take(rest)?);
+    }
+    Some(words)
 }
 
 pub(super) fn too_short(expected: u64, file: &[u8]) -> DiskFault {

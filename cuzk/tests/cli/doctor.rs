@@ -356,7 +356,7 @@ fn the_need_of_memory_is_that_of_the_rows() {
     let counted = look_with_circuit(&machine, circuit_file::of_earlier_version);
     let needs = |look: &Look| look.of_topic("memory")[1].clone();
     assert_eq!(needs(&announced), needs(&counted));
-    // The doctor believes a header. A proof counts the rows and replaces the file.
+    // The doctor believes a header. A proof counts the rows.
     let lie = look_with_circuit(&machine, circuit_file::that_lies);
     assert_eq!(lie.levels("memory"), ["ok", "ok"]);
 }

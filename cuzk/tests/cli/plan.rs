@@ -66,6 +66,7 @@ fn a_plan_is_one_object() {
     assert!(plan["load"].is_null());
 }
 
+/// A value, a key and a file that are wrong. cuzk-plan's own tests have a table of the others.
 #[test]
 fn a_bad_description_names_its_file_and_key_and_prints_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,12 +81,8 @@ fn a_bad_description_names_its_file_and_key_and_prints_nothing() {
             "hardware_threads = 0",
             "cpu.hardware_threads",
         ),
-        ("total_gib = 24", "total_gib = -1", "memory.total_gib"),
         ("total_gib = 24", "total_gb = 24", "total_gb"),
         ("[cpu]", "[cpu", "bad.toml"),
-        ("isa = \"ifma\"", "isa = \"sse\"", "avx2"),
-        // The key of earlier files.
-        ("isa = \"ifma\"", "ifma = true", "cpu.isa in its place"),
     ] {
         assert!(good.contains(line));
         std::fs::write(&bad, good.replacen(line, other, 1)).unwrap();

@@ -69,7 +69,7 @@ pub struct MemoryStatus {
 impl Status {
     /// Returns the state of `core` now.
     pub(super) fn of(core: &Core) -> Self {
-        let usage = core.dispatch.usage();
+        let usage = core.dispatch.admission.usage();
         let pool = core.compute.buffers.usage();
         let live = core.jobs.registry.all_live();
         let survey = Survey::of(core, usage);

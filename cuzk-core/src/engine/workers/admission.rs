@@ -32,7 +32,7 @@ use crate::timeline::{Stage, Wait};
 pub(super) fn next_admitted(core: &Core, lane: Lane) -> Option<AdmittedAttempt> {
     loop {
         core.report_memory();
-        let turn = core.dispatch.next(lane)?;
+        let turn = core.dispatch.admission.next(lane)?;
         let admitted = take_turn(core, turn, lane);
         if admitted.is_some() {
             return admitted;

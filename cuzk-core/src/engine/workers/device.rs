@@ -38,7 +38,7 @@ pub(super) fn run(core: &Core, device: usize) {
 /// Waits for the next attempt that the device may prove.
 fn next_ready(core: &Core, device: usize) -> Option<SynthesizedAttempt> {
     core.report_memory();
-    claim_ready(core, device, |takes| core.dispatch.pop_ready(takes))
+    claim_ready(core, device, |takes| core.dispatch.ready.pop_if(takes))
 }
 
 /// Returns the next attempt that the device may prove, which `pop` takes out of the queue

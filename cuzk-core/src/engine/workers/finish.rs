@@ -29,7 +29,7 @@ use crate::{Error, Result};
 /// answer.
 pub(super) fn run(core: &Core) {
     let _here = core.fleet.watchdog.enter();
-    while let Some(finishing) = core.dispatch.pop_finishing() {
+    while let Some(finishing) = core.dispatch.finishing.pop() {
         let job = Arc::clone(&finishing.attempt.job);
         let finish = || finish(core, finishing);
         if core.guarded("finish worker", &job, finish) == Some(false) {
@@ -161,7 +161,7 @@ pub(super) fn settle_proof(
     core.proved(device, &mut attempt);
     // The memory is free before anyone is told. The workers stay meanwhile, because the
     // job may have to go on when this was the last attempt of the engine.
-    let keep_open = core.dispatch.keep_open();
+    let keep_open = core.dispatch.admission.keep_open();
     #[cfg(test)]
     let memory = if is_planted(Plant::LeaksMemory) {
         std::mem::forget(memory);

@@ -116,9 +116,9 @@ impl Workers {
         self.background.join();
         self.resume.join();
         self.admitted.join();
-        core.dispatch.close_ready();
+        core.dispatch.ready.close();
         self.devices.join_all_but_the_lost(&core.fleet.watchdog);
-        core.dispatch.close_finishing();
+        core.dispatch.finishing.close();
         self.finishing.join_all_but_the_lost(&core.fleet.watchdog);
         core.fleet.watchdog.close();
         self.watchdog.join();

@@ -72,9 +72,9 @@ pub(super) fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
         return Ok(Looked::Done);
     };
     let queue = &core.assets.multiples;
-    match core.dispatch.check_need(Priority::Low, &need) {
+    match core.dispatch.admission.check(Priority::Low, &need) {
         Ok(()) => queue.has_room(id),
-        Err(over) if queue.has_no_room(id) => return Err(over),
+        Err(over) if queue.has_no_room(id) => return Err(over.into()),
         Err(_) => return Ok(Looked::Done),
     }
     let Some(_memory) = core.dispatch.admission.reserve(&need) else {

@@ -103,9 +103,10 @@ fn restore(
 /// at the next start.
 pub(super) fn run(core: &Core, recorder: &JobRecorder) {
     let waiting = &core.jobs.waiting;
-    while !core.dispatch.is_closed() {
+    while !core.dispatch.admission.is_closed() {
         let Some(next) = waiting.take(|job| may_go(core, job)) else {
-            let is_next = || core.dispatch.is_closed() || waiting.any(|job| may_go(core, job));
+            let is_next =
+                || core.dispatch.admission.is_closed() || waiting.any(|job| may_go(core, job));
             core.jobs.wait(JOURNAL_POLL, is_next);
             continue;
         };
@@ -136,12 +137,12 @@ fn resume_when_readable(core: &Core, journal: &dyn Store, waiting: &WaitingJob) 
         if let Some(resumed) = resume_if_readable(core, journal, waiting, &mut is_logged) {
             return resumed;
         }
-        let is_over = || job.has_ended() || core.dispatch.is_closed();
+        let is_over = || job.has_ended() || core.dispatch.admission.is_closed();
         core.jobs.wait(JOURNAL_POLL, is_over);
         if job.has_ended() {
             return Ok(());
         }
-        if core.dispatch.is_closed() {
+        if core.dispatch.admission.is_closed() {
             return Err(Error::ShuttingDown);
         }
     }

@@ -59,7 +59,7 @@ pub(super) fn look(core: &Core, workers: &mut LostWorkers, replace: &impl Fn(usi
     }
     // An attempt that only a rested device can take may have waited for its rest.
     if core.fleet.any_is_rested() {
-        core.dispatch.wake_devices();
+        core.dispatch.ready.wake();
     }
 }
 

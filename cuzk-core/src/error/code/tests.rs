@@ -81,6 +81,7 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             Failed,
             cuzk_filecoin::Error::synthesis("witness", &problem()).into(),
         ),
+        (Failed, Error::OwnThread),
         (
             Output,
             params(ParamsError::Generate {
@@ -312,7 +313,7 @@ fn a_lack_of_threads_names_the_limit() {
 fn places(code: ErrorCode) -> &'static [&'static str] {
     match code {
         Argument => &["id", "job"],
-        Failed => &["witness"],
+        Failed => &["witness", "thread"],
         File | Output | ParametersMissing | JournalInUse | Multiples => &["folder/name"],
         // One job of a journal can be damaged.
         JournalUnusable => &["folder/name", "job \"job\""],

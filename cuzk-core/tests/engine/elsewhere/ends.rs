@@ -90,7 +90,7 @@ fn a_job_that_goes_on_at_the_next_start_stays_with_others() {
     let folder = tempfile::tempdir().unwrap();
     let shared = Shared::start(folder.path(), true, Deed::Prove);
     let job = submit(&shared.engine, tiny::job(KIND, 2));
-    let left = shared.engine.end_within(Duration::ZERO);
+    let left = shared.engine.shutdown_within(Duration::ZERO);
     assert_eq!(left.len(), 1);
     let error = job.wait_for(MOMENTS).unwrap().unwrap_err();
     assert!(matches!(*error, Error::ShuttingDown), "{error}");

@@ -37,7 +37,13 @@ fn a_proof_of_others_is_recorded_and_not_asked_for_again() {
     let job = shared.engine.submit_bytes(b"3", named("job")).unwrap();
     let proofs = shared.proofs(KIND, 3);
     shared.prove(of(&job, 1), &proofs[1]);
-    assert_eq!(shared.engine.end_within(std::time::Duration::ZERO).len(), 1);
+    assert_eq!(
+        shared
+            .engine
+            .shutdown_within(std::time::Duration::ZERO)
+            .len(),
+        1
+    );
     drop(shared);
 
     let shared = start();

@@ -166,11 +166,9 @@ fn sizes(id: CircuitId, cache: &Path) -> Result<CircuitSizes, Unknown> {
     if !path.exists() {
         return Err(Unknown::NotCompiled);
     }
-    if let Some(announced) = circuits::announced_sizes(id, cache).map_err(unusable)? {
-        return Ok(announced);
-    }
     let circuit = circuits::open(id, cache).map_err(unusable)?;
-    Ok(circuit.sizes())
+    let announced = circuit.announced_sizes();
+    Ok(announced.unwrap_or_else(|| circuit.sizes()))
 }
 
 /// Says how many partitions fit at once.

@@ -139,7 +139,7 @@ const COLUMNS: usize = 100;
 /// Where a finding begins in its line, behind its level and its topic.
 const TEXT_AT: usize = 24;
 
-/// The text before a remedy, and its columns.
+/// The text before a remedy.
 const REMEDY: &str = "-> ";
 
 fn text(report: &DoctorReport) -> String {

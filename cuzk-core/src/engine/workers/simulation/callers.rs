@@ -109,7 +109,7 @@ impl World<'_> {
         let core = &self.life.core;
         let (bytes, priority) = (request.to_bytes(), priority_of(request.kind));
         let decode = || Request::decode(&bytes);
-        let before = core.dispatch.usage().waiting;
+        let before = core.dispatch.admission.usage().waiting;
         let row = options.id.as_ref().and_then(|id| self.disk.row(id));
         let submission = Submission {
             request,

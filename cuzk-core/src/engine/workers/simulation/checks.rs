@@ -239,7 +239,7 @@ impl World<'_> {
     }
 
     fn check_memory(&mut self) -> Checked {
-        let usage = self.life.core.dispatch.usage();
+        let usage = self.life.core.dispatch.admission.usage();
         self.report.note(&usage);
         if usage.used_bytes > usage.total_bytes {
             return Err(Violation::Memory(format!("{usage:?}")));
@@ -315,7 +315,7 @@ impl World<'_> {
                 "a worker has an attempt at the end".to_owned(),
             ));
         }
-        let usage = self.life.core.dispatch.usage();
+        let usage = self.life.core.dispatch.admission.usage();
         if usage.used_bytes != usage.idle_bytes || usage.running + usage.waiting > 0 {
             return Err(Violation::Memory(format!("at the end {usage:?}")));
         }

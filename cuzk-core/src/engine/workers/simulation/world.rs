@@ -180,7 +180,7 @@ impl<'b> World<'b> {
 
     fn is_done(&self) -> bool {
         let is_over = |job: &Tracked| job.outcome.is_some();
-        let usage = self.life.core.dispatch.usage();
+        let usage = self.life.core.dispatch.admission.usage();
         let all_over = self.jobs.iter().all(is_over);
         // A partition of a job that has ended may wait to be finished.
         all_over && usage.running + usage.waiting == 0 && self.life.is_at_rest()

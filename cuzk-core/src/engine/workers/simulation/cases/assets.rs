@@ -52,7 +52,7 @@ fn a_circuit_is_loaded_charged_and_let_go_of() {
     assert!(!preload(core, id).unwrap().already_loaded);
     assert_eq!(case.is_loaded(id), [true; 2]);
     assert!(preload(core, id).unwrap().already_loaded);
-    let usage = core.dispatch.usage();
+    let usage = core.dispatch.admission.usage();
     let (key, shared_bytes) = core.assets.costs.shared(id).unwrap();
     assert_eq!(key, id.into());
     assert_eq!(
@@ -62,7 +62,7 @@ fn a_circuit_is_loaded_charged_and_let_go_of() {
     let gone = evict(core, id).unwrap();
     assert_eq!((gone.was_loaded, gone.freed_bytes), (true, shared_bytes));
     assert_eq!(case.is_loaded(id), [false; 2]);
-    assert_eq!(core.dispatch.usage().used_bytes, 0);
+    assert_eq!(core.dispatch.admission.usage().used_bytes, 0);
     assert_eq!(case.life.devices[1].evictions(), (1, 0));
     let gone = evict(core, id).unwrap();
     assert_eq!((gone.was_loaded, gone.freed_bytes), (false, 0));

@@ -86,7 +86,7 @@ fn kept_memory_makes_room_for_a_pass() {
     case.accept(POREP, 2);
     let mut admitted = case.admit(Lane::Common).unwrap();
     let (core, buffers) = (case.core(), &case.core().compute.buffers);
-    let usage = core.dispatch.usage();
+    let usage = core.dispatch.admission.usage();
     let rest = Need::own(usage.total_bytes - usage.used_bytes);
     let _rest = reserve(core, &rest, &Checkpoint::never()).unwrap();
     drop(buffers.take(1 << 16).unwrap());

@@ -111,7 +111,7 @@ fn kept_memory_makes_room_for_what_has_its_turn() {
     let never = Checkpoint::never();
     core.make_room(&[], &never);
     assert_eq!(buffers.kept_bytes(), kept_bytes, "there is room for both");
-    let total_bytes = core.dispatch.usage().total_bytes;
+    let total_bytes = core.dispatch.admission.usage().total_bytes;
     let all = reserve(core, &Need::own(total_bytes), &never).unwrap();
     core.make_room(&[], &never);
     assert_eq!(buffers.kept_bytes(), 0);
@@ -129,7 +129,7 @@ fn kept_memory_makes_room_for_what_is_admitted() {
     let (core, buffers) = (case.core(), &case.core().compute.buffers);
     let own_bytes = core.assets.costs.known(job.circuit(), Lane::Common);
     let own_bytes = own_bytes.unwrap().own_bytes;
-    let usage = core.dispatch.usage();
+    let usage = core.dispatch.admission.usage();
     let rest = Need::own(usage.total_bytes - usage.used_bytes - own_bytes);
     let _rest = reserve(core, &rest, &Checkpoint::never()).unwrap();
     drop(buffers.take(1 << 16).unwrap());

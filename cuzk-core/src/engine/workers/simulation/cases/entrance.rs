@@ -56,7 +56,7 @@ fn a_job_waits_behind_a_more_urgent_one_in_the_journal() {
     assert!(case.in_journal(&first) && case.in_journal(&later));
     let urgent = case.submit(request(WINDOW, 1), waits("urgent")).unwrap();
     assert!(!case.in_journal(&urgent), "there is room for it");
-    assert_eq!(case.core().dispatch.usage().waiting, 3);
+    assert_eq!(case.core().dispatch.admission.usage().waiting, 3);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_job_that_comes_too_late_to_the_journal_is_refused() {
     let case = of_three();
     let core = case.core();
     let job = case.accept(POREP, 3);
-    core.dispatch.close();
+    core.dispatch.admission.close();
     assert!(matches!(enter(core, &job, true), Err(Error::ShuttingDown)));
     assert!(!case.in_journal(&job));
 }
@@ -128,7 +128,7 @@ fn jobs_are_taken_out_of_the_journal_while_few_partitions_wait() {
     case.accept(POREP, 31);
     let small = case.accept(POREP, 1);
     core.end(&small, Error::Cancelled);
-    assert_eq!(core.dispatch.usage().waiting, 31);
+    assert_eq!(core.dispatch.admission.usage().waiting, 31);
     assert!(may_go(core, &small));
     assert!(!may_go(core, &large), "31 and 90 are more than 100");
     case.accept(POREP, 1);

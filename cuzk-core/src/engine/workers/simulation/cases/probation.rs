@@ -113,10 +113,10 @@ fn a_device_is_given_up_after_its_time() {
     assert!(fault.contains("did not answer within 60 s"), "{fault}");
     assert!(report.quarantined);
     assert_eq!(case.waiting(), [(job.number(), 0, Lane::Retry)]);
-    let used_bytes = case.core().dispatch.usage().used_bytes;
+    let used_bytes = case.core().dispatch.admission.usage().used_bytes;
     assert!(case.answer(region).is_none());
     assert!(
-        case.core().dispatch.usage().used_bytes < used_bytes,
+        case.core().dispatch.admission.usage().used_bytes < used_bytes,
         "its memory is free"
     );
     case.work();

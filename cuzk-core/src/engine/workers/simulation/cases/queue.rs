@@ -51,9 +51,9 @@ fn a_drain_holds_what_can_wait_and_nothing_else() {
 fn a_closed_engine_accepts_nothing_and_does_what_it_has() {
     let case = Case::new(1, false);
     let (core, job) = (case.core(), case.accept(POREP, 1));
-    assert!(!core.dispatch.is_closed());
+    assert!(!core.dispatch.admission.is_closed());
     core.close();
-    assert!(core.dispatch.is_closed());
+    assert!(core.dispatch.admission.is_closed());
     let check = core.dispatch.check_room(0).unwrap_err();
     assert!(matches!(check, Error::ShuttingDown));
     for kind in [POREP, WINNING] {
@@ -87,7 +87,7 @@ fn a_queue_takes_what_it_has_room_for() {
     case.core()
         .queue(&job, vec![0, 1], Entrance::AtOnce)
         .unwrap();
-    assert_eq!(dispatch.usage().waiting, 4);
+    assert_eq!(dispatch.admission.usage().waiting, 4);
     assert!(dispatch.check_room(0).is_ok());
     assert!(dispatch.check_room(1).is_err());
 }
@@ -96,10 +96,13 @@ fn a_queue_takes_what_it_has_room_for() {
 fn a_need_that_can_never_be_met_is_an_error_at_once() {
     let case = Case::new(1, false);
     let (core, dispatch) = (case.core(), &case.core().dispatch);
-    let total_bytes = dispatch.usage().total_bytes;
-    let check = |bytes| dispatch.check_need(Priority::Normal, &Need::own(bytes));
-    assert!(check(total_bytes).is_ok());
-    assert!(matches!(check(total_bytes + 1), Err(Error::OverBudget(_))));
+    let total_bytes = dispatch.admission.usage().total_bytes;
+    let check = |bytes| {
+        dispatch
+            .admission
+            .check(Priority::Normal, &Need::own(bytes))
+    };
+    assert!(check(total_bytes).is_ok() && check(total_bytes + 1).is_err());
     let reserve = |bytes| preload::reserve(core, &Need::own(bytes), &Checkpoint::never());
     drop(reserve(total_bytes).unwrap());
     assert!(matches!(
@@ -248,17 +251,17 @@ fn nothing_enters_a_closed_queue_behind_the_devices() {
     let job = case.accept(POREP, 2);
     case.make_ready(1);
     let finishing = case.start(0, Deed::Prove).unwrap();
-    case.core().dispatch.close_finishing();
+    case.core().dispatch.finishing.close();
     device::hand_over(case.core(), finishing);
-    assert!(case.core().dispatch.pop_finishing().is_none());
+    assert!(case.core().dispatch.finishing.pop().is_none());
     let outcome = job.outcome().unwrap();
     assert!(matches!(*outcome.unwrap_err(), Error::ShuttingDown));
 
     let job = case.accept(POREP, 1);
     let ready = case.synthesize().unwrap();
-    case.core().dispatch.close_ready();
+    case.core().dispatch.ready.close();
     synthesis::hand_over(case.core(), ready);
-    assert!(case.core().dispatch.pop_ready(|_| true).is_none());
+    assert!(case.core().dispatch.ready.pop_if(|_| true).is_none());
     let outcome = job.outcome().unwrap();
     assert!(matches!(*outcome.unwrap_err(), Error::ShuttingDown));
 }

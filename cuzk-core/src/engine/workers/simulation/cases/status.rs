@@ -196,7 +196,7 @@ fn a_status_shows_what_is_charged() {
     case.accept(POREP, 2);
     let admitted = case.admit(Lane::Common).unwrap();
     let status = case.status();
-    let usage = case.core().dispatch.usage();
+    let usage = case.core().dispatch.admission.usage();
     assert_eq!(status.memory.used_bytes, usage.used_bytes);
     assert_eq!(status.memory.total_bytes, usage.total_bytes);
     let [asset] = &status.assets[..] else {
