@@ -95,6 +95,26 @@ fn a_submission_waits_and_writes_the_proof() {
     });
 }
 
+/// There is no terminal, so the log has a line when partitions are done. It has each line once.
+#[test]
+fn a_wait_says_how_many_partitions_are_done() {
+    let fake = Fake::start(true);
+    let (request, out) = (bundled("porep"), fake.path("proof"));
+    let submission = [&submission(&request, &out)[..], &["--id", "porep-1-2"]].concat();
+    let out = out.to_str().unwrap();
+    for arguments in [submission, vec!["await", "porep-1-2", "--out", out]] {
+        fake.script(|script| {
+            script.calls.clear();
+            script.reports_before_an_end = 2;
+        });
+        let output = run(&fake.address(), &arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let told = said.matches("porep-1-2: 1 of 2 partitions done").count();
+        assert_eq!(told, 1, "{said}");
+    }
+}
+
 #[test]
 fn a_submission_without_a_wait_prints_the_job_alone() {
     let fake = Fake::start(true);
@@ -121,8 +141,14 @@ fn a_call_that_is_refused_for_now_is_repeated() {
     fake.then_refuse(Code::Unavailable);
     fake.then_refuse(Code::ResourceExhausted);
     fake.then(End::Timeout, "");
-    text(&fake, &submission(&request, &out));
+    let output = run(&fake.address(), &submission(&request, &out));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
     assert_eq!(fake.script(|script| script.requests.len()), 4);
+    // The reason of each call that is made again is said.
+    let told = said.matches("calling again, for 300 s at most: ").count();
+    assert_eq!(told, 2, "{said}");
+    assert!(said.contains("has no room"), "{said}");
 
     fake.then_refuse(Code::Unavailable);
     let once = [&submission(&request, &out)[..], &["--retry-s", "0"]].concat();

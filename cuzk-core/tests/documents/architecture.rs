@@ -56,16 +56,41 @@ fn what_must_not_happen_is_tested() {
     }
 }
 
-/// Where a document's links lead that stay in the repository.
-fn links(text: &str) -> impl Iterator<Item = &str> {
+/// Where a document's links lead that stay in the repository: a path, which is empty for the document
+/// itself, and the name of a section, which is empty for the whole of a file.
+fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = text.split("](").skip(1);
-    let targets = targets.filter_map(|rest| rest.split(&[')', '#'][..]).next());
-    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+    let targets = targets.filter_map(|rest| rest.split(')').next());
+    let targets = targets.filter(|target| !target.is_empty() && !target.contains("://"));
+    targets.map(|target| target.split_once('#').unwrap_or((target, "")))
+}
+
+/// Returns the names by which links reach the sections of a document.
+fn sections(text: &str) -> Vec<String> {
+    let mut is_code = false;
+    let headings = text.lines().filter(|line| {
+        is_code ^= line.starts_with("```");
+        !is_code && line.starts_with('#')
+    });
+    let name = |heading: &str| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|&letter| {
+            letter.is_alphanumeric() || letter == '-' || letter == '_' || letter == ' '
+        });
+        kept.map(|letter| if letter == ' ' { '-' } else { letter })
+            .collect()
+    };
+    headings.map(name).collect()
 }
 
 /// Returns the paths of the documents, among them every page of `docs/`.
 fn documents() -> Vec<PathBuf> {
-    let names = ["README.md", "ARCHITECTURE.md", "benches/README.md"];
+    let names = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "benches/README.md",
+        "clients/go/README.md",
+    ];
     let pages = fs::read_dir(root().join("docs")).unwrap();
     let pages = pages.map(|entry| entry.unwrap().path());
     let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -82,9 +107,17 @@ fn links_of_documents_lead_somewhere() {
     for path in documents() {
         let document = path.display();
         let text = fs::read_to_string(&path).unwrap();
-        for link in links(&text) {
-            let target = path.parent().unwrap().join(link);
+        for (link, section) in links(&text) {
+            let target = match link {
+                "" => path.clone(),
+                _ => path.parent().unwrap().join(link),
+            };
             assert!(target.exists(), "{document}: {link}");
+            if !section.is_empty() {
+                let there = sections(&fs::read_to_string(&target).unwrap());
+                let is_there = there.iter().any(|name| name == section);
+                assert!(is_there, "{document}: {link}#{section}: {there:?}");
+            }
             all += 1;
         }
     }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cuzk_server::client::{Client, Patience};
+use cuzk_server::client::Client;
 use cuzk_server::wire::v1::AwaitProofResponse;
 use cuzk_server::wire::v1::await_proof_response::Status;
 use tokio::time::sleep;
 
 use super::client::{Daemon, wait};
+use super::waiting::{Again, LOOK, show_progress};
 use super::{Context, job_end};
 use crate::failure::Failure;
 use crate::output_path::OutputPath;
@@ -37,10 +38,13 @@ pub(crate) struct Await {
 pub(crate) fn run(context: &Context, args: &Await) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
     let spinner = progress::spinner("waiting for the proof");
+    let mut again = Again::new(args.retry_s, &spinner);
     let end = wait("the job goes on; await it again", async {
-        let mut patience = Patience::new(Duration::from_secs(args.retry_s));
-        let client = args.daemon.connect_again(&mut patience).await?;
-        await_proof(&client, args, patience).await
+        let client = args.daemon.connect_again(&mut again).await?;
+        tokio::select! {
+            end = await_proof(&client, args, again) => end,
+            never = show_progress(&client, &args.job, &spinner) => match never {},
+        }
     });
     spinner.finish_and_clear();
     job_end::finish(context.json, None, &out, &end?)
@@ -49,7 +53,7 @@ pub(crate) fn run(context: &Context, args: &Await) -> Result<(), Failure> {
 async fn await_proof(
     client: &Client,
     args: &Await,
-    mut patience: Patience,
+    mut again: Again,
 ) -> Result<AwaitProofResponse, Failure> {
     let limit = args.timeout_s.map(Duration::from_secs);
     let start = Instant::now();
@@ -59,10 +63,10 @@ async fn await_proof(
         match client.await_proof(&args.job, left).await {
             // Without a limit the wait was the daemon's to end.
             Ok(end) if end.status() == Status::Timeout && limit.is_none() => {
-                sleep(Duration::from_secs(1)).await;
+                sleep(LOOK).await;
             }
             Ok(end) => return Ok(end),
-            Err(error) => sleep(patience.pause(began, error)?).await,
+            Err(error) => again.pause(began, error).await?,
         }
     }
 }

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use cuzk_core::config::Address;
 use cuzk_core::error::ErrorCode;
-use cuzk_server::client::{Client, ClientError, Credentials, Patience};
+use cuzk_server::client::{Client, ClientError, Credentials};
 
+use super::waiting::Again;
 use crate::failure::{Failure, failed};
 use crate::interrupt::Interrupt;
 
@@ -60,7 +61,7 @@ impl Daemon {
 
     /// Connects to the daemon, and connects again if it ends the connection at once: it may
     /// restart. Where nothing answers the first time, the address may be wrong.
-    pub(crate) async fn connect_again(&self, patience: &mut Patience) -> Result<Client, Failure> {
+    pub(super) async fn connect_again(&self, again: &mut Again) -> Result<Client, Failure> {
         let credentials = self.credentials()?;
         let mut was_there = false;
         loop {
@@ -69,7 +70,7 @@ impl Daemon {
                 Ok(client) => return Ok(client),
                 Err(error) if was_there || matches!(error, ClientError::Lost { .. }) => {
                     was_there = true;
-                    tokio::time::sleep(patience.pause(began, error)?).await;
+                    again.pause(began, error).await?;
                 }
                 Err(error) => return Err(error.into()),
             }

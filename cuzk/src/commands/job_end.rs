@@ -60,8 +60,8 @@ pub(super) fn finish(
     }
     out.write(&end.proof)?;
     let report = JobReport {
-        request: request.map(|path| path.display().to_string()),
-        out: out.path().display().to_string(),
+        request: request.map(|path| output::shown(path)),
+        out: output::shown(out.path()),
         job_id: job.clone(),
         proof_bytes: end.proof.len(),
         queue_wait_ms: end.queue_wait_ms,

@@ -32,6 +32,7 @@ pub(crate) mod tune;
 pub(crate) mod vanilla;
 pub(crate) mod verify;
 pub(crate) mod version;
+mod waiting;
 pub(crate) mod worker;
 
 use std::path::Path;

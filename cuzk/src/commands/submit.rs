@@ -3,14 +3,13 @@
 //! The invariant: a call that is repeated sends the same request, so that the daemon attaches
 //! it to the job that it has.
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::slice;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use cuzk_core::Priority;
-use cuzk_server::client::{Client, Patience, check_size, read_request};
+use cuzk_server::client::{Client, check_size, read_request};
 use cuzk_server::wire::v1::await_proof_response::Status;
 use cuzk_server::wire::v1::{self, AwaitProofResponse, SubmitProofRequest};
 use indicatif::ProgressBar;
@@ -18,16 +17,12 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::client::{Daemon, wait};
-use super::daemon_report::DaemonReport;
+use super::waiting::{Again, LOOK, show_progress};
 use super::{Context, REQUEST_MAX_BYTES, job_end, read};
 use crate::failure::Failure;
 use crate::output;
 use crate::output_path::OutputPath;
 use crate::progress;
-
-/// The time between two looks at the progress, and between calls that a daemon lets go of
-/// although their job runs.
-const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
@@ -70,16 +65,16 @@ pub(crate) fn run(context: &Context, args: &Submit) -> Result<(), Failure> {
     let out = args.out.as_deref().map(OutputPath::new).transpose()?;
     OutputPath::check_no_request(out.iter(), slice::from_ref(&args.request))?;
     let request = request(args)?;
-    let mut patience = Patience::new(Duration::from_secs(args.retry_s));
     let Some(out) = out else {
-        return enqueue(context, args, request, patience);
+        return enqueue(context, args, request);
     };
     let left = "the job goes on unless it is a WinningPoSt; give the command again for its proof";
     let spinner = progress::spinner("waiting for the proof");
+    let mut again = Again::new(args.retry_s, &spinner);
     let end = wait(left, async {
-        let client = args.daemon.connect_again(&mut patience).await?;
+        let client = args.daemon.connect_again(&mut again).await?;
         tokio::select! {
-            end = prove(&client, &request, patience) => end,
+            end = prove(&client, &request, again) => end,
             never = show_progress(&client, &request.request_id, &spinner) => match never {},
         }
     });
@@ -89,7 +84,7 @@ pub(crate) fn run(context: &Context, args: &Submit) -> Result<(), Failure> {
 
 fn request(args: &Submit) -> Result<SubmitProofRequest, Failure> {
     let bytes = read(&args.request, REQUEST_MAX_BYTES)?;
-    let of_file = |failure: Failure| failure.of(args.request.display());
+    let of_file = |failure: Failure| failure.of(output::shown(&args.request));
     let mut request = read_request(bytes).map_err(|error| of_file(error.into()))?;
     // Before a daemon is waited for.
     check_size(&request).map_err(|error| of_file(error.into()))?;
@@ -107,20 +102,16 @@ fn request(args: &Submit) -> Result<SubmitProofRequest, Failure> {
     Ok(request)
 }
 
-fn enqueue(
-    context: &Context,
-    args: &Submit,
-    request: SubmitProofRequest,
-    mut patience: Patience,
-) -> Result<(), Failure> {
+fn enqueue(context: &Context, args: &Submit, request: SubmitProofRequest) -> Result<(), Failure> {
     let left = "the daemon may have the job; give the command again";
+    let mut again = Again::new(args.retry_s, &ProgressBar::hidden());
     let reply = wait(left, async {
-        let client = args.daemon.connect_again(&mut patience).await?;
+        let client = args.daemon.connect_again(&mut again).await?;
         loop {
             let began = Instant::now();
             match client.submit(request.clone()).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => sleep(patience.pause(began, error)?).await,
+                Err(error) => again.pause(began, error).await?,
             }
         }
     })?;
@@ -135,35 +126,14 @@ fn enqueue(
 async fn prove(
     client: &Client,
     request: &SubmitProofRequest,
-    mut patience: Patience,
+    mut again: Again,
 ) -> Result<AwaitProofResponse, Failure> {
     loop {
         let began = Instant::now();
         match client.prove(request.clone()).await {
             Ok(end) if end.status() == Status::Timeout => sleep(LOOK).await,
             Ok(end) => return Ok(end),
-            Err(error) => sleep(patience.pause(began, error)?).await,
+            Err(error) => again.pause(began, error).await?,
         }
     }
-}
-
-/// Shows the progress of the request's job, if the daemon says it and someone sees it.
-async fn show_progress(client: &Client, id: &str, spinner: &ProgressBar) -> Infallible {
-    while !spinner.is_hidden() {
-        sleep(LOOK).await;
-        let Ok(json) = client.report().await else {
-            continue;
-        };
-        let report = DaemonReport::parse(&json);
-        let ours = |job: &&super::daemon_report::Job| job.job_id.starts_with(id);
-        if let Some(job) = report
-            .iter()
-            .flat_map(|report| &report.pipelines)
-            .find(ours)
-        {
-            let (done, all) = (job.partitions_done, job.total_partitions);
-            spinner.set_message(format!("proving: {done} of {all} partitions done"));
-        }
-    }
-    std::future::pending().await
 }

@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     drop(doing);
     let report = VanillaReport {
         circuit: id.to_string(),
-        request: args.out.display().to_string(),
+        request: output::shown(&args.out),
         request_bytes,
         sector: if is_sealed { "sealed" } else { "sparse" },
         make_s,

@@ -129,7 +129,7 @@ fn measure_all(
 ) -> Result<State, Failure> {
     let interrupt = Interrupt::watch()?;
     let left = match &args.state {
-        Some(path) => format!("{}: the same command goes on there", path.display()),
+        Some(path) => format!("{}: the same command goes on there", output::shown(path)),
         None => "nothing is kept; with --state FILE the command could go on".to_owned(),
     };
     let (rounds, settings) = (args.rounds(), settings.to_vec());

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::arm::Setting;
 use super::sample::Sample;
 use crate::failure::{Failure, failed};
+use crate::output;
 
 /// The properties that all measurements of a file have in common.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +109,7 @@ impl State {
 
 /// Reads whole lines. All must be of `subject`.
 fn read(text: &[u8], subject: &Subject, path: &Path) -> Result<Vec<Measured>, Failure> {
-    let problem = |problem: &str| Failure::input(format!("{}: {problem}", path.display()));
+    let problem = |problem: &str| Failure::input(format!("{}: {problem}", output::shown(path)));
     let bad = |line: usize| problem(&format!("line {line} is not of a sweep; name another file"));
     let mut lines = text
         .split(|byte| *byte == b'\n')

@@ -29,6 +29,8 @@ pub(crate) struct Script {
     pub(crate) calls: Vec<String>,
     /// The jobs that run, as the next calls of Drain say it.
     pub(crate) running: VecDeque<u32>,
+    /// The calls of GetReport before which no job ends.
+    pub(crate) reports_before_an_end: usize,
 }
 
 #[derive(Clone, Default)]
@@ -137,7 +139,12 @@ impl Service {
     }
 
     fn end(&self, job_id: String) -> Result<v1::AwaitProofResponse, Status> {
-        match self.0.lock().unwrap().ends.pop_front() {
+        let mut script = self.0.lock().unwrap();
+        let reports = script.calls.iter().filter(|call| *call == "report");
+        if reports.count() < script.reports_before_an_end {
+            return Ok(ended(End::Timeout));
+        }
+        match script.ends.pop_front() {
             Some(Ok(end)) => Ok(end),
             Some(Err(code)) => Err(Status::new(code, "said the daemon")),
             None => Ok(v1::AwaitProofResponse {

@@ -295,6 +295,15 @@ fn a_name_with_control_characters_reaches_no_terminal() {
     assert!(!said.contains('\u{1b}'), "{said}");
     assert!(said.contains("no\\u{1b}[2Jsuch\\nfile: "), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+
+    // A list has a line for the folder and one for each file, whatever its name.
+    let cache = tempfile::tempdir().unwrap();
+    let name = "a\nverified\u{1b}[2J.params";
+    std::fs::write(cache.path().join(name), "").unwrap();
+    let listed = cuzk_in(cache.path(), &["params", "list"]);
+    let lines = String::from_utf8(listed.stdout).unwrap();
+    assert!(lines.contains("a\\nverified\\u{1b}[2J.params"), "{lines}");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
 }
 
 #[test]

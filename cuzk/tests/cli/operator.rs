@@ -189,6 +189,7 @@ fn parameters_that_were_made_here_are_not_called_damaged() {
         }
     }
     let srs = ["params", "generate-srs", "--proofs", "2"];
-    run(&[&srs[..], &["--i-know-this-is-insecure"]].concat());
+    // `params generate` has this word, and either command takes both.
+    run(&[&srs[..], &["--i-know-these-are-insecure"]].concat());
     assert_eq!(states(&["--check"]), ["test-parameters"]);
 }

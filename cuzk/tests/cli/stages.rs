@@ -89,6 +89,24 @@ fn each_stage_of_the_help_is_tried() {
     assert_eq!(tried, named);
 }
 
+/// The page for operators has each stage in a row of its table, once.
+#[test]
+fn the_page_has_each_stage() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/command-line.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, table) = page
+        .split_once("| stage | measures |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with("| "));
+    let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    let mut named: Vec<_> = names.map(|name| name.trim().trim_matches('`')).collect();
+    let quick = QUICK.map(|(stage, _)| stage);
+    let mut stages = [&quick[..], &ENGINES, &DEVICES, &ELSEWHERE].concat();
+    named.sort_unstable();
+    stages.sort_unstable();
+    assert_eq!(named, stages);
+}
+
 #[test]
 fn quick_stages_print_the_machine_and_their_lines() {
     generate("window-post");

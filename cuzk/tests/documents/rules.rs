@@ -57,8 +57,12 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
         NotRun("it links the library for C; .ci/ffi-check does the same"),
     ),
     (
+        "(cd cuzk-ffi/examples/go",
+        NotRun("it needs Go; .ci/ffi-check builds the same"),
+    ),
+    (
         "LD_LIBRARY_PATH=target/release",
-        NotRun("its program is C's; .ci/ffi-check runs it"),
+        NotRun("its program is C's or Go's; .ci/ffi-check runs both"),
     ),
     ("cuzk prove --request ni.json", NotRun(PARTITIONS)),
     ("cuzk aggregate --porep ni.json", NotRun(PARTITIONS)),

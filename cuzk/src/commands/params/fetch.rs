@@ -233,7 +233,7 @@ fn printed(context: &Context, report: Report, started: Instant) -> FetchReport {
         problem: source.out,
     });
     FetchReport {
-        folder: context.config.srs.param_cache.display().to_string(),
+        folder: output::shown(&context.config.srs.param_cache),
         files: files.collect(),
         sources: sources.collect(),
         fetched_bytes,

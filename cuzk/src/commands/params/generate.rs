@@ -35,7 +35,7 @@ pub(crate) struct ParamsGenerate {
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Needed for 512MiB and larger, because real parameters have the same name.
-    #[arg(long)]
+    #[arg(long, alias = "i-know-this-is-insecure")]
     pub(crate) i_know_these_are_insecure: bool,
 }
 

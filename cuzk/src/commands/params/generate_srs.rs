@@ -24,7 +24,7 @@ pub(crate) struct ParamsGenerateSrs {
     #[arg(long, default_value_t = SEED)]
     pub(crate) seed: u64,
     /// Needed, because the networks' SRS has the same name.
-    #[arg(long)]
+    #[arg(long, alias = "i-know-these-are-insecure")]
     pub(crate) i_know_this_is_insecure: bool,
 }
 

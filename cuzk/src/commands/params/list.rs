@@ -71,7 +71,7 @@ pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
         });
     }
     let report = ListReport {
-        folder: folder.display().to_string(),
+        folder: output::shown(folder),
         files,
     };
     output::print(context.json, &report, text)
@@ -122,7 +122,7 @@ fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
     let hashed = hashed.map_err(|error| Failure::file(&path, &error))?;
     let digest = hashed.digest();
     if let Err(error) = hashed.note() {
-        tracing::warn!("{}: the digest cannot be noted: {error}", folder.display());
+        tracing::warn!("{}: the digest cannot be noted: {error}", output::shown(folder));
     }
     Ok(digest)
 }
@@ -138,7 +138,7 @@ fn text(report: &ListReport) -> String {
         let state = file.state.as_str();
         lines.push(format!(
             "{state:<15}  {circuit:<20}  {bytes:>10}  {}",
-            file.name
+            output::shown(Path::new(&file.name))
         ));
     }
     let mut explained: Vec<_> = report.files.iter().map(|file| file.state).collect();

@@ -62,7 +62,7 @@ pub(super) fn run(context: &Context, args: &ParamsPrepare) -> Result<(), Failure
     let written = make(context, id, args.limit.as_u64())?;
     let report = PrepareReport {
         circuit: id.to_string(),
-        multiples: written.path.display().to_string(),
+        multiples: shown(&written.path),
         file_bytes: written.file_bytes,
         rows: written.rows,
         prepare_s: started.elapsed().as_secs_f64(),

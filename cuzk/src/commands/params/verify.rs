@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context, args: &ParamsVerify) -> Result<(), Failure>
     must_hold(path, checked.map_err(cuzk_core::Error::from)?)?;
     let report = VerifyReport {
         circuit: id.to_string(),
-        params: path.display().to_string(),
+        params: shown(path),
         valid: true,
         not_checked: NOT_CHECKED,
         points: lengths.ic + lengths.h + lengths.l + lengths.a + 2 * lengths.b,

@@ -104,10 +104,10 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     let machine = describe(&config, isa, costs, assumed);
     let text = toml_text(&machine)?;
     // The written text must read back.
-    Machine::parse(&args.out.display().to_string(), &text).map_err(failed)?;
+    Machine::parse(&output::shown(&args.out), &text).map_err(failed)?;
     out.write(text.as_bytes())?;
     output::print_beside(out.is_stdout(), context.json, &machine, |_| {
-        format!("wrote {}", args.out.display())
+        format!("wrote {}", output::shown(&args.out))
     })
 }
 

@@ -112,7 +112,7 @@ fn input(error: impl std::fmt::Display) -> Failure {
 
 /// Returns the name and the text of a description.
 fn read(path: &Path) -> Result<(String, String), Failure> {
-    let name = path.display().to_string();
+    let name = output::shown(path);
     let bytes = super::read(path, FILE_MAX_BYTES)?;
     let text = String::from_utf8(bytes)
         .map_err(|error| Failure::input(format!("{name}: {error}; write it in UTF-8")))?;

@@ -152,7 +152,7 @@ fn left(order: &Order, job: &JobHandle, journal: Option<&Path>) -> String {
     match journal {
         Some(journal) if job.id().is_some() => format!(
             "{name}: {partitions} and kept in {}; give the same command again to prove the rest",
-            journal.display()
+            shown(journal)
         ),
         _ if order.path.is_none() => format!("{name}: {partitions}, and nothing of it is kept"),
         _ => format!(
