@@ -79,7 +79,8 @@ fn judge_machine(budget_bytes: u64, total_bytes: Option<u64>, free_bytes: Option
 struct Needs {
     partition_bytes: u64,
     circuit_bytes: u64,
-    params_bytes: u64,
+    /// `None` if they are not there.
+    params_bytes: Option<u64>,
 }
 
 /// The reason why the needs of a circuit are not known.
@@ -116,8 +117,8 @@ fn of_circuit(id: CircuitId, needs: Result<Needs, Unknown>, usable_bytes: u64) -
             ),
             format!(
                 "run `cuzk doctor` again when the machine is less busy; a file of an earlier cuzk \
-                 is slow to read, and `cuzk pce build --kind {} --sector-size {} --out FILE` \
-                 writes one that is not",
+                 is slow to read, and `cuzk pce build --kind {} --sector-size {}` writes one that \
+                 is not",
                 id.kind, id.sector_size
             ),
         ),
@@ -132,7 +133,7 @@ fn read_needs(config: &Config, id: CircuitId) -> Result<Receiver<Result<Needs, U
     let cache = &config.srs.param_cache;
     let files = circuits::parameter_files(id).map_err(|error| unusable(&error))?;
     let params = ParamCache::new(cache).params_path(&files);
-    let params_bytes = params.metadata().map_or(0, |metadata| metadata.len());
+    let params_bytes = params.metadata().ok().map(|metadata| metadata.len());
     let workspace = config.cpu_workspace();
     let on_cpu = config.gpus.devices == Devices::Cpu;
     let (cache, (send, received)) = (cache.clone(), mpsc::channel());
@@ -175,11 +176,15 @@ fn sizes(id: CircuitId, cache: &Path) -> Result<CircuitSizes, Unknown> {
 fn judge(id: &str, needs: Needs, usable_bytes: u64) -> Finding {
     let each_bytes = needs.partition_bytes.max(1);
     let room_bytes = usable_bytes.saturating_sub(needs.circuit_bytes);
-    let beside_params = room_bytes.saturating_sub(needs.params_bytes) / each_bytes;
+    let params_bytes = needs.params_bytes.unwrap_or(0);
+    let beside_params = room_bytes.saturating_sub(params_bytes) / each_bytes;
     let without_params = room_bytes / each_bytes;
     let partition = gib(needs.partition_bytes);
-    let params = gib(needs.params_bytes);
-    let text = format!("{id}: a partition takes {partition} GiB, its parameters {params} GiB");
+    let params = match needs.params_bytes {
+        Some(bytes) => format!("its parameters {} GiB", gib(bytes)),
+        None => "its parameters are not there".to_owned(),
+    };
+    let text = format!("{id}: a partition takes {partition} GiB, {params}");
     if without_params == 0 {
         let advice = format!(
             "{} GiB may be used, which is too little: raise [memory] total_budget, or use a \
@@ -190,17 +195,18 @@ fn judge(id: &str, needs: Needs, usable_bytes: u64) -> Finding {
     }
     if beside_params == 0 {
         let text = format!(
-            "{text}; {} at once, but not beside the parameters",
+            "{text}; {} at once, but not beside them",
             fit(without_params)
         );
         let advice = "the parameters are read from the disk for every partition: raise [memory] \
                       total_budget, or give the machine more memory";
         return Finding::warning(TOPIC, text, advice);
     }
-    let text = format!(
-        "{text}; {} at once beside the parameters",
-        fit(beside_params)
-    );
+    let beside = match needs.params_bytes {
+        Some(_) => "beside",
+        None => "without",
+    };
+    let text = format!("{text}; {} at once {beside} them", fit(beside_params));
     Finding::ok(TOPIC, text)
 }
 
@@ -248,7 +254,7 @@ mod tests {
             (
                 Unknown::Late,
                 "not read within 3 s",
-                "`cuzk pce build --kind window-post --sector-size 32GiB --out FILE`",
+                "`cuzk pce build --kind window-post --sector-size 32GiB`",
             ),
         ] {
             let found = of_circuit(id, Err(reason), 1 << 30);
@@ -264,7 +270,7 @@ mod tests {
         let needs = Needs {
             partition_bytes: 14 << 30,
             circuit_bytes: 1 << 30,
-            params_bytes: 44 << 30,
+            params_bytes: Some(44 << 30),
         };
         let found = |usable_gib: u64| judge("porep-32GiB", needs, usable_gib << 30);
         assert_eq!(found(14).level, Level::Error);
@@ -283,5 +289,13 @@ mod tests {
             one.text.contains("1 partition fits at once beside"),
             "{one:?}"
         );
+        let absent = Needs {
+            params_bytes: None,
+            ..needs
+        };
+        let absent = judge("porep-32GiB", absent, 60 << 30);
+        assert_eq!(absent.level, Level::Ok);
+        let said = "are not there; 4 partitions fit at once without them";
+        assert!(absent.text.contains(said), "{absent:?}");
     }
 }
