@@ -10,6 +10,7 @@ use cuzk_filecoin::CircuitId;
 use cuzk_files::Scratch;
 use cuzk_memory::{Cancellation, Checkpoint};
 use cuzk_pce::{Program, program};
+use indicatif::HumanBytes;
 use serde::Serialize;
 
 use super::Context;
@@ -158,10 +159,11 @@ fn text(report: &PceReport) -> String {
             report.nnz_a, report.nnz_b, report.nnz_c
         ),
         format!(
-            "resident bytes {} (as plain matrices {})",
-            report.resident_bytes, report.plain_bytes
+            "in memory      {} (as plain matrices {})",
+            HumanBytes(report.resident_bytes as u64),
+            HumanBytes(report.plain_bytes)
         ),
-        format!("file bytes     {}", report.file_bytes),
+        format!("in the file    {}", HumanBytes(report.file_bytes)),
         format!("fingerprint    {}", report.fingerprint),
     ];
     lines.push(format!("loaded in      {:.4} s", report.load_s));
