@@ -97,7 +97,9 @@ impl Lock {
 
 /// Returns the error of a journal whose folder does not exist; none if it does.
 fn missing_folder(path: &Path) -> Option<io::Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())?;
     let problem = format!(
         "the folder {} does not exist; make it, or name a file elsewhere",
         folder.display()

@@ -69,7 +69,10 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
                 }
                 _ => "make it again, or name the request that it is of",
             };
-            let message = format!("{}: the proof is not valid: {problem}; {advice}", shown(&args.proof));
+            let message = format!(
+                "{}: the proof is not valid: {problem}; {advice}",
+                shown(&args.proof)
+            );
             Err(Failure::new(ErrorCode::NotValid, message).reported())
         }
     }

@@ -137,7 +137,12 @@ pub(crate) fn left_of(id: CircuitId, folder: &Path) -> String {
 /// Makes test parameters for `id` in the parameter cache, unless there are some or a signal comes.
 /// For commands that answer no signals by themselves until then.
 pub(crate) fn ensure_parameters(context: &Context, id: CircuitId) -> Result<Outcome, Failure> {
-    make(context, id, Wanted::default(), &Interrupt::watch_for_a_time()?)
+    make(
+        context,
+        id,
+        Wanted::default(),
+        &Interrupt::watch_for_a_time()?,
+    )
 }
 
 /// Makes test parameters for `id` in the parameter cache, unless they are there.

@@ -122,7 +122,10 @@ fn check(folder: &Path, name: &str) -> Result<Digest, Failure> {
     let hashed = hashed.map_err(|error| Failure::file(&path, &error))?;
     let digest = hashed.digest();
     if let Err(error) = hashed.note() {
-        tracing::warn!("{}: the digest cannot be noted: {error}", output::shown(folder));
+        tracing::warn!(
+            "{}: the digest cannot be noted: {error}",
+            output::shown(folder)
+        );
     }
     Ok(digest)
 }

@@ -108,7 +108,12 @@ fn read(
     let names: Vec<_> = names.map(|(path, id)| Name::new(Some(path), id)).collect();
     let mut orders: Vec<Order> = Vec::new();
     for (at, (path, out)) in args.request.iter().zip(outs).enumerate() {
-        let left = || format!("{} was not read, and nothing is proved", output::shown(path));
+        let left = || {
+            format!(
+                "{} was not read, and nothing is proved",
+                output::shown(path)
+            )
+        };
         let file = path.clone();
         // It may be a pipe without a writer.
         let read = match interrupt.unless_it_comes("reading", left, move || read_request(&file)) {
