@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM, as a value that a command looks at.
 //!
 //! The handler only remembers the signal. The command ends by itself, in bounded time. The
-//! invariant: the second signal always ends the process at once, and so does the first one after
-//! work that was watched for its own time only.
+//! invariant: the second signal always ends the process at once. So does the first one after work
+//! that was watched for its own time only.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -151,8 +151,8 @@ impl OutputPath {
         Ok(())
     }
 
-    /// Checks that no result replaces one of these files, which the command reads, or another
-    /// file that looks like a request: the two options may be swapped.
+    /// Checks that no result replaces one of these files, which the command reads. It must not
+    /// replace another file that looks like a request, too: two options may be swapped.
     ///
     /// # Errors
     /// The first that does.

@@ -130,7 +130,7 @@ fn an_aggregate_replaces_nothing_that_the_command_reads() {
     let after = [&request, &proof, &list].map(|path| std::fs::read(path).unwrap());
     assert!(before == after);
 
-    // What `verify` says of an aggregate.
+    // `verify` takes the proof of one sector.
     assert!(folder.aggregate(2, "proof", &[]).status.success());
     let out = folder.path("out");
     let verify = ["verify", "--request", &request, "--proof", &out];
