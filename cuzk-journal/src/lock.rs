@@ -39,8 +39,12 @@ impl Lock {
             move |error| JournalError::io(&lock_path, action, error)
         };
         for _ in 0..TRIES {
-            let (mut file, is_new) =
-                open_or_create(&lock_path).map_err(failed("open the lock file"))?;
+            let (mut file, is_new) = open_or_create(&lock_path).map_err(|error| {
+                match missing_folder(path).filter(|_| error.kind() == io::ErrorKind::NotFound) {
+                    Some(problem) => JournalError::io(path, "begin it", problem),
+                    None => failed("open the lock file")(error),
+                }
+            })?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -89,6 +93,18 @@ impl Lock {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Returns the error of a journal whose folder does not exist; none if it does.
+fn missing_folder(path: &Path) -> Option<io::Error> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())?;
+    let problem = format!(
+        "the folder {} does not exist; make it, or name a file elsewhere",
+        folder.display()
+    );
+    (!folder.exists()).then(|| io::Error::new(io::ErrorKind::NotFound, problem))
 }
 
 /// Opens the file at `path`. Returns true beside it if the file was created.

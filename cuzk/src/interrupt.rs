@@ -1,15 +1,18 @@
 //! SIGINT and SIGTERM, as a value that a command looks at.
 //!
 //! The handler only remembers the signal. The command ends by itself, in bounded time. The
-//! invariant: the second signal always ends the process at once.
+//! invariant: the second signal always ends the process at once. So does the first one after work
+//! that was watched for its own time only.
 
-use std::sync::Arc;
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cuzk_memory::Cancellation;
-use signal_hook::flag;
+use signal_hook::low_level::unregister;
+use signal_hook::{SigId, flag};
 
 use crate::failure::Failure;
 use crate::signal::Signal;
@@ -21,11 +24,19 @@ const POLL: Duration = Duration::from_millis(100);
 /// The longest wait for work that was told to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// The handlers of work that is over. They end the process at once, as if there were none.
+static ENDING: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
+
 /// Remembers a signal. Until the second, signals have no other effect from now on.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     /// The number of the last one, or zero.
     number: Arc<AtomicUsize>,
+    /// True if the next signal ends the process at once.
+    came: Arc<AtomicBool>,
+    handlers: Vec<SigId>,
+    /// True if signals end the process again once this is dropped.
+    is_temporary: bool,
 }
 
 impl Interrupt {
@@ -34,21 +45,43 @@ impl Interrupt {
     pub(crate) fn watch() -> Result<Self, Failure> {
         let number = Arc::new(AtomicUsize::new(0));
         let came = Arc::new(AtomicBool::new(false));
+        let mut handlers = Vec::new();
         for signal in Signal::ALL {
             let raw = signal.number();
             let code = i32::from(signal.exit_code());
+            let value = usize::try_from(raw).unwrap_or(usize::MAX);
             // The order matters: a signal sets a flag, at which the next signal looks.
-            flag::register_conditional_shutdown(raw, code, Arc::clone(&came))
-                .and_then(|_| flag::register(raw, Arc::clone(&came)))
-                .and_then(|_| {
-                    let value = usize::try_from(raw).unwrap_or(usize::MAX);
-                    flag::register_usize(raw, Arc::clone(&number), value)
-                })
-                .map_err(|error| {
-                    Failure::failed(format!("{} cannot be handled: {error}", signal.name()))
-                })?;
+            let registered = flag::register_conditional_shutdown(raw, code, Arc::clone(&came))
+                .and_then(|end| Ok([end, flag::register(raw, Arc::clone(&came))?]))
+                .and_then(|[end, flag]| {
+                    let number = flag::register_usize(raw, Arc::clone(&number), value)?;
+                    Ok([end, flag, number])
+                });
+            handlers.extend(registered.map_err(|error| {
+                Failure::failed(format!("{} cannot be handled: {error}", signal.name()))
+            })?);
         }
-        Ok(Self { number })
+        let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+        for handler in mem::take(&mut *ending) {
+            unregister(handler);
+        }
+        Ok(Self {
+            number,
+            came,
+            handlers,
+            is_temporary: false,
+        })
+    }
+
+    /// As [`Self::watch`], until the result is dropped. Not to be asked for beside another one,
+    /// whose command would end at once afterwards.
+    ///
+    /// # Errors
+    /// As [`Self::watch`].
+    pub(crate) fn watch_for_a_time() -> Result<Self, Failure> {
+        let mut watched = Self::watch()?;
+        watched.is_temporary = true;
+        Ok(watched)
     }
 
     /// Returns the result of `work`, unless a signal comes before. `left` is then called, while
@@ -123,5 +156,16 @@ impl Interrupt {
         Signal::ALL
             .into_iter()
             .find(|signal| signal.number() == number)
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // No handler can be taken away and leave what was before it.
+            self.came.store(true, Ordering::SeqCst);
+            let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+            ending.append(&mut self.handlers);
+        }
     }
 }

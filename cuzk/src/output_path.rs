@@ -151,24 +151,24 @@ impl OutputPath {
         Ok(())
     }
 
-    /// Checks that no result replaces one of these requests, or another file that looks like
-    /// one: the two options may be swapped.
+    /// Checks that no result replaces one of these files, which the command reads. It must not
+    /// replace another file that looks like a request, too: two options may be swapped.
     ///
     /// # Errors
     /// The first that does.
-    pub(crate) fn check_no_request<'a>(
+    pub(crate) fn check_no_input<'a, 'b>(
         outs: impl IntoIterator<Item = &'a Self>,
-        requests: &[PathBuf],
+        inputs: impl IntoIterator<Item = &'b PathBuf>,
     ) -> Result<(), Failure> {
         // A path that cannot be followed cannot be read; reading it reports that.
-        let requests = requests.iter().filter_map(|path| followed(path).ok());
-        let requests: Vec<_> = requests.collect();
+        let inputs = inputs.into_iter();
+        let inputs: Vec<_> = inputs.filter_map(|path| followed(path).ok()).collect();
         for out in outs {
             let Some(file) = out.file() else { continue };
             let path = shown(&out.path);
-            if requests.iter().any(|request| request == file) {
+            if inputs.iter().any(|input| input == file) {
                 return Err(Failure::input(format!(
-                    "{path} is a request's file; write the result to another"
+                    "{path} is a file that the command reads; write the result to another"
                 )));
             }
             if looks_like_a_request(file) {
@@ -204,6 +204,10 @@ fn refused(path: &Path, error: &io::Error) -> Failure {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    if error.kind() == io::ErrorKind::IsADirectory {
+        let message = format!("{}: it is a folder; name a file", shown(path));
+        return Failure::new(ErrorCode::File, message);
+    }
     let problem = match error.kind() {
         io::ErrorKind::NotFound if !folder.exists() => "does not exist; make it",
         io::ErrorKind::NotADirectory if !folder.is_dir() => "is not a folder; name a folder",
@@ -381,7 +385,7 @@ mod tests {
         ] {
             std::fs::write(at("out"), text).unwrap();
             let out = OutputPath::new(&at("out")).unwrap();
-            let checked = OutputPath::check_no_request([&out], &[at("request")]);
+            let checked = OutputPath::check_no_input([&out], &[at("request")]);
             assert_eq!(checked.is_err(), is_request, "{text}");
         }
     }

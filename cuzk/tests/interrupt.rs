@@ -298,8 +298,37 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn a_demo_that_makes_its_parameters_answers_too() {
+    stopped_while_it_makes_parameters(&["demo"]);
+}
+
+/// Commands that measure make the parameters that are missing, too.
+#[test]
+fn a_measurement_that_makes_its_parameters_answers_too() {
+    stopped_while_it_makes_parameters(&["plan", "calibrate", "--out", "/dev/null"]);
+}
+
+/// Once the parameters are there, a signal ends a measurement at once.
+#[test]
+fn a_measurement_ends_at_once() {
+    generate();
+    let mut bench = cuzk(&param_cache());
+    bench.args(["bench", "interventions", "--kind", "window-post"]);
+    let mut child = bench.args(["--runs", "1000"]).spawn().unwrap();
+    let tasks = Path::new("/proc").join(child.id().to_string()).join("task");
+    let is_engines = |name: &str| name.starts_with("cuzk-synth");
+    wait_until("an engine runs", || {
+        let tasks = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let mut names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.any(|name| name.is_ok_and(|name| is_engines(&name)))
+    });
+    send("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+/// Sends a signal once half a gigabyte is on its way.
+fn stopped_while_it_makes_parameters(arguments: &[&str]) {
     let cache = tempfile::tempdir().unwrap();
-    let mut child = cuzk(cache.path()).arg("demo").spawn().unwrap();
+    let mut child = cuzk(cache.path()).args(arguments).spawn().unwrap();
     // Twenty seconds or so of work begin.
     wait_until("it makes parameters", || {
         let mut files = std::fs::read_dir(cache.path()).unwrap();

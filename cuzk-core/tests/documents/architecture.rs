@@ -56,8 +56,8 @@ fn what_must_not_happen_is_tested() {
     }
 }
 
-/// Where a document's links lead that stay in the repository: a path, which is empty for the document
-/// itself, and the name of a section, which is empty for the whole of a file.
+/// Returns the places in the repository to which a document links. The path is empty for the document
+/// itself, and the name of the section for a whole file.
 fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = text.split("](").skip(1);
     let targets = targets.filter_map(|rest| rest.split(')').next());

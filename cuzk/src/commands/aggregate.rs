@@ -63,6 +63,8 @@ struct AggregateReport {
 
 pub(crate) fn run(context: &Context, args: &Aggregate) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
+    let inputs = args.request.iter().chain(&args.porep).chain(&args.proof);
+    OutputPath::check_no_input([&out], inputs)?;
     let interrupt = Interrupt::watch()?;
     let before = out.present();
     let left = || out.left("aggregate", before);

@@ -37,6 +37,7 @@ pub(crate) struct Await {
 
 pub(crate) fn run(context: &Context, args: &Await) -> Result<(), Failure> {
     let out = OutputPath::new(&args.out)?;
+    OutputPath::check_no_input([&out], [])?;
     let spinner = progress::spinner("waiting for the proof");
     let mut again = Again::new(args.retry_s, &spinner);
     let end = wait("the job goes on; await it again", async {

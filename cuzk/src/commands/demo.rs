@@ -34,7 +34,9 @@ pub(crate) struct Demo {
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<(), Failure> {
     let out = args.out.as_deref().map(OutputPath::new).transpose()?;
     let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
-    OutputPath::check_distinct(out.iter().chain(drawing.as_ref().map(Drawing::out)))?;
+    let outs = out.iter().chain(drawing.as_ref().map(Drawing::out));
+    OutputPath::check_distinct(outs.clone())?;
+    OutputPath::check_no_input(outs, [])?;
     let request = bundled_request(args.kind)?;
     let circuit = CircuitId {
         kind: args.kind,

@@ -6,10 +6,13 @@ use std::time::Instant;
 use blstrs::Scalar;
 use clap::{Args, Subcommand};
 use cuzk_core::circuits;
+use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::CircuitId;
 use cuzk_files::Scratch;
 use cuzk_memory::{Cancellation, Checkpoint};
+use cuzk_pce::disk::{DiskError, DiskFault};
 use cuzk_pce::{Program, program};
+use indicatif::HumanBytes;
 use serde::Serialize;
 
 use super::Context;
@@ -128,7 +131,7 @@ impl PceReport {
     fn of(file: &Path, build_s: Option<f64>) -> Result<Self, Failure> {
         let started = Instant::now();
         let (header, program) =
-            program::read::<Scalar>(file, None).map_err(cuzk_core::Error::from)?;
+            program::read::<Scalar>(file, None).map_err(|error| unusable(file, error))?;
         let load_s = started.elapsed().as_secs_f64();
         let metadata = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?;
         let [nnz_a, nnz_b, nnz_c] = program.nnz();
@@ -150,6 +153,18 @@ impl PceReport {
     }
 }
 
+/// Returns the failure of a file that has no compiled circuit, or a damaged one.
+fn unusable(file: &Path, error: DiskError) -> Failure {
+    if matches!(error.fault, DiskFault::Magic { .. }) {
+        let problem = "not a compiled circuit; name a file that `cuzk pce build` wrote";
+        return Failure::new(
+            ErrorCode::CircuitFile,
+            format!("{}: {problem}", output::shown(file)),
+        );
+    }
+    cuzk_core::Error::from(error).into()
+}
+
 /// Returns the bytes of three plain matrices. Each has a row pointer for each row and one
 /// more, and a column and a coefficient for each nonzero.
 pub(crate) fn plain_bytes(program: &Program<Scalar>) -> u64 {
@@ -169,10 +184,11 @@ fn text(report: &PceReport) -> String {
             report.nnz_a, report.nnz_b, report.nnz_c
         ),
         format!(
-            "resident bytes {} (as plain matrices {})",
-            report.resident_bytes, report.plain_bytes
+            "in memory      {} (as plain matrices {})",
+            HumanBytes(report.resident_bytes as u64),
+            HumanBytes(report.plain_bytes)
         ),
-        format!("file bytes     {}", report.file_bytes),
+        format!("in the file    {}", HumanBytes(report.file_bytes)),
         format!("fingerprint    {}", report.fingerprint),
     ];
     lines.push(format!("loaded in      {:.4} s", report.load_s));

@@ -4,7 +4,6 @@
 //! it to the job that it has.
 
 use std::path::PathBuf;
-use std::slice;
 use std::time::Instant;
 
 use clap::Args;
@@ -63,7 +62,7 @@ struct Accepted {
 
 pub(crate) fn run(context: &Context, args: &Submit) -> Result<(), Failure> {
     let out = args.out.as_deref().map(OutputPath::new).transpose()?;
-    OutputPath::check_no_request(out.iter(), slice::from_ref(&args.request))?;
+    OutputPath::check_no_input(&out, [&args.request])?;
     let request = request(args)?;
     let Some(out) = out else {
         return enqueue(context, args, request);

@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use cuzk_filecoin::{ProofKind, ProofRequest, vanilla};
 use cuzk_files::Scratch;
+use indicatif::HumanBytes;
 use serde::Serialize;
 
 use super::Context;
@@ -89,8 +90,12 @@ pub(crate) fn run(context: &Context, args: &Vanilla) -> Result<(), Failure> {
     };
     output::print_beside(out.is_stdout(), context.json, &report, |report| {
         format!(
-            "{}: {} request over a {} sector, {} bytes, made in {:.1} s",
-            report.request, report.circuit, report.sector, report.request_bytes, report.make_s
+            "{}: {} request over a {} sector, {}, made in {:.1} s",
+            report.request,
+            report.circuit,
+            report.sector,
+            HumanBytes(report.request_bytes as u64),
+            report.make_s
         )
     })
 }

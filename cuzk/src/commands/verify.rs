@@ -41,6 +41,7 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let proof = read(&args.proof, PROOF_MAX_BYTES)?;
     let job = decode(&request)?;
+    let proofs_bytes = job.partitions() * PARTITION_PROOF_BYTES;
     let mut verdict = verdict_on(context, &request, &*job, &proof)?;
     if args.reference && verdict.is_valid() {
         verdict = reference::verify(&request, &proof)?;
@@ -60,9 +61,16 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     match report.problem {
         None => Ok(()),
         Some(problem) => {
+            let advice = match request {
+                // It is longer than the proofs, and its statement has other sectors, too.
+                ProofRequest::PorepC2(_) if proof.len() > proofs_bytes => {
+                    "name the proof of this request alone; an aggregate is verified when \
+                     `cuzk aggregate` makes it"
+                }
+                _ => "make it again, or name the request that it is of",
+            };
             let message = format!(
-                "{}: the proof is not valid: {problem}; make it again, or name the request that \
-                 it is of",
+                "{}: the proof is not valid: {problem}; {advice}",
                 shown(&args.proof)
             );
             Err(Failure::new(ErrorCode::NotValid, message).reported())

@@ -29,7 +29,7 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// Calls are made again for so many seconds. What is said does not disturb the spinner.
+    /// Calls are made again for so many seconds. Reasons are said above the spinner.
     pub(super) fn new(limit_s: u64, spinner: &ProgressBar) -> Self {
         Self {
             patience: Patience::new(Duration::from_secs(limit_s)),
@@ -65,8 +65,8 @@ impl Again {
     }
 }
 
-/// Shows the progress of a job, if the daemon says it: on the spinner, or without a terminal as a
-/// line of the log whenever partitions are done. The names of the job begin with `id`.
+/// Shows the progress of a job on the spinner, if the daemon says it. Without a terminal the log has
+/// a line whenever partitions are done. The name of the job begins with `id`.
 pub(super) async fn show_progress(client: &Client, id: &str, spinner: &ProgressBar) -> Infallible {
     let mut told = 0;
     loop {

@@ -106,6 +106,37 @@ fn a_list_of_sectors_gives_the_aggregate_of_their_requests() {
     }
 }
 
+/// The request is the only copy of a sector's vanilla proof.
+#[test]
+fn an_aggregate_replaces_nothing_that_the_command_reads() {
+    let folder = Folder::with_srs();
+    let (request, proof) = (folder.path("porep.json"), folder.path("proof"));
+    std::fs::copy(data("porep.json"), &request).unwrap();
+    let list = folder.path("list.json");
+    std::fs::write(&list, cuzk_testing::aggregate_request(1).to_json()).unwrap();
+    let of_porep = ["aggregate", "--porep", &request, "--proof", &proof, "--out"];
+    let of_list = ["aggregate", "--request", &list, "--out"];
+    let before = [&request, &proof, &list].map(|path| std::fs::read(path).unwrap());
+    for (arguments, out, told) in [
+        (&of_porep[..], &request, "is a file that the command reads"),
+        (&of_porep[..], &proof, "is a file that the command reads"),
+        (&of_porep[..], &list, "is a request"),
+        (&of_list[..], &list, "is a file that the command reads"),
+        (&of_list[..], &request, "is a request"),
+    ] {
+        let output = folder.run(&[arguments, &[out]].concat());
+        fails(2, told, &output);
+    }
+    let after = [&request, &proof, &list].map(|path| std::fs::read(path).unwrap());
+    assert!(before == after);
+
+    // `verify` takes the proof of one sector.
+    assert!(folder.aggregate(2, "proof", &[]).status.success());
+    let out = folder.path("out");
+    let verify = ["verify", "--request", &request, "--proof", &out];
+    fails(1, "an aggregate is verified when", &folder.run(&verify));
+}
+
 #[test]
 fn that_which_cannot_be_aggregated_is_refused_by_name() {
     let folder = Folder::with_srs();

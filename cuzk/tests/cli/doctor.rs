@@ -273,6 +273,13 @@ const BROKEN: &[(&str, &str, &[&str], Break)] = &[
         &["ok", "warning"],
         |machine| look_with_circuit(machine, |good| good[..good.len() / 2].to_vec()),
     ),
+    ("a small address space", "memory", &["error"], |machine| {
+        let script = "ulimit -v 500000; exec \"$0\" \"$@\"";
+        let look = machine.look_in(machine.cache.path(), script, &[]);
+        let said = look.of_topic("memory")[0].to_string();
+        assert!(said.contains("`ulimit -v "), "{said}");
+        look
+    }),
     ("few threads", "threads", &["error"], |machine| {
         let script = "exec prlimit --nproc=70 \"$0\" \"$@\"";
         machine.look_in(machine.cache.path(), script, &[])

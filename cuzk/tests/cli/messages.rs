@@ -100,6 +100,12 @@ fn each_failure_has_the_exit_code_of_its_code() {
     std::fs::create_dir(scratch.at("journal")).unwrap();
     let journal = format!("[jobs]\njournal = {:?}\n", text(&scratch.at("journal")));
     has_code("CUZK-0021", 2, &scratch.prove(&journal, "p", &[]));
+    let nowhere = scratch.at("no").join("jobs");
+    let journal = format!("[jobs]\njournal = {:?}\n", text(&nowhere));
+    let output = scratch.prove(&journal, "p", &[]);
+    has_code("CUZK-0003", 2, &output);
+    let told = format!("the folder {} does not exist", text(&scratch.at("no")));
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
     let memory = "[memory]\ntotal_budget = \"17MiB\"\nsafety_margin = \"8MiB\"\n";
     let small = scratch.prove(memory, "p", &[]);
     has_code("CUZK-0010", 1, &small);

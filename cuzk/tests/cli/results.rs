@@ -95,7 +95,7 @@ fn what_cannot_be_written_is_said_before_any_work() {
     for (out, timeline) in [("bad.json", "t.svg"), ("link", "t.svg")] {
         let requests = [(good, "q"), (&*folder.bad, out)];
         let output = folder.prove(&requests, &["--timeline", timeline]).output();
-        fails(2, "is a request's file", &output.unwrap());
+        fails(2, "is a file that the command reads", &output.unwrap());
     }
     let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
     for command in [&["vanilla"][..], &["pce", "build"]] {

@@ -52,6 +52,10 @@ func prove(ctx context.Context, address, path, out string) error {
 	}
 	defer client.Close()
 	began := time.Now()
+	slow := time.AfterFunc(5*time.Second, func() {
+		fmt.Fprintf(os.Stderr, "waiting for the daemon at %s; if none runs, start it with `cuzk serve`\n", address)
+	})
+	defer slow.Stop()
 	proof, err := client.Prove(ctx, request)
 	if err != nil {
 		return err

@@ -111,5 +111,7 @@ impl Gpu {
 }
 
 fn no_gpu(error: Status) -> Failure {
-    Failure::failed(format!("bench device needs a GPU: {error}"))
+    Failure::failed(format!(
+        "bench device needs a GPU: {error}; docs/gpus.md says how to build for one"
+    ))
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cuzk_core::config::{Devices, available_memory_bytes};
+use cuzk_core::config::{Devices, address_space_problem, available_memory_bytes};
 use cuzk_core::{Config, circuits};
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::CircuitSizes;
@@ -28,6 +28,10 @@ const CIRCUITS_TIME: Duration = Duration::from_secs(3);
 const GIB: f64 = (1_u64 << 30) as f64;
 
 pub(super) fn examine(config: &Config, ids: &[CircuitId], root: &Path) -> Vec<Finding> {
+    if let Some(problem) = address_space_problem(config) {
+        // Nothing proves, so what proofs need says no more.
+        return vec![of_address_space(&problem)];
+    }
     let mut findings = vec![of_machine(config, root)];
     // All are read at the same time, so that several take little longer than one.
     let until = Instant::now() + CIRCUITS_TIME;
@@ -45,6 +49,12 @@ pub(super) fn examine(config: &Config, ids: &[CircuitId], root: &Path) -> Vec<Fi
     });
     findings.extend(each);
     findings
+}
+
+/// Returns the finding about a limit of the address space (`ulimit -v`) that is too low.
+fn of_address_space(problem: &str) -> Finding {
+    let (text, advice) = problem.split_once("; ").unwrap_or((problem, ""));
+    Finding::error(TOPIC, text, advice)
 }
 
 /// Compares the budget with what the machine has, and with what is free.

@@ -191,14 +191,19 @@ fn failure(error: &FetchError) -> Failure {
 
 /// Checks that every file came.
 fn check(report: &Report) -> Result<(), Failure> {
-    let problems = report.files.iter().filter_map(|file| match &file.outcome {
-        Outcome::Failed(problem) | Outcome::Disk(problem) => {
-            Some(format!("{}: {problem}", file.name))
+    // Files with one problem are told together.
+    let mut problems: Vec<(&str, Vec<&str>)> = Vec::new();
+    for file in &report.files {
+        let problem = match &file.outcome {
+            Outcome::Failed(problem) | Outcome::Disk(problem) => problem.as_str(),
+            Outcome::Stopped => "stopped",
+            _ => continue,
+        };
+        match problems.iter_mut().find(|(known, _)| *known == problem) {
+            Some((_, names)) => names.push(&file.name),
+            None => problems.push((problem, vec![&file.name])),
         }
-        Outcome::Stopped => Some(format!("{}: stopped", file.name)),
-        _ => None,
-    });
-    let problems: Vec<_> = problems.collect();
+    }
     if problems.is_empty() {
         return Ok(());
     }
@@ -210,7 +215,9 @@ fn check(report: &Report) -> Result<(), Failure> {
         ),
         false => (ErrorCode::Fetch, "name another source with --from"),
     };
-    let problems = problems.join("; ");
+    let problems = problems.into_iter();
+    let problems = problems.map(|(problem, names)| format!("{}: {problem}", names.join(", ")));
+    let problems = problems.collect::<Vec<_>>().join("; ");
     let message = format!("{problems}; {advice}; the bytes that came are kept");
     Err(Failure::new(code, message))
 }

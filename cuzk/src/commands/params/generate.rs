@@ -9,6 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use cuzk_core::circuits;
 use cuzk_filecoin::CircuitId;
+use cuzk_files::check_folder;
 use cuzk_groth16::params::{
     GenerateOptions, MappedParams, Outcome, ParamCache, ParameterFiles, ToxicWaste,
 };
@@ -69,7 +70,12 @@ struct GenerateReport {
 pub(super) fn run(context: &Context, args: &ParamsGenerate) -> Result<(), Failure> {
     let id = args.circuit.id();
     let started = Instant::now();
-    let outcome = make(context, id, args)?;
+    let wanted = Wanted {
+        seed: args.seed,
+        acknowledge_insecure: args.i_know_these_are_insecure,
+        stop: Cancellation::default(),
+    };
+    let outcome = make(context, id, wanted, &Interrupt::watch()?)?;
     let made = outcome == Outcome::Made;
     let generate_s = started.elapsed().as_secs_f64();
     let cache = ParamCache::new(&context.config.srs.param_cache);
@@ -98,17 +104,15 @@ pub(super) fn run(context: &Context, args: &ParamsGenerate) -> Result<(), Failur
 }
 
 /// Makes the parameters unless they are there, or a signal comes.
-fn make(context: &Context, id: CircuitId, args: &ParamsGenerate) -> Result<Outcome, Failure> {
-    let interrupt = Interrupt::watch()?;
+fn make(
+    context: &Context,
+    id: CircuitId,
+    wanted: Wanted,
+    interrupt: &Interrupt,
+) -> Result<Outcome, Failure> {
     let folder = context.config.srs.param_cache.clone();
     let left = move || left_of(id, &folder);
-    let stop = Cancellation::default();
-    let wanted = Wanted {
-        seed: args.seed,
-        acknowledge_insecure: args.i_know_these_are_insecure,
-        stop: stop.clone(),
-    };
-    let context = context.clone();
+    let (context, stop) = (context.clone(), wanted.stop.clone());
     interrupt.stops("making parameters", left, &stop, move || {
         ensure_wanted(&context, id, &wanted)
     })?
@@ -130,9 +134,15 @@ pub(crate) fn left_of(id: CircuitId, folder: &Path) -> String {
     }
 }
 
-/// Makes test parameters for `id` in the parameter cache, unless there are some.
+/// Makes test parameters for `id` in the parameter cache, unless there are some or a signal comes.
+/// For commands that answer no signals by themselves until then.
 pub(crate) fn ensure_parameters(context: &Context, id: CircuitId) -> Result<Outcome, Failure> {
-    ensure_wanted(context, id, &Wanted::default())
+    make(
+        context,
+        id,
+        Wanted::default(),
+        &Interrupt::watch_for_a_time()?,
+    )
 }
 
 /// Makes test parameters for `id` in the parameter cache, unless they are there.
@@ -149,9 +159,13 @@ pub(crate) fn ensure_wanted(
     }
     // These checks come before the circuit, which takes long to compile.
     cache.check_is_folder().map_err(cuzk_core::Error::from)?;
+    let folder = &context.config.srs.param_cache;
+    if folder.is_dir() {
+        check_folder(folder).map_err(|error| Failure::file(folder, &error))?;
+    }
     if id.sector_size.is_for_networks() && !wanted.acknowledge_insecure {
         return Err(Failure::input(format!(
-            "test parameters are insecure, and sectors of {} are in use on networks: fetch the \
+            "test parameters are insecure, and sectors of {} are in use on networks; fetch the \
              network's parameters, or give --i-know-these-are-insecure",
             id.sector_size
         )));

@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, args: &ParamsGenerateSrs) -> Result<(), Fai
     let path = srs_path(&context.config.srs.param_cache);
     if !args.i_know_this_is_insecure {
         return Err(Failure::input(
-            "an SRS made here is insecure, and the networks' SRS has the same name: fetch that \
+            "an SRS made here is insecure, and the networks' SRS has the same name; fetch that \
              with `cuzk params fetch --srs`, or give --i-know-this-is-insecure",
         ));
     }

@@ -106,6 +106,12 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     // The written text must read back.
     Machine::parse(&output::shown(&args.out), &text).map_err(failed)?;
     out.write(text.as_bytes())?;
+    if machine.assumed.len() > ASSUMED.len() {
+        output::say(
+            "warning: other programs had most of the cores, so the description assumes how many \
+             threads a stage keeps busy; give the command again when nothing else runs",
+        );
+    }
     output::print_beside(out.is_stdout(), context.json, &machine, |_| {
         format!("wrote {}", output::shown(&args.out))
     })

@@ -73,7 +73,7 @@ pub(crate) fn run(context: &Context, args: &Prove) -> Result<(), Failure> {
     let drawing = args.timeline.as_ref().map(Drawing::new).transpose()?;
     let paths = outs.iter().chain(drawing.as_ref().map(Drawing::out));
     OutputPath::check_distinct(paths.clone())?;
-    OutputPath::check_no_request(paths, &args.request)?;
+    OutputPath::check_no_input(paths, &args.request)?;
     let interrupt = Interrupt::watch()?;
     let mut failures = Failures::new(context.json);
     let orders = read(args, outs, &interrupt, &mut failures)?;
