@@ -57,8 +57,8 @@ impl Owner for Core {
         self.jobs.notify();
     }
 
-    fn is_own_thread(&self) -> bool {
-        self.compute.is_own_thread()
+    fn check_caller(&self) -> Result<()> {
+        self.compute.check_caller()
     }
 }
 
