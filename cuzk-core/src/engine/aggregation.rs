@@ -43,6 +43,7 @@ fn aggregate_under(
     core: &Core,
     request: &AggregateRequest,
 ) -> Result<VerifiedAggregate> {
+    core.compute.check_caller()?;
     let need = Need {
         own_bytes: memory_bytes(&core.config, request)?,
         // As for the most proofs, because keys for fewer stay beside those for more.

@@ -17,10 +17,10 @@ use supraseal_sys::dealloc::set_cpp_unbounded;
 use supraseal_sys::{GpuResources, set_gpu_threads};
 
 use super::cannot_start;
-use crate::Result;
 use crate::config::Config;
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
+use crate::{Error, Result};
 
 pub(super) struct Compute {
     /// The instructions of the kernels and of the witness writers.
@@ -85,12 +85,18 @@ impl Compute {
         }
     }
 
-    /// Returns true if the caller is one of the engine's threads for proofs. A call that waits for
+    /// Checks that the caller is none of the engine's threads for proofs. A call that waits for
     /// them on one of them may wait for itself.
-    pub(super) fn is_own_thread(&self) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::OwnThread`].
+    pub(super) fn check_caller(&self) -> Result<()> {
         let pools = [&self.synthesis, &self.auxiliary, &self.auxiliary_critical];
         let mut pools = pools.into_iter();
-        pools.any(|pool| pool.current_thread_index().is_some())
+        match pools.any(|pool| pool.current_thread_index().is_some()) {
+            true => Err(Error::OwnThread),
+            false => Ok(()),
+        }
     }
 
     /// Runs `decode` on auxiliary threads. A panic is an error. The caller holds a place among

@@ -16,7 +16,6 @@ use cuzk_groth16::verify::VerifiedProof;
 use cuzk_memory::Checkpoint;
 use cuzk_scheduler::admission::{Entrance, Lane, Ticket};
 use cuzk_scheduler::health::Trial;
-use cuzk_scheduler::priority::Priority;
 use rayon::ThreadPool;
 
 use super::Decoder;
@@ -31,7 +30,7 @@ use super::reverify::{ProofKey, verify_again};
 use super::route::{self, FailedAt, Failure, Record, Route};
 use crate::config::Config;
 use crate::error::ErrorCode;
-use crate::job::{JobState, Owner, Settled};
+use crate::job::{JobState, Settled};
 use crate::metrics::{self, Fault};
 use crate::panics::catch_panic;
 use crate::timeline::Timeline;
@@ -378,22 +377,6 @@ impl Core {
     ) -> Option<T> {
         let done = log_span(job.number(), job.id()).in_scope(|| catch_panic(stage, || Ok(work())));
         done.map_err(|error| self.end(job, error)).ok()
-    }
-}
-
-impl Owner for Core {
-    fn cancel(&self, job: &Arc<JobState>) -> bool {
-        self.end(job, Error::Cancelled)
-    }
-
-    fn set_priority(&self, job: &Arc<JobState>, priority: Priority) {
-        job.set_priority(priority);
-        self.dispatch.rerank(job);
-        self.jobs.notify();
-    }
-
-    fn is_own_thread(&self) -> bool {
-        self.compute.is_own_thread()
     }
 }
 

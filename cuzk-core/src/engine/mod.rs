@@ -273,6 +273,7 @@ impl Engine {
     /// Missing or wrong parameters, [`Error::OverBudget`], [`Error::ShuttingDown`],
     /// [`Error::OwnThread`].
     pub fn preload(&self, circuit: CircuitId) -> Result<Preloaded> {
+        self.core.compute.check_caller()?;
         preload::preload(&self.core, circuit)
     }
 

@@ -92,15 +92,13 @@ fn load(core: &Core, id: CircuitId) -> Result<()> {
 }
 
 /// Waits for memory until `checkpoint` is cancelled, and evicts idle assets for it. Partitions
-/// give memory back, so the caller must be no thread that they need.
+/// give memory back, so the caller must be no thread that they need: see
+/// [`Compute::check_caller`](super::compute::Compute::check_caller).
 pub(super) fn reserve(
     core: &Core,
     need: &Need<AssetKey>,
     checkpoint: &Checkpoint<'_>,
 ) -> Result<Reservation<AssetKey>> {
-    if core.compute.is_own_thread() {
-        return Err(Error::OwnThread);
-    }
     loop {
         if checkpoint.is_cancelled() {
             return Err(Error::Cancelled);

@@ -25,7 +25,7 @@ use super::jobs::stored::stored_options;
 use super::jobs::{Jobs, log_span};
 use super::reverify::verify_stored;
 use crate::error::ErrorCode;
-use crate::job::{JobHandle, JobOptions, JobState, NewJob, RequestBytes, priority_of};
+use crate::job::{JobHandle, JobOptions, JobState, NewJob, Owner, RequestBytes, priority_of};
 use crate::metrics::{self, Refusal};
 use crate::timeline::Stage;
 use crate::{Error, Result};
@@ -44,6 +44,22 @@ pub(super) fn accepted(
 pub(super) fn handle(core: &Arc<Core>, job: Arc<JobState>) -> JobHandle {
     let owner: Weak<Core> = Arc::downgrade(core);
     JobHandle::new(job, owner)
+}
+
+impl Owner for Core {
+    fn cancel(&self, job: &Arc<JobState>) -> bool {
+        self.end(job, Error::Cancelled)
+    }
+
+    fn set_priority(&self, job: &Arc<JobState>, priority: Priority) {
+        job.set_priority(priority);
+        self.dispatch.rerank(job);
+        self.jobs.notify();
+    }
+
+    fn check_caller(&self) -> Result<()> {
+        self.compute.check_caller()
+    }
 }
 
 /// A partition with its proof, from an earlier engine.

@@ -14,7 +14,6 @@ use cuzk_scheduler::priority::Priority;
 
 use super::state::JobState;
 use super::{JobTimes, Outcome, Owner, Progress};
-use crate::Error;
 
 /// A caller's handle on a job. Dropping it does not stop the job.
 ///
@@ -59,15 +58,14 @@ impl JobHandle {
     /// the job may need that thread; it can await the handle, or [poll](Self::poll) it.
     ///
     /// # Errors
-    /// The first error of any of its partitions. [`Error::OwnThread`] on a thread of the engine's
-    /// own pool, if the job has not ended; the job goes on.
+    /// The first error of any of its partitions. [`Error::OwnThread`](crate::Error::OwnThread) on
+    /// a thread of the engine's own pool, if the job has not ended; the job goes on.
     pub fn wait(&self) -> Outcome {
         if let Some(outcome) = self.poll() {
             return outcome;
         }
-        let owner = self.owner.upgrade();
-        if owner.is_some_and(|owner| owner.is_own_thread()) {
-            return Err(Arc::new(Error::OwnThread));
+        if let Some(owner) = self.owner.upgrade() {
+            owner.check_caller()?;
         }
         self.state.told().wait()
     }
@@ -85,7 +83,7 @@ impl JobHandle {
         self.state.told().get()
     }
 
-    /// Ends the job with [`Error::Cancelled`]. Waiting partitions
+    /// Ends the job with [`Error::Cancelled`](crate::Error::Cancelled). Waiting partitions
     /// are dropped; running ones stop at their next checkpoint, and their memory is free
     /// then. Returns true if this ended the job.
     pub fn cancel(&self) -> bool {

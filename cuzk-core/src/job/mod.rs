@@ -37,8 +37,11 @@ pub(crate) trait Owner: Send + Sync {
     /// Gives a job another priority, and its waiting partitions another place.
     fn set_priority(&self, job: &Arc<JobState>, priority: Priority);
 
-    /// Returns true if the caller is a thread that jobs need for their proofs.
-    fn is_own_thread(&self) -> bool;
+    /// Checks that the caller is no thread that jobs need for their proofs.
+    ///
+    /// # Errors
+    /// [`Error::OwnThread`].
+    fn check_caller(&self) -> crate::Result<()>;
 }
 
 /// How a job ended. Shared, since a handle can be asked more than once.

@@ -22,8 +22,8 @@ const MOMENTS: Duration = Duration::from_secs(60);
 struct NoEngine;
 
 impl Owner for NoEngine {
-    fn is_own_thread(&self) -> bool {
-        false
+    fn check_caller(&self) -> crate::Result<()> {
+        Ok(())
     }
 
     fn set_priority(&self, state: &Arc<JobState>, priority: Priority) {
