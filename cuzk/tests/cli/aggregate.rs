@@ -124,7 +124,7 @@ fn an_aggregate_replaces_nothing_that_the_command_reads() {
         (&of_list[..], &list, "is a file that the command reads"),
         (&of_list[..], &request, "is a request"),
     ] {
-        let output = folder.run(&[arguments, &[out]].concat());
+        let output = folder.run(&[arguments, &[out.as_str()]].concat());
         fails(2, told, &output);
     }
     let after = [&request, &proof, &list].map(|path| std::fs::read(path).unwrap());
