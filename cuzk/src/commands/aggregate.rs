@@ -8,7 +8,7 @@ use cuzk_core::Config;
 use cuzk_core::aggregate::{AggregationKeys, VerifiedAggregate, aggregate_request};
 use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::verify::Verdict;
-use cuzk_filecoin::{AggregateRequest, reference};
+use cuzk_filecoin::{AggregateRequest, ProofRequest, reference};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -120,7 +120,13 @@ fn request(args: &Aggregate) -> Result<AggregateRequest, Failure> {
     if let Some(path) = &args.request {
         let bytes = read(path, REQUEST_MAX_BYTES)?;
         let request = AggregateRequest::from_json(&bytes);
-        return request.map_err(|error| Failure::from(error).of(shown(path)));
+        return request.map_err(|error| match ProofRequest::from_json(&bytes) {
+            Ok(_) => Failure::input(format!(
+                "{}: a request of one sector; give it as --porep, with its --proof",
+                shown(path)
+            )),
+            Err(_) => Failure::from(error).of(shown(path)),
+        });
     }
     if args.porep.len() != args.proof.len() {
         return Err(Failure::input(format!(

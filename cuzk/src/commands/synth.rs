@@ -62,7 +62,9 @@ struct Check {
 
 pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
-    let job = decode(&request)?;
+    let of_file =
+        |error: cuzk_filecoin::Error| Failure::from(error).of(output::shown(&args.request));
+    let job = decode(&request).map_err(of_file)?;
     check_partition(args.partition, job.partitions())?;
     let doing = Doing::begin("getting the compiled circuit");
     let circuit = circuits::cached(job.circuit(), &context.config.srs.param_cache)?;

@@ -40,7 +40,8 @@ struct VerifyReport {
 pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let proof = read(&args.proof, PROOF_MAX_BYTES)?;
-    let job = decode(&request)?;
+    let of_file = |error: cuzk_filecoin::Error| Failure::from(error).of(shown(&args.request));
+    let job = decode(&request).map_err(of_file)?;
     let proofs_bytes = job.partitions() * PARTITION_PROOF_BYTES;
     let mut verdict = verdict_on(context, &request, &*job, &proof)?;
     if args.reference && verdict.is_valid() {

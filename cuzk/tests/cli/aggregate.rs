@@ -124,15 +124,18 @@ fn an_aggregate_replaces_nothing_that_the_command_reads() {
         (&of_list[..], &list, "is a file that the command reads"),
         (&of_list[..], &request, "is a request"),
     ] {
-        let output = folder.run(&[arguments, &[out]].concat());
+        let output = folder.run(&[arguments, &[out.as_str()]].concat());
         fails(2, told, &output);
     }
     let after = [&request, &proof, &list].map(|path| std::fs::read(path).unwrap());
     assert!(before == after);
 
+    let out = folder.path("out");
+    let swapped = ["aggregate", "--request", &request, "--out", &out];
+    fails(2, "give it as --porep", &folder.run(&swapped));
+
     // `verify` takes the proof of one sector.
     assert!(folder.aggregate(2, "proof", &[]).status.success());
-    let out = folder.path("out");
     let verify = ["verify", "--request", &request, "--proof", &out];
     fails(1, "an aggregate is verified when", &folder.run(&verify));
 }

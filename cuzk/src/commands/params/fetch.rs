@@ -201,7 +201,7 @@ fn check(report: &Report) -> Result<(), Failure> {
         };
         match problems.iter_mut().find(|(known, _)| *known == problem) {
             Some((_, names)) => names.push(&file.name),
-            None => problems.push((problem, vec![&file.name])),
+            None => problems.push((problem, vec![file.name.as_str()])),
         }
     }
     if problems.is_empty() {

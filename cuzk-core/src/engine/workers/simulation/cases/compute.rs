@@ -232,22 +232,3 @@ fn what_is_asked_of_the_background_is_shown_and_stopped() {
     assert!(assets.multiples.cancellation().is_cancelled() && assets.multiples.is_closed());
     assert!(assets.digests.cancellation().is_cancelled() && assets.digests.is_closed());
 }
-
-/// A daemon that drains waits for partitions, and not for multiples.
-#[test]
-fn memory_of_the_multiples_maker_is_no_partitions() {
-    let case = Case::new(1, false);
-    let core = case.core();
-    let need = Need {
-        own_bytes: 1,
-        shared: None,
-    };
-    let memory = core.dispatch.admission.reserve(&need).unwrap();
-    assert_eq!(case.status().partitions_running, 1);
-    let charged = core.assets.multiples.charged();
-    assert_eq!(case.status().partitions_running, 0);
-    drop(charged);
-    assert_eq!(case.status().partitions_running, 1);
-    drop(memory);
-    assert_eq!(case.status().partitions_running, 0);
-}

@@ -3,6 +3,7 @@
 use std::thread;
 
 use cuzk_groth16::backend::footprint::READING_BYTES;
+use cuzk_scheduler::admission::Need;
 
 use super::*;
 use crate::Error;
@@ -215,4 +216,20 @@ fn a_status_shows_what_is_charged() {
     let asset = &case.status().assets[0];
     assert!(asset.uses == 0 && asset.idle_s.is_some());
     assert_eq!(case.status().memory.idle_bytes, shared_bytes);
+}
+
+/// A daemon that drains waits for partitions, and not for multiples.
+#[test]
+fn memory_of_the_multiples_maker_is_no_partitions() {
+    let case = Case::new(1, false);
+    let core = case.core();
+    let need = Need::own(1);
+    let memory = core.dispatch.admission.reserve(&need).unwrap();
+    assert_eq!(case.status().partitions_running, 1);
+    let charged = core.assets.multiples.charged();
+    assert_eq!(case.status().partitions_running, 0);
+    drop(charged);
+    assert_eq!(case.status().partitions_running, 1);
+    drop(memory);
+    assert_eq!(case.status().partitions_running, 0);
 }
