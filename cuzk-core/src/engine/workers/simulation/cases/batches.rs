@@ -1,5 +1,7 @@
 //! Attempts whose bits are added up together, and which of those that wait join.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use cuzk_memory::{Checkpoint, Dealloc};
 use cuzk_scheduler::admission::Need;
 use cuzk_scheduler::priority::Priority;
@@ -83,6 +85,10 @@ fn kept_memory_makes_room_for_a_pass() {
         sizes.config.memory.dealloc = Dealloc::Recycle;
     });
     case.life.devices[0].add_bits();
+    let kept_meanwhile = Arc::new(AtomicU64::new(u64::MAX));
+    let (pool, noted) = (&case.core().compute.buffers, &kept_meanwhile);
+    let (pool, noted) = (Arc::clone(pool), Arc::clone(noted));
+    case.life.devices[0].meanwhile(move || noted.store(pool.kept_bytes(), Ordering::Relaxed));
     case.accept(POREP, 2);
     let mut admitted = case.admit(Lane::Common).unwrap();
     let (core, buffers) = (case.core(), &case.core().compute.buffers);
@@ -93,6 +99,7 @@ fn kept_memory_makes_room_for_a_pass() {
     assert!(buffers.kept_bytes() > 0);
     sum_bits_together(core, &mut admitted, &case.bench.pool);
     assert!(admitted.attempt.bit_sums.is_some());
+    assert_eq!(kept_meanwhile.load(Ordering::Relaxed), 0);
     assert_eq!(buffers.kept_bytes(), 0);
 }
 
