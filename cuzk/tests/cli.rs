@@ -378,7 +378,7 @@ fn a_compiled_circuit_reads_back_and_a_damaged_one_does_not() {
             &cuzk(&["pce", "inspect", text(&file)]),
         );
     }
-    std::fs::write(&file, "a file of another kind").unwrap();
+    std::fs::write(&file, "a file of another kind\n".repeat(20)).unwrap();
     let output = cuzk(&["pce", "inspect", text(&file)]);
     fails(2, "name a file that `cuzk pce build` wrote", &output);
 }
