@@ -231,6 +231,9 @@ pub enum GenerateError {
         /// The variable, counted from ONE through the inputs to the aux.
         index: usize,
     },
+    /// They were cancelled.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// Toxic waste that makes parameters for nothing.
     #[error("{what} of the toxic waste is degenerate; use another seed")]
     DegenerateWaste {

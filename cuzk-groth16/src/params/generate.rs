@@ -11,6 +11,7 @@ use bellperson::groth16::VerifyingKey;
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
 use cuzk_kernels::fixed_base::{G1Table, G2Table};
 use cuzk_kernels::{Isa, KernelError};
+use cuzk_memory::{Checkpoint, NEVER_STOP};
 use cuzk_pce::Program;
 use ff::Field;
 use group::prime::PrimeCurveAffine;
@@ -52,11 +53,30 @@ pub fn generate(
     out: &mut impl Write,
     progress: impl FnMut(u64, u64),
 ) -> Result<Generated, GenerateError> {
+    generate_while(circuit, waste, isa, &NEVER_STOP, out, progress)
+}
+
+/// Writes the parameters as [`generate`] does. Before its first point it asks `checkpoint` about
+/// every millisecond, but for the time of a table. Then `out` has to say that it is cancelled.
+///
+/// # Errors
+///
+/// As [`generate`], and [`GenerateError::Stopped`].
+pub(super) fn generate_while(
+    circuit: &Program<Scalar>,
+    waste: &ToxicWaste,
+    isa: Isa,
+    checkpoint: &Checkpoint<'_>,
+    out: &mut impl Write,
+    progress: impl FnMut(u64, u64),
+) -> Result<Generated, GenerateError> {
     waste.check()?;
-    let scalars = Scalars::new(circuit, waste)?;
+    let scalars = Scalars::new(circuit, waste, checkpoint)?;
     let points = scalars.points();
     let g1 = G1Table::with(isa, waste.g1, scalars.points_in_g1());
+    checkpoint.check()?;
     let g2 = G2Table::with(isa, waste.g2, scalars.b.len());
+    checkpoint.check()?;
     let mut writer = PointWriter {
         out,
         done: 0,
@@ -91,14 +111,18 @@ struct Scalars {
 }
 
 impl Scalars {
-    fn new(circuit: &Program<Scalar>, waste: &ToxicWaste) -> Result<Self, GenerateError> {
+    fn new(
+        circuit: &Program<Scalar>,
+        waste: &ToxicWaste,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Self, GenerateError> {
         let Qap {
             mut a,
             mut b,
             c,
             domain_len,
             vanishing,
-        } = Qap::evaluate(circuit, waste.tau)?;
+        } = Qap::evaluate(circuit, waste.tau, checkpoint)?;
         let invert = |value: Scalar, what| {
             Option::<Scalar>::from(value.invert()).ok_or(GenerateError::DegenerateWaste { what })
         };
@@ -122,6 +146,7 @@ impl Scalars {
             return Err(GenerateError::UnconstrainedVariable { index });
         }
         // A variable that is not in a matrix has no point in its query.
+        checkpoint.check()?;
         a.retain(|value| !value.is_zero_vartime());
         b.retain(|value| !value.is_zero_vartime());
         Ok(Self {

@@ -20,7 +20,7 @@ use cuzk_pce::Program;
 
 use super::error::ParamsError;
 use super::file::read_verifying_key;
-use super::generate::generate;
+use super::generate::generate_while;
 use super::mapped::MappedParams;
 use super::multiples::beside;
 use super::new_file::{Stoppable, created, lock_or_wait, write_key, write_new};
@@ -376,7 +376,8 @@ impl ParamCache {
         let waste = ToxicWaste::from_seed(options.seed);
         let generated = write_new(&params_path, |writer| {
             let mut writer = Stoppable { writer, checkpoint };
-            let generated = generate(circuit, &waste, options.isa, &mut writer, progress);
+            let (isa, out) = (options.isa, &mut writer);
+            let generated = generate_while(circuit, &waste, isa, checkpoint, out, progress);
             generated.map_err(|source| match checkpoint.is_cancelled() {
                 true => ParamsError::Stopped,
                 false => ParamsError::Generate {

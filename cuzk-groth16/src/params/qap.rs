@@ -7,6 +7,7 @@
 //! transform: nothing here needs one.
 
 use blstrs::Scalar;
+use cuzk_memory::{Checkpoint, Stopped};
 use cuzk_pce::Program;
 use ff::{BatchInvert, Field, PrimeField};
 use rayon::prelude::*;
@@ -15,6 +16,9 @@ use super::error::GenerateError;
 
 /// Elements that share one inversion.
 const BATCH: usize = 1 << 12;
+
+/// Rows between two looks at the checkpoint: about a millisecond of work.
+const ROWS_PER_CHECK: usize = 1 << 12;
 
 /// A circuit's polynomials at τ, one value a variable: `[inputs | aux]`.
 #[derive(Debug)]
@@ -38,8 +42,13 @@ impl Qap {
     /// # Errors
     ///
     /// [`GenerateError::TooLarge`] for more rows than the field has roots of
-    /// unity, [`GenerateError::DegenerateWaste`] for a τ of the domain.
-    pub(super) fn evaluate(circuit: &Program<Scalar>, tau: Scalar) -> Result<Self, GenerateError> {
+    /// unity, [`GenerateError::DegenerateWaste`] for a τ of the domain, and
+    /// [`GenerateError::Stopped`].
+    pub(super) fn evaluate(
+        circuit: &Program<Scalar>,
+        tau: Scalar,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Self, GenerateError> {
         let rows = circuit.rows() + circuit.num_inputs();
         let log_domain_len = rows.next_power_of_two().trailing_zeros();
         if log_domain_len > Scalar::S {
@@ -49,11 +58,11 @@ impl Qap {
                 got: rows as u64,
             });
         }
-        let (lagrange, vanishing) = lagrange_at(tau, log_domain_len, rows);
+        let (lagrange, vanishing) = lagrange_at(tau, log_domain_len, rows, checkpoint)?;
         if vanishing.is_zero_vartime() {
             return Err(GenerateError::DegenerateWaste { what: "tau" });
         }
-        let [mut a, b, c] = columns(circuit, &lagrange);
+        let [mut a, b, c] = columns(circuit, &lagrange, checkpoint)?;
         for (value, weight) in a.iter_mut().zip(lagrange.iter().skip(circuit.rows())) {
             *value += weight;
         }
@@ -68,22 +77,34 @@ impl Qap {
 }
 
 /// Σᵢ weightsᵢ·mᵢⱼ for every column j of A, B and C.
-fn columns(circuit: &Program<Scalar>, weights: &[Scalar]) -> [Vec<Scalar>; 3] {
+fn columns(
+    circuit: &Program<Scalar>,
+    weights: &[Scalar],
+    checkpoint: &Checkpoint<'_>,
+) -> Result<[Vec<Scalar>; 3], Stopped> {
     let mut sums = [(); 3].map(|()| vec![Scalar::ZERO; circuit.num_variables()]);
-    for (row, weight) in circuit.unfold().zip(weights) {
+    for (index, (row, weight)) in circuit.unfold().zip(weights).enumerate() {
+        if index % ROWS_PER_CHECK == 0 {
+            checkpoint.check()?;
+        }
         for (sums, terms) in sums.iter_mut().zip(row) {
             for (col, value) in terms {
                 sums[col as usize] += weight * value;
             }
         }
     }
-    sums
+    Ok(sums)
 }
 
 /// The first `len` of the N = 2^`log_domain_len` Lagrange polynomials at τ, and
 /// Z(τ) = τᴺ − 1. Lᵢ(τ) = Z(τ)/N · ωⁱ/(τ − ωⁱ); for a τ of the domain the values
 /// mean nothing and Z(τ) is zero.
-fn lagrange_at(tau: Scalar, log_domain_len: u32, len: usize) -> (Vec<Scalar>, Scalar) {
+fn lagrange_at(
+    tau: Scalar,
+    log_domain_len: u32,
+    len: usize,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<(Vec<Scalar>, Scalar), Stopped> {
     let doublings = Scalar::S - log_domain_len;
     let omega = (0..doublings).fold(Scalar::ROOT_OF_UNITY, |root, _| root.square());
     let power = (0..log_domain_len).fold(tau, |power, _| power.square());
@@ -93,7 +114,8 @@ fn lagrange_at(tau: Scalar, log_domain_len: u32, len: usize) -> (Vec<Scalar>, Sc
     weights
         .par_chunks_mut(BATCH)
         .enumerate()
-        .for_each(|(batch, weights)| {
+        .try_for_each(|(batch, weights)| {
+            checkpoint.check()?;
             let mut point = omega.pow_vartime([(batch * BATCH) as u64]);
             let mut numerators = Vec::with_capacity(weights.len());
             for weight in weights.iter_mut() {
@@ -105,12 +127,15 @@ fn lagrange_at(tau: Scalar, log_domain_len: u32, len: usize) -> (Vec<Scalar>, Sc
             for (weight, numerator) in weights.iter_mut().zip(numerators) {
                 *weight *= numerator;
             }
-        });
-    (weights, vanishing)
+            Ok(())
+        })?;
+    Ok((weights, vanishing))
 }
 
 #[cfg(test)]
 mod tests {
+    use cuzk_memory::{Cancellation, NEVER_STOP};
+
     use super::*;
 
     /// Lᵢ(τ) from its definition: Πⱼ≠ᵢ (τ − ωʲ)/(ωⁱ − ωʲ).
@@ -130,7 +155,8 @@ mod tests {
             let points: Vec<_> = (0..domain_len as u64)
                 .map(|i| root.pow_vartime([i]))
                 .collect();
-            let (weights, vanishing) = lagrange_at(tau, log_domain_len, domain_len);
+            let (weights, vanishing) =
+                lagrange_at(tau, log_domain_len, domain_len, &NEVER_STOP).unwrap();
             for (i, weight) in weights.iter().enumerate() {
                 assert_eq!(*weight, lagrange_by_definition(tau, &points, i));
             }
@@ -144,9 +170,21 @@ mod tests {
     #[test]
     fn lagrange_polynomials_sum_to_one_over_many_batches() {
         let tau = Scalar::from(77);
-        let (weights, _) = lagrange_at(tau, 14, 1 << 14);
+        let (weights, _) = lagrange_at(tau, 14, 1 << 14, &NEVER_STOP).unwrap();
         assert_eq!(weights.iter().sum::<Scalar>(), Scalar::ONE);
-        let (first, _) = lagrange_at(tau, 14, 5000);
+        let (first, _) = lagrange_at(tau, 14, 5000, &NEVER_STOP).unwrap();
         assert_eq!(first, weights[..5000]);
+    }
+
+    #[test]
+    fn a_cancelled_evaluation_stops_before_its_first_row() {
+        let stop = Cancellation::default();
+        let checkpoint = Checkpoint::new(&stop);
+        assert!(lagrange_at(Scalar::from(77), 3, 8, &checkpoint).is_ok());
+        stop.cancel();
+        assert_eq!(
+            lagrange_at(Scalar::from(77), 3, 8, &checkpoint),
+            Err(Stopped)
+        );
     }
 }
