@@ -42,7 +42,11 @@ pub(crate) fn shown_in(document: &str, text: &str) -> Vec<Shown> {
                     .for_each(|shown| shown.prints.push(line.to_owned()));
             }
             "" if block.is_none() => {}
-            line if let Some(block) = block => {
+            line => {
+                let Some(block) = block else {
+                    has_ended = false;
+                    continue;
+                };
                 let line = without_comment(line);
                 if line.is_empty() {
                     continue;
@@ -70,7 +74,6 @@ pub(crate) fn shown_in(document: &str, text: &str) -> Vec<Shown> {
                     None => commands.push(shown),
                 }
             }
-            _ => has_ended = false,
         }
     }
     commands
