@@ -103,8 +103,8 @@ fn few_queues(variable: Option<&OsStr>) -> Option<String> {
     })
 }
 
-/// Returns the memory that this process can have at this moment, in bytes. The machine, the control groups and the
-/// address space each have a limit; this is the least of them.
+/// Returns the memory that this process can have at this moment, in bytes. The machine, the control
+/// groups and the address space each have a limit; this is the least of them.
 #[must_use]
 pub fn available_memory_bytes() -> Option<u64> {
     available_bytes(Path::new("/"))
