@@ -123,7 +123,8 @@ pub(super) fn evict(core: &Core, id: CircuitId) -> Result<EvictedAssets> {
         LetGo::InUse(users) => {
             return Err(Error::InUse {
                 circuit: id.to_string(),
-                partitions: users.all(),
+                partitions: users.work,
+                makes_multiples: users.in_background > 0,
             });
         }
         LetGo::Absent => {
