@@ -148,7 +148,10 @@ fn a_call_that_is_refused_for_now_is_repeated() {
     // The reason of each call that is made again is said.
     let told = said.matches("calling again, for 300 s at most: ").count();
     assert_eq!(told, 2, "{said}");
-    assert!(said.contains("cannot do it now, so call again later"), "{said}");
+    assert!(
+        said.contains("cannot do it now, so call again later"),
+        "{said}"
+    );
 
     fake.then_refuse(Code::Unavailable);
     let once = [&submission(&request, &out)[..], &["--retry-s", "0"]].concat();
