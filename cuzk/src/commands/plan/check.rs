@@ -21,7 +21,7 @@ use cuzk_plan::machine::{Instructions, Machine};
 use serde::Serialize;
 
 use super::calibrate::instructions;
-use super::report::line;
+use super::report::{line, percent};
 use super::{Context, KINDS, input, read};
 use crate::commands::demo::bundled_request;
 use crate::commands::for_one_command;
@@ -186,13 +186,13 @@ fn text(rows: &[Row]) -> String {
         line(
             &mut text,
             format_args!(
-                "{:12} {:3} {:3} {:7.3} s ({least:.3} to {most:.3}) {:7.3} s {:+9.1} %",
+                "{:12} {:3} {:3} {:7.3} s ({least:.3} to {most:.3}) {:7.3} s {:>11}",
                 row.kind,
                 row.c,
                 row.j,
                 row.measured_s,
                 row.model_s,
-                100.0 * row.difference
+                percent(row.difference)
             ),
         );
     }
