@@ -42,7 +42,7 @@ impl Class {
     }
 }
 
-/// What a reservation is charged with.
+/// The charge of a reservation.
 pub(super) struct Charged<'a, K> {
     pub(super) own_bytes: u64,
     pub(super) shared: Option<&'a K>,

@@ -13,8 +13,8 @@ use super::work::Lane;
 pub struct Usage {
     /// Pieces of work that wait.
     pub waiting: usize,
-    /// Pieces of work that were admitted, have not ended and were not abandoned. What
-    /// [`reserve_evicting`](super::Admission::reserve_evicting) charged for is among them.
+    /// Pieces of work that were admitted, have not ended and were not abandoned, with the work
+    /// of [`reserve_evicting`](super::Admission::reserve_evicting).
     pub running: usize,
     /// Pieces of work in the background that were charged and have not ended.
     pub in_background: usize,

@@ -1,4 +1,4 @@
-//! What other programs do to measured costs and to predictions from them, in words.
+//! The effect of other programs on measured costs and on predictions, in words.
 //!
 //! Not the measurement, which is `cuzk_tune::others`.
 
