@@ -81,7 +81,7 @@ fn parse(stat: &str) -> Option<Ticks> {
     let together = lines.next()?.strip_prefix("cpu ")?;
     let numbers: Result<Vec<u64>, _> = together.split_whitespace().map(str::parse).collect();
     // The time of guests, which follows, is a part of the first two.
-    let [user, nice, system, idle, disk, interrupts, soft, stolen] =
+    let [user, nice, system, idle, disk, interrupts, soft, stolen]: [u64; 8] =
         numbers.ok()?.get(..8)?.try_into().ok()?;
     let busy = user + nice + system + interrupts + soft + stolen;
     Some(Ticks {
