@@ -166,15 +166,15 @@ pub enum Error {
          thread, or await the job"
     )]
     OwnThread,
-    /// A circuit cannot be let go of, because partitions use it.
-    #[error(
-        "circuit {circuit}: in use by {partitions} partition(s); let go of it when they have ended"
-    )]
+    /// A circuit cannot be let go of, because it is in use.
+    #[error("circuit {circuit}: {}", in_use(*.partitions, *.makes_multiples))]
     InUse {
         /// The circuit.
         circuit: String,
         /// The partitions that use it.
         partitions: usize,
+        /// True while multiples of its parameters' points are made in the background.
+        makes_multiples: bool,
     },
     /// The engine no longer accepts or runs jobs.
     #[error("the engine is shutting down and the job was not proved; submit it again")]
@@ -192,6 +192,22 @@ pub enum Error {
 /// Advice to an operator whose memory is too small for a vector.
 pub(crate) const MORE_MEMORY: &str =
     "lower [memory] total_budget, or leave more memory to the engine";
+
+/// Returns the use of a circuit, and when it can be let go of.
+fn in_use(partitions: usize, makes_multiples: bool) -> String {
+    match (partitions, makes_multiples) {
+        (_, false) => {
+            format!("in use by {partitions} partition(s); let go of it when they have ended")
+        }
+        (0, true) => "multiples of its parameters' points are being made in the background; let \
+                      go of it when they are made"
+            .to_owned(),
+        (_, true) => format!(
+            "in use by {partitions} partition(s), and multiples of its parameters' points are being \
+             made in the background; let go of it when all of these have ended"
+        ),
+    }
+}
 
 /// Returns the part of the proof that a constraint is about, or who tells it.
 fn of_part(part: Option<&str>) -> String {

@@ -28,8 +28,6 @@ pub mod circuits;
 pub mod config;
 pub mod engine;
 pub mod error;
-#[cfg(test)]
-mod footprints;
 pub mod job;
 mod panics;
 pub mod pipeline;

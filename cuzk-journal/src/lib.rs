@@ -51,3 +51,4 @@ pub use job::{
 };
 pub use journal::Journal;
 pub use limits::Limits;
+pub use lock::folder_problem;

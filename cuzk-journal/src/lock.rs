@@ -39,12 +39,14 @@ impl Lock {
             move |error| JournalError::io(&lock_path, action, error)
         };
         for _ in 0..TRIES {
-            let (mut file, is_new) = open_or_create(&lock_path).map_err(|error| {
-                match missing_folder(path).filter(|_| error.kind() == io::ErrorKind::NotFound) {
-                    Some(problem) => JournalError::io(path, "begin it", problem),
+            let (mut file, is_new) =
+                open_or_create(&lock_path).map_err(|error| match folder_problem(path) {
+                    Some(problem) => {
+                        let error = io::Error::new(error.kind(), problem);
+                        JournalError::io(path, "begin it", error)
+                    }
                     None => failed("open the lock file")(error),
-                }
-            })?;
+                })?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -95,16 +97,25 @@ impl Lock {
     }
 }
 
-/// Returns the error of a journal whose folder does not exist; none if it does.
-fn missing_folder(path: &Path) -> Option<io::Error> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())?;
-    let problem = format!(
-        "the folder {} does not exist; make it, or name a file elsewhere",
-        folder.display()
-    );
-    (!folder.exists()).then(|| io::Error::new(io::ErrorKind::NotFound, problem))
+/// Returns the problem of the folder of a journal at `path`, with its remedy; none if the folder
+/// is there. [`Journal::open`](crate::Journal::open) makes the file, but not its folder.
+#[must_use]
+pub fn folder_problem(path: &Path) -> Option<String> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if folder.is_dir() {
+        return None;
+    }
+    let what = match folder.exists() {
+        true => "is not a folder",
+        false => "does not exist",
+    };
+    let folder = folder.display();
+    Some(format!(
+        "the folder {folder} {what}; make it, or name a file elsewhere"
+    ))
 }
 
 /// Opens the file at `path`. Returns true beside it if the file was created.
@@ -218,6 +229,26 @@ mod tests {
         assert!(beside(&path).exists());
         Lock::take(&path).unwrap().give_up();
         assert!(beside(&path).exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named_with_the_remedy() {
+        let directory = tempfile::tempdir().unwrap();
+        File::create(directory.path().join("file")).unwrap();
+        for (name, problem) in [
+            ("no/j", "no does not exist; make it"),
+            ("file/j", "file is not a folder; make it"),
+        ] {
+            let path = directory.path().join(name);
+            let error = Lock::take(&path).unwrap_err();
+            assert!(
+                error.is_input() && error.to_string().contains(problem),
+                "{error}"
+            );
+            assert!(folder_problem(&path).unwrap().contains(problem));
+        }
+        assert_eq!(folder_problem(&directory.path().join("j")), None);
+        assert_eq!(folder_problem(Path::new("j")), None);
     }
 
     #[test]

@@ -17,6 +17,10 @@ pub struct Machine {
     /// The keys and tables of this file that were assumed, not measured.
     #[serde(default)]
     pub assumed: Vec<String>,
+    /// The share of the processors that other programs had while the costs were measured, 0 to
+    /// 1. None if nobody knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_share: Option<f64>,
     /// The processor.
     pub cpu: Cpu,
     /// The memory.
@@ -214,7 +218,10 @@ impl Machine {
     }
 
     fn check(&self, file: &str) -> Result<(), PlanError> {
-        let ranges = self.hardware_ranges().into_iter();
+        let others = self
+            .others_share
+            .map(|share| ("others_share", share, (0.0, 1.0)));
+        let ranges = others.into_iter().chain(self.hardware_ranges());
         for (key, value, range) in ranges.chain(self.engine_ranges()) {
             table::check_range(file, key, value, range)?;
         }

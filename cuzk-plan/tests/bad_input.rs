@@ -10,7 +10,8 @@ use cuzk_plan::seed::MACHINE;
 const LOAD: &str = include_str!("load.toml");
 
 /// A line of the good file, its replacement, and what the error must name.
-const MACHINES: [(&str, &str, &str); 25] = [
+const MACHINES: [(&str, &str, &str); 26] = [
+    ("[cpu]", "others_share = 1.01\n[cpu]", "others_share"),
     (
         "hardware_threads = 192",
         "hardware_threads = 0",

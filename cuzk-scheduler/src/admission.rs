@@ -37,6 +37,7 @@ use std::time::Instant;
 
 use self::memory::Room;
 use self::monitor::{Monitor, MonitorCharges, State, Waiting};
+use self::reservation::Class;
 use self::work::LANE_LIST;
 use crate::priority::{Priority, Rank};
 use crate::sync::{Arc, MutexGuard, lock, wait};
@@ -44,23 +45,8 @@ use crate::sync::{Arc, MutexGuard, lock, wait};
 pub use self::monitor::KeepOpen;
 pub use self::need::{Limits, Need, OverBudget};
 pub use self::reservation::{Evicted, Reservation};
-pub use self::survey::{LetGo, SharedThing, WaitingWork};
+pub use self::survey::{LetGo, SharedThing, Usage, Users, WaitingWork};
 pub use self::work::{Entrance, Lane, Refused, Ticket, Turn};
-
-/// The numbers of pieces of work and of bytes at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// Pieces of work that wait.
-    pub waiting: usize,
-    /// Pieces of work that were admitted, have not ended and were not abandoned.
-    pub running: usize,
-    /// All charged bytes.
-    pub used_bytes: u64,
-    /// Those of them that would be evicted if work waited.
-    pub idle_bytes: u64,
-    /// The bytes that may be charged.
-    pub total_bytes: u64,
-}
 
 /// Work in order, and its memory. `T` is a piece of work. `K` is the key of a thing
 /// that pieces of work share.
@@ -181,22 +167,23 @@ where
         let (place, first) = state.first(lane)?;
         let (rank, _) = place;
         let (critical, ticket) = (rank.is_critical(), Ticket { rank });
+        let class = Class::of_work(critical);
         if let Err(over) = state.memory.check(&first.need, critical, limits) {
             let Waiting { item, .. } = state.waiting[lane as usize].remove(&place)?;
             let nothing = Need::own(0);
-            state.memory.charge(&nothing, critical, &[]);
+            state.memory.charge(&nothing, class, &[]);
             return Some(Turn::Impossible {
                 item,
                 ticket,
                 over,
-                held: self.reservation(nothing, critical),
+                held: self.reservation(nothing, class),
             });
         }
         let Room::Now(evicted) = state.memory.room(&first.need, critical, limits) else {
             return None;
         };
         let mut memory = state.memory.clone();
-        memory.charge(&first.need, critical, &evicted);
+        memory.charge(&first.need, class, &evicted);
         if state.would_delay(|other| other < rank, &memory, limits) {
             return None;
         }
@@ -205,7 +192,7 @@ where
         Some(Turn::Admitted {
             item,
             ticket,
-            memory: self.reservation(need, critical),
+            memory: self.reservation(need, class),
             evicted: Evicted::new(self.charges(), evicted),
         })
     }
@@ -220,45 +207,42 @@ where
         self.lock().memory.check(need, critical, &self.limits)
     }
 
-    /// Charges memory for work that has no place in the order. Succeeds only if the
-    /// memory is free now, beside the reserve and without any eviction.
+    /// Charges memory for work in the background, which has no place in the order. Succeeds
+    /// only if the memory is free now, beside the reserve and without any eviction.
     ///
     /// Critical work that waits keeps the memory that it needs. Other waiting work may
     /// wait longer because of this reservation. If it kept its memory, too, no
     /// reservation would succeed as long as any work waits for memory.
     #[must_use]
     pub fn reserve(&self, need: &Need<K>) -> Option<Reservation<K>> {
-        let (memory, _) = self.reserve_if(need, |evicted| evicted.is_empty())?;
+        let (memory, _) = self.reserve_as(Class::Background, need)?;
         Some(memory)
     }
 
-    /// Charges memory like [`Self::reserve`], and evicts idle things for it. Free what was
-    /// evicted before the memory is used.
+    /// Charges memory for work that has no place in the order and that somebody waits for.
+    /// Succeeds like [`Self::reserve`], but evicts idle things. Free what was evicted before
+    /// the memory is used.
     #[must_use]
     pub fn reserve_evicting(&self, need: &Need<K>) -> Option<(Reservation<K>, Evicted<K>)> {
-        self.reserve_if(need, |_| true)
+        self.reserve_as(Class::Common, need)
     }
 
-    fn reserve_if(
-        &self,
-        need: &Need<K>,
-        may_evict: impl FnOnce(&[K]) -> bool,
-    ) -> Option<(Reservation<K>, Evicted<K>)> {
+    fn reserve_as(&self, class: Class, need: &Need<K>) -> Option<(Reservation<K>, Evicted<K>)> {
         let mut state = self.lock();
         let Room::Now(evicted) = state.memory.room(need, false, &self.limits) else {
             return None;
         };
-        if state.closed || !may_evict(&evicted) {
+        if state.closed || class == Class::Background && !evicted.is_empty() {
             return None;
         }
         let mut memory = state.memory.clone();
-        memory.charge(need, false, &evicted);
+        memory.charge(need, class, &evicted);
         if state.would_delay(|other| other.is_critical(), &memory, &self.limits) {
             return None;
         }
         state.memory = memory;
         drop(state);
-        let memory = self.reservation(need.clone(), false);
+        let memory = self.reservation(need.clone(), class);
         Some((memory, Evicted::new(self.charges(), evicted)))
     }
 
@@ -342,9 +326,9 @@ where
     }
 
     /// Returns the reservation of memory that was charged.
-    fn reservation(&self, need: Need<K>, critical: bool) -> Reservation<K> {
+    fn reservation(&self, need: Need<K>, class: Class) -> Reservation<K> {
         let shared = need.shared.map(|(key, _)| key);
-        Reservation::new(self.charges(), need.own_bytes, shared, critical)
+        Reservation::new(self.charges(), need.own_bytes, shared, class)
     }
 
     fn charges(&self) -> std::sync::Arc<MonitorCharges<T, K>> {
@@ -387,7 +371,8 @@ where
         let state = self.lock();
         Usage {
             waiting: state.num_waiting(),
-            running: state.memory.num_reservations(),
+            running: state.memory.users().work,
+            in_background: state.memory.users().in_background,
             used_bytes: state.memory.used_bytes(),
             idle_bytes: state.memory.idle_bytes(),
             total_bytes: self.limits.total_bytes,

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cuzk_scheduler::admission::{
-    Admission, Entrance, Lane, LetGo, Limits, Need, Refused, Reservation, Turn,
+    Admission, Entrance, Lane, LetGo, Limits, Need, Refused, Reservation, Turn, Users,
 };
 use cuzk_scheduler::priority::{Patience, Priority};
 use proptest::prelude::*;
@@ -658,6 +658,8 @@ fn what_is_reserved_out_of_order_takes_only_what_is_free() {
     assert!(admission.reserve(&Need::own(51)).is_none());
     assert_eq!(admission.usage().idle_bytes, 30);
     let held = admission.reserve(&Need::own(50)).unwrap();
+    let usage = admission.usage();
+    assert_eq!((usage.running, usage.in_background), (0, 1));
     admission.close();
     assert!(admission.reserve(&Need::own(1)).is_none(), "closed");
     thread::scope(|scope| {
@@ -811,9 +813,24 @@ fn a_thing_that_nobody_uses_is_let_go_of() {
     assert!(matches!(admission.let_go(&1), LetGo::Absent));
     let need = sharing(10, 1, 40);
     let memory = admission.reserve(&need).unwrap();
-    assert!(matches!(admission.let_go(&1), LetGo::InUse(1)));
+    let in_background = Users {
+        work: 0,
+        in_background: 1,
+    };
+    let refused = admission.let_go(&1);
+    assert!(matches!(refused, LetGo::InUse(users) if users == in_background));
     assert_eq!(admission.shared_things()[0].idle, None);
-    drop(memory);
+    submit(&admission, Priority::Normal, 1, need.clone());
+    let (_, work, _) = admitted(&admission, Lane::Common);
+    let both = Users {
+        work: 1,
+        in_background: 1,
+    };
+    assert!(matches!(admission.let_go(&1), LetGo::InUse(users) if users == both));
+    assert_eq!((both.all(), admission.shared_things()[0].users), (2, 2));
+    let usage = admission.usage();
+    assert_eq!((usage.running, usage.in_background), (1, 1));
+    drop((memory, work));
     let thing = &admission.shared_things()[0];
     assert_eq!((thing.key, thing.bytes, thing.users), (1, 40, 0));
     assert!(thing.idle.is_some());
@@ -834,4 +851,6 @@ fn a_reservation_can_evict_what_is_idle() {
     assert!(admission.reserve(&need).is_none());
     let (memory, evicted) = admission.reserve_evicting(&need).unwrap();
     assert_eq!((evicted.to_vec(), memory.own_bytes()), (vec![1], 10));
+    let usage = admission.usage();
+    assert_eq!((usage.running, usage.in_background), (1, 0));
 }

@@ -87,7 +87,7 @@ pub(crate) fn refused(error: &Error) -> Status {
         Error::Cancelled => Status::cancelled(message),
         Error::TooLate { .. } | Error::DeadlinePassed => Status::deadline_exceeded(message),
         error if error.is_busy() => Status::resource_exhausted(message),
-        Error::NoMemory(_) => Status::resource_exhausted(message),
+        Error::NoMemory(_) | Error::InUse { .. } => Status::resource_exhausted(message),
         // An operator makes room on the disk, and the journal is opened again.
         error if ErrorCode::of(error) == ErrorCode::JournalFailing => {
             Status::resource_exhausted(message)
@@ -122,6 +122,23 @@ mod tests {
 
     fn of_journal(error: JournalError) -> Code {
         refused(&Error::Journal(error)).code()
+    }
+
+    #[test]
+    fn an_eviction_is_repeated_while_the_circuit_is_in_use() {
+        for (partitions, makes_multiples) in [(2, false), (0, true), (2, true)] {
+            let status = refused(&Error::InUse {
+                circuit: "porep-32GiB".to_owned(),
+                partitions,
+                makes_multiples,
+            });
+            assert_eq!(status.code(), Code::ResourceExhausted);
+            let message = status.message();
+            assert!(message.starts_with("circuit porep-32GiB: "), "{message}");
+            assert_eq!(message.contains("2 partition(s)"), partitions > 0);
+            assert_eq!(message.contains("multiples"), makes_multiples);
+            assert!(message.ends_with("[CUZK-0026]"), "{message}");
+        }
     }
 
     #[test]

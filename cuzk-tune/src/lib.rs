@@ -8,6 +8,7 @@
 //! * [`sweep`] chooses a number of threads by the measured times.
 //! * [`child`] runs a second process, for settings that a process can make only once.
 //! * [`counters`] reads processor time, page faults and other counts beside the clock.
+//! * [`others`] says how much of the processors other programs had meanwhile.
 //! * [`machine`] describes the machine that a figure is from.
 //! * [`plot`] draws.
 //!
@@ -35,5 +36,6 @@ pub mod beside;
 pub mod child;
 pub mod counters;
 pub mod machine;
+pub mod others;
 pub mod plot;
 pub mod sweep;

@@ -148,7 +148,10 @@ fn a_call_that_is_refused_for_now_is_repeated() {
     // The reason of each call that is made again is said.
     let told = said.matches("calling again, for 300 s at most: ").count();
     assert_eq!(told, 2, "{said}");
-    assert!(said.contains("has no room"), "{said}");
+    assert!(
+        said.contains("cannot do it now, so call again later"),
+        "{said}"
+    );
 
     fake.then_refuse(Code::Unavailable);
     let once = [&submission(&request, &out)[..], &["--retry-s", "0"]].concat();
@@ -287,6 +290,8 @@ fn jobs_and_circuits_are_steered() {
     assert_eq!(loaded[1]["load_time_ms"], 8);
     let freed = text(&fake, &["evict", "porep-32g"]);
     assert_eq!(freed, "porep-32g: 1.0 KiB freed\n");
+    let problem = "call again later: circuit snap-deals-32GiB: multiples of";
+    fails(&fake.address(), &["evict", "snap-32g"], 1, problem);
     fails(&fake.address(), &["preload", "nothing"], 2, "circuit_id");
 }
 

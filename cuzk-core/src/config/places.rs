@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use cuzk_journal::folder_problem;
+
 use super::resolved::Config;
 
 /// A place that cannot be used.
@@ -35,7 +37,7 @@ pub fn place_problems(config: &Config) -> Vec<PlaceProblem> {
     let journal = config.jobs.journal.as_deref();
     let state_dir = server.state_dir.as_deref();
     let folder = ("srs", "param_cache", of_folder(&config.srs.param_cache));
-    let journal = ("jobs", "journal", journal.and_then(of_new_file));
+    let journal = ("jobs", "journal", journal.and_then(of_journal));
     let state_dir = ("server", "state_dir", state_dir.and_then(of_folder));
     let files = files.map(|(key, path)| {
         let problem = path.as_deref().and_then(of_file);
@@ -64,28 +66,13 @@ fn of_folder(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the problem of a file that is made in a folder that must be there.
-fn of_new_file(path: &Path) -> Option<String> {
+/// Returns the problem of the journal's file, which is made in a folder that must be there.
+fn of_journal(path: &Path) -> Option<String> {
     let shown = path.display();
     if path.is_dir() {
         return Some(format!("{shown} is a folder; name a file in it"));
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if folder.is_dir() {
-        return None;
-    }
-    let what = if folder.exists() {
-        "is not a folder"
-    } else {
-        "does not exist"
-    };
-    let folder = folder.display();
-    Some(format!(
-        "{shown}: the folder {folder} {what}; make it, or name a file elsewhere"
-    ))
+    folder_problem(path).map(|problem| format!("{shown}: {problem}"))
 }
 
 /// Returns the problem of a file that must be there.

@@ -109,8 +109,9 @@ pub(super) fn is_idle(core: &Core) -> bool {
     let mut is_waiting = false;
     let admission = &core.dispatch.admission;
     admission.visit_waiting(|_, work| is_waiting |= !work.is_held);
+    let usage = admission.usage();
     !is_waiting
-        && core.dispatch.admission.usage().running == 0
+        && usage.running + usage.in_background == 0
         && !core.compute.is_decoding()
         && !core.jobs.waiting.any(|job| !is_held(core, job))
 }

@@ -280,7 +280,7 @@ impl Engine {
     /// Lets go of a circuit and its parameters.
     ///
     /// # Errors
-    /// [`Error::InUse`] while partitions use them.
+    /// [`Error::InUse`] while partitions use them, or multiples of the parameters' points are made.
     pub fn evict(&self, circuit: CircuitId) -> Result<EvictedAssets> {
         preload::evict(&self.core, circuit)
     }

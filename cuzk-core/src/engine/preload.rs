@@ -120,10 +120,11 @@ pub(super) fn evict(core: &Core, id: CircuitId) -> Result<EvictedAssets> {
     let is_loaded = core.assets.present_circuit(id).is_some();
     let is_loaded = is_loaded || core.assets.loaded_params(id).is_some();
     let freed_bytes = match core.dispatch.admission.let_go(&id.into()) {
-        LetGo::InUse(partitions) => {
+        LetGo::InUse(users) => {
             return Err(Error::InUse {
                 circuit: id.to_string(),
-                partitions,
+                partitions: users.work,
+                makes_multiples: users.in_background > 0,
             });
         }
         LetGo::Absent => {

@@ -8,8 +8,8 @@ use std::hash::Hash;
 use std::time::Instant;
 
 use super::need::{Limits, Need, OverBudget};
-use super::reservation::Ended;
-use super::survey::SharedThing;
+use super::reservation::{Charged, Class};
+use super::survey::{SharedThing, Users};
 use crate::clock;
 
 #[derive(Clone)]
@@ -19,7 +19,8 @@ pub(super) struct Memory<K> {
     /// The parts of both that belong to abandoned work.
     abandoned_critical_bytes: u64,
     abandoned_other_bytes: u64,
-    reservations: usize,
+    /// Those that were not abandoned.
+    users: Users,
     shared: HashMap<K, Shared>,
     /// Things that were evicted and are not freed yet.
     unfreed: HashSet<K>,
@@ -30,7 +31,7 @@ pub(super) struct Memory<K> {
 #[derive(Clone)]
 struct Shared {
     bytes: u64,
-    users: usize,
+    users: Users,
     /// True if a present or past user is critical.
     critical: bool,
     /// The number of users that were abandoned. With one of them it is never idle
@@ -55,7 +56,7 @@ impl<K> Default for Memory<K> {
             other_bytes: 0,
             abandoned_critical_bytes: 0,
             abandoned_other_bytes: 0,
-            reservations: 0,
+            users: Users::default(),
             shared: HashMap::new(),
             unfreed: HashSet::new(),
             clock: 0,
@@ -64,8 +65,9 @@ impl<K> Default for Memory<K> {
 }
 
 impl<K: Eq + Hash + Clone> Memory<K> {
-    pub(super) fn num_reservations(&self) -> usize {
-        self.reservations
+    /// Returns the numbers of reservations that were not abandoned.
+    pub(super) fn users(&self) -> Users {
+        self.users
     }
 
     fn shared_bytes(&self) -> u64 {
@@ -77,7 +79,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
     }
 
     pub(super) fn idle_bytes(&self) -> u64 {
-        let idle = self.shared.values().filter(|shared| shared.users == 0);
+        let idle = self.shared.values().filter(|shared| shared.is_unused());
         idle.map(|shared| shared.bytes).sum()
     }
 
@@ -86,8 +88,9 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         let thing = |(key, shared): (&K, &Shared)| SharedThing {
             key: key.clone(),
             bytes: shared.bytes,
-            users: shared.users,
-            idle: (shared.users == 0)
+            users: shared.users.all(),
+            idle: shared
+                .is_unused()
                 .then(|| shared.used_at.map(clock::since))
                 .flatten(),
         };
@@ -99,11 +102,11 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         self.used_with(need).saturating_sub(self.used_bytes())
     }
 
-    /// Evicts a thing that nobody uses. Returns its bytes, or the number of its users; none
+    /// Evicts a thing that nobody uses. Returns its bytes, or the numbers of its users; none
     /// if it is not charged.
-    pub(super) fn let_go(&mut self, key: &K) -> Option<Result<u64, usize>> {
+    pub(super) fn let_go(&mut self, key: &K) -> Option<Result<u64, Users>> {
         let shared = self.shared.get(key)?;
-        if shared.users > 0 {
+        if !shared.is_unused() {
             return Some(Err(shared.users));
         }
         let bytes = shared.bytes;
@@ -178,7 +181,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         let mut idle: Vec<_> = self
             .shared
             .iter()
-            .filter(|(key, shared)| shared.users == 0 && !need.shares(key))
+            .filter(|(key, shared)| shared.is_unused() && !need.shares(key))
             .collect();
         idle.sort_unstable_by_key(|(_, shared)| (shared.critical, shared.last_used));
         let mut evicted = Vec::new();
@@ -197,7 +200,7 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         }
     }
 
-    pub(super) fn charge(&mut self, need: &Need<K>, critical: bool, evicted: &[K]) {
+    pub(super) fn charge(&mut self, need: &Need<K>, class: Class, evicted: &[K]) {
         for key in evicted {
             self.shared.remove(key);
             self.unfreed.insert(key.clone());
@@ -205,48 +208,48 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         if let Some((key, bytes)) = &need.shared {
             let shared = self.shared.entry(key.clone()).or_insert(Shared {
                 bytes: 0,
-                users: 0,
+                users: Users::default(),
                 critical: false,
                 abandoned: 0,
                 last_used: 0,
                 used_at: None,
             });
             shared.bytes = shared.charged_for(*bytes);
-            shared.critical |= critical;
-            shared.users += 1;
+            shared.critical |= class.is_critical();
+            *of_class(&mut shared.users, class) += 1;
         }
-        *self.own(critical) += need.own_bytes;
-        self.reservations += 1;
+        *self.own(class) += need.own_bytes;
+        *of_class(&mut self.users, class) += 1;
     }
 
     /// Frees some of the own memory of a reservation.
-    pub(super) fn release(&mut self, critical: bool, own_bytes: u64) {
-        *self.own(critical) -= own_bytes;
+    pub(super) fn release(&mut self, class: Class, own_bytes: u64) {
+        *self.own(class) -= own_bytes;
     }
 
     /// Keeps the memory of a reservation charged, but counts its work as given up.
-    pub(super) fn abandon(&mut self, critical: bool, own_bytes: u64, shared: Option<&K>) {
-        *self.abandoned(critical) += own_bytes;
-        self.reservations -= 1;
-        if let Some(shared) = shared.and_then(|key| self.shared.get_mut(key)) {
+    pub(super) fn abandon(&mut self, given_up: &Charged<'_, K>) {
+        *self.abandoned(given_up.class) += given_up.own_bytes;
+        *of_class(&mut self.users, given_up.class) -= 1;
+        if let Some(shared) = given_up.shared.and_then(|key| self.shared.get_mut(key)) {
             shared.abandoned += 1;
         }
     }
 
     /// Frees the memory of a reservation, and its use of the shared thing.
-    pub(super) fn end(&mut self, ended: Ended<'_, K>) {
-        *self.own(ended.critical) -= ended.own_bytes;
+    pub(super) fn end(&mut self, ended: &Charged<'_, K>) {
+        *self.own(ended.class) -= ended.own_bytes;
         if ended.abandoned {
-            *self.abandoned(ended.critical) -= ended.own_bytes;
+            *self.abandoned(ended.class) -= ended.own_bytes;
         } else {
-            self.reservations -= 1;
+            *of_class(&mut self.users, ended.class) -= 1;
         }
         let Some(key) = ended.shared else {
             return;
         };
         self.clock += 1;
         if let Some(shared) = self.shared.get_mut(key) {
-            shared.users -= 1;
+            *of_class(&mut shared.users, ended.class) -= 1;
             shared.abandoned -= usize::from(ended.abandoned);
             shared.last_used = self.clock;
             shared.used_at = Some(clock::now());
@@ -260,16 +263,16 @@ impl<K: Eq + Hash + Clone> Memory<K> {
         }
     }
 
-    fn own(&mut self, critical: bool) -> &mut u64 {
-        if critical {
+    fn own(&mut self, class: Class) -> &mut u64 {
+        if class.is_critical() {
             &mut self.critical_bytes
         } else {
             &mut self.other_bytes
         }
     }
 
-    fn abandoned(&mut self, critical: bool) -> &mut u64 {
-        if critical {
+    fn abandoned(&mut self, class: Class) -> &mut u64 {
+        if class.is_critical() {
             &mut self.abandoned_critical_bytes
         } else {
             &mut self.abandoned_other_bytes
@@ -277,11 +280,23 @@ impl<K: Eq + Hash + Clone> Memory<K> {
     }
 }
 
+/// Returns the number of those users that have this class.
+fn of_class(users: &mut Users, class: Class) -> &mut usize {
+    match class {
+        Class::Critical | Class::Common => &mut users.work,
+        Class::Background => &mut users.in_background,
+    }
+}
+
 impl Shared {
+    fn is_unused(&self) -> bool {
+        self.users.all() == 0
+    }
+
     /// Returns the bytes to charge for a new user that reports this size. The thing may
     /// have grown or shrunk on disk, but its present users continue with the old one.
     fn charged_for(&self, bytes: u64) -> u64 {
-        if self.users == 0 {
+        if self.is_unused() {
             bytes
         } else {
             self.bytes.max(bytes)

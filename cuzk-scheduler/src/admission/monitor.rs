@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use super::memory::{Memory, Room};
 use super::need::{Limits, Need};
-use super::reservation::{Charges, Ended};
+use super::reservation::{Charged, Charges, Class};
 use super::work::{LANE_LIST, LANES, Lane};
 use crate::priority::Rank;
 use crate::sync::{Arc, Condvar, Mutex, lock};
@@ -95,7 +95,7 @@ impl<T, K: Eq + Hash + Clone> State<T, K> {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.num_waiting() == 0 && self.memory.num_reservations() == 0 && self.kept_open == 0
+        self.num_waiting() == 0 && self.memory.users().all() == 0 && self.kept_open == 0
     }
 }
 
@@ -125,16 +125,16 @@ where
     T: Send,
     K: Eq + Hash + Clone + Send,
 {
-    fn release(&self, critical: bool, own_bytes: u64) {
-        self.change(|memory| memory.release(critical, own_bytes));
+    fn release(&self, class: Class, own_bytes: u64) {
+        self.change(|memory| memory.release(class, own_bytes));
     }
 
-    fn abandon(&self, critical: bool, own_bytes: u64, shared: Option<&K>) {
-        self.change(|memory| memory.abandon(critical, own_bytes, shared));
+    fn abandon(&self, given_up: Charged<'_, K>) {
+        self.change(|memory| memory.abandon(&given_up));
     }
 
-    fn end(&self, ended: Ended<'_, K>) {
-        self.change(|memory| memory.end(ended));
+    fn end(&self, ended: Charged<'_, K>) {
+        self.change(|memory| memory.end(&ended));
     }
 
     fn freed(&self, keys: &[K]) {

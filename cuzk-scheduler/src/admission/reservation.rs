@@ -10,20 +10,43 @@ use std::sync::Arc;
 /// The place to which a reservation is given back, without the type of the work.
 pub(super) trait Charges<K>: Send + Sync {
     /// Frees some of a reservation's own memory.
-    fn release(&self, critical: bool, own_bytes: u64);
+    fn release(&self, class: Class, own_bytes: u64);
     /// Stops counting a reservation as running work.
-    fn abandon(&self, critical: bool, own_bytes: u64, shared: Option<&K>);
+    fn abandon(&self, given_up: Charged<'_, K>);
     /// Frees the rest of a reservation, and its use of the shared thing.
-    fn end(&self, ended: Ended<'_, K>);
+    fn end(&self, ended: Charged<'_, K>);
     /// Allows evicted things to be charged again.
     fn freed(&self, keys: &[K]);
 }
 
-/// A reservation that ends.
-pub(super) struct Ended<'a, K> {
+/// The sort of work that memory is charged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Critical,
+    Common,
+    /// Common work that nobody waits for.
+    Background,
+}
+
+impl Class {
+    /// Returns the class of work that had its turn.
+    pub(super) fn of_work(critical: bool) -> Self {
+        match critical {
+            true => Self::Critical,
+            false => Self::Common,
+        }
+    }
+
+    pub(super) fn is_critical(self) -> bool {
+        self == Self::Critical
+    }
+}
+
+/// The charge of a reservation.
+pub(super) struct Charged<'a, K> {
     pub(super) own_bytes: u64,
     pub(super) shared: Option<&'a K>,
-    pub(super) critical: bool,
+    pub(super) class: Class,
     pub(super) abandoned: bool,
 }
 
@@ -68,7 +91,7 @@ pub struct Reservation<K> {
     charges: Arc<dyn Charges<K>>,
     own_bytes: u64,
     shared: Option<K>,
-    critical: bool,
+    class: Class,
     abandoned: bool,
 }
 
@@ -77,14 +100,23 @@ impl<K> Reservation<K> {
         charges: Arc<dyn Charges<K>>,
         own_bytes: u64,
         shared: Option<K>,
-        critical: bool,
+        class: Class,
     ) -> Self {
         Self {
             charges,
             own_bytes,
             shared,
-            critical,
+            class,
             abandoned: false,
+        }
+    }
+
+    fn charged(&self) -> Charged<'_, K> {
+        Charged {
+            own_bytes: self.own_bytes,
+            shared: self.shared.as_ref(),
+            class: self.class,
+            abandoned: self.abandoned,
         }
     }
 
@@ -99,7 +131,7 @@ impl<K> Reservation<K> {
         debug_assert!(!self.abandoned);
         let surplus = self.own_bytes.saturating_sub(own_bytes);
         self.own_bytes -= surplus;
-        self.charges.release(self.critical, surplus);
+        self.charges.release(self.class, surplus);
     }
 
     /// Marks its work as given up while its memory is still in use. The memory stays
@@ -107,20 +139,14 @@ impl<K> Reservation<K> {
     /// back, put it back first.
     pub fn abandon(&mut self) {
         if !std::mem::replace(&mut self.abandoned, true) {
-            let shared = self.shared.as_ref();
-            self.charges.abandon(self.critical, self.own_bytes, shared);
+            self.charges.abandon(self.charged());
         }
     }
 }
 
 impl<K> Drop for Reservation<K> {
     fn drop(&mut self) {
-        self.charges.end(Ended {
-            own_bytes: self.own_bytes,
-            shared: self.shared.as_ref(),
-            critical: self.critical,
-            abandoned: self.abandoned,
-        });
+        self.charges.end(self.charged());
     }
 }
 

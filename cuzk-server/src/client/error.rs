@@ -46,8 +46,8 @@ pub enum ClientError {
         /// Its message, or the error of the system.
         reason: String,
     },
-    /// The daemon has no room.
-    #[error("{address} has no room, so call again later: {reason}")]
+    /// The daemon has no room, or what the call needs is in use.
+    #[error("{address} cannot do it now, so call again later: {reason}")]
     Busy {
         /// The daemon.
         address: Address,

@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &Evict) -> Result<(), Failure> {
             };
             output::print(context.json, &evicted, |evicted| match evicted.was_loaded {
                 true => format!("{circuit_id}: {} freed", ByteSize(evicted.freed_bytes)),
-                false => format!("{circuit_id}: nothing to free: it is not loaded, or is in use"),
+                false => format!("{circuit_id}: nothing to free: it is not loaded"),
             })?;
         }
         Ok(())

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use cuzk_core::Error;
+use cuzk_core::error::ErrorCode;
 use cuzk_server::wire::operator as ops;
 use cuzk_server::wire::operator::operator_server::{Operator, OperatorServer};
 use cuzk_server::wire::v1::await_proof_response::Status as End;
@@ -262,11 +264,21 @@ impl ProvingEngine for Service {
         &self,
         request: Request<v1::EvictSrsRequest>,
     ) -> Result<Response<v1::EvictSrsResponse>, Status> {
+        let circuit = request.into_inner().circuit_id;
+        if circuit == "snap-32g" {
+            let refused = Error::InUse {
+                circuit: "snap-deals-32GiB".to_owned(),
+                partitions: 0,
+                makes_multiples: true,
+            };
+            let problem = ErrorCode::of(&refused).after(&refused);
+            return Err(Status::resource_exhausted(problem));
+        }
         let reply = v1::EvictSrsResponse {
             was_loaded: true,
             freed_bytes: 1024,
         };
-        self.call(format!("evict {}", request.into_inner().circuit_id), reply)
+        self.call(format!("evict {circuit}"), reply)
     }
 }
 

@@ -11,13 +11,11 @@ use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes};
 use cuzk_groth16::backend::{CpuWorkspace, Footprint};
 use cuzk_groth16::evaluate::{form_bytes_of_circuit, form_bytes_of_partition};
 use cuzk_groth16::params::{MappedMultiples, MappedParams, Shapes};
-use cuzk_groth16::{Circuit, CircuitForm};
+use cuzk_groth16::{Circuit, CircuitForm, CircuitSizes};
 use cuzk_scheduler::admission::{Lane, Limits, Need};
 
 use super::key::AssetKey;
 use crate::config::Config;
-#[cfg(test)]
-use crate::footprints::footprint;
 
 /// What a partition's memory is charged for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +34,17 @@ pub(in crate::engine) struct KeyFiles {
     shapes: Shapes,
 }
 
+/// Returns the footprint of a partition of such a circuit with multiples of these shapes, as
+/// [`CpuWorkspace::footprint`] does.
+type FootprintOf = fn(&CpuWorkspace, &CircuitSizes, &Shapes) -> Footprint;
+
 /// The needs of the circuits that were read.
 pub(in crate::engine) struct CostTable {
     /// The memory that everything that is not critical may use together.
     room_bytes: u64,
     dedicated: CpuWorkspace,
+    /// A simulation has one that remembers.
+    pub(in crate::engine) footprint_of: FootprintOf,
     form: CircuitForm,
     costs: Mutex<HashMap<CircuitId, Cost>>,
 }
@@ -104,6 +108,7 @@ impl CostTable {
         Self {
             room_bytes: limits.total_bytes.saturating_sub(reserve_bytes),
             dedicated: config.cpu_workspace(),
+            footprint_of: CpuWorkspace::footprint,
             form: config.synthesis.circuit,
             costs: Mutex::default(),
         }
@@ -171,10 +176,7 @@ impl CostTable {
         let sizes = circuit.sizes();
         let form_bytes = form_bytes_of_partition(circuit, self.form);
         let on_devices = on_devices.plus(form_bytes);
-        #[cfg(not(test))]
-        let dedicated = self.dedicated.footprint(&sizes, &files.shapes);
-        #[cfg(test)]
-        let dedicated = footprint(self.dedicated, sizes, files.shapes);
+        let dedicated = (self.footprint_of)(&self.dedicated, &sizes, &files.shapes);
         let dedicated = dedicated.plus(form_bytes);
         let own_bytes = on_devices.peak_bytes.max(dedicated.peak_bytes);
         let form_bytes = form_bytes_of_circuit(circuit, self.form);
@@ -251,6 +253,7 @@ mod tests {
         CostTable {
             room_bytes: 1000,
             dedicated: Config::default().cpu_workspace(),
+            footprint_of: CpuWorkspace::footprint,
             form: CircuitForm::default(),
             costs: Mutex::new(HashMap::from([(ID, cost)])),
         }

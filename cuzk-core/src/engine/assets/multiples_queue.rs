@@ -7,7 +7,6 @@
 //! want of memory is reported once.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,17 +24,6 @@ pub(in crate::engine) struct MultiplesQueue {
     closed: Cancellation,
     /// Circuits for which there is no room, and whose refusal was reported.
     without_room: Mutex<HashSet<CircuitId>>,
-    /// True while memory is charged for the circuit in work.
-    is_charged: AtomicBool,
-}
-
-/// The time in which memory is charged for the circuit in work.
-pub(in crate::engine) struct Charged<'a>(&'a AtomicBool);
-
-impl Drop for Charged<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
 }
 
 impl MultiplesQueue {
@@ -92,18 +80,6 @@ impl MultiplesQueue {
     fn without_room(&self) -> MutexGuard<'_, HashSet<CircuitId>> {
         let without_room = self.without_room.lock();
         without_room.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that memory is charged for the circuit in work, until the result is dropped.
-    pub(in crate::engine) fn charged(&self) -> Charged<'_> {
-        self.is_charged.store(true, Ordering::Relaxed);
-        Charged(&self.is_charged)
-    }
-
-    /// Returns true while memory is charged for the circuit in work. Admission counts that as
-    /// running work, and it is no partition.
-    pub(in crate::engine) fn is_charged(&self) -> bool {
-        self.is_charged.load(Ordering::Relaxed)
     }
 
     /// Returns the flag that is raised when the queue is closed.

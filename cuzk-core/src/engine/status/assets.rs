@@ -21,7 +21,7 @@ pub struct AssetStatus {
     /// The comparison of its parameters with the network's digests: `not_compared`, `waits`,
     /// `comparing`, `right`, `wrong`, `not_listed` or `unreadable`.
     pub digests: &'static str,
-    /// The partitions that use it.
+    /// The partitions that use it, and one more while its multiples are made.
     pub uses: usize,
     /// The time since the last use, in seconds; none while it is in use.
     pub idle_s: Option<f64>,

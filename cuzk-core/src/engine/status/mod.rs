@@ -72,13 +72,12 @@ impl Status {
         let usage = core.dispatch.admission.usage();
         let pool = core.compute.buffers.usage();
         let live = core.jobs.registry.all_live();
-        let made_in_background = usize::from(core.assets.multiples.is_charged());
         let survey = Survey::of(core, usage);
         Self {
             started_s: core.timeline.epoch().elapsed().as_secs_f64(),
             draining: core.dispatch.is_draining(),
             partitions_waiting: usage.waiting,
-            partitions_running: usage.running.saturating_sub(made_in_background),
+            partitions_running: usage.running,
             jobs: live.iter().map(|job| survey.job(job)).collect(),
             ended: ended::last(&core.jobs.ended),
             totals: ended::totals(&core.jobs.ended),

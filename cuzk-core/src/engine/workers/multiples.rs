@@ -77,11 +77,10 @@ pub(super) fn look_at(core: &Core, id: CircuitId) -> Result<Looked> {
         Err(over) if queue.has_no_room(id) => return Err(over.into()),
         Err(_) => return Ok(Looked::Done),
     }
+    // In the background: a daemon that drains does not wait for it.
     let Some(_memory) = core.dispatch.admission.reserve(&need) else {
         return Ok(Looked::NoMemory);
     };
-    // A daemon that drains does not wait for it.
-    let _charged = queue.charged();
     // Memory that is kept for partitions gives way, as it does for them.
     let checkpoint = Checkpoint::new(queue.cancellation())
         .paused_by(&core.dispatch.pause)

@@ -242,6 +242,7 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             Error::InUse {
                 circuit: "c".into(),
                 partitions: 1,
+                makes_multiples: false,
             },
         ),
         (

@@ -4,7 +4,8 @@
 //! Costs are processor time, because that is disturbed least by other programs. The time
 //! is divided among the stages by the timeline. The width of a stage is processor time
 //! over wall time, so this should run while nothing else does. If other programs have most
-//! of the cores, all threads are assumed, and the file says so.
+//! of the cores, all threads are assumed, and the file says so. It also says how much of the
+//! processors they had.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -24,7 +25,9 @@ use cuzk_plan::machine::{
     Network, Throttle,
 };
 use cuzk_tune::counters::Counters;
+use cuzk_tune::others::Others;
 
+use super::disturbance::warning;
 use super::{Context, KINDS};
 use crate::commands::demo::bundled_request;
 use crate::commands::for_one_command;
@@ -82,6 +85,7 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
     let engine = for_one_command(Engine::start(config.clone())?);
     let mut costs = Costs::default();
     let mut assumed = ASSUMED.map(str::to_owned).to_vec();
+    let others = Others::begin();
     for (kind, plan_kind) in KINDS {
         doing.now(&format!("measuring {kind}"));
         // The first proof loads the circuit and maps the parameters.
@@ -99,18 +103,20 @@ pub(crate) fn run(context: &Context, args: &Calibrate) -> Result<(), Failure> {
         }
         costs.set(plan_kind, best.costs(plan_kind, config.synthesis.threads));
     }
+    let others_share = others.share().map(|share| (1e3 * share).round() / 1e3);
     engine.shutdown();
     drop(doing);
-    let machine = describe(&config, isa, costs, assumed);
+    let machine = Machine {
+        others_share,
+        ..describe(&config, isa, costs, assumed)
+    };
     let text = toml_text(&machine)?;
     // The written text must read back.
     Machine::parse(&output::shown(&args.out), &text).map_err(failed)?;
     out.write(text.as_bytes())?;
-    if machine.assumed.len() > ASSUMED.len() {
-        output::say(
-            "warning: other programs had most of the cores, so the description assumes how many \
-             threads a stage keeps busy; give the command again when nothing else runs",
-        );
+    let assumes_threads = machine.assumed.len() > ASSUMED.len();
+    if let Some(warning) = warning(machine.others_share, assumes_threads) {
+        output::say(warning);
     }
     output::print_beside(out.is_stdout(), context.json, &machine, |_| {
         format!("wrote {}", output::shown(&args.out))
@@ -203,6 +209,7 @@ fn describe(config: &Config, isa: Instructions, costs: Costs, assumed: Vec<Strin
     Machine {
         name: format!("{} cores, {total_gib:.0} GiB, measured", host.cores),
         assumed,
+        others_share: None,
         cpu: Cpu {
             hardware_threads: count(host.cores),
             l3_mib: 32.0,
@@ -263,9 +270,13 @@ mod tests {
             let mut config = Config::default();
             config.cpu.isa = isa;
             let named = instructions(isa).unwrap();
-            let machine = describe(&config, named, Costs::default(), Vec::new());
+            let machine = Machine {
+                others_share: Some(0.482),
+                ..describe(&config, named, Costs::default(), Vec::new())
+            };
             let text = toml_text(&machine).unwrap();
             assert!(text.contains(&format!("isa = \"{isa}\"")), "{text}");
+            assert!(text.contains("\nothers_share = 0.482\n"), "{text}");
             assert_eq!(Machine::parse("this.toml", &text), Ok(machine));
         }
     }

@@ -18,10 +18,12 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_plan::capacity::closed;
 use cuzk_plan::kind;
 use cuzk_plan::machine::{Instructions, Machine};
+use cuzk_tune::others::Others;
 use serde::Serialize;
 
 use super::calibrate::instructions;
-use super::report::line;
+use super::disturbance::reasons;
+use super::report::{line, percent};
 use super::{Context, KINDS, input, read};
 use crate::commands::demo::bundled_request;
 use crate::commands::for_one_command;
@@ -94,6 +96,7 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
     config.srs.multiples = Vec::new();
     let engine = for_one_command(Engine::start(config)?);
     let mut seconds = vec![Vec::new(); kinds.len() * args.j.len()];
+    let others = Others::begin();
     for round in 1..=args.rounds {
         let mut measured = seconds.iter_mut();
         for (kind, _) in &kinds {
@@ -105,6 +108,7 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
             }
         }
     }
+    let others_share = others.share();
     engine.shutdown();
     drop(doing);
     let points = kinds
@@ -114,12 +118,23 @@ pub(super) fn run(context: &Context, args: &Check) -> Result<(), Failure> {
     for ((kind, j), measured) in points.zip(seconds) {
         rows.push(row(&machine, kind, (args.c, j), measured)?);
     }
+    warn(&rows, machine.others_share, others_share);
     if context.json {
         return rows
             .iter()
             .try_for_each(|row| output::print(true, row, |_| String::new()));
     }
     output::print_lines(&text(&rows))
+}
+
+/// Says why predictions are off, if they are. `costs` and `check` are the shares of others while
+/// the costs were measured, and while they were checked.
+fn warn(rows: &[Row], costs: Option<f64>, check: Option<f64>) {
+    let differences = rows.iter().map(|row| row.difference);
+    let worst = differences.max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    for reason in reasons(worst.unwrap_or(0.0), costs, check) {
+        output::say(format_args!("warning: {reason}"));
+    }
 }
 
 /// Returns an error unless the costs of the file of this name are of the engine's instructions.
@@ -186,13 +201,13 @@ fn text(rows: &[Row]) -> String {
         line(
             &mut text,
             format_args!(
-                "{:12} {:3} {:3} {:7.3} s ({least:.3} to {most:.3}) {:7.3} s {:+9.1} %",
+                "{:12} {:3} {:3} {:7.3} s ({least:.3} to {most:.3}) {:7.3} s {:>11}",
                 row.kind,
                 row.c,
                 row.j,
                 row.measured_s,
                 row.model_s,
-                100.0 * row.difference
+                percent(row.difference)
             ),
         );
     }

@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod check;
+mod disturbance;
 mod report;
 
 use std::path::{Path, PathBuf};

@@ -17,11 +17,11 @@ pub(super) fn seed_text(points: &[Point]) -> String {
         line(
             &mut text,
             format_args!(
-                "{:20} {:7.1} s {:7.2} s {:+9.1} %{mark}",
+                "{:20} {:7.1} s {:7.2} s {:>11}{mark}",
                 point.point,
                 point.published_s,
                 point.model_s,
-                100.0 * point.difference
+                percent(point.difference)
             ),
         );
     }
@@ -150,16 +150,46 @@ fn advice_text(text: &mut String, report: &Report) {
         line(
             text,
             format_args!(
-                "  {:28} {:10.1} proofs a day ({:+.1} %)",
+                "  {:28} {:10.1} proofs a day ({})",
                 more.of,
                 more.proofs_per_day,
-                100.0 * more.gain
+                percent(more.gain)
             ),
         );
+    }
+}
+
+/// Returns a difference in percent, with its sign. One that rounds to zero has none.
+pub(super) fn percent(share: f64) -> String {
+    let text = format!("{:+.1} %", 100.0 * share);
+    match text.get(1..) {
+        Some(zero @ "0.0 %") => zero.to_owned(),
+        _ => text,
     }
 }
 
 /// Adds a line. Writing into a String does not fail.
 pub(super) fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = write!(text, "\n{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_that_rounds_to_zero_has_no_sign() {
+        for (share, text) in [
+            (0.0, "0.0 %"),
+            (-0.0, "0.0 %"),
+            (0.0004, "0.0 %"),
+            (-0.0004, "0.0 %"),
+            (0.0006, "+0.1 %"),
+            (-0.0006, "-0.1 %"),
+            (0.1, "+10.0 %"),
+            (-0.1, "-10.0 %"),
+        ] {
+            assert_eq!(percent(share), text, "{share}");
+        }
+    }
 }

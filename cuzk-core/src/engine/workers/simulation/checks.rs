@@ -316,7 +316,8 @@ impl World<'_> {
             ));
         }
         let usage = self.life.core.dispatch.admission.usage();
-        if usage.used_bytes != usage.idle_bytes || usage.running + usage.waiting > 0 {
+        let charged = usage.waiting + usage.running + usage.in_background;
+        if usage.used_bytes != usage.idle_bytes || charged > 0 {
             return Err(Violation::Memory(format!("at the end {usage:?}")));
         }
         let content = self.disk.lock();

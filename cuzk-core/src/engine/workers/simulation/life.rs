@@ -15,6 +15,7 @@ use rand::Rng;
 use super::bench::Bench;
 use super::device::{Deed, SimulatedDevice};
 use super::disk::SimulatedDisk;
+use super::footprints::footprint;
 use super::request::Request;
 use crate::config::Config;
 use crate::engine::attempt::{AdmittedAttempt, Attempt, FinishingAttempt, SynthesizedAttempt};
@@ -147,6 +148,7 @@ impl Life {
         let mut core = Core::new(config.clone(), pool, of_fleet, decoder).unwrap();
         let stays = !sizes.evicts;
         core.assets.share(&bench.circuits, &bench.params, stays);
+        core.assets.costs.footprint_of = footprint;
         core.compute.share_synthesis_pool();
         core.fleet.dedicate(
             own_devices.each_ref().map(SimulatedDevice::device),

@@ -15,8 +15,8 @@
 //!   parameters that are replaced on disk.
 //!
 //! Reading order: [`world`] (a run) → [`life`] (an engine without threads) → [`steps`]
-//! and [`callers`] → [`checks`] → [`device`], [`disk`], [`request`] → [`bench`] → [`cases`]
-//! (tests that decide each step themselves).
+//! and [`callers`] → [`checks`] → [`device`], [`disk`], [`request`] → [`bench`],
+//! [`footprints`] → [`cases`] (tests that decide each step themselves).
 
 #![allow(
     clippy::unwrap_used,
@@ -30,6 +30,7 @@ mod cases;
 mod checks;
 mod device;
 mod disk;
+mod footprints;
 mod life;
 mod report;
 mod request;

@@ -12,7 +12,7 @@ use cuzk_groth16::evaluate::{form_bytes_of_circuit, form_bytes_of_partition};
 use cuzk_groth16::params::{GenerateOptions, LoadedParams, ParamCache, Shapes};
 use cuzk_kernels::Isa;
 use cuzk_memory::Checkpoint;
-use cuzk_scheduler::admission::Turn;
+use cuzk_scheduler::admission::{Need, Turn};
 
 use super::*;
 use crate::Error;
@@ -76,17 +76,38 @@ fn a_circuit_is_loaded_charged_and_let_go_of() {
     assert_eq!(case.is_loaded(id), [false; 2]);
 }
 
+/// Returns the partitions that keep a circuit, and true if multiples do.
+fn users(refused: &Error) -> (usize, bool) {
+    match refused {
+        Error::InUse {
+            partitions,
+            makes_multiples,
+            ..
+        } => (*partitions, *makes_multiples),
+        other => panic!("{other}"),
+    }
+}
+
 #[test]
 fn a_circuit_in_use_is_not_let_go_of() {
     let case = evicting();
     case.accept(POREP, 2);
     let admitted = [(); 2].map(|()| case.admit(Lane::Common).unwrap());
     let refused = evict(case.core(), id(POREP)).unwrap_err();
-    assert!(
-        matches!(refused, Error::InUse { partitions: 2, .. }),
-        "{refused}"
-    );
+    assert_eq!(users(&refused), (2, false), "{refused}");
+    let multiples = Need {
+        own_bytes: 1,
+        shared: case.core().assets.costs.shared(id(POREP)),
+    };
+    let making = case.core().dispatch.admission.reserve(&multiples).unwrap();
+    let refused = evict(case.core(), id(POREP)).unwrap_err();
+    assert_eq!(users(&refused), (2, true), "{refused}");
     drop(admitted);
+    let refused = evict(case.core(), id(POREP)).unwrap_err();
+    assert_eq!(users(&refused), (0, true), "{refused}");
+    let told = refused.to_string();
+    assert!(told.contains("multiples") && told.contains("; let go of it when"));
+    drop(making);
     assert!(evict(case.core(), id(POREP)).unwrap().was_loaded);
 }
 

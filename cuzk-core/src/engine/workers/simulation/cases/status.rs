@@ -7,6 +7,7 @@ use cuzk_scheduler::admission::Need;
 
 use super::*;
 use crate::Error;
+use crate::engine::entrance::{await_running, is_idle};
 use crate::engine::status::{JobStatus, Status};
 use crate::timeline::Stage;
 
@@ -218,18 +219,23 @@ fn a_status_shows_what_is_charged() {
     assert_eq!(case.status().memory.idle_bytes, shared_bytes);
 }
 
-/// A daemon that drains waits for partitions, and not for multiples.
+/// A daemon that drains waits for partitions, and not for multiples. Nor does an engine that
+/// shuts down.
 #[test]
 fn memory_of_the_multiples_maker_is_no_partitions() {
     let case = Case::new(1, false);
     let core = case.core();
     let need = Need::own(1);
-    let memory = core.dispatch.admission.reserve(&need).unwrap();
-    assert_eq!(case.status().partitions_running, 1);
-    let charged = core.assets.multiples.charged();
+    let admission = &core.dispatch.admission;
+    let in_background = admission.reserve(&need).unwrap();
     assert_eq!(case.status().partitions_running, 0);
-    drop(charged);
+    assert!(!is_idle(core));
+    let (awaited, _) = admission.reserve_evicting(&need).unwrap();
     assert_eq!(case.status().partitions_running, 1);
-    drop(memory);
-    assert_eq!(case.status().partitions_running, 0);
+    drop(awaited);
+    let later = Instant::now() + Duration::from_secs(600);
+    await_running(core, Some(later));
+    assert!(Instant::now() < later, "multiples were waited for");
+    drop(in_background);
+    assert!(is_idle(core));
 }
