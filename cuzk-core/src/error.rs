@@ -166,14 +166,15 @@ pub enum Error {
          thread, or await the job"
     )]
     OwnThread,
-    /// A circuit cannot be let go of, because partitions use it.
+    /// A circuit cannot be let go of, because partitions or the maker of multiples use it.
     #[error(
-        "circuit {circuit}: in use by {partitions} partition(s); let go of it when they have ended"
+        "circuit {circuit}: in use by {partitions} partition(s), with the making of its \
+         multiples counted as one; let go of it when they have ended"
     )]
     InUse {
         /// The circuit.
         circuit: String,
-        /// The partitions that use it.
+        /// The partitions that use it, and one for the making of its multiples.
         partitions: usize,
     },
     /// The engine no longer accepts or runs jobs.
