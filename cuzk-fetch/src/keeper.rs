@@ -261,6 +261,10 @@ fn publish(shared: &Shared, listed: &ListedFile, data: &File) -> io::Result<bool
     let waits = |path: &Path| Event::Waiting {
         path: path.to_owned(),
     };
+    // Else the wait for another thread of the run would be told as that for a process.
+    let Some(_turn) = shared.poll(|_| (), || Ok(shared.turn(&lock_path)))? else {
+        return Ok(false);
+    };
     let maker = shared.poll(
         |state| state.events.push(waits(&lock_path)),
         || locks::try_maker(&lock_path),

@@ -3,6 +3,8 @@
 //! The invariant: the lock of the state is not held while a thread waits for a source or
 //! reads or writes bytes of a file.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +27,22 @@ pub(crate) struct Shared {
     arrived: Condvar,
     /// One thread notes a digest at a time.
     notes: Mutex<()>,
+    /// The lock files that a thread of the run has or tries. Parameters and their key have one.
+    turns: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// The turn of a thread to try a lock file that other threads of the run need, too.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    shared: &'a Shared,
+    lock: PathBuf,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.shared.turns().remove(&self.lock);
+        self.shared.tell();
+    }
 }
 
 impl Shared {
@@ -37,7 +55,21 @@ impl Shared {
             changed: Condvar::new(),
             arrived: Condvar::new(),
             notes: Mutex::new(()),
+            turns: Mutex::new(BTreeSet::new()),
         }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the turn to try a lock file, unless another thread of the run has it.
+    pub(crate) fn turn(&self, lock: &Path) -> Option<Turn<'_>> {
+        let is_free = self.turns().insert(lock.to_owned());
+        is_free.then(|| Turn {
+            shared: self,
+            lock: lock.to_owned(),
+        })
     }
 
     /// Locks the state.

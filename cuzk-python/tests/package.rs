@@ -62,6 +62,8 @@ fn the_package_passes_its_tests() {
             "CUZK_TEST_PIPE_CONFIG",
             with_memory_for_one(config(piped.path())),
         )
+        .env("CUZK_TEST_PAGE", root.join("../docs/embedding.md"))
+        .env("FIL_PROOFS_PARAMETER_CACHE", &cache)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

@@ -5,6 +5,8 @@ CUZK_TEST_SRS_CONFIG is the text of a configuration with an SRS for two proofs, 
 CUZK_TEST_SECTORS the path of a list of two sectors with their proofs.
 CUZK_TEST_PIPE is the path of a pipe, and CUZK_TEST_PIPE_CONFIG the text of a configuration
 whose SRS it is, with memory for one aggregation of those sectors at a time.
+CUZK_TEST_PAGE is the path of the page that shows a program, and FIL_PROOFS_PARAMETER_CACHE has
+the parameters of the request.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ import json
 import os
 import select
 import signal
+import tempfile
 import threading
 import time
 import unittest
@@ -153,6 +156,27 @@ class Aggregates(unittest.TestCase):
         threading.Thread(target=send, daemon=True).start()
         begun.set()
         engine.aggregate(SECTORS)
+
+
+class Page(unittest.TestCase):
+    def test_the_program_of_the_page_runs(self):
+        with open(os.environ["CUZK_TEST_PAGE"], encoding="utf-8") as file:
+            _, *programs = file.read().split("\n```python\n")
+        self.assertEqual(len(programs), 1)
+        program = compile(programs[0].split("\n```")[0], "the page", "exec")
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        names = {}
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            with open("porep.json", "wb") as file:
+                file.write(REQUEST)
+            exec(program, names)
+            os.chdir(before)
+        self.addCleanup(names["engine"].end, 0)
+        self.assertEqual(len(names["proof"]), 192)
+        proofs = asyncio.run(names["both"]([REQUEST, REQUEST]))
+        self.assertEqual([len(proof) for proof in proofs], [192, 192])
 
 
 if __name__ == "__main__":

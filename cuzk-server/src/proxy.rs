@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cuzk_core::config::Address;
@@ -89,6 +89,26 @@ struct Daemon {
     options: ProxyOptions,
     name: ServerName<'static>,
     tls: Arc<ClientConfig>,
+    told: Told,
+}
+
+/// The last problem with the daemon that is in the log. A client calls again every second, so the
+/// same problem is told once, and again when there was a connection since.
+#[derive(Debug, Default)]
+struct Told(Mutex<Option<String>>);
+
+impl Told {
+    /// Returns true if the problem is to be told.
+    fn is_new(&self, problem: &str) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = last.as_deref() != Some(problem);
+        *last = Some(problem.to_owned());
+        is_new
+    }
+
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl Proxy {
@@ -124,12 +144,13 @@ impl Proxy {
                 options,
                 name,
                 tls: Arc::new(tls),
+                told: Told::default(),
             }),
         })
     }
 
     /// Copies bytes for as long as the future is polled. A daemon that is not there costs
-    /// the connection that asked for it, and a line in the log.
+    /// the connection that asked for it. The log has a line when it goes.
     pub async fn run(self) {
         let mut connections = JoinSet::new();
         let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -158,12 +179,14 @@ impl Daemon {
         let connected = timeout(CONNECT_MAX, self.connect()).await;
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match connected {
+            Err(error) if !self.told.is_new(&error.to_string()) => {}
             Err(error) => tracing::error!(
                 code = %ErrorCode::Daemon,
                 "{address}: {error}; the client's connection was closed; check that the daemon \
                  listens there with TLS, and that --ca and --server-name fit its certificate"
             ),
             Ok(mut daemon) => {
+                self.told.forget();
                 // TLS 1.3 tells a refused certificate only now.
                 if let Err(error) = copy_bidirectional(&mut client, &mut daemon).await {
                     tracing::warn!("{address}: the connection was cut: {error}");

@@ -28,25 +28,30 @@ pub struct PlaceProblem {
 #[must_use]
 pub fn place_problems(config: &Config) -> Vec<PlaceProblem> {
     let server = &config.server;
+    let cluster = &config.cluster;
     let files = [
-        ("tls_certificate", &server.tls_certificate),
-        ("tls_key", &server.tls_key),
-        ("client_ca", &server.client_ca),
-        ("tokens", &server.tokens),
+        ("server", "tls_certificate", &server.tls_certificate),
+        ("server", "tls_key", &server.tls_key),
+        ("server", "client_ca", &server.client_ca),
+        ("server", "tokens", &server.tokens),
+        ("cluster", "credentials", &cluster.credentials),
+        ("cluster", "server_ca", &cluster.server_ca),
+        ("cluster", "client_certificate", &cluster.client_certificate),
+        ("cluster", "client_key", &cluster.client_key),
     ];
     let journal = config.jobs.journal.as_deref();
     let state_dir = server.state_dir.as_deref();
     let folder = ("srs", "param_cache", of_folder(&config.srs.param_cache));
     let journal = ("jobs", "journal", journal.and_then(of_journal));
     let state_dir = ("server", "state_dir", state_dir.and_then(of_folder));
-    let files = files.map(|(key, path)| {
-        let problem = path.as_deref().and_then(of_file);
-        ("server", key, problem)
-    });
+    let files = files.map(|(section, key, path)| (section, key, path.as_deref().and_then(of_file)));
+    let (of_server, of_cluster) = files.split_at(4);
     [folder, journal]
-        .into_iter()
-        .chain(files)
-        .chain([state_dir])
+        .iter()
+        .chain(of_server)
+        .chain(&[state_dir])
+        .chain(of_cluster)
+        .cloned()
         .filter_map(|(section, key, problem)| {
             Some(PlaceProblem {
                 section,
@@ -117,6 +122,10 @@ mod tests {
         let cache = |config: &mut Config, path| config.srs.param_cache = path;
         let state = |config: &mut Config, path| config.server.state_dir = Some(path);
         let token = |config: &mut Config, path| config.server.tokens = Some(path);
+        let nkey = |config: &mut Config, path| config.cluster.credentials = Some(path);
+        let authority = |config: &mut Config, path| config.cluster.server_ca = Some(path);
+        let shown = |config: &mut Config, path| config.cluster.client_certificate = Some(path);
+        let key = |config: &mut Config, path| config.cluster.client_key = Some(path);
         type Change = fn(&mut Config, PathBuf);
         let cases: &[(Change, &str, Option<&str>)] = &[
             (journal, "jobs", None),
@@ -130,6 +139,11 @@ mod tests {
             (token, "file", None),
             (token, "none", Some("[server] tokens: ")),
             (token, "", Some("name a file that can be read")),
+            (nkey, "file", None),
+            (nkey, "none", Some("[cluster] credentials: ")),
+            (authority, "none", Some("[cluster] server_ca: ")),
+            (shown, "none", Some("[cluster] client_certificate: ")),
+            (key, "none", Some("[cluster] client_key: ")),
         ];
         for (change, name, expected) in cases {
             let told = with(*change, name);

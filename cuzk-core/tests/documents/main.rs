@@ -10,3 +10,4 @@ mod architecture;
 mod config;
 mod mutated;
 mod network;
+mod programs;

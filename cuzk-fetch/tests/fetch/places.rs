@@ -49,6 +49,25 @@ fn several_files_come_and_small_ones_too() {
     }
 }
 
+/// Parameters and their key have one lock file, which no other process has here.
+#[test]
+fn a_run_does_not_wait_for_itself() {
+    let pairs = (0..16).flat_map(|at| [format!("f{at}.params"), format!("f{at}.vk")]);
+    let names: Vec<_> = pairs.collect();
+    let bytes = made(1000);
+    let files: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), &bytes[..]))
+        .collect();
+    let server = Server::start(&files, |_| Manner::default());
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), &[server.url()]);
+    let (report, events) = run(&listed(&files), options).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let waits = |event: &Event| matches!(event, Event::Waiting { .. });
+    assert!(!events.iter().any(waits), "{events:?}");
+}
+
 #[test]
 fn a_file_that_is_there_is_not_fetched_and_a_wrong_one_is_replaced() {
     let bytes = made(200_000);

@@ -77,6 +77,18 @@ async fn a_daemon_that_is_not_there_costs_a_connection_and_not_the_proxy() {
     running.abort();
 }
 
+#[test]
+fn a_problem_is_told_once_until_there_was_a_connection() {
+    let told = Told::default();
+    let problems = ["refused", "refused", "no route", "no route", "refused"];
+    assert_eq!(
+        problems.map(|problem| told.is_new(problem)),
+        [true, false, true, false, true]
+    );
+    told.forget();
+    assert!(told.is_new("refused"));
+}
+
 #[tokio::test]
 async fn options_that_cannot_be_used_are_named() {
     let authority = Authority::new();

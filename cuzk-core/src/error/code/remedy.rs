@@ -64,7 +64,10 @@ const REMEDIES: [(ErrorCode, &str); 33] = [
         "give the job more time or a higher priority, or prove it elsewhere",
     ),
     (Ended, "submit the request again"),
-    (InUse, "evict it when what uses it has ended"),
+    (
+        InUse,
+        "evict it when its partitions have ended and its multiples are made",
+    ),
     (
         Internal,
         "report it with the output of `cuzk support-bundle`",

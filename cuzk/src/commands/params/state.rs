@@ -100,16 +100,17 @@ fn by_key(path: &Path, known: Known<'_>) -> Option<State> {
         return is_for_tests.then_some(State::TestParameters);
     }
     let key = key(path)?;
+    let mut bytes = Vec::new();
+    key.write(&mut bytes).ok()?;
+    let listed = known.key.map(|listed| listed.digest);
+    // A list can have the key of test parameters. Their digests are then compared as any others.
+    if listed == Some(Digest::of_bytes(&bytes)) {
+        return None;
+    }
     if ToxicWaste::from_seed(SEED).is_of(&key) {
         return Some(State::TestParameters);
     }
-    let mut bytes = Vec::new();
-    key.write(&mut bytes).ok()?;
-    let is_other = |listed: &ListedFile| listed.digest != Digest::of_bytes(&bytes);
-    known
-        .key
-        .is_some_and(is_other)
-        .then_some(State::OfAnotherKey)
+    listed.map(|_| State::OfAnotherKey)
 }
 
 /// Reads the key at the beginning of parameters, or that of a file of its own.
@@ -203,6 +204,24 @@ mod tests {
         }
         // The key of the list, and other bytes after it.
         assert_eq!(of(&network, Some(b"other"), true), State::WrongDigest);
+    }
+
+    #[test]
+    fn a_list_of_test_parameters_tells_those_that_are_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = key_of_seed(SEED);
+        let (path, listed) = (written(&folder, "x.vk", &key), entry(&key));
+        let of = |digest: Option<&[u8]>| {
+            let known = Known {
+                digest: digest.map(Digest::of_bytes),
+                listed: Some(&listed),
+                key: Some(&listed),
+            };
+            state(&path, known)
+        };
+        assert_eq!(of(Some(b"other")), State::WrongDigest);
+        assert_eq!(of(None), State::NotVerified);
+        assert_eq!(of(Some(&key)), State::Verified);
     }
 
     #[test]

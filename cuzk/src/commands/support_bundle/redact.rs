@@ -7,9 +7,17 @@ use std::collections::BTreeMap;
 
 const REDACTED: &str = "REDACTED";
 
-/// The words before a miner id in the name of a job. A further part must follow, which
-/// tells such a name from that of a circuit.
-const JOBS: [&str; 4] = ["porep-", "snap-", "wdpost-", "winpost-"];
+/// The words before a miner id in the name of a job, as Curio and `cuzk submit` name jobs. A
+/// further part must follow, which tells such a name from that of a circuit.
+const JOBS: [&str; 7] = [
+    "porep-",
+    "snap-",
+    "wdpost-",
+    "winpost-",
+    "snap-deals-",
+    "window-post-",
+    "winning-post-",
+];
 
 /// The letters before a miner id in an address.
 const ADDRESSES: [&str; 2] = ["f0", "t0"];
@@ -89,7 +97,10 @@ fn miner(rest: &str) -> Option<(usize, &str)> {
         let end = end.unwrap_or(after.len());
         (end > 0).then(|| (&after[..end], after[end..].chars().next()))
     };
-    let begins = |all: &[&'static str]| all.iter().copied().find(|start| rest.starts_with(start));
+    let begins = |all: &[&'static str]| {
+        let fitting = all.iter().copied().filter(|start| rest.starts_with(start));
+        fitting.max_by_key(|start| start.len())
+    };
     if let Some(start) = begins(&JOBS) {
         let (digits, next) = digits_at(start.len())?;
         return (next == Some('-')).then_some((start.len(), digits));
@@ -135,6 +146,10 @@ mod tests {
             "\"job_id\":\"ps-snap-MINER1-7-8\""
         );
         assert_eq!(redact("wdpost-77-0-[1 2]"), "wdpost-MINER2-0-[1 2]");
+        for kind in ["window-post", "winning-post", "snap-deals"] {
+            let id = format!("{kind}-77-0-[1 2]/a7fe");
+            assert_eq!(redact(&id), format!("{kind}-MINER2-0-[1 2]/a7fe"));
+        }
         assert_eq!(redact("{\"miner_id\": 1234}"), "{\"miner_id\": MINER1}");
         assert_eq!(
             redact("miner=77 f01234, t077"),
