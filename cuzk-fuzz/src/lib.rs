@@ -1,37 +1,44 @@
 //! Decoders, tried with inputs that were mutated. For tests only.
 //!
-//! Not guided by coverage: good inputs are changed at random, by bytes and by pieces, which
-//! an ordinary `cargo test` can do. The invariants:
+//! Good inputs are changed at random, by bytes and by pieces. An ordinary `cargo test` does no more.
+//! Where the code under test was compiled with `.ci/guided-rustc` it counts its edges, and the run
+//! is guided by them: an input that reaches an edge first, or more often than before, is mutated
+//! like the good ones. The invariants:
 //!
-//! * Without [`SECONDS`] each run has the same inputs, and their number is fixed.
+//! * Without counters and without [`SECONDS`] each run has the same inputs, and their number is
+//!   fixed.
 //! * An input that failed is kept in the corpus, and is tried first in each later run.
+//! * A guided run keeps what it found in the folder `CUZK_FUZZ_CORPUS`, or in `target/fuzz`. The
+//!   next run goes on with it, so that runs add up. If a run did not come to its end, the next one
+//!   begins with its last input, which may have ended the process.
+//!
+//! An input whose news do not come again when it is run once more is not taken: other threads,
+//! or what a process makes once, have reached them.
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+mod coverage;
+mod guide;
+mod kept;
+mod limit;
+mod mutate;
+mod run;
+
 use std::any::Any;
 use std::fmt;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use rand::seq::SliceRandom;
-use rand::{Rng, RngCore, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use crate::coverage::{Compiled, Uncounted};
+use crate::kept::Kept;
+use crate::limit::Limit;
+use crate::run::Run;
 
 /// The variable that makes a run longer: the CPU time of this process for each decoder, in
 /// seconds. Run the tests one at a time then, with `--test-threads=1`.
 pub const SECONDS: &str = "CUZK_FUZZ_SECONDS";
-
-/// Bytes at which decoders decide something.
-const EDGES: [u8; 12] = [0, 1, 2, 9, b'"', b'0', b'[', b'{', 0x7f, 0x80, 0xfe, 0xff];
-
-/// The most changes of one input.
-const CHANGES_MAX: u32 = 6;
-
-/// The longest piece that is inserted, repeated or removed, in bytes.
-const PIECE_BYTES_MAX: usize = 64;
 
 /// The inputs of a decoder, and the pieces that its language has.
 #[derive(Debug)]
@@ -46,12 +53,12 @@ impl Corpus {
     #[must_use]
     pub fn read(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        let mut files: Vec<_> = std::fs::read_dir(&folder)
+        let mut files: Vec<_> = fs::read_dir(&folder)
             .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
             .unwrap_or_default();
         // The order decides which input is mutated when.
         files.sort();
-        let inputs = files.iter().map(|file| std::fs::read(file).unwrap());
+        let inputs = files.iter().map(|file| fs::read(file).unwrap());
         Self {
             inputs: inputs.collect(),
             folder,
@@ -73,27 +80,13 @@ impl Corpus {
     }
 
     /// Calls `check` with each input and with `count` mutants, or for as long as [`SECONDS`]
-    /// says. Returns the number of inputs.
+    /// says. Returns the number of inputs. A guided run prints what it reached.
     ///
     /// # Panics
     /// If `check` does. The input is in the corpus then.
     pub fn fuzz(&self, count: u64, mut check: impl FnMut(&[u8])) -> u64 {
-        assert!(!self.inputs.is_empty(), "{:?} is empty", self.folder);
-        for input in &self.inputs {
-            self.try_one(input, &mut check);
-        }
-        let seconds = std::env::var(SECONDS).ok();
-        let seconds = seconds.map(|seconds| seconds.parse().unwrap());
-        let until = seconds.map(|seconds| cpu_time() + Duration::from_secs(seconds));
-        // A longer run begins elsewhere each time, so that nightly runs add up.
-        let seed = until.map_or(0, |_| rand::thread_rng().next_u64());
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut tried = 0;
-        while until.map_or(tried < count, |until| cpu_time() < until) {
-            self.try_one(&self.mutant(&mut random), &mut check);
-            tried += 1;
-        }
-        tried + self.inputs.len() as u64
+        // The rest is not compiled in the caller's crate, whose edges are counted.
+        self.fuzz_as_compiled(count, &mut check)
     }
 
     /// Tries a decoder with `count` mutants, as [`Self::fuzz`] does. `decode` looks at what it
@@ -122,7 +115,24 @@ impl Corpus {
         assert!(good > 0 && bad > 0, "{good} good, {bad} bad");
     }
 
-    fn try_one(&self, input: &[u8], check: &mut impl FnMut(&[u8])) {
+    fn fuzz_as_compiled(&self, count: u64, check: &mut dyn FnMut(&[u8])) -> u64 {
+        assert!(!self.inputs.is_empty(), "{:?} is empty", self.folder);
+        let limit = Limit::of_environment(count);
+        match Compiled::find() {
+            None => Run::new(self, Uncounted, None, check).until(limit),
+            Some(counters) => {
+                let kept = Kept::of(&self.name());
+                Run::new(self, counters, Some(kept), check).until(limit)
+            }
+        }
+    }
+
+    /// Returns the name of the decoder.
+    fn name(&self) -> String {
+        kept::name(&self.folder)
+    }
+
+    fn try_one(&self, input: &[u8], check: &mut dyn FnMut(&[u8])) {
         let tried = catch_unwind(AssertUnwindSafe(|| check(input)));
         if let Err(panic) = tried {
             self.keep(input, panic);
@@ -131,67 +141,85 @@ impl Corpus {
 
     /// Puts an input that failed into the corpus, and goes on with its panic.
     fn keep(&self, input: &[u8], panic: Box<dyn Any + Send>) -> ! {
-        let mut digest = DefaultHasher::new();
-        input.hash(&mut digest);
-        let path = self.folder.join(format!("failed-{:016x}", digest.finish()));
-        std::fs::create_dir_all(&self.folder).unwrap();
-        std::fs::write(&path, input).unwrap();
+        let path = self.folder.join(file_name("failed-", input));
+        fs::create_dir_all(&self.folder).unwrap();
+        fs::write(&path, input).unwrap();
         eprintln!("the input that failed is kept: {}", path.display());
         resume_unwind(panic)
     }
-
-    fn mutant(&self, random: &mut ChaCha8Rng) -> Vec<u8> {
-        let mut input = self.inputs.choose(random).cloned().unwrap_or_default();
-        for _ in 0..random.gen_range(1..=CHANGES_MAX) {
-            self.change(&mut input, random);
-        }
-        input
-    }
-
-    fn change(&self, input: &mut Vec<u8>, random: &mut ChaCha8Rng) {
-        let at = random.gen_range(0..=input.len());
-        let piece_bytes = random.gen_range(0..=PIECE_BYTES_MAX.min(input.len() - at));
-        let piece = at..at + piece_bytes;
-        match random.gen_range(0..10) {
-            0..=2 if at < input.len() => input[at] ^= 1 << random.gen_range(0..8),
-            3 if at < input.len() => input[at] = *EDGES.choose(random).unwrap(),
-            4 => {
-                let inserted: Vec<u8> = (0..piece_bytes).map(|_| random.r#gen()).collect();
-                input.splice(at..at, inserted);
-            }
-            5 => drop(input.drain(piece)),
-            6 => {
-                let repeated = input[piece].to_vec();
-                input.splice(at..at, repeated);
-            }
-            7 => input.truncate(at),
-            8 => {
-                let other = self.inputs.choose(random).unwrap();
-                let from = random.gen_range(0..=other.len());
-                let until = other.len().min(from + PIECE_BYTES_MAX);
-                input.splice(piece, other[from..until].iter().copied());
-            }
-            _ => {
-                let word = self.words.choose(random).copied().unwrap_or(&EDGES);
-                input.splice(piece, word.iter().copied());
-            }
-        }
-    }
 }
 
-/// Returns the time that this process has computed.
-fn cpu_time() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
-    let times = [usage.user_time(), usage.system_time()];
-    times
-        .iter()
-        .map(|time| Duration::from_micros(time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64))
-        .sum()
+/// Returns the name of an input's file.
+fn file_name(start: &str, input: &[u8]) -> String {
+    let mut digest = DefaultHasher::new();
+    input.hash(&mut digest);
+    format!("{start}{:016x}", digest.finish())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+    use crate::coverage::Counters;
+
+    /// The decoder of a word. It fails at its last letter, and counts how many were right.
+    #[derive(Debug, Default)]
+    struct Word(RefCell<Vec<usize>>);
+
+    impl Word {
+        fn decode(&self, input: &[u8]) {
+            for (at, letter) in b"cuzk".iter().enumerate() {
+                if input.get(at) != Some(letter) {
+                    return;
+                }
+                self.0.borrow_mut().push(at);
+            }
+            panic!("the planted bug");
+        }
+    }
+
+    impl Counters for &Word {
+        fn take(&mut self, visit: &mut dyn FnMut(usize, u8)) {
+            for at in self.0.take() {
+                visit(at, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_guided_run_finds_what_another_does_not() {
+        const MUTANTS: u64 = 200_000;
+        let folder = std::env::temp_dir().join(format!("cuzk-guided-{}", std::process::id()));
+        let corpus = Corpus::read(folder.join("failed")).with(*b"size=2048");
+        let word = Word::default();
+        let mut check = |input: &[u8]| word.decode(input);
+        let unguided = Run::new(&corpus, Uncounted, None, &mut check);
+        assert_eq!(unguided.until(Limit::mutants(MUTANTS)), MUTANTS + 1);
+
+        let kept = || Kept::at(folder.join("kept"));
+        let run = |mutants| {
+            let word = Word::default();
+            let mut check = |input: &[u8]| word.decode(input);
+            let run = Run::new(&corpus, &word, Some(kept()), &mut check);
+            catch_unwind(AssertUnwindSafe(|| run.until(Limit::mutants(mutants))))
+        };
+        run(MUTANTS).unwrap_err();
+        let failed = Corpus::read(folder.join("failed")).inputs;
+        assert_eq!(failed.len(), 1);
+        assert!(failed[0].starts_with(b"cuzk"));
+        // The next run begins with the input that ended this one, until it is mended.
+        run(0).unwrap_err();
+        kept().end();
+        assert_eq!(run(0).unwrap(), 1);
+        let before = kept().inputs();
+        assert!(before.iter().any(|(_, input)| input.starts_with(b"cuz")));
+        // A longer one that reaches no more goes.
+        kept().add(&[b"cuz", &[0; 100][..]].concat());
+        assert_eq!(run(0).unwrap(), 1);
+        assert_eq!(kept().inputs(), before);
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn an_input_that_fails_is_found_and_kept() {

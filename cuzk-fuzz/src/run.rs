@@ -1,0 +1,125 @@
+//! One run: the inputs of a corpus, those that were kept, and mutants.
+
+use rand::{Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::Corpus;
+use crate::coverage::Counters;
+use crate::guide::Guide;
+use crate::kept::Kept;
+use crate::limit::Limit;
+use crate::mutate;
+
+/// A run that has begun. Nothing here is compiled in the crate under test, so that only the
+/// decoder's edges are counted.
+pub(crate) struct Run<'a, C> {
+    corpus: &'a Corpus,
+    guide: Guide<C>,
+    kept: Option<Kept>,
+    check: &'a mut dyn FnMut(&[u8]),
+    /// Those of the corpus, and those that reached something new.
+    inputs: Vec<Vec<u8>>,
+}
+
+impl<'a, C: Counters> Run<'a, C> {
+    pub(crate) fn new(
+        corpus: &'a Corpus,
+        counters: C,
+        kept: Option<Kept>,
+        check: &'a mut dyn FnMut(&[u8]),
+    ) -> Self {
+        Self {
+            corpus,
+            guide: Guide::new(counters),
+            kept,
+            check,
+            inputs: corpus.inputs.clone(),
+        }
+    }
+
+    /// Returns the number of inputs that were tried. Inputs that were kept do not count.
+    pub(crate) fn until(mut self, mut limit: Limit) -> u64 {
+        self.try_unfinished();
+        for input in &self.corpus.inputs {
+            self.try_one(input);
+            self.guide.news();
+        }
+        self.try_kept();
+        // A longer run begins elsewhere each time, so that nightly runs add up.
+        let seed = if limit.is_count() { 0 } else { rand::random() };
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut tried = 0;
+        while !limit.is_over(tried) {
+            let mutant = self.mutant(&mut random);
+            self.try_mutant(mutant);
+            tried += 1;
+        }
+        if let Some(kept) = self.kept {
+            kept.end();
+            println!(
+                "fuzzed {}: {tried} mutants in {} s, {} edges reached by {} inputs",
+                self.corpus.name(),
+                limit.spent().as_secs(),
+                self.guide.edges(),
+                self.inputs.len(),
+            );
+        }
+        tried + self.corpus.inputs.len() as u64
+    }
+
+    /// Tries the last input of a run that did not come to its end. The input may be the reason.
+    fn try_unfinished(&mut self) {
+        let unfinished = self.kept.as_mut().and_then(|kept| kept.unfinished.take());
+        if let Some(input) = unfinished {
+            self.try_one(&input);
+            self.guide.clear();
+        }
+    }
+
+    /// Tries the inputs that were kept. Removes those that reach nothing new: a shorter one
+    /// reaches the same.
+    fn try_kept(&mut self) {
+        for (path, input) in self.kept.as_ref().map(Kept::inputs).unwrap_or_default() {
+            self.try_one(&input);
+            if self.guide.news().is_empty() {
+                std::fs::remove_file(path).unwrap();
+            } else {
+                self.inputs.push(input);
+            }
+        }
+    }
+
+    /// Tries a mutant, and keeps it if it reached something new both times.
+    fn try_mutant(&mut self, mutant: Vec<u8>) {
+        self.try_one(&mutant);
+        let news = self.guide.news();
+        if news.is_empty() {
+            return;
+        }
+        self.try_one(&mutant);
+        if self.guide.has_again(&news) {
+            if let Some(kept) = &self.kept {
+                kept.add(&mutant);
+            }
+            self.inputs.push(mutant);
+        }
+    }
+
+    fn try_one(&mut self, input: &[u8]) {
+        if let Some(kept) = &mut self.kept {
+            kept.begin(input);
+        }
+        self.corpus.try_one(input, self.check);
+    }
+
+    /// Returns a mutant of one of the inputs. Those after the corpus were found: they are chosen
+    /// more often, and the last ones most often.
+    fn mutant(&self, random: &mut impl RngCore) -> Vec<u8> {
+        let mut any = || random.gen_range(0..self.inputs.len());
+        let (one, other) = (any(), any());
+        let is_found = self.inputs.len() > self.corpus.inputs.len();
+        let one = if is_found { one.max(any()) } else { one };
+        let [one, other] = [one, other].map(|at| &self.inputs[at][..]);
+        mutate::mutant(one, other, self.corpus.words, random)
+    }
+}
