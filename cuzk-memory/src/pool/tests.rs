@@ -191,6 +191,7 @@ fn who_maps_waits_for_what_is_leaving() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "asks the system for more than Miri has")]
 fn more_than_there_can_be_is_an_error() {
     for dealloc in Dealloc::ALL {
         let pool = pool(dealloc, 0);
