@@ -32,6 +32,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
 use crate::coverage::{Compiled, Uncounted};
+use crate::guide::Guide;
 use crate::kept::Kept;
 use crate::limit::Limit;
 use crate::run::Run;
@@ -39,6 +40,10 @@ use crate::run::Run;
 /// The variable that makes a run longer: the CPU time of this process for each decoder, in
 /// seconds. Run the tests one at a time then, with `--test-threads=1`.
 pub const SECONDS: &str = "CUZK_FUZZ_SECONDS";
+
+/// The variable for a comparison: it makes a run unguided whose code was compiled with counters. The
+/// run prints how many edges it reached.
+const UNGUIDED: &str = "CUZK_FUZZ_UNGUIDED";
 
 /// The inputs of a decoder, and the pieces that its language has.
 #[derive(Debug)]
@@ -118,13 +123,18 @@ impl Corpus {
     fn fuzz_as_compiled(&self, count: u64, check: &mut dyn FnMut(&[u8])) -> u64 {
         assert!(!self.inputs.is_empty(), "{:?} is empty", self.folder);
         let limit = Limit::of_environment(count);
-        match Compiled::find() {
-            None => Run::new(self, Uncounted, None, check).until(limit),
-            Some(counters) => {
-                let kept = Kept::of(&self.name());
-                Run::new(self, counters, Some(kept), check).until(limit)
-            }
+        let Some(counters) = Compiled::find() else {
+            return Run::new(self, Uncounted, None, check).until(limit);
+        };
+        if std::env::var_os(UNGUIDED).is_some() {
+            let mut edges = Guide::new(counters);
+            let tried = Run::new(self, Uncounted, None, check).until(limit);
+            edges.news();
+            println!("unguided {}: {} edges reached", self.name(), edges.edges());
+            return tried;
         }
+        let kept = Kept::of(&self.name());
+        Run::new(self, counters, Some(kept), check).until(limit)
     }
 
     /// Returns the name of the decoder.
