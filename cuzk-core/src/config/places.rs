@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cuzk_journal::folder_problem;
 
@@ -29,37 +29,35 @@ pub struct PlaceProblem {
 pub fn place_problems(config: &Config) -> Vec<PlaceProblem> {
     let server = &config.server;
     let cluster = &config.cluster;
-    let files = [
-        ("server", "tls_certificate", &server.tls_certificate),
-        ("server", "tls_key", &server.tls_key),
-        ("server", "client_ca", &server.client_ca),
-        ("server", "tokens", &server.tokens),
-        ("cluster", "credentials", &cluster.credentials),
-        ("cluster", "server_ca", &cluster.server_ca),
-        ("cluster", "client_certificate", &cluster.client_certificate),
-        ("cluster", "client_key", &cluster.client_key),
-    ];
-    let journal = config.jobs.journal.as_deref();
-    let state_dir = server.state_dir.as_deref();
-    let folder = ("srs", "param_cache", of_folder(&config.srs.param_cache));
-    let journal = ("jobs", "journal", journal.and_then(of_journal));
-    let state_dir = ("server", "state_dir", state_dir.and_then(of_folder));
-    let files = files.map(|(section, key, path)| (section, key, path.as_deref().and_then(of_file)));
-    let (of_server, of_cluster) = files.split_at(4);
-    [folder, journal]
-        .iter()
-        .chain(of_server)
-        .chain(&[state_dir])
-        .chain(of_cluster)
-        .cloned()
-        .filter_map(|(section, key, problem)| {
-            Some(PlaceProblem {
-                section,
-                key,
-                problem: problem?,
-            })
+    let file = |path: &Option<PathBuf>| path.as_deref().and_then(of_file);
+    let journal = config.jobs.journal.as_deref().and_then(of_journal);
+    let state_dir = server.state_dir.as_deref().and_then(of_folder);
+    [
+        ("srs", "param_cache", of_folder(&config.srs.param_cache)),
+        ("jobs", "journal", journal),
+        ("server", "tls_certificate", file(&server.tls_certificate)),
+        ("server", "tls_key", file(&server.tls_key)),
+        ("server", "client_ca", file(&server.client_ca)),
+        ("server", "tokens", file(&server.tokens)),
+        ("server", "state_dir", state_dir),
+        ("cluster", "credentials", file(&cluster.credentials)),
+        ("cluster", "server_ca", file(&cluster.server_ca)),
+        (
+            "cluster",
+            "client_certificate",
+            file(&cluster.client_certificate),
+        ),
+        ("cluster", "client_key", file(&cluster.client_key)),
+    ]
+    .into_iter()
+    .filter_map(|(section, key, problem)| {
+        Some(PlaceProblem {
+            section,
+            key,
+            problem: problem?,
         })
-        .collect()
+    })
+    .collect()
 }
 
 /// Returns the problem of a folder that is made when it is needed.
@@ -94,7 +92,6 @@ fn of_file(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::PathBuf;
 
     use super::super::host::Host;
     use super::*;
