@@ -67,7 +67,10 @@ fn place_of(job: usize, path: &Path) -> usize {
     windows.position(|window| window == middle).unwrap()
 }
 
+/// redb with debug assertions looks at every page when it opens a file, and keeps the pages in its
+/// cache. So it reads the request that is not in the file any more.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "redb has the whole file in its cache")]
 fn a_request_that_cannot_be_read_for_now_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(directory.path());
