@@ -2,7 +2,7 @@
 
 use crate::coverage::Counters;
 
-/// What all inputs reached.
+/// The buckets that inputs reached, and the counters that tell them.
 #[derive(Debug)]
 pub(crate) struct Guide<C> {
     counters: C,

@@ -1,9 +1,9 @@
 //! Decoders, tried with inputs that were mutated. For tests only.
 //!
 //! Good inputs are changed at random, by bytes and by pieces. An ordinary `cargo test` does no more.
-//! Where the code under test was compiled with `.ci/guided-rustc` it counts its edges, and the run
-//! is guided by them: an input that reaches an edge first, or more often than before, is mutated
-//! like the good ones. The invariants:
+//! Code that was compiled with `.ci/guided-rustc` counts its edges, which then guide the run. An
+//! input that reaches an edge first, or more often than before, is mutated like the good ones. The
+//! invariants:
 //!
 //! * Without counters and without [`SECONDS`] each run has the same inputs, and their number is
 //!   fixed.
@@ -12,8 +12,8 @@
 //!   next run goes on with it, so that runs add up. If a run did not come to its end, the next one
 //!   begins with its last input, which may have ended the process.
 //!
-//! An input whose news do not come again when it is run once more is not taken: other threads,
-//! or what a process makes once, have reached them.
+//! An input is run once more, and is not taken if it then reaches nothing of what was new. Other
+//! threads have reached that, or what a process makes once.
 
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
