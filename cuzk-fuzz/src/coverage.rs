@@ -136,7 +136,17 @@ mod tests {
             taken
         };
         assert_eq!(taken(&mut compiled), []);
-        let counts = [0, 1, 4, 5, 12, 500, 501, 995, 996].map(|at| (at, 1 + (at % 255) as u8));
+        let counts = [
+            (0, 1),
+            (1, 2),
+            (4, 255),
+            (5, 6),
+            (12, 7),
+            (500, 8),
+            (501, 9),
+            (995, 1),
+            (996, 3),
+        ];
         for (at, count) in counts {
             regions[0][at].store(count, Relaxed);
         }
