@@ -45,6 +45,7 @@ impl<'a, C: Counters> Run<'a, C> {
             self.guide.news();
         }
         self.try_kept();
+        self.guide.hurry();
         // A longer run begins elsewhere each time, so that nightly runs add up.
         let seed = if limit.is_count() { 0 } else { rand::random() };
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -112,13 +113,18 @@ impl<'a, C: Counters> Run<'a, C> {
         self.corpus.try_one(input, self.check);
     }
 
-    /// Returns a mutant of one of the inputs. Those after the corpus were found: they are chosen
-    /// more often, and the last ones most often.
+    /// Returns a mutant of one of the inputs: of the corpus or of those that were found, each half of
+    /// the time. Those of the corpus are good, and many that were found are refused early. The
+    /// last ones of these are chosen more often.
     fn mutant(&self, random: &mut impl RngCore) -> Vec<u8> {
-        let mut any = || random.gen_range(0..self.inputs.len());
-        let (one, other) = (any(), any());
-        let is_found = self.inputs.len() > self.corpus.inputs.len();
-        let one = if is_found { one.max(any()) } else { one };
+        let (given, all) = (self.corpus.inputs.len(), self.inputs.len());
+        let mut any = |from: usize, until: usize| random.gen_range(from..until);
+        let other = any(0, all);
+        let one = if given < all && any(0, 2) == 0 {
+            any(given, all).max(any(given, all))
+        } else {
+            any(0, given)
+        };
         let [one, other] = [one, other].map(|at| &self.inputs[at][..]);
         mutate::mutant(one, other, self.corpus.words, random)
     }
