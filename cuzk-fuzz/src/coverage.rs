@@ -72,7 +72,7 @@ impl Counters for Uncounted {
 }
 
 /// The counters of this program. A program has half a million, and most are of code that no input
-/// reaches: looking at all of them takes longer than many a decoder.
+/// reaches. Looking at all of them takes longer than many a decoder.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     blocks: Vec<Block>,
