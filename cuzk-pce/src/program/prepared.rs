@@ -137,7 +137,8 @@ impl<S: PrimeField> Prepared<S> {
     /// An integer as a field element.
     pub(super) fn signed(&self, integer: i128) -> S {
         let magnitude = integer.unsigned_abs();
-        let small = i32::try_from(integer).ok().filter(|x| x.abs() <= SMALL_MAX);
+        let is_small = |x: &i32| x.unsigned_abs() <= SMALL_MAX.unsigned_abs();
+        let small = i32::try_from(integer).ok().filter(is_small);
         if let Some(at) = small.and_then(|small| usize::try_from(small + SMALL_MAX).ok()) {
             return self.integers[at & (INTEGERS - 1)];
         }
