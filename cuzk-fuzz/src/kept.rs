@@ -93,8 +93,10 @@ impl Kept {
         };
         let mut inputs: Vec<_> = entries
             .map(|entry| entry.unwrap().path())
-            .map(|path| (fs::read(&path).unwrap(), path))
-            .map(|(input, path)| (path, input))
+            .map(|path| {
+                let input = fs::read(&path).unwrap();
+                (path, input)
+            })
             .collect();
         inputs.sort_by(|(one, first), (other, second)| {
             (first.len(), one).cmp(&(second.len(), other))
