@@ -27,6 +27,13 @@ impl Observer for () {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
+    /// A file is there, and its bytes are compared with the digest.
+    Comparing {
+        /// The name of the file.
+        file: String,
+        /// Its length in bytes.
+        length_bytes: u64,
+    },
     /// A file with the right digest was there before.
     AlreadyThere {
         /// The name of the file.
@@ -106,6 +113,10 @@ pub enum Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Comparing { file, length_bytes } => write!(
+                f,
+                "{file}: there already; its {length_bytes} bytes are compared with the digest"
+            ),
             Self::AlreadyThere { file } => {
                 write!(f, "{file}: already there, and its digest is right")
             }
@@ -160,7 +171,8 @@ impl fmt::Display for Event {
 /// The state of a fetch. A rate and the time left are the caller's to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The bytes that are there, those of earlier runs included.
+    /// The bytes that are there, those of earlier runs included. Of a file that is compared
+    /// with its digest, those that were hashed.
     pub present_bytes: u64,
     /// The bytes of all files whose length is known.
     pub total_bytes: u64,

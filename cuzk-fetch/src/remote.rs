@@ -28,6 +28,12 @@ const LENGTH_BYTES_MAX: u64 = 1 << 40;
 /// The longest wait that a busy server can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
+/// The most letters of a server's reason that are shown.
+const REASON_MAX: usize = 200;
+
+/// The most bytes of a refusal that are read.
+const BODY_BYTES_MAX: u64 = 4096;
+
 /// The reason for which a source gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -176,7 +182,7 @@ impl Client {
             let wait = seconds.map(|seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX));
             return Err(Refusal::Later(status.to_string(), wait));
         }
-        Err(Refusal::Never(status.to_string()))
+        Err(Refusal::Never(told(answer)))
     }
 }
 
@@ -199,7 +205,35 @@ fn later(error: &ureq::Error) -> Refusal {
         ureq::Error::BadUri(_) | ureq::Error::TooManyRedirects | ureq::Error::RedirectFailed => {
             Refusal::Never(error.to_string())
         }
+        ureq::Error::Io(io) if is_of_certificate(io) => Refusal::Never(error.to_string()),
         _ => Refusal::Later(error.to_string(), None),
+    }
+}
+
+/// Returns true if a server's certificate is not accepted. It is the same at the next try.
+fn is_of_certificate(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+/// Returns the reason that a daemon gives for a refusal, in a form that can be shown.
+fn reason(body: &[u8]) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let told = body.get("error")?.as_str()?;
+    let is_shown = |letter: &char| !letter.is_control();
+    Some(told.chars().filter(is_shown).take(REASON_MAX).collect())
+}
+
+/// Returns the text of a refusal: its status, and the reason if the server gives one.
+fn told(answer: Response<Body>) -> String {
+    let status = answer.status().to_string();
+    let mut body = Vec::new();
+    let mut reader = answer.into_body().into_reader().take(BODY_BYTES_MAX);
+    let read = reader.read_to_end(&mut body);
+    match read.ok().and_then(|_| reason(&body)) {
+        Some(reason) => format!("{status}: {reason}"),
+        None => status,
     }
 }
 
@@ -282,7 +316,9 @@ fn local_stream(
 fn refused(error: io::Error) -> Refusal {
     match error.kind() {
         io::ErrorKind::NotFound => Refusal::Never("it does not have the file".to_owned()),
-        io::ErrorKind::PermissionDenied => Refusal::Never(error.to_string()),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory => {
+            Refusal::Never(error.to_string())
+        }
         _ => Refusal::Later(error.to_string(), None),
     }
 }
@@ -290,6 +326,32 @@ fn refused(error: io::Error) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_that_which_may_change_is_tried_again() {
+        let later_of = |error: io::Error| later(&ureq::Error::Io(error));
+        let is_later = |refusal: Refusal| matches!(refusal, Refusal::Later(..));
+        let certificate = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        let certificate = io::Error::new(io::ErrorKind::InvalidData, certificate);
+        assert!(!is_later(later_of(certificate)));
+        assert!(is_later(later_of(io::ErrorKind::ConnectionRefused.into())));
+        assert!(!is_later(refused(io::ErrorKind::NotADirectory.into())));
+        assert!(is_later(refused(io::ErrorKind::Interrupted.into())));
+    }
+
+    #[test]
+    fn a_reason_is_shown_without_control_characters() {
+        let of = |text: &str| reason(text.as_bytes());
+        assert_eq!(
+            of(r#"{"error":"it \u001bserves\n none"}"#).unwrap(),
+            "it serves none"
+        );
+        let long = format!(r#"{{"error":"{}"}}"#, "x".repeat(999));
+        assert_eq!(of(&long).unwrap().len(), REASON_MAX);
+        for other in ["", "<html>", "[]", "{}", r#"{"error":7}"#] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_range_is_read_as_servers_write_it_and_nothing_else() {

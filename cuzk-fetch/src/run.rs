@@ -210,7 +210,7 @@ fn look_at(shared: &Shared, file: usize) {
     let listed = shared.state().files[file].listed.clone();
     let path = shared.options.folder.join(&listed.name);
     let found = match File::open(&path) {
-        Ok(found) => digest_of(shared, &path, &found, &listed),
+        Ok(found) => digest_of(shared, &path, &found, file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => Err(error),
     };
@@ -218,6 +218,7 @@ fn look_at(shared: &Shared, file: usize) {
         shared.note_digest(&listed);
     }
     let mut state = shared.state();
+    state.files[file].looked_at = None;
     match found {
         Ok(Some(length)) => {
             state.files[file].length = Some(length);
@@ -234,30 +235,40 @@ fn look_at(shared: &Shared, file: usize) {
     }
 }
 
-/// Returns the length of a file in bytes if its digest is right. Waits while another process
-/// writes it.
-fn digest_of(
-    shared: &Shared,
-    path: &Path,
-    file: &File,
-    listed: &ListedFile,
-) -> io::Result<Option<u64>> {
+/// Returns the length of a file that is there, in bytes, if its digest is right. Waits while
+/// another process writes it.
+fn digest_of(shared: &Shared, path: &Path, opened: &File, file: usize) -> io::Result<Option<u64>> {
     let waiting = Event::Waiting {
         path: path.to_owned(),
     };
     let free = shared.poll(
         |state| state.events.push(waiting),
-        || Ok(locks::try_file(file, false).then_some(())),
+        || Ok(locks::try_file(opened, false).then_some(())),
     )?;
     if free.is_none() {
         return Ok(None);
     }
-    let metadata = file.metadata()?;
+    let metadata = opened.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no file"));
     }
-    let digest = opened_digest(file, &mut |_| !shared.is_over())?;
-    Ok((digest == listed.digest).then_some(metadata.len()))
+    let length_bytes = metadata.len();
+    let mut state = shared.state();
+    let listed = state.files[file].listed.clone();
+    state.files[file].looked_at = Some((0, length_bytes));
+    state.events.push(Event::Comparing {
+        file: listed.name,
+        length_bytes,
+    });
+    drop(state);
+    let mut hashed = 0;
+    let digest = opened_digest(opened, &mut |bytes| {
+        hashed += bytes;
+        let mut state = shared.state();
+        state.files[file].looked_at = Some((hashed, length_bytes));
+        !state.is_over()
+    })?;
+    Ok((digest == listed.digest).then_some(length_bytes))
 }
 
 /// Asks a source for the length of each file.

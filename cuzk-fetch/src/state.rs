@@ -84,6 +84,8 @@ pub(crate) struct FileState {
     pub(crate) whole_only: BTreeSet<SourceId>,
     /// The length in bytes.
     pub(crate) length: Option<u64>,
+    /// Of the file that was there before: the bytes that were hashed, and its length.
+    pub(crate) looked_at: Option<(u64, u64)>,
     pub(crate) opened: Option<Opened>,
     /// All its bytes are there and right. It gets its name, and nothing is written to it.
     pub(crate) is_whole: bool,
@@ -101,6 +103,7 @@ impl FileState {
             standing: vec![Standing::Unknown; sources],
             whole_only: BTreeSet::new(),
             length: None,
+            looked_at: None,
             opened: None,
             is_whole: false,
             excluded: BTreeSet::new(),
@@ -339,7 +342,8 @@ impl State {
             ..Progress::default()
         };
         for file in &self.files {
-            let length = file.length.unwrap_or(0);
+            let (hashed, of) = file.looked_at.unwrap_or_default();
+            let length = file.length.unwrap_or(of);
             let is_there = matches!(file.outcome, Some(Outcome::AlreadyThere | Outcome::Fetched));
             let is_whole = is_there || file.is_whole;
             let opened = file.opened.as_ref();
@@ -348,7 +352,7 @@ impl State {
             progress.present_bytes += if is_whole {
                 length
             } else {
-                opened.map_or(0, |opened| opened.ranges.present_bytes())
+                opened.map_or(hashed, |opened| opened.ranges.present_bytes())
             };
         }
         progress

@@ -80,9 +80,15 @@ fn a_file_that_is_there_is_not_fetched_and_a_wrong_one_is_replaced() {
     assert!(events.iter().any(is_told), "{events:?}");
 
     let sent = server.sent_bytes(NAME);
-    let (report, _) = run_whole(folder.path(), &sources, &bytes);
+    let (report, events) = run_whole(folder.path(), &sources, &bytes);
     assert_eq!(report.files[0].outcome, Outcome::AlreadyThere);
     assert_eq!(server.sent_bytes(NAME), sent);
+    // Large files are hashed for minutes, so the work is told before.
+    let comparing = Event::Comparing {
+        file: NAME.to_owned(),
+        length_bytes: 200_000,
+    };
+    assert_eq!(events.first(), Some(&comparing));
 }
 
 #[test]

@@ -396,6 +396,19 @@ fn test_parameters_under_the_names_of_a_network_are_an_error() {
     assert!(is_told(), "hashed, and of another digest");
 }
 
+#[test]
+fn a_size_without_a_kind_is_of_all_kinds() {
+    let empty = tempfile::tempdir().unwrap();
+    let output = cuzk_in(empty.path(), &["--json", "doctor", "--sector-size", "2KiB"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = serde_json::from_slice(&output.stdout).unwrap();
+    let look = Look {
+        exit_code: 1,
+        report,
+    };
+    assert_eq!(look.levels("parameters"), ["error"; 4]);
+}
+
 /// Each word of `[cpu] isa` has its line: all is well with the fastest instructions that there
 /// are, and the machine's others are a warning. Those that it lacks are no configuration.
 #[test]

@@ -53,5 +53,7 @@ async fn another_machine_fetches_parameters_where_it_is_configured() {
     closed.client().await;
     let refused = fetch(&closed, folder.path());
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("404"));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let reason = "404 Not Found: this daemon serves no parameters; set serve_params";
+    assert!(said.contains(reason), "{said}");
 }

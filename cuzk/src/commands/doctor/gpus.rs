@@ -32,6 +32,9 @@ fn judge(
             return vec![Finding::error(TOPIC, text, advice)];
         }
     };
+    if !proves_on_gpu && gpus.is_empty() {
+        return vec![Finding::ok(TOPIC, "none; it proves on the CPU")];
+    }
     if !proves_on_gpu {
         let text = format!("{} found, and this build proves on the CPU", gpus.len());
         let advice = "build with the feature cuda (docs/gpus.md) to use them";
@@ -149,6 +152,8 @@ mod tests {
         let failed = Answer::Failed("no devices".to_owned());
         assert_eq!(levels(&Devices::Auto, true, failed), [Error]);
         assert_eq!(levels(&Devices::Cpu, false, both()), [Warning]);
+        let none = Answer::Gpus(Vec::new());
+        assert_eq!(levels(&Devices::Cpu, false, none), [Ok]);
         assert_eq!(levels(&Devices::Auto, true, both()), [Ok, Warning]);
         assert_eq!(levels(&named(), true, both()), [Error, Ok]);
         assert_eq!(levels(&Devices::Cpu, true, both()), [Ok]);

@@ -37,12 +37,14 @@ const ROOT: &str = "/";
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// The kinds that are to be proved: porep, winning-post, window-post or snap-deals;
-    /// several with commas. By default all of which the parameter cache has parameters.
+    /// several with commas. By default all, if a size is named, or else those of which the
+    /// parameter cache has parameters.
     #[arg(long, value_delimiter = ',')]
     pub(crate) kind: Vec<ProofKind>,
-    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB, in any case, or as a number of bytes.
-    #[arg(long, default_value_t = SectorSize::GiB32)]
-    pub(crate) sector_size: SectorSize,
+    /// 2KiB, 8MiB, 512MiB, 32GiB or 64GiB, in any case, or as a number of bytes. By default
+    /// 32GiB for the kinds that are named.
+    #[arg(long)]
+    pub(crate) sector_size: Option<SectorSize>,
     /// The configuration of the Curio that is to call the daemon of this configuration.
     #[arg(long, value_name = "FILE")]
     pub(crate) curio: Option<PathBuf>,

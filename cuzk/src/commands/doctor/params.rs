@@ -23,8 +23,10 @@ pub(super) fn kinds(config: &Config, args: &Doctor) -> Vec<CircuitId> {
         let ids = kinds.iter().map(|&kind| CircuitId { kind, sector_size });
         ids.collect::<Vec<_>>()
     };
-    if !args.kind.is_empty() {
-        return of_size(args.sector_size, &args.kind);
+    match (args.sector_size, &args.kind[..]) {
+        (None, []) => {}
+        (Some(size), []) => return of_size(size, &ProofKind::ALL),
+        (size, named) => return of_size(size.unwrap_or(SectorSize::GiB32), named),
     }
     let cache = ParamCache::new(&config.srs.param_cache);
     let all = SectorSize::ALL.map(|size| of_size(size, &ProofKind::ALL));

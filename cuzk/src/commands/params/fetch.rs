@@ -326,7 +326,8 @@ impl Observer for Shown<'_> {
             return;
         }
         self.bar.suspend(|| match event {
-            Event::AlreadyThere { .. }
+            Event::Comparing { .. }
+            | Event::AlreadyThere { .. }
             | Event::Waiting { .. }
             | Event::Begun { .. }
             | Event::Done { .. }
@@ -339,9 +340,12 @@ impl Observer for Shown<'_> {
         if self.interrupt.signal().is_some() {
             self.stop.store(true, Ordering::Relaxed);
         }
+        if progress.total_bytes == 0 {
+            return;
+        }
         self.bar.set_length(progress.total_bytes);
         self.bar.set_position(progress.present_bytes);
-        if self.line.1.is_none() && progress.total_bytes > 0 {
+        if self.line.1.is_none() {
             // The bytes of an earlier run say nothing of the rate.
             self.bar.reset_eta();
             self.line = (Instant::now(), Some(progress.present_bytes));

@@ -19,7 +19,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use cuzk_core::Config;
 use cuzk_core::config::Address;
-use cuzk_filecoin::SectorSize;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -164,7 +163,7 @@ fn collect(args: &SupportBundle, file: Option<&Path>) -> Vec<Entry> {
 fn of_all_kinds() -> Doctor {
     Doctor {
         kind: Vec::new(),
-        sector_size: SectorSize::GiB32,
+        sector_size: None,
         curio: None,
     }
 }
