@@ -126,11 +126,17 @@ impl Jobs {
 
     /// Writes the line for a job that was not accepted. A full queue and an end are told to the
     /// caller, who calls again, so their lines are of level debug.
-    pub(super) fn log_not_accepted(&self, kind: &'static str, reason: Refusal, error: &Error) {
+    pub(super) fn log_not_accepted(
+        &self,
+        (kind, id): (&'static str, Option<&str>),
+        reason: Refusal,
+        error: &Error,
+    ) {
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
                     parent: None,
+                    id,
                     kind,
                     reason = reason.name(),
                     code = %ErrorCode::of(error),
