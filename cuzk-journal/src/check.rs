@@ -8,7 +8,8 @@
 //! table that disagrees with its root, or a row that disagrees with an index, makes the
 //! file refused.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use redb::{
@@ -90,6 +91,21 @@ pub(crate) fn check_magic(path: &Path, file: &HeldFile) -> Result<(), JournalErr
         path: path.to_owned(),
         what: "its first bytes are not a store's".to_owned(),
     })
+}
+
+/// Returns the problem of a file that is no journal, with its remedy. There is none if no file is
+/// there, or if it begins as a journal does. [`Journal::open`](crate::Journal::open) checks all of it.
+#[must_use]
+pub fn other_file_problem(path: &Path) -> Option<String> {
+    let metadata = path.metadata().ok()?;
+    let mut start = Vec::new();
+    let is_journal = metadata.is_file() && {
+        let read = File::open(path).map(|file| file.take(MAGIC.len() as u64));
+        // A file that this user may not read is the engine's to judge.
+        read.ok()?.read_to_end(&mut start).ok()?;
+        start == MAGIC
+    };
+    (!is_journal).then(|| "it is there, and no journal; name another file".to_owned())
 }
 
 fn check_format(path: &Path, transaction: &ReadTransaction) -> Result<(), JournalError> {

@@ -43,6 +43,7 @@ mod store;
 mod tables;
 mod writer;
 
+pub use check::other_file_problem;
 pub use error::JournalError;
 pub use job::{
     Accepted, DamagedJob, End, FAILURE_BYTES_MAX, ID_BYTES_MAX, JobOptions, KIND_BYTES_MAX,

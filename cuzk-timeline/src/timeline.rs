@@ -209,7 +209,7 @@ impl Trace<'_> {
     pub fn time<R>(&self, stage: Stage, work: impl FnOnce() -> R) -> R {
         let _entered = tracing::info_span!(
             "stage",
-            name = stage.name(),
+            stage = stage.name(),
             job = self.job,
             partition = self.partition,
             device = self.device,

@@ -81,10 +81,10 @@ impl Failure {
         }
     }
 
-    /// Returns it with another line at the end of its message.
-    pub(crate) fn and(self, line: impl fmt::Display) -> Self {
+    /// Returns it with another clause at the end of its message.
+    pub(crate) fn and(self, clause: impl fmt::Display) -> Self {
         Self {
-            message: self.message.map(|message| format!("{message}\n{line}")),
+            message: self.message.map(|message| format!("{message}; {clause}")),
             ..self
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cuzk_core::error::ErrorCode;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -55,9 +56,12 @@ pub(crate) fn print_lines(lines: &str) -> Result<(), Failure> {
         // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| {
-            Failure::failed(format!(
-                "standard output: {error}; send the output to another place"
-            ))
+            let code = match ErrorCode::of_file(&error) {
+                ErrorCode::Output => ErrorCode::Output,
+                _ => ErrorCode::Failed,
+            };
+            let message = format!("standard output: {error}; send the output to another place");
+            Failure::new(code, message)
         }),
     }
 }

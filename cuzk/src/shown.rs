@@ -1,5 +1,5 @@
 //! Texts as a terminal may get them: without control characters, which could move its cursor
-//! or make up a line.
+//! or make up a line. Marks of direction are absent, too: they could turn a name round.
 //!
 //! Not the output. The invariant: a name of a file has no line break.
 
@@ -20,12 +20,18 @@ pub(crate) fn harmless(text: &str) -> String {
 fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
-        match letter.is_control() && !is_kept(letter) {
+        match (letter.is_control() || turns(letter)) && !is_kept(letter) {
             true => out.extend(letter.escape_default()),
             false => out.push(letter),
         }
     }
     out
+}
+
+/// Returns true if a letter changes the direction of those after it: "gpj.exe" could look like
+/// "exe.jpg".
+fn turns(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -37,5 +43,6 @@ mod tests {
         assert_eq!(shown(Path::new("a\x1b[2Jb\nc")), "a\\u{1b}[2Jb\\nc");
         assert_eq!(harmless("one\n\ttwo\r\u{9b}2J"), "one\n\ttwo\\r\\u{9b}2J");
         assert_eq!(shown(Path::new("Größe.json")), "Größe.json");
+        assert_eq!(shown(Path::new("a\u{202e}nosj.b")), "a\\u{202e}nosj.b");
     }
 }

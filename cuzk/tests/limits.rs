@@ -130,6 +130,11 @@ fn few_threads_are_an_error_and_no_panic() {
         let limited = ["prlimit", &limit, "setpriv", "--reuid", &id, "--regid", &id];
         let limited = [&limited[..], &["--clear-groups"]].concat();
         let output = prove(&limited, folder.path(), threads);
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(told.contains("[CUZK-0012]"), "{threads}: {told}");
+            assert!(told.contains("ulimit -u"), "{threads}: {told}");
+        }
         proved.push(output.status.success());
     }
     assert!(!proved[0], "it proves on no thread but the main one");

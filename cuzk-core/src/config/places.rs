@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cuzk_journal::folder_problem;
+use cuzk_journal::{folder_problem, other_file_problem};
 
 use super::resolved::Config;
 
@@ -75,7 +75,8 @@ fn of_journal(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some(format!("{shown} is a folder; name a file in it"));
     }
-    folder_problem(path).map(|problem| format!("{shown}: {problem}"))
+    let problem = folder_problem(path).or_else(|| other_file_problem(path))?;
+    Some(format!("{shown}: {problem}"))
 }
 
 /// Returns the problem of a file that must be there.
@@ -126,7 +127,7 @@ mod tests {
         type Change = fn(&mut Config, PathBuf);
         let cases: &[(Change, &str, Option<&str>)] = &[
             (journal, "jobs", None),
-            (journal, "file", None),
+            (journal, "file", Some("no journal")),
             (journal, "", Some("[jobs] journal: ")),
             (journal, "no/jobs", Some("no does not exist; make it")),
             (journal, "file/jobs", Some("file is not a folder")),

@@ -55,7 +55,10 @@ pub enum ConfigError {
         usable_bytes: u64,
     },
     /// The threads that the configuration asks for cannot be had.
-    #[error("cannot start {threads} threads: {source}; lower synthesis.threads")]
+    #[error(
+        "cannot start {threads} threads: {source}; lower synthesis.threads and \
+         gpus.gpu_threads, or raise the limit of this user's processes (ulimit -u)"
+    )]
     Threads {
         /// Threads asked for.
         threads: usize,
@@ -94,7 +97,7 @@ impl fmt::Display for Problem {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// Not TOML.
-    #[error("{0}")]
+    #[error("{0}; correct this line")]
     Syntax(String),
     /// A section that does not exist.
     #[error("unknown section; {advice}")]
@@ -153,6 +156,12 @@ pub enum ProblemKind {
         max: u64,
         /// The number found.
         got: u64,
+    },
+    /// A size beyond any machine.
+    #[error("expected at most {}", exact_size(*max))]
+    SizeTooLarge {
+        /// The largest size taken.
+        max: u64,
     },
     /// More threads than the machine's cores can have.
     #[error("expected at most {max} threads on {cores} core(s), got {got}")]

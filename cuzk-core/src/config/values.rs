@@ -142,9 +142,8 @@ impl Check<'_> {
         };
         let problem = match bytes {
             Ok(0) => ProblemKind::Zero { expected },
-            Ok(got) if got > SIZE_MAX_BYTES => ProblemKind::TooLarge {
+            Ok(got) if got > SIZE_MAX_BYTES => ProblemKind::SizeTooLarge {
                 max: SIZE_MAX_BYTES,
-                got,
             },
             Ok(bytes) => return Some(bytes),
             Err(kind) => kind,

@@ -17,6 +17,7 @@ use supraseal_sys::dealloc::set_cpp_unbounded;
 use supraseal_sys::{GpuResources, set_gpu_threads};
 
 use super::cannot_start;
+use super::start::{no_device_side, no_pool};
 use crate::config::Config;
 use crate::panics::catch_panic;
 use crate::pipeline::SynthesisResources;
@@ -49,7 +50,7 @@ impl Compute {
         memory_bytes: u64,
     ) -> Result<Self> {
         let gpu_threads = u32::try_from(config.gpus.gpu_threads).map_err(cannot_start)?;
-        set_gpu_threads(gpu_threads).map_err(cannot_start)?;
+        set_gpu_threads(gpu_threads).map_err(|error| no_device_side(&error))?;
         set_cpp_unbounded(cpp_is_unbounded(config.memory.dealloc));
         Ok(Self {
             isa: config.cpu.isa,
@@ -162,9 +163,10 @@ fn cpp_is_unbounded(dealloc: Dealloc) -> bool {
 }
 
 fn auxiliary_pool(config: &Config, name: &'static str) -> Result<ThreadPool> {
-    let builder = ThreadPoolBuilder::new().num_threads(config.synthesis.threads);
+    let threads = config.synthesis.threads;
+    let builder = ThreadPoolBuilder::new().num_threads(threads);
     let named = builder.thread_name(move |index| format!("cuzk-{name}-{index}"));
-    named.build().map_err(cannot_start)
+    named.build().map_err(no_pool(threads))
 }
 
 #[cfg(test)]

@@ -224,7 +224,8 @@ impl Core {
         self.record_failure(device, record, &attempt, &error);
         let route = route::route(&failure, &self.fleet.view());
         let partition = attempt.partition;
-        if route != Route::Settle {
+        // A check is no new try: what follows it is said instead.
+        if matches!(route, Route::Requeue(_)) {
             attempt.log_again(device, &error);
         }
         match route {

@@ -10,6 +10,7 @@ use rayon::ThreadPool;
 use supraseal_sys::device::{BG2, DeviceOptions, DeviceProver, device_count};
 use supraseal_sys::{GpuResources, Status};
 
+use super::start::no_device_side;
 use crate::config::{Config, Devices, device_queues_problem};
 use crate::error::ErrorCode;
 use crate::{Error, Result};
@@ -45,9 +46,7 @@ pub fn warn_of_few_queues() {
 }
 
 fn resources() -> Result<GpuResources> {
-    GpuResources::new().map_err(|error| Error::Start {
-        problem: error.to_string(),
-    })
+    GpuResources::new().map_err(|error| no_device_side(&error))
 }
 
 fn cpu_device(config: &Config, pool: &Arc<ThreadPool>) -> Result<Device> {

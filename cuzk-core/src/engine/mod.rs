@@ -183,8 +183,9 @@ impl Engine {
             .priority
             .unwrap_or_else(|| priority_of(request.kind()));
         let decode = || Ok(Arc::from(decode(request)?));
+        let id = options.id.clone();
         let job = submit_request(&self.core, (&json).into(), options, priority, decode);
-        accepted(&self.core, request.kind().name(), job)
+        accepted(&self.core, (request.kind().name(), id), job)
     }
 
     /// Submits the bytes of a request file, as [`ProofRequest::from_json`] takes them, or in
@@ -205,8 +206,9 @@ impl Engine {
             kind.map_or(Priority::Normal, priority_of)
         });
         let decode = || (self.core.decoder)(request.as_bytes());
+        let id = options.id.clone();
         let job = submit_request(&self.core, request, options, priority, decode);
-        accepted(&self.core, UNDECODED, job)
+        accepted(&self.core, (UNDECODED, id), job)
     }
 
     /// Queues the partitions of a statement that was decoded elsewhere. The id, if there is
@@ -216,8 +218,9 @@ impl Engine {
     /// As [`Engine::submit_with`], of a request that is right.
     pub fn submit_job(&self, job: Arc<dyn Statement>, options: JobOptions) -> Result<JobHandle> {
         let kind = job.circuit().kind.name();
+        let id = options.id.clone();
         let job = submit_statement(&self.core, job, options);
-        accepted(&self.core, kind, job)
+        accepted(&self.core, (kind, id), job)
     }
 
     /// Aggregates proofs of replication, and returns the aggregate after verification. It

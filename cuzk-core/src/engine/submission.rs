@@ -30,13 +30,18 @@ use crate::metrics::{self, Refusal};
 use crate::timeline::Stage;
 use crate::{Error, Result};
 
-/// Returns the handle of a job that was accepted, and counts one that was refused.
+/// Returns the handle of a job that was accepted. One that was refused is counted and logged.
 pub(super) fn accepted(
     core: &Arc<Core>,
-    kind: &'static str,
+    (kind, id): (&'static str, Option<String>),
     job: Result<Arc<JobState>>,
 ) -> Result<JobHandle> {
-    let job = job.inspect_err(|error| metrics::job_refused(kind, refusal(error)))?;
+    let job = job.inspect_err(|error| {
+        let reason = refusal(error);
+        metrics::job_refused(kind, reason);
+        core.jobs
+            .log_not_accepted((kind, id.as_deref()), reason, error);
+    })?;
     Ok(handle(core, job))
 }
 

@@ -542,7 +542,7 @@ const BAD_INPUT: &[BadInput] = &[
     ("[memory]\ntotal_budget = \"\"\n", &["got \"\""]),
     (
         "[memory]\ntotal_budget = \"99999999999EiB\"\n",
-        &["expected at most 1152921504606846976"],
+        &["expected at most 1048576TiB"],
     ),
     (
         "[memory]\ntotal_budget = \"1e400GiB\"\n",
@@ -951,7 +951,7 @@ prop_compose! {
         hosts in proptest::collection::hash_set("[a-z0-9.-]{1,20}", 0..4),
         name in "[A-Za-z0-9_-]{1,64}",
         tls: bool,
-        path in proptest::option::of("[ -~ä]{1,20}"),
+        path in proptest::option::of("[ -}ä]{1,20}"),
         sizes in proptest::collection::vec(1u64..=1 << 60, 2),
         age_s in 1u64..=1 << 28,
         replicas in 1usize..=5,

@@ -97,7 +97,7 @@ impl Credentials {
                 let own_key = PrivateKeyDer::from_pem_file(key).map_err(|error| pem(key, error))?;
                 builder
                     .with_client_auth_cert(chain, own_key)
-                    .map_err(|error| file(certificate, &error))?
+                    .map_err(|error| file(certificate, &unfit(key, &error)))?
             }
             _ => {
                 return Err(ClientError::Credentials(
@@ -132,6 +132,17 @@ fn is_local(address: &Address) -> bool {
         Address::Tcp { host, .. } => {
             host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
         }
+    }
+}
+
+/// Describes a certificate that cannot be used with its key.
+fn unfit(key: &Path, error: &rustls::Error) -> String {
+    let key = key.display();
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            format!("it does not belong to the key {key}; name the key that it was made with")
+        }
+        error => format!("{error}; it and {key} must be PEM files of one another"),
     }
 }
 

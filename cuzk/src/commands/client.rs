@@ -119,9 +119,10 @@ impl From<ClientError> for Failure {
         let message = error.to_string();
         // A daemon of an older version names no code.
         let (message, code) = ErrorCode::split(&message);
-        let or_else = match error.is_input() {
-            true => ErrorCode::Argument,
-            false => ErrorCode::Daemon,
+        let or_else = match &error {
+            ClientError::File { .. } => ErrorCode::File,
+            error if error.is_input() => ErrorCode::Argument,
+            _ => ErrorCode::Daemon,
         };
         Self::new(code.unwrap_or(or_else), message)
     }

@@ -1,7 +1,7 @@
 //! `cuzk config`: check, show, compare, make and carry over configurations.
 //!
 //! Not the configuration, which is `cuzk-core`'s. The invariant: a file that a command writes
-//! is one that `cuzk config check` accepts on this machine.
+//! is one that `cuzk config check` accepts on this machine, or a note in it says what is missing.
 
 mod diff;
 mod import;
@@ -13,6 +13,8 @@ use clap::{Args, Subcommand};
 use cuzk_core::Config;
 use cuzk_core::config::place_problems;
 use cuzk_core::error::ErrorCode;
+use cuzk_server::access::Access;
+use cuzk_server::listen::Listeners;
 
 use crate::failure::Failure;
 use crate::output::{self, shown};
@@ -82,9 +84,25 @@ fn check(file: Option<&Path>, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Checks the files and folders that a configuration names.
+/// Returns the reasons for which a daemon would not start: an address that nothing protects, and
+/// certificates and tokens that cannot be used. The files can be read.
+fn daemon_problems(config: &Config) -> Vec<String> {
+    let server = &config.server;
+    let listeners = Listeners::check(server).map_err(|error| error.to_string());
+    let access = Access::load(server).map_err(|error| error.to_string());
+    let results = [listeners, access.map(drop)];
+    results.into_iter().filter_map(Result::err).collect()
+}
+
+/// Checks the files and folders that a configuration names, and who may call.
 fn check_places(config: &Config, file: Option<&Path>) -> Result<(), Failure> {
-    let problems = place_problems(config);
+    let mut problems: Vec<_> = place_problems(config)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if problems.is_empty() {
+        problems = daemon_problems(config);
+    }
     if problems.is_empty() {
         return Ok(());
     }

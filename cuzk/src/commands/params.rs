@@ -8,6 +8,8 @@ mod prepare;
 mod state;
 mod verify;
 
+use std::path::Path;
+
 use clap::Subcommand;
 use cuzk_core::circuits;
 use cuzk_filecoin::CircuitId;
@@ -35,6 +37,12 @@ pub(crate) enum Params {
     /// Compute multiples of the parameters' points and keep them beside the
     /// parameters, so that proofs on the CPU take less time. Worth it for PoSts.
     Prepare(prepare::ParamsPrepare),
+}
+
+/// Checks that no file is where the folder of the parameters is, or will be.
+pub(crate) fn check_cache(folder: &Path) -> Result<(), Failure> {
+    let checked = ParamCache::new(folder).check_is_folder();
+    Ok(checked.map_err(cuzk_core::Error::from)?)
 }
 
 pub(crate) fn run(context: &Context, command: &Params) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ use indicatif::HumanBytes;
 use serde::Serialize;
 
 use super::Context;
+use super::params::check_cache;
 use crate::circuit_args::CircuitArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -94,6 +95,7 @@ fn place(context: &Context, args: &PceBuild) -> Result<PathBuf, Failure> {
         return Ok(out.clone());
     }
     let cache = &context.config.srs.param_cache;
+    check_cache(cache)?;
     std::fs::create_dir_all(cache).map_err(|error| Failure::file(cache, &error))?;
     Ok(circuits::cache_path(args.circuit.id(), cache)?)
 }

@@ -79,7 +79,7 @@ fn each_error_of_a_command_says_what_where_and_what_to_do() {
     let nobody = format!("unix://{}", folder.join("nobody").display());
     let cases = [
         (
-            ErrorCode::Failed,
+            ErrorCode::Output,
             1,
             "standard output",
             onto_a_full_disk(&["version"]),

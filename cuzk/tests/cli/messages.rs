@@ -189,11 +189,11 @@ fn swapped_points_are_found() {
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
     let output = cuzk_in(damaged.path(), &prove);
     has_code("CUZK-0015", 1, &output);
-    assert!(
-        stderr(&output).contains("`cuzk params verify`"),
-        "{}",
-        stderr(&output)
-    );
+    let said = stderr(&output);
+    assert!(said.contains("`cuzk params verify`"), "{said}");
+    // The device's proof, and not the checks before and after.
+    let again = said.matches("a partition has to be proved again");
+    assert_eq!(again.count(), 1, "{said}");
 }
 
 #[test]
@@ -202,8 +202,21 @@ fn a_cache_that_is_a_file_is_told_before_any_work() {
     let cache = folder.path().join("cache");
     std::fs::write(&cache, "").unwrap();
     let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
-    for command in ["generate", "verify", "prepare"] {
-        let output = cuzk_in(&cache, &[&["params", command], &circuit[..]].concat());
+    let (request, out) = (data("window-post.json"), folder.path().join("p"));
+    let fetch = [&["params", "fetch", "--from", "/"], &circuit[..]].concat();
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let mut commands = vec![fetch, prove.to_vec(), vec!["params", "list"]];
+    for command in [
+        ["params", "generate"],
+        ["params", "verify"],
+        ["params", "prepare"],
+        ["pce", "build"],
+    ] {
+        commands.push([&command, &circuit[..]].concat());
+    }
+    for command in commands {
+        let output = cuzk_in(&cache, &command);
+        has_code("CUZK-0003", 2, &output);
         fails(
             2,
             "cache is a file, and parameters are kept in a folder",
@@ -215,6 +228,66 @@ fn a_cache_that_is_a_file_is_told_before_any_work() {
             stderr(&output)
         );
     }
+}
+
+#[test]
+fn a_configuration_with_which_no_daemon_starts_does_not_pass_its_check() {
+    let scratch = Scratch::new();
+    let tokens = scratch.at("tokens");
+    std::fs::write(&tokens, "").unwrap();
+    let journal = scratch.at("no-journal");
+    std::fs::write(&journal, "a request").unwrap();
+    let pem = scratch.at("no.pem");
+    std::fs::write(&pem, "no certificate").unwrap();
+    for (config, problem) in [
+        (
+            "[server]\nlisten = [\"tcp://0.0.0.0:0\"]\n".to_owned(),
+            "nothing says who may call",
+        ),
+        (
+            format!(
+                "[server]\ntls_certificate = {pem:?}\ntls_key = {pem:?}\ntokens = {tokens:?}\n"
+            ),
+            "no.pem",
+        ),
+        (format!("[jobs]\njournal = {journal:?}\n"), "no journal"),
+        ("[jobs]\njournal = \"/dev/null\"\n".to_owned(), "no journal"),
+        (
+            "[cluster]\nservers = [\"nats://a:4222\"]\ncredentials = \"~/a.nkey\"\n".to_owned(),
+            "only a shell expands the `~`",
+        ),
+        (
+            "[memory]\ntotal_budget = \"99999999999GiB\"\n".to_owned(),
+            "expected at most 1048576TiB",
+        ),
+        (
+            "[gpus]\n[gpus]\n".to_owned(),
+            "line 2: duplicate key; correct this line",
+        ),
+    ] {
+        let output = cuzk(&["config", "check", text(&scratch.config(&config))]);
+        has_code("CUZK-0005", 2, &output);
+        let said = stderr(&output);
+        assert!(said.contains(problem), "{config}: {said}");
+    }
+    let protected = "[server]\nlisten = [\"tcp://0.0.0.0:0\"]\nplaintext_from = [\"10.0.0.0/8\"]\n";
+    let output = cuzk(&["config", "check", text(&scratch.config(protected))]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// The files of a client's credentials are files that were named, and no wrong options.
+#[test]
+fn a_file_of_credentials_that_cannot_be_read_is_told_as_a_file() {
+    for option in ["--ca", "--token-file"] {
+        let output = cuzk(&["status", "--address", "tcp://127.0.0.1:1", option, "nope"]);
+        has_code("CUZK-0003", 2, &output);
+        fails(2, "nope: ", &output);
+    }
+    fails(
+        2,
+        "no such folder; make it first",
+        &cuzk(&["manual", "nope"]),
+    );
 }
 
 #[test]
@@ -280,6 +353,37 @@ fn a_command_that_ends_with_its_proofs_works_on_nothing_else() {
     for stage in ["multiples", "digests"] {
         assert!(!stages.contains(&stage), "{stages:?}");
     }
+}
+
+/// The stage has the name of the metrics' label, and no key stands twice.
+#[test]
+fn a_line_of_json_names_its_stage_as_the_metrics_do() {
+    let cache = linked_cache("window-post");
+    for entry in std::fs::read_dir(cache.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|last| last == "params") {
+            std::fs::write(path.with_extension("multiples"), "").unwrap();
+        }
+    }
+    let config = cache.path().join("cuzk.toml");
+    std::fs::write(&config, "[logging]\nformat = \"json\"\n").unwrap();
+    let (request, out) = (data("window-post.json"), cache.path().join("p"));
+    let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let output = cuzk_in(
+        cache.path(),
+        &[&["--config", text(&config)], &prove[..]].concat(),
+    );
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let line = said
+        .lines()
+        .find(|line| line.contains("this file of multiples is not used"));
+    let line = line.unwrap_or_else(|| panic!("{said}"));
+    let span = serde_json::from_str::<Value>(line).unwrap()["span"].clone();
+    assert_eq!(
+        (span["name"].as_str(), span["stage"].as_str()),
+        (Some("stage"), Some("params"))
+    );
 }
 
 #[test]

@@ -45,7 +45,18 @@ async fn a_job_is_in_the_log_with_its_name_its_sizes_and_its_times() {
     assert_eq!(end.status(), JobStatus::Cancelled);
     ends_with(&end.error_message, ErrorCode::Ended);
 
+    let mut bad = request("window-post");
+    bad.vanilla_proofs[0].truncate(100);
+    bad.request_id = "a-bad-one".to_owned();
+    client.submit_proof(bad).await.unwrap_err();
+
     let log = daemon.log();
+    let refused = lines(&log, "a job is not accepted");
+    assert_eq!(refused.len(), 1, "{log}");
+    assert_eq!(refused[0]["reason"], "invalid");
+    let id = refused[0]["id"].as_str().unwrap();
+    assert!(id.starts_with("a-bad-one"), "{id}");
+    assert_eq!(refused[0]["code"], ErrorCode::Request.to_string());
     let accepted = lines(&log, "the job is accepted");
     let ended = lines(&log, "the job has ended");
     assert_eq!((accepted.len(), ended.len()), (2, 2), "{log}");

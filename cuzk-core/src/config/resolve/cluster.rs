@@ -37,6 +37,14 @@ pub(super) fn cluster(check: &mut Check<'_>, section: &ClusterSection) -> Cluste
         replicas: replicas(check, &section.replicas),
     };
     note_missing(check, section, &cluster);
+    for (key, field) in [
+        ("credentials", &section.credentials),
+        ("server_ca", &section.server_ca),
+        ("client_certificate", &section.client_certificate),
+        ("client_key", &section.client_key),
+    ] {
+        check.check_path(SECTION, key, field);
+    }
     cluster
 }
 

@@ -213,9 +213,10 @@ impl Assets {
     /// Checks that a circuit's parameters are there, before anything else is done.
     ///
     /// # Errors
-    /// [`ParamsError::Missing`].
+    /// [`ParamsError::Missing`], and [`ParamsError::NoFolder`].
     pub(super) fn check_present(&self, id: CircuitId) -> Result<()> {
         let files = parameter_files(id)?;
+        self.params.check_is_folder()?;
         let paths = [self.params.params_path(&files), self.params.vk_path(&files)];
         match paths.into_iter().find(|path| !path.is_file()) {
             Some(path) => Err(ParamsError::Missing { path }.into()),

@@ -24,7 +24,7 @@ use super::signal::Signal;
 use crate::config;
 use crate::error::ErrorCode;
 use crate::job::JobState;
-use crate::metrics::{self, Outcome};
+use crate::metrics::{self, Outcome, Refusal};
 use crate::{Error, Result};
 
 pub(super) struct Jobs {
@@ -118,6 +118,35 @@ impl Jobs {
             };
         }
         if self.logs_less.load(Ordering::Relaxed) {
+            line!(debug);
+        } else {
+            line!(info);
+        }
+    }
+
+    /// Writes the line for a job that was not accepted. A full queue and an end are told to the
+    /// caller, who calls again, so their lines are of level debug.
+    pub(super) fn log_not_accepted(
+        &self,
+        (kind, id): (&'static str, Option<&str>),
+        reason: Refusal,
+        error: &Error,
+    ) {
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    parent: None,
+                    id,
+                    kind,
+                    reason = reason.name(),
+                    code = %ErrorCode::of(error),
+                    %error,
+                    "a job is not accepted"
+                )
+            };
+        }
+        let passes = matches!(reason, Refusal::Busy | Refusal::ShuttingDown);
+        if passes || self.logs_less.load(Ordering::Relaxed) {
             line!(debug);
         } else {
             line!(info);

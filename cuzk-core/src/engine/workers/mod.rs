@@ -24,9 +24,10 @@ use std::thread::JoinHandle;
 use cuzk_scheduler::admission::Lane;
 
 pub(super) use self::admission::learn;
+use super::Engine;
 use super::core::Core;
 use super::fleet::watchdog::Watchdog;
-use super::{Engine, cannot_start};
+use super::start::no_thread;
 use crate::Result;
 use crate::error::ErrorCode;
 
@@ -136,7 +137,7 @@ impl Crew {
         let core = Arc::clone(core);
         let builder = std::thread::Builder::new().name(name);
         let worker = builder.spawn(move || work(&core));
-        self.lock().push(worker.map_err(cannot_start)?);
+        self.lock().push(worker.map_err(no_thread)?);
         Ok(())
     }
 

@@ -19,8 +19,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::Result;
 use crate::engine::assets::{AssetKey, MultiplesQueue};
-use crate::engine::cannot_start;
 use crate::engine::core::Core;
+use crate::engine::start::no_pool;
 use crate::error::ErrorCode;
 use crate::panics::catch_panic;
 use crate::timeline::Stage;
@@ -130,5 +130,5 @@ fn need(core: &Core, id: CircuitId) -> Option<Need<AssetKey>> {
 fn one_thread() -> Result<ThreadPool> {
     let builder = ThreadPoolBuilder::new().num_threads(1);
     let named = builder.thread_name(|_| "cuzk-multiples-0".to_owned());
-    named.build().map_err(cannot_start)
+    named.build().map_err(no_pool(1))
 }

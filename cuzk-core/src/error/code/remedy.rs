@@ -86,9 +86,12 @@ const REMEDIES: [(ErrorCode, &str); 33] = [
 /// The parts of a text that say what to do: a second clause, or what was expected.
 const ADVICE: [&str; 2] = ["; ", "expected "];
 
-/// Returns true if a message says what to do.
+/// Returns true if a message says what to do. An "unexpected end" does not.
 pub(super) fn has_advice(message: &str) -> bool {
-    ADVICE.iter().any(|part| message.contains(part))
+    ADVICE.iter().any(|part| {
+        let mut found = message.match_indices(part);
+        found.any(|(at, _)| !message[..at].ends_with("un"))
+    })
 }
 
 /// Returns the remedy of a code.
@@ -115,7 +118,7 @@ mod tests {
         for with in ["a: b; do c", "a: expected 1, got 2"] {
             assert!(has_advice(with), "{with}");
         }
-        for without in ["", "a: b", "a;b", "unexpected"] {
+        for without in ["", "a: b", "a;b", "unexpected", "unexpected end"] {
             assert!(!has_advice(without), "{without}");
         }
     }

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -162,6 +163,14 @@ fn samples() -> Vec<(ErrorCode, Error)> {
                 problem: problem(),
             },
         ),
+        (Rejected, Error::Aggregate { problem: problem() }),
+        (
+            ParametersMissing,
+            Error::Srs(SrsError::Io {
+                path: path(),
+                source: io::ErrorKind::NotFound.into(),
+            }),
+        ),
         (
             Stalled,
             Error::Stalled {
@@ -274,6 +283,47 @@ fn each_code_has_an_error_here_or_is_of_commands() {
     }
 }
 
+/// Returns the name of an error's kind. A kind that is new does not compile before it is here.
+fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::Filecoin(_) => "Filecoin",
+        Error::Config(_) => "Config",
+        Error::Groth16(_) => "Groth16",
+        Error::Params(_) => "Params",
+        Error::OverBudget(_) => "OverBudget",
+        Error::NoMemory(_) => "NoMemory",
+        Error::Unsatisfied { .. } => "Unsatisfied",
+        Error::Backend { .. } => "Backend",
+        Error::Rejected { .. } => "Rejected",
+        Error::Aggregate { .. } => "Aggregate",
+        Error::Srs(_) => "Srs",
+        Error::Start { .. } => "Start",
+        Error::Busy { .. } => "Busy",
+        Error::TooManyPartitions { .. } => "TooManyPartitions",
+        Error::Journal(_) => "Journal",
+        Error::Conflict { .. } => "Conflict",
+        Error::TooLate { .. } => "TooLate",
+        Error::DeadlinePassed => "DeadlinePassed",
+        Error::Stopped => "Stopped",
+        Error::Cancelled => "Cancelled",
+        Error::ShuttingDown => "ShuttingDown",
+        Error::Stalled { .. } => "Stalled",
+        Error::OwnThread => "OwnThread",
+        Error::InUse { .. } => "InUse",
+        Error::Internal { .. } => "Internal",
+    }
+}
+
+/// The kinds of errors, as the function above has them.
+const KINDS: usize = 25;
+
+#[test]
+fn each_kind_of_error_has_a_sample() {
+    let samples = samples();
+    let kinds: BTreeSet<_> = samples.iter().map(|(_, error)| kind(error)).collect();
+    assert_eq!(kinds.len(), KINDS, "{kinds:?}");
+}
+
 #[test]
 fn codes_are_numbered_in_order_and_written_with_four_digits() {
     for (code, number) in ErrorCode::ALL.into_iter().zip(1..) {
@@ -322,7 +372,8 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
         ParametersUnusable => &["folder/name", "partition 3"],
         Configuration => &["folder/name, line 1"],
         Request => &["proof_kind"],
-        Unsatisfied | Device | Rejected | Stalled => &["partition 3"],
+        Unsatisfied | Device | Stalled => &["partition 3"],
+        Rejected => &["partition 3", "aggregate"],
         OverBudget | NoMemory => &["[memory] total_budget"],
         Threads => &["threads"],
         CircuitFile => &["compiled circuit folder/name"],

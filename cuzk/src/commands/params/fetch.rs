@@ -17,6 +17,7 @@ use cuzk_filecoin::{CircuitId, PARAMETERS_JSON, ProofKind, SRS_JSON, SectorSize,
 use indicatif::{HumanBytes, HumanDuration, ProgressBar};
 use serde::Serialize;
 
+use super::check_cache;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -88,6 +89,7 @@ pub(super) fn run(context: &Context, args: &ParamsFetch) -> Result<(), Failure> 
     let started = Instant::now();
     let files = wanted(args)?;
     let folder = context.config.srs.param_cache.clone();
+    check_cache(&folder)?;
     let mut options = Options::new(folder, sources(context, args)?);
     options.jobs = args.jobs.into();
     let interrupt = Interrupt::watch()?;

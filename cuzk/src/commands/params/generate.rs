@@ -17,6 +17,7 @@ use cuzk_memory::{Cancellation, Checkpoint};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::check_cache;
 use super::state::SEED;
 use crate::circuit_args::CircuitArgs;
 use crate::commands::Context;
@@ -158,8 +159,8 @@ pub(crate) fn ensure_wanted(
         return Ok(Outcome::AlreadyThere);
     }
     // These checks come before the circuit, which takes long to compile.
-    cache.check_is_folder().map_err(cuzk_core::Error::from)?;
     let folder = &context.config.srs.param_cache;
+    check_cache(folder)?;
     if folder.is_dir() {
         check_folder(folder).map_err(|error| Failure::file(folder, &error))?;
     }

@@ -10,6 +10,7 @@ use cuzk_filecoin::{CircuitId, ProofKind, SectorSize, srs_file_name};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use super::check_cache;
 use super::state::{Known, State, state};
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -80,6 +81,7 @@ pub(super) fn run(context: &Context, args: &ParamsList) -> Result<(), Failure> {
 /// Returns the names of parameters, keys and SRS in a folder, in their order. A folder that does
 /// not exist has none.
 fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    check_cache(folder)?;
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
