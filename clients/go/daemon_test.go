@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,9 +26,38 @@ type daemon struct {
 	parameters string
 	folder     string
 	address    string
-	process    *exec.Cmd
+	// options are more words for `cuzk serve`.
+	options []string
+	process *exec.Cmd
+	log     daemonLog
 	// ended gets the error of the process when it ends.
 	ended chan error
+}
+
+// daemonLog is what a daemon writes to its errors. It goes to those of the test, too.
+type daemonLog struct {
+	mutex sync.Mutex
+	text  strings.Builder
+}
+
+func (l *daemonLog) Write(line []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.text.Write(line)
+	return os.Stderr.Write(line)
+}
+
+// after returns the word after a text that the daemon has written.
+func (l *daemonLog) after(t *testing.T, text string) string {
+	t.Helper()
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	_, rest, _ := strings.Cut(l.text.String(), text)
+	words := strings.Fields(rest)
+	if len(words) == 0 {
+		t.Fatalf("the daemon did not write %q", text)
+	}
+	return words[0]
 }
 
 // The daemon makes no multiples, since other tests share its parameters and expect none.
@@ -89,8 +119,9 @@ func (d *daemon) command(arguments ...string) *exec.Cmd {
 
 func (d *daemon) start(t *testing.T, client *cuzk.Client) {
 	t.Helper()
-	process := d.command("serve", "--config", d.config(), "--listen", d.address, "--http", "127.0.0.1:0")
-	process.Stderr = os.Stderr
+	serve := []string{"serve", "--config", d.config(), "--listen", d.address, "--http", "127.0.0.1:0"}
+	process := d.command(append(serve, d.options...)...)
+	process.Stderr = &d.log
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,24 +14,6 @@ import (
 	"github.com/cuzk/cuzk/clients/go/cuzktest"
 )
 
-// The programs of README.md are in the bodies of these functions. The first two need a daemon and
-// certificates, so they are compiled only.
-
-func firstProgram(ctx context.Context) (cuzk.Proof, error) {
-	client, err := cuzk.Dial("unix:///run/cuzk/cuzk.sock")
-	request, err := cuzk.ReadRequest("porep.json")
-	proof, err := client.Prove(ctx, request)
-	return proof, err
-}
-
-func protectedProgram(token string) (*cuzk.Client, error) {
-	client, err := cuzk.Dial("prover:9820",
-		cuzk.WithCertificates("server-ca.pem", "client.pem", "client.key")) // or:
-	client, err = cuzk.Dial("prover:9820",
-		cuzk.WithCertificates("server-ca.pem", "", ""), cuzk.WithToken(token))
-	return client, err
-}
-
 // The program with the daemon for tests: its first reply is repeated, its second is an error.
 func TestReadmeProgrammed(t *testing.T) {
 	server := cuzktest.New(t)
@@ -48,28 +30,44 @@ func TestReadmeProgrammed(t *testing.T) {
 	}
 }
 
-// Each program of README.md is one of the above.
-func TestReadmeShowsTheProgramsAbove(t *testing.T) {
-	_, _ = firstProgram, protectedProgram
-	text := func(name string) string {
-		bytes, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(bytes)
-	}
+// The program that needs no daemon is the one above. programs_test.go runs the others.
+func TestReadmeShowsTheProgramAbove(t *testing.T) {
 	withoutSpace := func(text string) string {
 		return strings.Join(strings.FieldsFunc(text, unicode.IsSpace), "")
 	}
-	here := withoutSpace(text("readme_test.go"))
-	blocks := strings.Split(text("README.md"), "\n```go\n")[1:]
+	here := withoutSpace(text(t, "readme_test.go"))
+	shown := programs(t)[2]
+	if !strings.Contains(here, withoutSpace(shown)) {
+		t.Errorf("README.md shows another program:\n%s", shown)
+	}
+}
+
+// The package's own page shows the first program of README.md.
+func TestThePackageShowsTheFirstProgram(t *testing.T) {
+	page := strings.ReplaceAll(text(t, "doc.go"), "//\t", "")
+	if !strings.Contains(page, programs(t)[0]) {
+		t.Errorf("doc.go does not show:\n%s", programs(t)[0])
+	}
+}
+
+// programs returns the programs that README.md shows.
+func programs(t *testing.T) []string {
+	t.Helper()
+	blocks := strings.Split(text(t, "README.md"), "\n```go\n")[1:]
 	if len(blocks) != 3 {
-		t.Fatalf("%d programs, and 3 are here", len(blocks))
+		t.Fatalf("README.md shows %d programs, and 3 are tested", len(blocks))
 	}
-	for _, block := range blocks {
-		program, _, _ := strings.Cut(block, "\n```")
-		if !strings.Contains(here, withoutSpace(program)) {
-			t.Errorf("README.md shows another program:\n%s", program)
-		}
+	for at, block := range blocks {
+		blocks[at], _, _ = strings.Cut(block, "\n```")
 	}
+	return blocks
+}
+
+func text(t *testing.T, name string) string {
+	t.Helper()
+	bytes, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes)
 }

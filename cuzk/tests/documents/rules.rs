@@ -82,7 +82,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("sed -i ", NotRun(CLUSTER)),
     (
         "(cd clients/go && go run",
-        NotRun("it calls a daemon; .ci/package-check runs it"),
+        NotRun("it calls a daemon; .ci/go-check runs it"),
     ),
     (
         "cd clients/go",
@@ -93,7 +93,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("go ", NotRun("it needs Go; .ci/go-check runs it")),
     (
         "cuzk verify --request data/sector-2kib/winning-post.json --proof /tmp/winning.bin",
-        NotRun("the proof is that of the Go client; .ci/package-check runs it"),
+        NotRun("the proof is that of the Go client; .ci/go-check verifies it"),
     ),
     ("cuzk submit", Calls(&[])),
     ("job=$(cuzk submit", Calls(&[])),
