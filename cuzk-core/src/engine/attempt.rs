@@ -114,7 +114,7 @@ impl Attempt {
     /// Says that the partition is proved again, and why.
     pub(super) fn log_again(&self, device: usize, error: &Error) {
         tracing::warn!(
-            parent: None,
+            parent: self.job.caller(),
             job = self.job.number(),
             id = self.job.id(),
             partition = self.partition,

@@ -376,7 +376,8 @@ impl Core {
         job: &Arc<JobState>,
         work: impl FnOnce() -> T,
     ) -> Option<T> {
-        let done = log_span(job.number(), job.id()).in_scope(|| catch_panic(stage, || Ok(work())));
+        let span = log_span(job.number(), job.id(), job.caller());
+        let done = span.in_scope(|| catch_panic(stage, || Ok(work())));
         done.map_err(|error| self.end(job, error)).ok()
     }
 }

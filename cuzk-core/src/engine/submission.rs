@@ -158,6 +158,7 @@ fn accept(
     let mut new = NewJob {
         number,
         id: options.id,
+        caller: tracing::Span::current(),
         circuit,
         partitions: statement.partitions(),
         priority,
@@ -284,7 +285,8 @@ fn keep(
     let Some(id) = &new.id else {
         return Ok((Vec::new(), false));
     };
-    let _span = log_span(new.number, Some(id.as_str())).entered();
+    let span = log_span(new.number, Some(id.as_str()), &new.caller);
+    let _span = span.entered();
     let record = JobRecord::new(Arc::clone(recorder), id.clone());
     new.record = Some(Arc::new(record));
     let journal = &recorder.journal;

@@ -24,6 +24,8 @@ pub(crate) trait Record: Send + Sync {
 pub(crate) struct NewJob {
     pub(crate) number: u64,
     pub(crate) id: Option<String>,
+    /// The span in which it was submitted. Its log lines lie within.
+    pub(crate) caller: tracing::Span,
     pub(crate) circuit: CircuitId,
     pub(crate) partitions: usize,
     pub(crate) priority: Priority,

@@ -27,6 +27,7 @@ use crate::Result;
 pub(crate) struct JobState {
     number: u64,
     id: Option<String>,
+    caller: tracing::Span,
     circuit: CircuitId,
     /// True if it was accepted as critical. It keeps its lane: the reserve has its memory.
     critical: bool,
@@ -97,6 +98,7 @@ impl JobState {
         Self {
             number: job.number,
             id: job.id,
+            caller: job.caller,
             circuit: job.circuit,
             critical: job.priority == Priority::Critical,
             priority: AtomicU8::new(job.priority as u8),
@@ -121,6 +123,10 @@ impl JobState {
 
     pub(crate) fn id(&self) -> Option<&str> {
         self.id.as_deref()
+    }
+
+    pub(crate) fn caller(&self) -> &tracing::Span {
+        &self.caller
     }
 
     pub(crate) fn circuit(&self) -> CircuitId {

@@ -52,6 +52,7 @@ fn recorded(partitions: usize, record: Option<Arc<dyn Record>>) -> Arc<JobState>
     Arc::new(JobState::new(NewJob {
         number: 1,
         id: None,
+        caller: tracing::Span::none(),
         circuit: CircuitId {
             kind: ProofKind::Porep,
             sector_size: SectorSize::KiB2,

@@ -30,7 +30,8 @@ fn child_that_logs() {
     config.gpus.rest = Duration::from_secs(3600);
     let device = Scripted::new(&config, |_| Deed::ErrorInStart);
     let engine = engine_on(&config, &[&device]);
-    let job = engine.submit_job(tiny::job(ProofKind::Porep, 2), named("first"));
+    let caller = tracing::error_span!("caller", work = "far");
+    let job = caller.in_scope(|| engine.submit_job(tiny::job(ProofKind::Porep, 2), named("first")));
     job.unwrap().wait().unwrap();
     let false_job = Arc::new(TinyJob {
         kind: ProofKind::SnapDeals,
@@ -137,6 +138,18 @@ fn every_line_that_is_written_for_a_job_names_it() {
             .unwrap_or_else(|| panic!("{message}"));
         assert!(of(line, "job").is_some(), "{line}");
         assert_eq!(of(line, "id"), Some(id.into()), "{line}");
+    }
+    // The first job's lines lie within the span in which it was submitted, and no others do.
+    let has = |line: &Value, field: &str, value: &str| {
+        let spans = line["spans"].as_array();
+        let spans = spans.into_iter().flatten();
+        spans
+            .chain([&line["fields"]])
+            .any(|part| part[field] == value)
+    };
+    assert!(lines.iter().filter(|line| has(line, "work", "far")).count() > 4);
+    for line in &lines {
+        assert_eq!(has(line, "work", "far"), has(line, "id", "first"), "{line}");
     }
     // One number stands for one id. The second engine's job has none.
     let mut ids = BTreeMap::new();

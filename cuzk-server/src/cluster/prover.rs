@@ -156,7 +156,9 @@ impl EngineProver {
             priority: Some(work.priority),
             ..JobOptions::default()
         };
-        let submitted = self.engine.submit_bytes(input, options);
+        // The engine here numbers the job itself. Its lines have the owner's id so.
+        let span = tracing::error_span!("work", id = work.job, partition = work.partition);
+        let submitted = span.in_scope(|| self.engine.submit_bytes(input, options));
         let proved = match submitted.map_err(Arc::new) {
             Ok(job) => self.wait(&job, run)?,
             Err(error) => Err(error),

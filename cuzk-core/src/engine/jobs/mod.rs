@@ -105,7 +105,7 @@ impl Jobs {
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
-                    parent: None,
+                    parent: job.caller(),
                     job = job.number(),
                     id = job.id(),
                     kind = job.circuit().kind.name(),
@@ -135,7 +135,6 @@ impl Jobs {
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
-                    parent: None,
                     id,
                     kind,
                     reason = reason.name(),
@@ -156,7 +155,7 @@ impl Jobs {
     /// Writes the line for a job that was accepted and had no place in the queue after all.
     pub(super) fn log_refused(job: &JobState, error: &Error) {
         tracing::warn!(
-            parent: None,
+            parent: job.caller(),
             job = job.number(),
             id = job.id(),
             code = %ErrorCode::of(error),
@@ -173,7 +172,7 @@ impl Jobs {
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
-                    parent: None,
+                    parent: job.caller(),
                     job = job.number(),
                     id = job.id(),
                     kind = job.circuit().kind.name(),
@@ -212,7 +211,8 @@ impl Jobs {
     }
 }
 
-/// Returns the span of log lines that are written while a thread works for this job.
-pub(super) fn log_span(number: u64, id: Option<&str>) -> tracing::Span {
-    tracing::error_span!("job", job = number, id)
+/// Returns the span of log lines that are written while a thread works for this job. It lies
+/// within the span of the caller who submitted the job.
+pub(super) fn log_span(number: u64, id: Option<&str>, caller: &tracing::Span) -> tracing::Span {
+    tracing::error_span!(parent: caller, "job", job = number, id)
 }

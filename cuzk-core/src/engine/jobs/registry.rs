@@ -271,6 +271,7 @@ mod tests {
         Arc::new(JobState::new(NewJob {
             number,
             id: Some(id.to_owned()),
+            caller: tracing::Span::none(),
             circuit: CircuitId {
                 kind: ProofKind::Porep,
                 sector_size: SectorSize::KiB2,

@@ -84,6 +84,7 @@ fn restore(
     let job = Arc::new(JobState::new(NewJob {
         number,
         id: Some(pending.id.clone()),
+        caller: tracing::Span::none(),
         circuit,
         partitions,
         priority,

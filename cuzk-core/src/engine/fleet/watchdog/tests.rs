@@ -23,6 +23,7 @@ fn given_up(watch: &Watchdog) -> (StalledCall, Admission<Attempt, AssetKey>) {
     let job = Arc::new(JobState::new(NewJob {
         number: 0,
         id: None,
+        caller: tracing::Span::none(),
         circuit,
         partitions: 1,
         priority,

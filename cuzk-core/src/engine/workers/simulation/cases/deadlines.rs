@@ -21,6 +21,7 @@ fn job(number: u64, priority: Priority, partitions: usize) -> Arc<JobState> {
     Arc::new(JobState::new(NewJob {
         number,
         id: None,
+        caller: tracing::Span::none(),
         circuit: id(POREP),
         partitions,
         priority,
