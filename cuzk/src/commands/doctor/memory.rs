@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cuzk_core::config::{Devices, address_space_problem, available_memory_bytes};
 use cuzk_core::{Config, circuits};
-use cuzk_filecoin::CircuitId;
+use cuzk_filecoin::{CircuitId, ProofKind, SectorSize};
 use cuzk_groth16::CircuitSizes;
 use cuzk_groth16::backend::SynthesisShare;
 use cuzk_groth16::backend::footprint::{circuit_bytes, partition_bytes};
@@ -108,14 +108,13 @@ enum Unknown {
 fn of_circuit(id: CircuitId, needs: Result<Needs, Unknown>, usable_bytes: u64) -> Finding {
     let (text, advice) = match needs {
         Ok(needs) => return judge(&id.to_string(), needs, usable_bytes),
-        Err(Unknown::NotCompiled) => (
-            "its circuit is not compiled here yet".to_owned(),
-            format!(
-                "the first proof compiles it, once for this machine; `cuzk pce build --kind {} \
-                 --sector-size {}` does so now",
-                id.kind, id.sector_size
+        Err(Unknown::NotCompiled) => match usual_bytes(id) {
+            Some(usual_bytes) => return judge_usual(id, usual_bytes, usable_bytes),
+            None => (
+                "its circuit is not compiled here yet".to_owned(),
+                compile(id),
             ),
-        ),
+        },
         Err(Unknown::Unusable(error)) => (
             error,
             "the next proof compiles the circuit again and replaces the file".to_owned(),
@@ -135,6 +134,57 @@ fn of_circuit(id: CircuitId, needs: Result<Needs, Unknown>, usable_bytes: u64) -
     };
     let text = format!("{id}: {text}, so the memory that it needs is not known");
     Finding::warning(TOPIC, text, advice)
+}
+
+/// Returns what to do about a circuit that is not compiled.
+fn compile(id: CircuitId) -> String {
+    format!(
+        "the first proof compiles it, once for this machine; `cuzk pce build --kind {} \
+         --sector-size {}` does so now",
+        id.kind, id.sector_size
+    )
+}
+
+/// Returns what a partition of a production circuit took on a CPU with 2 threads, bytes. The
+/// figures are of docs/measured.md, "Memory of a partition". More threads take some more.
+fn usual_bytes(id: CircuitId) -> Option<u64> {
+    let gib = match (id.kind, id.sector_size) {
+        (ProofKind::WinningPost, SectorSize::GiB32) => 0.15,
+        (ProofKind::WinningPost, SectorSize::GiB64) => 0.16,
+        (ProofKind::SnapDeals, SectorSize::GiB32) => 12.37,
+        (ProofKind::SnapDeals, SectorSize::GiB64) => 12.38,
+        (ProofKind::Porep, SectorSize::GiB32) => 12.48,
+        (ProofKind::Porep, SectorSize::GiB64) => 12.49,
+        (ProofKind::WindowPost, SectorSize::GiB32) => 16.06,
+        (ProofKind::WindowPost, SectorSize::GiB64) => 16.20,
+        _ => return None,
+    };
+    Some((gib * GIB) as u64)
+}
+
+/// Judges a circuit that is not compiled by what its partitions usually take.
+fn judge_usual(id: CircuitId, usual_bytes: u64, usable_bytes: u64) -> Finding {
+    let text = format!(
+        "{id}: a partition takes about {} GiB on a CPU",
+        gib(usual_bytes)
+    );
+    match usable_bytes / usual_bytes.max(1) {
+        0 => Finding::error(TOPIC, text, too_little(usable_bytes)),
+        partitions => {
+            let fit = fit(partitions);
+            let text = format!("{text}, so {fit} at once; its circuit is not compiled here yet");
+            Finding::warning(TOPIC, text, compile(id))
+        }
+    }
+}
+
+/// Returns what to do if not even one partition fits.
+fn too_little(usable_bytes: u64) -> String {
+    format!(
+        "{} GiB may be used, which is too little: raise [memory] total_budget, or use a machine \
+         with more memory",
+        gib(usable_bytes)
+    )
 }
 
 /// Begins to read what the file of the compiled circuit says.
@@ -196,12 +246,7 @@ fn judge(id: &str, needs: Needs, usable_bytes: u64) -> Finding {
     };
     let text = format!("{id}: a partition takes {partition} GiB, {params}");
     if without_params == 0 {
-        let advice = format!(
-            "{} GiB may be used, which is too little: raise [memory] total_budget, or use a \
-             machine with more memory",
-            gib(usable_bytes)
-        );
-        return Finding::error(TOPIC, text, advice);
+        return Finding::error(TOPIC, text, too_little(usable_bytes));
     }
     if beside_params == 0 {
         let text = format!(
@@ -234,8 +279,6 @@ fn gib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cuzk_filecoin::{ProofKind, SectorSize};
-
     use super::*;
     use crate::commands::doctor::finding::Level;
 
@@ -251,7 +294,7 @@ mod tests {
     /// A circuit that is slow to read, or damaged, is not called one that is not compiled.
     #[test]
     fn a_need_that_is_not_known_says_why() {
-        let (kind, sector_size) = (ProofKind::WindowPost, SectorSize::GiB32);
+        let (kind, sector_size) = (ProofKind::WindowPost, SectorSize::KiB2);
         let id = CircuitId { kind, sector_size };
         let damaged = "compiled circuit v28.circuit: its checksum does not hold";
         for (reason, text, advice) in [
@@ -264,7 +307,7 @@ mod tests {
             (
                 Unknown::Late,
                 "not read within 3 s",
-                "`cuzk pce build --kind window-post --sector-size 32GiB`",
+                "`cuzk pce build --kind window-post --sector-size 2KiB`",
             ),
         ] {
             let found = of_circuit(id, Err(reason), 1 << 30);
@@ -273,6 +316,27 @@ mod tests {
             assert!(found.text.ends_with("is not known"), "{found:?}");
             assert!(found.advice.unwrap().contains(advice), "{text}");
         }
+    }
+
+    /// On the first day no circuit is compiled, and the machine may be too small all the same.
+    #[test]
+    fn production_circuits_are_judged_before_they_are_compiled() {
+        for kind in ProofKind::ALL {
+            for sector_size in [SectorSize::GiB32, SectorSize::GiB64] {
+                let id = CircuitId { kind, sector_size };
+                let found = |usable_bytes| of_circuit(id, Err(Unknown::NotCompiled), usable_bytes);
+                assert_eq!(found(100 << 20).level, Level::Error);
+                let fits = found(33 << 30);
+                assert_eq!(fits.level, Level::Warning);
+                assert!(fits.text.contains("fit"), "{fits:?}");
+                assert!(fits.advice.unwrap().contains("cuzk pce build"));
+            }
+        }
+        let (kind, sector_size) = (ProofKind::Porep, SectorSize::GiB32);
+        let id = CircuitId { kind, sector_size };
+        let found = of_circuit(id, Err(Unknown::NotCompiled), 26 << 30);
+        let said = "about 12.48 GiB on a CPU, so 2 partitions fit at once";
+        assert!(found.text.contains(said), "{found:?}");
     }
 
     #[test]
