@@ -1,4 +1,4 @@
-//! The cost of a journal on a disk: `measure DIRECTORY [REQUEST]`.
+//! The cost of a journal on a disk: `rates DIRECTORY [REQUEST]`.
 //!
 //! REQUEST is a file; without it a request is made up. Prints:
 //!
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let directory = arguments
         .next()
-        .ok_or("usage: measure DIRECTORY [REQUEST]")?;
+        .ok_or("usage: rates DIRECTORY [REQUEST]")?;
     let request = match arguments.next() {
         Some(path) => std::fs::read(path)?,
         None => vec![b'7'; 50_000_000],

@@ -12,6 +12,9 @@ use cuzk_testing::own_process::{given, run_in_own_process};
 /// The text of this file.
 const HERE: &str = include_str!("programs.rs");
 
+/// The documentation of the engine, which shows the first program, too.
+const ENGINE: &str = include_str!("../../src/engine/mod.rs");
+
 /// The document whose programs are doc tests of cuzk-groth16.
 const DOC_TESTS: &str = "docs/any-circuit.md";
 
@@ -98,6 +101,22 @@ fn each_program_of_a_document_is_run() {
             "{name} shows none"
         );
     }
+}
+
+/// The program there is compiled only, because it needs files.
+#[test]
+fn the_engine_shows_the_first_program() {
+    let page = std::fs::read_to_string(top().join("README.md")).unwrap();
+    let (_, program) = page.split_once("\n```rust\n").unwrap();
+    let (program, _) = program.split_once("\n```").unwrap();
+    let commented = program.lines().map(|line| format!("/// {line}"));
+    let commented: Vec<_> = commented.collect();
+    let shown = ENGINE.replace("///\n", "/// \n");
+    let shown = shown.replace(
+        "/// # fn main() -> Result<(), Box<dyn std::error::Error>> {\n",
+        "",
+    );
+    assert!(shown.contains(&commented.join("\n")), "{program}");
 }
 
 #[test]

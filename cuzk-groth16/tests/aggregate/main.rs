@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 mod oracle;
+mod page;
 mod proofs;
 mod srs_file;
 
