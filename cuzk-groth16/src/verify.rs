@@ -4,6 +4,7 @@
 //! The invariant: a [`VerifiedProof`] exists only for bytes that, read back,
 //! the verifier accepted for the statement's public inputs.
 
+use bellperson::SynthesisError;
 use bellperson::groth16::{PreparedVerifyingKey, Proof, verify_proof};
 use blstrs::{Bls12, Scalar};
 
@@ -57,6 +58,12 @@ pub fn verify(
     match verify_proof(key, &read, public_inputs) {
         Ok(true) => Ok(VerifiedProof(bytes)),
         Ok(false) => Err(reject("the pairing equation does not hold".into())),
+        // bellperson's word for another number of public inputs than the key is for.
+        Err(SynthesisError::MalformedVerifyingKey) => Err(reject(format!(
+            "{} public inputs were given, and the verifying key is of a circuit with another \
+             number of them",
+            public_inputs.len()
+        ))),
         Err(error) => Err(reject(error.to_string())),
     }
 }

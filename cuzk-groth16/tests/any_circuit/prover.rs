@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::thread;
 
+use bellperson::groth16::Proof;
 use bellperson::{Circuit, ConstraintSystem, SynthesisError};
-use blstrs::Scalar;
+use blstrs::{Bls12, Scalar};
 use cuzk_groth16::backend::Randomness;
 use cuzk_groth16::params::{MappedParams, ParamsError, write_multiples};
-use cuzk_groth16::{ProveError, Prover, ProvingDevice, RowCheck, prove, prove_batch};
+use cuzk_groth16::{ProveError, Prover, ProvingDevice, RowCheck, prove, prove_batch, verify};
 use cuzk_kernels::Isa;
 use cuzk_testing::circuits::{Mimc, Sha256Chain};
 use cuzk_timeline::Stage;
@@ -137,6 +138,26 @@ fn functions_prove_without_a_prover() {
     assert_eq!(two.len(), 2);
     // Random proofs.
     assert_ne!(one, two[0]);
+}
+
+/// The key is not to blame if the caller gives other inputs than the circuit has.
+#[test]
+fn another_number_of_public_inputs_is_told() {
+    let instance = Mimc::blank(10).with([1, 2]);
+    let image = instance.image().unwrap();
+    let prover = in_memory(Mimc::blank(10));
+    let proof = prover.prove(instance).unwrap();
+    let proof = Proof::<Bls12>::read(&proof.as_bytes()[..]).unwrap();
+    let told = |inputs: &[Scalar]| {
+        let verified = verify(prover.key(), &proof, inputs);
+        verified.map_err(|error| error.problem).map(drop)
+    };
+    told(&[image]).unwrap();
+    for inputs in [&[][..], &[image; 2]] {
+        let problem = told(inputs).unwrap_err();
+        let given = format!("{} public inputs were given", inputs.len());
+        assert!(problem.starts_with(&given), "{problem}");
+    }
 }
 
 /// Parameters in memory have no place for multiples, and become a file that replaces no other.
