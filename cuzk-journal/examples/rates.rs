@@ -18,9 +18,7 @@ const TINY_JOBS: u32 = 2_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let directory = arguments
-        .next()
-        .ok_or("usage: rates DIRECTORY [REQUEST]")?;
+    let directory = arguments.next().ok_or("usage: rates DIRECTORY [REQUEST]")?;
     let request = match arguments.next() {
         Some(path) => std::fs::read(path)?,
         None => vec![b'7'; 50_000_000],

@@ -148,18 +148,18 @@ fn compile(id: CircuitId) -> String {
 /// Returns what a partition of a production circuit took on a CPU with 2 threads, bytes. The
 /// figures are of docs/measured.md, "Memory of a partition". More threads take some more.
 fn usual_bytes(id: CircuitId) -> Option<u64> {
-    let gib = match (id.kind, id.sector_size) {
-        (ProofKind::WinningPost, SectorSize::GiB32) => 0.15,
-        (ProofKind::WinningPost, SectorSize::GiB64) => 0.16,
-        (ProofKind::SnapDeals, SectorSize::GiB32) => 12.37,
-        (ProofKind::SnapDeals, SectorSize::GiB64) => 12.38,
-        (ProofKind::Porep, SectorSize::GiB32) => 12.48,
-        (ProofKind::Porep, SectorSize::GiB64) => 12.49,
-        (ProofKind::WindowPost, SectorSize::GiB32) => 16.06,
-        (ProofKind::WindowPost, SectorSize::GiB64) => 16.20,
+    let hundredths_of_gib: u64 = match (id.kind, id.sector_size) {
+        (ProofKind::WinningPost, SectorSize::GiB32) => 15,
+        (ProofKind::WinningPost, SectorSize::GiB64) => 16,
+        (ProofKind::SnapDeals, SectorSize::GiB32) => 1_237,
+        (ProofKind::SnapDeals, SectorSize::GiB64) => 1_238,
+        (ProofKind::Porep, SectorSize::GiB32) => 1_248,
+        (ProofKind::Porep, SectorSize::GiB64) => 1_249,
+        (ProofKind::WindowPost, SectorSize::GiB32) => 1_606,
+        (ProofKind::WindowPost, SectorSize::GiB64) => 1_620,
         _ => return None,
     };
-    Some((gib * GIB) as u64)
+    Some((hundredths_of_gib << 30) / 100)
 }
 
 /// Judges a circuit that is not compiled by what its partitions usually take.
