@@ -117,8 +117,20 @@ fn run(command: &str, folder: &Path) -> Output {
 
 /// Returns true if the machine has a program.
 fn has(tool: &str) -> bool {
-    let looked = Command::new(tool).arg("--version").output();
+    let command = format!("command -v {tool}");
+    let looked = Command::new("bash").args(["-c", &command]).output();
     looked.is_ok_and(|output| output.status.success())
+}
+
+/// Says that a command is skipped if the machine lacks one of its programs, and returns true then.
+fn is_skipped(shown: &Shown, tools: &[&str]) -> bool {
+    let Some(tool) = tools.iter().find(|tool| !has(tool)) else {
+        return false;
+    };
+    let line = format!("skipped, it needs {tool}: {shown}\n");
+    // The harness keeps back what `eprintln!` writes.
+    drop(std::io::stderr().write_all(line.as_bytes()));
+    true
 }
 
 /// The place in which the commands of one document run. A block's later commands use the files of
@@ -153,11 +165,14 @@ impl Scene {
         let exit_codes = match rule_of(&shown.command) {
             Some(Rule::NotRun(_)) => return Ok(()),
             Some(Rule::Serves) => return self.serve(Some(&shown.command)),
+            Some(Rule::Needs(tool)) => {
+                if is_skipped(shown, &[tool]) {
+                    return Ok(());
+                }
+                &[0][..]
+            }
             Some(Rule::Calls(tools)) => {
-                if let Some(tool) = tools.iter().find(|tool| !has(tool)) {
-                    let line = format!("skipped, it needs {tool}: {shown}\n");
-                    // The harness keeps back what `eprintln!` writes.
-                    drop(std::io::stderr().write_all(line.as_bytes()));
+                if is_skipped(shown, tools) {
                     return Ok(());
                 }
                 if self.daemon.is_none() {

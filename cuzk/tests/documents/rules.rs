@@ -9,11 +9,13 @@ pub(crate) enum Rule {
     Ends(&'static [i32]),
     /// It starts the daemon of its document, which ends with exit code 0 after a SIGTERM.
     Serves,
+    /// It is run if the machine has this program.
+    Needs(&'static str),
     /// It is run while a daemon runs, if the machine has these programs.
     Calls(&'static [&'static str]),
 }
 
-use Rule::{Calls, Ends, NotRun, Serves};
+use Rule::{Calls, Ends, Needs, NotRun, Serves};
 
 const BUILDS: &str = "it builds, and a test would build within a build; .ci/run does the same";
 const SERVES: &str = "it serves at fixed ports, or with files that other commands make; the tests \
@@ -75,10 +77,12 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("cuzk --config worker.toml worker", NotRun(CLUSTER)),
     ("cuzk --config daemon.toml serve", NotRun(CLUSTER)),
     ("nats-server", NotRun(CLUSTER)),
-    ("cp configs/nats/", NotRun(CLUSTER)),
-    ("openssl ", NotRun(CLUSTER)),
-    ("for role in daemon worker", NotRun(CLUSTER)),
-    ("for host in prover-2", NotRun(CLUSTER)),
+    ("openssl ", Needs("openssl")),
+    (
+        "for role in daemon worker",
+        NotRun("it needs nk; the tests of the cluster make such keys"),
+    ),
+    ("for host in prover-2", Needs("openssl")),
     ("sed -i ", NotRun(CLUSTER)),
     (
         "(cd clients/go && go run",
