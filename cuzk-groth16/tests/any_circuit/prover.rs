@@ -140,7 +140,7 @@ fn functions_prove_without_a_prover() {
     assert_ne!(one, two[0]);
 }
 
-/// The key is not to blame if the caller gives other inputs than the circuit has.
+/// The key is good if the caller gives other inputs than the circuit has.
 #[test]
 fn another_number_of_public_inputs_is_told() {
     let instance = Mimc::blank(10).with([1, 2]);
