@@ -156,7 +156,7 @@ impl EngineProver {
             priority: Some(work.priority),
             ..JobOptions::default()
         };
-        // The engine here numbers the job itself. Its lines have the owner's id so.
+        // The engine here numbers the job itself. Within this span its lines have the owner's id.
         let span = tracing::error_span!("work", id = work.job, partition = work.partition);
         let submitted = span.in_scope(|| self.engine.submit_bytes(input, options));
         let proved = match submitted.map_err(Arc::new) {

@@ -120,11 +120,15 @@ fn run(
     let stdout = child.stdout.take();
     let reader = thread::Builder::new().name("cuzk-nvidia-smi".to_owned());
     // It ends with the program's output. Nobody waits for it.
-    reader.spawn(move || {
+    let reads = reader.spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut bytes));
         let _ = send.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
-    })?;
+    });
+    if let Err(error) = reads {
+        let _ = child.kill();
+        return Err(error);
+    }
     let left = || patience.saturating_sub(started.elapsed());
     let Ok(text) = receive.recv_timeout(left()) else {
         let _ = child.kill();

@@ -30,6 +30,14 @@ pub(super) fn linked_cache(kind: &str) -> tempfile::TempDir {
     folder
 }
 
+/// Returns the path of the parameters in such a cache.
+fn params_in(cache: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(cache).unwrap();
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    let is_params = |path: &PathBuf| path.extension().is_some_and(|last| last == "params");
+    paths.find(is_params).unwrap()
+}
+
 struct Scratch {
     folder: tempfile::TempDir,
 }
@@ -83,13 +91,9 @@ fn each_failure_has_the_exit_code_of_its_code() {
     has_code("CUZK-0006", 2, &cuzk(&["synth", "--request", text(&bad)]));
 
     let damaged = linked_cache("window-post");
-    for entry in std::fs::read_dir(damaged.path()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|last| last == "params") {
-            std::fs::remove_file(&path).unwrap();
-            std::fs::write(&path, "").unwrap();
-        }
-    }
+    let path = params_in(damaged.path());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "").unwrap();
     has_code("CUZK-0008", 2, &cuzk_in(damaged.path(), &prove));
     let circuit = ["--kind", "window-post", "--sector-size", "2KiB"];
     let verify = [&["params", "verify"], &circuit[..]].concat();
@@ -156,19 +160,15 @@ fn verified_parameters_say_what_was_not_checked() {
 #[test]
 fn swapped_points_are_found() {
     let damaged = linked_cache("window-post");
-    for entry in std::fs::read_dir(damaged.path()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|last| last == "params") {
-            let mut bytes = std::fs::read(&path).unwrap();
-            // The key has six points, a count and the points of IC; then comes H's count.
-            let ic = u32::from_be_bytes(bytes[864..868].try_into().unwrap()) as usize;
-            let h = 868 + ic * 96 + 4;
-            let (first, second) = bytes[h..].split_at_mut(96);
-            first.swap_with_slice(&mut second[..96]);
-            std::fs::remove_file(&path).unwrap();
-            std::fs::write(&path, bytes).unwrap();
-        }
-    }
+    let path = params_in(damaged.path());
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The key has six points, a count and the points of IC; then comes H's count.
+    let ic = u32::from_be_bytes(bytes[864..868].try_into().unwrap()) as usize;
+    let h = 868 + ic * 96 + 4;
+    let (first, second) = bytes[h..].split_at_mut(96);
+    first.swap_with_slice(&mut second[..96]);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, bytes).unwrap();
     let verify = [
         "params",
         "verify",
@@ -359,12 +359,8 @@ fn a_command_that_ends_with_its_proofs_works_on_nothing_else() {
 #[test]
 fn a_line_of_json_names_its_stage_as_the_metrics_do() {
     let cache = linked_cache("window-post");
-    for entry in std::fs::read_dir(cache.path()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|last| last == "params") {
-            std::fs::write(path.with_extension("multiples"), "").unwrap();
-        }
-    }
+    let multiples = params_in(cache.path()).with_extension("multiples");
+    std::fs::write(multiples, "").unwrap();
     let config = cache.path().join("cuzk.toml");
     std::fs::write(&config, "[logging]\nformat = \"json\"\n").unwrap();
     let (request, out) = (data("window-post.json"), cache.path().join("p"));
@@ -488,11 +484,10 @@ fn parameters_that_do_not_fit_are_told_once() {
 #[test]
 fn a_second_generator_says_that_it_waits() {
     let cache = linked_cache("window-post");
-    let params = std::fs::read_dir(cache.path()).unwrap();
-    let paths: Vec<_> = params.map(|entry| entry.unwrap().path()).collect();
-    let is_params = |path: &&PathBuf| path.extension().is_some_and(|last| last == "params");
-    let params = paths.iter().find(is_params).unwrap();
-    let lock = std::fs::File::create(format!("{}.lock", text(params))).unwrap();
+    let lock = format!("{}.lock", text(&params_in(cache.path())));
+    let paths = std::fs::read_dir(cache.path()).unwrap();
+    let paths: Vec<_> = paths.map(|entry| entry.unwrap().path()).collect();
+    let lock = std::fs::File::create(lock).unwrap();
     lock.lock().unwrap();
     let is_circuit = |path: &Path| path.extension().is_some_and(|last| last == "circuit");
     for path in paths.iter().filter(|path| !is_circuit(path)) {

@@ -45,7 +45,12 @@ pub(super) fn examine(config: &Config, ids: &[CircuitId], root: &Path) -> Vec<Fi
             let needs = needs.recv_timeout(left);
             needs.unwrap_or(Err(Unknown::Late))
         });
-        of_circuit(id, needs, config.memory.usable_bytes())
+        of_circuit(
+            id,
+            needs,
+            usual_bytes(config, id),
+            config.memory.usable_bytes(),
+        )
     });
     findings.extend(each);
     findings
@@ -105,21 +110,26 @@ enum Unknown {
 }
 
 /// Returns the finding about a circuit.
-fn of_circuit(id: CircuitId, needs: Result<Needs, Unknown>, usable_bytes: u64) -> Finding {
-    let (text, advice) = match needs {
-        Ok(needs) => return judge(&id.to_string(), needs, usable_bytes),
-        Err(Unknown::NotCompiled) => match usual_bytes(id) {
-            Some(usual_bytes) => return judge_usual(id, usual_bytes, usable_bytes),
-            None => (
-                "its circuit is not compiled here yet".to_owned(),
-                compile(id),
-            ),
-        },
-        Err(Unknown::Unusable(error)) => (
+fn of_circuit(
+    id: CircuitId,
+    needs: Result<Needs, Unknown>,
+    usual_bytes: Option<u64>,
+    usable_bytes: u64,
+) -> Finding {
+    let (text, advice) = match (needs, usual_bytes) {
+        (Ok(needs), _) => return judge(&id.to_string(), needs, usable_bytes),
+        (Err(Unknown::NotCompiled), Some(usual_bytes)) => {
+            return judge_usual(id, usual_bytes, usable_bytes);
+        }
+        (Err(Unknown::NotCompiled), None) => (
+            "its circuit is not compiled here yet".to_owned(),
+            compile(id),
+        ),
+        (Err(Unknown::Unusable(error)), _) => (
             error,
             "the next proof compiles the circuit again and replaces the file".to_owned(),
         ),
-        Err(Unknown::Late) => (
+        (Err(Unknown::Late), _) => (
             format!(
                 "its compiled circuit was not read within {} s",
                 CIRCUITS_TIME.as_secs()
@@ -145,21 +155,26 @@ fn compile(id: CircuitId) -> String {
     )
 }
 
-/// Returns what a partition of a production circuit took on a CPU with 2 threads, bytes. The
-/// figures are of docs/measured.md, "Memory of a partition". More threads take some more.
-fn usual_bytes(id: CircuitId) -> Option<u64> {
-    let hundredths_of_gib: u64 = match (id.kind, id.sector_size) {
-        (ProofKind::WinningPost, SectorSize::GiB32) => 15,
-        (ProofKind::WinningPost, SectorSize::GiB64) => 16,
-        (ProofKind::SnapDeals, SectorSize::GiB32) => 1_237,
-        (ProofKind::SnapDeals, SectorSize::GiB64) => 1_238,
-        (ProofKind::Porep, SectorSize::GiB32) => 1_248,
-        (ProofKind::Porep, SectorSize::GiB64) => 1_249,
-        (ProofKind::WindowPost, SectorSize::GiB32) => 1_606,
-        (ProofKind::WindowPost, SectorSize::GiB64) => 1_620,
+/// Memory of a partition of 32 GiB and of 64 GiB on a CPU with 2 threads, in hundredths of a GiB.
+/// The figures are of docs/measured.md, "Memory of a partition". More threads take some more.
+const USUAL: [(ProofKind, [u64; 2]); 4] = [
+    (ProofKind::WinningPost, [15, 16]),
+    (ProofKind::SnapDeals, [1_237, 1_238]),
+    (ProofKind::Porep, [1_248, 1_249]),
+    (ProofKind::WindowPost, [1_606, 1_620]),
+];
+
+/// Returns what a partition of a production circuit usually takes on a CPU, bytes. There is no
+/// figure for a machine with GPUs, which hold most of a partition.
+fn usual_bytes(config: &Config, id: CircuitId) -> Option<u64> {
+    let at = match id.sector_size {
+        SectorSize::GiB32 => 0,
+        SectorSize::GiB64 => 1,
         _ => return None,
     };
-    Some((hundredths_of_gib << 30) / 100)
+    let (_, hundredths) = USUAL.iter().find(|(kind, _)| *kind == id.kind)?;
+    let on_cpu = config.gpus.devices == Devices::Cpu;
+    on_cpu.then_some((hundredths[at] << 30) / 100)
 }
 
 /// Judges a circuit that is not compiled by what its partitions usually take.
@@ -310,7 +325,7 @@ mod tests {
                 "`cuzk pce build --kind window-post --sector-size 2KiB`",
             ),
         ] {
-            let found = of_circuit(id, Err(reason), 1 << 30);
+            let found = of_circuit(id, Err(reason), None, 1 << 30);
             assert_eq!(found.level, Level::Warning);
             assert!(found.text.contains(text), "{found:?}");
             assert!(found.text.ends_with("is not known"), "{found:?}");
@@ -321,10 +336,13 @@ mod tests {
     /// On the first day no circuit is compiled, and the machine may be too small all the same.
     #[test]
     fn production_circuits_are_judged_before_they_are_compiled() {
+        let mut on_cpu = Config::default();
+        on_cpu.gpus.devices = Devices::Cpu;
         for kind in ProofKind::ALL {
             for sector_size in [SectorSize::GiB32, SectorSize::GiB64] {
                 let id = CircuitId { kind, sector_size };
-                let found = |usable_bytes| of_circuit(id, Err(Unknown::NotCompiled), usable_bytes);
+                let usual_bytes = usual_bytes(&on_cpu, id);
+                let found = |usable| of_circuit(id, Err(Unknown::NotCompiled), usual_bytes, usable);
                 assert_eq!(found(100 << 20).level, Level::Error);
                 let fits = found(33 << 30);
                 assert_eq!(fits.level, Level::Warning);
@@ -334,9 +352,28 @@ mod tests {
         }
         let (kind, sector_size) = (ProofKind::Porep, SectorSize::GiB32);
         let id = CircuitId { kind, sector_size };
-        let found = of_circuit(id, Err(Unknown::NotCompiled), 26 << 30);
+        let usual = usual_bytes(&on_cpu, id);
+        let found = of_circuit(id, Err(Unknown::NotCompiled), usual, 26 << 30);
         let said = "about 12.48 GiB on a CPU, so 2 partitions fit at once";
         assert!(found.text.contains(said), "{found:?}");
+        on_cpu.gpus.devices = Devices::Auto;
+        assert_eq!(usual_bytes(&on_cpu, id), None);
+    }
+
+    /// The page that the figures are of has them.
+    #[test]
+    fn the_usual_needs_are_those_that_were_measured() {
+        let page = include_str!("../../../../docs/measured.md");
+        for ((_, hundredths), name) in USUAL.iter().zip([
+            "WinningPoSt",
+            "SnapDeals",
+            "PoRep",
+            "WindowPoSt, 2,349 and 2,300 sectors",
+        ]) {
+            let [small, large] = hundredths.map(|count| count as f64 / 100.0);
+            let row = format!("| {name} | {small:.2} GiB | {large:.2} GiB |");
+            assert!(page.contains(&row), "{row}");
+        }
     }
 
     #[test]
