@@ -110,7 +110,16 @@ impl Kept {
         // A run that is killed leaves no half of an input.
         let new = self.folder.with_extension("new");
         fs::write(&new, input).unwrap();
-        fs::rename(new, self.folder.join(crate::file_name("", input))).unwrap();
+        fs::rename(new, self.path_of(input)).unwrap();
+    }
+
+    /// Removes an input.
+    pub(crate) fn remove(&self, input: &[u8]) {
+        fs::remove_file(self.path_of(input)).ok();
+    }
+
+    fn path_of(&self, input: &[u8]) -> PathBuf {
+        self.folder.join(crate::file_name("", input))
     }
 }
 
@@ -140,6 +149,10 @@ mod tests {
         }
         let inputs: Vec<_> = kept.inputs().into_iter().map(|(_, input)| input).collect();
         assert_eq!(inputs, [&b""[..], b"mid", b"long"]);
+        for input in [&b"mid"[..], b"unknown"] {
+            kept.remove(input);
+        }
+        assert_eq!(kept.inputs().len(), 2);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -232,6 +232,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_found_has_so_many_bytes_at_most() {
+        const BYTES: usize = 12;
+        let folder = std::env::temp_dir().join(format!("cuzk-bytes-{}", std::process::id()));
+        let corpus = Corpus::read(folder.join("failed")).with(*b"size=2048");
+        let kept = || Kept::at(folder.join("kept"));
+        let inputs = [&b"c"[..], b"cu___", b"cuz_______"];
+        for input in inputs {
+            kept().add(input);
+        }
+        let word = Word::default();
+        let mut check = |input: &[u8]| word.decode(input);
+        let run = Run::new(&corpus, &word, Some(kept()), &mut check).with_found_bytes(BYTES);
+        assert_eq!(run.until(Limit::mutants(0)), 1);
+        let left: Vec<_> = kept()
+            .inputs()
+            .into_iter()
+            .map(|(_, input)| input)
+            .collect();
+        assert_eq!(left, inputs[..2], "the longest one goes");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn an_input_that_fails_is_found_and_kept() {
         let folder = std::env::temp_dir().join(format!("cuzk-fuzz-{}", std::process::id()));
         let corpus = || {

@@ -10,6 +10,10 @@ use crate::kept::Kept;
 use crate::limit::Limit;
 use crate::mutate;
 
+/// The most bytes of the inputs that reached something new. Above it the longest one goes, because a
+/// shorter one is tried sooner and a change of it more often meets what matters.
+const FOUND_BYTES_MAX: usize = 16 << 20;
+
 /// A run that has begun. Nothing here is compiled in the crate under test, so that only the
 /// decoder's edges are counted.
 pub(crate) struct Run<'a, C> {
@@ -19,6 +23,9 @@ pub(crate) struct Run<'a, C> {
     check: &'a mut dyn FnMut(&[u8]),
     /// Those of the corpus, and those that reached something new.
     inputs: Vec<Vec<u8>>,
+    /// The bytes of those that reached something new, and the most that there may be.
+    found_bytes: usize,
+    found_bytes_max: usize,
 }
 
 impl<'a, C: Counters> Run<'a, C> {
@@ -34,6 +41,17 @@ impl<'a, C: Counters> Run<'a, C> {
             kept,
             check,
             inputs: corpus.inputs.clone(),
+            found_bytes: 0,
+            found_bytes_max: FOUND_BYTES_MAX,
+        }
+    }
+
+    /// Lets the inputs that reach something new have so many bytes.
+    #[cfg(test)]
+    pub(crate) fn with_found_bytes(self, found_bytes_max: usize) -> Self {
+        Self {
+            found_bytes_max,
+            ..self
         }
     }
 
@@ -85,7 +103,7 @@ impl<'a, C: Counters> Run<'a, C> {
             if self.guide.news().is_empty() {
                 std::fs::remove_file(path).unwrap();
             } else {
-                self.inputs.push(input);
+                self.add_found(input);
             }
         }
     }
@@ -102,7 +120,24 @@ impl<'a, C: Counters> Run<'a, C> {
             if let Some(kept) = &self.kept {
                 kept.add(&mutant);
             }
-            self.inputs.push(mutant);
+            self.add_found(mutant);
+        }
+    }
+
+    /// Adds an input that reached something new. The longest ones go while there are too many bytes.
+    fn add_found(&mut self, input: Vec<u8>) {
+        self.found_bytes += input.len();
+        self.inputs.push(input);
+        let given = self.corpus.inputs.len();
+        while self.found_bytes > self.found_bytes_max {
+            let found = (given..self.inputs.len()).max_by_key(|at| self.inputs[*at].len());
+            let Some(longest) = found else { break };
+            // The order is that in which they were found.
+            let longest = self.inputs.remove(longest);
+            self.found_bytes -= longest.len();
+            if let Some(kept) = &self.kept {
+                kept.remove(&longest);
+            }
         }
     }
 
