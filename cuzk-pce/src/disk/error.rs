@@ -23,10 +23,13 @@ pub struct DiskError {
 #[derive(Debug, thiserror::Error)]
 pub enum DiskFault {
     /// The operating system refused.
-    #[error("{0}")]
+    #[error("{}{}", .0, remedy(.0))]
     Io(#[from] io::Error),
     /// It is another kind of file.
-    #[error("another kind of file: its first bytes are {got:02x?}, expected {expected:02x?}")]
+    #[error(
+        "another kind of file: its first bytes are {got:02x?}, expected {expected:02x?}: name the \
+         file that was built for this"
+    )]
     Magic {
         /// The bytes this kind of file starts with.
         expected: [u8; 8],
@@ -42,7 +45,7 @@ pub enum DiskFault {
         got: u32,
     },
     /// Its scalars are of another field.
-    #[error("its scalars belong to another field than the one asked for")]
+    #[error("its scalars belong to another field than the one asked for: build it for this one")]
     Field,
     /// It is shorter or longer than its header says.
     #[error("expected {expected} bytes, got {got}: cut short or damaged, build it again")]
@@ -56,7 +59,10 @@ pub enum DiskFault {
     #[error("its checksum does not hold: damaged, delete it and build it again")]
     Checksum,
     /// It is of another circuit.
-    #[error("circuit fingerprint: expected {expected}, got {got}: it is of another circuit")]
+    #[error(
+        "circuit fingerprint: expected {expected}, got {got}: it is of another circuit, name the \
+         file of this one or build it again"
+    )]
     Fingerprint {
         /// The circuit asked for, or announced in the header.
         expected: Fingerprint,
@@ -96,7 +102,7 @@ pub enum DiskFault {
         got: usize,
     },
     /// A scalar is not reduced.
-    #[error("scalar {index} of matrix {matrix} is not below the field's modulus")]
+    #[error("scalar {index} of matrix {matrix} is not below the field's modulus: build it again")]
     Scalar {
         /// Which matrix: `A`, `B` or `C`.
         matrix: char,
@@ -104,16 +110,16 @@ pub enum DiskFault {
         index: usize,
     },
     /// A coefficient of a program is not reduced.
-    #[error("coefficient {index} is not below the field's modulus")]
+    #[error("coefficient {index} is not below the field's modulus: build it again")]
     Coefficient {
         /// Which coefficient, from 0.
         index: usize,
     },
     /// The rows break an invariant.
-    #[error("its rows are not a constraint system: {0}")]
+    #[error("its rows are not a constraint system: {0}: build it again")]
     Rows(#[from] CsrError),
     /// The tables of a program break an invariant.
-    #[error("its tables are inconsistent: {0}")]
+    #[error("its tables are inconsistent: {0}: build it again")]
     Tables(#[from] TablesError),
 }
 
@@ -130,5 +136,44 @@ pub(crate) fn check_fingerprint(expected: Fingerprint, got: Fingerprint) -> Resu
         Ok(())
     } else {
         Err(DiskFault::Fingerprint { expected, got })
+    }
+}
+
+/// Returns what to do about a file that the operating system refused, where that is clear.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => ": build it first, or name the file that was built",
+        io::ErrorKind::PermissionDenied => ": give this user the right to it",
+        io::ErrorKind::StorageFull => ": free some space, or use another disk",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_file_says_what_to_do() {
+        let io = |kind: io::ErrorKind| DiskFault::Io(kind.into());
+        for (fault, remedy) in [
+            (io(io::ErrorKind::NotFound), "build it first"),
+            (io(io::ErrorKind::PermissionDenied), "give this user"),
+            (io(io::ErrorKind::StorageFull), "free some space"),
+            (
+                DiskFault::Magic {
+                    expected: *b"cuzkpce\0",
+                    got: *b"PK\x03\x04....",
+                },
+                "name the file that was built",
+            ),
+            (DiskFault::Field, "build it"),
+        ] {
+            let error = at(Path::new("/some/file"))(fault).to_string();
+            assert!(error.starts_with("/some/file: "), "{error}");
+            assert!(error.contains(remedy), "{error}");
+        }
+        let unknown = io(io::ErrorKind::Interrupted).to_string();
+        assert!(!unknown.contains(": "), "{unknown}");
     }
 }
