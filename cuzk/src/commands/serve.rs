@@ -106,6 +106,7 @@ fn end_with_stdin() -> Result<(), Failure> {
 fn failure(error: &ServeError) -> Failure {
     let code = match error {
         ServeError::Engine(error) => ErrorCode::of(error),
+        error if error.is_of_threads() => ErrorCode::Threads,
         error if error.is_input() => ErrorCode::Configuration,
         _ => ErrorCode::Start,
     };

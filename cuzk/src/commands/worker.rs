@@ -54,6 +54,7 @@ fn print(event: &PartitionEvent) {
 fn failure(error: &WorkerError) -> Failure {
     let code = match error {
         WorkerError::Engine(error) => ErrorCode::of(error),
+        error if error.is_of_threads() => ErrorCode::Threads,
         error if error.is_input() => ErrorCode::Configuration,
         _ => ErrorCode::Start,
     };
