@@ -1,7 +1,8 @@
 //! Runtimes of async code, on a system that may have no threads left.
 //!
 //! Not their tasks. The invariant: a runtime without its threads is an error, and no panic.
-//! tokio panics where it gets no thread. What it started before then keeps the process from ending.
+//! tokio panics where it gets no thread. The threads that it has started by then keep the process
+//! from ending.
 
 use std::fs;
 use std::io;
