@@ -205,7 +205,14 @@ fn a_cache_that_is_a_file_is_told_before_any_work() {
     let (request, out) = (data("window-post.json"), folder.path().join("p"));
     let fetch = [&["params", "fetch", "--from", "/"], &circuit[..]].concat();
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let srs = ["params", "generate-srs", "--i-know-this-is-insecure"];
+    let socket = format!("unix://{}", folder.path().join("s").display());
+    // Standard input has an end, and a worker has no server. So neither runs on.
+    let serve = ["serve", "--while-stdin", "--listen", &socket];
+    let synth = ["synth", "--request", text(&request)];
     let mut commands = vec![fetch, prove.to_vec(), vec!["params", "list"]];
+    commands.extend([srs.to_vec(), serve.to_vec(), synth.to_vec()]);
+    commands.extend([vec!["worker"], vec!["tune", "gpu-threads"]]);
     for command in [
         ["params", "generate"],
         ["params", "verify"],
