@@ -246,6 +246,9 @@ fn a_configuration_with_which_no_daemon_starts_does_not_pass_its_check() {
     std::fs::write(&journal, "a request").unwrap();
     let pem = scratch.at("no.pem");
     std::fs::write(&pem, "no certificate").unwrap();
+    let state = scratch.at("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("jobs.redb"), "a request").unwrap();
     for (config, problem) in [
         (
             "[server]\nlisten = [\"tcp://0.0.0.0:0\"]\n".to_owned(),
@@ -258,6 +261,30 @@ fn a_configuration_with_which_no_daemon_starts_does_not_pass_its_check() {
             "no.pem",
         ),
         (format!("[jobs]\njournal = {journal:?}\n"), "no journal"),
+        (
+            format!("[server]\nlisten = [\"unix://{}\"]\n", journal.display()),
+            "is not a socket",
+        ),
+        (
+            "[server]\nlisten = [\"127.0.0.1:7\"]\nhttp = \"127.0.0.1:7\"\n".to_owned(),
+            "server.http: tcp://127.0.0.1:7 is in server.listen, too",
+        ),
+        (
+            "[server]\nrequest_memory = \"1PiB\"\n".to_owned(),
+            "server.request_memory (1024TiB) leaves nothing",
+        ),
+        (
+            format!("[server]\nstate_dir = {state:?}\n"),
+            "jobs.redb: it is there, and no journal",
+        ),
+        (
+            format!("[cluster]\nservers = [\"nats://a:4222\"]\ncredentials = {pem:?}\n"),
+            "neither a JWT nor the NKEY seed",
+        ),
+        (
+            format!("[cluster]\nservers = [\"nats://a:4222\"]\nserver_ca = {pem:?}\n"),
+            "cluster.server_ca: ",
+        ),
         ("[jobs]\njournal = \"/dev/null\"\n".to_owned(), "no journal"),
         (
             "[cluster]\nservers = [\"nats://a:4222\"]\ncredentials = \"~/a.nkey\"\n".to_owned(),
