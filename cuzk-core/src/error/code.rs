@@ -271,6 +271,7 @@ fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
         cuzk_groth16::Error::CircuitFile(error) => match &error.fault {
             DiskFault::Io(error) => match ErrorCode::of_file(error) {
                 code @ (Output | NoMemory) => code,
+                _ if error.kind() == io::ErrorKind::NotFound => File,
                 _ => CircuitFile,
             },
             _ => CircuitFile,

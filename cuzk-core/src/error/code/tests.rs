@@ -148,6 +148,13 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             Error::NoMemory(cuzk_memory::NoMemory { bytes: 7 }),
         ),
         (
+            File,
+            Error::Groth16(cuzk_groth16::Error::CircuitFile(DiskError {
+                path: path(),
+                fault: DiskFault::Io(io::ErrorKind::NotFound.into()),
+            })),
+        ),
+        (
             NoMemory,
             params(ParamsError::Io {
                 path: path(),
