@@ -21,7 +21,7 @@
 //! * [`ledger`]: the partitions of the owner, from the offer to the end.
 //! * [`worker`]: which work a worker pulls, and when.
 //! * [`leases`]: which leases a worker keeps.
-//! * [`nats`]: the transport, which carries out what these decide.
+//! * [`nats`]: the transport, which carries out what these decide. [`runtime`]: its threads.
 
 #![forbid(unsafe_code)]
 
@@ -30,5 +30,6 @@ pub mod ledger;
 pub mod message;
 pub mod name;
 pub mod nats;
+pub mod runtime;
 pub mod subject;
 pub mod worker;

@@ -24,7 +24,9 @@ mod reporter;
 mod run;
 mod streams;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +44,9 @@ pub const SERVER_VERSION_MIN: (i64, i64) = (2, 14);
 
 /// The time after which a request without an answer has failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// No file of credentials is as large.
+const CREDENTIALS_BYTES_MAX: u64 = 1 << 20;
 
 /// The length of an NKEY seed in its text form.
 const SEED_BYTES: usize = 58;
@@ -127,6 +132,22 @@ async fn connect(
     let mut context = jetstream::new(client.clone());
     context.set_timeout(REQUEST_TIMEOUT);
     Ok(Connection { client, context })
+}
+
+/// Checks that a file has credentials. The server may still refuse them.
+///
+/// # Errors
+/// A file that cannot be read, or that has none.
+pub fn check_credentials(path: &Path) -> Result<(), ClusterError> {
+    let read = File::open(path).and_then(|file| {
+        let mut text = String::new();
+        file.take(CREDENTIALS_BYTES_MAX).read_to_string(&mut text)?;
+        with_credentials(ConnectOptions::new(), &text)
+    });
+    read.map(drop).map_err(|source| ClusterError::Credentials {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Adds the credentials of a file: a JWT with its seed, or a seed alone.

@@ -8,6 +8,8 @@
 
 mod code;
 
+use std::io;
+
 use cuzk_groth16::aggregate::SrsError;
 use cuzk_groth16::apart::NoThreads;
 use cuzk_groth16::{Culprit, params::ParamsError};
@@ -290,6 +292,12 @@ impl Error {
         Self::Filecoin(cuzk_filecoin::Error::request(field, problem, advice))
     }
 
+    /// A thread that the system does not give.
+    #[must_use]
+    pub fn no_thread(source: io::Error) -> Self {
+        NoThreads { threads: 1, source }.into()
+    }
+
     /// Returns true if the same submission may be accepted when another job has ended.
     #[must_use]
     pub fn is_busy(&self) -> bool {
@@ -363,8 +371,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]

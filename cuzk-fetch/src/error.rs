@@ -42,7 +42,7 @@ pub enum FetchError {
         source: io::Error,
     },
     /// A thread could not be started.
-    #[error("cannot start a thread: {0}; is the limit of processes reached?")]
+    #[error("cannot start a thread: {0}; raise the limit of processes (`ulimit -u`, `TasksMax=`)")]
     Thread(io::Error),
 }
 

@@ -5,6 +5,7 @@
 //! * No call is accepted before the engine runs. Clients that connect before it wait.
 //! * The engine ends before the last call has its reply, so that every call has one.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +85,17 @@ impl ServeError {
             _ => false,
         }
     }
+
+    /// Returns true if the system gave no thread.
+    #[must_use]
+    pub fn is_of_threads(&self) -> bool {
+        match self {
+            Self::Metrics(InstallError::Thread(error)) | Self::System(error) => {
+                error.kind() == ErrorKind::WouldBlock
+            }
+            _ => false,
+        }
+    }
 }
 
 /// How a daemon gets its configuration again, and changes the log's level.
@@ -113,10 +125,8 @@ pub fn serve(config: Config, hooks: Hooks) -> Result<(), ServeError> {
     let access = Access::load(&config.server)?;
     let metrics = Metrics::install()?;
     reload::describe();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("cuzk-serve")
-        .build()?;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = cuzk_cluster::runtime::start("cuzk-serve", workers)?;
     let replied = watch::Sender::new(false);
     let pages = LateRouter::default();
     if let Some(listener) = listeners.take_http() {

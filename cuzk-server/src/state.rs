@@ -53,6 +53,16 @@ pub fn with_journal(mut config: Config) -> Result<Config, StateError> {
     Ok(config)
 }
 
+/// Returns a configuration whose journal is in a state folder that exists. There is none if the
+/// folder would be made, or if the journal has a path of its own.
+pub(crate) fn kept_already(config: &Config) -> Option<Config> {
+    let folder = config.server.state_dir.as_deref();
+    let folder = folder.filter(|folder| config.jobs.journal.is_none() && folder.is_dir())?;
+    let mut config = config.clone();
+    config.jobs.journal = Some(folder.join(JOURNAL));
+    Some(config)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -78,6 +78,17 @@ impl WorkerError {
             Self::Metrics(_) | Self::System(_) => false,
         }
     }
+
+    /// Returns true if the system gave no thread.
+    #[must_use]
+    pub fn is_of_threads(&self) -> bool {
+        match self {
+            Self::Metrics(InstallError::Thread(source))
+            | Self::Cluster(ClusterError::Thread { source, .. })
+            | Self::System(source) => source.kind() == io::ErrorKind::WouldBlock,
+            _ => false,
+        }
+    }
 }
 
 /// Runs a worker until a signal ends it. A server that cannot be reached is asked again until

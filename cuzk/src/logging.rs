@@ -1,14 +1,18 @@
 //! Sends `tracing` events to standard error, as the configuration says.
+//!
+//! The invariant: no line has a mark of direction, which an id or the name of a file may have.
 
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use cuzk_core::config::{LogFormat, LogLevel, Logging};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::reload::Handle;
+
+use crate::shown::turns;
 
 /// Changes the least severity that is written, while the process runs.
 #[derive(Clone)]
@@ -39,7 +43,7 @@ pub(crate) fn start(logging: &Logging) -> LevelHandle {
         }))
         // It would panic if standard error cannot be written.
         .log_internal_errors(false)
-        .with_writer(io::stderr);
+        .with_writer(|| Unturned(io::stderr()));
     // The type of the handle follows from the format.
     match logging.format {
         LogFormat::Text => {
@@ -55,6 +59,35 @@ pub(crate) fn start(logging: &Logging) -> LevelHandle {
             let _ = builder.try_init();
             handle
         }
+    }
+}
+
+/// An output in which marks of direction are escapes, as JSON has them. A mark could turn the line
+/// round on a terminal.
+struct Unturned<W>(W);
+
+impl<W: Write> Write for Unturned<W> {
+    /// Writes an event: the library writes each with one call.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(text) = std::str::from_utf8(bytes)
+            .ok()
+            .filter(|text| text.contains(turns))
+        else {
+            return self.0.write(bytes);
+        };
+        let mut out = String::with_capacity(text.len());
+        for letter in text.chars() {
+            match turns(letter) {
+                true => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
+                false => out.push(letter),
+            }
+        }
+        self.0.write_all(out.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -83,7 +116,6 @@ fn is_in_colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) 
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::sync::Mutex;
 
     use super::*;
@@ -127,6 +159,27 @@ mod tests {
             handle.set(LogLevel::Off).unwrap();
             assert_eq!(say(), "");
         });
+    }
+
+    #[test]
+    fn a_line_has_no_mark_of_direction() {
+        let log = Log::default();
+        let id = "a\u{202e}b";
+        let writer = log.clone();
+        let builder = tracing_subscriber::fmt().with_writer(move || Unturned(writer.clone()));
+        tracing::subscriber::with_default(builder.finish(), || tracing::info!(id, "of {id}"));
+        let text = String::from_utf8(std::mem::take(&mut *log.0.lock().unwrap())).unwrap();
+        assert!(text.contains("of a\\u202eb"), "{text}");
+        assert!(!text.contains(turns), "{text}");
+
+        let writer = log.clone();
+        let builder = tracing_subscriber::fmt().with_writer(move || Unturned(writer.clone()));
+        let json = builder.json().finish();
+        tracing::subscriber::with_default(json, || tracing::info!(id, "of it"));
+        let text = String::from_utf8(std::mem::take(&mut *log.0.lock().unwrap())).unwrap();
+        assert!(!text.contains(turns), "{text}");
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(line["fields"]["id"], id);
     }
 
     #[test]

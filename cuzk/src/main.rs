@@ -65,6 +65,12 @@ fn usage(error: &clap::Error) -> ! {
         let failure = Failure::of_parser(problem.trim_start_matches("error: ").trim_end());
         failure_report::report(&failure);
     }
+    let text = error.render().to_string();
+    if error.use_stderr() && text.contains(shown::turns) {
+        // The parser writes an argument as it is.
+        output::say(text.trim_end());
+        std::process::exit(error.exit_code());
+    }
     error.exit()
 }
 

@@ -30,7 +30,7 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
 
 /// Returns true if a letter changes the direction of those after it: "gpj.exe" could look like
 /// "exe.jpg".
-fn turns(letter: char) -> bool {
+pub(crate) fn turns(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

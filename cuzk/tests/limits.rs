@@ -144,6 +144,36 @@ fn few_threads_are_an_error_and_no_panic() {
     );
 }
 
+/// So few threads are not enough for its runtime, or for its engine.
+#[test]
+fn a_daemon_with_few_threads_names_the_limit() {
+    let folder = prepared();
+    let Some(id) = another_user(folder.path()) else {
+        let line =
+            "skipped, it needs to become another user: a_daemon_with_few_threads_names_the_limit\n";
+        drop(std::io::stderr().write_all(line.as_bytes()));
+        return;
+    };
+    for threads in 1..=4 {
+        let output = Command::new("prlimit")
+            .arg(format!("--nproc={threads}"))
+            .args(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
+            .args([env!("CARGO_BIN_EXE_cuzk"), "serve", "--config"])
+            .arg(folder.path().join("cuzk.toml"))
+            .arg("--listen")
+            .arg(format!("unix://{}/{threads}", folder.path().display()))
+            .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+            .env("XDG_STATE_HOME", folder.path())
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!told.contains("panicked"), "{threads}: {told}");
+        assert!(told.contains("[CUZK-0012]"), "{threads}: {told}");
+        assert_eq!(output.status.code(), Some(1), "{threads}: {told}");
+    }
+}
+
 /// Returns true if the system can load the program at all in so many bytes.
 fn loads(limit: &str) -> bool {
     let version = Command::new("prlimit")

@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use async_nats::{Event, Subject as NatsSubject};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Handle, Runtime};
 
 use super::reporter::{self, Reports};
 use super::run::Run;
 use super::{ClusterError, Connection, Settings, connect, lock, streams};
 use crate::message::{Failure, Work, WorkId};
 use crate::name::Name;
+use crate::runtime;
 use crate::worker::{Ability, Capacity, Command, RunEnd, Worker};
 
 /// The prover of a worker. The calls come from threads of the cluster.
@@ -84,12 +85,7 @@ impl Node {
             name: "cuzk-cluster",
             source,
         };
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("cuzk-cluster")
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let runtime = runtime::start("cuzk-cluster", 2).map_err(failed)?;
         let connection = runtime.block_on(async {
             let connection = connect(settings, name.as_str(), log).await?;
             streams::check_work(&connection.context).await?;

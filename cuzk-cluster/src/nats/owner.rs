@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread::{JoinHandle, current};
 
 use cuzk_scheduler::priority::Priority;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use super::objects::INPUT_BYTES_MAX;
 use super::streams::Limits;
@@ -21,6 +21,7 @@ use super::{ClusterError, Settings, lock};
 use crate::ledger::{self, End, Known, NodeReport, Others};
 use crate::message::{Input, Message as _, Work, WorkId};
 use crate::name::Name;
+use crate::runtime;
 use crate::subject::{Circuit, Subject};
 use shared::Shared;
 
@@ -146,17 +147,12 @@ impl Owner {
     }
 
     fn begin(setup: OwnerSetup) -> Result<Self, ClusterError> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("cuzk-cluster")
-            .enable_all()
-            .build();
         let name_of = "cuzk-cluster";
         let failed = |source| ClusterError::Thread {
             name: name_of,
             source,
         };
-        let runtime = runtime.map_err(failed)?;
+        let runtime = runtime::start(name_of, 2).map_err(failed)?;
         let shared = Arc::new(Shared::new(setup));
         runtime.spawn(tasks::tick(Arc::clone(&shared)));
         let (of_thread, handle) = (Arc::clone(&shared), runtime.handle().clone());

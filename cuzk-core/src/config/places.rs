@@ -64,8 +64,12 @@ pub fn place_problems(config: &Config) -> Vec<PlaceProblem> {
 fn of_folder(path: &Path) -> Option<String> {
     let nearest = path.ancestors().find(|path| path.exists())?;
     (!nearest.is_dir()).then(|| {
-        let (path, nearest) = (path.display(), nearest.display());
-        format!("{path}: {nearest} is a file, not a folder; name a folder, or move the file away")
+        let place = match path == nearest {
+            true => String::new(),
+            false => format!("{}: ", path.display()),
+        };
+        let nearest = nearest.display();
+        format!("{place}{nearest} is a file, not a folder; name a folder, or move the file away")
     })
 }
 
@@ -132,7 +136,7 @@ mod tests {
             (journal, "no/jobs", Some("no does not exist; make it")),
             (journal, "file/jobs", Some("file is not a folder")),
             (cache, "deep/new/cache", None),
-            (cache, "file", Some("[srs] param_cache: ")),
+            (cache, "file", Some("file is a file, not a folder")),
             (state, "file/cuzk", Some("[server] state_dir: ")),
             (token, "file", None),
             (token, "none", Some("[server] tokens: ")),

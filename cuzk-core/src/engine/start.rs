@@ -51,7 +51,7 @@ pub(super) fn synthesis_pool(config: &Config) -> Result<Arc<ThreadPool>> {
 
 /// The error of a thread that the system does not give.
 pub(super) fn no_thread(source: io::Error) -> Error {
-    NoThreads { threads: 1, source }.into()
+    Error::no_thread(source)
 }
 
 /// The error of a pool of threads that the system does not give.

@@ -205,13 +205,15 @@ impl ErrorCode {
     /// bad input: another path on it would do no better.
     #[must_use]
     pub fn of_file(error: &io::Error) -> Self {
-        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
         /// Linux's number of an input or output error, which has no kind.
         const EIO: i32 = 5;
-        let is_full = matches!(error.kind(), StorageFull | QuotaExceeded);
-        match is_full || error.raw_os_error() == Some(EIO) {
-            true => Output,
-            false => File,
+        match error.kind() {
+            StorageFull | QuotaExceeded => Output,
+            // Of a file that is mapped.
+            OutOfMemory => NoMemory,
+            _ if error.raw_os_error() == Some(EIO) => Output,
+            _ => File,
         }
     }
 
@@ -267,7 +269,11 @@ fn of_filecoin(error: &cuzk_filecoin::Error) -> ErrorCode {
 fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
     match error {
         cuzk_groth16::Error::CircuitFile(error) => match &error.fault {
-            DiskFault::Io(error) if ErrorCode::of_file(error) == Output => Output,
+            DiskFault::Io(error) => match ErrorCode::of_file(error) {
+                code @ (Output | NoMemory) => code,
+                _ if error.kind() == io::ErrorKind::NotFound => File,
+                _ => CircuitFile,
+            },
             _ => CircuitFile,
         },
         cuzk_groth16::Error::OtherCircuit { .. } => CircuitFile,

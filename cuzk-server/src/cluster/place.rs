@@ -69,7 +69,7 @@ impl Place {
         let identities = Identities::new(&config.srs.param_cache);
         let mut started = None;
         let engine = Remote::start_engine(config, pool, devices, decoder, |remote| {
-            let place = Self::start(settings, identities, remote).map_err(cannot_start)?;
+            let place = Self::start(settings, identities, remote).map_err(no_place)?;
             Ok(Arc::clone(started.insert(place)) as Arc<dyn Elsewhere>)
         })?;
         let missing = || cannot_start("the cluster has no place");
@@ -246,6 +246,14 @@ fn open(place: &Weak<Place>) {
 fn cannot_start(problem: impl std::fmt::Display) -> cuzk_core::Error {
     cuzk_core::Error::Start {
         problem: problem.to_string(),
+    }
+}
+
+/// The error of a place that cannot be had.
+fn no_place(error: ClusterError) -> cuzk_core::Error {
+    match error {
+        ClusterError::Thread { source, .. } => cuzk_core::Error::no_thread(source),
+        error => cannot_start(error),
     }
 }
 

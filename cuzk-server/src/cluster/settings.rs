@@ -4,11 +4,13 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cuzk_cluster::name::{BadName, Name};
 use cuzk_cluster::nats;
 use cuzk_core::config::Cluster;
+
+use crate::tls::{self, Source};
 
 /// A machine of a cluster.
 #[derive(Clone, Debug)]
@@ -72,6 +74,30 @@ impl ClusterSettings {
     }
 }
 
+/// Returns the problems of the files that a configuration names, by what is in them. Nothing is
+/// sent. A machine with such a file asks the server again and again, and is never let in.
+pub(crate) fn problems(cluster: &Cluster) -> Vec<String> {
+    let mut problems = Vec::new();
+    if let Some(path) = &cluster.credentials {
+        let checked = nats::check_credentials(path);
+        problems.extend(checked.err().map(|error| format!("cluster.{error}")));
+    }
+    if let Some(path) = &cluster.server_ca {
+        let checked = tls::check_authorities(file("cluster.server_ca", path));
+        problems.extend(checked.err().map(|error| error.to_string()));
+    }
+    if let (Some(certificate), Some(key)) = (&cluster.client_certificate, &cluster.client_key) {
+        let certificate = file("cluster.client_certificate", certificate);
+        let checked = tls::check_pair(certificate, file("cluster.client_key", key));
+        problems.extend(checked.err().map(|error| error.to_string()));
+    }
+    problems
+}
+
+fn file<'a>(key: &'static str, path: &'a Path) -> Source<'a> {
+    Source { key, path }
+}
+
 /// Returns the path of a file that can be opened.
 fn readable(key: &'static str, path: &Option<PathBuf>) -> Result<Option<PathBuf>, SettingsError> {
     let Some(path) = path else { return Ok(None) };
@@ -90,6 +116,7 @@ mod tests {
     use cuzk_core::Config;
 
     use super::*;
+    use crate::tls::tests::Authority;
 
     fn cluster(servers: &[&str]) -> Cluster {
         Cluster {
@@ -136,6 +163,39 @@ mod tests {
         assert_eq!((limits.work_bytes_max, limits.object_bytes_max), (1, 2));
         assert_eq!((limits.age_max.as_secs(), limits.replicas), (3, 4));
         assert!(!settings.is_local);
+    }
+
+    #[test]
+    fn files_that_let_nobody_in_are_problems() {
+        let authority = Authority::new();
+        authority.sign("one", 2999);
+        authority.sign("two", 2999);
+        let other = authority.folder.path().join("other");
+        std::fs::write(&other, "no certificate").unwrap();
+        let good = Cluster {
+            server_ca: Some(authority.path("ca", "pem")),
+            client_certificate: Some(authority.path("one", "pem")),
+            client_key: Some(authority.path("one", "key")),
+            ..cluster(&["nats://a:4222"])
+        };
+        assert!(problems(&good).is_empty(), "{:?}", problems(&good));
+        let bad = Cluster {
+            credentials: Some(other.clone()),
+            server_ca: Some(other.clone()),
+            client_key: Some(authority.path("two", "key")),
+            ..good.clone()
+        };
+        let told = problems(&bad);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].starts_with("cluster.credentials "), "{told:?}");
+        assert!(told[1].starts_with("cluster.server_ca: "), "{told:?}");
+        assert!(told[2].starts_with("cluster.client_key: "), "{told:?}");
+        let bad = Cluster {
+            client_certificate: Some(other),
+            ..good
+        };
+        let told = problems(&bad).concat();
+        assert!(told.starts_with("cluster.client_certificate: "), "{told}");
     }
 
     #[test]

@@ -20,6 +20,12 @@ pub enum ListenError {
         /// The address.
         address: String,
     },
+    /// The HTTP pages and the gRPC service have one address.
+    #[error("server.http: {address} is in server.listen, too; write another port")]
+    Twice {
+        /// The address.
+        address: String,
+    },
     /// The path of a unix socket is a file, a folder or a link.
     #[error(
         "{key}: {} exists and is not a socket; remove it or write another path",

@@ -4,6 +4,7 @@
 //! either on this machine alone, or the configuration says who may call.
 
 mod accept;
+pub(crate) mod check;
 mod connection;
 mod error;
 mod handed;

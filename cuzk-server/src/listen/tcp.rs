@@ -35,21 +35,23 @@ pub(super) fn bind(key: &'static str, host: &str, port: u16) -> Result<TcpListen
         listen(&socket, Backlog::MAXALLOWABLE)?;
         Ok(socket)
     });
-    bound.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => ListenError::InUse {
-            key,
-            address: address(),
-        },
+    bound.map_err(|source| bind_error(key, address(), source))
+}
+
+/// The error of an address that cannot be had.
+pub(super) fn bind_error(key: &'static str, address: String, source: io::Error) -> ListenError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse { key, address },
         kind => ListenError::Bind {
             key,
-            address: address(),
+            address,
             advice: match kind {
                 io::ErrorKind::PermissionDenied => "write a port above 1023",
                 _ => "write an address of this machine",
             },
             source,
         },
-    })
+    }
 }
 
 /// Lets the system find out that a peer is gone, and send small answers at once.

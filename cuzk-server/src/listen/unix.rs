@@ -83,7 +83,7 @@ fn stream(flags: SockFlag) -> io::Result<std::os::fd::OwnedFd> {
     Ok(socket(AddressFamily::Unix, SockType::Stream, flags, None)?)
 }
 
-fn bind_error(key: &'static str, path: &Path, source: io::Error) -> ListenError {
+pub(super) fn bind_error(key: &'static str, path: &Path, source: io::Error) -> ListenError {
     let address = Address::Unix(path.to_owned()).to_string();
     match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse { key, address },
@@ -140,7 +140,8 @@ fn clear(key: &'static str, path: &Path) -> Result<(), ListenError> {
     }
 }
 
-fn group(name: &str) -> Result<u32, ListenError> {
+/// Returns the number of a group.
+pub(super) fn group(name: &str) -> Result<u32, ListenError> {
     let found = Group::from_name(name).ok().flatten();
     let group = found.ok_or_else(|| ListenError::NoGroup {
         group: name.to_owned(),

@@ -165,6 +165,30 @@ pub fn client_config(
     Ok(config)
 }
 
+/// Checks that a file has certificates of authorities.
+///
+/// # Errors
+///
+/// A file that cannot be used.
+pub fn check_authorities(source: Source<'_>) -> Result<(), TlsError> {
+    source.authorities().map(drop)
+}
+
+/// Checks that a client's certificate and its key belong together.
+///
+/// # Errors
+///
+/// The first file that cannot be used.
+pub fn check_pair(certificate: Source<'_>, key: Source<'_>) -> Result<(), TlsError> {
+    ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| certificate.unusable(error))?
+        .with_root_certificates(RootCertStore::empty())
+        .with_client_auth_cert(certificate.certificates()?, key.private_key()?)
+        .map(drop)
+        .map_err(|error| key.unusable(error))
+}
+
 /// Returns true if the first certificate of a chain has expired at `now`.
 ///
 /// The verifier of clients is asked about a server that presents it. It looks at the time

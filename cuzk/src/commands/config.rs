@@ -13,8 +13,6 @@ use clap::{Args, Subcommand};
 use cuzk_core::Config;
 use cuzk_core::config::place_problems;
 use cuzk_core::error::ErrorCode;
-use cuzk_server::access::Access;
-use cuzk_server::listen::Listeners;
 
 use crate::failure::Failure;
 use crate::output::{self, shown};
@@ -84,16 +82,6 @@ fn check(file: Option<&Path>, json: bool) -> Result<(), Failure> {
     })
 }
 
-/// Returns the reasons for which a daemon would not start: an address that nothing protects, and
-/// certificates and tokens that cannot be used. The files can be read.
-fn daemon_problems(config: &Config) -> Vec<String> {
-    let server = &config.server;
-    let listeners = Listeners::check(server).map_err(|error| error.to_string());
-    let access = Access::load(server).map_err(|error| error.to_string());
-    let results = [listeners, access.map(drop)];
-    results.into_iter().filter_map(Result::err).collect()
-}
-
 /// Checks the files and folders that a configuration names, and who may call.
 fn check_places(config: &Config, file: Option<&Path>) -> Result<(), Failure> {
     let mut problems: Vec<_> = place_problems(config)
@@ -101,7 +89,7 @@ fn check_places(config: &Config, file: Option<&Path>) -> Result<(), Failure> {
         .map(ToString::to_string)
         .collect();
     if problems.is_empty() {
-        problems = daemon_problems(config);
+        problems = cuzk_server::check::problems(config);
     }
     if problems.is_empty() {
         return Ok(());

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use cuzk_core::config::Address;
-use cuzk_core::error::ErrorCode;
 use cuzk_server::proxy::{Proxy, ProxyError, ProxyOptions};
 
 use super::Context;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::threads::none_left;
 
 /// The time between two looks for a signal.
 const POLL: Duration = Duration::from_millis(100);
@@ -41,13 +41,8 @@ pub(crate) struct ProxyArgs {
 pub(crate) fn run(context: &Context, args: ProxyArgs) -> Result<(), Failure> {
     let options = options(context, args)?;
     let interrupt = Interrupt::watch()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Failure::new(ErrorCode::Threads, format!("cannot start threads: {error}"))
-        })?;
+    let started = cuzk_cluster::runtime::start("cuzk-proxy", 2);
+    let runtime = started.map_err(|error| none_left(&error))?;
     runtime.block_on(async {
         let proxy = Proxy::bind(options).map_err(|error| match error {
             ProxyError::Runtime(_) => Failure::failed(error.to_string()),

@@ -10,6 +10,7 @@ use cuzk_core::error::ErrorCode;
 use cuzk_server::{Hooks, ServeError};
 
 use super::Context;
+use super::params::check_cache;
 use crate::failure::Failure;
 use crate::signal::Signal;
 use crate::threads;
@@ -74,6 +75,7 @@ pub(crate) fn run(context: &Context, args: &Serve, path: Option<PathBuf>) -> Res
         let problem = "--no-local: nobody would prove anything; give --cluster, too";
         return Err(Failure::input(problem));
     }
+    check_cache(&config.srs.param_cache)?;
     if args.while_stdin {
         end_with_stdin()?;
     }
@@ -106,6 +108,7 @@ fn end_with_stdin() -> Result<(), Failure> {
 fn failure(error: &ServeError) -> Failure {
     let code = match error {
         ServeError::Engine(error) => ErrorCode::of(error),
+        error if error.is_of_threads() => ErrorCode::Threads,
         error if error.is_input() => ErrorCode::Configuration,
         _ => ErrorCode::Start,
     };

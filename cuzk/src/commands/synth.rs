@@ -15,6 +15,7 @@ use ff::Field;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::params::check_cache;
 use super::{Context, read_request};
 use crate::failure::Failure;
 use crate::memory::peak_rss_bytes;
@@ -66,6 +67,7 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         |error: cuzk_filecoin::Error| Failure::from(error).of(output::shown(&args.request));
     let job = decode(&request).map_err(of_file)?;
     check_partition(args.partition, job.partitions())?;
+    check_cache(&context.config.srs.param_cache)?;
     let doing = Doing::begin("getting the compiled circuit");
     let circuit = circuits::cached(job.circuit(), &context.config.srs.param_cache)?;
     drop(doing);

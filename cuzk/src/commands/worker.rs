@@ -9,6 +9,7 @@ use cuzk_server::cluster::prover::{OnEvent, PartitionEvent};
 use cuzk_server::worker::{self, WorkerError};
 
 use super::Context;
+use super::params::check_cache;
 use crate::failure::Failure;
 use crate::output::print_lines;
 
@@ -36,6 +37,7 @@ pub(crate) fn run(context: &Context, args: &WorkerArgs) -> Result<(), Failure> {
     if let Some(name) = &args.name {
         config.cluster.name.clone_from(name);
     }
+    check_cache(&config.srs.param_cache)?;
     let on_event: OnEvent = if context.json {
         Arc::new(print)
     } else {
@@ -54,6 +56,7 @@ fn print(event: &PartitionEvent) {
 fn failure(error: &WorkerError) -> Failure {
     let code = match error {
         WorkerError::Engine(error) => ErrorCode::of(error),
+        error if error.is_of_threads() => ErrorCode::Threads,
         error if error.is_input() => ErrorCode::Configuration,
         _ => ErrorCode::Start,
     };

@@ -205,7 +205,14 @@ fn a_cache_that_is_a_file_is_told_before_any_work() {
     let (request, out) = (data("window-post.json"), folder.path().join("p"));
     let fetch = [&["params", "fetch", "--from", "/"], &circuit[..]].concat();
     let prove = ["prove", "--request", text(&request), "--out", text(&out)];
+    let srs = ["params", "generate-srs", "--i-know-this-is-insecure"];
+    let socket = format!("unix://{}", folder.path().join("s").display());
+    // Standard input has an end, and a worker has no server. So neither runs on.
+    let serve = ["serve", "--while-stdin", "--listen", &socket];
+    let synth = ["synth", "--request", text(&request)];
     let mut commands = vec![fetch, prove.to_vec(), vec!["params", "list"]];
+    commands.extend([srs.to_vec(), serve.to_vec(), synth.to_vec()]);
+    commands.extend([vec!["worker"], vec!["tune", "gpu-threads"]]);
     for command in [
         ["params", "generate"],
         ["params", "verify"],
@@ -239,6 +246,9 @@ fn a_configuration_with_which_no_daemon_starts_does_not_pass_its_check() {
     std::fs::write(&journal, "a request").unwrap();
     let pem = scratch.at("no.pem");
     std::fs::write(&pem, "no certificate").unwrap();
+    let state = scratch.at("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("jobs.redb"), "a request").unwrap();
     for (config, problem) in [
         (
             "[server]\nlisten = [\"tcp://0.0.0.0:0\"]\n".to_owned(),
@@ -251,6 +261,30 @@ fn a_configuration_with_which_no_daemon_starts_does_not_pass_its_check() {
             "no.pem",
         ),
         (format!("[jobs]\njournal = {journal:?}\n"), "no journal"),
+        (
+            format!("[server]\nlisten = [\"unix://{}\"]\n", journal.display()),
+            "is not a socket",
+        ),
+        (
+            "[server]\nlisten = [\"127.0.0.1:7\"]\nhttp = \"127.0.0.1:7\"\n".to_owned(),
+            "server.http: tcp://127.0.0.1:7 is in server.listen, too",
+        ),
+        (
+            "[server]\nrequest_memory = \"1PiB\"\n".to_owned(),
+            "server.request_memory (1024TiB) leaves nothing",
+        ),
+        (
+            format!("[server]\nstate_dir = {state:?}\n"),
+            "jobs.redb: it is there, and no journal",
+        ),
+        (
+            format!("[cluster]\nservers = [\"nats://a:4222\"]\ncredentials = {pem:?}\n"),
+            "neither a JWT nor the NKEY seed",
+        ),
+        (
+            format!("[cluster]\nservers = [\"nats://a:4222\"]\nserver_ca = {pem:?}\n"),
+            "cluster.server_ca: ",
+        ),
         ("[jobs]\njournal = \"/dev/null\"\n".to_owned(), "no journal"),
         (
             "[cluster]\nservers = [\"nats://a:4222\"]\ncredentials = \"~/a.nkey\"\n".to_owned(),
@@ -401,6 +435,11 @@ fn a_name_with_control_characters_reaches_no_terminal() {
     assert!(!said.contains('\u{1b}'), "{said}");
     assert!(said.contains("no\\u{1b}[2Jsuch\\nfile: "), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+    let output = cuzk(&["frob\u{202e}x"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("'frob\\u{202e}x'"), "{said}");
+    has_code("CUZK-0003", 2, &cuzk(&["pce", "inspect", "nope"]));
 
     // A list has a line for the folder and one for each file, whatever its name.
     let cache = tempfile::tempdir().unwrap();

@@ -148,6 +148,20 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             Error::NoMemory(cuzk_memory::NoMemory { bytes: 7 }),
         ),
         (
+            File,
+            Error::Groth16(cuzk_groth16::Error::CircuitFile(DiskError {
+                path: path(),
+                fault: DiskFault::Io(io::ErrorKind::NotFound.into()),
+            })),
+        ),
+        (
+            NoMemory,
+            params(ParamsError::Io {
+                path: path(),
+                source: io::ErrorKind::OutOfMemory.into(),
+            }),
+        ),
+        (
             CircuitFile,
             Error::Groth16(cuzk_groth16::Error::OtherCircuit {
                 path: path(),
@@ -339,7 +353,8 @@ fn codes_are_numbered_in_order_and_written_with_four_digits() {
 fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
     for (code, error) in samples() {
         assert_eq!(ErrorCode::of(&error), code, "{error}");
-        let is_input = error.is_input() && ![OverBudget, Threads, Output].contains(&code);
+        let of_the_machine = [OverBudget, NoMemory, Threads, Output];
+        let is_input = error.is_input() && !of_the_machine.contains(&code);
         let expected = match code {
             // The backend's error leaves open which file is wrong.
             ParametersUnusable => 2,
@@ -374,7 +389,8 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
         Request => &["proof_kind"],
         Unsatisfied | Device | Stalled => &["partition 3"],
         Rejected => &["partition 3", "aggregate"],
-        OverBudget | NoMemory => &["[memory] total_budget"],
+        OverBudget => &["[memory] total_budget"],
+        NoMemory => &["[memory] total_budget", "folder/name"],
         Threads => &["threads"],
         CircuitFile => &["compiled circuit folder/name"],
         Start => &["engine"],

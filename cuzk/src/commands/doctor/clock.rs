@@ -16,9 +16,20 @@ const TOLERANCE: Duration = Duration::from_secs(120);
 
 pub(super) fn examine(param_cache: &Path) -> Vec<Finding> {
     let program = std::env::current_exe().ok();
-    let paths = program.as_deref().into_iter().chain([param_cache]);
-    let newest = paths.filter_map(|path| fs::metadata(path).ok()?.modified().ok());
-    vec![judge(SystemTime::now(), newest.max())]
+    let of_program = program.and_then(|program| modified(&program));
+    let newest = of_program.max(newest_in(param_cache));
+    vec![judge(SystemTime::now(), newest)]
+}
+
+/// Returns when a folder, or a file in it, was written last.
+fn newest_in(folder: &Path) -> Option<SystemTime> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.filter_map(|entry| modified(&entry.path()));
+    files.chain(modified(folder)).max()
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
 }
 
 fn judge(now: SystemTime, newest: Option<SystemTime>) -> Finding {
@@ -38,6 +49,16 @@ fn judge(now: SystemTime, newest: Option<SystemTime>) -> Finding {
 mod tests {
     use super::super::finding::Level;
     use super::*;
+
+    #[test]
+    fn the_files_of_a_folder_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(newest_in(&folder.path().join("none")), None);
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let file = fs::File::create(folder.path().join("params")).unwrap();
+        file.set_modified(later).unwrap();
+        assert!(newest_in(folder.path()).unwrap() > SystemTime::now() + TOLERANCE);
+    }
 
     #[test]
     fn a_clock_before_what_was_written_is_wrong() {

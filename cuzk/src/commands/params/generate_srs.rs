@@ -39,6 +39,7 @@ struct SrsReport {
 
 pub(super) fn run(context: &Context, args: &ParamsGenerateSrs) -> Result<(), Failure> {
     let path = srs_path(&context.config.srs.param_cache);
+    super::check_cache(&context.config.srs.param_cache)?;
     if !args.i_know_this_is_insecure {
         return Err(Failure::input(
             "an SRS made here is insecure, and the networks' SRS has the same name; fetch that \

@@ -24,6 +24,7 @@ use supraseal_sys::device::device_count;
 
 use crate::commands::Context;
 use crate::commands::demo::bundled_request;
+use crate::commands::params::check_cache;
 use crate::failure::{Failure, failed};
 
 /// The number of different bases. Longer lists repeat them, which makes no difference to a
@@ -96,6 +97,7 @@ impl Work {
         let config = context.config.clone();
         let beside = Beside::of(&config.gpus, || device_count().unwrap_or(0))?;
         let job = decode(&bundled_request(kind)?)?;
+        check_cache(&config.srs.param_cache)?;
         let circuit = circuits::cached(job.circuit(), &config.srs.param_cache)?;
         let synthesis_pool = config.synthesis.pool()?;
         let witness = synthesis_pool.install(|| job.witness(0))?;

@@ -1,0 +1,80 @@
+//! Runtimes of async code, on a system that may have no threads left.
+//!
+//! Not their tasks. The invariant: a runtime without its threads is an error, and no panic.
+//! tokio panics where it gets no thread. The threads that it has started by then keep the process
+//! from ending.
+
+use std::fs;
+use std::io;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// The threads of this process, each an entry.
+const TASKS: &str = "/proc/self/task";
+
+/// How often, and how far apart, the system is asked if the threads of the trial are gone.
+const LOOKS: u32 = 100;
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Starts a runtime with `workers` threads of that name.
+///
+/// # Errors
+/// The system has no threads left. A thread of another program that starts at the same moment
+/// can still take the last one; then tokio panics.
+pub fn start(name: &'static str, workers: usize) -> io::Result<Runtime> {
+    try_threads(workers)?;
+    Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_name(name)
+        .enable_all()
+        .build()
+}
+
+/// Starts `count` threads at a time, and ends them again.
+fn try_threads(count: usize) -> io::Result<()> {
+    let before = tasks();
+    let mut started = Vec::with_capacity(count);
+    let all = (0..count).try_for_each(|_| {
+        let (end, ended) = mpsc::channel::<()>();
+        let thread = thread::Builder::new().name("cuzk-trial".to_owned());
+        // It waits until the other end is dropped.
+        let thread = thread.spawn(move || ended.recv().ok())?;
+        started.push((end, thread));
+        Ok(())
+    });
+    for (end, thread) in started {
+        drop(end);
+        // It cannot panic.
+        thread.join().ok();
+    }
+    // The system counts a thread for a moment after it was joined.
+    for _ in 0..LOOKS {
+        if tasks() <= before {
+            break;
+        }
+        thread::sleep(LOOK_PAUSE);
+    }
+    all
+}
+
+/// Returns the number of this process' threads; 0 on a system that does not list them.
+fn tasks() -> usize {
+    fs::read_dir(TASKS).map_or(0, Iterator::count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_has_its_threads_after_the_trial() {
+        let runtime = start("cuzk-test", 2).unwrap();
+        let task = async { thread::current().name().map(str::to_owned) };
+        let name = runtime.block_on(runtime.spawn(task)).unwrap();
+        assert_eq!(name.as_deref(), Some("cuzk-test"));
+        try_threads(8).unwrap();
+    }
+}
