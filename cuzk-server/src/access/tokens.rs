@@ -29,7 +29,9 @@ pub enum TokensError {
     #[error("{0}; give the path of a readable file with one token a line")]
     Read(#[from] io::Error),
     /// A line is no token.
-    #[error("line {line}: a token has at least 16 letters, digits or signs and no spaces; write one a line")]
+    #[error(
+        "line {line}: a token has at least 16 letters, digits or signs and no spaces; write one a line"
+    )]
     BadLine {
         /// The line, from 1.
         line: usize,
