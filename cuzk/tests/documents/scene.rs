@@ -221,8 +221,10 @@ impl Scene {
         match ready {
             Ready::Server(says) => process.wait(says, |process| process.log().contains(says)),
             Ready::Worker => {
+                let says = "connected to the server of the cluster";
+                process.wait(says, |process| process.log().contains(says));
                 self.workers.push(process);
-                return self.await_workers();
+                return Ok(());
             }
             Ready::Socket(socket) => {
                 let socket = self.place.placed(socket);
@@ -238,8 +240,11 @@ impl Scene {
         Ok(())
     }
 
-    /// Waits until the daemon knows all workers.
+    /// Waits until the daemon knows all workers. Each says every five seconds that it lives.
     fn await_workers(&mut self) -> Result<(), String> {
+        if self.workers.is_empty() {
+            return Ok(());
+        }
         let address = self.place.grpc.clone().ok_or("no daemon for the worker")?;
         let look = format!("cuzk --json status --address tcp://{address}");
         let until = Instant::now() + Duration::from_secs(120);
@@ -269,7 +274,7 @@ impl Scene {
 
     /// Ends all that goes on. A server ends after those who are connected to it.
     pub(crate) fn end(&mut self) -> Result<(), String> {
-        let mut ended = Ok(());
+        let mut ended = self.await_workers();
         for worker in self.workers.drain(..) {
             match worker.stop() {
                 Some(0) => {}
