@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -70,12 +71,12 @@ fn cargo(command: &str) -> Option<String> {
             "--bin" | "--example" | "--test" | "--bench" => {
                 let name = words.next()?;
                 is_of_cuzk |= (word, name) == ("--bin", "cuzk");
-                name == "'*'" || has_target(&packages, word.trim_start_matches('-'), name)
+                name == "'*'" || has_target(packages, word.trim_start_matches('-'), name)
             }
             "--features" => words
                 .next()?
                 .split(',')
-                .all(|name| has_feature(&packages, name)),
+                .all(|name| has_feature(packages, name)),
             _ => false,
         };
         if !is_known {
@@ -89,21 +90,19 @@ fn cargo(command: &str) -> Option<String> {
 }
 
 /// Returns the packages of the workspace as Cargo describes them.
-fn packages() -> Vec<Value> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
-        .current_dir(repository())
-        .output()
-        .unwrap();
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    metadata["packages"].as_array().unwrap().clone()
+fn packages() -> &'static [Value] {
+    static PACKAGES: OnceLock<Vec<Value>> = OnceLock::new();
+    PACKAGES.get_or_init(|| {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let output = Command::new(cargo)
+            .args(["metadata", "--no-deps", "--offline"])
+            .args(["--format-version", "1"])
+            .current_dir(repository())
+            .output()
+            .unwrap();
+        let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+        metadata["packages"].as_array().unwrap().clone()
+    })
 }
 
 fn has_target(packages: &[Value], kind: &str, name: &str) -> bool {
