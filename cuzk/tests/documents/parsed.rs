@@ -65,16 +65,17 @@ fn cargo(command: &str) -> Option<String> {
         let is_known = match word {
             "--release" | "--locked" | "--workspace" => true,
             "-p" | "--package" => {
-                let name = words.next()?;
+                let name = words.next().unwrap_or_default();
                 packages.iter().any(|package| package["name"] == name)
             }
             "--bin" | "--example" | "--test" | "--bench" => {
-                let name = words.next()?;
+                let name = words.next().unwrap_or_default();
                 is_of_cuzk |= (word, name) == ("--bin", "cuzk");
                 name == "'*'" || has_target(packages, word.trim_start_matches('-'), name)
             }
             "--features" => words
-                .next()?
+                .next()
+                .unwrap_or_default()
                 .split(',')
                 .all(|name| has_feature(packages, name)),
             _ => false,
