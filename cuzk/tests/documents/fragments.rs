@@ -1,4 +1,4 @@
-//! What the documents show beside commands: each block has a line here with the test that it has.
+//! Blocks of the documents that are no commands. Each has a line here with the test that it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -133,7 +133,7 @@ fn every_block_of_commands_has_one() {
     }
 }
 
-/// What is told to be compared with an output is one.
+/// The table tells outputs from other texts.
 #[test]
 fn printed_blocks_come_after_their_commands() {
     let commands = commands().into_iter();
@@ -144,8 +144,8 @@ fn printed_blocks_come_after_their_commands() {
     assert_eq!(found, told);
 }
 
-/// The packages of a block for Cargo are there: those of the workspace by their paths, with the
-/// features of the comment, and the others in the version that the workspace has.
+/// The packages of a block for Cargo are there. Those of the workspace have the features of the
+/// comment. The others are of the version that the workspace has.
 #[test]
 fn dependencies_are_those_of_the_workspace() {
     let read = |path: &str| -> Table {

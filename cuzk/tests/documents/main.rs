@@ -1,6 +1,6 @@
 //! The commands that the documents show do what the documents say, and print what they show. Each
-//! is run, or is in a table with the reason why not. What a document shows beside commands is in a
-//! table, too, with the test that it has.
+//! is run, or is in a table with the reason why not. Other blocks of a document are in a table, too,
+//! with the tests that they have.
 
 #![allow(
     clippy::unwrap_used,

@@ -13,8 +13,8 @@ const NATS: &str = "127.0.0.1:4222";
 /// The daemon of another machine. A call to it goes over TLS.
 pub(crate) const FAR: &str = "prover:9820";
 
-/// What stands for the places that the documents name. A process that is to be started has no
-/// address yet, and gets any free port.
+/// Replaces the places that the documents name. A process that is to be started has no address
+/// yet, and gets any free port.
 #[derive(Default)]
 pub(crate) struct Place {
     pub(crate) folder: String,

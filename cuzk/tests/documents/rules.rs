@@ -1,5 +1,5 @@
-//! The commands that are not run, each with its reason, and those that are not run alone or that
-//! may end with another exit code than 0.
+//! The commands that are not run, each with its reason. Commands that need a program or a daemon, or
+//! that may end with another exit code than 0, are here too.
 
 /// A rule for commands that are not run as they are.
 pub(crate) enum Rule {
