@@ -16,7 +16,6 @@ use crate::{blocks, commands, documents, repository};
 
 const PROGRAMS: &str = "cuzk-core/tests/documents/programs.rs runs it";
 const CLIENT: &str = "clients/go/readme_test.go and programs_test.go run them";
-const CONFIGURATION: &str = "cuzk-core/tests/documents/programs.rs parses it";
 const DEPENDENCIES: &str = "a test below; .ci/embed-check builds with it";
 const CURIO: &str = "a test below has the doctor read it";
 const PRINTED: &str = "it is compared with what its commands print";
@@ -116,6 +115,12 @@ fn every_block_of_a_document_has_a_test() {
         (of, count)
     });
     assert_eq!(counts, known.collect());
+    for (.., test) in FRAGMENTS {
+        let words = test.split([' ', ';']);
+        for file in words.filter(|word| word.contains('/')) {
+            assert!(repository().join(file).is_file(), "{file} is not there");
+        }
+    }
 }
 
 /// A block of commands without a command would be one that the other tests do not see.
