@@ -66,7 +66,7 @@ const SERVER: &[&str] = &["nats-server"];
 const SERVER_WITH_KEYS: &[&str] = &["nats-server", "nk", "openssl"];
 
 /// The beginnings of commands. The first that fits a command counts.
-pub(crate) const RULES: &[(&str, Rule)] = &[
+pub(crate) static RULES: &[(&str, Rule)] = &[
     ("cargo bench", NotRun(BENCH)),
     ("CUZK_BENCH_SVG=1 cargo bench", NotRun(BENCH)),
     ("cargo install cargo-deb", NotRun(PACKAGE)),

@@ -282,7 +282,9 @@ impl Scene {
             }
         }
         let daemon = self.end_daemon();
-        self.others.drain(..).for_each(|other| drop(other.stop()));
+        for other in self.others.drain(..) {
+            other.stop();
+        }
         ended.and(daemon)
     }
 
