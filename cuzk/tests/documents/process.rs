@@ -41,15 +41,17 @@ impl Process {
     }
 
     /// Waits until `is_so` returns true. The process must not end before.
-    pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) -> Result<(), String> {
         let started = Instant::now();
         while !is_so(self) {
             let ended = self.child.try_wait().unwrap();
             let is_late = started.elapsed() > PATIENCE;
-            let log = self.log();
-            assert!(!is_late && ended.is_none(), "no {what}: {ended:?} {log}");
+            if is_late || ended.is_some() {
+                return Err(format!("no {what}: {ended:?} {}", self.log()));
+            }
             thread::sleep(Duration::from_millis(20));
         }
+        Ok(())
     }
 
     /// Has the process stop as the documents say, and returns its exit code.

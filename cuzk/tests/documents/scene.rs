@@ -158,7 +158,7 @@ impl Scene {
         daemon.wait("listeners", |daemon| {
             let log = daemon.log();
             log.matches("serves clients on").count() == listeners && log.contains("serves HTTP on")
-        });
+        })?;
         self.place.grpc = daemon.word_after("serves clients on tcp://");
         self.place.http = daemon.word_after("serves HTTP on tcp://");
         self.daemon = Some(daemon);
@@ -219,16 +219,16 @@ impl Scene {
         let number = self.workers.len() + self.others.len();
         let mut process = self.start(&command, &format!("process-{number}"));
         match ready {
-            Ready::Server(says) => process.wait(says, |process| process.log().contains(says)),
+            Ready::Server(says) => process.wait(says, |process| process.log().contains(says))?,
             Ready::Worker => {
                 let says = "connected to the server of the cluster";
-                process.wait(says, |process| process.log().contains(says));
+                process.wait(says, |process| process.log().contains(says))?;
                 self.workers.push(process);
                 return Ok(());
             }
             Ready::Socket(socket) => {
                 let socket = self.place.placed(socket);
-                process.wait("socket", |_| Path::new(&socket).exists());
+                process.wait("socket", |_| Path::new(&socket).exists())?;
                 let output = run(
                     &format!("cuzk status --address unix://{socket}"),
                     self.folder.path(),
