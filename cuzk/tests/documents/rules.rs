@@ -28,7 +28,7 @@ pub(crate) enum Rule {
 pub(crate) enum Ready {
     /// It is a server of a cluster, and its log has this text.
     Server(&'static str),
-    /// It is a worker, and is connected to the server. The daemon knows it before it ends.
+    /// It is a worker, and is connected to the server.
     Worker,
     /// It makes this socket, through which a daemon can be called.
     Socket(&'static str),

@@ -203,7 +203,7 @@ impl Scene {
         let mut more = String::new();
         match ready {
             Ready::Server(_) => {
-                self.end()?;
+                self.stop()?;
                 std::fs::remove_dir_all(self.folder.path().join("nats-store")).ok();
                 let port = free_port();
                 self.place.nats = Some(port);
@@ -272,9 +272,15 @@ impl Scene {
         }
     }
 
-    /// Ends all that goes on. A server ends after those who are connected to it.
+    /// Ends all that goes on, once the last daemon knows all workers.
     pub(crate) fn end(&mut self) -> Result<(), String> {
-        let mut ended = self.await_workers();
+        let known = self.await_workers();
+        known.and(self.stop())
+    }
+
+    /// Ends all that goes on. A server ends after those who are connected to it.
+    fn stop(&mut self) -> Result<(), String> {
+        let mut ended = Ok(());
         for worker in self.workers.drain(..) {
             match worker.stop() {
                 Some(0) => {}
