@@ -144,6 +144,10 @@ fn no_command_is_skipped_for_want_of_a_program() {
         .iter()
         .map(|shown| shown.document.clone())
         .collect();
+    // Other documents make the parameters of these.
+    let make = "cuzk params generate --kind winning-post --sector-size 2KiB";
+    let made = scene::run(make, &repository());
+    assert!(made.status.success(), "{made:?}");
     let of_them = |shown: &Shown| documents.contains(&shown.document);
     play(commands.into_iter().filter(of_them).collect(), false);
 }

@@ -319,6 +319,10 @@ impl Scene {
         };
         let output = run(&command, folder);
         let stdout = printed(&output, exit_codes)?;
+        // A call can succeed and tell that the proof did not.
+        if stdout.contains("\"status\": \"FAILED\"") {
+            return Err(format!("prints\n{stdout}"));
+        }
         if self.printed.0 != shown.block {
             self.printed = (shown.block, String::new());
         }
