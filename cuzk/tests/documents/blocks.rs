@@ -1,6 +1,54 @@
-//! The commands in the shell blocks of a document, and the output that it shows of them.
+//! The blocks of a document, the commands in those of the shell, and the output that it shows of
+//! them.
 
 use std::fmt;
+
+/// A block of a document, between two lines of three backticks.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) document: String,
+    /// The line at which it begins.
+    pub(crate) line: usize,
+    /// The word after the backticks.
+    pub(crate) language: String,
+    /// Its lines, each with its end.
+    pub(crate) text: String,
+}
+
+/// Returns all blocks, also those that a reader would not expect: indented ones, and such as begin
+/// with tildes.
+pub(crate) fn blocks_in(document: &str, text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut is_inside = false;
+    for (index, line) in text.lines().enumerate() {
+        let fence = ["```", "~~~"]
+            .iter()
+            .find_map(|fence| line.trim_start().strip_prefix(fence));
+        match (fence, is_inside) {
+            (Some(_), true) => is_inside = false,
+            (Some(language), false) => {
+                is_inside = true;
+                blocks.push(Block {
+                    document: document.to_owned(),
+                    line: index + 1,
+                    language: match line.starts_with("```") {
+                        true => language.to_owned(),
+                        false => line.to_owned(),
+                    },
+                    text: String::new(),
+                });
+            }
+            (None, true) => {
+                let block = blocks.last_mut();
+                block
+                    .into_iter()
+                    .for_each(|block| block.text += &format!("{line}\n"));
+            }
+            (None, false) => {}
+        }
+    }
+    blocks
+}
 
 /// A command that a document shows.
 pub(crate) struct Shown {
@@ -135,4 +183,13 @@ fn a_block_of_text_after_commands_is_what_they_print() {
     assert!(of("in 12 ms\n\ndone\n").unwrap().contains("in 12 ms"));
     assert!(of("in 1.5 s\n\ndone\nafter\n").is_some());
     assert!(of("done\n").is_some());
+}
+
+#[test]
+fn every_block_is_found_with_its_language() {
+    let text = "```sh\na\n```\n  ```\nb\n  ```\n~~~rust\n~~~\n```json x\n{\n}\n```\n";
+    let blocks = blocks_in("d.md", text);
+    let languages: Vec<_> = blocks.iter().map(|block| &block.language[..]).collect();
+    assert_eq!(languages, ["sh", "  ```", "~~~rust", "json x"]);
+    assert_eq!((blocks[3].line, &blocks[3].text[..]), (9, "{\n}\n"));
 }

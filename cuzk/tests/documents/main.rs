@@ -1,5 +1,6 @@
 //! The commands that the documents show do what the documents say, and print what they show. Each
-//! is run, or is in a table with the reason why not.
+//! is run, or is in a table with the reason why not. Other blocks of a document are in a table, too,
+//! with the tests that they have.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,57 +9,70 @@
 )]
 
 mod blocks;
-mod daemon;
+mod described;
+mod fragments;
+mod named;
+mod parsed;
+mod place;
+mod process;
 mod rules;
+mod scene;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use blocks::{Shown, difference, shown_in};
-use daemon::{Daemon, placed};
+use blocks::{Block, Shown, blocks_in, shown_in};
 use rules::{RULES, Rule, rule_of};
+use scene::Scene;
 
-fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Shared with the other tests that prove, and kept between runs.
-fn param_cache() -> PathBuf {
+pub(crate) fn param_cache() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Returns a folder with links to the parameters and the circuits that are there. A daemon makes
-/// multiples beside the parameters, and other tests expect none there.
-fn linked_cache(folder: &Path) -> PathBuf {
-    let cache = folder.join("parameters");
-    std::fs::create_dir_all(&cache).unwrap();
-    for entry in std::fs::read_dir(param_cache()).unwrap() {
-        let path = entry.unwrap().path();
-        let link = cache.join(path.file_name().unwrap());
-        let extension = path.extension().and_then(|last| last.to_str());
-        if matches!(extension, Some("params" | "vk" | "circuit")) && !link.exists() {
-            std::os::unix::fs::symlink(path, link).unwrap();
+/// Adds the documents of a folder and of the folders in it.
+fn add_documents(folder: &Path, names: &mut Vec<String>) {
+    for entry in std::fs::read_dir(repository().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let path = folder.join(&name);
+        let is_folder = entry.file_type().unwrap().is_dir();
+        let is_foreign = name.starts_with('.') || ["target", "shared"].contains(&&name[..]);
+        if is_folder && !is_foreign {
+            add_documents(&path, names);
+        } else if !is_folder && name.ends_with(".md") {
+            names.push(path.display().to_string());
         }
     }
-    cache
 }
 
-/// The documents whose commands are looked at.
-fn documents() -> Vec<(String, String)> {
-    let docs = std::fs::read_dir(repository().join("docs")).unwrap();
-    let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
-    let mut names: Vec<_> = docs.filter(|name| name.ends_with(".md")).collect();
-    names.extend(["README.md", "clients/go/README.md"].map(str::to_owned));
+/// Returns all documents of the repository: their names and texts.
+pub(crate) fn documents() -> Vec<(String, String)> {
+    let mut names = Vec::new();
+    add_documents(Path::new(""), &mut names);
     names.sort();
     let read = |name: String| {
         let text = std::fs::read_to_string(repository().join(&name)).unwrap();
         (name, text)
     };
     names.into_iter().map(read).collect()
+}
+
+/// Returns the blocks of a language.
+pub(crate) fn blocks(language: &str) -> Vec<Block> {
+    let documents = documents();
+    let blocks = documents
+        .iter()
+        .flat_map(|(name, text)| blocks_in(name, text));
+    blocks.filter(|block| block.language == language).collect()
 }
 
 fn commands() -> Vec<Shown> {
@@ -69,52 +83,6 @@ fn commands() -> Vec<Shown> {
     shown.collect()
 }
 
-/// A folder that a command runs in: the bundled data and configurations, and requests under
-/// the names that the documents use.
-fn scratch() -> tempfile::TempDir {
-    let scratch = tempfile::tempdir().unwrap();
-    for name in ["configs", "data"] {
-        let target = repository().join(name).canonicalize().unwrap();
-        std::os::unix::fs::symlink(target, scratch.path().join(name)).unwrap();
-    }
-    let request = repository().join("data/sector-2kib/winning-post.json");
-    for name in ["a.json", "b.json", "porep.json"] {
-        std::fs::copy(&request, scratch.path().join(name)).unwrap();
-    }
-    std::fs::write(scratch.path().join("my.toml"), "").unwrap();
-    std::fs::write(scratch.path().join("curio.toml"), "").unwrap();
-    scratch
-}
-
-/// Adds the environment in which a command of a document runs.
-fn prepare<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
-    let program = Path::new(env!("CARGO_BIN_EXE_cuzk")).parent().unwrap();
-    let path = std::env::var("PATH").unwrap();
-    command
-        .current_dir(folder)
-        .env("PATH", format!("{}:{path}", program.display()))
-        .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-        .env_remove("IPFS_GATEWAY")
-}
-
-/// Returns the name of the variable that a command sets, if it only does that.
-fn variable(command: &str) -> Option<&str> {
-    let command = command.strip_prefix("export ").unwrap_or(command);
-    let (name, _) = command.split_once('=')?;
-    let is_name = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
-    name.chars().all(is_name).then_some(name)
-}
-
-/// Runs a command in the folder. Variables that earlier commands of the document set are set.
-fn run(command: &str, folder: &Path) -> Output {
-    let keep = variable(command).map(|name| format!("declare -p {name} >> .variables"));
-    let keep = keep.unwrap_or_default();
-    let script = format!("[ ! -e .variables ] || . ./.variables\n{command}\n{keep}");
-    let mut shell = Command::new("bash");
-    shell.args(["-euo", "pipefail", "-c", &script]);
-    prepare(&mut shell, folder).output().unwrap()
-}
-
 /// Returns true if the machine has a program.
 fn has(tool: &str) -> bool {
     let command = format!("command -v {tool}");
@@ -122,95 +90,27 @@ fn has(tool: &str) -> bool {
     looked.is_ok_and(|output| output.status.success())
 }
 
-/// Says that a command is skipped if the machine lacks one of its programs, and returns true then.
-fn is_skipped(shown: &Shown, tools: &[&str]) -> bool {
-    let Some(tool) = tools.iter().find(|tool| !has(tool)) else {
-        return false;
-    };
-    let line = format!("skipped, it needs {tool}: {shown}\n");
-    // The harness keeps back what `eprintln!` writes.
-    drop(std::io::stderr().write_all(line.as_bytes()));
-    true
+/// Returns the program that a command needs and that the machine lacks.
+fn missing(shown: &Shown) -> Option<&'static str> {
+    let tools = rule_of(&shown.command).map_or(&[][..], Rule::tools);
+    tools.iter().copied().find(|tool| !has(tool))
 }
 
-/// The place in which the commands of one document run. A block's later commands use the files of
-/// its earlier ones, and so do the blocks of a document.
-struct Scene {
-    folder: tempfile::TempDir,
-    daemon: Option<Daemon>,
-    /// The block of the last command, and all that its commands printed.
-    printed: (usize, String),
-}
-
-impl Scene {
-    /// Starts the daemon of this command, or that of other documents, and ends the one before.
-    fn serve(&mut self, command: Option<&str>) -> Result<(), String> {
-        let ended = self.end();
-        let folder = self.folder.path();
-        self.daemon = Some(Daemon::start(command, folder, |shell| {
-            prepare(shell, folder).env("FIL_PROOFS_PARAMETER_CACHE", linked_cache(folder))
-        }));
-        ended
-    }
-
-    fn end(&mut self) -> Result<(), String> {
-        match self.daemon.take().map(Daemon::stop) {
-            None | Some(Some(0)) => Ok(()),
-            Some(code) => Err(format!("a daemon ended with {code:?}")),
-        }
-    }
-
-    /// Does what a document shows.
-    fn act(&mut self, shown: &Shown) -> Result<(), String> {
-        let exit_codes = match rule_of(&shown.command) {
-            Some(Rule::NotRun(_)) => return Ok(()),
-            Some(Rule::Serves) => return self.serve(Some(&shown.command)),
-            Some(Rule::Needs(tool)) => {
-                if is_skipped(shown, &[tool]) {
-                    return Ok(());
-                }
-                &[0][..]
-            }
-            Some(Rule::Calls(tools)) => {
-                if is_skipped(shown, tools) {
-                    return Ok(());
-                }
-                if self.daemon.is_none() {
-                    self.serve(None)?;
-                }
-                &[0][..]
-            }
-            Some(Rule::Ends(codes)) => *codes,
-            None => &[0][..],
-        };
-        let folder = self.folder.path();
-        let command = placed(&shown.command, folder, self.daemon.as_ref());
-        let output = run(&command, folder);
-        let [stdout, stderr] =
-            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        let code = output.status.code();
-        if !code.is_some_and(|code| exit_codes.contains(&code)) {
-            return Err(format!("ended with {code:?}:\n{stdout}{stderr}"));
-        }
-        if self.printed.0 != shown.block {
-            self.printed = (shown.block, String::new());
-        }
-        self.printed.1.push_str(&stdout);
-        difference(&shown.prints, &self.printed.1).map_or(Ok(()), Err)
-    }
-}
-
-#[test]
-fn every_command_that_a_document_shows_runs_or_says_why_it_is_not_run() {
+/// Does what the documents show. Says which commands were skipped for want of a program. Commands
+/// that take minutes are run if there is time for them.
+fn play(commands: Vec<Shown>, has_time: bool) {
     let mut failures = Vec::new();
     let mut scenes: BTreeMap<String, Scene> = BTreeMap::new();
-    for shown in commands() {
+    for shown in commands {
+        if let Some(tool) = missing(&shown) {
+            let line = format!("skipped, it needs {tool}: {shown}\n");
+            // The harness keeps back what `eprintln!` writes.
+            drop(std::io::stderr().write_all(line.as_bytes()));
+            continue;
+        }
         let scene = scenes.entry(shown.document.clone());
-        let scene = scene.or_insert_with(|| Scene {
-            folder: scratch(),
-            daemon: None,
-            printed: (0, String::new()),
-        });
+        let scene = scene.or_insert_with(|| Scene::new(&shown.document));
+        scene.has_time = has_time;
         if let Err(problem) = scene.act(&shown) {
             failures.push(format!("{shown} {problem}"));
         }
@@ -223,10 +123,55 @@ fn every_command_that_a_document_shows_runs_or_says_why_it_is_not_run() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+#[test]
+fn every_command_that_a_document_shows_runs_or_says_why_it_is_not_run() {
+    play(commands(), false);
+}
+
+/// `.ci/documents-check` has them.
+#[test]
+#[ignore = "needs the programs that commands call, see .ci/documents-check"]
+fn no_command_is_skipped_for_want_of_a_program() {
+    let needs = |shown: &Shown| {
+        let tools = rule_of(&shown.command).map_or(&[][..], Rule::tools);
+        !tools.is_empty()
+    };
+    let commands = commands();
+    let of_tools: Vec<_> = commands.iter().filter(|shown| needs(shown)).collect();
+    let missing: Vec<_> = of_tools.iter().filter_map(|shown| missing(shown)).collect();
+    assert_eq!(missing, [""; 0], "this machine lacks them");
+    let documents: Vec<_> = of_tools
+        .iter()
+        .map(|shown| shown.document.clone())
+        .collect();
+    // Other documents make the parameters of these.
+    let make = "cuzk params generate --kind winning-post --sector-size 2KiB";
+    let made = scene::run(make, &repository());
+    assert!(made.status.success(), "{made:?}");
+    let of_them = |shown: &Shown| documents.contains(&shown.document);
+    play(commands.into_iter().filter(of_them).collect(), false);
+}
+
+/// Runs the documents that have such commands.
+#[test]
+#[ignore = "takes many minutes, see .ci/nightly"]
+fn commands_that_take_minutes_do_what_the_documents_say() {
+    let is_long = |shown: &&Shown| matches!(rule_of(&shown.command), Some(Rule::Long(_)));
+    let commands = commands();
+    let long = commands.iter().filter(is_long);
+    let documents: Vec<_> = long.map(|shown| shown.document.clone()).collect();
+    let of_them = |shown: &Shown| documents.contains(&shown.document);
+    play(commands.into_iter().filter(of_them).collect(), true);
+}
+
+fn is_run(shown: &&Shown) -> bool {
+    let rule = rule_of(&shown.command);
+    !matches!(rule, Some(Rule::NotRun(_) | Rule::Long(_)))
+}
+
 /// A shown output is compared if its command is run.
 #[test]
 fn the_output_of_a_first_proof_and_of_a_plan_is_shown_and_compared() {
-    let is_run = |shown: &&Shown| !matches!(rule_of(&shown.command), Some(Rule::NotRun(_)));
     let commands = commands();
     let compared = commands.iter().filter(|shown| !shown.prints.is_empty());
     let compared: Vec<_> = compared.filter(is_run).collect();
@@ -239,27 +184,37 @@ fn the_output_of_a_first_proof_and_of_a_plan_is_shown_and_compared() {
 /// The commands that are not run are few enough to be read.
 #[test]
 fn most_commands_around_a_first_proof_and_a_daemon_are_run() {
-    let is_run = |shown: &&Shown| !matches!(rule_of(&shown.command), Some(Rule::NotRun(_)));
     let commands = commands();
     let run: Vec<_> = commands.iter().filter(is_run).collect();
     for document in ["README.md", "docs/command-line.md", "docs/daemon.md"] {
         let is_there = run.iter().any(|shown| shown.document == document);
         assert!(is_there, "no command of {document} is run");
     }
-    assert!(run.len() > 35, "only {} commands are run", run.len());
+    assert!(run.len() > 70, "only {} commands are run", run.len());
 }
 
+/// A reason may name a script that does the same. Then a run of CI has the script.
 #[test]
 fn every_rule_is_of_a_command_that_is_shown_and_has_a_reason() {
     let commands = commands();
+    let read = |name: &str| std::fs::read_to_string(repository().join(name)).unwrap();
+    let runs = [".ci/run", ".ci/nightly"].map(read).concat();
     for (beginning, rule) in RULES {
-        let is_used = |shown: &Shown| shown.command.starts_with(beginning);
+        // That of an earlier rule would never meet this one.
+        let is_used =
+            |shown: &Shown| rule_of(&shown.command).is_some_and(|of| std::ptr::eq(of, rule));
         assert!(
             commands.iter().any(is_used),
             "no document shows {beginning}"
         );
-        if let Rule::NotRun(reason) = rule {
+        if let Rule::NotRun(reason) | Rule::Long(reason) = rule {
             assert!(reason.len() > 10, "{beginning}");
+            let words = reason.split([' ', ',', ';']);
+            for script in words.filter(|word| word.starts_with(".ci/")) {
+                let is_there = repository().join(script).is_file();
+                let is_run = runs.contains(script) || [".ci/run", ".ci/nightly"].contains(&script);
+                assert!(is_there && is_run, "{beginning}: {script}");
+            }
         }
     }
 }

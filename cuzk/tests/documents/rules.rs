@@ -1,38 +1,76 @@
-//! The commands that are not run, each with its reason, and those that may end with another
-//! exit code than 0.
+//! The commands that are not run, each with its reason. Commands that need a program or a daemon, or
+//! that may end with another exit code than 0, are here too.
 
 /// A rule for commands that are not run as they are.
 pub(crate) enum Rule {
-    /// It is not run, for this reason.
+    /// It is not run, for this reason. [`crate::parsed`] reads it.
     NotRun(&'static str),
+    /// It is run by `.ci/nightly documents` only, because it takes too long. Else
+    /// [`crate::parsed`] reads it. The text names what runs a shorter one.
+    Long(&'static str),
     /// It is run, and ends with one of these exit codes.
     Ends(&'static [i32]),
-    /// It starts the daemon of its document, which ends with exit code 0 after a SIGTERM.
-    Serves,
-    /// It is run if the machine has this program.
-    Needs(&'static str),
+    /// It starts the daemon of its document, which ends with exit code 0 after a SIGTERM. It is run
+    /// if the machine has these programs.
+    Serves(&'static [&'static str]),
+    /// It starts what goes on beside the commands that follow, if the machine has these programs.
+    Starts(&'static [&'static str], Ready),
+    /// It is run if the machine has these programs.
+    Needs(&'static [&'static str]),
     /// It is run while a daemon runs, if the machine has these programs.
     Calls(&'static [&'static str]),
+    /// It is run with one more option, which has the program read the others only. The machine must
+    /// have the program.
+    With(&'static [&'static str], &'static str),
 }
 
-use Rule::{Calls, Ends, Needs, NotRun, Serves};
+/// When what was started is ready.
+pub(crate) enum Ready {
+    /// It is a server of a cluster, and its log has this text.
+    Server(&'static str),
+    /// It is a worker, and is connected to the server.
+    Worker,
+    /// It makes this socket, through which a daemon can be called.
+    Socket(&'static str),
+}
+
+impl Rule {
+    /// Returns the programs that the machine must have.
+    pub(crate) fn tools(&self) -> &'static [&'static str] {
+        match self {
+            Self::NotRun(_) | Self::Long(_) | Self::Ends(_) => &[],
+            Self::Serves(tools)
+            | Self::Starts(tools, _)
+            | Self::Needs(tools)
+            | Self::Calls(tools)
+            | Self::With(tools, _) => tools,
+        }
+    }
+}
+
+use Rule::{Calls, Ends, Long, Needs, NotRun, Serves, Starts, With};
 
 const BUILDS: &str = "it builds, and a test would build within a build; .ci/run does the same";
-const SERVES: &str = "it serves at fixed ports, or with files that other commands make; the tests \
-                      of the daemon run it";
-const SYSTEM: &str =
-    "it changes the system; .ci/systemd-check and .ci/package-check do it in a root";
-const CLUSTER: &str = "it needs a nats-server; the tests of the cluster run it";
+const SYSTEM: &str = "it changes the system; .ci/systemd-check runs it in a folder";
 const PACKAGE: &str = "it makes or installs a package; .ci/package-check runs it";
-const TOOL: &str = "its tool need not be on this machine";
-const LONG: &str = "it takes minutes; it is measured by hand";
-const LARGE: &str = "it needs the circuit of a 32 GiB sector, which takes minutes to compile";
-const PARTITIONS: &str = "thirteen partitions take a minute to prove; it is run by hand, and a test of the engine proves \
-     one of them";
+const WHEEL: &str = "it makes or installs a package for Python; .ci/wheel-check does the same";
+const NATIVE: &str = "its library is another build's; .ci/ffi-check runs it";
+const GO: &str = "it needs Go; .ci/go-check runs it";
+const SWEEP: &str = "it takes an hour; cuzk/tests/sweep.rs runs a shorter one";
+const HOUR: &str = "it takes an hour; cuzk/tests/cli.rs runs a shorter one";
+const LARGE: &str = "it takes gigabytes and minutes; .ci/full-size does the same for each kind";
+const PARTITIONS: &str = "a test of the engine proves one of the thirteen partitions";
+const BENCH: &str = "it measures for minutes; .ci/run runs each target once";
 const IN_CI: &str = "it is a step of .ci/run or of .ci/nightly";
+const SERVER: &[&str] = &["nats-server"];
+const SERVER_WITH_KEYS: &[&str] = &["nats-server", "nk", "openssl"];
 
 /// The beginnings of commands. The first that fits a command counts.
-pub(crate) const RULES: &[(&str, Rule)] = &[
+pub(crate) static RULES: &[(&str, Rule)] = &[
+    ("cargo bench", NotRun(BENCH)),
+    ("CUZK_BENCH_SVG=1 cargo bench", NotRun(BENCH)),
+    ("cargo install cargo-deb", NotRun(PACKAGE)),
+    ("cargo deb", NotRun(PACKAGE)),
     ("cargo ", NotRun(BUILDS)),
     (
         "UPDATE_API=1 cargo ",
@@ -46,55 +84,52 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("export PATH=", NotRun("the test has set the path")),
     ("supraseal-sys/card.sh", NotRun("it needs a GPU")),
     (".ci/", NotRun(IN_CI)),
+    ("pip install ", NotRun(WHEEL)),
+    ("maturin build", NotRun(WHEEL)),
+    ("cc ", NotRun(NATIVE)),
+    ("(cd cuzk-ffi/examples/go", NotRun(NATIVE)),
+    ("LD_LIBRARY_PATH=target/release", NotRun(NATIVE)),
+    ("cuzk prove --request ni.json", Long(PARTITIONS)),
+    ("cuzk aggregate --porep ni.json", Long(PARTITIONS)),
+    ("cuzk verify --request ni.json", Long(PARTITIONS)),
     (
-        "pip install ",
-        NotRun("it fetches a tool; the tests of cuzk-python build without it"),
+        "cuzk prove --config on.toml",
+        NotRun("its ten sectors take minutes to seal and to prove"),
+    ),
+    ("cuzk serve --cluster", Serves(SERVER)),
+    ("cuzk --config daemon.toml serve", Serves(SERVER_WITH_KEYS)),
+    ("cuzk serve", Serves(&[])),
+    ("cuzk --config /etc/cuzk/cuzk.toml serve", Serves(&[])),
+    (
+        "cuzk proxy",
+        Starts(&[], Ready::Socket("/run/cuzk/remote.sock")),
+    ),
+    ("cuzk worker", Starts(SERVER, Ready::Worker)),
+    (
+        "cuzk --config worker.toml worker",
+        Starts(SERVER_WITH_KEYS, Ready::Worker),
     ),
     (
-        "maturin build",
-        NotRun("it builds; the tests of cuzk-python load the same library"),
+        "nats-server --config configs/nats/loopback.conf",
+        Starts(SERVER, Ready::Server("Server is ready")),
     ),
     (
-        "cc ",
-        NotRun("it links the library for C; .ci/ffi-check does the same"),
+        "nats-server",
+        Starts(SERVER_WITH_KEYS, Ready::Server("Server is ready")),
     ),
+    ("openssl ", Needs(&["openssl"])),
+    ("for role in daemon worker", Needs(&["nk"])),
+    ("for host in prover-2", Needs(&["openssl"])),
+    ("sed -i ", Needs(&["nk"])),
+    ("(cd clients/go && go run", NotRun(GO)),
+    ("cd clients/go", NotRun(GO)),
+    ("go run ", NotRun(GO)),
     (
-        "(cd cuzk-ffi/examples/go",
-        NotRun("it needs Go; .ci/ffi-check builds the same"),
-    ),
-    (
-        "LD_LIBRARY_PATH=target/release",
-        NotRun("its program is C's or Go's; .ci/ffi-check runs both"),
-    ),
-    ("cuzk prove --request ni.json", NotRun(PARTITIONS)),
-    ("cuzk aggregate --porep ni.json", NotRun(PARTITIONS)),
-    ("cuzk verify --request ni.json", NotRun(PARTITIONS)),
-    ("cuzk serve --listen", Serves),
-    ("cuzk --config /etc/cuzk/cuzk.toml serve", Serves),
-    ("cuzk serve", NotRun(SERVES)),
-    ("cuzk proxy", NotRun(SERVES)),
-    ("cuzk worker", NotRun(CLUSTER)),
-    ("cuzk --config worker.toml worker", NotRun(CLUSTER)),
-    ("cuzk --config daemon.toml serve", NotRun(CLUSTER)),
-    ("nats-server", NotRun(CLUSTER)),
-    ("openssl ", Needs("openssl")),
-    (
-        "for role in daemon worker",
-        NotRun("it needs nk; the tests of the cluster make such keys"),
-    ),
-    ("for host in prover-2", Needs("openssl")),
-    ("sed -i ", NotRun(CLUSTER)),
-    (
-        "(cd clients/go && go run",
-        NotRun("it calls a daemon; .ci/go-check runs it"),
-    ),
-    (
-        "cd clients/go",
-        NotRun("the next line needs a daemon; .ci/go-check runs it"),
+        "go get ",
+        NotRun("the module is not published; .ci/go-check uses it from the repository"),
     ),
     ("sudo dpkg", NotRun(PACKAGE)),
     ("cuzk/debian/prepare.sh", NotRun(PACKAGE)),
-    ("go ", NotRun("it needs Go; .ci/go-check runs it")),
     (
         "cuzk verify --request data/sector-2kib/winning-post.json --proof /tmp/winning.bin",
         NotRun("the proof is that of the Go client; .ci/go-check verifies it"),
@@ -107,13 +142,18 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("cuzk params generate-srs", Ends(&[0, 2])),
     (
         "cuzk params fetch",
-        NotRun("it fetches 100 GiB; the tests of the fetch run it"),
+        NotRun("it fetches 100 GiB; cuzk/tests/fetch.rs fetches smaller files"),
     ),
     (
         "cuzk vanilla --kind porep --sector-size 32GiB",
         NotRun(LARGE),
     ),
-    ("cuzk synth --request porep-32gib.json", NotRun(LARGE)),
+    (
+        "cuzk synth --request porep-32gib.json",
+        NotRun(
+            "it compiles the circuit of 32 GiB for minutes; the step circuits of .ci/nightly does the same",
+        ),
+    ),
     ("cuzk prove --request porep-32gib.json", NotRun(LARGE)),
     (
         "cuzk verify --reference --request porep-32gib.json",
@@ -121,29 +161,30 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ),
     (
         "cuzk params generate --kind porep --sector-size 32GiB",
-        NotRun("its file has 47 GB"),
+        NotRun(LARGE),
     ),
-    ("cuzk sweep", NotRun(LONG)),
-    ("cuzk tune", NotRun(LONG)),
-    ("cuzk plan calibrate", NotRun(LONG)),
-    ("cuzk plan check", NotRun(LONG)),
+    ("cuzk sweep --short", Long("cuzk/tests/sweep.rs")),
+    ("cuzk sweep", NotRun(SWEEP)),
+    ("cuzk tune", Long("cuzk/tests/cli.rs")),
+    ("cuzk bench interventions", NotRun(HOUR)),
     (
-        "cuzk plan --machine this-machine.toml",
-        NotRun("its file is that of `plan calibrate`"),
+        "cuzk --config configs/cpu-only.toml bench interventions",
+        NotRun(HOUR),
     ),
+    ("cuzk plan calibrate", Long("nothing does")),
+    ("cuzk plan check", Long("cuzk/tests/cli/plan.rs")),
     (
         "cuzk plan --machine configs/machines/server-64c-512gib-1gpu.toml --load configs/loads/thousand",
-        NotRun("it takes ten seconds; a test of the plan has a smaller load"),
+        Long("cuzk-plan/tests/fleet.rs"),
     ),
-    ("cuzk --config configs/cpu-only.toml bench", NotRun(LONG)),
     ("install ", NotRun(SYSTEM)),
     ("systemd-sysusers", NotRun(SYSTEM)),
     ("systemctl ", NotRun(SYSTEM)),
     ("usermod ", NotRun(SYSTEM)),
-    ("grpcurl ", NotRun(TOOL)),
-    ("jq ", NotRun(TOOL)),
+    ("jq ", Calls(&["jq", "grpcurl"])),
+    ("grpcurl ", Calls(&["grpcurl"])),
     ("curl ", Calls(&["curl", "jq"])),
-    ("ssh ", NotRun(TOOL)),
+    ("ssh ", With(&["ssh"], "-G")),
     // A machine of the tests may have an error: less memory than a kind needs, for example.
     ("cuzk doctor", Ends(&[0, 1])),
 ];

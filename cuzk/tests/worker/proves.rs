@@ -1,7 +1,10 @@
 //! Partitions that a worker proves, and its end.
 
+use std::collections::BTreeSet;
+
 use cuzk_cluster::nats::Settings;
 use cuzk_filecoin::ProofKind;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::fixture::{Daemon, Worker};
@@ -37,6 +40,17 @@ fn a_worker_proves_partitions_of_all_kinds() {
         (&"daemon".into(), &0.into())
     );
     assert!(event["elapsed_ms"].is_u64(), "{event}");
+    let keys = |event: &Value| event.as_object().unwrap().keys().cloned().collect();
+    let keys: [BTreeSet<String>; 2] = [keys(&event), keys(&documented_event())];
+    assert_eq!(keys[0], keys[1]);
+}
+
+/// Returns the event that the page shows.
+fn documented_event() -> Value {
+    let page = include_str!("../../../docs/cluster.md");
+    let (_, block) = page.split_once("\n```json\n").unwrap();
+    let (block, _) = block.split_once("\n```").unwrap();
+    serde_json::from_str(block).unwrap()
 }
 
 #[test]
