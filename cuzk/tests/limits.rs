@@ -91,9 +91,10 @@ fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
 }
 
 /// Returns a number of a user that has no process. Only the system's first user becomes
-/// another.
-fn another_user(folder: &Path) -> Option<String> {
-    let id = (100_000 + std::process::id()).to_string();
+/// another. The limit counts all threads of a user, so each of the two tests has its own user.
+fn another_user(folder: &Path, test: u32) -> Option<String> {
+    assert!(test < 2);
+    let id = (100_000 + 2 * std::process::id() + test).to_string();
     let as_other = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
     let may_run = Command::new(as_other[0])
         .args(&as_other[1..])
@@ -117,7 +118,7 @@ fn another_user(folder: &Path) -> Option<String> {
 #[test]
 fn few_threads_are_an_error_and_no_panic() {
     let folder = prepared();
-    let Some(id) = another_user(folder.path()) else {
+    let Some(id) = another_user(folder.path(), 0) else {
         let line =
             "skipped, it needs to become another user: few_threads_are_an_error_and_no_panic\n";
         // The harness keeps back what `eprintln!` writes.
@@ -148,7 +149,7 @@ fn few_threads_are_an_error_and_no_panic() {
 #[test]
 fn a_daemon_with_few_threads_names_the_limit() {
     let folder = prepared();
-    let Some(id) = another_user(folder.path()) else {
+    let Some(id) = another_user(folder.path(), 1) else {
         let line =
             "skipped, it needs to become another user: a_daemon_with_few_threads_names_the_limit\n";
         drop(std::io::stderr().write_all(line.as_bytes()));
