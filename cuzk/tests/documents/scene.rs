@@ -1,6 +1,5 @@
 //! The place in which the commands of one document run, one after the other.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -93,12 +92,6 @@ fn printed(output: &Output, exit_codes: &[i32]) -> Result<String, String> {
         true => Ok(stdout),
         false => Err(format!("ended with {code:?}:\n{stdout}{stderr}")),
     }
-}
-
-/// Returns a port that nobody uses at this moment.
-fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
 }
 
 /// A block's later commands use the files of its earlier ones, and so do the blocks of a document.
@@ -205,9 +198,8 @@ impl Scene {
             Ready::Server(_) => {
                 self.stop()?;
                 std::fs::remove_dir_all(self.folder.path().join("nats-store")).ok();
-                let port = free_port();
-                self.place.nats = Some(port);
-                more = format!("--addr 127.0.0.1 --port {port}");
+                // It takes a free port, and says which.
+                more = "--addr 127.0.0.1 --port -1".to_owned();
             }
             // Two workers of a document are two machines.
             Ready::Worker => more = format!("--name w{}", self.workers.len() + 1),
@@ -219,7 +211,12 @@ impl Scene {
         let number = self.workers.len() + self.others.len();
         let mut process = self.start(&command, &format!("process-{number}"));
         match ready {
-            Ready::Server(says) => process.wait(says, |process| process.log().contains(says))?,
+            Ready::Server(says) => {
+                process.wait(says, |process| process.log().contains(says))?;
+                let port = process.word_after("for client connections on 127.0.0.1:");
+                let port = port.and_then(|port| port.parse().ok());
+                self.place.nats = Some(port.ok_or("the server says no port")?);
+            }
             Ready::Worker => {
                 let says = "connected to the server of the cluster";
                 process.wait(says, |process| process.log().contains(says))?;
@@ -308,7 +305,13 @@ impl Scene {
                 self.serve_for(&shown.command)?;
                 &[0][..]
             }
-            Some(Rule::Ends(codes)) => *codes,
+            Some(Rule::Ends(codes)) => {
+                // 2 is also the exit code of a mistake in the arguments.
+                if codes.contains(&2) {
+                    parsed::problem(&shown.command).map_or(Ok(()), Err)?;
+                }
+                *codes
+            }
             Some(Rule::Needs(_) | Rule::With(..)) | None => &[0][..],
         };
         let folder = self.folder.path();
