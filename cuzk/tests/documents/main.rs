@@ -193,7 +193,8 @@ fn most_commands_around_a_first_proof_and_a_daemon_are_run() {
     assert!(run.len() > 70, "only {} commands are run", run.len());
 }
 
-/// A reason may name a script that does the same. Then a run of CI has the script.
+/// A reason may name a script or a test that does the same. Then a run of CI has the script, and the
+/// test is there.
 #[test]
 fn every_rule_is_of_a_command_that_is_shown_and_has_a_reason() {
     let commands = commands();
@@ -210,6 +211,9 @@ fn every_rule_is_of_a_command_that_is_shown_and_has_a_reason() {
         if let Rule::NotRun(reason) | Rule::Long(reason) = rule {
             assert!(reason.len() > 10, "{beginning}");
             let words = reason.split([' ', ',', ';']);
+            for test in words.clone().filter(|word| word.ends_with(".rs")) {
+                assert!(repository().join(test).is_file(), "{beginning}: {test}");
+            }
             for script in words.filter(|word| word.starts_with(".ci/")) {
                 let is_there = repository().join(script).is_file();
                 let is_run = runs.contains(script) || [".ci/run", ".ci/nightly"].contains(&script);
