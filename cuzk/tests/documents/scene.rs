@@ -225,12 +225,12 @@ impl Scene {
             }
             Ready::Socket(socket) => {
                 let socket = self.place.placed(socket);
-                process.wait("socket", |_| Path::new(&socket).exists())?;
-                let output = run(
-                    &format!("cuzk status --address unix://{socket}"),
-                    self.folder.path(),
-                );
-                printed(&output, &[0])?;
+                let look = format!("cuzk status --address unix://{socket}");
+                // It is there for a moment before it listens.
+                process.wait("socket that answers", |_| {
+                    Path::new(&socket).exists()
+                        && printed(&run(&look, self.folder.path()), &[0]).is_ok()
+                })?;
             }
         }
         self.others.push(process);
