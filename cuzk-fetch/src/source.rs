@@ -68,6 +68,9 @@ impl FromStr for Source {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains("://") {
+            check_credentials(text)?;
+        }
         if let Some(gateway) = text.strip_prefix("ipfs://") {
             return Self::gateway(gateway);
         }
@@ -95,11 +98,17 @@ impl FromStr for Source {
     }
 }
 
+/// Checks that an address has no name and no password. The error does not show them.
+fn check_credentials(url: &str) -> Result<(), String> {
+    match url.contains('@') {
+        true => Err("an address with a name or password; a source takes none".to_owned()),
+        false => Ok(()),
+    }
+}
+
 /// Returns a URL with a slash at its end, to which a name can be added.
 fn base(url: &str) -> Result<String, String> {
-    if url.contains('@') {
-        return Err("an address with a name or password; a source takes none".to_owned());
-    }
+    check_credentials(url)?;
     let parsed: Uri = url
         .parse()
         .map_err(|error| format!("{url:?} is no address: {error}"))?;
@@ -179,7 +188,9 @@ mod tests {
             let source = text.parse::<Source>();
             assert!(source.is_err(), "{text}: {source:?}");
         }
-        let problem = "http://user:word@h/".parse::<Source>().unwrap_err();
-        assert!(!problem.contains("word@"), "{problem}");
+        for text in ["http://user:word@h/", "ftp://user:word@h/"] {
+            let problem = text.parse::<Source>().unwrap_err();
+            assert!(!problem.contains("word@"), "{problem}");
+        }
     }
 }

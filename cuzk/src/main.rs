@@ -59,15 +59,15 @@ fn main() -> ExitCode {
 /// Ends the process if the arguments are wrong, or ask for help.
 fn usage(error: &clap::Error) -> ! {
     let json = std::env::args_os().any(|argument| argument == "--json");
+    // The parser writes an argument as it is.
+    let written = error.render().to_string();
+    let text = shown::without_users(&written);
     if error.use_stderr() && json {
-        let text = error.render().to_string();
         let problem = text.split("\n\n").next().unwrap_or_default();
         let failure = Failure::of_parser(problem.trim_start_matches("error: ").trim_end());
         failure_report::report(&failure);
     }
-    let text = error.render().to_string();
-    if error.use_stderr() && text.contains(shown::turns) {
-        // The parser writes an argument as it is.
+    if error.use_stderr() && (text != written || text.contains(shown::turns)) {
         output::say(text.trim_end());
         std::process::exit(error.exit_code());
     }

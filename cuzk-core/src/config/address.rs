@@ -32,7 +32,7 @@ pub enum Address {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{got:?} is not an address: {problem}; write \"unix:///PATH\" or \"tcp://HOST:PORT\"")]
 pub struct AddressError {
-    /// The text found.
+    /// The text found, without a user and a password.
     pub got: String,
     /// The problem of the text.
     pub problem: &'static str,
@@ -42,14 +42,11 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let address = match text.strip_prefix("unix:") {
-            Some(rest) => unix(rest),
-            None => tcp(text),
+        let (address, got) = match text.strip_prefix("unix:") {
+            Some(rest) => (unix(rest), text.to_owned()),
+            None => (tcp(text), without_credentials(text)),
         };
-        address.map_err(|problem| AddressError {
-            got: text.to_owned(),
-            problem,
-        })
+        address.map_err(|problem| AddressError { got, problem })
     }
 }
 
@@ -60,6 +57,20 @@ impl fmt::Display for Address {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
         }
+    }
+}
+
+/// Returns a text that may be shown: a user and a password are cut out. A path has none.
+pub(super) fn without_credentials(text: &str) -> String {
+    let start = match text.find("://") {
+        Some(scheme) => scheme + "://".len(),
+        None => 0,
+    };
+    match text[start..].rfind('@') {
+        Some(at) if !text[start..].starts_with('/') => {
+            format!("{}…{}", &text[..start], &text[start + at..])
+        }
+        _ => text.to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::address::Address;
+use super::address::{Address, without_credentials};
 
 /// The most servers that keep a copy of a stream.
 pub const REPLICAS_MAX: usize = 5;
@@ -94,18 +94,6 @@ fn parse(text: &str) -> Result<ClusterServer, &'static str> {
         Ok(Address::Tcp { host, port }) => Ok(ClusterServer { tls, host, port }),
         Ok(Address::Unix(_)) => Err("a server has no unix socket"),
         Err(error) => Err(error.problem),
-    }
-}
-
-/// Returns a text that may be shown: a user and a password are cut out.
-fn without_credentials(text: &str) -> String {
-    match (text.find("://"), text.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme < at => {
-            let (start, end) = (text.get(..scheme + 3), text.get(at..));
-            format!("{}…{}", start.unwrap_or_default(), end.unwrap_or_default())
-        }
-        (None, Some(at)) => format!("…{}", text.get(at..).unwrap_or_default()),
-        _ => text.to_owned(),
     }
 }
 

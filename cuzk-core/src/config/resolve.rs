@@ -11,6 +11,7 @@ use cuzk_kernels::{Isa, IsaError};
 use cuzk_scheduler::priority::Patience;
 use supraseal_sys::device::BG2;
 
+use super::address::without_credentials;
 use super::file::{self, DevicesText, Field, FileConfig, SizeText};
 use super::host::Host;
 use super::keys::expected;
@@ -189,7 +190,7 @@ fn each_once<T: FromStr + PartialEq>(
             Ok(value) => values.push(value),
             Err(_) => {
                 let expected = expected(section, key);
-                let got = text.clone();
+                let got = without_credentials(text);
                 let kind = ProblemKind::UnknownValue { expected, got };
                 check.note(section, key, texts, kind);
             }

@@ -838,6 +838,20 @@ fn bad_input_is_told_with_line_and_key() {
     }
 }
 
+/// The log of a service would keep it.
+#[test]
+fn a_problem_shows_no_password() {
+    let text = "[srs]\nsources = [\"http://user:secret@host/\"]\n\
+                [server]\nlisten = [\"tcp://user:secret@host:1\"]\n\
+                [cluster]\nservers = [\"nats://user:secret@host:1\"]\n";
+    let problems = problems_on(text, &host());
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    for problem in problems {
+        assert!(problem.contains("://…@host"), "{problem}");
+        assert!(!problem.contains("secret"), "{problem}");
+    }
+}
+
 #[test]
 fn ordinals_without_cuda_are_refused() {
     let problems = problems_on("[gpus]\ndevices = [0]\n", &host_without_cuda());

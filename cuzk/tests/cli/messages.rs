@@ -452,6 +452,24 @@ fn a_name_with_control_characters_reaches_no_terminal() {
 }
 
 #[test]
+fn an_argument_that_is_refused_shows_no_password() {
+    let fetch = ["params", "fetch", "--kind", "window-post", "--sector-size"];
+    let source = "http://user:word@host/";
+    let fetch = [&fetch[..], &["2KiB", "--from", source]].concat();
+    let status = ["status", "--address", "tcp://user:word@host:1"];
+    let cluster = ["serve", "--cluster", "nats://user:word@host:1"];
+    for arguments in [&fetch[..], &status, &cluster, &["demo", source]] {
+        let output = cuzk(&[&["--json"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        for told in [&output.stdout, &output.stderr] {
+            let told = String::from_utf8_lossy(told);
+            assert!(told.contains("://…@host"), "{told}");
+            assert!(!told.contains("word@"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn a_damaged_journal_is_one_line_and_leaves_no_lock_file() {
     let scratch = Scratch::new();
     let journal = scratch.at("jobs");
