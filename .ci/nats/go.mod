@@ -1,4 +1,4 @@
-// Pins the nats-server of the tests, with the checksums of all its sources.
+// Pins the nats-server of the tests and the nk of the documents, with the checksums of all their sources.
 module cuzk.test/nats
 
 go 1.26.0

@@ -171,6 +171,7 @@ fn a_daemon_with_few_threads_names_the_limit() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!told.contains("panicked"), "{threads}: {told}");
         assert!(told.contains("[CUZK-0012]"), "{threads}: {told}");
+        assert!(told.contains("ulimit -u"), "{threads}: {told}");
         assert_eq!(output.status.code(), Some(1), "{threads}: {told}");
     }
 }

@@ -222,3 +222,23 @@ fn every_rule_is_of_a_command_that_is_shown_and_has_a_reason() {
         }
     }
 }
+
+/// A run of tests of which none has the name passes, too.
+#[test]
+fn scripts_choose_each_test_that_is_ignored() {
+    let read = |name: &str| std::fs::read_to_string(repository().join(name)).unwrap();
+    let scripts = [".ci/documents-check", ".ci/nightly"].map(read).concat();
+    let chosen = scripts.split("--test documents -- --ignored ").skip(1);
+    let chosen = chosen.filter_map(|rest| rest.split_whitespace().next());
+    let chosen: Vec<_> = chosen.collect();
+    let ignored = include_str!("main.rs").split(concat!("#[", "ignore"));
+    let ignored = ignored
+        .skip(1)
+        .filter_map(|rest| rest.split("\nfn ").nth(1));
+    for test in ignored {
+        let name = test.split('(').next().unwrap_or_default();
+        let is_chosen = chosen.iter().any(|part| name.contains(part));
+        assert!(is_chosen, "no script runs {name}");
+    }
+    assert_eq!(chosen.len(), 2);
+}
