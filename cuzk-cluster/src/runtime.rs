@@ -1,6 +1,6 @@
 //! Runtimes of async code, on a system that may have no threads left.
 //!
-//! Not their tasks. The invariant: a runtime without its threads is an error, and no panic.
+//! Not their tasks. The invariant: a thread that is not to be had is an error, and no panic.
 //! tokio panics where it gets no thread. The threads that it has started by then keep the process
 //! from ending.
 
@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 /// The threads of this process, each an entry.
 const TASKS: &str = "/proc/self/task";
@@ -31,6 +32,23 @@ pub fn start(name: &'static str, workers: usize) -> io::Result<Runtime> {
         .thread_name(name)
         .enable_all()
         .build()
+}
+
+/// Runs `work` on a thread of its own, which the runtime does not wait for. tokio panics where it
+/// gets no thread for blocking work.
+///
+/// # Errors
+/// The system has no threads left, or `work` panicked.
+pub async fn apart<T: Send + 'static>(
+    name: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (told, result) = oneshot::channel();
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(move || told.send(work()).is_ok())?;
+    result
+        .await
+        .map_err(|_| io::Error::other(format!("the thread {name} panicked")))
 }
 
 /// Starts `count` threads at a time, and ends them again.
@@ -76,5 +94,16 @@ mod tests {
         let name = runtime.block_on(runtime.spawn(task)).unwrap();
         assert_eq!(name.as_deref(), Some("cuzk-test"));
         try_threads(8).unwrap();
+    }
+
+    #[test]
+    fn work_apart_has_a_result_or_an_error() {
+        let runtime = start("cuzk-test", 1).unwrap();
+        let name = || thread::current().name().map(str::to_owned);
+        let name = runtime.block_on(apart("cuzk-apart", name)).unwrap();
+        assert_eq!(name.as_deref(), Some("cuzk-apart"));
+        let panicked = runtime.block_on(apart("cuzk-apart", || panic!("for the test")));
+        let panicked = panicked.map(|()| ()).unwrap_err().to_string();
+        assert_eq!(panicked, "the thread cuzk-apart panicked");
     }
 }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cuzk_cluster::nats::{ClusterError, Node};
+use cuzk_cluster::runtime;
 use cuzk_core::config::Address;
 use cuzk_core::engine::{check_address_space, devices};
 use cuzk_core::{Config, Engine};
@@ -224,9 +225,9 @@ async fn live(
     );
     readiness.set(Phase::Stopping);
     notify::status("finishes what runs, then leaves");
-    let draining = tokio::task::spawn_blocking(move || while !node.drain(DRAIN_LOOK) {});
+    let draining = runtime::apart("cuzk-drain", move || while !node.drain(DRAIN_LOOK) {});
     tokio::select! {
-        ended = draining => ended.map_err(io::Error::other)?,
+        ended = draining => ended?,
         signal = stop_signal(&mut signals) => {
             std::process::exit(i32::from(signal.exit_code()));
         }
@@ -254,8 +255,7 @@ async fn connect(settings: &ClusterSettings, prover: &EngineProver) -> Result<No
         let (transport, name) = (settings.transport.clone(), settings.name.clone());
         let prover = Box::new(prover.clone());
         let start = move || Node::start(&transport, name, prover);
-        let started = tokio::task::spawn_blocking(start).await;
-        match started.map_err(io::Error::other)? {
+        match runtime::apart("cuzk-connect", start).await? {
             Ok(node) => return Ok(node),
             Err(error @ ClusterError::Connect { .. }) => {
                 let pause_s = pause.as_secs();

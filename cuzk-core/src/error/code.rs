@@ -267,11 +267,12 @@ fn of_filecoin(error: &cuzk_filecoin::Error) -> ErrorCode {
 }
 
 fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
+    use io::ErrorKind::{NotFound, PermissionDenied};
     match error {
         cuzk_groth16::Error::CircuitFile(error) => match &error.fault {
             DiskFault::Io(error) => match ErrorCode::of_file(error) {
                 code @ (Output | NoMemory) => code,
-                _ if error.kind() == io::ErrorKind::NotFound => File,
+                _ if matches!(error.kind(), NotFound | PermissionDenied) => File,
                 _ => CircuitFile,
             },
             _ => CircuitFile,

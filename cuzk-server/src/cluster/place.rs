@@ -9,6 +9,7 @@
 //! * A proof is with the engine, and in its journal, before its message is acknowledged.
 
 use std::collections::HashSet;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -252,7 +253,9 @@ fn cannot_start(problem: impl std::fmt::Display) -> cuzk_core::Error {
 /// The error of a place that cannot be had.
 fn no_place(error: ClusterError) -> cuzk_core::Error {
     match error {
-        ClusterError::Thread { source, .. } => cuzk_core::Error::no_thread(source),
+        ClusterError::Thread { source, .. } if source.kind() == io::ErrorKind::WouldBlock => {
+            cuzk_core::Error::no_thread(source)
+        }
         error => cannot_start(error),
     }
 }

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cuzk_cluster::runtime;
 use cuzk_core::error::ErrorCode;
 
 use super::notify;
@@ -84,7 +85,7 @@ pub async fn stop(server: Arc<impl Stoppable>, drain_max: Duration) -> Stopped {
     let is_drained = drained(&*server, left).await;
     notify::status("ends the jobs that are left; the journal keeps its own");
     let ending = Arc::clone(&server);
-    let ended = tokio::task::spawn_blocking(move || ending.shut_down()).await;
+    let ended = runtime::apart("cuzk-stop", move || ending.shut_down()).await;
     if let Err(error) = ended {
         tracing::error!(
             code = %ErrorCode::Internal,

@@ -1,5 +1,6 @@
 //! `cuzk proxy --listen unix:///PATH --to tcp://HOST:PORT`
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,7 +43,10 @@ pub(crate) fn run(context: &Context, args: ProxyArgs) -> Result<(), Failure> {
     let options = options(context, args)?;
     let interrupt = Interrupt::watch()?;
     let started = cuzk_cluster::runtime::start("cuzk-proxy", 2);
-    let runtime = started.map_err(|error| none_left(&error))?;
+    let runtime = started.map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => none_left(&error),
+        _ => Failure::failed(format!("the proxy cannot run: {error}")),
+    })?;
     runtime.block_on(async {
         let proxy = Proxy::bind(options).map_err(|error| match error {
             ProxyError::Runtime(_) => Failure::failed(error.to_string()),

@@ -155,6 +155,13 @@ fn samples() -> Vec<(ErrorCode, Error)> {
             })),
         ),
         (
+            File,
+            Error::Groth16(cuzk_groth16::Error::CircuitFile(DiskError {
+                path: path(),
+                fault: DiskFault::Io(io::ErrorKind::PermissionDenied.into()),
+            })),
+        ),
+        (
             NoMemory,
             params(ParamsError::Io {
                 path: path(),
