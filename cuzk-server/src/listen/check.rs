@@ -98,8 +98,8 @@ mod tests {
             ),
             // An address for documentation, which no machine has.
             (
-                "listen = []\nhttp = \"192.0.2.255:7\"\n".to_owned(),
-                Some("server.http: cannot listen on tcp://192.0.2.255:7"),
+                "listen = []\nhttp = \"203.0.113.77:7\"\n".to_owned(),
+                Some("server.http: cannot listen on tcp://203.0.113.77:7"),
             ),
             (
                 "listen = [\"127.0.0.1:7\"]\nhttp = \"127.0.0.1:7\"\n".to_owned(),
