@@ -102,8 +102,8 @@ mod tests {
         let name = || thread::current().name().map(str::to_owned);
         let name = runtime.block_on(apart("cuzk-apart", name)).unwrap();
         assert_eq!(name.as_deref(), Some("cuzk-apart"));
-        let panicked = runtime.block_on(apart("cuzk-apart", || panic!("for the test")));
-        let panicked = panicked.map(|()| ()).unwrap_err().to_string();
+        let panicked = runtime.block_on(apart::<()>("cuzk-apart", || panic!("for the test")));
+        let panicked = panicked.unwrap_err().to_string();
         assert_eq!(panicked, "the thread cuzk-apart panicked");
     }
 }
