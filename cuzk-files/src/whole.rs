@@ -40,8 +40,18 @@ pub fn read_bounded(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= max_bytes) {
         return Ok(bytes);
     }
-    let problem = format!("the file has more than {max_bytes} bytes; name the right one");
+    let max = size(max_bytes);
+    let problem = format!("the file has more than {max}; name the right one");
     Err(io::Error::new(io::ErrorKind::FileTooLarge, problem))
+}
+
+/// Returns a limit as a user reads it: in MiB if it is a number of them.
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes.is_multiple_of(MIB) {
+        true => format!("{} MiB", bytes / MIB),
+        false => format!("{bytes} bytes"),
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +79,12 @@ mod tests {
             error
                 .to_string()
                 .starts_with("the file has more than 1000 bytes; ")
+        );
+        std::fs::write(&path, vec![7; (1 << 20) + 1]).unwrap();
+        let error = read_bounded(&path, 1 << 20).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the file has more than 1 MiB; "),
+            "{error}"
         );
         let error = read_bounded(directory.path(), 1000).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
