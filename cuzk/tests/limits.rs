@@ -115,15 +115,17 @@ fn another_user(folder: &Path, test: u32) -> Option<String> {
     (may && may_read.is_ok_and(|output| looks(&output))).then_some(id)
 }
 
+/// Says that a test was skipped. The harness keeps back what `eprintln!` writes.
+fn skipped(test: &str) {
+    let line = format!("skipped, it needs to become another user: {test}\n");
+    drop(std::io::stderr().write_all(line.as_bytes()));
+}
+
 #[test]
 fn few_threads_are_an_error_and_no_panic() {
     let folder = prepared();
     let Some(id) = another_user(folder.path(), 0) else {
-        let line =
-            "skipped, it needs to become another user: few_threads_are_an_error_and_no_panic\n";
-        // The harness keeps back what `eprintln!` writes.
-        drop(std::io::stderr().write_all(line.as_bytes()));
-        return;
+        return skipped("few_threads_are_an_error_and_no_panic");
     };
     let mut proved = Vec::new();
     for threads in THREADS {
@@ -150,10 +152,7 @@ fn few_threads_are_an_error_and_no_panic() {
 fn a_daemon_with_few_threads_names_the_limit() {
     let folder = prepared();
     let Some(id) = another_user(folder.path(), 1) else {
-        let line =
-            "skipped, it needs to become another user: a_daemon_with_few_threads_names_the_limit\n";
-        drop(std::io::stderr().write_all(line.as_bytes()));
-        return;
+        return skipped("a_daemon_with_few_threads_names_the_limit");
     };
     for threads in 1..=4 {
         let output = Command::new("prlimit")

@@ -96,7 +96,7 @@ mod tests {
                 format!("listen = [\"{unknown}\"]\n"),
                 Some(cannot_listen.as_str()),
             ),
-            // An address for documentation, which no machine has.
+            // An address for documentation. A machine within that network would have it.
             (
                 "listen = []\nhttp = \"203.0.113.77:7\"\n".to_owned(),
                 Some("server.http: cannot listen on tcp://203.0.113.77:7"),
