@@ -9,36 +9,9 @@
 
 use std::{env, io, sync::Arc};
 
-use benches::{Result, multiples::WithMultiples, study::time};
+use benches::{Result, mimc::Arguments, multiples::WithMultiples, study::time};
 use cuzk_groth16::{Prover, ProvingDevice, compile, params::ToxicWaste, setup};
-use cuzk_kernels::Isa;
 use cuzk_testing::circuits::Mimc;
-
-/// The words of the command line.
-#[derive(Debug, PartialEq)]
-struct Arguments {
-    rows: usize,
-    threads: usize,
-    isa: Isa,
-    with_multiples: bool,
-}
-
-impl Arguments {
-    fn of(words: &[&str]) -> Result<Self> {
-        let (rows, threads, isa, with_multiples) = match *words {
-            [rows, threads] => (rows, threads, Isa::best(), false),
-            [rows, threads, isa] => (rows, threads, isa.parse()?, false),
-            [rows, threads, isa, "multiples"] => (rows, threads, isa.parse()?, true),
-            _ => return Err("usage: mimc ROWS THREADS [ISA [multiples]]".into()),
-        };
-        Ok(Self {
-            rows: rows.parse()?,
-            threads: threads.parse()?,
-            isa,
-            with_multiples,
-        })
-    }
-}
 
 fn main() -> Result<()> {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -80,41 +53,4 @@ fn main() -> Result<()> {
         println!("{:.6}", wall.as_secs_f64());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_has_two_to_four_words() {
-        let of = |isa, with_multiples| Arguments {
-            rows: 62,
-            threads: 3,
-            isa,
-            with_multiples,
-        };
-        for (words, expected) in [
-            ("62 3", of(Isa::best(), false)),
-            ("62 3 auto", of(Isa::best(), false)),
-            ("62 3 portable", of(Isa::PORTABLE, false)),
-            ("62 3 scalar multiples", of(Isa::SCALAR, true)),
-        ] {
-            let words: Vec<&str> = words.split(' ').collect();
-            assert_eq!(Arguments::of(&words).unwrap(), expected, "{words:?}");
-        }
-        for (words, told) in [
-            ("", "usage"),
-            ("62", "usage"),
-            ("62 3 scalar multiple", "usage"),
-            ("62 3 scalar multiples 4", "usage"),
-            ("-62 3", "invalid digit"),
-            ("62 three", "invalid digit"),
-            ("62 3 sse", "unknown instruction set"),
-        ] {
-            let words: Vec<&str> = words.split_terminator(' ').collect();
-            let error = Arguments::of(&words).unwrap_err().to_string();
-            assert!(error.contains(told), "{words:?}: {error}");
-        }
-    }
 }

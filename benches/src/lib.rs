@@ -9,7 +9,7 @@
 //! * [`circuit`], [`porep`], [`msm`], [`g2`] and [`throttled`] for the MSM in G2 and the
 //!   work beside it;
 //! * [`columns`] for sums over the same bases;
-//! * [`stage`] for the stages of a proof;
+//! * [`stage`] for the stages of a proof, and [`mimc`] for the words of an example that makes whole ones;
 //! * [`multiples`] for parameters with multiples of their points;
 //! * [`bound`] for the multiplications that kernels need, and [`multiplication_rate`] for
 //!   those that a core starts a cycle.
@@ -23,6 +23,7 @@ pub mod bound;
 pub mod circuit;
 pub mod columns;
 pub mod g2;
+pub mod mimc;
 pub mod mode;
 pub mod msm;
 pub mod multiples;
