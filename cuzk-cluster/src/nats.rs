@@ -179,11 +179,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    /// The example of the client library.
+    const SEED: &str = "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY";
+
     #[test]
     fn credentials_are_a_jwt_with_its_seed_or_a_seed_alone() {
         let accepted = |text: &str| with_credentials(ConnectOptions::new(), text).is_ok();
-        // The example of the client library.
-        let seed = "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY";
+        let seed = SEED;
         assert!(accepted(seed) && accepted(&format!("# a worker\n{seed}\n")));
         let jwt = "-----BEGIN NATS USER JWT-----\na.b.c\n------END NATS USER JWT------\n";
         let of_nsc = format!(
@@ -193,5 +195,20 @@ mod tests {
         for bad in ["", "SU", jwt, &seed.to_lowercase(), &seed[1..], "password"] {
             assert!(!accepted(bad), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_file_of_credentials_is_read_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("worker.creds");
+        let told = || check_credentials(&path).unwrap_err().to_string();
+        let missing = told();
+        std::fs::write(&path, "password").unwrap();
+        let wrong = told();
+        for error in [missing, wrong] {
+            assert!(error.contains("worker.creds"), "{error}");
+        }
+        std::fs::write(&path, SEED).unwrap();
+        check_credentials(&path).unwrap();
     }
 }
