@@ -73,7 +73,11 @@ fn ended_within(patience: Duration, child: Child) -> Output {
     });
     let output = child.wait_with_output().unwrap();
     drop(ends);
-    assert!(!watch.join().unwrap(), "it did not end: {}", stderr(&output));
+    assert!(
+        !watch.join().unwrap(),
+        "it did not end: {}",
+        stderr(&output)
+    );
     output
 }
 
@@ -81,7 +85,10 @@ fn ended_within(patience: Duration, child: Child) -> Output {
 #[should_panic(expected = "it did not end")]
 fn a_command_that_does_not_end_fails_the_test() {
     let mut sleeps = Command::new("sleep");
-    sleeps.arg("600").stdout(Stdio::piped()).stderr(Stdio::piped());
+    sleeps
+        .arg("600")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     ended_within(Duration::from_millis(100), sleeps.spawn().unwrap());
 }
 

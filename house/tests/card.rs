@@ -65,16 +65,32 @@ fn a_failed_step_on_a_card_is_named_and_ends_with_1() {
     let (passed, none) = (format!("echo '{PASSED}'"), format!("echo '{NONE}'"));
     for (cuzk, dual, missed) in [
         (cuzk, &*passed, None),
-        (cuzk, "echo 'test result: FAILED. 0 passed; 1 failed'; exit 101", Some("dual")),
+        (
+            cuzk,
+            "echo 'test result: FAILED. 0 passed; 1 failed'; exit 101",
+            Some("dual"),
+        ),
         (cuzk, &none, Some("dual")),
-        (fails, &passed, Some("porep load porep-streamed porep-b-g2-cpu")),
-        ("exit 1", &passed, Some("hidden porep load porep-streamed porep-b-g2-cpu winning shape-24 shape-25")),
+        (
+            fails,
+            &passed,
+            Some("porep load porep-streamed porep-b-g2-cpu"),
+        ),
+        (
+            "exit 1",
+            &passed,
+            Some("hidden porep load porep-streamed porep-b-g2-cpu winning shape-24 shape-25"),
+        ),
     ] {
         let output = packed.run(cuzk, dual);
         let text = String::from_utf8(output.stdout).unwrap();
         let last = text.lines().last().unwrap_or_default();
         let told = last.strip_prefix("== failed or skipped: ");
         assert_eq!(told, missed, "{cuzk}, {dual}: {text}");
-        assert_eq!(output.status.code(), Some(missed.is_some().into()), "{text}");
+        assert_eq!(
+            output.status.code(),
+            Some(missed.is_some().into()),
+            "{text}"
+        );
     }
 }

@@ -33,7 +33,9 @@ fn unbounded(text: &str, bound: &str) -> Vec<String> {
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
     let near = |at: usize| {
-        let from = (0..=at.saturating_sub(NEAR)).rev().find(|at| line.is_char_boundary(*at));
+        let from = (0..=at.saturating_sub(NEAR))
+            .rev()
+            .find(|at| line.is_char_boundary(*at));
         let to = (at + NEAR..).find(|at| *at >= line.len() || line.is_char_boundary(*at));
         line[from.unwrap()..to.unwrap().min(line.len())].to_owned()
     };
@@ -47,18 +49,38 @@ fn interleavings_are_claimed_with_the_bound_of_the_model() {
     let top = top();
     let bound = bound(&top.text(Path::new(MODEL)).unwrap());
     let docs = std::fs::read_dir(top.0.join("docs")).unwrap();
-    let docs = docs.map(|entry| entry.unwrap().path().strip_prefix(&top.0).unwrap().to_owned());
+    let docs = docs.map(|entry| {
+        entry
+            .unwrap()
+            .path()
+            .strip_prefix(&top.0)
+            .unwrap()
+            .to_owned()
+    });
     let docs = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
-    let pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "benches/README.md", ".ci/run"];
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "benches/README.md",
+        ".ci/run",
+    ];
     let pages = pages.into_iter().map(Into::into).chain(docs);
     let sources = source_files(&top).unwrap().into_iter();
     let sources = sources.filter(|path| path.starts_with("cuzk-scheduler"));
     let mut claims = 0;
     for path in pages.chain(sources) {
         let text = top.text(&path).unwrap();
-        claims += CLAIMS.iter().map(|claim| text.matches(claim).count()).sum::<usize>();
+        claims += CLAIMS
+            .iter()
+            .map(|claim| text.matches(claim).count())
+            .sum::<usize>();
         let unbounded = unbounded(&text, &bound);
-        assert!(unbounded.is_empty(), "{}: say {bound:?}: {unbounded:#?}", path.display());
+        assert!(
+            unbounded.is_empty(),
+            "{}: say {bound:?}: {unbounded:#?}",
+            path.display()
+        );
     }
     assert!(claims > 4, "only {claims} claims are found");
 }
@@ -69,7 +91,10 @@ fn a_claim_without_the_bound_is_found() {
     assert_eq!(bound, "at most three preemptions");
     let good = "/// Every interleaving with at most\n/// three preemptions.";
     assert!(unbounded(good, &bound).is_empty());
-    for wrong in ["Every interleaving is tried.", "interleavings with at most two preemptions"] {
+    for wrong in [
+        "Every interleaving is tried.",
+        "interleavings with at most two preemptions",
+    ] {
         assert_eq!(unbounded(wrong, &bound).len(), 1, "{wrong}");
     }
 }
@@ -81,6 +106,9 @@ fn the_documents_name_the_list_of_unsafe_files() {
     for page in ["ARCHITECTURE.md", "docs/contributing.md"] {
         let text = top.text(Path::new(page)).unwrap();
         assert!(text.contains("house/unsafe-files.txt"), "{page}");
-        assert!(!text.contains("few, named files"), "{page}: the list is not short");
+        assert!(
+            !text.contains("few, named files"),
+            "{page}: the list is not short"
+        );
     }
 }

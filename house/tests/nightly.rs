@@ -49,7 +49,10 @@ impl Repository {
         let commit = [&name[..], &["commit", "--quiet", "--message", "A"]].concat();
         let git = [vec!["init", "--quiet"], vec!["add", "--all"], commit];
         let done = git.iter().all(|arguments| {
-            let git = Command::new("git").args(arguments).current_dir(&here.0).output();
+            let git = Command::new("git")
+                .args(arguments)
+                .current_dir(&here.0)
+                .output();
             git.is_ok_and(|output| output.status.success())
         });
         done.then_some(here)
@@ -63,7 +66,10 @@ impl Repository {
         let path = std::env::var("PATH").unwrap();
         Command::new("bash")
             .args([".ci/nightly", step])
-            .env("PATH", format!("{}:{path}", self.0.join("programs").display()))
+            .env(
+                "PATH",
+                format!("{}:{path}", self.0.join("programs").display()),
+            )
             .current_dir(&self.0)
             .output()
             .unwrap()
@@ -92,6 +98,8 @@ fn a_step_that_runs_no_test_fails_and_has_no_row() {
     let output = repository.run("bellperson", &passed);
     assert!(output.status.success(), "{output:?}");
     let row = repository.page();
-    let row = row.lines().find(|line| line.starts_with("| bellperson | 20"));
+    let row = row
+        .lines()
+        .find(|line| line.starts_with("| bellperson | 20"));
     assert!(row.is_some_and(|row| row.contains("2 passed")), "{row:?}");
 }

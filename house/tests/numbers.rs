@@ -311,12 +311,19 @@ fn is_commands_only(cell: &str) -> bool {
 /// Returns what is wrong with a command of Cargo: it names a target or a test that is not there.
 fn problem_of_cargo(command: &str, files: &[(String, String)]) -> Option<String> {
     let words: Vec<_> = command.split_whitespace().collect();
-    let folders = [("--test", "tests"), ("--bench", "benches"), ("--example", "examples")];
+    let folders = [
+        ("--test", "tests"),
+        ("--bench", "benches"),
+        ("--example", "examples"),
+    ];
     for pair in words.windows(2) {
         let Some((_, folder)) = folders.iter().find(|(option, _)| *option == pair[0]) else {
             continue;
         };
-        let ends = [format!("{folder}/{}.rs", pair[1]), format!("{folder}/{}/main.rs", pair[1])];
+        let ends = [
+            format!("{folder}/{}.rs", pair[1]),
+            format!("{folder}/{}/main.rs", pair[1]),
+        ];
         let is_it = |path: &str| ends.iter().any(|end| path.ends_with(end.as_str()));
         if !files.iter().any(|(path, _)| is_it(path)) {
             return Some(format!("no {} {}", pair[0], pair[1]));
@@ -330,8 +337,7 @@ fn problem_of_cargo(command: &str, files: &[(String, String)]) -> Option<String>
         let mut names = functions.filter_map(|rest| rest.split('(').next());
         names.any(|of| of.contains(name))
     };
-    (is_name && !files.iter().any(|(_, text)| has_test(text)))
-        .then(|| format!("no test {name}"))
+    (is_name && !files.iter().any(|(_, text)| has_test(text))).then(|| format!("no test {name}"))
 }
 
 /// Lines of the sources that a command prints have the figure. Scripts, their steps, targets and
@@ -341,7 +347,9 @@ fn each_command_of_a_figure_can_be_run() {
     let top = top();
     let nightly = top.text(Path::new(".ci/nightly")).unwrap();
     let paths = source_files(&top).unwrap();
-    let rust = paths.iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let rust = paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"));
     let files: Vec<_> = rust
         .map(|path| (path.to_str().unwrap().to_owned(), top.text(path).unwrap()))
         .collect();
@@ -351,17 +359,27 @@ fn each_command_of_a_figure_can_be_run() {
             !commands.is_empty() || row.commands.starts_with("the commands "),
             "{row:?}"
         );
-        let all: Option<Vec<_>> = commands.iter().map(|command| printed(command, &top)).collect();
+        let all: Option<Vec<_>> = commands
+            .iter()
+            .map(|command| printed(command, &top))
+            .collect();
         if let Some(all) = all.filter(|_| is_commands_only(&row.commands)) {
             for figure in row.figures.iter().flatten() {
                 let text = all.join("\n");
-                assert!(says(&text, figure), "{}: {figure} is not in: {text}", row.page);
+                assert!(
+                    says(&text, figure),
+                    "{}: {figure} is not in: {text}",
+                    row.page
+                );
             }
         }
         for command in commands {
             let words: Vec<_> = command.split_whitespace().collect();
             let said = printed(command, &top);
-            assert!(said.is_none_or(|text| !text.is_empty()), "{command}: prints nothing");
+            assert!(
+                said.is_none_or(|text| !text.is_empty()),
+                "{command}: prints nothing"
+            );
             if words[0] == "cargo" {
                 assert_eq!(problem_of_cargo(command, &files), None, "{command}");
             }
@@ -379,13 +397,21 @@ fn each_command_of_a_figure_can_be_run() {
 #[test]
 fn a_figure_that_a_source_does_not_say_is_found() {
     for (text, right, wrong) in [
-        ("const LEASE: Duration = Duration::from_secs(30);", "30 s", "60 s"),
+        (
+            "const LEASE: Duration = Duration::from_secs(30);",
+            "30 s",
+            "60 s",
+        ),
         ("const PEEK_BYTES: usize = 4 << 10;", "4 KiB", "4 MiB"),
         ("const CHANCE_MAX: f64 = 0.05;", "5 %", "50 %"),
         ("    0.001, 1_200.0,", "1 ms", "1.2 s"),
         ("    0.001, 1_200.0,", "20 minutes", "12 minutes"),
         ("# with 24 GiB of memory", "24 GiB", "24 GB"),
-        ("pub const PROOFS_MAX: usize = 1 << 14;", "16,384 proofs", "16 proofs"),
+        (
+            "pub const PROOFS_MAX: usize = 1 << 14;",
+            "16,384 proofs",
+            "16 proofs",
+        ),
     ] {
         assert!(says(text, right), "{text}: {right}");
         assert!(!says(text, wrong), "{text}: {wrong}");
@@ -395,9 +421,15 @@ fn a_figure_that_a_source_does_not_say_is_found() {
 #[test]
 fn a_command_of_cargo_with_a_mistake_is_found() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
-    let files = [file("a/tests/kinds/main.rs", "#[test]\nfn one_partition() {}"), file("a/benches/b.rs", "")];
+    let files = [
+        file("a/tests/kinds/main.rs", "#[test]\nfn one_partition() {}"),
+        file("a/benches/b.rs", ""),
+    ];
     let problem = |command| problem_of_cargo(command, &files);
-    assert_eq!(problem("cargo test --workspace --test kinds -- --nocapture one_part"), None);
+    assert_eq!(
+        problem("cargo test --workspace --test kinds -- --nocapture one_part"),
+        None
+    );
     assert_eq!(problem("cargo bench -p a --bench b"), None);
     assert!(problem("cargo test --workspace --test kind -- one_part").is_some());
     assert!(problem("cargo test --workspace --test kinds -- two_part").is_some());

@@ -34,14 +34,23 @@ const EXCEPTIONS: [(&str, usize, &str); 5] = [
         2,
         "expects that multiples are refused",
     ),
-    ("cuzk-kernels/src/ntt/domain.rs", 1, "a larger size for fast kernels"),
-    ("cuzk/src/commands/doctor/instructions.rs", 1, "expects another finding"),
+    (
+        "cuzk-kernels/src/ntt/domain.rs",
+        1,
+        "a larger size for fast kernels",
+    ),
+    (
+        "cuzk/src/commands/doctor/instructions.rs",
+        1,
+        "expects another finding",
+    ),
 ];
 
 /// Returns the part of a source that belongs to tests.
 fn of_tests<'a>(path: &Path, text: &'a str) -> &'a str {
     let mut parts = path.components().map(|part| part.as_os_str());
-    let is_of_tests = parts.any(|part| part == "tests" || part == "tests.rs" || part == "simulation");
+    let is_of_tests =
+        parts.any(|part| part == "tests" || part == "tests.rs" || part == "simulation");
     if is_of_tests || path.starts_with("cuzk-testing") {
         return text;
     }

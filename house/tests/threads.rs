@@ -23,11 +23,15 @@ fn count(text: &str) -> usize {
 /// Returns true for sources of the programs and libraries. Tests have files of their own, too.
 fn is_shipped(path: &Path) -> bool {
     let is_of_tests = |part: &str| ["tests", "tests.rs", "simulation", "examples"].contains(&part);
-    let mut parts = path.components().filter_map(|part| part.as_os_str().to_str());
+    let mut parts = path
+        .components()
+        .filter_map(|part| part.as_os_str().to_str());
     let is_for_development = ["benches", "cuzk-testing", "cuzk-fuzz", "house"];
     parts.clone().any(|part| part == "src")
         && !parts.any(is_of_tests)
-        && !is_for_development.iter().any(|folder| path.starts_with(folder))
+        && !is_for_development
+            .iter()
+            .any(|folder| path.starts_with(folder))
         && path.extension().is_some_and(|extension| extension == "rs")
 }
 
@@ -43,7 +47,11 @@ fn a_thread_that_panics_counts_and_one_of_a_test_does_not() {
 fn threads_that_cannot_be_started_are_errors() {
     let top = top();
     let mut counts = BTreeMap::new();
-    for path in source_files(&top).unwrap().into_iter().filter(|path| is_shipped(path)) {
+    for path in source_files(&top)
+        .unwrap()
+        .into_iter()
+        .filter(|path| is_shipped(path))
+    {
         let count = count(&top.text(&path).unwrap());
         counts.insert(path.to_str().unwrap().to_owned(), count);
     }

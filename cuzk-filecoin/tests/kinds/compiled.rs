@@ -75,7 +75,11 @@ fn winning_post_of_32_gib_unfolds_to_its_rows() {
 #[test]
 #[ignore = "ten CPU minutes"]
 fn the_larger_circuits_of_32_gib_unfold_to_their_rows() {
-    for kind in [ProofKind::SnapDeals, ProofKind::Porep, ProofKind::WindowPost] {
+    for kind in [
+        ProofKind::SnapDeals,
+        ProofKind::Porep,
+        ProofKind::WindowPost,
+    ] {
         assert_unfolds_to_what_was_compiled(kind);
         println!("{kind} of 32 GiB: its rows are those that were compiled");
     }
