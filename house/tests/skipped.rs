@@ -9,7 +9,7 @@ use std::path::Path;
 use house::sources::Sources;
 use house::workspace::{source_files, top};
 
-/// The ways past `cuzk_kernels::testing`. What `eprintln!` writes, the test harness keeps back.
+/// The ways past `cuzk_kernels::testing`. The test harness keeps back the lines of `eprintln!`.
 const WAYS: [&str; 7] = [
     "Isa::ifma()",
     "Isa::avx2()",
