@@ -44,6 +44,25 @@ const UNITS: [(&str, f64); 31] = [
     ("messages", 1.0),
 ];
 
+/// Numbers in words, which count before these units.
+const WORDS: [(&str, f64); 14] = [
+    ("two", 2.0),
+    ("three", 3.0),
+    ("four", 4.0),
+    ("five", 5.0),
+    ("six", 6.0),
+    ("seven", 7.0),
+    ("eight", 8.0),
+    ("nine", 9.0),
+    ("ten", 10.0),
+    ("twelve", 12.0),
+    ("fifteen", 15.0),
+    ("twenty", 20.0),
+    ("thirty", 30.0),
+    ("sixty", 60.0),
+];
+const UNITS_OF_WORDS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
+
 /// Sizes of sectors, of a number of the field and of a proof. They are names.
 const NAMES: [&str; 7] = [
     "2 KiB",
@@ -103,6 +122,14 @@ impl Row {
     }
 }
 
+/// Returns the value of a number in words.
+fn value_of(word: &str) -> Option<f64> {
+    let mut words = WORDS.iter();
+    words
+        .find(|(name, _)| *name == word)
+        .map(|(_, value)| *value)
+}
+
 fn is_number(word: &str) -> bool {
     let digits = |byte: u8| byte.is_ascii_digit() || byte == b',' || byte == b'.';
     word.starts_with(|first: char| first.is_ascii_digit()) && word.bytes().all(digits)
@@ -126,7 +153,10 @@ fn figures(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, unit) in words.iter().enumerate().skip(1) {
         // A number that ends a clause has no unit after it.
-        let is_number_before = is_number(&words[at - 1]) && !raw[at - 1].ends_with([',', ';', ')']);
+        let before = &words[at - 1];
+        let is_word = UNITS_OF_WORDS.contains(&unit.as_str()) && value_of(before).is_some();
+        let is_number_before =
+            (is_number(before) || is_word) && !raw[at - 1].ends_with([',', ';', ')']);
         if size_of(unit).is_none() || !is_number_before {
             continue;
         }
@@ -295,7 +325,8 @@ fn says(text: &str, figure: &str) -> bool {
     let size = size_of(unit).unwrap();
     let values = values(text);
     let is_said = |number: &str| {
-        let number: f64 = number.replace(',', "").parse().unwrap();
+        let parsed = || number.replace(',', "").parse().unwrap();
+        let number: f64 = value_of(number).unwrap_or_else(parsed);
         let is_it = |value: &f64| (value / (number * size) - 1.0).abs() < 1e-9;
         values.iter().any(is_it)
     };
@@ -407,6 +438,7 @@ fn a_figure_that_a_source_does_not_say_is_found() {
         ("    0.001, 1_200.0,", "1 ms", "1.2 s"),
         ("    0.001, 1_200.0,", "20 minutes", "12 minutes"),
         ("# with 24 GiB of memory", "24 GiB", "24 GB"),
+        ("Duration::from_secs(300)", "five minutes", "five seconds"),
         (
             "pub const PROOFS_MAX: usize = 1 << 14;",
             "16,384 proofs",
@@ -444,7 +476,14 @@ fn figures_are_found_in_prose_and_tables() {
         ["5 s", "2 to 3.5 MB", "7 %"]
     );
     assert_eq!(found("| witness | 0.16 s and 95 MB |"), ["0.16 s", "95 MB"]);
-    assert!(found("A sector of 32 GiB has 10 partitions, of s 2.").is_empty());
+    assert_eq!(
+        found("A sector of 32 GiB has 10 partitions, of s 2."),
+        ["10 partitions"]
+    );
+    assert_eq!(
+        found("It waits for five seconds, in two lines."),
+        ["five seconds"]
+    );
     let page = "# T\n\n## A b, c\n5 s\n```\n6 s\n```\n7 s by `cuzk bench x`\n";
     let figures = page_figures("p", page);
     assert_eq!(figures.len(), 1);
