@@ -112,3 +112,41 @@ fn the_documents_name_the_list_of_unsafe_files() {
         );
     }
 }
+
+/// Returns the value of a constant such as `const ROUNDS: usize = 6;` or `= 1 << 11;`, as the power of
+/// two that is shifted, or as the number.
+fn number_after(text: &str, start: &str) -> u32 {
+    let (_, rest) = text.split_once(start).unwrap();
+    let (number, _) = rest.split_once(';').unwrap();
+    let number = number.rsplit("<< ").next().unwrap();
+    number.trim().parse().unwrap()
+}
+
+/// The chance with which the subgroup check overlooks a point is that of its constants.
+#[test]
+fn the_bound_of_the_subgroup_check_is_that_of_its_constants() {
+    let top = top();
+    let text = top
+        .text(Path::new("cuzk-kernels/src/msm/subgroup.rs"))
+        .unwrap();
+    let buckets = number_after(&text, "const BUCKETS: usize = 1 ");
+    let rounds = number_after(&text, "const ROUNDS: usize = ");
+    let bound = format!("at most 2^-{}", buckets * rounds);
+    for page in ["docs/command-line.md", "cuzk-kernels/src/msm/subgroup.rs"] {
+        let text = top.text(Path::new(page)).unwrap();
+        assert!(text.contains(&bound), "{page}: say {bound:?}");
+    }
+}
+
+/// The page counts the bugs that can be planted.
+#[test]
+fn as_many_bugs_can_be_planted_as_the_page_says() {
+    let top = top();
+    let text = top.text(Path::new("cuzk-core/src/planted.rs")).unwrap();
+    let (_, rest) = text.split_once("pub(crate) enum Plant {\n").unwrap();
+    let (bugs, _) = rest.split_once("\n}").unwrap();
+    let bugs = bugs.lines().filter(|line| !line.trim().starts_with("//"));
+    assert_eq!(bugs.count(), 15, "change the number of the page, too");
+    let page = top.text(Path::new("ARCHITECTURE.md")).unwrap();
+    assert!(page.contains("`planted.rs` has fifteen bugs"));
+}
