@@ -362,13 +362,22 @@ fn problem_of_cargo(command: &str, files: &[(String, String)]) -> Option<String>
     }
     // The last word of a run of tests is a part of the names of tests.
     let name = words.last()?;
-    let is_name = words[1] == "test" && words.contains(&"--") && name.contains('_');
-    let has_test = |text: &str| {
-        let functions = text.split("fn ").skip(1);
-        let mut names = functions.filter_map(|rest| rest.split('(').next());
-        names.any(|of| of.contains(name))
+    if words[1] != "test" || !words.contains(&"--") || !name.contains('_') {
+        return None;
+    }
+    let functions = files.iter().flat_map(|(_, text)| text.split("fn ").skip(1));
+    let is_it = |rest: &&str| {
+        let named = rest.split('(').next();
+        named.is_some_and(|of| of.contains(name))
     };
-    (is_name && !files.iter().any(|(_, text)| has_test(text))).then(|| format!("no test {name}"))
+    let bodies: Vec<_> = functions.filter(is_it).collect();
+    let is_silent =
+        words.contains(&"--nocapture") && !bodies.iter().any(|body| body.contains("println!"));
+    match (bodies.is_empty(), is_silent) {
+        (true, _) => Some(format!("no test {name}")),
+        (false, true) => Some(format!("the test {name} prints nothing")),
+        (false, false) => None,
+    }
 }
 
 /// Lines of the sources that a command prints have the figure. Scripts, their steps, targets and
@@ -454,7 +463,10 @@ fn a_figure_that_a_source_does_not_say_is_found() {
 fn a_command_of_cargo_with_a_mistake_is_found() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let files = [
-        file("a/tests/kinds/main.rs", "#[test]\nfn one_partition() {}"),
+        file(
+            "a/tests/kinds/main.rs",
+            "#[test]\nfn one_partition() { println!(); }\nfn in_silence() {}",
+        ),
         file("a/benches/b.rs", ""),
     ];
     let problem = |command| problem_of_cargo(command, &files);
@@ -465,6 +477,7 @@ fn a_command_of_cargo_with_a_mistake_is_found() {
     assert_eq!(problem("cargo bench -p a --bench b"), None);
     assert!(problem("cargo test --workspace --test kind -- one_part").is_some());
     assert!(problem("cargo test --workspace --test kinds -- two_part").is_some());
+    assert!(problem("cargo test --workspace --test kinds -- --nocapture in_silence").is_some());
     assert!(problem("cargo bench --bench c").is_some());
 }
 
