@@ -70,15 +70,15 @@ fn a_failed_step_on_a_card_is_named_and_ends_with_1() {
             "echo 'test result: FAILED. 0 passed; 1 failed'; exit 101",
             Some("dual"),
         ),
-        (cuzk, &none, Some("dual")),
+        (cuzk, &*none, Some("dual")),
         (
             fails,
-            &passed,
+            &*passed,
             Some("porep load porep-streamed porep-b-g2-cpu"),
         ),
         (
             "exit 1",
-            &passed,
+            &*passed,
             Some("hidden porep load porep-streamed porep-b-g2-cpu winning shape-24 shape-25"),
         ),
     ] {
