@@ -100,11 +100,10 @@ fn mutated_proofs_are_rejected() {
         Ok(())
     };
     let is_expected = |rejection: &Rejection| {
-        let is_of_proof = matches!(
+        matches!(
             rejection,
             Rejection::Length { .. } | Rejection::Encoding { .. } | Rejection::Equation { .. }
-        );
-        is_of_proof
+        )
     };
     let corpus = corpus("proofs").with(answer.clone());
     corpus.fuzz_decoder("proofs", 500, decode, is_expected);
