@@ -1,6 +1,9 @@
 //! Bad descriptions and loads are errors that name the file and the key.
 #![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
 
+use std::path::Path;
+
+use cuzk_fuzz::Corpus;
 use cuzk_plan::PlanError;
 use cuzk_plan::load::Load;
 use cuzk_plan::machine::{Instructions, Machine};
@@ -186,4 +189,55 @@ fn work_without_memory_or_costs_is_told() {
     let machine = Machine::parse("seed.toml", MACHINE).unwrap();
     let error = Report::new(&machine, Some(&load)).unwrap_err().to_string();
     assert!(error.contains("costs.winning-post"), "{error}");
+}
+
+/// Pieces of a description.
+const WORDS: [&[u8]; 7] = [
+    b"= nan",
+    b"= -1",
+    b"= 1e308",
+    b"= [[",
+    b"\n[cpu]\n",
+    b"= true",
+    b"= 9223372036854775807",
+];
+
+fn corpus(name: &str) -> Corpus {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    Corpus::read(folder.join(name)).with_words(&WORDS)
+}
+
+fn is_of_the_input(error: &PlanError) -> bool {
+    matches!(error, PlanError::Syntax { .. } | PlanError::Value { .. })
+}
+
+/// A machine that is read can be written, and is read again.
+#[test]
+fn mutated_machines_are_read_or_errors_of_the_input() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/machines");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    // The order decides which file is mutated when.
+    paths.sort();
+    let corpus = paths.iter().fold(corpus("machines"), |corpus, path| {
+        corpus.with(std::fs::read(path).unwrap())
+    });
+    let decode = |input: &[u8]| {
+        let text = String::from_utf8_lossy(input);
+        Machine::parse("test", &text).map(|machine| {
+            let written = machine.to_toml().unwrap();
+            Machine::parse("test", &written).unwrap();
+        })
+    };
+    corpus.fuzz_decoder("machines", 2_000, decode, is_of_the_input);
+}
+
+#[test]
+fn mutated_loads_are_read_or_errors_of_the_input() {
+    let corpus = corpus("loads").with(LOAD);
+    let decode = |input: &[u8]| {
+        let text = String::from_utf8_lossy(input);
+        Load::parse("test", &text).map(|load| assert!(load.kinds().count() <= 4))
+    };
+    corpus.fuzz_decoder("loads", 2_000, decode, is_of_the_input);
 }

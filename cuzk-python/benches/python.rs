@@ -103,7 +103,7 @@ fn compare(engine: &Engine, python: &mut Python) -> Result<()> {
 
 fn main() -> Result<()> {
     if !python::has_python() {
-        eprintln!("skipped, for want of Python 3.9: the bench of Python");
+        cuzk_testing::skipped("Python 3.9", "the bench of Python");
         return Ok(());
     }
     let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));

@@ -10,7 +10,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use cuzk_server::life::notify;
@@ -33,6 +33,19 @@ fn child(name: &str) -> Command {
         command.env_remove(variable);
     }
     command
+}
+
+/// Checks that a child's test has passed. A process that finds no test of the name succeeds, too.
+fn passed(output: &Output) {
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[should_panic(expected = "0 passed")]
+fn a_child_without_a_test_has_not_passed() {
+    passed(&child("nothing").output().unwrap());
 }
 
 /// Prints a line that the test reads.
@@ -149,8 +162,7 @@ fn systemd_is_told_each_step() {
 
 #[test]
 fn a_daemon_without_systemd_says_nothing() {
-    let output = child("talking").output().unwrap();
-    assert!(output.status.success());
+    passed(&child("talking").output().unwrap());
 }
 
 #[test]
@@ -158,7 +170,7 @@ fn a_socket_that_is_gone_costs_a_message_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let output = child("talking").env("NOTIFY_SOCKET", path).output();
-    assert!(output.unwrap().status.success());
+    passed(&output.unwrap());
 }
 
 struct Idle;

@@ -19,6 +19,9 @@ pub mod pairs;
 pub mod pools;
 pub mod python;
 pub mod simulated;
+mod skipped;
+
+pub use skipped::skipped;
 
 pub use cuzk_fuzz as fuzz;
 
@@ -33,7 +36,6 @@ use cuzk_groth16::aggregate::{InnerProductSrs, write_new_srs};
 use cuzk_groth16::params::{
     GenerateOptions, LoadedParams, ParamCache, ParameterFiles, write_multiples,
 };
-use cuzk_kernels::Isa;
 use tempfile::TempDir;
 
 /// A file of the bundled sector of 2 KiB.
@@ -208,10 +210,13 @@ pub fn params_of(kind: ProofKind, circuit: &Circuit, folder: &Path) -> Arc<Loade
 }
 
 /// Puts multiples of the bases of a circuit's parameters beside those in `folder`. Returns
-/// true if this machine has instructions that use them.
+/// true if this machine has instructions that use them, and reports the test as skipped otherwise.
 #[must_use]
+#[track_caller]
 pub fn prepare_params(kind: ProofKind, cache: &Path, folder: &Path) -> bool {
-    let Some(isa) = Isa::ifma() else { return false };
+    let Some(isa) = cuzk_kernels::testing::ifma() else {
+        return false;
+    };
     let circuit = circuit_with_params(kind, cache);
     let params = params_of(kind, &circuit, folder);
     let (program, densities) = (circuit.program(), circuit.densities());

@@ -4,6 +4,7 @@
 //! met its own, so that neither is measured while it is alone. The invariant: a side
 //! that fails ends both, and no thread is left behind.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,11 +68,17 @@ pub fn alone<E: Send>(side: Side<'_, E>) -> Result<Duration, E> {
 /// second side runs on the calling thread, the first on another.
 ///
 /// # Errors
-/// The first side's error, else the second's.
-pub fn beside<E: Send>(first: Side<'_, E>, second: Side<'_, E>) -> Result<[Duration; 2], E> {
+/// The first side's error, else the second's. `no_thread` makes the error of a system that has no
+/// thread left.
+pub fn beside<E: Send>(
+    first: Side<'_, E>,
+    second: Side<'_, E>,
+    no_thread: impl FnOnce(io::Error) -> E,
+) -> Result<[Duration; 2], E> {
     let (first, second) = (&first, &second);
     thread::scope(|scope| {
-        let thread = scope.spawn(|| first.repeat(Some(second)));
+        let started = thread::Builder::new().spawn_scoped(scope, || first.repeat(Some(second)));
+        let thread = started.map_err(no_thread)?;
         let second = second.repeat(Some(first));
         match thread.join() {
             Ok(first) => Ok([first?, second?]),
@@ -95,7 +102,7 @@ mod tests {
         let (fast, slow) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (fast_work, slow_work) = (|| sleep(&fast, 1), || sleep(&slow, 50));
         let [fast_time, slow_time] =
-            beside(Side::new(1, &fast_work), Side::new(2, &slow_work)).unwrap();
+            beside(Side::new(1, &fast_work), Side::new(2, &slow_work), |_| ()).unwrap();
         assert_eq!(slow.into_inner(), 2);
         assert!(fast.into_inner() > 2);
         assert!(fast_time < slow_time && slow_time >= Duration::from_millis(50));
@@ -114,9 +121,9 @@ mod tests {
         let count = AtomicUsize::new(0);
         let fails = || Err("as it must");
         let works = || sleep(&count, 1).map_err(|()| "never");
-        let failing = beside(Side::new(1, &fails), Side::new(3, &works));
+        let failing = beside(Side::new(1, &fails), Side::new(3, &works), |_| "never");
         assert_eq!(failing, Err("as it must"));
-        let failing = beside(Side::new(3, &works), Side::new(1, &fails));
+        let failing = beside(Side::new(3, &works), Side::new(1, &fails), |_| "never");
         assert_eq!(failing, Err("as it must"));
     }
 }

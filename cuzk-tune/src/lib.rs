@@ -24,7 +24,7 @@
 //!
 //! let fast = || Ok::<(), std::io::Error>(());
 //! let slow = || Ok(std::thread::sleep(std::time::Duration::from_millis(1)));
-//! let [fast_time, slow_time] = beside(Side::new(1, &fast), Side::new(3, &slow))?;
+//! let [fast_time, slow_time] = beside(Side::new(1, &fast), Side::new(3, &slow), |error| error)?;
 //! assert!(fast_time < slow_time);
 //! assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
 //! # Ok::<(), std::io::Error>(())

@@ -10,6 +10,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ use serde_json::Value;
 
 /// Proofs of one command: a few seconds of work.
 const REQUESTS: usize = 30;
+
+/// The time after which a command that was to end hangs.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn param_cache() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parameters");
@@ -50,6 +54,42 @@ fn send(signal: &str, child: &Child) {
     let id = child.id().to_string();
     let sent = Command::new("kill").args([signal, &id]).status().unwrap();
     assert!(sent.success());
+}
+
+/// Returns what a command wrote until its end. One that does not end is killed, and fails the test.
+fn ended(child: Child) -> Output {
+    ended_within(PATIENCE, child)
+}
+
+fn ended_within(patience: Duration, child: Child) -> Output {
+    let id = child.id().to_string();
+    let (ends, end) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let is_late = end.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
+        if is_late {
+            Command::new("kill").args(["-KILL", &id]).status().unwrap();
+        }
+        is_late
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ends);
+    assert!(
+        !watch.join().unwrap(),
+        "it did not end: {}",
+        stderr(&output)
+    );
+    output
+}
+
+#[test]
+#[should_panic(expected = "it did not end")]
+fn a_command_that_does_not_end_fails_the_test() {
+    let mut sleeps = Command::new("sleep");
+    sleeps
+        .arg("600")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    ended_within(Duration::from_millis(100), sleeps.spawn().unwrap());
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -165,7 +205,7 @@ fn each_request_has_its_object_whatever_a_signal_left_of_it() {
     let child = command.arg("--json").spawn().unwrap();
     wait_until("a proof", || work.made() > 0);
     send("-TERM", &child);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("stopped by SIGTERM"), "{said}");
@@ -194,7 +234,7 @@ fn what_is_stopped_goes_on_with_the_same_command() {
     // More are proved meanwhile, it depends on the machine how many.
     wait_until("a proof", || work.made() > 0);
     send("-TERM", &child);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("stopped by SIGTERM"), "{said}");
@@ -214,7 +254,7 @@ fn what_is_stopped_goes_on_with_the_same_command() {
         .map(|n| std::fs::read(work.out(n)).ok())
         .collect();
 
-    let output = work.prove(true).wait_with_output().unwrap();
+    let output = ended(work.prove(true));
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(work.made(), REQUESTS);
     work.check_files();
@@ -232,7 +272,7 @@ fn what_has_no_name_is_said_to_be_lost() {
     let child = work.prove(false);
     work.wait_until_begun();
     send("-INT", &child);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(said.contains("stopped by SIGINT"), "{said}");
@@ -284,11 +324,13 @@ fn a_second_signal_ends_it_at_once() {
         thread::sleep(Duration::from_secs(1));
         send("-TERM", &child);
         // Two that come at once are one.
+        let started = Instant::now();
         while signals == 2 && child.try_wait().unwrap().is_none() {
+            assert!(started.elapsed() < PATIENCE, "a second signal ends it");
             send("-TERM", &child);
             thread::sleep(Duration::from_millis(50));
         }
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
         // It says so when it has waited for the engine; which a second one does not let it.
         assert_eq!(stderr(&output).contains("stopped by"), signals == 1);
@@ -314,7 +356,7 @@ fn a_measurement_ends_at_once() {
     let mut bench = cuzk(&param_cache());
     // This one has its engine in its own process.
     bench.args(["bench", "engine", "--kind", "window-post"]);
-    let mut child = bench.args(["--runs", "1000"]).spawn().unwrap();
+    let child = bench.args(["--runs", "1000"]).spawn().unwrap();
     let tasks = Path::new("/proc").join(child.id().to_string()).join("task");
     let is_engines = |name: &str| name.starts_with("cuzk-synth");
     wait_until("an engine runs", || {
@@ -323,7 +365,7 @@ fn a_measurement_ends_at_once() {
         names.any(|name| name.is_ok_and(|name| is_engines(&name)))
     });
     send("-TERM", &child);
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(ended(child).status.code(), Some(143));
 }
 
 /// Sends a signal once half a gigabyte is on its way.
@@ -342,7 +384,7 @@ fn stopped_while_it_makes_parameters(arguments: &[&str]) {
         assert!(started.elapsed() < Duration::from_secs(60), "it ends");
         thread::sleep(Duration::from_millis(5));
     }
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("stopped by SIGTERM"), "{said}");
@@ -374,7 +416,7 @@ fn a_demo_says_what_it_leaves_whenever_a_signal_comes() {
         wait_until(moment, || files(moment) > 0);
         assert_eq!(child.try_wait().unwrap(), None, "it proves after that");
         send("-TERM", &child);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(143), "{moment}: {said}");
         let is_made = files("params") + files("vk") == 2;
@@ -410,7 +452,7 @@ fn multiples_that_a_signal_stops_leave_nothing() {
         files("circuit") > 0 && files("partial") > 0
     });
     send("-INT", &child);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert_eq!(files("partial"), 0, "{said}");
@@ -429,7 +471,7 @@ fn a_demo_is_not_told_of_options_that_it_does_not_have() {
     // It comes to the file.
     thread::sleep(Duration::from_secs(1));
     send("-TERM", &child);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("nothing of it is kept"), "{said}");
@@ -461,7 +503,7 @@ fn a_request_that_nobody_writes_does_not_keep_a_signal_waiting() {
     }
     // Without effect where it has ended.
     child.kill().unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("request.json was not read"), "{said}");
@@ -492,7 +534,7 @@ fn a_pipe_that_nobody_reads_does_not_keep_a_signal_waiting() {
     // The one that nobody reads is made meanwhile, or is said to be lost.
     thread::sleep(Duration::from_millis(500));
     send("-TERM", &child);
-    let output = child.wait_with_output().unwrap();
+    let output = ended(child);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(143), "{said}");
     assert!(said.contains("proof-0"), "{said}");
@@ -521,7 +563,7 @@ fn what_a_killed_sealing_left_is_removed_by_the_next() {
     killed.kill().unwrap();
     assert_eq!(killed.wait().unwrap().signal(), Some(9));
     assert_eq!(scratch().len(), 2);
-    let sealed = vanilla("2KiB").wait_with_output().unwrap();
+    let sealed = ended(vanilla("2KiB"));
     assert!(sealed.status.success(), "{}", stderr(&sealed));
     assert_eq!(scratch().len(), 1, "one is in use");
     assert!(living.try_wait().unwrap().is_none());
@@ -549,7 +591,7 @@ fn a_sealing_that_a_signal_ends_leaves_nothing() {
                 .any(|name| temporary.path().join(name).join("replica").exists())
         });
         send(signal, &child);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(
@@ -583,7 +625,7 @@ fn a_circuit_that_a_signal_stops_is_not_there() {
         let child = build.spawn().unwrap();
         wait_until_it_looks(&child);
         send(signal, &child);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(code), "{said}");
         let left = "porep-32GiB: the compiled circuit is not made, and nothing of it is kept";
@@ -621,7 +663,7 @@ fn a_result_that_nobody_takes_and_a_request_that_nobody_writes_are_left_at_a_sig
         // It comes to the pipe.
         thread::sleep(Duration::from_secs(2));
         send("-INT", &child);
-        let output = child.wait_with_output().unwrap();
+        let output = ended(child);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(130), "{said}");
         assert!(

@@ -91,10 +91,10 @@ fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
 }
 
 /// Returns a number of a user that has no process. Only the system's first user becomes
-/// another. The limit counts all threads of a user, so each of the two tests has its own user.
+/// another. The limit counts all threads of a user, so each of the three tests has its own user.
 fn another_user(folder: &Path, test: u32) -> Option<String> {
-    assert!(test < 2);
-    let id = (100_000 + 2 * std::process::id() + test).to_string();
+    assert!(test < 3);
+    let id = (100_000 + 3 * std::process::id() + test).to_string();
     let as_other = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
     let may_run = Command::new(as_other[0])
         .args(&as_other[1..])
@@ -172,6 +172,48 @@ fn a_daemon_with_few_threads_names_the_limit() {
         assert!(told.contains("[CUZK-0012]"), "{threads}: {told}");
         assert!(told.contains("ulimit -u"), "{threads}: {told}");
         assert_eq!(output.status.code(), Some(1), "{threads}: {told}");
+    }
+}
+
+/// Commands that have no engine. Rayon would start threads for what runs in no pool, and panics where
+/// it gets none.
+#[test]
+fn commands_with_few_threads_are_an_error_and_no_panic() {
+    let folder = prepared();
+    let Some(id) = another_user(folder.path(), 2) else {
+        return skipped("commands_with_few_threads_are_an_error_and_no_panic");
+    };
+    let made = prove(&["env"], folder.path(), 0);
+    assert!(made.status.success(), "{made:?}");
+    let (request, proof) = (request(), folder.path().join("proof-0"));
+    let [request, proof] = [&request, &proof].map(|path| path.to_str().unwrap());
+    for command in [
+        &["verify", "--request", request, "--proof", proof][..],
+        &["synth", "--request", request, "--check"],
+        &["bench", "witness", "--kind", "window-post", "--runs", "1"],
+    ] {
+        let mut ended_well = false;
+        for threads in [1, 2, 3, 4, 5, 6, 8, 12, 200] {
+            let output = Command::new("prlimit")
+                .arg(format!("--nproc={threads}"))
+                .args(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
+                .arg(env!("CARGO_BIN_EXE_cuzk"))
+                .args(command)
+                .arg("--config")
+                .arg(folder.path().join("cuzk.toml"))
+                .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(!told.contains("panicked"), "{command:?} {threads}: {told}");
+            ended_well = output.status.success();
+            if !ended_well {
+                assert_eq!(output.status.code(), Some(1), "{threads}: {told}");
+                assert!(told.contains("[CUZK-0012]"), "{threads}: {told}");
+            }
+        }
+        assert!(ended_well, "{command:?} does not end well on 200 threads");
     }
 }
 

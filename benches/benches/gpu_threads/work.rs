@@ -112,7 +112,7 @@ impl Work {
             Ok(match question {
                 "sum" => (alone(msms)?, zero),
                 "other" => (zero, alone(others)?),
-                _ => beside(msms, others)?.into(),
+                _ => beside(msms, others, Into::into)?.into(),
             })
         };
         let ((times, wall), usage) = Counters::open().count(|| time(work))?;

@@ -34,7 +34,7 @@ fn costs(cores: usize) -> Costs {
 /// `the_rate_of_long_inputs_is_printed` of `tests/nats` prints it.
 const SENDING_US: u64 = 10_000;
 
-/// The processor time for the verification of a proof, as `cuzk bench verify` prints it.
+/// The processor time for the verification of a proof, as `cuzk prove --verbose` prints it.
 const VERIFYING_US: u64 = 3_000;
 
 /// Returns the partitions a second of so many workers.

@@ -54,6 +54,7 @@ pub(crate) fn copy_params(kind: ProofKind, folder: &Path) {
 
 /// Puts multiples of the bases of a circuit's parameters beside those in a folder.
 /// Returns true if this machine has instructions that use them.
+#[track_caller]
 pub(crate) fn prepare_params(kind: ProofKind, folder: &Path) -> bool {
     cuzk_testing::prepare_params(kind, &param_cache(), folder)
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blstrs::G1Affine;
 use cuzk_core::config::Devices;
 use cuzk_core::engine::serve_one_command;
 use cuzk_core::scheduler::priority::Priority;
@@ -13,7 +12,6 @@ use cuzk_filecoin::ProofKind;
 use cuzk_groth16::backend::footprint::{READING_BYTES, circuit_bytes, partition_bytes};
 use cuzk_groth16::params::{MappedMultiples, Shapes, multiples_path};
 use cuzk_kernels::Isa;
-use cuzk_kernels::msm::WithMultiples;
 use tempfile::TempDir;
 
 use crate::common::device::{Scripted, engine_on};
@@ -150,7 +148,7 @@ fn multiples_that_come_while_the_engine_runs_are_used() {
 /// Without anybody's preparing: later proofs use what the first one had made.
 #[test]
 fn multiples_are_made_of_kinds_that_are_to_have_them() {
-    if G1Affine::row_bytes(Isa::best(), 1).is_none() {
+    if cuzk_kernels::testing::ifma().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

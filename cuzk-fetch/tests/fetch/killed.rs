@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use cuzk_fetch::fetch;
 
@@ -14,6 +15,9 @@ use crate::{NAME, listed, made, options, run_whole};
 const CHILD: &str = "CUZK_FETCH_TEST_CHILD";
 
 const FILE_BYTES: usize = 3_000_000;
+
+/// The time after which a child that was to fetch has ended before.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The ranges that are under way at once.
 const JOBS: usize = 4;
@@ -61,7 +65,7 @@ fn after_a_kill_only_ranges_under_way_come_again() {
             .spawn()
             .unwrap();
         for _ in 0..JOBS {
-            stalled.recv().unwrap();
+            stalled.recv_timeout(PATIENCE).unwrap();
         }
         child.kill().unwrap();
         child.wait().unwrap();

@@ -70,6 +70,20 @@ fn a_mark_in_front_of_a_file_is_not_a_part_of_it() {
     }
 }
 
+/// The page for authors of requests says where the sector comes from.
+#[test]
+fn the_sector_is_the_one_that_the_page_names() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/requests.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (name, _) in REQUESTS.iter().filter(|(name, _)| *name != "porep-c1.json") {
+        let request: serde_json::Value = serde_json::from_slice(&bundled(name)).unwrap();
+        let sectors = request["public_sectors"].as_array();
+        let number = sectors.map_or(&request["sector_number"], |all| &all[0]["sector_number"]);
+        let named = format!("number {number} of miner {}", request["miner_id"]);
+        assert!(page.contains(&named), "{name}: {named}");
+    }
+}
+
 /// The checked memory finds nothing in circuits that are right. Their rows read the
 /// variables that the compiled circuit reads.
 #[test]

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use cuzk_filecoin::verify::{Rejection, Verdict, verify};
 use cuzk_filecoin::{AggregateRequest, Error, ProofKind, ProofRequest, decode, decode_partition};
+use cuzk_groth16::params::ParamCache;
 use cuzk_testing::fuzz::Corpus;
 
 fn corpus(name: &str) -> Corpus {
@@ -78,4 +80,31 @@ fn mutated_requests_to_aggregate_are_read_or_errors_of_the_input() {
     let corpus = corpus("aggregates").with(aggregate.to_json());
     let corpus = corpus.with_words(&WORDS);
     corpus.fuzz_decoder("requests to aggregate", 10_000, decode, Error::is_input);
+}
+
+/// The bytes that `cuzk verify` reads: no other proof is valid.
+#[test]
+fn mutated_proofs_are_rejected() {
+    let kind = ProofKind::WindowPost;
+    let cache = cuzk_testing::param_cache(env!("CARGO_TARGET_TMPDIR"));
+    let _made = cuzk_testing::circuit_with_params(kind, &cache);
+    let files = cuzk_testing::files(kind);
+    let key = ParamCache::new(cache).verifying_key(&files).unwrap();
+    let statement = decode(&cuzk_testing::bundled_request(kind)).unwrap();
+    let answer = crate::verify::known_answer(kind);
+    let decode = |input: &[u8]| -> Result<(), Rejection> {
+        match verify(&*statement, input, &key).unwrap() {
+            Verdict::Valid => assert_eq!(input, answer),
+            Verdict::Invalid(rejection) => return Err(rejection),
+        }
+        Ok(())
+    };
+    let is_expected = |rejection: &Rejection| {
+        matches!(
+            rejection,
+            Rejection::Length { .. } | Rejection::Encoding { .. } | Rejection::Equation { .. }
+        )
+    };
+    let corpus = corpus("proofs").with(answer.clone());
+    corpus.fuzz_decoder("proofs", 500, decode, is_expected);
 }

@@ -13,7 +13,7 @@ use cuzk_groth16::params::ParamCache;
 use cuzk_testing::own_process::{given, run_in_own_process};
 
 /// A proof of the bundled request of `kind`, over the tests' parameters.
-fn known_answer(kind: ProofKind) -> Vec<u8> {
+pub(crate) fn known_answer(kind: ProofKind) -> Vec<u8> {
     let answers: BTreeMap<String, String> =
         serde_json::from_str(cuzk_testing::KNOWN_ANSWERS).unwrap();
     let digits = answers[&kind.to_string()].as_bytes().chunks(2);

@@ -214,28 +214,28 @@ mod tests {
 
     #[test]
     fn encoded_points_are_read_in_g1() {
-        if let Some(token) = Avx2::detect() {
+        if let Some(token) = crate::testing::avx2() {
             check_encodings(G1::new(token));
         }
     }
 
     #[test]
     fn encoded_points_are_read_in_g2() {
-        if let Some(token) = Avx2::detect() {
+        if let Some(token) = crate::testing::avx2() {
             check_encodings(G2::new(token));
         }
     }
 
     #[test]
     fn g1_additions_agree_with_the_group_law() {
-        if let Some(token) = Avx2::detect() {
+        if let Some(token) = crate::testing::avx2() {
             check_kernel(G1::new(token));
         }
     }
 
     #[test]
     fn g2_additions_agree_with_the_group_law() {
-        if let Some(token) = Avx2::detect() {
+        if let Some(token) = crate::testing::avx2() {
             check_kernel(G2::new(token));
         }
     }

@@ -110,7 +110,6 @@ fn words_of([a, b, c, d, e, f]: &[__m256i; LIMBS]) -> [__m256i; 4] {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Avx2;
     use super::*;
     use crate::arithmetic::GROUP_ORDER;
 
@@ -160,7 +159,7 @@ mod tests {
             residues in prop::array::uniform4(residue()),
             multiples in prop::array::uniform4(-60..=60_i32),
         ) {
-            if Avx2::detect().is_some() {
+            if crate::testing::avx2().is_some() {
                 // SAFETY: the processor has the instructions.
                 unsafe { check(residues, multiples) }
             }

@@ -189,7 +189,6 @@ fn words_of([a, b, c, d]: [__m256i; 4]) -> [__m256i; 3] {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Avx2;
     use super::super::limbs::carried;
     use super::*;
     use crate::arithmetic::CHARACTERISTIC;
@@ -303,7 +302,7 @@ mod tests {
             (value, is_multiple, is_residue) in near_a_multiple(),
             lane in 0..LANES,
         ) {
-            if Avx2::detect().is_some() {
+            if crate::testing::avx2().is_some() {
                 // SAFETY: the processor has the instructions.
                 let kinds = unsafe { kinds(value, lane) };
                 prop_assert_eq!(kinds, [is_residue, is_multiple]);
@@ -315,7 +314,7 @@ mod tests {
             residues in prop::array::uniform4(residue()),
             multiples in prop::array::uniform4(-6..=6_i32),
         ) {
-            if Avx2::detect().is_some() {
+            if crate::testing::avx2().is_some() {
                 // SAFETY: the processor has the instructions.
                 unsafe { check(residues, multiples) }
             }

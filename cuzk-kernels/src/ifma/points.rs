@@ -79,6 +79,10 @@ pub(super) fn decode<C: Coordinate>(
 
 /// Reads encoded points. Returns true if all are on the curve. Points whose x is zero are refused,
 /// as blst does: their order is three.
+///
+/// All limbs of the equation are compared. A forger can make the lowest limb fit. The other limbs take
+/// 3 of 33 ns a point in G1, and 4 of 113 ns in G2. That was measured once with and without them in
+/// turns, for 2^12 points on one thread of a busy Intel Xeon (family 6, model 207).
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
 fn decode_group<C: Coordinate>(
     token: Ifma,

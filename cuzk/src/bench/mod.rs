@@ -28,8 +28,9 @@ use self::args::BenchStage;
 use self::comparison::{Comparison, text};
 
 use crate::commands::Context;
-use crate::failure::{Failure, failed};
+use crate::failure::Failure;
 use crate::output;
+use crate::threads::none_left;
 
 pub(crate) fn run(context: &Context, args: &Bench) -> Result<(), Failure> {
     if args.svg.is_some() && args.stage != BenchStage::Interventions {
@@ -77,7 +78,7 @@ fn measure(
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
-        .map_err(failed)?;
+        .map_err(|error| none_left(&std::io::Error::other(error)))?;
     let isa = context.config.cpu.isa;
     pool.install(|| match args.stage {
         BenchStage::Pce => circuit::pce(args),

@@ -65,13 +65,14 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let of_file =
         |error: cuzk_filecoin::Error| Failure::from(error).of(output::shown(&args.request));
-    let job = decode(&request).map_err(of_file)?;
+    // Outside of a pool, rayon starts one of its own, and panics where there is no thread for it.
+    let pool = context.config.synthesis.pool()?;
+    let job = pool.install(|| decode(&request)).map_err(of_file)?;
     check_partition(args.partition, job.partitions())?;
     check_cache(&context.config.srs.param_cache)?;
     let doing = Doing::begin("getting the compiled circuit");
     let circuit = circuits::cached(job.circuit(), &context.config.srs.param_cache)?;
     drop(doing);
-    let pool = context.config.synthesis.pool()?;
     let isa = context.config.cpu.isa;
 
     let started = Instant::now();

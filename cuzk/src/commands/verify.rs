@@ -9,6 +9,7 @@ use cuzk_core::error::ErrorCode;
 use cuzk_filecoin::verify::{PARTITION_PROOF_BYTES, Verdict, verify};
 use cuzk_filecoin::{ProofRequest, Statement, decode, reference};
 use cuzk_groth16::params::ParamCache;
+use rayon::ThreadPool;
 use serde::Serialize;
 
 use super::{Context, PROOF_MAX_BYTES, read, read_request};
@@ -41,11 +42,13 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let proof = read(&args.proof, PROOF_MAX_BYTES)?;
     let of_file = |error: cuzk_filecoin::Error| Failure::from(error).of(shown(&args.request));
-    let job = decode(&request).map_err(of_file)?;
+    // Outside of a pool, rayon starts one of its own, and panics where there is no thread for it.
+    let pool = context.config.synthesis.pool()?;
+    let job = pool.install(|| decode(&request)).map_err(of_file)?;
     let proofs_bytes = job.partitions() * PARTITION_PROOF_BYTES;
-    let mut verdict = verdict_on(context, &request, &*job, &proof)?;
+    let mut verdict = verdict_on((context, &pool), &request, &*job, &proof)?;
     if args.reference && verdict.is_valid() {
-        verdict = reference::verify(&request, &proof)?;
+        verdict = pool.install(|| reference::verify(&request, &proof))?;
     }
     let problem = match verdict {
         Verdict::Valid => None,
@@ -81,7 +84,7 @@ pub(crate) fn run(context: &Context, args: &Verify) -> Result<(), Failure> {
 
 /// Verifies the proofs of a request's partitions, or the aggregate of a non-interactive PoRep.
 fn verdict_on(
-    context: &Context,
+    (context, pool): (&Context, &ThreadPool),
     request: &ProofRequest,
     job: &dyn Statement,
     proof: &[u8],
@@ -92,12 +95,11 @@ fn verdict_on(
         && proof.len() != job.partitions() * PARTITION_PROOF_BYTES
     {
         let keys = AggregationKeys::new(config);
-        let pool = config.synthesis.pool()?;
         let verify = || verify_non_interactive(config, &keys, porep, job, proof);
         return Ok(pool.install(verify)?);
     }
     let key = ParamCache::new(&config.srs.param_cache)
         .verifying_key(&circuits::parameter_files(job.circuit())?)
         .map_err(cuzk_core::Error::from)?;
-    Ok(verify(job, proof, &key)?)
+    Ok(pool.install(|| verify(job, proof, &key))?)
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::field::{Column, Constants, Field as _};
 use super::super::limbs::{Base, COLUMNS, CONSTANTS, LIMBS, Work};
 use super::super::scalar_limbs::{LIMBS as SCALAR_LIMBS, SCALAR_CONSTANTS, ScalarWork};
-use super::super::{Avx2, GROUPS, LANES};
+use super::super::{GROUPS, LANES};
 use super::*;
 
 /// The limbs of one number.
@@ -201,7 +201,7 @@ proptest! {
         b in prop::array::uniform4(number(47)),
         then in prop::array::uniform4(number(47)),
     ) {
-        if Avx2::detect().is_some() {
+        if crate::testing::avx2().is_some() {
             // SAFETY: the processor has the instructions.
             unsafe { check(a, b, then) }
         }
@@ -212,7 +212,7 @@ proptest! {
         a in prop::array::uniform4(number(48)),
         b in prop::array::uniform4(number(47)),
     ) {
-        if Avx2::detect().is_some() {
+        if crate::testing::avx2().is_some() {
             // SAFETY: the processor has the instructions.
             unsafe { check(a, b, [[0.0; LIMBS]; LANES]) }
         }
@@ -223,7 +223,7 @@ proptest! {
         a in prop::array::uniform4(scalar(48)),
         b in prop::array::uniform4(scalar(42)),
     ) {
-        if Avx2::detect().is_some() {
+        if crate::testing::avx2().is_some() {
             // SAFETY: the processor has the instructions.
             unsafe { check_scalars(a, b) }
         }
@@ -231,7 +231,7 @@ proptest! {
 
     #[test]
     fn squares_are_products(a in prop::array::uniform4(number(47))) {
-        if Avx2::detect().is_some() {
+        if crate::testing::avx2().is_some() {
             // SAFETY: the processor has the instructions.
             unsafe { check_square(a) }
         }

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use cuzk_core::timeline::device_use;
@@ -13,6 +14,7 @@ use super::gpu::Gpu;
 use super::subject::Subject;
 use crate::failure::{Failure, failed};
 use crate::memory::rss_bytes;
+use crate::threads::none_left;
 
 /// The number of proofs after which a load is taken as steady.
 const WARM: usize = 50;
@@ -117,15 +119,17 @@ impl Workers<'_> {
     fn prove_all(&self) -> Result<(), Failure> {
         let (pending, ready) = channel();
         let ready = &Mutex::new(ready);
-        std::thread::scope(|scope| {
-            let mut threads: Vec<_> = (0..2)
-                .map(|_| {
-                    let pending = pending.clone();
-                    scope.spawn(move || self.start_all(&pending))
-                })
-                .collect();
+        thread::scope(|scope| {
+            let named = || thread::Builder::new();
+            let mut threads = Vec::new();
+            for _ in 0..2 {
+                let pending = pending.clone();
+                threads.push(named().spawn_scoped(scope, move || self.start_all(&pending)));
+                threads.push(named().spawn_scoped(scope, move || self.finish_all(ready)));
+            }
             drop(pending);
-            threads.extend((0..2).map(|_| scope.spawn(move || self.finish_all(ready))));
+            let threads: Result<Vec<_>, _> = threads.into_iter().collect();
+            let threads = threads.map_err(|error| none_left(&error))?;
             threads.into_iter().try_for_each(|thread| {
                 let ended = thread.join();
                 ended.unwrap_or_else(|_| Err(failed("a worker of the load panicked")))

@@ -16,6 +16,7 @@ use crate::bench::engine::engine_config;
 use crate::commands::demo::bundled_request;
 use crate::commands::{Context, for_one_command};
 use crate::failure::{Failure, failed};
+use crate::threads::none_left;
 
 /// The number of proofs that each caller asks for, one after the other. It is large enough
 /// that all callers have a proof in flight for most of the time.
@@ -171,7 +172,9 @@ impl Running {
             Ok::<_, Failure>(spans)
         };
         thread::scope(|scope| {
-            let callers: Vec<_> = (0..callers).map(|_| scope.spawn(caller)).collect();
+            let start = |_| thread::Builder::new().spawn_scoped(scope, caller);
+            let callers: Result<Vec<_>, _> = (0..callers).map(start).collect();
+            let callers = callers.map_err(|error| none_left(&error))?;
             let mut spans = Vec::new();
             for caller in callers {
                 match caller.join() {

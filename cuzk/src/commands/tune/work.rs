@@ -26,6 +26,7 @@ use crate::commands::Context;
 use crate::commands::demo::bundled_request;
 use crate::commands::params::check_cache;
 use crate::failure::{Failure, failed};
+use crate::threads::none_left;
 
 /// The number of different bases. Longer lists repeat them, which makes no difference to a
 /// cache.
@@ -184,7 +185,8 @@ impl Work {
             for (pool, (_, point)) in pools.iter().zip(&mut sweep.points) {
                 let msm = || self.msm(pool);
                 let msm_alone = alone(Side::new(QUOTA, &msm))?;
-                let [msm_beside, other] = beside(Side::new(QUOTA, &msm), side())?;
+                let sums = Side::new(QUOTA, &msm);
+                let [msm_beside, other] = beside(sums, side(), |error| none_left(&error))?;
                 point.alone_s.push(msm_alone.as_secs_f64());
                 point.beside_s.push(msm_beside.as_secs_f64());
                 point.other_beside_s.push(other.as_secs_f64());

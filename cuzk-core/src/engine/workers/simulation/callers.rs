@@ -11,7 +11,7 @@ use rand::Rng;
 
 use super::bench::{KINDS, id};
 use super::checks::{Tracked, Violation};
-use super::disk::{Row, Trouble};
+use super::disk::{Row, Trouble, pass};
 use super::request::{Flaw, Request};
 use super::steps::Done;
 use super::world::World;
@@ -21,12 +21,13 @@ use crate::engine::status::Status;
 use crate::engine::submission::submit_request;
 use crate::job::{JobOptions, JobState, Owner as _, priority_of};
 
-const TROUBLES: [Trouble; 5] = [
+const TROUBLES: [Trouble; 6] = [
     Trouble::None,
     Trouble::Full,
     Trouble::Torn,
     Trouble::Flaky,
     Trouble::Flaky,
+    Trouble::Slow,
 ];
 
 impl World<'_> {
@@ -42,12 +43,12 @@ impl World<'_> {
             16..19 => self.set_priority(),
             19..23 => {
                 let time = Duration::from_millis(self.rng.gen_range(0..10_000));
-                self.pass(time);
+                pass(time);
                 Ok(())
             }
             23 if self.faults.leaps => {
                 let time = Duration::from_secs(self.rng.gen_range(0..3600));
-                self.pass(time);
+                pass(time);
                 self.set_wall();
                 Ok(())
             }
@@ -87,7 +88,7 @@ impl World<'_> {
     fn submit(&mut self) -> Done {
         // No two jobs come at the same time, so that their order is known.
         let passed = Duration::from_nanos(self.rng.gen_range(1..1_000_000));
-        self.pass(passed);
+        pass(passed);
         let mut request = Request::random(&mut self.rng, self.faults.flaws);
         let mut options = JobOptions::default();
         if self.rng.gen_bool(0.5) {
@@ -160,7 +161,7 @@ impl World<'_> {
         let Submission {
             request, options, ..
         } = submission;
-        let disk_fails = self.disk.lock().trouble != Trouble::None;
+        let disk_fails = !matches!(self.disk.lock().trouble, Trouble::None | Trouble::Slow);
         let is_right = match error {
             Error::Busy { .. } => !submission.fits && !submission.can_wait(),
             Error::Conflict { .. } => self.is_of_another(submission),

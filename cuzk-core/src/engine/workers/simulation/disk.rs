@@ -1,4 +1,4 @@
-//! A journal on a simulated disk, which can be full, and can fail in the midst of a write.
+//! A journal on a simulated disk, which can be full or slow, and can fail in the midst of a write.
 //!
 //! Not the file of `cuzk-journal`, whose own tests break it: this is a model of what that
 //! crate promises. The invariants:
@@ -9,15 +9,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use cuzk_journal::{
     Accepted, DamagedJob, End, JobOptions, JournalError, PendingJob, Resumable, State,
 };
 use cuzk_scheduler::clock;
+use cuzk_scheduler::clock::simulated::{Time, set};
 
 use crate::engine::jobs::recorder::Store;
 
 type StoreResult<T> = Result<T, JournalError>;
+
+/// The longest time that a write of a slow disk takes.
+const SLOW_MS: u64 = 20_000;
 
 /// The state of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub(super) enum Trouble {
     Torn,
     /// Every other write or so fails, and nothing of it is there.
     Flaky,
+    /// Every write succeeds, and takes up to [`SLOW_MS`].
+    Slow,
 }
 
 /// A job on the disk.
@@ -48,9 +55,10 @@ pub(super) struct Row {
 pub(super) struct Content {
     pub(super) rows: BTreeMap<String, Row>,
     pub(super) trouble: Trouble,
-    /// The writes, and those that failed.
+    /// The writes, those that failed, and those that took long.
     writes: u64,
     pub(super) failures: u64,
+    pub(super) slow: u64,
     next_sequence: u64,
     /// Jobs whose acceptance failed, and which are there.
     in_doubt: BTreeSet<String>,
@@ -93,10 +101,16 @@ impl Content {
     fn write<T>(&mut self, change: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
         self.writes += 1;
         // Bits of a multiple of the golden ratio are as good as any.
+        let random = self.writes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let fails = match self.trouble {
             Trouble::None => false,
             Trouble::Full | Trouble::Torn => true,
-            Trouble::Flaky => self.writes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1,
+            Trouble::Flaky => random >> 31 == 1,
+            Trouble::Slow => {
+                self.slow += 1;
+                pass(Duration::from_millis(random % SLOW_MS));
+                false
+            }
         };
         if !fails {
             for id in std::mem::take(&mut self.in_doubt) {
@@ -115,6 +129,14 @@ impl Content {
         let unknown = || JournalError::Unknown { id: id.to_owned() };
         self.rows.get_mut(id).ok_or_else(unknown)
     }
+}
+
+/// Lets time pass on both clocks.
+pub(super) fn pass(time: Duration) {
+    set(Some(Time {
+        monotonic: clock::now() + time,
+        wall: clock::wall() + time,
+    }));
 }
 
 fn failure() -> JournalError {

@@ -25,6 +25,7 @@ pub(super) struct Report {
     pub(super) given_up: u64,
     pub(super) trials: u64,
     pub(super) disk_failures: u64,
+    pub(super) slow_writes: u64,
     pub(super) kills: u64,
     /// A digest of the usage after every step.
     trail: u64,
@@ -32,7 +33,7 @@ pub(super) struct Report {
 
 impl Report {
     /// Returns the counts with their names.
-    pub(super) fn counts(&self) -> [(&'static str, u64); 14] {
+    pub(super) fn counts(&self) -> [(&'static str, u64); 15] {
         [
             ("accepted", self.accepted),
             ("refused", self.refused),
@@ -47,6 +48,7 @@ impl Report {
             ("given up", self.given_up),
             ("on probation", self.trials),
             ("failed writes", self.disk_failures),
+            ("slow writes", self.slow_writes),
             ("kills", self.kills),
         ]
     }
@@ -66,6 +68,7 @@ impl Report {
         sum(&mut self.given_up, other.given_up);
         sum(&mut self.trials, other.trials);
         sum(&mut self.disk_failures, other.disk_failures);
+        sum(&mut self.slow_writes, other.slow_writes);
         sum(&mut self.kills, other.kills);
         sum(&mut self.trail, other.trail);
     }

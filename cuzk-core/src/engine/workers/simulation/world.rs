@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant, SystemTime};
 
+use cuzk_scheduler::clock;
 use cuzk_scheduler::clock::simulated::{Time, set};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use super::bench::Bench;
 use super::checks::{Tracked, Violation};
 use super::device::{Deed, FAULTS};
-use super::disk::{SimulatedDisk, Trouble};
+use super::disk::{SimulatedDisk, Trouble, pass};
 use super::life::{Life, Sizes};
 use super::report::Report;
 use super::request::Request;
@@ -111,7 +112,6 @@ pub(super) struct World<'b> {
     pub(super) report: Report,
     /// True once the faults have ended.
     is_ending: bool,
-    now: Time,
 }
 
 impl<'b> World<'b> {
@@ -142,7 +142,6 @@ impl<'b> World<'b> {
             failed_on: HashSet::new(),
             report: Report::default(),
             is_ending: false,
-            now,
         }
     }
 
@@ -150,12 +149,15 @@ impl<'b> World<'b> {
     pub(super) fn run(mut self) -> Result<Report, Violation> {
         for _ in 0..STEPS {
             let passed = Duration::from_nanos(self.rng.gen_range(0..200_000_000));
-            self.pass(passed);
+            pass(passed);
             self.any_step()?;
             self.check()?;
         }
         self.end()?;
-        self.report.disk_failures = self.disk.lock().failures;
+        let disk = self.disk.lock();
+        self.report.disk_failures = disk.failures;
+        self.report.slow_writes = disk.slow;
+        drop(disk);
         Ok(self.report)
     }
 
@@ -166,7 +168,7 @@ impl<'b> World<'b> {
         self.disk.lock().trouble = Trouble::None;
         self.life.core.dispatch.drain(false);
         for _ in 0..ROUNDS {
-            self.pass(ROUND);
+            pass(ROUND);
             self.every_worker()?;
             if self.is_done() {
                 break;
@@ -186,22 +188,16 @@ impl<'b> World<'b> {
         all_over && usage.running + usage.waiting == 0 && self.life.is_at_rest()
     }
 
-    /// Lets time pass on both clocks.
-    pub(super) fn pass(&mut self, time: Duration) {
-        self.now.monotonic += time;
-        self.now.wall += time;
-        set(Some(self.now));
-    }
-
     /// Sets the wall clock.
     pub(super) fn set_wall(&mut self) {
         let day_s = 24 * 3600;
         let most = Duration::from_secs(self.rng.gen_range(0..day_s));
-        match self.rng.gen_bool(0.5) {
-            true => self.now.wall += most,
-            false => self.now.wall -= most,
-        }
-        set(Some(self.now));
+        let wall = match self.rng.gen_bool(0.5) {
+            true => clock::wall() + most,
+            false => clock::wall() - most,
+        };
+        let monotonic = clock::now();
+        set(Some(Time { monotonic, wall }));
     }
 
     /// Decides what a device does with a partition.
@@ -223,12 +219,12 @@ impl<'b> World<'b> {
             longest_ms = 300_000;
         }
         let takes = Duration::from_millis(self.rng.gen_range(0..longest_ms));
-        Some(self.now.monotonic + takes)
+        Some(clock::now() + takes)
     }
 
     /// Returns true if a call's answer is due.
     pub(super) fn is_due(&self, answers: Option<Instant>) -> bool {
-        answers.map_or(self.is_ending, |at| at <= self.now.monotonic)
+        answers.map_or(self.is_ending, |at| at <= clock::now())
     }
 
     /// Kills the process at this moment, and starts it again.

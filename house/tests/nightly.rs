@@ -1,0 +1,105 @@
+//! `.ci/nightly` run in a repository of its own, with a Cargo that only says what it is told.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failure in a test fails the test")]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use house::workspace::top;
+
+/// The steps that run tests by their names, and need nothing else.
+const STEPS: [&str; 10] = [
+    "bellperson",
+    "documents",
+    "killed",
+    "activation",
+    "soak",
+    "flood",
+    "differential",
+    "simulation",
+    "engine",
+    "circuits",
+];
+
+/// The end of a run of Cargo in which no test has the name.
+const NONE: &str = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 13 filtered out; \
+                    finished in 0.00s";
+
+/// A repository with the script and its page.
+struct Repository(PathBuf);
+
+impl Repository {
+    /// Returns none where there is no git.
+    fn new(name: &str) -> Option<Self> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::remove_dir_all(&folder).ok();
+        for file in [".ci/nightly", "docs/nightly.md"] {
+            let to = folder.join(file);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(top().0.join(file), to).unwrap();
+        }
+        fs::create_dir_all(folder.join("programs")).unwrap();
+        fs::write(folder.join(".gitignore"), "programs\ntarget\n").unwrap();
+        let here = Self(folder);
+        let name = ["-c", "user.name=a", "-c", "user.email=a@localhost"];
+        let commit = [&name[..], &["commit", "--quiet", "--message", "A"]].concat();
+        let git = [vec!["init", "--quiet"], vec!["add", "--all"], commit];
+        let done = git.iter().all(|arguments| {
+            let git = Command::new("git")
+                .args(arguments)
+                .current_dir(&here.0)
+                .output();
+            git.is_ok_and(|output| output.status.success())
+        });
+        done.then_some(here)
+    }
+
+    /// Runs a step with a Cargo that prints a text.
+    fn run(&self, step: &str, cargo: &str) -> Output {
+        let program = self.0.join("programs/cargo");
+        fs::write(&program, format!("#!/bin/sh\necho '{cargo}'\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        Command::new("bash")
+            .args([".ci/nightly", step])
+            .env(
+                "PATH",
+                format!("{}:{path}", self.0.join("programs").display()),
+            )
+            .current_dir(&self.0)
+            .output()
+            .unwrap()
+    }
+
+    fn page(&self) -> String {
+        fs::read_to_string(self.0.join("docs/nightly.md")).unwrap()
+    }
+}
+
+#[test]
+fn a_step_that_runs_no_test_fails_and_has_no_row() {
+    let Some(repository) = Repository::new("nightly") else {
+        let line = "skipped, it needs git: a_step_that_runs_no_test_fails_and_has_no_row\n";
+        return drop(std::io::stderr().write_all(line.as_bytes()));
+    };
+    let before = repository.page();
+    for step in STEPS {
+        let output = repository.run(step, NONE);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{step}: {told}");
+        assert!(told.contains("no test ran"), "{step}: {told}");
+        assert_eq!(repository.page(), before, "{step}");
+    }
+    let passed = NONE.replace("0 passed", "2 passed");
+    let output = repository.run("bellperson", &passed);
+    assert!(output.status.success(), "{output:?}");
+    let row = repository.page();
+    let row = row
+        .lines()
+        .find(|line| line.starts_with("| bellperson | 20"));
+    assert!(row.is_some_and(|row| row.contains("2 passed")), "{row:?}");
+}
