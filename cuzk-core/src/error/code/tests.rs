@@ -42,6 +42,27 @@ fn full_circuit() -> DiskError {
     }
 }
 
+/// The error of a process that may open no more files.
+fn too_many_files() -> io::Error {
+    io::Error::from_raw_os_error(24)
+}
+
+/// The error of parameters that such a process opens.
+fn too_many_files_of_params() -> ParamsError {
+    ParamsError::Io {
+        path: path(),
+        source: too_many_files(),
+    }
+}
+
+/// The error of a compiled circuit that such a process opens.
+fn too_many_files_of_circuit() -> DiskError {
+    DiskError {
+        path: path(),
+        fault: DiskFault::Io(too_many_files()),
+    }
+}
+
 /// The error of a call that waits on a thread of its own, on such a system.
 fn no_thread_apart() -> NoThreads {
     NoThreads {
@@ -168,6 +189,12 @@ fn samples() -> Vec<(ErrorCode, Error)> {
                 source: io::ErrorKind::OutOfMemory.into(),
             }),
         ),
+        (OpenFiles, params(too_many_files_of_params())),
+        (
+            OpenFiles,
+            Error::Groth16(too_many_files_of_circuit().into()),
+        ),
+        (OpenFiles, journal(io(too_many_files()))),
         (
             CircuitFile,
             Error::Groth16(cuzk_groth16::Error::OtherCircuit {
@@ -355,12 +382,12 @@ fn codes_are_numbered_in_order_and_written_with_four_digits() {
 }
 
 /// A user can mend bad input by changing a file, a request or the configuration. Too little
-/// memory, too few threads and a full disk can be mended so, too, and are no bad input.
+/// memory, too few threads or files and a full disk can be mended so, too, and are no bad input.
 #[test]
 fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
     for (code, error) in samples() {
         assert_eq!(ErrorCode::of(&error), code, "{error}");
-        let of_the_machine = [OverBudget, NoMemory, Threads, Output];
+        let of_the_machine = [OverBudget, NoMemory, Threads, Output, OpenFiles];
         let is_input = error.is_input() && !of_the_machine.contains(&code);
         let expected = match code {
             // The backend's error leaves open which file is wrong.
@@ -387,7 +414,9 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
     match code {
         Argument => &["id", "job"],
         Failed => &["witness", "thread"],
-        File | Output | ParametersMissing | JournalInUse | Multiples => &["folder/name"],
+        File | Output | OpenFiles | ParametersMissing | JournalInUse | Multiples => {
+            &["folder/name"]
+        }
         // One job of a journal can be damaged.
         JournalUnusable => &["folder/name", "job \"job\""],
         // The backend that reads parameters names the partition.
