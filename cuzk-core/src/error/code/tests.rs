@@ -458,6 +458,18 @@ fn each_error_says_what_where_and_what_to_do() {
     }
 }
 
+/// Its own text knows more of the case than the remedy of the code.
+#[test]
+fn a_circuits_file_that_cannot_be_used_is_told_with_one_advice() {
+    let missing = DiskFault::Io(io::ErrorKind::NotFound.into());
+    for fault in [missing, DiskFault::Field, DiskFault::Checksum] {
+        let path = path();
+        let error = Error::Groth16(DiskError { path, fault }.into());
+        let told = ErrorCode::of(&error).after(&error);
+        assert_eq!(told.matches("; ").count(), 1, "{told}");
+    }
+}
+
 #[test]
 fn a_code_after_a_message_is_taken_off_again() {
     for code in ErrorCode::ALL {
