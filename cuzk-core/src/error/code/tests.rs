@@ -401,11 +401,17 @@ fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
 /// A limit of processes is told as that, and not as a problem of a folder.
 #[test]
 fn a_lack_of_threads_names_the_limit() {
-    let told = Error::from(no_thread_apart()).to_string();
-    assert!(
-        told.starts_with("cannot start 1 threads") && told.contains("ulimit -u"),
-        "{told}"
-    );
+    let of_configuration = |threads| {
+        let source = no_thread();
+        Error::Config(ConfigError::Threads { threads, source })
+    };
+    let one = [Error::from(no_thread_apart()), of_configuration(1)];
+    for told in one.map(|error| error.to_string()) {
+        assert!(told.starts_with("cannot start 1 thread: "), "{told}");
+        assert!(told.contains("ulimit -u"), "{told}");
+    }
+    let told = of_configuration(2).to_string();
+    assert!(told.starts_with("cannot start 2 threads: "), "{told}");
 }
 
 /// Returns what an error of a code must name: a file, a key, a partition, a job. One of several is
@@ -427,7 +433,7 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
         Rejected => &["partition 3", "aggregate"],
         OverBudget => &["[memory] total_budget"],
         NoMemory => &["[memory] total_budget", "folder/name"],
-        Threads => &["threads"],
+        Threads => &["thread"],
         CircuitFile => &["compiled circuit folder/name"],
         Start => &["engine"],
         Busy => &["queue", "journal"],
