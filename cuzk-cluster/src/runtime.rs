@@ -1,11 +1,12 @@
-//! Runtimes of async code, on a system that may have no threads left.
+//! Runtimes of async code, on a system that may have no threads or file descriptors left.
 //!
-//! Not their tasks. The invariant: a thread that is not to be had is an error, and no panic.
-//! tokio panics where it gets no thread. The threads that it has started by then keep the process
-//! from ending.
+//! Not their tasks. The invariant: a thread or a descriptor that is not to be had is an error, and
+//! no panic. Where tokio gets no thread, or no descriptor for signals, it panics. The threads that
+//! it has started by then keep the process from ending.
 
 use std::fs;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -16,6 +17,10 @@ use tokio::sync::oneshot;
 /// The threads of this process, each an entry.
 const TASKS: &str = "/proc/self/task";
 
+/// The pairs of descriptors that a runtime takes. Three descriptors are for its events, and three
+/// for signals.
+const DESCRIPTOR_PAIRS: usize = 3;
+
 /// How often, and how far apart, the system is asked if the threads of the trial are gone.
 const LOOKS: u32 = 100;
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
@@ -23,15 +28,26 @@ const LOOK_PAUSE: Duration = Duration::from_millis(1);
 /// Starts a runtime with `workers` threads of that name.
 ///
 /// # Errors
-/// The system has no threads left. A thread of another program that starts at the same moment
-/// can still take the last one; then tokio panics.
+/// The system has no threads or no file descriptors left. A thread that another program starts at
+/// the same moment can still take the last one, and so can a file that this process opens. Then
+/// tokio panics.
 pub fn start(name: &'static str, workers: usize) -> io::Result<Runtime> {
+    try_descriptors()?;
     try_threads(workers)?;
     Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_name(name)
         .enable_all()
         .build()
+}
+
+/// Returns a runtime without threads of its own. It runs on the thread that blocks on it.
+///
+/// # Errors
+/// The system has no file descriptors left, as in [`start`].
+pub fn without_threads() -> io::Result<Runtime> {
+    try_descriptors()?;
+    Builder::new_current_thread().enable_all().build()
 }
 
 /// Runs `work` on a thread of its own, which the runtime does not wait for. tokio panics where it
@@ -49,6 +65,12 @@ pub async fn apart<T: Send + 'static>(
     result
         .await
         .map_err(|_| io::Error::other(format!("the thread {name} panicked")))
+}
+
+/// Opens as many file descriptors as a runtime takes, and closes them again.
+fn try_descriptors() -> io::Result<()> {
+    let pairs = (0..DESCRIPTOR_PAIRS).map(|_| UnixStream::pair());
+    pairs.collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 /// Starts `count` threads at a time, and ends them again.
@@ -94,6 +116,13 @@ mod tests {
         let name = runtime.block_on(runtime.spawn(task)).unwrap();
         assert_eq!(name.as_deref(), Some("cuzk-test"));
         try_threads(8).unwrap();
+    }
+
+    #[test]
+    fn a_runtime_without_threads_runs_on_the_callers() {
+        let runtime = without_threads().unwrap();
+        let here = thread::current().id();
+        assert_eq!(runtime.block_on(async { thread::current().id() }), here);
     }
 
     #[test]

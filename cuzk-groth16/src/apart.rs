@@ -19,8 +19,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// The system has no more threads.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot start {threads} threads: {source}; raise the limit of this user's processes \
-     (ulimit -u), or of the control group's (pids.max)"
+    "cannot start {threads} thread{s}: {source}; raise the limit of this user's processes \
+     (ulimit -u), or of the control group's (pids.max)",
+    s = if *threads == 1 { "" } else { "s" }
 )]
 pub struct NoThreads {
     /// Threads asked for.

@@ -71,7 +71,7 @@ pub(crate) fn another_version_is_an_error(read: Read, path: &Path, versions: &[u
         let fault = fault(read, path);
         assert_eq!(
             fault.to_string(),
-            format!("format version {got}, expected {expected}: delete it and build it again")
+            format!("format version {got}, expected {expected}; delete it and build it again")
         );
     }
 }

@@ -114,9 +114,7 @@ pub fn run(config: Config, page: Option<&Address>, on_event: OnEvent) -> Result<
     let engine = Arc::new(engine(config)?);
     watch_parameters(&identities)?;
     let prover = EngineProver::new(Arc::clone(&engine), identities, on_event);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = runtime::without_threads()?;
     let readiness = Readiness::default();
     if let Some(page) = page {
         let _runtime = runtime.enter();

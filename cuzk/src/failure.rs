@@ -3,11 +3,10 @@
 //! Not its report. The invariant: the exit code is that of the stable code, unless a signal
 //! ended the command, or several failures have one end.
 
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::{fmt, io, iter};
 
 use cuzk_core::error::ErrorCode;
 
@@ -138,6 +137,14 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.exit_code)
     }
+}
+
+/// Returns true if the system gave no file descriptor, as one of the causes of `error` tells.
+pub(crate) fn lacks_files(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = iter::successors(Some(error), |cause| cause.source());
+    causes
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| ErrorCode::of_file(cause) == ErrorCode::OpenFiles)
 }
 
 /// Returns the failure of good input that `error` describes: exit code 1.

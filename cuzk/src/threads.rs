@@ -1,7 +1,7 @@
-//! Threads of a command, on a system that may have none left.
+//! Threads and async runtimes of a command, on a system that may have nothing left for them.
 //!
-//! Not the engine's threads. The invariant: a thread that cannot be started is an error with
-//! the limits that an operator can raise, and no panic.
+//! Not the engine's threads. The invariant: a thread or a runtime that cannot be started is an
+//! error with the limits that an operator can raise, and no panic.
 
 use std::io;
 use std::thread;
@@ -20,6 +20,18 @@ pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         Ok(_) => Ok(()),
         Err(error) => Err(none_left(&error)),
     }
+}
+
+/// Returns the failure of an async runtime that could not be started.
+pub(crate) fn no_runtime(error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return none_left(error);
+    }
+    let code = match ErrorCode::of_file(error) {
+        ErrorCode::OpenFiles => ErrorCode::OpenFiles,
+        _ => ErrorCode::Failed,
+    };
+    Failure::new(code, format!("cannot start an async runtime: {error}"))
 }
 
 /// Returns the failure of a thread that could not be started.

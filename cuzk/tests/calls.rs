@@ -285,6 +285,29 @@ fn jobs_and_circuits_are_steered() {
     assert_eq!(ends[0], json!({"job_id": "a", "was_running": true}));
     assert_eq!(ends[1], json!({"job_id": "ended", "was_running": false}));
     assert!(text(&fake, &["cancel", "ended"]).starts_with("ended: not cancelled"));
+    fails(
+        &fake.address(),
+        &["cancel", "nobody"],
+        2,
+        "knows no job \"nobody\"",
+    );
+    let output = run(
+        &fake.address(),
+        &["cancel", "nobody", "a", "no-one", "--json"],
+    );
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let ends: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(ends[1], json!({"job_id": "a", "was_running": true}));
+    for (end, id) in [(&ends[0], "nobody"), (&ends[2], "no-one")] {
+        assert_eq!(
+            (&end["id"], &end["code"]),
+            (&json!(id), &json!("CUZK-0001"))
+        );
+    }
     let loaded = objects(&fake, &["preload", "porep-32g", "snap-32g"]);
     assert_eq!(loaded[1]["circuit_id"], "snap-32g");
     assert_eq!(loaded[1]["load_time_ms"], 8);

@@ -1,6 +1,7 @@
-//! `cuzk prove` under a limit of its process's threads, and under one of its address space. On
-//! each rung of a ladder it proves, or ends with an error. A daemon and a worker under a limit of
-//! the address space that is too low for them.
+//! Commands under limits of the process. On each rung of a ladder a command does its work, or ends
+//! with an error that names the limit. `cuzk prove` has ladders of threads and of the address
+//! space. A daemon, a worker and a proxy have ladders of threads and of open files. A daemon and a
+//! worker are also under a limit of the address space that is too low for them.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -13,7 +14,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -23,6 +25,15 @@ const CONFIG: &str = "[srs]\nmultiples = []\n[synthesis]\nthreads = 2\npartition
 
 /// Threads, the main one among them: none, few, and as many as are used.
 const THREADS: [u32; 10] = [1, 2, 3, 4, 6, 9, 14, 20, 30, 200];
+
+/// Threads of a process that goes on: too few for its runtime, too few for an engine, and enough.
+const THREADS_OF_SERVICES: [u32; 9] = [1, 2, 3, 4, 5, 8, 12, 20, 200];
+
+/// Open files of a process that goes on, from the first one beside the three of each process.
+const FILES: std::ops::RangeInclusive<u32> = 4..=32;
+
+/// The time after which a service that was to start or to end hangs.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Address spaces in MiB: too little for anything but the version, too little for the threads,
 /// and enough.
@@ -91,10 +102,10 @@ fn prove(limited: &[&str], folder: &Path, rung: u32) -> Output {
 }
 
 /// Returns a number of a user that has no process. Only the system's first user becomes
-/// another. The limit counts all threads of a user, so each of the three tests has its own user.
-fn another_user(folder: &Path, test: u32) -> Option<String> {
-    assert!(test < 3);
-    let id = (100_000 + 3 * std::process::id() + test).to_string();
+/// another. The limit counts all threads of a user, so each ladder of threads has its own user.
+fn another_user(folder: &Path, ladder: u32) -> Option<String> {
+    assert!(ladder < 5);
+    let id = (100_000 + 5 * std::process::id() + ladder).to_string();
     let as_other = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
     let may_run = Command::new(as_other[0])
         .args(&as_other[1..])
@@ -147,31 +158,122 @@ fn few_threads_are_an_error_and_no_panic() {
     );
 }
 
-/// So few threads are not enough for its runtime, or for its engine.
-#[test]
-fn a_daemon_with_few_threads_names_the_limit() {
-    let folder = prepared();
-    let Some(id) = another_user(folder.path(), 1) else {
-        return skipped("a_daemon_with_few_threads_names_the_limit");
+/// A command that goes on until a signal.
+struct Service {
+    arguments: Vec<String>,
+    /// Returns true if it has started, from its folder and its log.
+    has_started: fn(&Path, &str) -> bool,
+}
+
+/// Returns a daemon, a worker and a proxy, with their files in `folder`.
+fn services(folder: &Path) -> [Service; 3] {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("own.pem"), own.cert.pem()).unwrap();
+    std::fs::write(path("own.key"), own.signing_key.serialize_pem()).unwrap();
+    let socket = |name: &str| format!("unix://{}", path(name));
+    let (serve, proxy) = (socket("serve.sock"), socket("proxy.sock"));
+    let config = path("cuzk.toml");
+    let service = |arguments: &[&str], has_started: fn(&Path, &str) -> bool| {
+        let config = ["--config", &*config];
+        let arguments = [arguments, &config[..]].concat();
+        Service {
+            arguments: arguments.into_iter().map(str::to_owned).collect(),
+            has_started,
+        }
     };
-    for threads in 1..=4 {
-        let output = Command::new("prlimit")
-            .arg(format!("--nproc={threads}"))
-            .args(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"])
-            .args([env!("CARGO_BIN_EXE_cuzk"), "serve", "--config"])
-            .arg(folder.path().join("cuzk.toml"))
-            .arg("--listen")
-            .arg(format!("unix://{}/{threads}", folder.path().display()))
-            .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
-            .env("XDG_STATE_HOME", folder.path())
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!told.contains("panicked"), "{threads}: {told}");
-        assert!(told.contains("[CUZK-0012]"), "{threads}: {told}");
-        assert!(told.contains("ulimit -u"), "{threads}: {told}");
-        assert_eq!(output.status.code(), Some(1), "{threads}: {told}");
+    // No program waits at the port of the worker's server and of the proxy's daemon.
+    let (http, cluster, daemon) = ("127.0.0.1:0", "nats://127.0.0.1:9", "tcp://localhost:9");
+    let (pem, key) = (path("own.pem"), path("own.key"));
+    let to = ["--listen", &proxy, "--to", daemon];
+    let files = ["--certificate", &pem, "--key", &key, "--ca", &pem];
+    let of_proxy = [&["proxy"], &to[..], &files[..]].concat();
+    [
+        service(&["serve", "--listen", &serve, "--http", http], |_, log| {
+            log.contains("serves clients on")
+        }),
+        service(&["worker", "--cluster", cluster], |_, log| {
+            log.contains("tries again after a pause")
+        }),
+        service(&of_proxy, |folder, _| folder.join("proxy.sock").exists()),
+    ]
+}
+
+fn terminate(child: &Child) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Has `limited`, a program with arguments that becomes another, run the service until it has
+/// started or ended. Returns true if it had started. Else its error has the code and the advice.
+fn starts(service: &Service, limited: &[&str], folder: &Path, code: &str, advice: &str) -> bool {
+    let log = folder.join("log");
+    // Of an earlier proxy, if it was ended before it could remove it.
+    std::fs::remove_file(folder.join("proxy.sock")).ok();
+    let (name, arguments) = limited.split_first().unwrap();
+    let mut child = Command::new(name)
+        .args(arguments)
+        .arg(env!("CARGO_BIN_EXE_cuzk"))
+        .args(&service.arguments)
+        .env("FIL_PROOFS_PARAMETER_CACHE", param_cache())
+        .env("XDG_STATE_HOME", folder)
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let told = || std::fs::read_to_string(&log).unwrap();
+    let begun = Instant::now();
+    let mut has_started = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if !has_started && (service.has_started)(folder, &told()) {
+            has_started = true;
+            terminate(&child);
+        }
+        if begun.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{limited:?}: it does not end: {}", told());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let (told, place) = (told(), format!("{limited:?} {:?}", service.arguments[0]));
+    assert_eq!(status.signal(), None, "{place}: {told}");
+    assert!(!told.contains("panicked"), "{place}: {told}");
+    if !has_started {
+        assert_eq!(status.code(), Some(1), "{place}: {told}");
+        let last = told.trim_end().lines().last().unwrap_or_default();
+        assert!(last.ends_with(&format!("[{code}]")), "{place}: {told}");
+        assert!(last.contains(advice), "{place}: {told}");
+    }
+    has_started
+}
+
+/// Checks that a service with the least is an error, and with the most starts. Between them it depends
+/// on the machine from where on it starts.
+fn is_a_ladder(started: &[bool], service: &Service) {
+    let place = format!("{:?}: {started:?}", service.arguments[0]);
+    assert!(!started[0] && started[started.len() - 1], "{place}");
+}
+
+#[test]
+fn services_with_few_threads_name_the_limit() {
+    let folder = prepared();
+    for (service, ladder) in services(folder.path()).iter().zip(1..) {
+        let Some(id) = another_user(folder.path(), ladder) else {
+            return skipped("services_with_few_threads_name_the_limit");
+        };
+        let started = THREADS_OF_SERVICES.map(|threads| {
+            let limit = format!("--nproc={threads}");
+            let limited = ["prlimit", &limit, "setpriv", "--reuid", &id, "--regid", &id];
+            let limited = [&limited[..], &["--clear-groups"]].concat();
+            starts(service, &limited, folder.path(), "CUZK-0012", "ulimit -u")
+        });
+        is_a_ladder(&started, service);
     }
 }
 
@@ -180,7 +282,7 @@ fn a_daemon_with_few_threads_names_the_limit() {
 #[test]
 fn commands_with_few_threads_are_an_error_and_no_panic() {
     let folder = prepared();
-    let Some(id) = another_user(folder.path(), 2) else {
+    let Some(id) = another_user(folder.path(), 4) else {
         return skipped("commands_with_few_threads_are_an_error_and_no_panic");
     };
     let made = prove(&["env"], folder.path(), 0);
@@ -217,7 +319,46 @@ fn commands_with_few_threads_are_an_error_and_no_panic() {
     }
 }
 
-/// Returns true if the system can load the program at all in so many bytes.
+#[test]
+fn services_with_few_open_files_name_the_limit() {
+    let folder = prepared();
+    for service in services(folder.path()) {
+        let limits = FILES.map(|files| format!("--nofile={files}"));
+        // The libraries of the program are files, too.
+        let limits = limits.filter(|limit| loads(limit));
+        let started = limits.map(|limit| {
+            let limited = ["prlimit", limit.as_str()];
+            starts(&service, &limited, folder.path(), "CUZK-0034", "ulimit -n")
+        });
+        is_a_ladder(&started.collect::<Vec<_>>(), &service);
+    }
+}
+
+/// A client's runtime takes files before the client finds that nobody is there.
+#[test]
+fn a_client_with_few_open_files_names_the_limit() {
+    let limits = FILES.map(|files| format!("--nofile={files}"));
+    let told = limits.filter(|limit| loads(limit)).map(|limit| {
+        let output = Command::new("prlimit")
+            .args([&*limit, env!("CARGO_BIN_EXE_cuzk"), "status"])
+            .args(["--address", "tcp://127.0.0.1:9"])
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{limit}: {told}");
+        assert!(!told.contains("panicked"), "{limit}: {told}");
+        told
+    });
+    let told: Vec<_> = told.collect();
+    let (first, last) = (&told[0], &told[told.len() - 1]);
+    assert!(
+        first.contains("ulimit -n") && first.contains("[CUZK-0034]"),
+        "{first}"
+    );
+    assert!(last.contains("nothing answers at"), "{last}");
+}
+
+/// Returns true if the system can load the program at all under the limit.
 fn loads(limit: &str) -> bool {
     let version = Command::new("prlimit")
         .args([limit, env!("CARGO_BIN_EXE_cuzk"), "version"])

@@ -106,8 +106,11 @@ pub enum ClusterError {
     /// A message cannot be used.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// A thread cannot be started.
-    #[error("thread {name}: {source}; check the limits of the process")]
+    /// A thread or its runtime cannot be started.
+    #[error(
+        "thread {name}: {source}; check the limits of the process (`ulimit -u` for threads, \
+         `ulimit -n` for open files)"
+    )]
     Thread {
         /// The thread.
         name: &'static str,

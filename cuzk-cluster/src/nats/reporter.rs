@@ -19,6 +19,7 @@ use super::{Connection, ERROR_PAUSE, Settings, connect, lock, streams};
 use crate::leases::Leases;
 use crate::message::{IDS_MAX, Message as _, Sign, WorkId};
 use crate::name::Name;
+use crate::runtime;
 
 /// The time between two looks at the checkpoints.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -109,9 +110,7 @@ pub(super) fn start(
     settings: Settings,
     reports: Arc<Reports>,
 ) -> Result<JoinHandle<()>, std::io::Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = runtime::without_threads()?;
     std::thread::Builder::new()
         .name("cuzk-cluster-reporter".to_owned())
         .spawn(move || runtime.block_on(report(&settings, &reports)))

@@ -1,12 +1,18 @@
 //! A nats-server of its own for each test.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use cuzk_cluster::nats::Settings;
 use tempfile::TempDir;
+
+/// Ports below those from which Linux takes one for a connection, unless it is told otherwise.
+const PORTS: Range<u16> = 15_000..32_000;
 
 /// Returns the path of nats-server.
 pub(crate) fn binary() -> PathBuf {
@@ -21,10 +27,29 @@ pub(crate) struct Server {
     child: Child,
 }
 
-/// Returns a port that nobody uses at this moment.
+/// Returns a port that nobody uses at this moment. Each call of this process returns another one,
+/// and the system chooses none of [`PORTS`] by itself.
 fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let count = u32::from(PORTS.end - PORTS.start);
+    // Other tests that run at the same time begin elsewhere.
+    let first = std::process::id().wrapping_mul(389);
+    for _ in 0..count {
+        let next = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + u16::try_from(next % count).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("all ports of {PORTS:?} are in use");
+}
+
+/// A port that the system chose could be given to another test before a server takes it.
+#[test]
+fn a_free_port_is_returned_once() {
+    let ports: BTreeSet<u16> = (0..500).map(|_| free_port()).collect();
+    assert_eq!(ports.len(), 500);
+    assert!(ports.iter().all(|port| PORTS.contains(port)));
 }
 
 impl Server {

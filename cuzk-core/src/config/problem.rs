@@ -56,8 +56,9 @@ pub enum ConfigError {
     },
     /// The threads that the configuration asks for cannot be had.
     #[error(
-        "cannot start {threads} threads: {source}; lower synthesis.threads and \
-         gpus.gpu_threads, or raise the limit of this user's processes (ulimit -u)"
+        "cannot start {threads} thread{s}: {source}; lower synthesis.threads and \
+         gpus.gpu_threads, or raise the limit of this user's processes (ulimit -u)",
+        s = if *threads == 1 { "" } else { "s" }
     )]
     Threads {
         /// Threads asked for.

@@ -97,18 +97,20 @@ pub enum ErrorCode {
     Doctor = 32,
     /// A proof is not valid.
     NotValid = 33,
+    /// The system gave no file descriptor.
+    OpenFiles = 34,
 }
 
 use ErrorCode::{
     Argument, Busy, CircuitFile, Configuration, Conflict, Daemon, Device, Doctor, Ended, Failed,
     Fetch, File, InUse, Internal, JournalFailing, JournalInUse, JournalUnusable, Late, Multiples,
-    NoMemory, NotValid, Output, OverBudget, ParametersMissing, ParametersUnusable, Rejected,
-    Request, Signal, Stalled, Start, Threads, TooManyPartitions, Unsatisfied,
+    NoMemory, NotValid, OpenFiles, Output, OverBudget, ParametersMissing, ParametersUnusable,
+    Rejected, Request, Signal, Stalled, Start, Threads, TooManyPartitions, Unsatisfied,
 };
 
 impl ErrorCode {
     /// All codes, by number.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Argument,
         Failed,
         File,
@@ -142,6 +144,7 @@ impl ErrorCode {
         Multiples,
         Doctor,
         NotValid,
+        OpenFiles,
     ];
 
     /// Returns the number of the code, from 1.
@@ -160,7 +163,7 @@ impl ErrorCode {
             | Conflict | Multiples => INPUT,
             Failed | Output | OverBudget | NoMemory | Threads | Device | Rejected | Stalled
             | Start | Busy | JournalFailing | Late | Ended | InUse | Internal | Signal | Daemon
-            | Fetch | Doctor | NotValid => FAILED,
+            | Fetch | Doctor | NotValid | OpenFiles => FAILED,
         }
     }
 
@@ -201,19 +204,25 @@ impl ErrorCode {
         }
     }
 
-    /// Returns the code of an error of the system about a file. A disk that is full or fails is no
-    /// bad input: another path on it would do no better.
+    /// Returns the code of an error of the system about a file or a socket. A disk that is full or
+    /// fails is no bad input: another path on it would do no better. Nor are too many open files.
     #[must_use]
     pub fn of_file(error: &io::Error) -> Self {
         use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
-        /// Linux's number of an input or output error, which has no kind.
+        /// Linux's numbers of errors that have no kind: an input or output error, and too many
+        /// open files of the system or of the process.
         const EIO: i32 = 5;
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
         match error.kind() {
             StorageFull | QuotaExceeded => Output,
             // Of a file that is mapped.
             OutOfMemory => NoMemory,
-            _ if error.raw_os_error() == Some(EIO) => Output,
-            _ => File,
+            _ => match error.raw_os_error() {
+                Some(EIO) => Output,
+                Some(ENFILE | EMFILE) => OpenFiles,
+                _ => File,
+            },
         }
     }
 
@@ -271,7 +280,7 @@ fn of_groth16(error: &cuzk_groth16::Error) -> ErrorCode {
     match error {
         cuzk_groth16::Error::CircuitFile(error) => match &error.fault {
             DiskFault::Io(error) => match ErrorCode::of_file(error) {
-                code @ (Output | NoMemory) => code,
+                code @ (Output | NoMemory | OpenFiles) => code,
                 _ if matches!(error.kind(), NotFound | PermissionDenied) => File,
                 _ => CircuitFile,
             },
@@ -311,6 +320,7 @@ fn of_journal(error: &JournalError) -> ErrorCode {
         | JournalError::NewerFormat { .. } => JournalUnusable,
         JournalError::OtherInput { .. } | JournalError::Ended { .. } => Conflict,
         JournalError::InvalidInput { .. } | JournalError::Unknown { .. } => Argument,
+        JournalError::Io { source, .. } if ErrorCode::of_file(source) == OpenFiles => OpenFiles,
         JournalError::Full { .. } => Busy,
         error if error.is_input() => File,
         _ => JournalFailing,

@@ -92,7 +92,10 @@ pub enum ProveError {
     #[error("the device's resources: {0}")]
     Resources(Status),
     /// The system has no more threads.
-    #[error("cannot start {threads} threads: {source}; raise the limit of this user's processes")]
+    #[error(
+        "cannot start {threads} thread{s}: {source}; raise the limit of this user's processes",
+        s = if *threads == 1 { "" } else { "s" }
+    )]
     Threads {
         /// Threads asked for.
         threads: usize,

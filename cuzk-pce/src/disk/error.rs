@@ -27,7 +27,7 @@ pub enum DiskFault {
     Io(#[from] io::Error),
     /// It is another kind of file.
     #[error(
-        "another kind of file: its first bytes are {got:02x?}, expected {expected:02x?}: name the \
+        "another kind of file: its first bytes are {got:02x?}, expected {expected:02x?}; name the \
          file that was built for this"
     )]
     Magic {
@@ -37,7 +37,7 @@ pub enum DiskFault {
         got: [u8; 8],
     },
     /// It was written by another version of this format.
-    #[error("format version {got}, expected {expected}: delete it and build it again")]
+    #[error("format version {got}, expected {expected}; delete it and build it again")]
     Version {
         /// The version this crate writes.
         expected: u32,
@@ -45,10 +45,10 @@ pub enum DiskFault {
         got: u32,
     },
     /// Its scalars are of another field.
-    #[error("its scalars belong to another field than the one asked for: build it for this one")]
+    #[error("its scalars belong to another field than the one asked for; build it for this one")]
     Field,
     /// It is shorter or longer than its header says.
-    #[error("expected {expected} bytes, got {got}: cut short or damaged, build it again")]
+    #[error("expected {expected} bytes, got {got}: cut short or damaged; build it again")]
     Size {
         /// The size its header announces, or the least it could be.
         expected: u128,
@@ -56,11 +56,11 @@ pub enum DiskFault {
         got: u64,
     },
     /// Its bytes are not those that were written.
-    #[error("its checksum does not hold: damaged, delete it and build it again")]
+    #[error("its checksum does not hold: damaged; delete it and build it again")]
     Checksum,
     /// It is of another circuit.
     #[error(
-        "circuit fingerprint: expected {expected}, got {got}: it is of another circuit, name the \
+        "circuit fingerprint: expected {expected}, got {got}: it is of another circuit; name the \
          file of this one or build it again"
     )]
     Fingerprint {
@@ -71,7 +71,7 @@ pub enum DiskFault {
     },
     /// Its header announces more variables of a sort than there can be.
     #[error(
-        "its header announces {announced} {what}, expected at most {limit}: damaged, delete it \
+        "its header announces {announced} {what}, expected at most {limit}: damaged; delete it \
          and build it again"
     )]
     VariableLimit {
@@ -84,7 +84,7 @@ pub enum DiskFault {
     },
     /// Its header announces other numbers of variables than its rows have.
     #[error(
-        "its header announces {announced} {what}, and its rows have {counted}: damaged, delete \
+        "its header announces {announced} {what}, and its rows have {counted}: damaged; delete \
          it and build it again"
     )]
     VariableCount {
@@ -102,7 +102,7 @@ pub enum DiskFault {
         got: usize,
     },
     /// A scalar is not reduced.
-    #[error("scalar {index} of matrix {matrix} is not below the field's modulus: build it again")]
+    #[error("scalar {index} of matrix {matrix} is not below the field's modulus; build it again")]
     Scalar {
         /// Which matrix: `A`, `B` or `C`.
         matrix: char,
@@ -110,16 +110,16 @@ pub enum DiskFault {
         index: usize,
     },
     /// A coefficient of a program is not reduced.
-    #[error("coefficient {index} is not below the field's modulus: build it again")]
+    #[error("coefficient {index} is not below the field's modulus; build it again")]
     Coefficient {
         /// Which coefficient, from 0.
         index: usize,
     },
     /// The rows break an invariant.
-    #[error("its rows are not a constraint system: {0}: build it again")]
+    #[error("its rows are not a constraint system: {0}; build it again")]
     Rows(#[from] CsrError),
     /// The tables of a program break an invariant.
-    #[error("its tables are inconsistent: {0}: build it again")]
+    #[error("its tables are inconsistent: {0}; build it again")]
     Tables(#[from] TablesError),
 }
 
@@ -142,9 +142,9 @@ pub(crate) fn check_fingerprint(expected: Fingerprint, got: Fingerprint) -> Resu
 /// Returns what to do about a file that the operating system refused, where that is clear.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => ": build it first, or name the file that was built",
-        io::ErrorKind::PermissionDenied => ": give this user the right to it",
-        io::ErrorKind::StorageFull => ": free some space, or use another disk",
+        io::ErrorKind::NotFound => "; build it first, or name the file that was built",
+        io::ErrorKind::PermissionDenied => "; give this user the right to it",
+        io::ErrorKind::StorageFull => "; free some space, or use another disk",
         _ => "",
     }
 }
@@ -171,9 +171,9 @@ mod tests {
         ] {
             let error = at(Path::new("/some/file"))(fault).to_string();
             assert!(error.starts_with("/some/file: "), "{error}");
-            assert!(error.contains(remedy), "{error}");
+            assert!(error.contains(&format!("; {remedy}")), "{error}");
         }
         let unknown = io(io::ErrorKind::Interrupted).to_string();
-        assert!(!unknown.contains(": "), "{unknown}");
+        assert!(!unknown.contains("; "), "{unknown}");
     }
 }

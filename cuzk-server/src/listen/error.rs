@@ -6,6 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use cuzk_core::error::ErrorCode;
+
 /// A socket that cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,4 +93,9 @@ pub enum ListenError {
     /// No address is configured.
     #[error("server.listen: no address is there to listen on; write \"tcp://127.0.0.1:9820\"")]
     Nowhere,
+}
+
+/// Returns true if the system gave no file descriptor. Another address would do no better.
+pub(super) fn lacks_files(error: &io::Error) -> bool {
+    ErrorCode::of_file(error) == ErrorCode::OpenFiles
 }

@@ -6,10 +6,11 @@ use std::io;
 use std::net::TcpListener;
 
 use cuzk_core::config::Address;
+use cuzk_core::error::ErrorCode;
 use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 use std::os::fd::AsFd;
 
-use super::error::ListenError;
+use super::error::{ListenError, lacks_files};
 
 /// Seconds without a sign of the peer after which the system asks for one.
 const KEEPALIVE_IDLE_S: u32 = 60;
@@ -46,6 +47,7 @@ pub(super) fn bind_error(key: &'static str, address: String, source: io::Error) 
             key,
             address,
             advice: match kind {
+                _ if lacks_files(&source) => ErrorCode::OpenFiles.remedy(),
                 io::ErrorKind::PermissionDenied => "write a port above 1023",
                 _ => "write an address of this machine",
             },

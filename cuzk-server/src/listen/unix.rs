@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use cuzk_core::config::Address;
+use cuzk_core::error::ErrorCode;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind as bind_socket, connect, listen,
@@ -20,7 +21,7 @@ use nix::sys::socket::{
 };
 use nix::unistd::Group;
 
-use super::error::ListenError;
+use super::error::{ListenError, lacks_files};
 
 /// How often, and how far apart, the lock of a folder is tried.
 const LOCK_TRIES: u32 = 50;
@@ -91,6 +92,7 @@ pub(super) fn bind_error(key: &'static str, path: &Path, source: io::Error) -> L
             key,
             address,
             advice: match kind {
+                _ if lacks_files(&source) => ErrorCode::OpenFiles.remedy(),
                 io::ErrorKind::NotFound => "make its folder or write another path",
                 io::ErrorKind::PermissionDenied => {
                     "let the daemon's user write into its folder or write another path"

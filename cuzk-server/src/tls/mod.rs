@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cuzk_core::error::ErrorCode;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
@@ -36,6 +37,7 @@ pub struct TlsError {
     /// The file.
     pub path: PathBuf,
     /// The problem, and the way out.
+    #[source]
     pub problem: TlsProblem,
 }
 
@@ -44,8 +46,8 @@ pub struct TlsError {
 #[non_exhaustive]
 pub enum TlsProblem {
     /// The file cannot be read.
-    #[error("{0}; give the path of a readable PEM file")]
-    Read(io::Error),
+    #[error("{0}; {advice}", advice = of_reading(.0))]
+    Read(#[source] io::Error),
     /// The file has no certificate.
     #[error("no certificate is in it; give a PEM file with a block BEGIN CERTIFICATE")]
     NoCertificate,
@@ -58,6 +60,14 @@ pub enum TlsProblem {
     /// The authorities cannot be used.
     #[error("{0}; give a PEM file with the certificate of an authority")]
     Authority(VerifierBuilderError),
+}
+
+/// Returns what to do about a file that cannot be read.
+fn of_reading(error: &io::Error) -> &'static str {
+    match ErrorCode::of_file(error) {
+        ErrorCode::OpenFiles => ErrorCode::OpenFiles.remedy(),
+        _ => "give the path of a readable PEM file",
+    }
 }
 
 impl Source<'_> {

@@ -14,8 +14,9 @@ use cuzk_core::error::ErrorCode;
 use cuzk_server::client::{Client, ClientError, Credentials};
 
 use super::waiting::Again;
-use crate::failure::{Failure, failed};
+use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::threads::no_runtime;
 
 /// The time between two looks for a signal.
 const POLL: Duration = Duration::from_millis(100);
@@ -99,8 +100,8 @@ pub(crate) fn wait<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let interrupt = Interrupt::watch()?;
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build().map_err(failed)?;
+    let runtime = cuzk_cluster::runtime::without_threads();
+    let runtime = runtime.map_err(|error| no_runtime(&error))?;
     runtime.block_on(async {
         let mut work = pin!(work);
         loop {

@@ -1,17 +1,17 @@
 //! `cuzk proxy --listen unix:///PATH --to tcp://HOST:PORT`
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use cuzk_core::config::Address;
+use cuzk_core::error::ErrorCode;
 use cuzk_server::proxy::{Proxy, ProxyError, ProxyOptions};
 
 use super::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, lacks_files};
 use crate::interrupt::Interrupt;
-use crate::threads::none_left;
+use crate::threads::no_runtime;
 
 /// The time between two looks for a signal.
 const POLL: Duration = Duration::from_millis(100);
@@ -42,13 +42,11 @@ pub(crate) struct ProxyArgs {
 pub(crate) fn run(context: &Context, args: ProxyArgs) -> Result<(), Failure> {
     let options = options(context, args)?;
     let interrupt = Interrupt::watch()?;
-    let started = cuzk_cluster::runtime::start("cuzk-proxy", 2);
-    let runtime = started.map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => none_left(&error),
-        _ => Failure::failed(format!("the proxy cannot run: {error}")),
-    })?;
+    let runtime = cuzk_cluster::runtime::start("cuzk-proxy", 2);
+    let runtime = runtime.map_err(|error| no_runtime(&error))?;
     runtime.block_on(async {
         let proxy = Proxy::bind(options).map_err(|error| match error {
+            error if lacks_files(&error) => Failure::new(ErrorCode::OpenFiles, error.to_string()),
             ProxyError::Runtime(_) => Failure::failed(error.to_string()),
             _ => Failure::input(error.to_string()),
         })?;

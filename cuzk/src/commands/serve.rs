@@ -11,7 +11,7 @@ use cuzk_server::{Hooks, ServeError};
 
 use super::Context;
 use super::params::check_cache;
-use crate::failure::Failure;
+use crate::failure::{Failure, lacks_files};
 use crate::signal::Signal;
 use crate::threads;
 
@@ -109,6 +109,7 @@ fn failure(error: &ServeError) -> Failure {
     let code = match error {
         ServeError::Engine(error) => ErrorCode::of(error),
         error if error.is_of_threads() => ErrorCode::Threads,
+        error if lacks_files(error) => ErrorCode::OpenFiles,
         error if error.is_input() => ErrorCode::Configuration,
         _ => ErrorCode::Start,
     };

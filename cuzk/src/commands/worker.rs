@@ -10,7 +10,7 @@ use cuzk_server::worker::{self, WorkerError};
 
 use super::Context;
 use super::params::check_cache;
-use crate::failure::Failure;
+use crate::failure::{Failure, lacks_files};
 use crate::output::print_lines;
 
 #[derive(Clone, Debug, Args)]
@@ -57,6 +57,7 @@ fn failure(error: &WorkerError) -> Failure {
     let code = match error {
         WorkerError::Engine(error) => ErrorCode::of(error),
         error if error.is_of_threads() => ErrorCode::Threads,
+        error if lacks_files(error) => ErrorCode::OpenFiles,
         error if error.is_input() => ErrorCode::Configuration,
         _ => ErrorCode::Start,
     };

@@ -21,6 +21,9 @@ use tonic::{Code, Request, Response, Status};
 /// The document of GetReport.
 pub(crate) const REPORT: &str = r#"{"uptime_secs":61,"pipelines":[{"job_id":"porep-1-2","proof_kind":"porep-c2","total_partitions":2,"partitions_done":1,"partitions":[{"state":"done"},{"state":"gpu"}]}],"engine":{"kept":true}}"#;
 
+/// Jobs that the daemon does not know.
+const STRANGERS: [&str; 2] = ["nobody", "no-one"];
+
 /// The calls that came, and the answers to the next ones.
 #[derive(Default)]
 pub(crate) struct Script {
@@ -184,6 +187,9 @@ impl ProvingEngine for Service {
         let request = request.into_inner();
         let call = format!("await {} {}", request.job_id, request.timeout_ms > 0);
         self.0.lock().unwrap().calls.push(call);
+        if STRANGERS.contains(&request.job_id.as_str()) {
+            return Ok(Response::new(ended(End::Unknown)));
+        }
         self.end(request.job_id).map(Response::new)
     }
 
@@ -201,10 +207,12 @@ impl ProvingEngine for Service {
         request: Request<v1::CancelProofRequest>,
     ) -> Result<Response<v1::CancelProofResponse>, Status> {
         let job_id = request.into_inner().job_id;
-        let was_running = job_id != "ended";
+        let has_ended = job_id == "ended" || STRANGERS.contains(&job_id.as_str());
         self.call(
             format!("cancel {job_id}"),
-            v1::CancelProofResponse { was_running },
+            v1::CancelProofResponse {
+                was_running: !has_ended,
+            },
         )
     }
 

@@ -317,3 +317,14 @@ fn any_name_of_a_file_is_taken() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(folder.folder.path().join(timeline).exists());
 }
+
+/// It comes from no file, so it has no name.
+#[test]
+fn a_demo_has_the_object_of_a_proof_without_a_request() {
+    let demo = json(&["demo", "--kind", "window-post"]);
+    assert_eq!(demo["kind"], "window-post");
+    assert_eq!(demo["sector_size"], "2KiB");
+    assert_eq!(demo["verified"], true);
+    assert!(demo["timeline"].is_array() && demo["devices"].is_array());
+    assert_eq!(demo.get("request").or(demo.get("out")), None);
+}

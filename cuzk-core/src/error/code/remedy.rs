@@ -6,12 +6,13 @@
 use super::ErrorCode::{
     self, Argument, Busy, CircuitFile, Configuration, Conflict, Daemon, Device, Doctor, Ended,
     Failed, Fetch, File, InUse, Internal, JournalFailing, JournalInUse, JournalUnusable, Late,
-    Multiples, NoMemory, NotValid, Output, OverBudget, ParametersMissing, ParametersUnusable,
-    Rejected, Request, Signal, Stalled, Start, Threads, TooManyPartitions, Unsatisfied,
+    Multiples, NoMemory, NotValid, OpenFiles, Output, OverBudget, ParametersMissing,
+    ParametersUnusable, Rejected, Request, Signal, Stalled, Start, Threads, TooManyPartitions,
+    Unsatisfied,
 };
 
 /// The remedies, by number.
-const REMEDIES: [(ErrorCode, &str); 33] = [
+const REMEDIES: [(ErrorCode, &str); 34] = [
     (Argument, "`cuzk COMMAND --help` lists all arguments"),
     (
         Failed,
@@ -81,6 +82,10 @@ const REMEDIES: [(ErrorCode, &str); 33] = [
     (Multiples, "run `cuzk params prepare`"),
     (Doctor, "each of its lines says what to do"),
     (NotValid, "check that proof and request belong together"),
+    (
+        OpenFiles,
+        "raise the limit of open files (`ulimit -n`, `LimitNOFILE=`)",
+    ),
 ];
 
 /// The parts of a text that say what to do: a second clause, or what was expected.

@@ -42,6 +42,27 @@ fn full_circuit() -> DiskError {
     }
 }
 
+/// The error of a process that may open no more files.
+fn too_many_files() -> io::Error {
+    io::Error::from_raw_os_error(24)
+}
+
+/// The error of parameters that such a process opens.
+fn too_many_files_of_params() -> ParamsError {
+    ParamsError::Io {
+        path: path(),
+        source: too_many_files(),
+    }
+}
+
+/// The error of a compiled circuit that such a process opens.
+fn too_many_files_of_circuit() -> DiskError {
+    DiskError {
+        path: path(),
+        fault: DiskFault::Io(too_many_files()),
+    }
+}
+
 /// The error of a call that waits on a thread of its own, on such a system.
 fn no_thread_apart() -> NoThreads {
     NoThreads {
@@ -168,6 +189,12 @@ fn samples() -> Vec<(ErrorCode, Error)> {
                 source: io::ErrorKind::OutOfMemory.into(),
             }),
         ),
+        (OpenFiles, params(too_many_files_of_params())),
+        (
+            OpenFiles,
+            Error::Groth16(too_many_files_of_circuit().into()),
+        ),
+        (OpenFiles, journal(io(too_many_files()))),
         (
             CircuitFile,
             Error::Groth16(cuzk_groth16::Error::OtherCircuit {
@@ -355,12 +382,12 @@ fn codes_are_numbered_in_order_and_written_with_four_digits() {
 }
 
 /// A user can mend bad input by changing a file, a request or the configuration. Too little
-/// memory, too few threads and a full disk can be mended so, too, and are no bad input.
+/// memory, too few threads or files and a full disk can be mended so, too, and are no bad input.
 #[test]
 fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
     for (code, error) in samples() {
         assert_eq!(ErrorCode::of(&error), code, "{error}");
-        let of_the_machine = [OverBudget, NoMemory, Threads, Output];
+        let of_the_machine = [OverBudget, NoMemory, Threads, Output, OpenFiles];
         let is_input = error.is_input() && !of_the_machine.contains(&code);
         let expected = match code {
             // The backend's error leaves open which file is wrong.
@@ -374,11 +401,17 @@ fn each_error_has_its_code_and_the_exit_code_of_its_kind() {
 /// A limit of processes is told as that, and not as a problem of a folder.
 #[test]
 fn a_lack_of_threads_names_the_limit() {
-    let told = Error::from(no_thread_apart()).to_string();
-    assert!(
-        told.starts_with("cannot start 1 threads") && told.contains("ulimit -u"),
-        "{told}"
-    );
+    let of_configuration = |threads| {
+        let source = no_thread();
+        Error::Config(ConfigError::Threads { threads, source })
+    };
+    let one = [Error::from(no_thread_apart()), of_configuration(1)];
+    for told in one.map(|error| error.to_string()) {
+        assert!(told.starts_with("cannot start 1 thread: "), "{told}");
+        assert!(told.contains("ulimit -u"), "{told}");
+    }
+    let told = of_configuration(2).to_string();
+    assert!(told.starts_with("cannot start 2 threads: "), "{told}");
 }
 
 /// Returns what an error of a code must name: a file, a key, a partition, a job. One of several is
@@ -387,7 +420,9 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
     match code {
         Argument => &["id", "job"],
         Failed => &["witness", "thread"],
-        File | Output | ParametersMissing | JournalInUse | Multiples => &["folder/name"],
+        File | Output | OpenFiles | ParametersMissing | JournalInUse | Multiples => {
+            &["folder/name"]
+        }
         // One job of a journal can be damaged.
         JournalUnusable => &["folder/name", "job \"job\""],
         // The backend that reads parameters names the partition.
@@ -398,7 +433,7 @@ fn places(code: ErrorCode) -> &'static [&'static str] {
         Rejected => &["partition 3", "aggregate"],
         OverBudget => &["[memory] total_budget"],
         NoMemory => &["[memory] total_budget", "folder/name"],
-        Threads => &["threads"],
+        Threads => &["thread"],
         CircuitFile => &["compiled circuit folder/name"],
         Start => &["engine"],
         Busy => &["queue", "journal"],
@@ -426,6 +461,18 @@ fn each_error_says_what_where_and_what_to_do() {
         let has_advice = told.contains("; ") || told.contains("expected ");
         assert!(has_advice, "{code}: {told}");
         assert!(told.ends_with(&format!(" [{code}]")), "{code}: {told}");
+    }
+}
+
+/// Its own text knows more of the case than the remedy of the code.
+#[test]
+fn a_circuits_file_that_cannot_be_used_is_told_with_one_advice() {
+    let missing = DiskFault::Io(io::ErrorKind::NotFound.into());
+    for fault in [missing, DiskFault::Field, DiskFault::Checksum] {
+        let path = path();
+        let error = Error::Groth16(DiskError { path, fault }.into());
+        let told = ErrorCode::of(&error).after(&error);
+        assert_eq!(told.matches("; ").count(), 1, "{told}");
     }
 }
 

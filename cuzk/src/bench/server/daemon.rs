@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, failed};
+use crate::threads::no_runtime;
 
 /// The longest time that a daemon takes to start.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -135,9 +136,7 @@ impl Drop for Daemon {
 /// Returns a runtime for a client, with a thread of its own. The daemon closes a connection that
 /// does not answer its questions, and the caller's thread may prove for minutes.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(1);
-    runtime.enable_all().build().map_err(failed)
+    cuzk_cluster::runtime::start("cuzk-bench", 1).map_err(|error| no_runtime(&error))
 }
 
 /// Connects once the daemon answers.

@@ -118,12 +118,18 @@ fn miner(rest: &str) -> Option<(usize, &str)> {
     is_value.then_some((start, digits))
 }
 
-/// Replaces the user and the password of an address at the start of `rest`.
+/// Replaces the user and the password of an address at the start of `rest`. A password may have any
+/// letter but a blank and a double quote, so all is replaced up to the last `@` before these. Of an
+/// address with an `@` in its path, too much is replaced.
 fn url(rest: &str, out: &mut String) -> Option<usize> {
     let after = rest.strip_prefix("://")?;
-    let end = after.find(|letter: char| letter.is_whitespace() || "/\"'".contains(letter));
-    let host = &after[..end.unwrap_or(after.len())];
-    let at = host.rfind('@')?;
+    let end = after.find(|letter: char| letter.is_whitespace() || letter == '"');
+    let address = &after[..end.unwrap_or(after.len())];
+    let at = address.rfind('@')?;
+    // It is the path of a socket or of a file.
+    if address.starts_with('/') {
+        return None;
+    }
     out.push_str("://");
     out.push_str(REDACTED);
     Some("://".len() + at)
@@ -167,6 +173,8 @@ mod tests {
             "miner, 1234",
             "tokens = \"/etc/cuzk/tokens\"\n",
             "https://example.com/p?a=b",
+            "\"https://example.com\", \"me@example.com\"",
+            "unix:///run/a@b/c",
             "größer",
         ] {
             assert_eq!(redactor.redact(text), text);
@@ -182,6 +190,19 @@ mod tests {
         let url = "sources = [\"https://me:secret@host/p?token=xyz&a=1\"]";
         let expected = "sources = [\"https://REDACTED@host/p?token=REDACTED&a=1\"]";
         assert_eq!(redact(url), expected);
+        for password in [
+            "pa/ss", "/", "pa#ss", "pa?ss", "p@ss", "p@/#?@", "p'ss", "12/a",
+        ] {
+            for (before, after) in [
+                ("https://", ""),
+                ("x 'tcp://", ":1/p#f' y"),
+                ("[\"http://", "/\", 1]"),
+            ] {
+                let text = format!("{before}me:{password}@host{after}");
+                let expected = format!("{before}REDACTED@host{after}");
+                assert_eq!(redact(&text), expected);
+            }
+        }
         let key = "a\n-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\nb\n";
         assert_eq!(redact(key), "a\nREDACTED PRIVATE KEY\nb\n");
     }
