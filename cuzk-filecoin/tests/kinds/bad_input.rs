@@ -803,6 +803,11 @@ const EITHER_POST: &[(&str, Edit, &str)] = &[
         "public_sectors[0]",
     ),
     (
+        "another public comm_r",
+        |r| edit_bytes(&mut r["public_sectors"][0]["comm_r"], |b| b[0] ^= 1),
+        "public_sectors[0]",
+    ),
+    (
         "a zero public comm_r",
         |r| r["public_sectors"][0]["comm_r"] = encode(&[0; 32]),
         "public_sectors[0].comm_r",

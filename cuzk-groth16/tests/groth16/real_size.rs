@@ -181,6 +181,22 @@ fn each_length_of_a_file_of_the_real_size_is_checked_against_its_circuit() {
     }
 }
 
+/// The file counts the points of B in each group.
+#[test]
+fn a_file_with_a_point_of_b_less_in_g2_is_of_another_circuit() {
+    let sparse = Sparse::new();
+    let less = u32::try_from(LENGTHS.b - 1).unwrap();
+    let [.., at] = sparse.counts_at;
+    sparse.file.write_all_at(&less.to_be_bytes(), at).unwrap();
+    let bytes = sparse.bytes - G2_BYTES as u64;
+    sparse.file.set_len(bytes).unwrap();
+    let error = sparse.open().unwrap().check_circuit(&LENGTHS).unwrap_err();
+    let ParamsError::OtherCircuit { query, .. } = error else {
+        unreachable!("{error}");
+    };
+    assert_eq!(query, QueryName::BG2);
+}
+
 #[test]
 fn a_file_of_the_real_size_that_is_short_or_long_is_refused() {
     let whole = Sparse::new();
