@@ -61,6 +61,18 @@ struct Check {
     part: Option<String>,
 }
 
+impl Check {
+    /// Names the first row that is not satisfied, if there is one.
+    fn of(id: CircuitId, first_bad_row: Option<usize>) -> Result<Self, Failure> {
+        let part = first_bad_row.map(|row| part(id, row));
+        Ok(Self {
+            satisfied: first_bad_row.is_none(),
+            first_bad_row,
+            part: part.transpose()?.flatten(),
+        })
+    }
+}
+
 pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
     let request = read_request(&args.request)?;
     let of_file =
@@ -93,12 +105,7 @@ pub(crate) fn run(context: &Context, args: &Synth) -> Result<(), Failure> {
         false => None,
         true => {
             let first_bad_row = pool.install(|| circuit.first_bad_row(&witness))?;
-            let part = first_bad_row.map(|row| part(job.circuit(), row));
-            Some(Check {
-                satisfied: first_bad_row.is_none(),
-                first_bad_row,
-                part: part.transpose()?.flatten(),
-            })
+            Some(Check::of(job.circuit(), first_bad_row)?)
         }
     };
     let report = SynthReport {
