@@ -189,14 +189,14 @@ fn dependencies_are_those_of_the_workspace() {
                 }
             } else {
                 let version = told.get("version").unwrap_or(told).as_str().unwrap();
-                let is_it = |package: &&toml::Value| {
+                let is_it = |package: &toml::Value| {
                     let has = package["version"].as_str().unwrap();
                     let is_version = has
                         .strip_prefix(version)
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
                     package["name"].as_str() == Some(name) && is_version
                 };
-                assert!(locked.iter().find(is_it).is_some(), "{name} {version}");
+                assert!(locked.iter().any(is_it), "{name} {version}");
             }
         }
     }
