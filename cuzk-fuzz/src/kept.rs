@@ -11,6 +11,13 @@ pub(crate) const FOLDER: &str = "CUZK_FUZZ_CORPUS";
 /// The folder without [`FOLDER`].
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/fuzz");
 
+/// Returns the folder in which guided runs keep inputs. It has a folder for each package, and in it one
+/// for each decoder.
+#[must_use]
+pub fn folder() -> PathBuf {
+    std::env::var_os(FOLDER).map_or_else(|| DEFAULT.into(), PathBuf::from)
+}
+
 /// Returns the name of the decoder that has its inputs in `PACKAGE/tests/corpus/NAME`:
 /// `PACKAGE/NAME`.
 pub(crate) fn name(corpus: &Path) -> String {
@@ -43,8 +50,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) fn of(name: &str) -> Self {
-        let top = std::env::var_os(FOLDER).map_or_else(|| DEFAULT.into(), PathBuf::from);
-        Self::at(top.join(name))
+        Self::at(folder().join(name))
     }
 
     pub(crate) fn at(folder: PathBuf) -> Self {

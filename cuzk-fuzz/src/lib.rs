@@ -8,6 +8,7 @@
 //! * Without counters and without [`SECONDS`] each run has the same inputs, and their number is
 //!   fixed.
 //! * An input that failed is kept in the corpus, and is tried first in each later run.
+//! * Each run tries the inputs of the tree that guided runs found before.
 //! * A guided run keeps what it found in the folder `CUZK_FUZZ_CORPUS`, or in `target/fuzz`. The
 //!   next run goes on with it, so that runs add up. If a run did not come to its end, the next one
 //!   begins with its last input, which may have ended the process.
@@ -18,6 +19,7 @@
 #![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 mod coverage;
+mod found;
 mod guide;
 mod kept;
 mod limit;
@@ -37,6 +39,9 @@ use crate::kept::Kept;
 use crate::limit::Limit;
 use crate::run::Run;
 
+pub use crate::found::write as write_found;
+pub use crate::kept::folder as kept_folder;
+
 /// The variable that makes a run longer: the CPU time of this process for each decoder, in
 /// seconds. Run the tests one at a time then, with `--test-threads=1`.
 pub const SECONDS: &str = "CUZK_FUZZ_SECONDS";
@@ -50,11 +55,14 @@ const UNGUIDED: &str = "CUZK_FUZZ_UNGUIDED";
 pub struct Corpus {
     folder: PathBuf,
     inputs: Vec<Vec<u8>>,
+    /// Those that guided runs found before. They are tried, and only a guided run mutates them.
+    found: Vec<Vec<u8>>,
     words: &'static [&'static [u8]],
 }
 
 impl Corpus {
-    /// Reads the inputs in a folder, which need not be there. Inputs that fail are put there.
+    /// Reads the inputs in a folder, which need not be there, and those that guided runs found. Inputs
+    /// that fail are put in the folder.
     #[must_use]
     pub fn read(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
@@ -66,6 +74,7 @@ impl Corpus {
         let inputs = files.iter().map(|file| fs::read(file).unwrap());
         Self {
             inputs: inputs.collect(),
+            found: found::read(&folder),
             folder,
             words: &[],
         }

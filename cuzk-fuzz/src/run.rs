@@ -21,7 +21,7 @@ pub(crate) struct Run<'a, C> {
     guide: Guide<C>,
     kept: Option<Kept>,
     check: &'a mut dyn FnMut(&[u8]),
-    /// Those of the corpus, and those that reached something new.
+    /// Those of the corpus that were given, and those that reached something new.
     inputs: Vec<Vec<u8>>,
     /// The bytes of those that reached something new, and the most that there may be.
     found_bytes: usize,
@@ -62,6 +62,12 @@ impl<'a, C: Counters> Run<'a, C> {
             self.try_one(input);
             self.guide.news();
         }
+        for input in &self.corpus.found {
+            self.try_one(input);
+            if !self.guide.news().is_empty() {
+                self.add_found(input.clone());
+            }
+        }
         self.try_kept();
         self.guide.hurry();
         // A longer run begins elsewhere each time, so that nightly runs add up.
@@ -83,7 +89,7 @@ impl<'a, C: Counters> Run<'a, C> {
                 self.inputs.len(),
             );
         }
-        tried + self.corpus.inputs.len() as u64
+        tried + (self.corpus.inputs.len() + self.corpus.found.len()) as u64
     }
 
     /// Tries the last input of a run that did not come to its end. The input may be the reason.
