@@ -39,7 +39,8 @@ pub(crate) fn read(corpus: &Path) -> Vec<Vec<u8>> {
             let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
             after.split_at_checked(length)
         });
-        let (input, after) = input.unwrap_or_else(|| panic!("{} is cut off", path.display()));
+        assert!(input.is_some(), "{} is cut off", path.display());
+        let (input, after) = input.unwrap();
         inputs.push(input.to_vec());
         rest = after;
     }
