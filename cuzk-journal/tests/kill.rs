@@ -213,9 +213,10 @@ fn child() {
         for (thread, skip) in acknowledged.into_iter().enumerate() {
             let journal = &journal;
             scope.spawn(move || {
+                let mut out = std::io::stdout();
                 for step in script(thread).skip(skip) {
                     act(journal, &step);
-                    writeln!(std::io::stdout(), "\nack {thread}").unwrap();
+                    writeln!(out, "\nack {thread}").unwrap();
                 }
             });
         }
