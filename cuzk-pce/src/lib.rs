@@ -12,7 +12,8 @@
 //! * [`record()`] takes the plain rows out of a blank circuit. [`CsrMatrix`] and [`R1cs`]
 //!   hold them, [`evaluate`] multiplies them, and [`disk`] keeps them in a file.
 //! * [`row_name`] tells in which part of a circuit a row is.
-//! * [`naive`] is the slow twin of the evaluation.
+//! * [`naive`] is the slow twin of the evaluation. [`digest_circuit`] digests what bellperson's
+//!   prover computes of a circuit that is too large for it.
 //!
 //! ```
 //! use bellperson::{Circuit, ConstraintSystem, SynthesisError};
@@ -61,6 +62,8 @@ mod csr;
 #[cfg(test)]
 mod damage;
 mod density;
+mod digest;
+mod digested;
 pub mod disk;
 mod eval;
 mod fingerprint;
@@ -80,6 +83,8 @@ mod witness;
 
 pub use csr::{CsrError, CsrMatrix, Row};
 pub use density::{Densities, Density};
+pub use digest::Digest;
+pub use digested::{DigestedCircuit, digest_circuit};
 pub use eval::{
     CHUNK_ROWS, EvalError, Evaluated, THROTTLE_CHUNKS, check, evaluate, spmv_parallel,
     spmv_parallel_into,

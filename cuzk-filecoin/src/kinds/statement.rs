@@ -9,8 +9,8 @@ use bellperson::{Circuit, ConstraintSystem};
 use blstrs::{Bls12, Scalar};
 use cuzk_kernels::Isa;
 use cuzk_memory::NoMemory;
-use cuzk_pce::PackedWitness;
 use cuzk_pce::cell::{CheckedCircuit, check_circuit};
+use cuzk_pce::{DigestedCircuit, PackedWitness, digest_circuit};
 use cuzk_witness::{Context as WitnessContext, WriteError};
 
 use crate::Error;
@@ -100,6 +100,16 @@ pub trait ReferenceStatement: Statement {
     ///
     /// As [`witness`](Statement::witness).
     fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error>;
+
+    /// Returns digests of the partition's witness and rows, as bellperson's prover computes them.
+    /// They are the peer of [`witness`](Statement::witness) and of its evaluation. They need less
+    /// memory than a [`reference_proof`](Self::reference_proof). For tests: see
+    /// [`digest_circuit`].
+    ///
+    /// # Errors
+    ///
+    /// As [`witness`](Statement::witness).
+    fn digested_circuit(&self, partition: usize) -> Result<DigestedCircuit<Scalar>, Error>;
 
     /// Returns the partition's proof as bellperson makes it with the given randomness:
     /// the known answer for the whole prover, and the peer in benchmarks.
@@ -231,6 +241,11 @@ impl<K: Kind> ReferenceStatement for K {
     fn checked_circuit(&self, partition: usize) -> Result<CheckedCircuit, Error> {
         check_circuit(instance(self, partition)?)
             .map_err(|problem| Error::synthesis("checked circuit", &problem))
+    }
+
+    fn digested_circuit(&self, partition: usize) -> Result<DigestedCircuit<Scalar>, Error> {
+        digest_circuit(instance(self, partition)?)
+            .map_err(|problem| Error::synthesis("digested circuit", &problem))
     }
 
     fn reference_proof(

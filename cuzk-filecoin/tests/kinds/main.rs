@@ -9,6 +9,7 @@
 mod bad_input;
 mod bundled;
 mod compiled;
+mod digests;
 mod hostile;
 mod mutated;
 mod non_interactive;

@@ -88,26 +88,3 @@ fn requests_over_one_sector_are_those_over_sectors_of_their_own() {
     let twice = vanilla::make_each(&[ProofKind::SnapDeals; 2], size, 3);
     assert!(matches!(twice, Err(Error::Io { .. })));
 }
-
-/// bellperson's proof of these takes more memory than a small machine has. Its witness does not,
-/// and its rows are those of the compiled circuit: `compiled.rs` compares them.
-#[test]
-#[ignore = "it takes minutes, and 20 GiB of memory"]
-fn a_partition_of_each_kind_of_32_gib() {
-    for kind in [
-        ProofKind::Porep,
-        ProofKind::SnapDeals,
-        ProofKind::WindowPost,
-        ProofKind::WinningPost,
-    ] {
-        let sector_size = SectorSize::GiB32;
-        let circuit = blank::compile(CircuitId { kind, sector_size }).unwrap();
-        let request = vanilla::make_sparse(kind, sector_size, 1).unwrap();
-        let job = decode_reference(&request).unwrap();
-        check_partition(&*job, &circuit, 1, job.partitions() - 1);
-        println!(
-            "{kind} of 32 GiB: {} rows have bellperson's witness",
-            circuit.rows()
-        );
-    }
-}
