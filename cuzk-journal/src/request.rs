@@ -130,9 +130,8 @@ mod tests {
     use crate::tables::Tables;
     use crate::{Journal, Limits};
 
-    /// Its row says that it has more bytes than any machine.
-    #[test]
-    fn a_request_without_memory_for_it_is_not_said_to_be_damaged() {
+    /// Reads a request of two bytes whose row says that it has another length.
+    fn read_with_length(request_bytes: u64) -> JournalError {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("j");
         let journal = Journal::open(&path, Limits::default()).unwrap();
@@ -147,7 +146,7 @@ mod tests {
         let mut tables = Tables::open(&transaction).unwrap();
         let row = Row {
             phase: Phase::Pending {
-                request_bytes: 1 << 62,
+                request_bytes,
                 stored_bytes: 2,
             },
             ..crate::tables::find(&tables.jobs, "a").unwrap().unwrap()
@@ -157,9 +156,28 @@ mod tests {
         transaction.commit().unwrap();
         drop(database);
         let journal = Journal::open(&path, Limits::default()).unwrap();
-        let error = journal.request("a").unwrap_err();
+        journal.request("a").unwrap_err()
+    }
+
+    /// Its row says that it has more bytes than any machine.
+    #[test]
+    fn a_request_without_memory_for_it_is_not_said_to_be_damaged() {
+        let error = read_with_length(1 << 62);
         let is_for_now =
             matches!(&error, JournalError::Store { what, .. } if what.contains("no memory"));
         assert!(is_for_now, "{error}");
+    }
+
+    #[test]
+    fn a_request_that_is_longer_than_its_row_says_is_damaged() {
+        let error = read_with_length(1);
+        let is_damaged = matches!(
+            error,
+            JournalError::DamagedJob {
+                what: "request",
+                ..
+            }
+        );
+        assert!(is_damaged, "{error}");
     }
 }

@@ -7,7 +7,7 @@
 
 mod common;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -16,6 +16,7 @@ use common::{TestClock, limits, noise, options};
 use cuzk_journal::{
     Accepted, End, FAILURE_BYTES_MAX, ID_BYTES_MAX, JobOptions, Journal, JournalError,
     KIND_BYTES_MAX, Limits, PARTITION_PROOF_BYTES_MAX, PARTITIONS_MAX, PROOF_BYTES_MAX, State,
+    other_file_problem,
 };
 use tempfile::TempDir;
 
@@ -50,6 +51,41 @@ fn what_a_killed_process_left_of_a_new_journal_is_removed_by_the_next() {
     assert!(!left.exists());
     let mode = path.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_file_that_is_no_journal_is_a_problem() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("j");
+    assert_eq!(other_file_problem(&path), None);
+    drop(Journal::open(&path, limits()).unwrap());
+    assert_eq!(other_file_problem(&path), None);
+    let problem = "it is there, and no journal; name another file";
+    assert_eq!(
+        other_file_problem(directory.path()).as_deref(),
+        Some(problem)
+    );
+    for other in ["", "the text of another program"] {
+        fs::write(&path, other).unwrap();
+        assert_eq!(
+            other_file_problem(&path).as_deref(),
+            Some(problem),
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn a_journal_has_the_limits_that_it_was_opened_with() {
+    let (_directory, journal) = fresh(limits());
+    assert_eq!(*journal.limits(), limits());
+    let week = Limits {
+        jobs_max: 1_000,
+        request_bytes_max: 8_589_934_592,
+        results_max: 10_000,
+        result_age: Duration::from_secs(604_800),
+    };
+    assert_eq!(Limits::default(), week);
 }
 
 #[test]

@@ -23,7 +23,8 @@
 //!
 //! It is no compiler: it expands no macro, and it shows types as the source names them.
 //! It does not know auto traits. A type that reaches the public API only through the
-//! return of a function is missing from the listing. No other crate depends on it.
+//! return of a function is missing from the listing. Of the other crates, only cuzk-mutants
+//! depends on it.
 //!
 //! # Invariant
 //!

@@ -265,6 +265,34 @@ fn a_job_that_was_refused_is_taken_out_when_the_store_is_opened_again() {
     assert!(was_there > 0);
 }
 
+/// A refused end may be on disk as well, and does no harm there.
+#[test]
+fn only_a_job_that_was_refused_has_the_store_opened_again_at_the_end() {
+    let end = Change::End {
+        id: "accepted".to_owned(),
+        end: End::Cancelled,
+    };
+    for (refused, expected) in [(accept("refused", b"in"), 1), (end, 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        let watch = Watch::new(u64::MAX, Duration::ZERO);
+        let mut writer = writer(&path, &watch);
+        writer.reopen_after = Duration::MAX;
+        let opened = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&opened);
+        writer.reopen = Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            opened_at(&path)
+        });
+        writer.change(accept("accepted", b"in"), NOW).unwrap();
+        watch.left.store(0, Ordering::SeqCst);
+        writer.change(refused, NOW).unwrap_err();
+        watch.left.store(u64::MAX, Ordering::SeqCst);
+        drop(writer);
+        assert_eq!(opened.load(Ordering::SeqCst), expected);
+    }
+}
+
 /// The disk is full for a moment, and has room when the journal tries again.
 #[test]
 fn a_store_that_failed_is_opened_again_and_goes_on() {

@@ -18,6 +18,7 @@ pub(super) const LAYERS: &[&[&str]] = &[
     &["cuzk-core", "cuzk-testing"],
     &["cuzk-ffi", "cuzk-server"],
     &["cuzk", "cuzk-python", "benches", "house"],
+    &["cuzk-mutants"],
 ];
 
 /// The children of a module from the bottom up: each imports only those before it.

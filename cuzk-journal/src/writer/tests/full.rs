@@ -86,6 +86,46 @@ fn opened_on_a_full_disk(path: &Path, limits: Limits) -> (Journal, usize) {
     panic!("it is never opened");
 }
 
+/// Keeps what a thread warns of.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let keep = &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "message" {
+                lock(&self.0).push(format!("{value:?}"));
+            }
+        };
+        event.record(keep);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Does what [`opened_on_a_full_disk`] does, and returns the last warning as well.
+fn warned_on_a_full_disk(path: &Path, limits: Limits) -> (Journal, usize, String) {
+    let warnings = Warnings::default();
+    let open = || opened_on_a_full_disk(path, limits);
+    let (journal, refused) = tracing::subscriber::with_default(warnings.clone(), open);
+    let last = lock(&warnings.0).pop().unwrap();
+    (journal, refused, last)
+}
+
 /// Returns bytes that do not compress.
 fn noise(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
@@ -115,8 +155,9 @@ fn a_journal_opens_without_room_to_let_old_results_go() {
         result_age: Duration::ZERO,
         ..Limits::default()
     };
-    let (journal, refused) = opened_on_a_full_disk(&path, at_once);
+    let (journal, refused, warning) = warned_on_a_full_disk(&path, at_once);
     assert!(refused > 0);
+    assert_eq!(warning, "old results could not be removed from the journal");
     assert_eq!(journal.state("pending").unwrap(), Some(State::Pending));
     assert_eq!(journal.state("ended").unwrap(), None);
 }
@@ -127,8 +168,9 @@ fn a_journal_opens_without_room_to_be_compacted() {
     let path = directory.path().join("j");
     journal(&path, 72 << 20, 8 << 20);
     assert!(fs::metadata(&path).unwrap().len() > 64 << 20);
-    let (journal, refused) = opened_on_a_full_disk(&path, Limits::default());
+    let (journal, refused, warning) = warned_on_a_full_disk(&path, Limits::default());
     assert!(refused > 0);
+    assert_eq!(warning, "the journal could not be compacted");
     assert!(journal.request("pending").unwrap() == noise(8 << 20));
     journal.end("pending", End::Cancelled).unwrap();
 }
