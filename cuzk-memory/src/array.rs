@@ -6,12 +6,15 @@
 //! * A small vector is on the heap.
 //! * A vector for which there is no memory unwinds with [`NoMemory`]. A vector of the
 //!   standard library would end the process.
+//! * Values that several threads append are there when all of them are.
 #![allow(unsafe_code)] // Hands on to another allocator.
 
 use std::alloc::Layout;
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocator_api2::alloc::{AllocError, Allocator, Global};
 use allocator_api2::vec::Vec;
@@ -93,6 +96,55 @@ impl NoMemory {
     }
 }
 
+/// Room for values that one thread appends to an array, beside other threads.
+pub struct Room<'a, T> {
+    places: &'a mut [MaybeUninit<T>],
+    /// The values that were written, in all rooms.
+    filled: &'a AtomicUsize,
+}
+
+impl<T: Default> Room<'_, T> {
+    /// Writes the first of `values`. If they are fewer than there is room for, the others are the
+    /// default.
+    pub fn fill(self, mut values: impl Iterator<Item = T>) {
+        let len = self.places.len();
+        for place in self.places {
+            place.write(values.next().unwrap_or_default());
+        }
+        self.filled.fetch_add(len, Ordering::Release);
+    }
+}
+
+/// Appends parts with these lengths, in order. `fill` gets a room for each, and fills all of
+/// them, also on several threads. If it does not, nothing is appended.
+///
+/// # Errors
+/// Those of `fill`; nothing is appended then.
+pub fn append_in_parts<T, E>(
+    array: &mut Array<T>,
+    lens: &[usize],
+    fill: impl FnOnce(std::vec::Vec<Room<'_, T>>) -> Result<(), E>,
+) -> Result<(), E> {
+    let added: usize = lens.iter().sum();
+    array.reserve(added);
+    let filled = AtomicUsize::new(0);
+    let mut rest = array.spare_capacity_mut();
+    let mut rooms = std::vec::Vec::with_capacity(lens.len());
+    for len in lens {
+        let (places, after) = rest.split_at_mut(*len);
+        let filled = &filled;
+        rooms.push(Room { places, filled });
+        rest = after;
+    }
+    fill(rooms)?;
+    if filled.load(Ordering::Acquire) == added {
+        // SAFETY: the array has room for so many more values. All of them were written: a room is
+        // filled once, and counts when all of it is.
+        unsafe { array.set_len(array.len() + added) };
+    }
+    Ok(())
+}
+
 impl fmt::Debug for ArrayMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
@@ -144,6 +196,28 @@ mod tests {
         assert!(large.iter().copied().eq(0..LARGE_BYTES as u64));
         drop((small, large));
         assert_eq!(lender.out_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn parts_are_appended_when_all_rooms_are_filled() {
+        let mut array = Array::<u32>::new_in(ArrayMemory::HEAP);
+        array.push(7);
+        let append = |array: &mut _, fill: fn(std::vec::Vec<Room<'_, u32>>) -> Result<(), ()>| {
+            append_in_parts(array, &[2, 0, 3], fill)
+        };
+        append(&mut array, |rooms| {
+            rooms.into_iter().for_each(|room| room.fill(1..3));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(array[..], [7, 1, 2, 1, 2, 0]);
+        append(&mut array, |rooms| {
+            rooms.into_iter().skip(1).for_each(|room| room.fill(1..));
+            Ok(())
+        })
+        .unwrap();
+        assert!(append(&mut array, |_| Err(())).is_err());
+        assert_eq!(array.len(), 6);
     }
 
     /// The heap, for one block only.

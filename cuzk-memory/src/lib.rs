@@ -64,7 +64,7 @@ mod sync;
 mod throttle;
 pub mod unwind;
 
-pub use array::{Array, ArrayMemory, NoMemory};
+pub use array::{Array, ArrayMemory, NoMemory, Room, append_in_parts};
 pub use block::{Block, PAGE_BYTES, PART_BYTES};
 pub use block_allocator::BlockAllocator;
 pub use checkpoint::{Cancellation, Checkpoint, NEVER_STOP, Stopped};
@@ -73,6 +73,6 @@ pub use free_list::{FreeList, Taken};
 pub use heartbeat::Heartbeat;
 pub use lent::{Lent, Mapped, Memory};
 pub use pause::{Pause, Urgent};
-pub use plain::Plain;
+pub use plain::{Plain, values_of, view, view_mut, views, views_mut};
 pub use pool::{Buffer, BufferPool, Dealloc, DropInTurn, PoolUse};
 pub use throttle::{Gate, ThrottleManner, WAIT_MAX, wait_max};

@@ -1,15 +1,12 @@
 //! Batched affine additions, sixteen at a time.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions
-
 use std::marker::PhantomData;
 
 use blstrs::{G1Affine, G2Affine};
 use ff::Field;
 
-use super::block::{Block, one, prepare};
+use super::block::{Block, prepare};
 use super::coordinate::{Coordinate, multiply, square};
-use super::encoded::decode;
 use super::limbs::{Work, carried};
 use super::points::{Components, words, words_mut};
 use super::sums::{Points, new_x, new_y, rises, store};
@@ -58,8 +55,7 @@ impl<A: Components<N>, const N: usize> Kernel for Affine<A, N> {
     }
 
     fn steps(self) -> Vec<Block<N>> {
-        // SAFETY: the token proves the instructions.
-        let one = unsafe { one::<A, N>() };
+        let one = super::one::<A, N>(self.token);
         let blank = Block {
             denominators: one,
             prefixes: one,
@@ -77,8 +73,7 @@ impl<A: Components<N>, const N: usize> Kernel for Affine<A, N> {
     }
 
     fn import_encoded(self, encoded: &[u8], indices: &[u32], to: &mut [A]) -> bool {
-        // SAFETY: the token proves the instructions.
-        unsafe { decode(encoded, indices, to) }
+        super::decode(self.token, encoded, indices, to)
     }
 
     fn export(self, from: &[A], to: &mut [A]) {
@@ -96,13 +91,13 @@ impl<A: Components<N>, const N: usize> Kernel for Affine<A, N> {
         additions: &[Addition],
         blocks: &mut [Block<N>],
     ) {
-        // SAFETY: the token proves the instructions.
-        unsafe { accumulate(targets, sources, additions, blocks) }
+        super::accumulate(self.token, targets, sources, additions, blocks);
     }
 }
 
+/// Carries out additions, a batch after the other.
 #[target_feature(enable = "avx2,fma")]
-fn accumulate<A: Components<N>, const N: usize>(
+pub(super) fn accumulate<A: Components<N>, const N: usize>(
     targets: &mut [A],
     sources: &[A],
     additions: &[Addition],

@@ -3,8 +3,6 @@
 //! Not the sums. Invariant: the additions of a block have slopes. The others are carried out
 //! while blocks are made.
 
-#![allow(unsafe_code)] // blocks are plain data
-
 use super::coordinate::{Coordinate, multiply};
 use super::limbs::Work;
 use super::points::{Components, words};
@@ -12,7 +10,6 @@ use super::sums::Points;
 use super::words::{Words, difference};
 use super::{BLOCK, GROUPS};
 use crate::affine::{Addition, Kernel, Step, prefetch};
-use cuzk_memory::Plain;
 use ff::Field;
 
 /// Additions between asking for a point and using it.
@@ -21,7 +18,7 @@ const PREFETCH: usize = 24;
 /// Additions that the serial kernel carries out together.
 const UNUSUAL: usize = 64;
 
-/// Sixteen additions in progress.
+/// Sixteen additions in progress, in memory that is lent.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Block<const N: usize> {
@@ -31,12 +28,6 @@ pub(crate) struct Block<const N: usize> {
     pub(super) prefixes: Coordinate<N>,
     pub(super) additions: [Addition; BLOCK],
 }
-
-// SAFETY: any bytes are one: floating-point numbers and additions, without padding.
-unsafe impl<const N: usize> Plain for Block<N> {}
-
-const _: () = assert!(size_of::<Block<1>>() == 2 * BLOCK * 64 + BLOCK * 8);
-const _: () = assert!(size_of::<Block<2>>() == 4 * BLOCK * 64 + BLOCK * 8);
 
 /// The field's one, for all points.
 #[target_feature(enable = "avx2,fma")]

@@ -7,8 +7,6 @@
 //!
 //! Invariant: what is written to memory is a residue of blst.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions, shares slices
-
 use std::arch::x86_64::*;
 use std::array::from_fn as each;
 
@@ -16,17 +14,15 @@ use blst::blst_fr;
 use blstrs::Scalar;
 use rayon::prelude::*;
 
-use super::butterflies::{gather_rows, scatter_rows};
-use super::ntt::{Work, area, for_each_task, gather_pass, read, scatter_pass, write};
-use super::rows::{Lanes, Pass, Row, Table, words};
+use super::ntt::{Work, area, for_each_task, gather_pass, scatter_pass};
+use super::rows::{Lanes, Pass, Reversed, Row, Table, words};
 use super::scalar::{
     ScalarLimbs, ScalarWork, load, load_twiddles, multiply as multiply_rows, reduced,
 };
 use super::{BLOCK, GROUPS, LANES};
 use crate::error::{KernelError, expect_len};
-use crate::matrix::columns::Shared;
+use crate::matrix::cells::for_each_reversed_task;
 use crate::matrix::passes::passes;
-use crate::matrix::reverse::reverse;
 use crate::matrix::rows::Rows;
 
 /// Scalars of a task of a product.
@@ -44,8 +40,7 @@ pub(crate) fn multiply(
     to.par_chunks_mut(TASK)
         .zip(by.par_chunks(TASK))
         .try_for_each(|(to, by)| {
-            // SAFETY: the table's token proves the instructions.
-            unsafe { multiply_all(to, by) }
+            super::multiply_all(work.table.token(), to, by);
             work.context.check()
         })
 }
@@ -64,14 +59,14 @@ pub(crate) fn multiply_to(
         .zip(b.par_chunks(TASK))
         .try_for_each(|((to, a), b)| {
             to.copy_from_slice(a);
-            // SAFETY: the table's token proves the instructions.
-            unsafe { multiply_all(to, b) }
+            super::multiply_all(work.table.token(), to, b);
             work.context.check()
         })
 }
 
+/// [`multiply`] of a task's scalars.
 #[target_feature(enable = "avx2,fma")]
-fn multiply_all(to: &mut [Scalar], by: &[Scalar]) {
+pub(super) fn multiply_all(to: &mut [Scalar], by: &[Scalar]) {
     let mut work = ScalarWork::new();
     for (to, by) in to
         .as_chunks_mut::<BLOCK>()
@@ -111,19 +106,16 @@ pub(crate) fn move_to_coset(
     let passes = passes(values.len());
     let mut area = area(&passes, work)?;
     let rows = area.rows();
-    let (values, work) = (Shared::new(values), (work, &rows));
+    let work = (work, &rows);
     let Some((last, others)) = passes.split_last() else {
         return Ok(()); // There are two at least.
     };
-    // SAFETY: the values are as many, and this call's alone.
-    unsafe {
-        for pass in others {
-            scatter_pass::<true>(pass, &values, work)?;
-        }
-        shift_pass(last, &values, factors, work)?;
-        for pass in others.iter().rev() {
-            gather_pass(pass, &values, work)?;
-        }
+    for pass in others {
+        scatter_pass::<true>(pass, values, work)?;
+    }
+    shift_pass(last, values, factors, work)?;
+    for pass in others.iter().rev() {
+        gather_pass(pass, values, work)?;
     }
     Ok(())
 }
@@ -146,70 +138,70 @@ pub(crate) fn interpolate_difference(
     let mut area = area(&passes, work)?;
     let rows = area.rows();
     let work = (work, &rows);
-    let [values, to] = [values, to].map(Shared::new);
     let Some((last, others)) = passes.split_last() else {
         return Ok(()); // There are two at least.
     };
-    // SAFETY: the values are as many, and this call's alone.
-    unsafe {
-        for pass in others {
-            scatter_pass::<true>(pass, &values, work)?;
-        }
-        difference_pass(last, [&values, &to], (sums, sum_factor), factors, work)
+    for pass in others {
+        scatter_pass::<true>(pass, values, work)?;
     }
+    difference_pass(last, [values, to], (sums, sum_factor), factors, work)
 }
 
 /// The last pass of an inverse transform, the shift to the coset, and the first pass of a
 /// transform.
-///
-/// # Safety
-/// Nobody else uses the values, which are as many as the pass is for.
-unsafe fn shift_pass(
+fn shift_pass(
     pass: &Pass,
-    values: &Shared<'_, Scalar>,
+    values: &mut [Scalar],
     factors: [&Scalar; 2],
     work: (Work<'_>, &Rows<'_, Row>),
 ) -> Result<(), KernelError> {
     let (Work { table, .. }, _) = work;
-    for_each_task(pass, work, |rows, lanes| {
-        // SAFETY: the table's token proves the instructions, and no two tasks have a lane in
-        // common.
-        unsafe {
-            read(pass, lanes, values, rows);
-            scatter_rows::<true>(rows, pass.layers, (table, lanes));
-            let mut shift = Shift::new::<false>(pass, lanes, table, factors);
-            for (i, block) in rows.as_chunks_mut().0.iter_mut().enumerate() {
-                let shifted = shift.apply::<false>(GROUPS * i, block);
-                *block = shifted.map(Row);
-            }
-            gather_rows(rows, pass.layers, (table, lanes));
-            write(pass, lanes, values, rows);
-        }
+    let token = table.token();
+    for_each_task(pass, values, work, |rows, cells| {
+        super::read(token, cells, rows);
+        let twiddles = (table, cells.lanes());
+        super::scatter_rows::<true>(token, rows, pass.layers, twiddles);
+        super::shift_rows(token, pass, rows, twiddles, factors);
+        super::gather_rows(token, rows, pass.layers, twiddles);
+        super::write(token, cells, rows);
     })
+}
+
+/// Shifts the values of a task to the coset.
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn shift_rows(
+    pass: &Pass,
+    rows: &mut [Row],
+    (table, lanes): (Table<'_>, &Lanes),
+    factors: [&Scalar; 2],
+) {
+    let mut shift = Shift::new::<false>(pass, lanes, table, factors);
+    for (i, block) in rows.as_chunks_mut().0.iter_mut().enumerate() {
+        let shifted = shift.apply::<false>(GROUPS * i, block);
+        *block = shifted.map(Row);
+    }
 }
 
 /// The last pass of an inverse transform, whose values are shifted back, subtracted and left in
 /// natural order.
-///
-/// # Safety
-/// As [`shift_pass`].
-unsafe fn difference_pass(
+fn difference_pass(
     pass: &Pass,
-    [from, to]: [&Shared<'_, Scalar>; 2],
+    vectors: [&mut [Scalar]; 2],
     sums: (&[Scalar], &Scalar),
     factors: [&Scalar; 2],
     work: (Work<'_>, &Rows<'_, Row>),
 ) -> Result<(), KernelError> {
-    let (Work { table, .. }, _) = work;
-    for_each_task(pass, work, |rows, lanes| {
-        // SAFETY: the table's token proves the instructions, no two tasks have a lane in common,
-        // and reversing the bits of indices permutes them.
-        unsafe {
-            read(pass, lanes, from, rows);
-            scatter_rows::<true>(rows, pass.layers, (table, lanes));
-            let shift = Shift::new::<true>(pass, lanes, table, factors);
-            write_differences(pass, lanes, (rows, shift), sums, to);
-        }
+    let (Work { table, context }, rows) = work;
+    let token = table.token();
+    for_each_reversed_task(pass, vectors, |cells, to| {
+        rows.with(|rows| {
+            let rows = &mut rows[..pass.rows];
+            super::read(token, cells, rows);
+            let twiddles = (table, cells.lanes());
+            super::scatter_rows::<true>(token, rows, pass.layers, twiddles);
+            super::write_differences(token, pass, rows, twiddles, factors, sums, to);
+        })?;
+        context.check()
     })
 }
 
@@ -261,19 +253,18 @@ impl<'a> Shift<'a> {
     }
 }
 
-/// # Safety
-/// Nobody else uses the values of `to` at the indices of these lanes with bits reversed.
+/// Shifts the values of a task back, and writes the differences.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn write_differences(
+pub(super) fn write_differences(
     pass: &Pass,
-    lanes: &Lanes,
-    (rows, mut shift): (&[Row], Shift<'_>),
+    rows: &[Row],
+    (table, lanes): (Table<'_>, &Lanes),
+    factors: [&Scalar; 2],
     (sums, sum_factor): (&[Scalar], &Scalar),
-    to: &Shared<'_, Scalar>,
+    to: &mut Reversed<'_>,
 ) {
-    let Lanes::Blocks { first_reversed, .. } = *lanes else {
-        return; // The last pass has blocks.
-    };
+    let mut shift = Shift::new::<true>(pass, lanes, table, factors);
+    let mut places = to.rows_mut();
     let sum_factor = load_twiddles([&words(sum_factor); LANES]);
     for (i, block) in rows.as_chunks::<GROUPS>().0.iter().enumerate() {
         // The inverses of both parts are negative, which is positive: hence minus.
@@ -283,14 +274,10 @@ unsafe fn write_differences(
             load(indices.map(|index| words(&sums[index])).each_ref())
         });
         multiply_rows(&mut differences, [&sum_factor; GROUPS], &mut shift.work);
-        for (row, (sum, minus)) in differences.iter().zip(&minus).enumerate() {
+        for ((sum, minus), places) in differences.iter().zip(&minus).zip(&mut places) {
             let difference = each(|i| _mm256_sub_pd(sum[i], minus[i]));
-            let row = GROUPS * i + row;
-            let start = (reverse(row, pass.layers) << pass.log_blocks) + first_reversed;
-            for (lane, l) in reduced(&difference).into_iter().enumerate() {
-                // SAFETY: in bounds, because an index is the other's with bits reversed, and the
-                // caller's alone.
-                *unsafe { to.element(start + lane) } = blst_fr { l }.into();
+            for (place, l) in places.into_iter().zip(reduced(&difference)) {
+                *place = blst_fr { l }.into();
             }
         }
     }

@@ -3,19 +3,15 @@
 //! The passes are those of the transforms with AVX-512, in lanes of four. Invariant: values in
 //! memory are residues of blst between passes, too.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions, shares slices
-
 use blst::blst_fr;
 use blstrs::Scalar;
-use rayon::prelude::*;
 
 use super::LANES;
-use super::butterflies::{gather_rows, scatter_rows};
-use super::rows::{Lanes, Pass, Row, words};
+use super::rows::{Cells, Pass, Row, words};
 use super::scalar::{load, reduced};
 use crate::context::Context;
 use crate::error::KernelError;
-use crate::matrix::columns::Shared;
+use crate::matrix::cells;
 use crate::matrix::passes::{passes, rows_max};
 use crate::matrix::rows::{Area, Rows};
 
@@ -56,102 +52,76 @@ pub(crate) fn scatter(
     let passes = passes(values.len());
     let mut area = area(&passes, work)?;
     let rows = area.rows();
-    let (values, work) = (Shared::new(values), (work, &rows));
-    passes.iter().try_for_each(|pass| {
-        // SAFETY: the values are this call's alone, and as many as the pass is for.
-        unsafe {
-            match is_inverse {
-                true => scatter_pass::<true>(pass, &values, work),
-                false => scatter_pass::<false>(pass, &values, work),
-            }
-        }
+    let work = (work, &rows);
+    passes.iter().try_for_each(|pass| match is_inverse {
+        true => scatter_pass::<true>(pass, values, work),
+        false => scatter_pass::<false>(pass, values, work),
     })
 }
 
-/// One pass of it.
+/// One pass of it, over as many values as the pass is for.
 ///
-/// # Safety
-/// Nobody else uses the values, which are as many as the pass is for.
-pub(super) unsafe fn scatter_pass<const INVERSE: bool>(
+/// # Errors
+/// As [`scatter`].
+pub(super) fn scatter_pass<const INVERSE: bool>(
     pass: &Pass,
-    values: &Shared<'_, Scalar>,
+    values: &mut [Scalar],
     work: (Work<'_>, &Rows<'_, Row>),
 ) -> Result<(), KernelError> {
     let (Work { table, .. }, _) = work;
-    for_each_task(pass, work, |rows, lanes| {
-        // SAFETY: the table's token proves the instructions, and no two tasks have a lane in
-        // common.
-        unsafe {
-            read(pass, lanes, values, rows);
-            scatter_rows::<INVERSE>(rows, pass.layers, (table, lanes));
-            write(pass, lanes, values, rows);
-        }
+    let token = table.token();
+    for_each_task(pass, values, work, |rows, cells| {
+        super::read(token, cells, rows);
+        super::scatter_rows::<INVERSE>(token, rows, pass.layers, (table, cells.lanes()));
+        super::write(token, cells, rows);
     })
 }
 
 /// One pass from bit-reversed order to natural, of which a transform has them in reverse.
 ///
-/// # Safety
-/// As [`scatter_pass`].
-pub(super) unsafe fn gather_pass(
+/// # Errors
+/// As [`scatter`].
+pub(super) fn gather_pass(
     pass: &Pass,
-    values: &Shared<'_, Scalar>,
+    values: &mut [Scalar],
     work: (Work<'_>, &Rows<'_, Row>),
 ) -> Result<(), KernelError> {
     let (Work { table, .. }, _) = work;
-    for_each_task(pass, work, |rows, lanes| {
-        // SAFETY: as in `scatter_pass`.
-        unsafe {
-            read(pass, lanes, values, rows);
-            gather_rows(rows, pass.layers, (table, lanes));
-            write(pass, lanes, values, rows);
-        }
+    let token = table.token();
+    for_each_task(pass, values, work, |rows, cells| {
+        super::read(token, cells, rows);
+        super::gather_rows(token, rows, pass.layers, (table, cells.lanes()));
+        super::write(token, cells, rows);
     })
 }
 
-/// Runs the tasks of a pass in parallel, each with memory for its rows, as many as the pass has.
+/// Runs the tasks of a pass in parallel, each with its values and memory for its rows.
 pub(super) fn for_each_task(
     pass: &Pass,
+    values: &mut [Scalar],
     (work, rows): (Work<'_>, &Rows<'_, Row>),
-    task: impl Fn(&mut [Row], &Lanes) + Sync,
+    task: impl Fn(&mut [Row], &mut Cells<'_>) + Sync,
 ) -> Result<(), KernelError> {
-    (0..pass.tasks()).into_par_iter().try_for_each(|i| {
-        rows.with(|rows| task(&mut rows[..pass.rows], &pass.lanes(i)))?;
+    cells::for_each_task(pass, values, |cells| {
+        rows.with(|rows| task(&mut rows[..pass.rows], cells))?;
         work.context.check()
     })
 }
 
 /// Reads a task's rows.
-///
-/// # Safety
-/// Nobody else uses the values of these lanes.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn read(
-    pass: &Pass,
-    lanes: &Lanes,
-    values: &Shared<'_, Scalar>,
-    rows: &mut [Row],
-) {
-    for (row, to) in rows.iter_mut().enumerate() {
-        let from = pass.indices(lanes, row).map(|index| {
-            // SAFETY: in bounds by construction of the pass, and the caller's alone.
-            words(unsafe { values.element(index) })
-        });
-        to.0 = load(from.each_ref());
+pub(super) fn read(cells: &Cells<'_>, rows: &mut [Row]) {
+    for (to, from) in rows.iter_mut().zip(cells.rows()) {
+        to.0 = load(from.map(words).each_ref());
     }
 }
 
 /// Writes a task's rows back.
-///
-/// # Safety
-/// As [`read`].
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn write(pass: &Pass, lanes: &Lanes, values: &Shared<'_, Scalar>, rows: &[Row]) {
-    for (row, from) in rows.iter().enumerate() {
-        let indices = pass.indices(lanes, row);
-        for (index, l) in indices.into_iter().zip(reduced(&from.0)) {
-            // SAFETY: as in `read`, and the indices differ.
-            *unsafe { values.element(index) } = blst_fr { l }.into();
+pub(super) fn write(cells: &mut Cells<'_>, rows: &[Row]) {
+    for (from, to) in rows.iter().zip(cells.rows_mut()) {
+        for (to, l) in to.into_iter().zip(reduced(&from.0)) {
+            *to = blst_fr { l }.into();
         }
     }
 }

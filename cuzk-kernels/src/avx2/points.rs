@@ -1,15 +1,14 @@
 //! Points of blst as the words that they are.
 
-#![allow(unsafe_code)] // vouches for the layout of points
-
 use blstrs::{Fp, Fp2, G1Affine, G2Affine};
 
 use super::words::Words;
 use crate::affine::{Coordinates, Kernel, Serial, Step};
 use crate::arithmetic::Blst;
+use cuzk_memory::{Plain, view, view_mut};
 
 /// A point whose coordinates have N components.
-pub(crate) trait Components<const N: usize>: Coordinates {
+pub(crate) trait Components<const N: usize>: Coordinates + Plain {
     /// The kernel for additions that are no usual ones.
     type Serial: Kernel<Affine = Self, Point = Self, Step = Step<Self::Base>>;
     fn serial() -> Self::Serial;
@@ -43,15 +42,11 @@ pub(super) type Point<const N: usize> = [[Words; N]; 2];
 /// The words of a point.
 #[inline(always)]
 pub(super) fn words<A: Components<N>, const N: usize>(point: &A) -> &Point<N> {
-    const { assert!(size_of::<A>() == size_of::<Point<N>>() && align_of::<A>() == 8) }
-    // SAFETY: points are plain words, as many as these.
-    unsafe { &*std::ptr::from_ref(point).cast() }
+    view(point)
 }
 
 /// The words of a point, to be written.
 #[inline(always)]
 pub(super) fn words_mut<A: Components<N>, const N: usize>(point: &mut A) -> &mut Point<N> {
-    const { assert!(size_of::<A>() == size_of::<Point<N>>() && align_of::<A>() == 8) }
-    // SAFETY: points are plain words, as many as these, of which any values are valid.
-    unsafe { &mut *std::ptr::from_mut(point).cast() }
+    view_mut(point)
 }

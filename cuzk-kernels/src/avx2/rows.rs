@@ -1,14 +1,11 @@
 //! Rows of a transform's task, and its twiddles.
 
-#![allow(unsafe_code)] // rows are plain data
-
 use blst::blst_fr;
 use blstrs::Scalar;
 
 use super::scalar::{ScalarLimbs, ScalarWords, load_twiddles};
 use super::{Avx2, LANES};
-use crate::matrix::passes;
-use cuzk_memory::Plain;
+use crate::matrix::{cells, passes};
 
 /// Four lanes of a task.
 pub(super) type Lanes = passes::Lanes<LANES>;
@@ -16,21 +13,22 @@ pub(super) type Lanes = passes::Lanes<LANES>;
 /// One pass over the values.
 pub(super) type Pass = passes::Pass<LANES>;
 
-/// Four values of a row.
+/// The values of a task's lanes.
+pub(super) type Cells<'a> = cells::Cells<'a, Scalar, LANES>;
+
+/// Places for the values of a task's lanes, in reversed order.
+pub(super) type Reversed<'a> = cells::Reversed<'a, Scalar, LANES>;
+
+/// Four values of a row, in memory that is lent.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct Row(pub(super) ScalarLimbs);
-
-// SAFETY: floating-point numbers, of which any bytes are one, and nothing else.
-unsafe impl Plain for Row {}
-
-const _: () = assert!(size_of::<Row>() == 6 * 32);
+pub(crate) struct Row(pub(super) ScalarLimbs);
 
 /// The table of twiddles.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
     /// Proves the instructions.
-    _token: Avx2,
+    token: Avx2,
     entries: &'a [Scalar],
     minus_one: &'a Scalar,
 }
@@ -38,10 +36,15 @@ pub(crate) struct Table<'a> {
 impl<'a> Table<'a> {
     pub(crate) fn new(token: Avx2, entries: &'a [Scalar], minus_one: &'a Scalar) -> Self {
         Self {
-            _token: token,
+            token,
             entries,
             minus_one,
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn token(&self) -> Avx2 {
+        self.token
     }
 
     /// The twiddle of block i; for the inverse, its negative inverse.

@@ -8,8 +8,6 @@
 //!
 //! Invariant: limbs are below 2^49 where products are taken.
 
-#![allow(unsafe_code)] // tests enter functions that enable the instructions
-
 use std::arch::x86_64::*;
 
 use super::assembly::{clear_low_scalars, product_scalars, reduce_high_scalars};
@@ -107,7 +105,7 @@ fn words_of([a, b, c, d, e, f]: &[__m256i; LIMBS]) -> [__m256i; 4] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -130,7 +128,7 @@ mod tests {
 
     /// The residues plus multiples of the order.
     #[target_feature(enable = "avx2,fma")]
-    fn check(residues: [ScalarWords; LANES], multiples: [i32; LANES]) {
+    pub(in crate::avx2) fn check(residues: [ScalarWords; LANES], multiples: [i32; LANES]) {
         let natural = load(residues.each_ref());
         let multiples: __m256d = bytemuck::cast(multiples.map(f64::from));
         let added: ScalarLimbs = std::array::from_fn(|i| {
@@ -159,9 +157,8 @@ mod tests {
             residues in prop::array::uniform4(residue()),
             multiples in prop::array::uniform4(-60..=60_i32),
         ) {
-            if crate::testing::avx2().is_some() {
-                // SAFETY: the processor has the instructions.
-                unsafe { check(residues, multiples) }
+            if let Some(token) = crate::testing::avx2() {
+                crate::avx2::tests::check_scalars(token, residues, multiples);
             }
         }
     }

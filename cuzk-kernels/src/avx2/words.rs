@@ -3,8 +3,6 @@
 //! A *natural* number is limbs of 48 bits as integers without signs, as the words have them.
 //! Invariant: what is written is below the modulus.
 
-#![allow(unsafe_code)] // tests enter functions that enable the instructions
-
 use std::arch::x86_64::*;
 
 use super::LANES;
@@ -186,7 +184,7 @@ fn words_of([a, b, c, d]: [__m256i; 4]) -> [__m256i; 3] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::super::limbs::carried;
@@ -213,7 +211,7 @@ mod tests {
 
     /// The residues plus multiples of the modulus, reduced.
     #[target_feature(enable = "avx2,fma")]
-    fn check(residues: [Words; LANES], multiples: [i32; LANES]) {
+    pub(in crate::avx2) fn check(residues: [Words; LANES], multiples: [i32; LANES]) {
         let natural = load(residues.each_ref());
         let multiples: __m256d = bytemuck::cast(multiples.map(f64::from));
         let added = limbs(&natural);
@@ -274,7 +272,7 @@ mod tests {
 
     /// Tells of a number in one lane, with zeros in the others, if it is a residue and a multiple.
     #[target_feature(enable = "avx2,fma")]
-    fn kinds(value: Words, lane: usize) -> [bool; 2] {
+    pub(in crate::avx2) fn kinds(value: Words, lane: usize) -> [bool; 2] {
         let mut rows = [[0; 6]; LANES];
         rows[lane] = value;
         let bytes = rows.map(|row| {
@@ -302,10 +300,8 @@ mod tests {
             (value, is_multiple, is_residue) in near_a_multiple(),
             lane in 0..LANES,
         ) {
-            if crate::testing::avx2().is_some() {
-                // SAFETY: the processor has the instructions.
-                let kinds = unsafe { kinds(value, lane) };
-                prop_assert_eq!(kinds, [is_residue, is_multiple]);
+            if let Some(token) = crate::testing::avx2() {
+                prop_assert_eq!(crate::avx2::tests::kinds(token, value, lane), [is_residue, is_multiple]);
             }
         }
 
@@ -314,9 +310,8 @@ mod tests {
             residues in prop::array::uniform4(residue()),
             multiples in prop::array::uniform4(-6..=6_i32),
         ) {
-            if crate::testing::avx2().is_some() {
-                // SAFETY: the processor has the instructions.
-                unsafe { check(residues, multiples) }
+            if let Some(token) = crate::testing::avx2() {
+                crate::avx2::tests::check_words(token, residues, multiples);
             }
         }
     }

@@ -1,21 +1,18 @@
 //! Batched affine additions, eight at a time.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions
-
 use std::marker::PhantomData;
 
 use blstrs::{G1Affine, G2Affine};
 
 use super::Ifma;
-use super::coordinate::Coordinate;
-use super::doubles::{complete_doubles, prepare_doubles};
-use super::fp::Fp;
-use super::fp2::Fp2;
+use super::field::coordinate::Coordinate;
+use super::field::fp::Fp;
+use super::field::fp2::Fp2;
+use super::field::lanes::{LANES, each_lane};
 use super::group::{
     Early, Group, active_lanes, lanes_of, negative_lanes, prefetch_group, prefetch_x,
 };
-use super::lanes::{LANES, each_lane};
-use super::points::{Point, decode, export_group, import_group};
+use super::points::Point;
 use crate::affine::{Addition, BATCH, Coordinates, Kernel};
 use crate::isa::Isa;
 
@@ -85,8 +82,7 @@ where
         for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
             let point = |i: usize| from.get(i).copied().unwrap_or_else(A::identity);
             let points: [A; LANES] = std::array::from_fn(point);
-            // SAFETY: the token proves the instructions.
-            unsafe { import_group::<A, C>(self.token, &points, to) }
+            super::import_group::<A, C>(self.token, &points, to);
         }
     }
 
@@ -96,14 +92,12 @@ where
         let Ok(encoded) = bytemuck::try_cast_slice(&encoded[..whole]) else {
             return false;
         };
-        // SAFETY: the token proves the instructions.
-        unsafe { decode::<C>(self.token, encoded, indices, to) }
+        super::decode::<C>(self.token, encoded, indices, to)
     }
 
     fn export(self, from: &[Self::Point], to: &mut [A]) {
         for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
-            // SAFETY: the token proves the instructions.
-            unsafe { export_group::<A, C>(self.token, from, to) }
+            super::export_group::<A, C>(self.token, from, to);
         }
     }
 
@@ -138,22 +132,14 @@ where
     ) {
         let mut early = Early(next);
         for batch in additions.chunks(BATCH) {
-            // SAFETY: the token proves the instructions.
-            unsafe {
-                let product = self.prepare(targets, sources, batch, groups);
-                let inverse = product.invert(self.token);
-                self.complete(targets, sources, (batch, groups, &mut early), inverse);
-            }
+            let batch = (batch, &mut *groups, &mut early);
+            super::accumulate(self.token, self, targets, sources, batch);
         }
     }
 
     fn double(self, points: &mut [Self::Point], groups: &mut [Group<C>]) {
         for points in points.chunks_mut(BATCH) {
-            // SAFETY: the token proves the instructions.
-            unsafe {
-                let product = prepare_doubles(self.token, points, groups);
-                complete_doubles(points, groups, product.invert(self.token), self.token);
-            }
+            super::double(self.token, points, groups);
         }
     }
 }
@@ -166,7 +152,7 @@ where
     /// Computes the denominators and their running product, and carries out
     /// the additions that need none.
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
-    fn prepare(
+    pub(super) fn prepare(
         self,
         targets: &mut [Point<C::Stored>],
         sources: &[Point<C::Stored>],
@@ -233,7 +219,7 @@ where
     /// Computes and stores the sums, last group first; `inverse` is that of
     /// the product of all denominators.
     #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
-    fn complete(
+    pub(super) fn complete(
         self,
         targets: &mut [Point<C::Stored>],
         sources: &[Point<C::Stored>],

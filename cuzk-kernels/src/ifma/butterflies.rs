@@ -1,6 +1,6 @@
 //! The layers of a pass on the rows of a task: butterflies, two layers at a time.
 
-use super::fr::Fr;
+use super::field::fr::Fr;
 use super::passes::Lanes;
 use super::twiddles::Table;
 

@@ -8,20 +8,16 @@
 //!
 //! Factors are sixteen times as large as their value, as [`Fr`] wants them.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions, shares slices
-
 use rayon::prelude::*;
 
 use super::Ifma;
-use super::butterflies::{gather_rows, scatter_rows};
-use super::fr::{Fr, Words};
-use super::lanes::{LANES, each_lane};
-use super::ntt::{Rows, Work, area, for_each_task, gather_pass, load, scatter_pass, store, write};
+use super::field::fr::{Fr, Words};
+use super::field::lanes::{LANES, each_lane};
+use super::ntt::{Reversed, Rows, Work, area, for_each_task, gather_pass, scatter_pass};
 use super::passes::{Lanes, Pass, passes};
 use super::twiddles::Table;
 use crate::error::{KernelError, expect_len};
-use crate::matrix::columns::Shared;
-use crate::matrix::reverse::reverse;
+use crate::matrix::cells::for_each_reversed_task;
 
 /// Scalars per task of a product.
 const TASK: usize = 1 << 12;
@@ -36,8 +32,7 @@ pub(crate) fn multiply(to: &mut [Words], by: &[Words], work: Work<'_>) -> Result
         .zip(by.par_chunks(TASK))
         .try_for_each(|(to, by)| {
             for (to, by) in to.as_chunks_mut().0.iter_mut().zip(by.as_chunks().0) {
-                // SAFETY: the token proves the instructions.
-                unsafe { product(work.table.token(), [&to.clone(), by], to) }
+                super::product(work.table.token(), [&to.clone(), by], to);
             }
             work.context.check()
         })
@@ -55,15 +50,15 @@ pub(crate) fn multiply_to(
         .try_for_each(|((to, a), b)| {
             let [a, b] = [a, b].map(|factor| factor.as_chunks().0);
             for ((to, a), b) in to.as_chunks_mut().0.iter_mut().zip(a).zip(b) {
-                // SAFETY: the token proves the instructions.
-                unsafe { product(work.table.token(), [a, b], to) }
+                super::product(work.table.token(), [a, b], to);
             }
             work.context.check()
         })
 }
 
+/// Eight products.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn product(token: Ifma, [a, b]: [&[Words; LANES]; 2], to: &mut [Words; LANES]) {
+pub(super) fn product(token: Ifma, [a, b]: [&[Words; LANES]; 2], to: &mut [Words; LANES]) {
     let [a, b] = [a, b].map(|values| Fr::gather(token, values.each_ref()));
     a.mul_lazy(&b.times_16()).scatter(to.each_mut());
 }
@@ -80,19 +75,16 @@ pub(crate) fn move_to_coset(
     let passes = passes(values.len());
     let mut area = area(&passes, work)?;
     let rows = area.rows();
-    let (values, work) = (Shared::new(values), (work, &rows));
+    let work = (work, &rows);
     let Some((last, others)) = passes.split_last() else {
         return Ok(()); // There are two at least.
     };
-    // SAFETY: the values are as many, and this call's alone.
-    unsafe {
-        for pass in others {
-            scatter_pass::<true>(pass, &values, work)?;
-        }
-        shift_pass(last, &values, factors, work)?;
-        for pass in others.iter().rev() {
-            gather_pass::<false>(pass, &values, work)?;
-        }
+    for pass in others {
+        scatter_pass::<true>(pass, values, work)?;
+    }
+    shift_pass(last, values, factors, work)?;
+    for pass in others.iter().rev() {
+        gather_pass::<false>(pass, values, work)?;
     }
     Ok(())
 }
@@ -112,73 +104,64 @@ pub(crate) fn interpolate_difference(
     let mut area = area(&passes, work)?;
     let rows = area.rows();
     let work = (work, &rows);
-    let [values, to] = [values, to].map(Shared::new);
     let Some((last, others)) = passes.split_last() else {
         return Ok(()); // There are two at least.
     };
-    // SAFETY: the values are as many, and this call's alone.
-    unsafe {
-        for pass in others {
-            scatter_pass::<true>(pass, &values, work)?;
-        }
-        difference_pass(last, [&values, &to], (sums, sum_factor), factors, work)
+    for pass in others {
+        scatter_pass::<true>(pass, values, work)?;
     }
+    difference_pass(last, [values, to], (sums, sum_factor), factors, work)
 }
 
 /// The last pass of an inverse transform, the shift to the coset, and the first pass
 /// of a transform.
-///
-/// # Safety
-/// Nobody else uses the values, which are as many as the pass is for.
-unsafe fn shift_pass(
+fn shift_pass(
     pass: &Pass,
-    values: &Shared<'_, Words>,
+    values: &mut [Words],
     factors: [&Words; 2],
     work: (Work<'_>, &Rows<'_>),
 ) -> Result<(), KernelError> {
     let (Work { table, .. }, _) = work;
-    for_each_task(pass, work, |rows, lanes| {
-        // SAFETY: the token proves the instructions, and no two tasks have a lane in common.
-        unsafe {
-            load(table.token(), pass, lanes, values, rows);
-            scatter_rows::<true>(rows, pass.layers, table, lanes);
-            let shift = shift_of_lanes::<false>(pass, lanes, table, factors);
-            shift_rows(rows, table, &shift);
-            gather_rows::<false>(rows, pass.layers, table, lanes);
-            store::<false>(pass, lanes, values, rows);
-        }
+    let token = table.token();
+    for_each_task(pass, values, work, |rows, cells| {
+        super::load(token, cells, rows);
+        let lanes = cells.lanes();
+        super::scatter_rows::<true>(token, rows, pass.layers, table, lanes);
+        let shift = super::shift_of_lanes::<false>(token, pass, lanes, table, factors);
+        super::shift_rows(token, rows, table, &shift);
+        super::gather_rows::<false>(token, rows, pass.layers, table, lanes);
+        super::store::<false>(token, cells, rows);
     })
 }
 
 /// The last pass of an inverse transform, whose values are shifted back, subtracted and
 /// left in natural order.
-///
-/// # Safety
-/// As [`shift_pass`].
-unsafe fn difference_pass(
+fn difference_pass(
     pass: &Pass,
-    [from, to]: [&Shared<'_, Words>; 2],
+    vectors: [&mut [Words]; 2],
     sums: (&[Words], &Words),
     factors: [&Words; 2],
     work: (Work<'_>, &Rows<'_>),
 ) -> Result<(), KernelError> {
-    let (Work { table, .. }, _) = work;
-    for_each_task(pass, work, |rows, lanes| {
-        // SAFETY: the token proves the instructions, no two tasks have a lane in common,
-        // and reversing the bits of indices permutes them.
-        unsafe {
-            load(table.token(), pass, lanes, from, rows);
-            scatter_rows::<true>(rows, pass.layers, table, lanes);
-            let shift = shift_of_lanes::<true>(pass, lanes, table, factors);
-            store_differences(pass, lanes, (rows, &shift), sums, (to, table));
-        }
+    let (Work { table, context }, rows) = work;
+    let token = table.token();
+    for_each_reversed_task(pass, vectors, |cells, to| {
+        rows.with(|rows| {
+            let rows = super::opened(token, &mut rows[..pass.rows]);
+            super::load(token, cells, rows);
+            let lanes = cells.lanes();
+            super::scatter_rows::<true>(token, rows, pass.layers, table, lanes);
+            let shift = super::shift_of_lanes::<true>(token, pass, lanes, table, factors);
+            super::store_differences(token, (pass, lanes), (rows, &shift), sums, (to, table));
+        })?;
+        context.check()
     })
 }
 
 /// Returns the lanes' factors of the shifts of a task, or of the negative inverse shifts.
 /// Each is multiplied by the factor of the half of the indices that its lane is in.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn shift_of_lanes<const INVERSE: bool>(
+pub(super) fn shift_of_lanes<const INVERSE: bool>(
     pass: &Pass,
     lanes: &Lanes,
     table: Table<'_>,
@@ -194,7 +177,7 @@ fn shift_of_lanes<const INVERSE: bool>(
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn shift_rows(rows: &mut [Fr], table: Table<'_>, shift_of_lanes: &Fr) {
+pub(super) fn shift_rows(rows: &mut [Fr], table: Table<'_>, shift_of_lanes: &Fr) {
     for (row, value) in rows.iter_mut().enumerate() {
         let shift = table.splat::<false>(row);
         let shifted = value.carried().mul_lazy(&shift);
@@ -202,30 +185,22 @@ fn shift_rows(rows: &mut [Fr], table: Table<'_>, shift_of_lanes: &Fr) {
     }
 }
 
-/// # Safety
-/// Nobody else uses the values of `to` at the indices of these lanes with bits reversed.
+/// Shifts the values of a task back, and writes the differences.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-unsafe fn store_differences(
-    pass: &Pass,
-    lanes: &Lanes,
+pub(super) fn store_differences(
+    (pass, lanes): (&Pass, &Lanes),
     (rows, shift_of_lanes): (&[Fr], &Fr),
     (sums, sum_factor): (&[Words], &Words),
-    (to, table): (&Shared<'_, Words>, Table<'_>),
+    (to, table): (&mut Reversed<'_>, Table<'_>),
 ) {
-    let Lanes::Blocks { first_reversed, .. } = *lanes else {
-        return; // The last pass has blocks.
-    };
     let sum_factor = Fr::broadcast(table.token(), sum_factor);
-    for (row, value) in rows.iter().enumerate() {
+    for ((row, value), to) in rows.iter().enumerate().zip(to.rows_mut()) {
         // The inverses of both parts are negative, which is positive: hence minus.
         let unshifted = value.carried().mul_lazy(&table.splat::<true>(row));
         let minus = unshifted.carried().mul_lazy(shift_of_lanes);
         let indices = pass.indices(lanes, row);
         let sums = Fr::gather(table.token(), each_lane(|lane| &sums[indices[lane]]));
         let difference = sums.mul_lazy(&sum_factor).sub_lazy::<2>(&minus);
-        let start = (reverse(row, pass.layers) << pass.log_blocks) + first_reversed;
-        // SAFETY: in bounds, because an index is the other's with bits reversed, and
-        // the caller's alone.
-        unsafe { write::<true>(to, each_lane(|lane| start + lane), &difference) };
+        difference.scatter_below::<true>(to);
     }
 }

@@ -3,9 +3,9 @@
 //! Not additions: no point is of order two, so every denominator is twice a y.
 
 use super::Ifma;
-use super::coordinate::Coordinate;
+use super::field::coordinate::Coordinate;
+use super::field::lanes::{LANES, each_lane};
 use super::group::{Group, active_lanes};
-use super::lanes::{LANES, each_lane};
 use super::points::Point;
 
 /// Computes the denominators of tangents and their running product.

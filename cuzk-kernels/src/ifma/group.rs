@@ -1,13 +1,10 @@
 //! Additions in progress, one a lane.
 
-#![allow(unsafe_code)] // groups are plain data
-
 use super::Ifma;
-use super::coordinate::Coordinate;
-use super::lanes::{LANES, each_lane, lanes_with};
+use super::field::coordinate::Coordinate;
+use super::field::lanes::{LANES, each_lane, lanes_with};
 use super::points::Point;
 use crate::affine::{Addition, prefetch, prefetch_early};
-use cuzk_memory::Plain;
 
 /// Eight additions in progress. The fields are visible in `ifma` only, because a coordinate
 /// proves the instructions: their readers have a token.
@@ -28,10 +25,6 @@ pub(crate) struct Group<C> {
 
 /// Coordinates are of so many bytes, or a multiple.
 const REGISTER_BYTES: usize = 64;
-
-// SAFETY: any bytes are one: a coordinate is registers, all values of which are valid,
-// and a reader of its coordinates has a token (the fields are visible in `ifma` only). `repr(C)`, and what coordinates leave of a register is bytes.
-unsafe impl<C: Coordinate> Plain for Group<C> {}
 
 impl<C: Coordinate> Group<C> {
     pub(super) fn new(token: Ifma) -> Group<C> {

@@ -11,10 +11,10 @@
 use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
 
 use super::Ifma;
-use super::coordinate::Coordinate;
-use super::fp::Fp;
-use super::fp2::Fp2;
-use super::lanes::LANES;
+use super::field::coordinate::Coordinate;
+use super::field::fp::Fp;
+use super::field::fp2::Fp2;
+use super::field::lanes::LANES;
 
 /// A coordinate in Montgomery form with bounds of the caller's.
 pub(crate) trait Loose: Coordinate {

@@ -13,10 +13,10 @@ use blstrs::{G1Affine, G2Affine};
 use group::prime::PrimeCurveAffine;
 
 use super::Ifma;
-use super::coordinate::Coordinate;
-use super::fp::Fp;
-use super::fp2::Fp2;
-use super::lanes::LANES;
+use super::field::coordinate::Coordinate;
+use super::field::fp::Fp;
+use super::field::fp2::Fp2;
+use super::field::lanes::LANES;
 use crate::affine::Coordinates;
 
 /// The line `x + y·v + z·v·w`.

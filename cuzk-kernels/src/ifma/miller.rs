@@ -6,15 +6,13 @@
 //! Not whole pairings: the final exponentiation is the caller's. The invariant: no point is
 //! at infinity.
 
-#![allow(unsafe_code)] // enters a function that enables the instructions
-
 use blst::{blst_fp6, blst_fp12};
 use blstrs::{Fp12 as BlstFp12, G1Affine, G2Affine};
 use cuzk_memory::{Checkpoint, Stopped};
 
 use super::Ifma;
-use super::fp2::Fp2;
-use super::lanes::LANES;
+use super::field::fp2::Fp2;
+use super::field::lanes::LANES;
 use super::line::{Evaluation, Multiple};
 use super::tower::Fp12;
 
@@ -39,13 +37,12 @@ impl Bundle {
         token: Ifma,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<Vec<[BlstFp12; LANES]>, Stopped> {
-        // SAFETY: the token proves the instructions.
-        unsafe { miller_loops(token, self, checkpoint) }
+        super::miller_loops(token, self, checkpoint)
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
-fn miller_loops(
+pub(super) fn miller_loops(
     token: Ifma,
     bundle: &Bundle,
     checkpoint: &Checkpoint<'_>,

@@ -41,35 +41,229 @@
 //! Safety: a value of [`Ifma`] exists only where the processor has the instructions. Every
 //! constructor of a vector type takes such a value, so every operation on vectors may use
 //! the instructions. Operations are `inline(always)` around functions that enable the
-//! instructions, and meet again inside the kernels' entry points, which enable them too.
+//! instructions, and meet again inside the kernels, which enable them too. All calls of
+//! operations are in `field/mod.rs`, and all calls of kernels from other code are in this file,
+//! each with such a value. Invariant: functions of kernels require the instructions and nothing
+//! else.
+
+#![allow(unsafe_code)] // calls functions that enable the instructions
 
 mod affine;
-mod assembly;
 mod butterflies;
-mod coordinate;
 pub(crate) mod coset;
 mod doubles;
-mod element;
-mod fp;
-mod fp2;
-mod fr;
+mod field;
 mod group;
 mod jacobian;
-mod lanes;
 mod line;
 pub(crate) mod miller;
 pub(crate) mod ntt;
 mod passes;
 mod points;
 pub(crate) mod poseidon;
-mod powers;
-mod product;
 pub(crate) mod scaled;
 mod tower;
 pub(crate) mod twiddles;
-mod wide;
-mod words;
 
+use blstrs::{Fp12, Scalar};
+use cuzk_memory::{Checkpoint, Stopped};
+
+use crate::affine::{Addition, Coordinates};
 pub(crate) use crate::token::Ifma;
+use affine::Affine;
 pub(crate) use affine::{G1, G2};
-pub(crate) use fr::{word, words, words_mut};
+pub(crate) use field::coordinate::Coordinate;
+use field::fr::{Fr, Words};
+pub(crate) use field::fr::{word, words, words_mut};
+use field::lanes::LANES;
+use group::Early;
+pub(crate) use group::Group;
+use miller::Bundle;
+pub(crate) use ntt::LentValues;
+use ntt::{Cells, Reversed};
+use passes::{Lanes, Pass};
+pub(crate) use points::Point;
+use poseidon::{Tables, Trace};
+use scaled::Scaled;
+use twiddles::Table;
+
+/// See [`points::import_group`].
+#[inline(always)]
+fn import_group<A, C>(token: Ifma, from: &[A; LANES], to: &mut [Point<C::Stored>])
+where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate,
+{
+    // SAFETY: the token proves the instructions.
+    unsafe { points::import_group::<A, C>(token, from, to) }
+}
+
+/// See [`points::decode`].
+#[inline(always)]
+fn decode<C: Coordinate>(
+    token: Ifma,
+    encoded: &[[C::Encoded; 2]],
+    indices: &[u32],
+    to: &mut [Point<C::Stored>],
+) -> bool {
+    // SAFETY: the token proves the instructions.
+    unsafe { points::decode::<C>(token, encoded, indices, to) }
+}
+
+/// See [`points::export_group`].
+#[inline(always)]
+fn export_group<A, C>(token: Ifma, from: &[Point<C::Stored>], to: &mut [A])
+where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate,
+{
+    // SAFETY: the token proves the instructions.
+    unsafe { points::export_group::<A, C>(token, from, to) }
+}
+
+/// Carries out the additions of a batch, while the points of `early` come.
+#[inline(always)]
+fn accumulate<A, C>(
+    token: Ifma,
+    kernel: Affine<A, C>,
+    targets: &mut [Point<C::Stored>],
+    sources: &[Point<C::Stored>],
+    (batch, groups, early): (&[Addition], &mut [Group<C>], &mut Early<'_>),
+) where
+    A: Coordinates<Base = C::Base>,
+    C: Coordinate,
+{
+    // SAFETY: the token proves the instructions.
+    unsafe {
+        let product = kernel.prepare(targets, sources, batch, groups);
+        let inverse = product.invert(token);
+        kernel.complete(targets, sources, (batch, groups, early), inverse);
+    }
+}
+
+/// Doubles the points of a batch.
+#[inline(always)]
+fn double<C: Coordinate>(token: Ifma, points: &mut [Point<C::Stored>], groups: &mut [Group<C>]) {
+    // SAFETY: the token proves the instructions.
+    unsafe {
+        let product = doubles::prepare_doubles(token, points, groups);
+        doubles::complete_doubles(points, groups, product.invert(token), token);
+    }
+}
+
+/// See [`scaled::multiply_add_lanes`].
+#[inline(always)]
+fn multiply_add_lanes<A: Scaled>(
+    token: Ifma,
+    addends: &[A; LANES],
+    points: &[A; LANES],
+    scalars: &[Scalar; LANES],
+) -> Option<[A; LANES]> {
+    // SAFETY: the token proves the instructions.
+    unsafe { scaled::multiply_add_lanes(token, addends, points, scalars) }
+}
+
+/// See [`miller::miller_loops`].
+#[inline(always)]
+fn miller_loops(
+    token: Ifma,
+    bundle: &Bundle,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<Vec<[Fp12; LANES]>, Stopped> {
+    // SAFETY: the token proves the instructions.
+    unsafe { miller::miller_loops(token, bundle, checkpoint) }
+}
+
+/// See [`poseidon::permute`].
+#[inline(always)]
+fn permute(token: Ifma, tables: &Tables, preimages: [&[Words]; LANES], trace: Trace<'_>) {
+    // SAFETY: the token proves the instructions.
+    unsafe { poseidon::permute(token, tables, preimages, trace) }
+}
+
+/// The values in memory that is lent.
+#[inline(always)]
+fn opened(_: Ifma, places: &mut [LentValues]) -> &mut [Fr] {
+    // SAFETY: a place is a value and nothing else. The token proves that there are such registers.
+    unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), places.len()) }
+}
+
+/// See [`ntt::load`].
+#[inline(always)]
+fn load(token: Ifma, cells: &Cells<'_>, rows: &mut [Fr]) {
+    // SAFETY: the token proves the instructions.
+    unsafe { ntt::load(token, cells, rows) }
+}
+
+/// See [`ntt::store`].
+#[inline(always)]
+fn store<const REDUCED: bool>(_: Ifma, cells: &mut Cells<'_>, rows: &[Fr]) {
+    // SAFETY: the token proves the instructions.
+    unsafe { ntt::store::<REDUCED>(cells, rows) }
+}
+
+/// See [`butterflies::scatter_rows`].
+#[inline(always)]
+fn scatter_rows<const INVERSE: bool>(
+    _: Ifma,
+    rows: &mut [Fr],
+    layers: u32,
+    table: Table<'_>,
+    lanes: &Lanes,
+) {
+    // SAFETY: the token proves the instructions.
+    unsafe { butterflies::scatter_rows::<INVERSE>(rows, layers, table, lanes) }
+}
+
+/// See [`butterflies::gather_rows`].
+#[inline(always)]
+fn gather_rows<const INVERSE: bool>(
+    _: Ifma,
+    rows: &mut [Fr],
+    layers: u32,
+    table: Table<'_>,
+    lanes: &Lanes,
+) {
+    // SAFETY: the token proves the instructions.
+    unsafe { butterflies::gather_rows::<INVERSE>(rows, layers, table, lanes) }
+}
+
+/// See [`coset::product`].
+#[inline(always)]
+fn product(token: Ifma, factors: [&[Words; LANES]; 2], to: &mut [Words; LANES]) {
+    // SAFETY: the token proves the instructions.
+    unsafe { coset::product(token, factors, to) }
+}
+
+/// See [`coset::shift_of_lanes`].
+#[inline(always)]
+fn shift_of_lanes<const INVERSE: bool>(
+    _: Ifma,
+    pass: &Pass,
+    lanes: &Lanes,
+    table: Table<'_>,
+    factors: [&Words; 2],
+) -> Fr {
+    // SAFETY: the token proves the instructions.
+    unsafe { coset::shift_of_lanes::<INVERSE>(pass, lanes, table, factors) }
+}
+
+/// See [`coset::shift_rows`].
+#[inline(always)]
+fn shift_rows(_: Ifma, rows: &mut [Fr], table: Table<'_>, shift_of_lanes: &Fr) {
+    // SAFETY: the token proves the instructions.
+    unsafe { coset::shift_rows(rows, table, shift_of_lanes) }
+}
+
+/// See [`coset::store_differences`].
+#[inline(always)]
+fn store_differences(
+    _: Ifma,
+    (pass, lanes): (&Pass, &Lanes),
+    rows: (&[Fr], &Fr),
+    sums: (&[Words], &Words),
+    to: (&mut Reversed<'_>, Table<'_>),
+) {
+    // SAFETY: the token proves the instructions.
+    unsafe { coset::store_differences((pass, lanes), rows, sums, to) }
+}

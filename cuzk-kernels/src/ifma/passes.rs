@@ -1,6 +1,6 @@
 //! The passes of a transform in eight lanes.
 
-use super::lanes::LANES;
+use super::field::lanes::LANES;
 use crate::matrix::passes as matrix;
 
 pub(super) use matrix::rows_max;

@@ -1,14 +1,9 @@
 //! Points in memory, and their conversion from and to the callers' forms.
 
-#![allow(unsafe_code)] // points are plain data
-
-use bytemuck::{Pod, Zeroable};
-
 use super::Ifma;
-use super::coordinate::Coordinate;
-use super::lanes::{LANES, each_lane};
+use super::field::coordinate::Coordinate;
+use super::field::lanes::{LANES, each_lane};
 use crate::affine::Coordinates;
-use cuzk_memory::Plain;
 
 /// A point in memory.
 #[derive(Clone, Copy)]
@@ -17,16 +12,6 @@ pub(crate) struct Point<S> {
     pub(super) x: S,
     pub(super) y: S,
 }
-
-// SAFETY: any words are a point in memory, if not one of the curve, zeros too.
-unsafe impl<S: Zeroable> Zeroable for Point<S> {}
-
-// SAFETY: `repr(C)`, and two of the same type leave no padding between or after
-// them; S is plain itself.
-unsafe impl<S: Pod> Pod for Point<S> {}
-
-// SAFETY: any words are one, and there is no padding.
-unsafe impl<S: Pod + Send + Sync> Plain for Point<S> {}
 
 impl<S> Point<S> {
     /// Returns the neutral element.
@@ -126,8 +111,8 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::super::fp::Fp;
-    use super::super::fp2::Fp2;
+    use super::super::field::fp::Fp;
+    use super::super::field::fp2::Fp2;
     use super::*;
     use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
     use ff::Field;
@@ -153,8 +138,7 @@ mod tests {
 
     fn accepted<C: Coordinate>(token: Ifma, point: [C::Encoded; 2]) -> bool {
         let mut to = vec![Point::infinity::<C>(); 1];
-        // SAFETY: the token proves the instructions.
-        unsafe { decode::<C>(token, &[point], &[0], &mut to) }
+        crate::ifma::decode::<C>(token, &[point], &[0], &mut to)
     }
 
     #[test]

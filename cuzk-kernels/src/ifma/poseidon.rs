@@ -9,14 +9,12 @@
 //! than 1.2 r a block, and there is room for 31 r. It is reduced once in
 //! [`BLOCKS_TO_REDUCTION`] blocks.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions
-
 use blstrs::Scalar;
 use ff::Field;
 
 use super::Ifma;
-use super::fr::{Fr, Words, word, words, words_mut};
-use super::lanes::{LANES, to_limbs};
+use super::field::fr::{Fr, Words, word, words, words_mut};
+use super::field::lanes::{LANES, to_limbs};
 use crate::rounds::MAX_WIDTH;
 use crate::rounds::schedule::Schedule;
 
@@ -136,13 +134,12 @@ pub(crate) fn traces(token: Ifma, tables: &Tables, preimages: &[Scalar], traces:
             let at = if lane < hashes { lane } else { 0 };
             &preimages[at * arity..][..arity]
         });
-        // SAFETY: the token proves the instructions.
-        unsafe { permute(token, tables, inputs, Trace { outputs, at: 0 }) }
+        super::permute(token, tables, inputs, Trace { outputs, at: 0 });
     }
 }
 
 /// Where values go, one place further with each.
-struct Trace<'a> {
+pub(super) struct Trace<'a> {
     outputs: [&'a mut [Words]; LANES],
     at: usize,
 }
@@ -163,7 +160,12 @@ impl Trace<'_> {
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vbmi2")]
-fn permute(token: Ifma, tables: &Tables, preimages: [&[Words]; LANES], mut trace: Trace<'_>) {
+pub(super) fn permute(
+    token: Ifma,
+    tables: &Tables,
+    preimages: [&[Words]; LANES],
+    mut trace: Trace<'_>,
+) {
     let mut state = State::first_sbox(token, tables, preimages, &mut trace);
     let width = tables.width;
     let keys = tables.begin_keys.chunks_exact(width);

@@ -8,8 +8,6 @@
 //! The invariant: a result is exact, or there is none. Where a lane met an exception of the
 //! addition law, the caller computes it in another way.
 
-#![allow(unsafe_code)] // enters a function that enables the instructions
-
 use std::sync::OnceLock;
 
 use blstrs::{G1Affine, G2Affine, Scalar};
@@ -17,11 +15,11 @@ use ff::Field;
 use group::Curve;
 
 use super::Ifma;
-use super::coordinate::Coordinate as _;
-use super::fp::Fp;
-use super::fp2::Fp2;
+use super::field::coordinate::Coordinate as _;
+use super::field::fp::Fp;
+use super::field::fp2::Fp2;
+use super::field::lanes::{LANES, each_lane};
 use super::jacobian::{AffineLanes, Jacobian, Loose};
-use super::lanes::{LANES, each_lane};
 use crate::affine::Coordinates;
 
 /// The curve's parameter but for its sign, which is negative.
@@ -100,12 +98,11 @@ pub(crate) fn multiply_add<A: Scaled>(
     if points.iter().any(|point| point.is_identity().into()) {
         return None;
     }
-    // SAFETY: the token proves the instructions.
-    unsafe { multiply_add_lanes(token, addends, points, scalars) }
+    super::multiply_add_lanes(token, addends, points, scalars)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi2")]
-fn multiply_add_lanes<A: Scaled>(
+pub(super) fn multiply_add_lanes<A: Scaled>(
     token: Ifma,
     addends: &[A; LANES],
     points: &[A; LANES],
@@ -175,7 +172,7 @@ struct Table<A: Scaled> {
 }
 
 /// A point of a table.
-type Entry<A> = [<<A as Scaled>::Lanes as super::coordinate::Coordinate>::Stored; 2];
+type Entry<A> = [<<A as Scaled>::Lanes as super::field::coordinate::Coordinate>::Stored; 2];
 
 impl<A: Scaled> Table<A> {
     /// None if a lane met an exception.

@@ -15,8 +15,8 @@
 //! bound of the subtrahend.
 
 use super::Ifma;
-use super::coordinate::Coordinate;
-use super::fp2::Fp2;
+use super::field::coordinate::Coordinate;
+use super::field::fp2::Fp2;
 use super::line::Line;
 
 /// Eight elements of Fp6: the coefficients of 1, v and v².

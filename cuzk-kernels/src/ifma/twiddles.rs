@@ -1,8 +1,8 @@
 //! The twiddles of a transform.
 
 use super::Ifma;
-use super::fr::{Fr, Words};
-use super::lanes::{LANES, each_lane};
+use super::field::fr::{Fr, Words};
+use super::field::lanes::{LANES, each_lane};
 use super::passes::Lanes;
 
 /// The table of twiddles, each sixteen times as large, as [`Fr`] wants

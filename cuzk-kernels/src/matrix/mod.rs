@@ -1,5 +1,7 @@
 //! The scalars of a transform as a matrix: its columns, shared by tasks, and its order.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod cells;
 pub(crate) mod columns;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod passes;

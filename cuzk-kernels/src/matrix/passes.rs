@@ -61,6 +61,12 @@ impl<const L: usize> Pass<L> {
         self.log_blocks == 0
     }
 
+    /// The values of all tasks.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        (self.rows * self.columns) << self.log_blocks
+    }
+
     pub(crate) fn tasks(&self) -> usize {
         (self.columns << self.log_blocks) / L
     }

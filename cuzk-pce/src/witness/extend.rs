@@ -1,7 +1,6 @@
 //! Writes into an array by several threads.
-#![allow(unsafe_code)] // Fills a vector out of order.
 
-use cuzk_memory::{Array, Checkpoint, Stopped};
+use cuzk_memory::{Array, Checkpoint, Stopped, append_in_parts};
 use rayon::prelude::*;
 
 /// Appends parts in order. A thread of the current pool copies each part, after it passed
@@ -35,29 +34,14 @@ where
     T: Default + Send,
     I: Iterator<Item = T>,
 {
-    let added: usize = lens.iter().sum();
-    array.reserve(added);
-    let mut rest = array.spare_capacity_mut();
-    let mut rooms = Vec::with_capacity(lens.len());
-    for len in lens {
-        let (room, after) = rest.split_at_mut(*len);
-        rooms.push(room);
-        rest = after;
-    }
-    let rooms = rooms.into_par_iter().enumerate().with_max_len(1);
-    rooms.try_for_each(|(number, room)| {
-        checkpoint.check()?;
-        let mut values = values(number);
-        for to in room {
-            to.write(values.next().unwrap_or_default());
-        }
-        Ok(())
-    })?;
-    let len = array.len() + added;
-    // SAFETY: the array has room for `added` values, and every one was written: a room is as
-    // long as its part, no part was refused, and a part writes all of its room.
-    unsafe { array.set_len(len) };
-    Ok(())
+    append_in_parts(array, lens, |rooms| {
+        let rooms = rooms.into_par_iter().enumerate().with_max_len(1);
+        rooms.try_for_each(|(number, room)| {
+            checkpoint.check()?;
+            room.fill(values(number));
+            Ok(())
+        })
+    })
 }
 
 #[cfg(test)]

@@ -183,4 +183,4 @@ pub(super) use reduce::{clear_low, clear_low_scalars, reduce_high, reduce_high_s
 pub(super) use square::square;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

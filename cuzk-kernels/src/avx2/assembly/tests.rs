@@ -1,7 +1,5 @@
 //! The assembly beside a twin in plain Rust, bit for bit.
 
-#![allow(unsafe_code)] // enters functions that enable the instructions
-
 use std::arch::x86_64::__m256d;
 
 use proptest::prelude::*;
@@ -13,10 +11,10 @@ use super::super::{GROUPS, LANES};
 use super::*;
 
 /// The limbs of one number.
-type Number = [f64; LIMBS];
+pub(in crate::avx2) type Number = [f64; LIMBS];
 
 /// The limbs of one scalar.
-type Scalar = [f64; SCALAR_LIMBS];
+pub(in crate::avx2) type Scalar = [f64; SCALAR_LIMBS];
 
 /// The high and the low parts of the columns of one product.
 type Columns<const C: usize> = [[f64; 2]; C];
@@ -125,7 +123,7 @@ fn groups<const L: usize>(one: &[[f64; L]; LANES]) -> [[[f64; L]; LANES]; GROUPS
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn check(a: [Number; LANES], b: [Number; LANES], then: [Number; LANES]) {
+pub(in crate::avx2) fn check([a, b, then]: [[Number; LANES]; 3]) {
     let mut work = Work::new();
     let mut expected: [[Columns<COLUMNS>; LANES]; GROUPS] =
         [[[[Base::START, 0.0]; COLUMNS]; LANES]; GROUPS];
@@ -156,7 +154,7 @@ fn check(a: [Number; LANES], b: [Number; LANES], then: [Number; LANES]) {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn check_scalars(a: [Scalar; LANES], b: [Scalar; LANES]) {
+pub(in crate::avx2) fn check_scalars([a, b]: [[Scalar; LANES]; 2]) {
     let mut work = ScalarWork::new();
     let field = field(&SCALAR_CONSTANTS);
     let (a, b) = (groups(&a), groups(&b));
@@ -181,7 +179,7 @@ fn check_scalars(a: [Scalar; LANES], b: [Scalar; LANES]) {
 /// A square's columns are those of the product in another order of additions. Their values are
 /// equal, and both parts too as long as no addition rounds.
 #[target_feature(enable = "avx2,fma")]
-fn check_square(a: [Number; LANES]) {
+pub(in crate::avx2) fn check_square(a: [Number; LANES]) {
     let mut work = Work::new();
     let (a, [squares, products, ..]) = (lanes(&a), &mut work.0);
     square(&a, squares);
@@ -201,9 +199,8 @@ proptest! {
         b in prop::array::uniform4(number(47)),
         then in prop::array::uniform4(number(47)),
     ) {
-        if crate::testing::avx2().is_some() {
-            // SAFETY: the processor has the instructions.
-            unsafe { check(a, b, then) }
+        if let Some(token) = crate::testing::avx2() {
+            crate::avx2::tests::check_product(token, [a, b, then]);
         }
     }
 
@@ -212,9 +209,8 @@ proptest! {
         a in prop::array::uniform4(number(48)),
         b in prop::array::uniform4(number(47)),
     ) {
-        if crate::testing::avx2().is_some() {
-            // SAFETY: the processor has the instructions.
-            unsafe { check(a, b, [[0.0; LIMBS]; LANES]) }
+        if let Some(token) = crate::testing::avx2() {
+            crate::avx2::tests::check_product(token, [a, b, [[0.0; LIMBS]; LANES]]);
         }
     }
 
@@ -223,17 +219,15 @@ proptest! {
         a in prop::array::uniform4(scalar(48)),
         b in prop::array::uniform4(scalar(42)),
     ) {
-        if crate::testing::avx2().is_some() {
-            // SAFETY: the processor has the instructions.
-            unsafe { check_scalars(a, b) }
+        if let Some(token) = crate::testing::avx2() {
+            crate::avx2::tests::check_scalar_product(token, [a, b]);
         }
     }
 
     #[test]
     fn squares_are_products(a in prop::array::uniform4(number(47))) {
-        if crate::testing::avx2().is_some() {
-            // SAFETY: the processor has the instructions.
-            unsafe { check_square(a) }
+        if let Some(token) = crate::testing::avx2() {
+            crate::avx2::tests::check_square(token, a);
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::element::{LIMB_BITS, LIMB_MASK, Modulus, splat};
+use super::element::{Modulus, splat};
+use super::lanes::{LIMB_BITS, LIMB_MASK};
 
 /// The product's columns while it is being reduced, lowest first, and the
 /// multiple of the modulus that clears the lowest.
@@ -22,7 +23,7 @@ struct Columns<const N: usize> {
 /// A round's first sums, on which the next round waits, are taken first.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn product_columns<M: Modulus<N>, const N: usize>(
+pub(in crate::ifma) fn product_columns<M: Modulus<N>, const N: usize>(
     a: &[__m512i; N],
     b: &[__m512i; N],
 ) -> [__m512i; N] {
@@ -57,7 +58,7 @@ fn first_column<M: Modulus<N>, const N: usize>(a: &[__m512i; N], b: __m512i) -> 
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn factor<M: Modulus<N>, const N: usize>(lowest: __m512i) -> __m512i {
+pub(in crate::ifma) fn factor<M: Modulus<N>, const N: usize>(lowest: __m512i) -> __m512i {
     let inverse = _mm512_set1_epi64(M::NEGATIVE_INVERSE.cast_signed());
     _mm512_madd52lo_epu64(_mm512_setzero_si512(), lowest, inverse)
 }
@@ -149,7 +150,7 @@ fn reduced_sum<const N: usize>(
 /// need not be added. Signed.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn carried(lowest: __m512i) -> __m512i {
+pub(in crate::ifma) fn carried(lowest: __m512i) -> __m512i {
     let mask = _mm512_set1_epi64(LIMB_MASK.cast_signed());
     _mm512_srai_epi64::<LIMB_BITS>(_mm512_add_epi64(lowest, mask))
 }

@@ -4,17 +4,11 @@
 //! with limbs of 52 bits. The radix leaves enough room above the modulus that
 //! products of loose values are again below it, but for a vanishing excess.
 
-#![allow(unsafe_code)] // operations enable the instructions that `Ifma` proves
-
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::Ifma;
-
-/// Bits of a limb.
-pub(super) const LIMB_BITS: u32 = 52;
-/// All bits of a limb.
-pub(super) const LIMB_MASK: u64 = (1 << LIMB_BITS) - 1;
+use super::lanes::{LIMB_BITS, LIMB_MASK, read};
 
 /// A prime field whose elements have N limbs, 5 ≤ N ≤ 8.
 pub(crate) trait Modulus<const N: usize>: Copy {
@@ -27,84 +21,87 @@ pub(crate) trait Modulus<const N: usize>: Copy {
 /// Eight elements of the field M.
 #[derive(Clone, Copy)]
 pub(crate) struct Element<M, const N: usize> {
-    pub(super) limbs: [__m512i; N],
+    pub(in crate::ifma) limbs: [__m512i; N],
+    /// Proves that there are such registers.
+    token: Ifma,
     modulus: PhantomData<M>,
 }
 
 impl<M: Modulus<N>, const N: usize> Element<M, N> {
-    /// From registers; the token proves that there are such registers.
     #[inline(always)]
-    pub(super) fn from_limbs(_: Ifma, limbs: [__m512i; N]) -> Self {
+    pub(in crate::ifma) fn from_limbs(token: Ifma, limbs: [__m512i; N]) -> Self {
         Element {
             limbs,
+            token,
             modulus: PhantomData,
         }
     }
 
+    #[inline(always)]
+    pub(in crate::ifma) fn token(&self) -> Ifma {
+        self.token
+    }
+
     /// Returns one element in every lane.
     #[inline(always)]
-    pub(super) fn splat(token: Ifma, limbs: [u64; N]) -> Self {
-        // SAFETY: the token proves the instructions.
-        Self::from_limbs(token, unsafe { splat(&limbs) })
+    pub(in crate::ifma) fn splat(token: Ifma, limbs: [u64; N]) -> Self {
+        Self::from_limbs(token, super::splat(token, &limbs))
     }
 
     /// `self − other + K·p`, which must not be negative.
     #[inline(always)]
-    pub(super) fn sub_multiple<const K: u64>(&self, other: &Self) -> Self {
-        // SAFETY: `self` exists, which proves the instructions.
-        let difference = self.with(unsafe { sub(&self.limbs, &other.limbs) });
+    pub(in crate::ifma) fn sub_multiple<const K: u64>(&self, other: &Self) -> Self {
+        let difference = self.with(super::sub(self.token, &self.limbs, &other.limbs));
         difference.add_multiple::<K>()
     }
 
     /// `self + K·p`, which must not be negative, with limbs carried.
     #[inline(always)]
-    pub(super) fn add_multiple<const K: u64>(&self) -> Self {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(add(&self.limbs, &splat(&multiple(&M::LIMBS, K)))) })
+    pub(in crate::ifma) fn add_multiple<const K: u64>(&self) -> Self {
+        let multiple = multiple(&M::LIMBS, K);
+        self.with(super::add_splat_carried(self.token, &self.limbs, &multiple))
     }
 
     /// `±self − other + K·p`, which must not be negative; negated in the lanes
     /// of `negative`.
     #[inline(always)]
-    pub(super) fn signed_sub_multiple<const K: u64>(&self, other: &Self, negative: u8) -> Self {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe {
-            let base = sub(&splat(&multiple(&M::LIMBS, K)), &other.limbs);
-            carry(add_signed(&base, &self.limbs, negative))
-        })
+    pub(in crate::ifma) fn signed_sub_multiple<const K: u64>(
+        &self,
+        other: &Self,
+        negative: u8,
+    ) -> Self {
+        let (this, multiple) = ((&self.limbs, negative), multiple(&M::LIMBS, K));
+        self.with(super::signed_sub_carried(
+            self.token,
+            this,
+            &other.limbs,
+            &multiple,
+        ))
     }
 
     /// The sum, unreduced.
     #[inline(always)]
-    pub(super) fn add(&self, other: &Self) -> Self {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(add(&self.limbs, &other.limbs)) })
+    pub(in crate::ifma) fn add(&self, other: &Self) -> Self {
+        self.with(super::add_carried(self.token, &self.limbs, &other.limbs))
     }
 
     /// The lanes of `other` where `mask` has a bit, else those of `self`.
     #[inline(always)]
-    pub(super) fn blend(&self, other: &Self, mask: u8) -> Self {
-        let mut limbs = self.limbs;
-        for (limb, other) in limbs.iter_mut().zip(other.limbs) {
-            // SAFETY: `self` exists, which proves the instructions.
-            *limb = unsafe { _mm512_mask_mov_epi64(*limb, mask, other) };
-        }
-        self.with(limbs)
+    pub(in crate::ifma) fn blend(&self, other: &Self, mask: u8) -> Self {
+        self.with(super::blend(self.token, &self.limbs, &other.limbs, mask))
     }
 
     /// The lanes that may be a multiple of the modulus below eight times it:
     /// all that are, and others with a chance of 2^-49.
     #[inline(always)]
-    pub(super) fn perhaps_zero(&self) -> u8 {
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe { perhaps_multiple::<M, N>(self.limbs[0]) }
+    pub(in crate::ifma) fn perhaps_zero(&self) -> u8 {
+        super::perhaps_multiple::<M, N>(self.token, self.limbs[0])
     }
 
     /// The lanes that are a multiple of the modulus below eight times it. Limbs must be carried.
     #[inline(always)]
-    pub(super) fn is_zero(&self) -> u8 {
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe { is_multiple::<M, N>(&self.limbs, &Self::MULTIPLES) }
+    pub(in crate::ifma) fn is_zero(&self) -> u8 {
+        super::is_multiple::<M, N>(self.token, &self.limbs, &Self::MULTIPLES)
     }
 
     /// Limb i of −j times the modulus, modulo eight times it, in row i and column j.
@@ -124,14 +121,14 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     };
 
     #[inline(always)]
-    pub(super) fn with(&self, limbs: [__m512i; N]) -> Self {
+    pub(in crate::ifma) fn with(&self, limbs: [__m512i; N]) -> Self {
         Element { limbs, ..*self }
     }
 }
 
 /// `k` times the modulus, in limbs of 52 bits; the last may be larger, and
 /// `k` is small.
-pub(super) const fn multiple<const N: usize>(limbs: &[u64; N], k: u64) -> [u64; N] {
+pub(in crate::ifma) const fn multiple<const N: usize>(limbs: &[u64; N], k: u64) -> [u64; N] {
     let mut product = [0; N];
     let (mut i, mut over) = (0, 0);
     while i < N {
@@ -146,26 +143,30 @@ pub(super) const fn multiple<const N: usize>(limbs: &[u64; N], k: u64) -> [u64; 
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn splat<const N: usize>(limbs: &[u64; N]) -> [__m512i; N] {
+pub(in crate::ifma) fn splat<const N: usize>(limbs: &[u64; N]) -> [__m512i; N] {
     limbs.map(|limb| _mm512_set1_epi64(limb.cast_signed()))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn add<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
+pub(in crate::ifma) fn add<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
     std::array::from_fn(|i| _mm512_add_epi64(a[i], b[i]))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn sub<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
+pub(in crate::ifma) fn sub<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> [__m512i; N] {
     std::array::from_fn(|i| _mm512_sub_epi64(a[i], b[i]))
 }
 
 /// `a ± b`, subtracting in the lanes of `negative`.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add_signed<const N: usize>(a: &[__m512i; N], b: &[__m512i; N], negative: u8) -> [__m512i; N] {
+pub(in crate::ifma) fn add_signed<const N: usize>(
+    a: &[__m512i; N],
+    b: &[__m512i; N],
+    negative: u8,
+) -> [__m512i; N] {
     std::array::from_fn(|i| {
         let sum = _mm512_add_epi64(a[i], b[i]);
         _mm512_mask_sub_epi64(sum, negative, a[i], b[i])
@@ -175,7 +176,7 @@ fn add_signed<const N: usize>(a: &[__m512i; N], b: &[__m512i; N], negative: u8) 
 /// Brings signed limbs back to 52 bits, all but the last.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn carry<const N: usize>(mut limbs: [__m512i; N]) -> [__m512i; N] {
+pub(in crate::ifma) fn carry<const N: usize>(mut limbs: [__m512i; N]) -> [__m512i; N] {
     let mask = _mm512_set1_epi64(LIMB_MASK.cast_signed());
     for i in 1..N {
         let over = _mm512_srai_epi64::<LIMB_BITS>(limbs[i - 1]);
@@ -187,7 +188,7 @@ pub(super) fn carry<const N: usize>(mut limbs: [__m512i; N]) -> [__m512i; N] {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn perhaps_multiple<M: Modulus<N>, const N: usize>(limb: __m512i) -> u8 {
+pub(in crate::ifma) fn perhaps_multiple<M: Modulus<N>, const N: usize>(limb: __m512i) -> u8 {
     let inverse = _mm512_set1_epi64(M::NEGATIVE_INVERSE.cast_signed());
     let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), limb, inverse);
     // For k·p the quotient is −k modulo 2^52.
@@ -199,7 +200,7 @@ fn perhaps_multiple<M: Modulus<N>, const N: usize>(limb: __m512i) -> u8 {
 /// with that one.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn is_multiple<M: Modulus<N>, const N: usize>(
+pub(in crate::ifma) fn is_multiple<M: Modulus<N>, const N: usize>(
     limbs: &[__m512i; N],
     multiples: &[[u64; 8]; N],
 ) -> u8 {
@@ -207,10 +208,8 @@ fn is_multiple<M: Modulus<N>, const N: usize>(
     let quotient = _mm512_madd52lo_epu64(_mm512_setzero_si512(), limbs[0], inverse);
     let mut difference = _mm512_setzero_si512();
     for (limb, multiples) in limbs.iter().zip(multiples) {
-        // SAFETY: a row has eight words.
-        let row = unsafe { _mm512_loadu_si512(multiples.as_ptr().cast()) };
         // The low three bits of −k choose the column.
-        let expected = _mm512_permutexvar_epi64(quotient, row);
+        let expected = _mm512_permutexvar_epi64(quotient, read(multiples));
         difference = _mm512_or_si512(difference, _mm512_xor_si512(*limb, expected));
     }
     _mm512_testn_epi64_mask(difference, difference)

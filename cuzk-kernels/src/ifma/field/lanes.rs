@@ -1,16 +1,24 @@
 //! Between eight elements side by side in memory and eight lanes.
 
-#![allow(unsafe_code)] // loads and stores of whole registers, and `Ifma`'s instructions
+//!
+//! All loads and stores of registers are here. Invariant: they are of as many bytes as are
+//! borrowed.
+
+#![allow(unsafe_code)] // loads and stores of registers, and `Ifma`'s instructions
 
 use std::arch::x86_64::*;
 
 use bytemuck::{Pod, Zeroable};
 
 use super::Ifma;
-use super::element::LIMB_MASK;
+
+/// Bits of a limb.
+pub(in crate::ifma) const LIMB_BITS: u32 = 52;
+/// All bits of a limb.
+pub(in crate::ifma) const LIMB_MASK: u64 = (1 << LIMB_BITS) - 1;
 
 /// Elements in a vector.
-pub(super) const LANES: usize = 8;
+pub(in crate::ifma) const LANES: usize = 8;
 
 /// Eight limbs of one element; a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -20,20 +28,24 @@ pub(crate) struct Row(pub(crate) [u64; 8]);
 /// An element per lane. Unlike `array::from_fn` this is certain to be inlined,
 /// which values in registers need.
 #[inline(always)]
-pub(super) fn each_lane<T>(mut f: impl FnMut(usize) -> T) -> [T; LANES] {
+pub(in crate::ifma) fn each_lane<T>(mut f: impl FnMut(usize) -> T) -> [T; LANES] {
     [f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)]
 }
 
 /// Limb j of element i, from the j-th limb of the i-th row.
 #[inline(always)]
-pub(super) fn load(_: Ifma, rows: [&Row; LANES]) -> [__m512i; 8] {
+pub(in crate::ifma) fn load(_: Ifma, rows: [&Row; LANES]) -> [__m512i; 8] {
     // SAFETY: a row is 64 bytes, and the token proves the instructions.
     unsafe { transpose(each_lane(|i| _mm512_load_si512(rows[i].0.as_ptr().cast()))) }
 }
 
 /// Limb j of element i, from the difference of the j-th limbs of the i-th rows.
 #[inline(always)]
-pub(super) fn load_difference(_: Ifma, a: [&Row; LANES], b: [&Row; LANES]) -> [__m512i; 8] {
+pub(in crate::ifma) fn load_difference(
+    _: Ifma,
+    a: [&Row; LANES],
+    b: [&Row; LANES],
+) -> [__m512i; 8] {
     // SAFETY: a row is 64 bytes, and the token proves the instructions.
     unsafe {
         transpose(each_lane(|i| {
@@ -45,7 +57,7 @@ pub(super) fn load_difference(_: Ifma, a: [&Row; LANES], b: [&Row; LANES]) -> [_
 
 /// The lanes whose word has a bit.
 #[inline(always)]
-pub(super) fn lanes_with<const BIT: u32>(_: Ifma, words: &[u64; LANES]) -> u8 {
+pub(in crate::ifma) fn lanes_with<const BIT: u32>(_: Ifma, words: &[u64; LANES]) -> u8 {
     // SAFETY: eight words are 64 bytes, and the token proves the instructions.
     unsafe {
         let words = _mm512_loadu_si512(words.as_ptr().cast());
@@ -55,23 +67,57 @@ pub(super) fn lanes_with<const BIT: u32>(_: Ifma, words: &[u64; LANES]) -> u8 {
 
 /// The inverse of [`load`]: the i-th row of limbs of the i-th element.
 #[inline(always)]
-pub(super) fn rows(_: Ifma, limbs: [__m512i; 8]) -> [__m512i; LANES] {
+pub(in crate::ifma) fn rows(_: Ifma, limbs: [__m512i; 8]) -> [__m512i; LANES] {
     // SAFETY: the token proves the instructions.
     unsafe { transpose(limbs) }
 }
 
 /// Writes one row.
 #[inline(always)]
-pub(super) fn store(row: __m512i, to: &mut Row) {
+pub(in crate::ifma) fn store(row: __m512i, to: &mut Row) {
     // SAFETY: a row is 64 bytes; a register's value exists only where the
     // instructions do.
     unsafe { _mm512_store_si512(to.0.as_mut_ptr().cast(), row) }
 }
 
+/// Reads eight words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(in crate::ifma) fn read(words: &[u64; LANES]) -> __m512i {
+    // SAFETY: eight words are 64 bytes.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+/// Reads the first words of eight, as many as there are. The others are zero.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(in crate::ifma) fn read_first<const BYTES: usize>(words: &[u8; BYTES]) -> __m512i {
+    const { assert!(BYTES.is_multiple_of(8) && BYTES <= 64) }
+    let first = u8::MAX >> (LANES - BYTES / 8);
+    // SAFETY: the words that are masked out are not read, the others are there.
+    unsafe { _mm512_maskz_loadu_epi64(first, words.as_ptr().cast()) }
+}
+
+/// Reads four words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(in crate::ifma) fn read_half(words: &[u64; 4]) -> __m256i {
+    // SAFETY: four words are 32 bytes.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+}
+
+/// Writes four words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(in crate::ifma) fn write_half(words: __m256i, to: &mut [u64; 4]) {
+    // SAFETY: four words are 32 bytes.
+    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), words) }
+}
+
 /// Transposes an 8 × 8 matrix of words.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
+pub(in crate::ifma) fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
     // Pairs of rows, interleaved: 128-bit chunk c holds columns 2c or 2c + 1.
     let even = |i: usize| _mm512_unpacklo_epi64(r[i], r[i + 1]);
     let odd = |i: usize| _mm512_unpackhi_epi64(r[i], r[i + 1]);
@@ -103,7 +149,9 @@ fn transpose_chunks(r: [__m512i; 4]) -> [__m512i; 4] {
 }
 
 /// Cuts a number of 64-bit words into limbs of 52 bits, zero beyond its end.
-pub(super) const fn to_limbs<const W: usize, const N: usize>(words: &[u64; W]) -> [u64; N] {
+pub(in crate::ifma) const fn to_limbs<const W: usize, const N: usize>(
+    words: &[u64; W],
+) -> [u64; N] {
     let mut limbs = [0; N];
     let mut i = 0;
     while i < N {
@@ -121,7 +169,9 @@ pub(super) const fn to_limbs<const W: usize, const N: usize>(words: &[u64; W]) -
 }
 
 /// Joins limbs of 52 bits to 64-bit words; the number must fit.
-pub(super) const fn to_words<const N: usize, const W: usize>(limbs: &[u64; N]) -> [u64; W] {
+pub(in crate::ifma) const fn to_words<const N: usize, const W: usize>(
+    limbs: &[u64; N],
+) -> [u64; W] {
     let mut words = [0; W];
     let mut i = 0;
     while i < N {

@@ -1,7 +1,5 @@
 //! The base field of BLS12-381, eight elements at a time: coordinates in G1.
 
-#![allow(unsafe_code)] // operations enable the instructions that `Ifma` proves
-
 use std::arch::x86_64::*;
 
 use blst::blst_fp;
@@ -9,13 +7,12 @@ use blstrs::Fp as BlstFp;
 use ff::Field;
 
 use super::Ifma;
-use super::assembly::{Constants, product, square};
+use super::assembly::Constants;
 use super::coordinate::Coordinate;
 use super::element::{Element, Modulus, carry, multiple, splat, sub};
-use super::lanes::{LANES, Row, load, load_difference, rows, store, to_limbs, to_words};
+use super::lanes::{LANES, Row, load, load_difference, read, rows, store, to_limbs, to_words};
 use super::powers::{negated, power_of_two, reduce_once, words_of_inverse_power_of_two};
-use super::wide::reduce_low;
-use super::words::{BYTES, limbs, load_encoded, load_words};
+use super::words::BYTES;
 use crate::arithmetic::CHARACTERISTIC;
 
 /// Marks infinity in the last limb of x, where no coordinate reaches.
@@ -31,7 +28,7 @@ impl Modulus<8> for P {
 }
 
 /// The constants of the modulus that products read.
-pub(super) static CONSTANTS: Constants = Constants::new(P::LIMBS, P::NEGATIVE_INVERSE);
+pub(in crate::ifma) static CONSTANTS: Constants = Constants::new(P::LIMBS, P::NEGATIVE_INVERSE);
 
 /// Eight elements of the base field.
 pub(crate) type Fp = Element<P, 8>;
@@ -72,43 +69,37 @@ const CORRECTIONS: [[i64; 8]; 8] = {
 impl Fp {
     /// Montgomery product: below p + ab / 2^416.
     #[inline(always)]
-    pub(super) fn mul(&self, other: &Fp) -> Fp {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(product(&self.limbs, &other.limbs, &CONSTANTS)) })
+    pub(in crate::ifma) fn mul(&self, other: &Fp) -> Fp {
+        self.with(super::base_product(self.token(), &self.limbs, &other.limbs))
     }
 
     /// Montgomery square: below p + a² / 2^416.
     #[inline(always)]
-    pub(super) fn square(&self) -> Fp {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(square(&self.limbs, &CONSTANTS)) })
+    pub(in crate::ifma) fn square(&self) -> Fp {
+        self.with(super::base_square(self.token(), &self.limbs))
     }
 
     /// Adds the multiple of p that brings a value in (−4.9 p, 4.9 p), with
     /// limbs not carried, to (0, 2.25 p).
     #[inline(always)]
     fn reduce(&self) -> Fp {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { reduce(self.limbs) })
+        self.with(super::base_reduce(self.token(), self.limbs))
     }
 
     /// The difference, with limbs not carried.
     #[inline(always)]
     fn sub_lazy(&self, other: &Fp) -> Fp {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(std::array::from_fn(|i| unsafe {
-            _mm512_sub_epi64(self.limbs[i], other.limbs[i])
-        }))
+        self.with(super::sub(self.token(), &self.limbs, &other.limbs))
     }
 
     /// Montgomery form of blst's elements, below 1.2 p.
     #[inline(always)]
-    pub(super) fn import(token: Ifma, from: [BlstFp; LANES]) -> Fp {
+    pub(in crate::ifma) fn import(token: Ifma, from: [BlstFp; LANES]) -> Fp {
         Fp::from_blst::<32>(token, from).mul(&Fp::splat(token, ONE))
     }
 
     /// The inverse of [`Fp::import`], of a value below 2^16 p.
-    pub(super) fn export(&self, token: Ifma) -> [BlstFp; LANES] {
+    pub(in crate::ifma) fn export(&self, token: Ifma) -> [BlstFp; LANES] {
         self.to_blst(token, &EXPORT)
     }
 
@@ -127,9 +118,8 @@ impl Fp {
     /// Big-endian numbers, as they are; `None` if one is not below p.
     #[inline(always)]
     fn decode(token: Ifma, from: [&[u8; BYTES]; LANES]) -> Option<Fp> {
-        let numbers = limbs::<0>(token, &load_encoded(token, from));
-        // SAFETY: the token proves the instructions.
-        let reduced = unsafe { below_modulus(&numbers) };
+        let numbers = super::limbs::<0>(token, &super::load_encoded(token, from));
+        let reduced = super::below_modulus(token, &numbers);
         (reduced == u8::MAX).then(|| Fp::from_limbs(token, numbers))
     }
 
@@ -137,15 +127,14 @@ impl Fp {
     #[inline(always)]
     fn from_blst<const SHIFT: usize>(token: Ifma, from: [BlstFp; LANES]) -> Fp {
         let words = from.map(|value| blst_fp::from(value).l);
-        let columns = load_words(token, words.each_ref());
-        Fp::from_limbs(token, limbs::<SHIFT>(token, &columns))
+        let columns = super::load_words(token, words.each_ref());
+        Fp::from_limbs(token, super::limbs::<SHIFT>(token, &columns))
     }
 
     /// The value over 2^(52·`LOW`): below p more than that.
     #[inline(always)]
     fn reduce_low<const LOW: usize>(&self) -> Fp {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(reduce_low::<P, LOW>(&self.limbs)) })
+        self.with(super::base_reduce_low::<LOW>(self.token(), &self.limbs))
     }
 }
 
@@ -153,11 +142,10 @@ impl Fp {
 /// multiples of p a value lies.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn reduce(mut limbs: [__m512i; 8]) -> [__m512i; 8] {
+pub(in crate::ifma) fn reduce(mut limbs: [__m512i; 8]) -> [__m512i; 8] {
     let quotient = _mm512_srli_epi64::<17>(limbs[7]);
     for (limb, table) in limbs.iter_mut().zip(&CORRECTIONS) {
-        // SAFETY: a table has eight words.
-        let table = unsafe { _mm512_loadu_si512(table.as_ptr().cast()) };
+        let table = read(bytemuck::cast_ref(table));
         *limb = _mm512_add_epi64(*limb, _mm512_permutexvar_epi64(quotient, table));
     }
     carry(limbs)
@@ -166,7 +154,7 @@ fn reduce(mut limbs: [__m512i; 8]) -> [__m512i; 8] {
 /// The lanes of carried limbs whose value is below p.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn below_modulus(limbs: &[__m512i; 8]) -> u8 {
+pub(in crate::ifma) fn below_modulus(limbs: &[__m512i; 8]) -> u8 {
     let difference = carry(sub(limbs, &splat(&P::LIMBS)));
     _mm512_movepi64_mask(difference[7])
 }
@@ -175,7 +163,7 @@ fn below_modulus(limbs: &[__m512i; 8]) -> u8 {
 /// is marked as infinite.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn far(limb: __m512i) -> u8 {
+pub(in crate::ifma) fn far(limb: __m512i) -> u8 {
     // Coordinates have 19 bits there at most, and infinity is a bit far above.
     let middle = _mm512_set1_epi64((INFINITY / 2).cast_signed());
     let end = _mm512_set1_epi64(INFINITY.cast_signed());
@@ -206,8 +194,7 @@ impl Coordinate for Fp {
     #[inline(always)]
     fn difference(token: Ifma, a: [&Row; LANES], b: [&Row; LANES]) -> (Fp, u8) {
         let difference = Fp::from_limbs(token, load_difference(token, a, b));
-        // SAFETY: the token proves the instructions.
-        let far = unsafe { far(difference.limbs[7]) };
+        let far = super::far(token, difference.limbs[7]);
         let factor = difference.add_multiple::<3>();
         (factor, far | Element::perhaps_zero(&factor))
     }
@@ -319,11 +306,7 @@ impl Coordinate for Fp {
 
     #[inline(always)]
     fn infinite(&self) -> u8 {
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe {
-            let mark = _mm512_set1_epi64(INFINITY.cast_signed());
-            _mm512_cmpeq_epi64_mask(self.limbs[7], mark)
-        }
+        super::lanes_equal(self.token(), self.limbs[7], INFINITY)
     }
 
     fn equal(a: &Row, b: &Row) -> bool {

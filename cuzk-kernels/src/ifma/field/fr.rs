@@ -7,17 +7,14 @@
 //! Values may be up to 35 r, and between products their limbs need not be
 //! carried.
 
-#![allow(unsafe_code)] // operations enable the instructions that `Ifma` proves
-
 use std::arch::x86_64::*;
-use std::slice;
 
 use blstrs::Scalar;
+use cuzk_memory::{view, views, views_mut};
 
 use super::Ifma;
-use super::element::{Element, LIMB_MASK, Modulus, carry, splat, sub};
-use super::lanes::{LANES, to_limbs};
-use super::product::product_columns;
+use super::element::{Element, Modulus, carry, splat, sub};
+use super::lanes::{LANES, LIMB_MASK, read_half, to_limbs, write_half};
 use super::wide::{multiply_add, reduce_wide, square_columns};
 use crate::arithmetic::GROUP_ORDER;
 
@@ -38,144 +35,131 @@ pub(crate) type Fr = Element<R, 5>;
 
 /// The words of scalars.
 pub(crate) fn words(scalars: &[Scalar]) -> &[Words] {
-    const { assert!(size_of::<Scalar>() == size_of::<Words>()) };
-    const { assert!(align_of::<Scalar>() == align_of::<Words>()) };
-    // SAFETY: `Scalar` is transparent over `blst_fr`, whose one field is `[u64; 4]`; size
-    // and alignment are asserted, and every word is a valid one.
-    unsafe { slice::from_raw_parts(scalars.as_ptr().cast(), scalars.len()) }
+    views(scalars)
 }
 
 /// The words of a scalar.
 pub(crate) fn word(scalar: &Scalar) -> &Words {
-    &words(slice::from_ref(scalar))[0]
+    view(scalar)
 }
 
 /// Returns the words of scalars for writing. Written values must be below r.
 pub(crate) fn words_mut(scalars: &mut [Scalar]) -> &mut [Words] {
-    // SAFETY: as in `words`; a `Scalar` has no invalid bit patterns, only
-    // values that arithmetic does not expect.
-    unsafe { slice::from_raw_parts_mut(scalars.as_mut_ptr().cast(), scalars.len()) }
+    views_mut(scalars)
 }
 
 impl Fr {
     /// One scalar in every lane.
     #[inline(always)]
-    pub(super) fn broadcast(token: Ifma, words: &Words) -> Fr {
+    pub(in crate::ifma) fn broadcast(token: Ifma, words: &Words) -> Fr {
         Fr::splat(token, to_limbs(words))
     }
 
     /// One scalar a lane.
     #[inline(always)]
-    pub(super) fn gather(token: Ifma, from: [&Words; LANES]) -> Fr {
-        // SAFETY: the token proves the instructions.
-        Fr::from_limbs(token, unsafe { to_lanes(from) })
+    pub(in crate::ifma) fn gather(token: Ifma, from: [&Words; LANES]) -> Fr {
+        Fr::from_limbs(token, super::gather(token, from))
     }
 
     /// The scalars of the lanes, fully reduced; the value is below 32 r.
     #[inline(always)]
-    pub(super) fn scatter(&self, to: [&mut Words; LANES]) {
+    pub(in crate::ifma) fn scatter(&self, to: [&mut Words; LANES]) {
         self.scatter_below::<true>(to);
     }
 
     /// The scalars of the lanes: below r if `REDUCED`, and below 1.01 r if not, for words that
     /// this module reads again. The value is below 32 r.
     #[inline(always)]
-    pub(super) fn scatter_below<const REDUCED: bool>(&self, to: [&mut Words; LANES]) {
-        let Fr { limbs, .. } = self.reduce();
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe { from_lanes(if REDUCED { subtract_once(limbs) } else { limbs }, to) }
+    pub(in crate::ifma) fn scatter_below<const REDUCED: bool>(&self, to: [&mut Words; LANES]) {
+        super::scatter::<REDUCED>(self.token(), self.reduce().limbs, to);
     }
 
     /// The product, with limbs not carried: below r + ab / 2^260.
     #[inline(always)]
-    pub(super) fn mul_lazy(&self, factor: &Fr) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { product_columns::<R, 5>(&self.limbs, &factor.limbs) })
+    pub(in crate::ifma) fn mul_lazy(&self, factor: &Fr) -> Fr {
+        self.with(super::scalar_product(
+            self.token(),
+            &self.limbs,
+            &factor.limbs,
+        ))
     }
 
     /// Montgomery square: below r + a² / 2^260.
     #[inline(always)]
-    pub(super) fn square(&self) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { square(&self.limbs) })
+    pub(in crate::ifma) fn square(&self) -> Fr {
+        self.with(super::scalar_square(self.token(), &self.limbs))
     }
 
     /// Returns the value with limbs carried.
     #[inline(always)]
-    pub(super) fn carried(&self) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(self.limbs) })
+    pub(in crate::ifma) fn carried(&self) -> Fr {
+        self.with(super::carry(self.token(), self.limbs))
     }
 
     /// `self + other`, limbs not carried.
     #[inline(always)]
-    pub(super) fn add_lazy(&self, other: &Fr) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(std::array::from_fn(|i| unsafe {
-            _mm512_add_epi64(self.limbs[i], other.limbs[i])
-        }))
+    pub(in crate::ifma) fn add_lazy(&self, other: &Fr) -> Fr {
+        self.with(super::add(self.token(), &self.limbs, &other.limbs))
     }
 
     /// `self − other + K·r`, limbs not carried.
     #[inline(always)]
-    pub(super) fn sub_lazy<const K: u64>(&self, other: &Fr) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { sub_plus_multiple::<K>(&self.limbs, &other.limbs) })
+    pub(in crate::ifma) fn sub_lazy<const K: u64>(&self, other: &Fr) -> Fr {
+        let limbs = super::sub_plus_multiple::<K>(self.token(), &self.limbs, &other.limbs);
+        self.with(limbs)
     }
 
     /// Subtracts the multiple of r that leaves a value in [0, 1.01 r), of one
     /// below 32 r; carries.
     #[inline(always)]
-    pub(super) fn reduce(&self) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { reduce(carry(self.limbs)) })
+    pub(in crate::ifma) fn reduce(&self) -> Fr {
+        self.with(super::scalar_reduce(self.token(), self.limbs))
     }
 
     /// The scalars of the lanes, fully reduced; the value is below 2 r, and its
     /// limbs are carried.
     #[inline(always)]
-    pub(super) fn scatter_below_2r(&self, to: [&mut Words; LANES]) {
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe { from_lanes(subtract_once(self.limbs), to) }
+    pub(in crate::ifma) fn scatter_below_2r(&self, to: [&mut Words; LANES]) {
+        super::scatter::<true>(self.token(), self.limbs, to);
     }
 
     /// Returns Σ `elements[i]` · `factors[i]`, limbs not carried. The elements are below 31
     /// r and have carried limbs. There are at most 35 of them, so that the result stays
     /// below 32 r and can be reduced.
     #[inline(always)]
-    pub(super) fn dot(token: Ifma, elements: &[Fr], factors: &[[u64; 5]]) -> Fr {
+    pub(in crate::ifma) fn dot(token: Ifma, elements: &[Fr], factors: &[[u64; 5]]) -> Fr {
         Fr::dot2(token, (elements, factors), (&[], &[]))
     }
 
     /// The sum of two such sums.
     #[inline(always)]
-    pub(super) fn dot2(
+    pub(in crate::ifma) fn dot2(
         token: Ifma,
         first: (&[Fr], &[[u64; 5]]),
         second: (&[Fr], &[[u64; 5]]),
     ) -> Fr {
-        // SAFETY: the token proves the instructions.
-        Fr::from_limbs(token, unsafe { sum_of_products(first, second) })
+        Fr::from_limbs(token, super::sum_of_products(token, first, second))
     }
 
     /// Four times the value, which is below 8 r.
     #[inline(always)]
-    pub(super) fn times_4(&self) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(self.limbs.map(|limb| _mm512_slli_epi64::<2>(limb))) })
+    pub(in crate::ifma) fn times_4(&self) -> Fr {
+        self.with(super::shift_carried::<2, 5>(self.token(), self.limbs))
     }
 
     /// Sixteen times the value, which is below 2 r.
     #[inline(always)]
-    pub(super) fn times_16(&self) -> Fr {
-        // SAFETY: `self` exists, which proves the instructions.
-        self.with(unsafe { carry(self.limbs.map(|limb| _mm512_slli_epi64::<4>(limb))) })
+    pub(in crate::ifma) fn times_16(&self) -> Fr {
+        self.with(super::shift_carried::<4, 5>(self.token(), self.limbs))
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn sub_plus_multiple<const K: u64>(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 5] {
+pub(in crate::ifma) fn sub_plus_multiple<const K: u64>(
+    a: &[__m512i; 5],
+    b: &[__m512i; 5],
+) -> [__m512i; 5] {
     let multiple = super::element::multiple(&R::LIMBS, K);
     std::array::from_fn(|i| {
         let plus = _mm512_add_epi64(a[i], _mm512_set1_epi64(multiple[i].cast_signed()));
@@ -185,7 +169,10 @@ fn sub_plus_multiple<const K: u64>(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m51
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn sum_of_products(first: (&[Fr], &[[u64; 5]]), second: (&[Fr], &[[u64; 5]])) -> [__m512i; 5] {
+pub(in crate::ifma) fn sum_of_products(
+    first: (&[Fr], &[[u64; 5]]),
+    second: (&[Fr], &[[u64; 5]]),
+) -> [__m512i; 5] {
     let mut wide = [[_mm512_setzero_si512(); 5]; 2];
     for (element, factor) in first.0.iter().zip(first.1) {
         wide = multiply_add(wide, &element.limbs, factor);
@@ -200,7 +187,7 @@ fn sum_of_products(first: (&[Fr], &[[u64; 5]]), second: (&[Fr], &[[u64; 5]])) ->
 /// at most one part in 2^20 of r.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn reduce(limbs: [__m512i; 5]) -> [__m512i; 5] {
+pub(in crate::ifma) fn reduce(limbs: [__m512i; 5]) -> [__m512i; 5] {
     /// 2^58 · 2^228 / r, below 2^32.
     const RECIPROCAL: u64 = {
         let top = (GROUP_ORDER[3] >> 36) + 1; // r / 2^228, rounded up
@@ -226,7 +213,7 @@ fn reduce(limbs: [__m512i; 5]) -> [__m512i; 5] {
 /// Subtracts r where the value is at least r.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn subtract_once(limbs: [__m512i; 5]) -> [__m512i; 5] {
+pub(in crate::ifma) fn subtract_once(limbs: [__m512i; 5]) -> [__m512i; 5] {
     let difference = carry(sub(&limbs, &splat(&R::LIMBS)));
     let negative = _mm512_movepi64_mask(difference[4]);
     std::array::from_fn(|i| _mm512_mask_mov_epi64(difference[i], negative, limbs[i]))
@@ -236,15 +223,9 @@ fn subtract_once(limbs: [__m512i; 5]) -> [__m512i; 5] {
 /// and [`from_lanes`]' own.)
 #[inline]
 #[target_feature(enable = "avx512f,avx512vbmi2")]
-fn to_lanes(from: [&Words; LANES]) -> [__m512i; 5] {
+pub(in crate::ifma) fn to_lanes(from: [&Words; LANES]) -> [__m512i; 5] {
     let pair = |i: usize| {
-        // SAFETY: `Words` are 32 bytes.
-        let (low, high) = unsafe {
-            (
-                _mm256_loadu_si256(from[i].as_ptr().cast()),
-                _mm256_loadu_si256(from[i + 1].as_ptr().cast()),
-            )
-        };
+        let (low, high) = (read_half(from[i]), read_half(from[i + 1]));
         _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
     };
     let (p, q, s, t) = (pair(0), pair(2), pair(4), pair(6));
@@ -265,7 +246,7 @@ fn to_lanes(from: [&Words; LANES]) -> [__m512i; 5] {
 /// Limbs to scalars: the inverse of [`to_lanes`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512vbmi2")]
-fn from_lanes(limbs: [__m512i; 5], mut to: [&mut Words; LANES]) {
+pub(in crate::ifma) fn from_lanes(limbs: [__m512i; 5], mut to: [&mut Words; LANES]) {
     let [a, b, c, d, e] = limbs;
     let w0 = _mm512_or_si512(a, _mm512_slli_epi64::<52>(b));
     let w1 = _mm512_or_si512(_mm512_srli_epi64::<12>(b), _mm512_slli_epi64::<40>(c));
@@ -280,12 +261,8 @@ fn from_lanes(limbs: [__m512i; 5], mut to: [&mut Words; LANES]) {
         _mm512_unpackhi_epi64(even_high, odd_high),
     ];
     for (pair, to) in pairs.into_iter().zip(to.as_chunks_mut::<2>().0) {
-        // SAFETY: `Words` are 32 bytes.
-        unsafe {
-            _mm256_storeu_si256(to[0].as_mut_ptr().cast(), _mm512_castsi512_si256(pair));
-            let high = _mm512_extracti64x4_epi64::<1>(pair);
-            _mm256_storeu_si256(to[1].as_mut_ptr().cast(), high);
-        }
+        write_half(_mm512_castsi512_si256(pair), to[0]);
+        write_half(_mm512_extracti64x4_epi64::<1>(pair), to[1]);
     }
 }
 
@@ -314,7 +291,7 @@ fn split_chunks([even, odd]: [__m512i; 2]) -> [__m512i; 2] {
 /// Not inlined: it is long, and its operand comes from memory anyway.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn square(a: &[__m512i; 5]) -> [__m512i; 5] {
+pub(in crate::ifma) fn square(a: &[__m512i; 5]) -> [__m512i; 5] {
     carry(square_columns::<R, 5>(a))
 }
 

@@ -3,69 +3,37 @@
 //! Not arithmetic: what the numbers stand for is the caller's. The slow twin of
 //! [`limbs`] is [`to_limbs`](super::lanes::to_limbs).
 
-#![allow(unsafe_code)] // loads of parts of registers, and `Ifma`'s instructions
-
 use std::arch::x86_64::*;
 
-use super::Ifma;
-use super::element::LIMB_MASK;
-use super::lanes::{LANES, each_lane, transpose};
+use super::lanes::{LANES, LIMB_MASK, each_lane, read_first, transpose};
 
 /// Words of a number.
-pub(super) const WORDS: usize = 6;
+pub(in crate::ifma) const WORDS: usize = 6;
 
 /// Bytes of a number.
-pub(super) const BYTES: usize = 8 * WORDS;
+pub(in crate::ifma) const BYTES: usize = 8 * WORDS;
 
 /// Word j of eight numbers, lowest first, a number a lane.
-pub(super) type Columns = [__m512i; WORDS];
+pub(in crate::ifma) type Columns = [__m512i; WORDS];
 
 /// From words, lowest first.
-#[inline(always)]
-pub(super) fn load_words(_: Ifma, from: [&[u64; WORDS]; LANES]) -> Columns {
-    // SAFETY: the numbers are as long as what is read, and the token proves the
-    // instructions.
-    unsafe { columns(each_lane(|lane| from[lane].as_ptr().cast())) }
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(in crate::ifma) fn load_words(from: [&[u64; WORDS]; LANES]) -> Columns {
+    columns(each_lane(|lane| bytemuck::cast_ref(from[lane])))
 }
 
 /// From bytes, highest first.
-#[inline(always)]
-pub(super) fn load_encoded(_: Ifma, from: [&[u8; BYTES]; LANES]) -> Columns {
-    // SAFETY: the numbers are as long as what is read, and the token proves the
-    // instructions.
-    unsafe { swapped(columns(each_lane(|lane| from[lane].as_ptr().cast()))) }
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(in crate::ifma) fn load_encoded(from: [&[u8; BYTES]; LANES]) -> Columns {
+    swapped(columns(from))
 }
 
 /// 2^`SHIFT` times numbers, which must be below 2^(416 − `SHIFT`).
-#[inline(always)]
-pub(super) fn limbs<const SHIFT: usize>(_: Ifma, words: &Columns) -> [__m512i; 8] {
-    // SAFETY: the token proves the instructions.
-    unsafe { cut::<SHIFT>(words) }
-}
-
-/// # Safety
-/// There are [`BYTES`] bytes to read at each address.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn columns(from: [*const i64; LANES]) -> Columns {
-    const FIRST: u8 = (1 << WORDS) - 1;
-    // SAFETY: the words that are masked out are not read, the others are there.
-    let rows = each_lane(|lane| unsafe { _mm512_maskz_loadu_epi64(FIRST, from[lane]) });
-    let [w0, w1, w2, w3, w4, w5, _, _] = transpose(rows);
-    [w0, w1, w2, w3, w4, w5]
-}
-
-/// Returns the numbers with the order of their bytes reversed.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn swapped([w5, w4, w3, w2, w1, w0]: Columns) -> Columns {
-    let order = _mm512_set4_epi32(0x0809_0a0b, 0x0c0d_0e0f, 0x0001_0203, 0x0405_0607);
-    [w0, w1, w2, w3, w4, w5].map(|word| _mm512_shuffle_epi8(word, order))
-}
-
 #[inline]
 #[target_feature(enable = "avx512f,avx512vbmi2")]
-fn cut<const SHIFT: usize>(words: &Columns) -> [__m512i; 8] {
+pub(in crate::ifma) fn limbs<const SHIFT: usize>(words: &Columns) -> [__m512i; 8] {
     let mask = _mm512_set1_epi64(LIMB_MASK.cast_signed());
     std::array::from_fn(|limb| {
         // One word more than there are, so that bits below the lowest are zeros.
@@ -80,11 +48,27 @@ fn cut<const SHIFT: usize>(words: &Columns) -> [__m512i; 8] {
     })
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn columns(from: [&[u8; BYTES]; LANES]) -> Columns {
+    let [w0, w1, w2, w3, w4, w5, _, _] = transpose(each_lane(|lane| read_first(from[lane])));
+    [w0, w1, w2, w3, w4, w5]
+}
+
+/// Returns the numbers with the order of their bytes reversed.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn swapped([w5, w4, w3, w2, w1, w0]: Columns) -> Columns {
+    let order = _mm512_set4_epi32(0x0809_0a0b, 0x0c0d_0e0f, 0x0001_0203, 0x0405_0607);
+    [w0, w1, w2, w3, w4, w5].map(|word| _mm512_shuffle_epi8(word, order))
+}
+
 #[cfg(test)]
 mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
+    use super::super::Ifma;
     use super::super::lanes::{Row, rows, store, to_limbs};
     use super::*;
 
@@ -117,10 +101,16 @@ mod tests {
                 bytes
             });
             let expected = words.map(|words| to_limbs(&words));
-            let columns = load_words(token, words.each_ref());
-            assert_eq!(numbers(token, limbs::<0>(token, &columns)), expected);
-            let columns = load_encoded(token, encoded.each_ref());
-            assert_eq!(numbers(token, limbs::<0>(token, &columns)), expected);
+            let columns = crate::ifma::field::load_words(token, words.each_ref());
+            assert_eq!(
+                numbers(token, crate::ifma::field::limbs::<0>(token, &columns)),
+                expected
+            );
+            let columns = crate::ifma::field::load_encoded(token, encoded.each_ref());
+            assert_eq!(
+                numbers(token, crate::ifma::field::limbs::<0>(token, &columns)),
+                expected
+            );
             let shifted = words.map(|words| {
                 let mut shifted = [0; WORDS + 1];
                 for (i, word) in words.iter().enumerate() {
@@ -129,7 +119,10 @@ mod tests {
                 }
                 to_limbs(&shifted)
             });
-            assert_eq!(numbers(token, limbs::<32>(token, &columns)), shifted);
+            assert_eq!(
+                numbers(token, crate::ifma::field::limbs::<32>(token, &columns)),
+                shifted
+            );
         }
     }
 }

@@ -17,19 +17,19 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::element::LIMB_MASK;
+use super::lanes::LIMB_MASK;
 
 /// The constants of a modulus that the instructions read: its limbs, −1 / modulus modulo
 /// 2^52, and the mask of a limb.
 #[repr(C, align(64))]
-pub(super) struct Constants {
+pub(in crate::ifma) struct Constants {
     limbs: [u64; 8],
     negative_inverse: u64,
     mask: u64,
 }
 
 impl Constants {
-    pub(super) const fn new(limbs: [u64; 8], negative_inverse: u64) -> Self {
+    pub(in crate::ifma) const fn new(limbs: [u64; 8], negative_inverse: u64) -> Self {
         Self {
             limbs,
             negative_inverse,
@@ -154,7 +154,11 @@ macro_rules! last_round {
 /// Montgomery's product of eight pairs, one limb of `b` after the other.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn product(a: &[__m512i; 8], b: &[__m512i; 8], constants: &Constants) -> [__m512i; 8] {
+pub(in crate::ifma) fn product(
+    a: &[__m512i; 8],
+    b: &[__m512i; 8],
+    constants: &Constants,
+) -> [__m512i; 8] {
     let (s0, s1, s2, s3): (__m512i, __m512i, __m512i, __m512i);
     let (s4, s5, s6, s7): (__m512i, __m512i, __m512i, __m512i);
     // SAFETY: reads eight limbs at `b`, and at `p` the constants, both of which are
@@ -220,7 +224,7 @@ macro_rules! clear {
 /// once and doubled; the reduction comes after.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn square(a: &[__m512i; 8], constants: &Constants) -> [__m512i; 8] {
+pub(in crate::ifma) fn square(a: &[__m512i; 8], constants: &Constants) -> [__m512i; 8] {
     let (s0, s1, s2, s3): (__m512i, __m512i, __m512i, __m512i);
     let (s4, s5, s6, s7): (__m512i, __m512i, __m512i, __m512i);
     // SAFETY: reads the constants at `p`, which are borrowed; writes none but the
@@ -271,7 +275,7 @@ pub(super) fn square(a: &[__m512i; 8], constants: &Constants) -> [__m512i; 8] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn check(token: Ifma, a: &[__m512i; 8], b: &[__m512i; 8]) {
+    pub(in crate::ifma) fn check(token: Ifma, a: &[__m512i; 8], b: &[__m512i; 8]) {
         let same = |got: [__m512i; 8], expected: [__m512i; 8]| {
             let words = |limbs| {
                 rows(token, limbs).map(|row| {
@@ -324,8 +328,7 @@ mod tests {
             let (mut a, b) = (numbers(&mut rng), numbers(&mut rng));
             a.rotate_left(rng.gen_range(0..8));
             let (a, b) = (load(token, a.each_ref()), load(token, b.each_ref()));
-            // SAFETY: the token proves the instructions.
-            unsafe { check(token, &a, &b) }
+            crate::ifma::field::tests::check_products(token, &a, &b);
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The quadratic extension of the base field, c0 + c1·i with i² = −1, eight
 //! elements at a time: coordinates in G2.
 
-#![allow(unsafe_code)] // enters a function that enables the instructions
-
 use blst::blst_fp2;
 use blstrs::{Fp as BlstFp, Fp2 as BlstFp2};
 
@@ -17,32 +15,32 @@ use super::words::BYTES;
 /// Eight elements of the extension.
 #[derive(Clone, Copy)]
 pub(crate) struct Fp2 {
-    pub(super) c0: Fp,
-    pub(super) c1: Fp,
+    pub(in crate::ifma) c0: Fp,
+    pub(in crate::ifma) c1: Fp,
 }
 
 impl Fp2 {
     /// Montgomery form of blst's elements, below 1.2 p.
     #[inline(always)]
-    pub(super) fn import(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
+    pub(in crate::ifma) fn import(token: Ifma, from: [BlstFp2; LANES]) -> Fp2 {
         let [c0, c1] = components(from).map(|c| Fp::import(token, c));
         Fp2 { c0, c1 }
     }
 
     /// The inverse of [`Fp2::import`].
-    pub(super) fn export(&self, token: Ifma) -> [BlstFp2; LANES] {
+    pub(in crate::ifma) fn export(&self, token: Ifma) -> [BlstFp2; LANES] {
         join(self.c0.export(token), self.c1.export(token))
     }
 
     /// `self − other`, where `other` is below K·p. The result is below K·p more than `self`.
     #[inline(always)]
-    pub(super) fn minus<const K: u64>(&self, other: &Fp2) -> Fp2 {
+    pub(in crate::ifma) fn minus<const K: u64>(&self, other: &Fp2) -> Fp2 {
         self.zip(other, |a, b| a.sub_multiple::<K>(b))
     }
 
     /// The p-th power of a value below K·p.
     #[inline(always)]
-    pub(super) fn conjugate<const K: u64>(&self) -> Fp2 {
+    pub(in crate::ifma) fn conjugate<const K: u64>(&self) -> Fp2 {
         let zero = self.c1.sub_multiple::<K>(&self.c1);
         Fp2 {
             c0: self.c0,
@@ -52,13 +50,13 @@ impl Fp2 {
 
     /// Twice the value.
     #[inline(always)]
-    pub(super) fn twice(&self) -> Fp2 {
+    pub(in crate::ifma) fn twice(&self) -> Fp2 {
         Coordinate::add(self, self)
     }
 
     /// The product with 1 + i of a value below K·p.
     #[inline(always)]
-    pub(super) fn times_nonresidue<const K: u64>(&self) -> Fp2 {
+    pub(in crate::ifma) fn times_nonresidue<const K: u64>(&self) -> Fp2 {
         Fp2 {
             c0: self.c0.sub_multiple::<K>(&self.c1),
             c1: self.c0.add(&self.c1),
@@ -67,7 +65,7 @@ impl Fp2 {
 
     /// The product with an element of the base field: below 1.1 p.
     #[inline(always)]
-    pub(super) fn times_base(&self, factor: &Fp) -> Fp2 {
+    pub(in crate::ifma) fn times_base(&self, factor: &Fp) -> Fp2 {
         Fp2 {
             c0: self.c0.mul(factor),
             c1: self.c1.mul(factor),
@@ -76,7 +74,7 @@ impl Fp2 {
 
     /// The square of a value below K·p: below 2.2 p.
     #[inline(always)]
-    pub(super) fn square_below<const K: u64>(&self) -> Fp2 {
+    pub(in crate::ifma) fn square_below<const K: u64>(&self) -> Fp2 {
         let sum = self.c0.add(&self.c1);
         let difference = self.c0.sub_multiple::<K>(&self.c1);
         let product = self.c0.mul(&self.c1);
@@ -102,7 +100,7 @@ impl Fp2 {
 /// above −p even where the difference is negative.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn product(a: &Fp2, b: &Fp2) -> Fp2 {
+pub(in crate::ifma) fn product(a: &Fp2, b: &Fp2) -> Fp2 {
     let low = wide_product(&a.c0.limbs, &b.c0.limbs);
     let high = wide_product(&a.c1.limbs, &b.c1.limbs);
     let (a_sum, b_sum) = (a.c0.add(&a.c1), b.c0.add(&b.c1));
@@ -182,8 +180,7 @@ impl Coordinate for Fp2 {
 
     #[inline(always)]
     fn mul(&self, other: &Fp2) -> Fp2 {
-        // SAFETY: `self` exists, which proves the instructions.
-        unsafe { product(self, other) }
+        super::extension_product(self.c0.token(), self, other)
     }
 
     /// Complex squaring: two products.

@@ -4,7 +4,7 @@ use super::lanes::to_limbs;
 use crate::arithmetic::CHARACTERISTIC;
 
 /// 2^e modulo p, in limbs: by doubling.
-pub(super) const fn power_of_two(e: u32) -> [u64; 8] {
+pub(in crate::ifma) const fn power_of_two(e: u32) -> [u64; 8] {
     to_limbs(&words_of_power_of_two(e))
 }
 
@@ -19,7 +19,7 @@ const fn words_of_power_of_two(e: u32) -> [u64; 6] {
 }
 
 /// p less a reduced number other than zero.
-pub(super) const fn negated(words: &[u64; 6]) -> [u64; 6] {
+pub(in crate::ifma) const fn negated(words: &[u64; 6]) -> [u64; 6] {
     let mut difference = [0; 6];
     let (mut i, mut borrow) = (0, false);
     while i < 6 {
@@ -33,7 +33,7 @@ pub(super) const fn negated(words: &[u64; 6]) -> [u64; 6] {
 }
 
 /// 2^−e modulo p: by halving.
-pub(super) const fn words_of_inverse_power_of_two(e: u32) -> [u64; 6] {
+pub(in crate::ifma) const fn words_of_inverse_power_of_two(e: u32) -> [u64; 6] {
     let mut words = [1, 0, 0, 0, 0, 0];
     let mut i = 0;
     while i < e {
@@ -79,7 +79,7 @@ const fn double(words: &[u64; 6]) -> [u64; 6] {
 
 /// The number, less p if it is at least p.
 #[inline]
-pub(super) const fn reduce_once(words: &[u64; 6]) -> [u64; 6] {
+pub(in crate::ifma) const fn reduce_once(words: &[u64; 6]) -> [u64; 6] {
     let mut difference = [0; 6];
     let (mut i, mut borrow) = (0, false);
     while i < 6 {

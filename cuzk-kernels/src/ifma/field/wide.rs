@@ -6,13 +6,15 @@ use super::element::{Modulus, splat};
 use super::product::{carried, factor};
 
 /// The columns of a product before reduction: 0 to N − 1 and N to 2N − 1.
-pub(super) type Wide<const N: usize> = [[__m512i; N]; 2];
+pub(in crate::ifma) type Wide<const N: usize> = [[__m512i; N]; 2];
 
 /// The square, limbs not carried. Every product of two different limbs is
 /// taken once and doubled; the reduction comes after.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn square_columns<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) -> [__m512i; N] {
+pub(in crate::ifma) fn square_columns<M: Modulus<N>, const N: usize>(
+    a: &[__m512i; N],
+) -> [__m512i; N] {
     let mut wide = [[_mm512_setzero_si512(); N]; 2];
     for i in 0..N {
         for j in i + 1..N {
@@ -31,7 +33,7 @@ pub(super) fn square_columns<M: Modulus<N>, const N: usize>(a: &[__m512i; N]) ->
 /// The product without reduction.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn wide_product<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> Wide<N> {
+pub(in crate::ifma) fn wide_product<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -> Wide<N> {
     let mut wide = [[_mm512_setzero_si512(); N]; 2];
     for (i, b) in b.iter().enumerate() {
         for (j, a) in a.iter().enumerate() {
@@ -44,7 +46,7 @@ pub(super) fn wide_product<const N: usize>(a: &[__m512i; N], b: &[__m512i; N]) -
 /// Adds the product with the same factor in every lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn multiply_add<const N: usize>(
+pub(in crate::ifma) fn multiply_add<const N: usize>(
     mut wide: Wide<N>,
     a: &[__m512i; N],
     factor: &[u64; N],
@@ -71,7 +73,9 @@ fn multiply_limbs<const N: usize>(wide: &mut Wide<N>, column: usize, a: __m512i,
 /// and less than p more.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn reduce_low<M: Modulus<8>, const LOW: usize>(limbs: &[__m512i; 8]) -> [__m512i; 8] {
+pub(in crate::ifma) fn reduce_low<M: Modulus<8>, const LOW: usize>(
+    limbs: &[__m512i; 8],
+) -> [__m512i; 8] {
     const { assert!(LOW == 4 || LOW == 8) };
     let p = splat(&M::LIMBS);
     let mut wide = [*limbs, [_mm512_setzero_si512(); 8]];
@@ -93,7 +97,9 @@ pub(super) fn reduce_low<M: Modulus<8>, const LOW: usize>(limbs: &[__m512i; 8]) 
 /// the radix, and less than p more.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn reduce_wide<M: Modulus<N>, const N: usize>(mut wide: Wide<N>) -> [__m512i; N] {
+pub(in crate::ifma) fn reduce_wide<M: Modulus<N>, const N: usize>(
+    mut wide: Wide<N>,
+) -> [__m512i; N] {
     let p = splat(&M::LIMBS);
     // Unrolled by hand, as the rounds of a product.
     clear::<M, N>(&mut wide, 0, &p);
