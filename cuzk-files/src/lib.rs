@@ -4,6 +4,7 @@
 //! * A [`Draft`] is a file in the making. It is written beside its future name, under a
 //!   name of its own. It is renamed when it is on the disk.
 //! * A [`Scratch`] is a temporary folder of one process.
+//! * A [`MappedFile`] is a file that is read in place.
 //!
 //! This crate does not look into files. Its invariants:
 //!
@@ -37,8 +38,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#![deny(unsafe_code)]
+
 mod identity;
 mod left;
+mod mapped;
 mod scratch;
 mod whole;
 
@@ -51,6 +55,7 @@ use tempfile::{NamedTempFile, PersistError};
 use left::{Kind, lock_new, sweep};
 
 pub use identity::FileIdentity;
+pub use mapped::MappedFile;
 pub use scratch::Scratch;
 pub use whole::{check_folder, read_bounded, write_whole};
 

@@ -2,26 +2,14 @@
 //! while it runs. The algorithm is in `csrc/b_g2_msm.cpp`, its slow twin in
 //! [`naive`](crate::naive).
 //!
-//! Invariant: Rust's slices are passed as they are, so the types on both sides must
-//! have one layout. This is asserted below.
-#![allow(unsafe_code)] // Passes slices to C++.
+//! Not the call of C++, which is in `resources.rs`.
 
-use blst::{blst_fr, blst_p2, blst_p2_affine};
 use blstrs::{G2Affine, G2Projective, Scalar};
-use group::Group;
 
-use crate::bindings as sys;
+use crate::abi;
 use crate::pool;
 use crate::resources::GpuResources;
-use crate::status::{Status, check};
-
-// blstrs declares each of the three transparent over blst's type.
-const _: () = assert!(size_of::<G2Affine>() == size_of::<blst_p2_affine>());
-const _: () = assert!(align_of::<G2Affine>() == align_of::<blst_p2_affine>());
-const _: () = assert!(size_of::<G2Projective>() == size_of::<blst_p2>());
-const _: () = assert!(align_of::<G2Projective>() == align_of::<blst_p2>());
-const _: () = assert!(size_of::<Scalar>() == size_of::<blst_fr>());
-const _: () = assert!(align_of::<Scalar>() == align_of::<blst_fr>());
+use crate::status::Status;
 
 /// Returns `Σ scalars[i] · bases[i]`. The throttle of `resources` is one higher while
 /// this runs. Scalars of zero cost nothing, and scalars of one cost an addition each.
@@ -46,21 +34,7 @@ pub fn b_g2_msm(
     scalars: &[Scalar],
 ) -> Result<G2Projective, Status> {
     pool::start_default()?;
-    let mut sum = G2Projective::identity();
-    // SAFETY: the pointers are those of live slices with their own lengths and
-    // of a writable point, in types of one layout (asserted above), and C++
-    // keeps none of them.
-    check(&unsafe {
-        sys::cuzk_b_g2_msm(
-            resources.raw(),
-            bases.as_ptr().cast(),
-            bases.len(),
-            scalars.as_ptr().cast(),
-            scalars.len(),
-            (&raw mut sum).cast(),
-        )
-    })?;
-    Ok(sum)
+    resources.b_g2_msm(bases, scalars)
 }
 
 /// The most that [`b_g2_msm`] allocates, in bytes.
@@ -85,8 +59,7 @@ impl ScratchBytes {
 /// `num_scalars` scalars on a pool of `threads` threads.
 #[must_use]
 pub fn b_g2_msm_scratch_bytes(num_scalars: usize, threads: u32) -> ScratchBytes {
-    // SAFETY: no pointers are involved.
-    let scratch = unsafe { sys::cuzk_b_g2_msm_scratch(num_scalars, threads) };
+    let scratch = abi::b_g2_msm_scratch(num_scalars, threads);
     ScratchBytes {
         buckets: scratch.buckets_bytes,
         selection: scratch.selection_bytes,

@@ -15,7 +15,6 @@
 //! * C++ frees without a bound after [`set_cpp_unbounded`], and then only.
 //! * Nothing here panics, and a panic in a value's `Drop` ends the freeing of that
 //!   value only.
-#![allow(unsafe_code)] // Calls C functions.
 
 use core::cell::Cell;
 use std::any::Any;
@@ -24,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::bindings as sys;
+use crate::abi;
 
 /// Held while a Rust value is being freed.
 static DEALLOC_MTX: Mutex<()> = Mutex::new(());
@@ -107,8 +106,7 @@ pub fn dealloc_async<T: Send + 'static>(value: T) {
 /// after the other on one thread. With `unbounded` it frees each at once on a thread of its
 /// own, which stalls all cores with TLB shootdowns. That is there to be measured.
 pub fn set_cpp_unbounded(unbounded: bool) {
-    // SAFETY: no pointers are involved.
-    unsafe { sys::cuzk_dealloc_set_unbounded(unbounded) }
+    abi::set_dealloc_unbounded(unbounded);
 }
 
 /// Waits until all Rust values and C++ buffers that were given before are freed. Inside
@@ -124,8 +122,7 @@ pub fn flush() {
         queue = CHANGED.wait(queue).unwrap_or_else(PoisonError::into_inner);
     }
     drop(queue);
-    // SAFETY: no pointers are involved.
-    unsafe { sys::cuzk_dealloc_flush() }
+    abi::flush_dealloc();
 }
 
 /// Makes the system's allocator give back the pages that nobody uses. The allocator
@@ -135,15 +132,13 @@ pub fn flush() {
 /// such call.
 pub fn trim_heap() {
     let _turn = lock(&DEALLOC_MTX);
-    // SAFETY: no pointers are involved.
-    unsafe { sys::cuzk_dealloc_trim_heap() }
+    abi::trim_heap();
 }
 
 /// Returns the counts of waiting, freeing and freed values.
 #[must_use]
 pub fn stats() -> Stats {
-    // SAFETY: no pointers are involved.
-    let cpp = unsafe { sys::cuzk_dealloc_get_stats() };
+    let cpp = abi::dealloc_stats();
     let queue = lock(&QUEUE);
     Stats {
         rust: SideStats {
@@ -177,8 +172,7 @@ fn enqueue(value: Garbage) -> Option<Garbage> {
 
 /// Runs the dealloc thread, which ends with the process.
 fn free_forever() {
-    // SAFETY: no pointers are involved.
-    unsafe { sys::cuzk_dealloc_give_way(NICE) }
+    abi::give_way(NICE);
     let mut queue = lock(&QUEUE);
     loop {
         if let Some(value) = queue.waiting.pop_front() {

@@ -10,33 +10,35 @@
 //!
 //! It may be dropped after any of them.
 //!
-//! Invariants: memory that is lent to C++ is kept alive by the owner of the C++ object.
-//! Lengths are checked on this side, since C++ gets pointers.
-#![allow(unsafe_code)] // Owns a C++ object.
+//! The C++ objects and their calls are in `device/objects.rs`. The invariant: a step of a proof
+//! takes the proof of the step before.
 
+mod arrays;
 mod circuit;
 mod intermediates;
+pub(crate) mod objects;
 mod plan;
 mod proof;
 
 use core::fmt;
-use core::ptr::NonNull;
 use core::time::Duration;
 use std::sync::Arc;
 
+use crate::abi;
 use crate::bindings as sys;
-use crate::call::{made, written};
-use crate::pool;
 use crate::resources::GpuResources;
 #[cfg(doc)]
 use crate::status::Code;
 use crate::status::Status;
 use crate::text::text;
 
-pub use circuit::{CircuitArrays, CircuitSource, DeviceCircuit};
+pub use arrays::{CircuitArrays, WitnessArrays, WitnessSource};
+pub use circuit::DeviceCircuit;
 pub use intermediates::Intermediates;
+pub use objects::CircuitSource;
+use objects::Device;
 pub use plan::{CircuitShape, DevicePlan, Queries};
-pub use proof::{DeviceSums, ProofFigures, RanProof, StagedProof, WitnessArrays, WitnessSource};
+pub use proof::{DeviceSums, ProofFigures, RanProof, StagedProof};
 
 /// Returns the number of devices that CUDA shows. CUDA applies `CUDA_VISIBLE_DEVICES`
 /// and its order.
@@ -45,8 +47,7 @@ pub use proof::{DeviceSums, ProofFigures, RanProof, StagedProof, WitnessArrays, 
 ///
 /// [`Code::NoCuda`] in a build without the feature `cuda`; [`Code::DriverTooOld`].
 pub fn device_count() -> Result<u32, Status> {
-    // SAFETY: it writes the number if its status is OK.
-    unsafe { written(|out| sys::cuzk_device_count(out)) }
+    abi::device_count()
 }
 
 /// The properties of a device.
@@ -131,18 +132,7 @@ impl DeviceOptions {
 }
 
 /// A device that proves, with all the memory that it will ever use.
-pub struct DeviceProver {
-    raw: NonNull<sys::cuzk_device>,
-    resources: Arc<GpuResources>,
-    /// Kept alive as long as the device.
-    _keep: Option<Arc<dyn Send + Sync>>,
-}
-
-// SAFETY: the C++ object has no thread affinity. Its locks have, but none is held
-// between calls.
-unsafe impl Send for DeviceProver {}
-// SAFETY: its shared state is behind mutexes and atomics.
-unsafe impl Sync for DeviceProver {}
+pub struct DeviceProver(Arc<Device>);
 
 impl fmt::Debug for DeviceProver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,34 +153,11 @@ impl DeviceProver {
         options: &DeviceOptions,
         resources: Arc<GpuResources>,
     ) -> Result<Self, Status> {
-        // SAFETY: the function opens a device with these arguments.
-        unsafe {
-            Self::open_with(resources, None, |resources, out| {
-                sys::cuzk_device_open(ordinal, &options.raw(), resources, out)
-            })
-        }
+        Device::open(ordinal, options, resources).map(Self::of)
     }
 
-    /// Opens a device with another function than the one for CUDA devices.
-    ///
-    /// # Safety
-    ///
-    /// `open` must write a device if its status is OK. The device may use `keep` and
-    /// the resources as long as it lives.
-    pub(crate) unsafe fn open_with(
-        resources: Arc<GpuResources>,
-        keep: Option<Arc<dyn Send + Sync>>,
-        open: impl FnOnce(*mut sys::gpu_resources, *mut *mut sys::cuzk_device) -> sys::cuzk_status,
-    ) -> Result<Self, Status> {
-        // The pool's threads copy pieces of points.
-        pool::start_default()?;
-        // SAFETY: the caller promises that it makes a device.
-        let raw = unsafe { made(|out| open(resources.raw(), out))? };
-        Ok(Self {
-            raw,
-            resources,
-            _keep: keep,
-        })
+    pub(crate) fn of(device: Device) -> Self {
+        Self(Arc::new(device))
     }
 
     /// Returns the properties of the device, and the memory that is free now.
@@ -199,8 +166,7 @@ impl DeviceProver {
     ///
     /// A failure of the device.
     pub fn info(&self) -> Result<DeviceInfo, Status> {
-        // SAFETY: the device lives; the info is written if the status is OK.
-        let info = unsafe { written(|out| sys::cuzk_device_get_info(self.raw.as_ptr(), out))? };
+        let info = self.0.info()?;
         Ok(DeviceInfo {
             name: text(&info.name),
             memory_bytes: info.memory_bytes,
@@ -215,13 +181,6 @@ impl DeviceProver {
     /// Returns the device's lock and throttle.
     #[must_use]
     pub fn resources(&self) -> &Arc<GpuResources> {
-        &self.resources
-    }
-}
-
-impl Drop for DeviceProver {
-    fn drop(&mut self) {
-        // SAFETY: circuits and proofs keep the device alive, so none of them is left.
-        unsafe { sys::cuzk_device_close(self.raw.as_ptr()) }
+        self.0.resources()
     }
 }

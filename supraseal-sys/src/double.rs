@@ -3,17 +3,15 @@
 //!
 //! Compiled only with the feature `test-hooks`; other crates may use it in their tests
 //! only.
-#![allow(unsafe_code)] // Owns a C++ object.
 #![allow(missing_docs, clippy::missing_errors_doc)]
 
-use core::ptr::NonNull;
 use std::sync::Arc;
 
 use cuzk_memory::NEVER_STOP;
 
 use crate::bindings as sys;
-use crate::call::made;
 use crate::device::{DeviceOptions, DeviceProver, RanProof, StagedProof};
+use crate::hooks;
 use crate::resources::GpuResources;
 use crate::status::Status;
 
@@ -59,18 +57,11 @@ pub struct Seen {
 
 /// The controls of one double. They outlive it.
 #[derive(Debug)]
-pub struct Controls(NonNull<sys::cuzk_test_controls>);
-
-// SAFETY: the C++ object is made of atomics and a monitor.
-unsafe impl Send for Controls {}
-// SAFETY: likewise.
-unsafe impl Sync for Controls {}
+pub struct Controls(Arc<hooks::Controls>);
 
 impl Controls {
     pub fn new() -> Result<Arc<Self>, Status> {
-        // SAFETY: it makes controls if its status is OK.
-        let raw = unsafe { made(|out| sys::cuzk_test_controls_create(out))? };
-        Ok(Arc::new(Self(raw)))
+        Ok(Arc::new(Self(Arc::new(hooks::Controls::new()?))))
     }
 
     /// Makes call number `call` from now on fail: 1 is the next one, 0 is none.
@@ -85,37 +76,32 @@ impl Controls {
             Fault::Exception => sys::CUZK_TEST_FAULT_EXCEPTION,
             Fault::Int => sys::CUZK_TEST_FAULT_INT,
         };
-        // SAFETY: the object lives.
-        unsafe { sys::cuzk_test_fault(self.0.as_ptr(), call, kind) }
+        self.0.fail(call, kind);
     }
 
     /// Sets the memory that the stacks of kernels take together, on doubles that are
     /// opened afterwards.
     pub fn take_stacks(&self, bytes: u64) {
-        // SAFETY: the object lives.
-        unsafe { sys::cuzk_test_stacks(self.0.as_ptr(), bytes) }
+        self.0.take_stacks(bytes);
     }
 
     /// Makes a stream as slow as possible, on doubles that are opened afterwards. Its
     /// work begins only when the host waits and no other stream can go on. Streams have
     /// numbers from 1 in the order of their making; 0 means none.
     pub fn slow_stream(&self, number: u64) {
-        // SAFETY: the object lives.
-        unsafe { sys::cuzk_test_slow_stream(self.0.as_ptr(), number) }
+        self.0.slow_stream(number);
     }
 
     /// Makes the next circuit of the double stand still while it is made, until this is
     /// dropped.
     #[must_use]
     pub fn hold_making(&self) -> HeldMaking<'_> {
-        // SAFETY: the object lives.
-        unsafe { sys::cuzk_test_hold_making(self.0.as_ptr()) }
+        self.0.hold_making();
         HeldMaking(self)
     }
 
     pub fn seen(&self) -> Seen {
-        // SAFETY: the object lives.
-        let seen = unsafe { sys::cuzk_test_device_get_seen(self.0.as_ptr()) };
+        let seen = self.0.seen();
         Seen {
             calls: seen.calls,
             allocations: seen.allocations,
@@ -132,21 +118,13 @@ impl Controls {
     }
 }
 
-impl Drop for Controls {
-    fn drop(&mut self) {
-        // SAFETY: devices keep the controls alive, so none of them is left.
-        unsafe { sys::cuzk_test_controls_destroy(self.0.as_ptr()) }
-    }
-}
-
 /// Holds the making of a circuit; see [`Controls::hold_making`].
 #[derive(Debug)]
 pub struct HeldMaking<'a>(&'a Controls);
 
 impl Drop for HeldMaking<'_> {
     fn drop(&mut self) {
-        // SAFETY: the object lives as long as the borrow.
-        unsafe { sys::cuzk_test_release_making(self.0.0.as_ptr()) }
+        self.0.0.release_making();
     }
 }
 
@@ -174,23 +152,8 @@ pub fn open_in_pieces(
         log_piece_max,
         ..options.raw()
     };
-    let raw_controls = controls.0.as_ptr();
-    // SAFETY: the function opens a device, which keeps the controls.
-    unsafe {
-        DeviceProver::open_with(
-            resources,
-            Some(Arc::clone(controls) as Arc<dyn Send + Sync>),
-            |resources, out| {
-                sys::cuzk_test_device_open(
-                    memory_bytes,
-                    &raw const raw_options,
-                    resources,
-                    raw_controls,
-                    out,
-                )
-            },
-        )
-    }
+    let device = hooks::open_double(memory_bytes, &raw_options, resources, &controls.0)?;
+    Ok(DeviceProver::of(device))
 }
 
 /// Runs the device region of a proof that has run already.
@@ -213,8 +176,8 @@ pub mod cuda {
     use std::sync::Arc;
 
     use crate::bindings as sys;
-    use crate::call::written;
     use crate::device::{DeviceOptions, DeviceProver};
+    use crate::hooks;
     use crate::resources::GpuResources;
     use crate::status::Status;
 
@@ -254,18 +217,12 @@ pub mod cuda {
         options: &DeviceOptions,
         resources: Arc<GpuResources>,
     ) -> Result<DeviceProver, Status> {
-        // SAFETY: the function opens a device with these arguments.
-        unsafe {
-            DeviceProver::open_with(resources, None, |resources, out| {
-                sys::cuzk_test_cuda_open(ordinal, &options.raw(), resources, out)
-            })
-        }
+        hooks::open_cuda(ordinal, options, resources).map(DeviceProver::of)
     }
 
     /// Returns the number of devices that it shows.
     pub fn device_count() -> Result<u32, Status> {
-        // SAFETY: it writes the number if its status is OK.
-        unsafe { written(|out| sys::cuzk_test_cuda_count(out)) }
+        hooks::cuda_count()
     }
 
     /// Makes call number `call` from now on fail: 1 is the next one, 0 is none.
@@ -284,13 +241,11 @@ pub mod cuda {
             Failure::Other => sys::CUZK_TEST_CUDA_OTHER,
             Failure::Stall => sys::CUZK_TEST_CUDA_STALL,
         };
-        // SAFETY: it sets atomics.
-        unsafe { sys::cuzk_test_cuda_fail(call, error) }
+        hooks::fail_cuda(call, error);
     }
 
     pub fn seen() -> Seen {
-        // SAFETY: it reads atomics.
-        let seen = unsafe { sys::cuzk_test_cuda_get_seen() };
+        let seen = hooks::cuda_seen();
         Seen {
             calls: seen.calls,
             live: seen.live,

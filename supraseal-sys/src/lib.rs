@@ -12,7 +12,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `wrapper.h` | the whole C ABI |
-//! | `call.rs` | the values, objects and checkpoints of its calls |
+//! | `abi.rs` | the results and the checkpoints of its calls, and its calls without objects |
 //! | [`Status`] (`status.rs`, `csrc/status.*`) | the one place that turns a status into an error; the guard around each `extern "C"` body |
 //! | [`GpuResources`] (`resources.rs`, `csrc/resources.*`) | the lock of a device and its bandwidth throttle |
 //! | [`set_gpu_threads`] (`pool.rs`, `csrc/pool.*`) | the threads that all devices share |
@@ -38,9 +38,8 @@
 //! 5. No object that a background thread uses is destroyed when the process ends.
 //! 6. All memory of a device is taken when it is opened. Its lock is held for the
 //!    device region of a proof only.
-//! 7. `unsafe` is in `bindings.rs` (generated), `call.rs`, `resources.rs`, `pool.rs`,
-//!    `b_g2.rs`, `dealloc.rs`, `device.rs` and its parts, `double.rs`, `test_hooks.rs`,
-//!    and `emulated.rs` and its parts.
+//! 7. `unsafe` is in `bindings.rs` (generated), `abi.rs`, `resources.rs`, `device/objects.rs`,
+//!    `hooks.rs` and `emulated.rs`.
 //!
 //! # Example
 //!
@@ -58,6 +57,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod abi;
 mod b_g2;
 #[cfg(not(feature = "bindgen"))]
 #[rustfmt::skip]
@@ -74,13 +74,14 @@ mod bindings;
 mod bindings {
     include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
 }
-mod call;
 pub mod dealloc;
 pub mod device;
 #[cfg(feature = "test-hooks")]
 pub mod double;
 #[cfg(feature = "test-hooks")]
 pub mod emulated;
+#[cfg(feature = "test-hooks")]
+mod hooks;
 pub mod naive;
 mod pool;
 mod resources;

@@ -3,13 +3,13 @@
 //!
 //! Invariant: the size is decided once per process, by [`set_gpu_threads`] or by the
 //! first use, whichever comes first.
-#![allow(unsafe_code)] // Calls C functions.
 
 use core::num::NonZeroU32;
 use std::thread::available_parallelism;
 
+use crate::abi;
 use crate::bindings as sys;
-use crate::status::{Code, Status, check};
+use crate::status::{Code, Status};
 
 /// Starts the process-wide pool of [`b_g2_msm`](crate::b_g2_msm) with `threads`
 /// threads; 0 means one for each core. A second call with the same number does nothing.
@@ -21,15 +21,13 @@ use crate::status::{Code, Status, check};
 /// so many threads.
 pub fn set_gpu_threads(threads: u32) -> Result<(), Status> {
     let threads = if threads == 0 { all_cores()? } else { threads };
-    // SAFETY: no pointers are involved.
-    check(&unsafe { sys::cuzk_gpu_threads_set(threads) })
+    abi::set_gpu_threads(threads)
 }
 
 /// Returns the number of threads of the pool; `None` before it is started.
 #[must_use]
 pub fn gpu_threads() -> Option<NonZeroU32> {
-    // SAFETY: no pointers are involved.
-    NonZeroU32::new(unsafe { sys::cuzk_gpu_threads() })
+    NonZeroU32::new(abi::gpu_threads())
 }
 
 /// Starts the pool with its default size if it does not run yet.

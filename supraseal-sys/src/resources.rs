@@ -3,17 +3,29 @@
 //!
 //! Invariants: the handle owns the C++ object. So the throttle and the guards that it
 //! lends cannot outlive it. A guard is released on the thread that took it.
+//! Slices are passed as they are, in types of one layout.
 #![allow(unsafe_code)] // Owns a C++ object and aliases its atomic.
 
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use blst::{blst_fr, blst_p2, blst_p2_affine};
+use blstrs::{G2Affine, G2Projective, Scalar};
 use cuzk_memory::{Checkpoint, NEVER_STOP};
+use group::Group;
 
+use crate::abi::{callback, made};
 use crate::bindings as sys;
-use crate::call::{callback, made};
 use crate::status::{Status, check};
+
+// blstrs declares each of the three transparent over blst's type.
+const _: () = assert!(size_of::<G2Affine>() == size_of::<blst_p2_affine>());
+const _: () = assert!(align_of::<G2Affine>() == align_of::<blst_p2_affine>());
+const _: () = assert!(size_of::<G2Projective>() == size_of::<blst_p2>());
+const _: () = assert!(align_of::<G2Projective>() == align_of::<blst_p2>());
+const _: () = assert!(size_of::<Scalar>() == size_of::<blst_fr>());
+const _: () = assert!(align_of::<Scalar>() == align_of::<blst_fr>());
 
 // C++ asserts this of its std::atomic<int>, too.
 const _: () = assert!(size_of::<AtomicI32>() == sys::CUZK_THROTTLE_BYTES as usize);
@@ -107,6 +119,29 @@ impl GpuResources {
             resources: self,
             on_this_thread: PhantomData,
         })
+    }
+
+    /// Returns `Σ scalars[i] · bases[i]`. C++ compares the lengths.
+    pub(crate) fn b_g2_msm(
+        &self,
+        bases: &[G2Affine],
+        scalars: &[Scalar],
+    ) -> Result<G2Projective, Status> {
+        let mut sum = G2Projective::identity();
+        // SAFETY: the pointers are those of live slices with their own lengths and
+        // of a writable point, in types of one layout (asserted above), and C++
+        // keeps none of them.
+        check(&unsafe {
+            sys::cuzk_b_g2_msm(
+                self.raw(),
+                bases.as_ptr().cast(),
+                bases.len(),
+                scalars.as_ptr().cast(),
+                scalars.len(),
+                (&raw mut sum).cast(),
+            )
+        })?;
+        Ok(sum)
     }
 
     pub(crate) fn raw(&self) -> *mut sys::gpu_resources {

@@ -1,10 +1,11 @@
 //! The device's field arithmetic, as far as it runs without a device: the plain chains
 //! and the host's products against blst. The self-test on the device compares the
 //! assembly with the plain chains.
-#![allow(unsafe_code)] // Calls blst.
 
-use blst::{blst_fp, blst_fp_add, blst_fp_from_uint64, blst_fp_mul, blst_fp_sub};
-use blstrs::Scalar;
+use std::ops::{Add, Mul, Sub};
+
+use blst::blst_fp;
+use blstrs::{Fp as Element, Scalar};
 use ff::Field;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -36,22 +37,15 @@ fn fr_agrees_with_blst() {
     }
 }
 
-type BlstOperation = unsafe extern "C" fn(*mut blst_fp, *const blst_fp, *const blst_fp);
-
-fn blst(operation: BlstOperation, a: Fp, b: Fp) -> Fp {
-    let (a, b) = (blst_fp { l: a }, blst_fp { l: b });
-    let mut out = blst_fp::default();
-    // SAFETY: three elements.
-    unsafe { operation(&raw mut out, &raw const a, &raw const b) };
-    out.l
+/// Computes an operation of blst on elements in Montgomery form.
+fn blst(operation: fn(Element, Element) -> Element, a: Fp, b: Fp) -> Fp {
+    let [a, b] = [a, b].map(|l| Element::from(blst_fp { l }));
+    blst_fp::from(operation(a, b)).l
 }
 
 /// Returns an integer in Montgomery form.
 fn integer(limbs: Fp) -> Fp {
-    let mut out = blst_fp::default();
-    // SAFETY: six limbs and an element.
-    unsafe { blst_fp_from_uint64(&raw mut out, limbs.as_ptr()) };
-    out.l
+    blst_fp::from(Element::from_u64s_le(&limbs).unwrap()).l
 }
 
 #[test]
@@ -59,11 +53,11 @@ fn fp_agrees_with_blst() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let zero = [0; 6];
     let one = integer([1, 0, 0, 0, 0, 0]);
-    let minus_one = blst(blst_fp_sub, zero, one);
+    let minus_one = blst(Sub::sub, zero, one);
     let largest_limbs = integer([u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1]);
     // The raw limbs 1, and the greatest ones: the modulus less one.
     let raw = [1, 0, 0, 0, 0, 0];
-    let greatest = blst(blst_fp_sub, zero, raw);
+    let greatest = blst(Sub::sub, zero, raw);
     let edges = [zero, one, minus_one, largest_limbs, raw, greatest];
     let mut pairs: Vec<_> = edges.iter().flat_map(|a| edges.map(|b| (*a, b))).collect();
     let mut random = || {
@@ -76,20 +70,20 @@ fn fp_agrees_with_blst() {
     // greatest pair.
     let mut before = (greatest, greatest);
     for &(a, b) in [before].iter().chain(&pairs) {
-        let products = [(a, b), before].map(|(a, b)| blst(blst_fp_mul, a, b));
-        let sum = blst(blst_fp_add, products[0], products[1]);
+        let products = [(a, b), before].map(|(a, b)| blst(Mul::mul, a, b));
+        let sum = blst(Add::add, products[0], products[1]);
         assert_eq!(fp_mul_add([a, b, before.0, before.1]), sum);
         before = (a, b);
     }
     for (a, b) in pairs {
-        let product = blst(blst_fp_mul, a, b);
+        let product = blst(Mul::mul, a, b);
         assert_eq!(fp(Operation::Mul, a, b), product);
         assert_eq!(fp(Operation::PlainMul, a, b), product);
         for operation in [Operation::Add, Operation::PlainAdd] {
-            assert_eq!(fp(operation, a, b), blst(blst_fp_add, a, b));
+            assert_eq!(fp(operation, a, b), blst(Add::add, a, b));
         }
         for operation in [Operation::Sub, Operation::PlainSub] {
-            assert_eq!(fp(operation, a, b), blst(blst_fp_sub, a, b));
+            assert_eq!(fp(operation, a, b), blst(Sub::sub, a, b));
         }
     }
 }

@@ -25,7 +25,7 @@ use super::{
     tables::Tables,
 };
 use crate::{
-    bytes::{self, Words},
+    bytes::Words,
     csr::CsrError,
     disk::{
         self, CHECKSUM_BYTES, DiskError, DiskFault, at, check_fingerprint, scalar_bytes,
@@ -34,8 +34,8 @@ use crate::{
     fingerprint::Fingerprint,
     r1cs::variables,
 };
+use cuzk_files::MappedFile;
 use ff::PrimeField;
-use memmap2::Mmap;
 use std::{fs::File, io::Write, path::Path};
 
 /// Size of a file of folded rows without its label, and with the padding that
@@ -190,13 +190,13 @@ fn read_plain<S: PrimeField>(
 }
 
 /// The header of a file whose size and checksum are right, and its bytes.
-fn verified<S: PrimeField>(path: &Path) -> Result<(ProgramHeader, Mmap), DiskFault> {
+fn verified<S: PrimeField>(path: &Path) -> Result<(ProgramHeader, MappedFile), DiskFault> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {
         // An empty file cannot be mapped.
         return Err(too_short((HEADER_BYTES + CHECKSUM_BYTES) as u64, &[]));
     }
-    let map = bytes::map(&file)?;
+    let map = MappedFile::new(&file)?;
     let header = ProgramHeader::from_bytes::<S>(&map)?;
     let expected = header.offsets(scalar_bytes::<S>()).checksum + CHECKSUM_BYTES as u64;
     if map.len() as u64 != expected {

@@ -1,9 +1,8 @@
 //! The plan of a device's memory for a circuit, computed without a device.
-#![allow(unsafe_code)] // Takes values from C++.
 
 use super::DeviceOptions;
+use crate::abi;
 use crate::bindings as sys;
-use crate::call::written;
 #[cfg(doc)]
 use crate::status::Code;
 use crate::status::Status;
@@ -24,7 +23,7 @@ pub struct Queries<T> {
 }
 
 impl<T: Copy> Queries<T> {
-    pub(super) fn to_array(self) -> [T; sys::CUZK_QUERIES as usize] {
+    pub(crate) fn to_array(self) -> [T; sys::CUZK_QUERIES as usize] {
         [self.h, self.l, self.a, self.b_g1, self.b_g2]
     }
 
@@ -71,7 +70,7 @@ pub struct CircuitShape {
 }
 
 impl CircuitShape {
-    pub(super) fn raw(&self) -> sys::cuzk_circuit_shape {
+    pub(crate) fn raw(&self) -> sys::cuzk_circuit_shape {
         sys::cuzk_circuit_shape {
             log_domain: self.log_domain,
             rows: self.rows,
@@ -125,12 +124,7 @@ impl DevicePlan {
     /// [`Code::CircuitTooLarge`], with the least memory that would suffice, or
     /// [`Code::InvalidArgument`].
     pub fn new(shape: &CircuitShape, options: &DeviceOptions) -> Result<Self, Status> {
-        let (shape, options) = (shape.raw(), options.raw());
-        // SAFETY: both are valid for the call; the plan is written if the status
-        // is OK.
-        let plan = unsafe {
-            written(|out| sys::cuzk_device_make_plan(&raw const shape, &raw const options, out))?
-        };
+        let plan = abi::device_plan(&shape.raw(), &options.raw())?;
         Ok(Self::of(&plan))
     }
 

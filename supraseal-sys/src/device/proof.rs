@@ -1,63 +1,34 @@
 //! One proof: staged, run, finished.
 //!
-//! Invariant: the circuit and the witness live until C++ has finished the proof.
-#![allow(unsafe_code)] // Owns a C++ object that keeps pointers to Rust's slices.
+//! Invariant: a proof's witness and circuit are those with which it was staged.
 
 use core::fmt;
-use core::mem::MaybeUninit;
-use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use blst::{blst_p1, blst_p2};
-use blstrs::{G1Projective, G2Projective, Scalar};
+use blstrs::{G1Projective, G2Projective};
 use cuzk_memory::Checkpoint;
+use group::Group;
 
 use super::DeviceCircuit;
-use super::circuit::expect_len;
+use super::arrays::WitnessSource;
 use super::intermediates::{Intermediates, RawIntermediates};
+use super::objects;
+use crate::abi;
 use crate::bindings as sys;
-use crate::call::{callback, made, written};
 #[cfg(doc)]
 use crate::status::Code;
 use crate::status::Status;
 
-const _: () = assert!(size_of::<G1Projective>() == size_of::<blst_p1>());
-const _: () = assert!(align_of::<G1Projective>() == align_of::<blst_p1>());
-const _: () = assert!(size_of::<G2Projective>() == size_of::<blst_p2>());
-const _: () = assert!(align_of::<G2Projective>() == align_of::<blst_p2>());
-
-/// A packed witness.
-#[derive(Debug, Clone, Copy)]
-pub struct WitnessArrays<'a> {
-    /// The values of the public inputs, ONE first.
-    pub inputs: &'a [Scalar],
-    /// Bit i of word i / 64 is set if auxiliary variable i is 1.
-    pub bits: &'a [u64],
-    /// Bit i of word i / 64 is set if auxiliary variable i is neither 0 nor 1.
-    pub wide: &'a [u64],
-    /// The values of the variables in `wide`, in order.
-    pub wide_values: &'a [Scalar],
-}
-
-/// Lends the arrays of a witness.
-pub trait WitnessSource: Send + Sync {
-    /// Returns the arrays, which are equal at every call.
-    fn arrays(&self) -> WitnessArrays<'_>;
-}
-
-/// The C++ object of a proof, in any state.
+/// A proof, in any state.
 pub(crate) struct Proof {
-    raw: NonNull<sys::cuzk_proof>,
+    object: objects::Proof,
     circuit: Arc<DeviceCircuit>,
     /// False if the MSM in G2 is the caller's where the device does not make it.
     host_b_g2: bool,
-    _witness: Arc<dyn WitnessSource>,
 }
-
-// SAFETY: the C++ object has no thread affinity.
-unsafe impl Send for Proof {}
 
 impl fmt::Debug for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,16 +44,8 @@ impl Proof {
         intermediates: Option<&mut RawIntermediates>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<ProofFigures, Status> {
-        let (proof, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
-        let [b_g1, host_b_g2] = [b_g1, self.host_b_g2].map(u32::from);
-        let lent = intermediates.map(RawIntermediates::lend);
-        let lent = lent.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the proof lives. The checkpoint lives as long as the call. So do the
-        // vectors, which have the stated length if they are not null. The figures are
-        // written if the status is OK.
-        let figures = unsafe {
-            written(|out| sys::cuzk_prove_run(proof, b_g1, host_b_g2, lent, checkpoint, out))?
-        };
+        let wanted = [b_g1, self.host_b_g2];
+        let figures = self.object.run(wanted, intermediates, checkpoint)?;
         Ok(ProofFigures::of(&figures))
     }
 
@@ -91,30 +54,15 @@ impl Proof {
         &self,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<(DeviceSums, ProofFigures), Status> {
-        let (proof, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
-        let mut figures = MaybeUninit::uninit();
-        let figures_out = figures.as_mut_ptr();
-        // SAFETY: as above; both are written if the status is OK.
-        let (sums, figures) = unsafe {
-            let sums = written(|out| sys::cuzk_prove_finish(proof, checkpoint, out, figures_out))?;
-            (sums, figures.assume_init())
-        };
+        let (sums, figures) = self.object.finish(checkpoint)?;
         let sums = DeviceSums {
-            h: g1(sums.h),
-            l: g1(sums.l),
-            a: g1(sums.a),
-            b_g1: g1(sums.b_g1),
-            b_g2: g2(sums.b_g2),
+            h: g1(&sums.h),
+            l: g1(&sums.l),
+            a: g1(&sums.a),
+            b_g1: g1(&sums.b_g1),
+            b_g2: g2(&sums.b_g2),
         };
         Ok((sums, ProofFigures::of(&figures)))
-    }
-}
-
-impl Drop for Proof {
-    fn drop(&mut self) {
-        // SAFETY: created once, destroyed once. Circuit and witness, which it uses
-        // until then, are dropped after this.
-        unsafe { sys::cuzk_proof_destroy(self.raw.as_ptr()) }
     }
 }
 
@@ -161,7 +109,7 @@ impl StagedProof {
         b_g1: bool,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<(RanProof, Intermediates), Status> {
-        let mut raw = RawIntermediates::new(self.0.circuit.domain_len);
+        let mut raw = RawIntermediates::new(self.0.circuit.circuit.domain_len());
         let figures = self.0.run(b_g1, Some(&mut raw), checkpoint)?;
         let ran = RanProof {
             proof: self.0,
@@ -227,8 +175,7 @@ pub struct ProofFigures {
 /// of times is kept.
 fn instant(cpp_ns: u64) -> Instant {
     static READ: OnceLock<(Instant, u64)> = OnceLock::new();
-    // SAFETY: no pointers are involved.
-    let read = || (Instant::now(), unsafe { sys::cuzk_clock_ns() });
+    let read = || (Instant::now(), abi::clock_ns());
     let &(instant, ns) = READ.get_or_init(read);
     let since = Duration::from_nanos(cpp_ns.saturating_sub(ns));
     let before = Duration::from_nanos(ns.saturating_sub(cpp_ns));
@@ -273,14 +220,16 @@ impl RanProof {
     }
 }
 
-fn g1(point: blst_p1) -> G1Projective {
-    // SAFETY: the type of blstrs is a transparent wrapper of blst's.
-    unsafe { core::mem::transmute(point) }
+fn g1(point: &blst_p1) -> G1Projective {
+    let mut sum = G1Projective::identity();
+    *sum.as_mut() = *point;
+    sum
 }
 
-fn g2(point: blst_p2) -> G2Projective {
-    // SAFETY: as above.
-    unsafe { core::mem::transmute(point) }
+fn g2(point: &blst_p2) -> G2Projective {
+    let mut sum = G2Projective::identity();
+    *sum.as_mut() = *point;
+    sum
 }
 
 impl DeviceCircuit {
@@ -298,29 +247,10 @@ impl DeviceCircuit {
         witness: Arc<dyn WitnessSource>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<StagedProof, Status> {
-        let arrays = witness.arrays();
-        expect_len("inputs", self.num_inputs, arrays.inputs.len())?;
-        expect_len("wide", arrays.bits.len(), arrays.wide.len())?;
-        let data = sys::cuzk_witness {
-            inputs: arrays.inputs.as_ptr().cast(),
-            bits: arrays.bits.as_ptr(),
-            wide: arrays.wide.as_ptr(),
-            num_words: arrays.bits.len(),
-            wide_values: arrays.wide_values.as_ptr().cast(),
-            num_wide: arrays.wide_values.len(),
-        };
-        let (circuit, checkpoint) = (self.raw.as_ptr(), callback(checkpoint));
-        // SAFETY: the circuit lives, and the checkpoint lives as long as the call. The
-        // arrays have the given lengths. They live as long as the source, of which the
-        // proof keeps a share.
-        let raw = unsafe {
-            made(|out| sys::cuzk_prove_stage(circuit, &raw const data, checkpoint, out))?
-        };
         Ok(StagedProof(Proof {
-            raw,
+            object: objects::Proof::stage(Arc::clone(&self.circuit), witness, checkpoint)?,
             circuit: Arc::clone(self),
             host_b_g2: true,
-            _witness: witness,
         }))
     }
 }

@@ -1,6 +1,12 @@
-//! Calls of the C ABI: the values that they write, the objects that they make, and the
-//! checkpoints that they ask.
-#![allow(unsafe_code)] // Takes C++'s word for what it has written.
+//! The calls of the C ABI, as safe functions.
+//!
+//! Not what they are for: that is said where they are used. This file has the values that calls
+//! write, the checkpoints that they ask, and the calls without objects. `resources.rs` and
+//! `device/objects.rs` own objects of C++, and have their calls; `hooks.rs` has those for tests.
+//!
+//! Invariant: C++ writes a result if its status is OK, and keeps no pointer that is lent to a
+//! call of this file.
+#![allow(unsafe_code)] // Calls C++.
 
 use core::ffi::c_void;
 use core::mem::{self, MaybeUninit};
@@ -59,6 +65,75 @@ pub(crate) fn callback(checkpoint: &Checkpoint<'_>) -> sys::cuzk_checkpoint {
         pass: Some(ask),
         context: ptr::from_ref(checkpoint).cast_mut().cast(),
     }
+}
+
+/// Starts the pool with `threads` threads.
+pub(crate) fn set_gpu_threads(threads: u32) -> Result<(), Status> {
+    // SAFETY: no pointers are involved.
+    check(&unsafe { sys::cuzk_gpu_threads_set(threads) })
+}
+
+/// Returns the number of threads of the pool; 0 before it is started.
+pub(crate) fn gpu_threads() -> u32 {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_gpu_threads() }
+}
+
+/// Returns the most that an MSM in G2 allocates.
+pub(crate) fn b_g2_msm_scratch(num_scalars: usize, threads: u32) -> sys::cuzk_msm_scratch {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_b_g2_msm_scratch(num_scalars, threads) }
+}
+
+/// Returns the number of CUDA devices.
+pub(crate) fn device_count() -> Result<u32, Status> {
+    // SAFETY: it writes the number if its status is OK.
+    unsafe { written(|out| sys::cuzk_device_count(out)) }
+}
+
+/// Plans the memory of a device for a circuit.
+pub(crate) fn device_plan(
+    shape: &sys::cuzk_circuit_shape,
+    options: &sys::cuzk_device_options,
+) -> Result<sys::cuzk_device_plan, Status> {
+    // SAFETY: both live as long as the call; the plan is written if the status is OK.
+    unsafe { written(|out| sys::cuzk_device_make_plan(shape, options, out)) }
+}
+
+/// Returns the time of C++'s clock, in nanoseconds.
+pub(crate) fn clock_ns() -> u64 {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_clock_ns() }
+}
+
+/// Decides how C++ frees its buffers.
+pub(crate) fn set_dealloc_unbounded(unbounded: bool) {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_set_unbounded(unbounded) }
+}
+
+/// Waits until C++ has freed its buffers.
+pub(crate) fn flush_dealloc() {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_flush() }
+}
+
+/// Makes the system's allocator give back unused pages.
+pub(crate) fn trim_heap() {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_trim_heap() }
+}
+
+/// Returns the counts of C++'s buffers.
+pub(crate) fn dealloc_stats() -> sys::cuzk_dealloc_stats {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_get_stats() }
+}
+
+/// Lets this thread give way to others.
+pub(crate) fn give_way(nice: i32) {
+    // SAFETY: no pointers are involved.
+    unsafe { sys::cuzk_dealloc_give_way(nice) }
 }
 
 #[cfg(test)]
